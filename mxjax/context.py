@@ -1,0 +1,159 @@
+"""Where arrays live: `cpu(0)`, `gpu(1)`, `tpu(0)` and the JAX device behind each."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import ClassVar
+
+import jax
+
+from .base import MXNetError
+
+__all__ = ["Context", "cpu", "cpu_pinned", "gpu", "tpu", "num_gpus", "num_tpus", "gpu_memory_info", "current_context"]
+
+
+class Context:
+    """A device type and number; a `with` block makes it the default for new arrays.
+
+    Args:
+        device_type: "cpu", "gpu", "cpu_pinned", "cpu_shared" or "tpu"; or another Context to copy.
+        device_id: number of the device, counted per type. `cpu(i)` beyond the host devices that JAX has is a
+            context of its own on one of them, so that scripts for several devices run anywhere.
+
+    Example:
+        >>> with Context("cpu", 1):
+        ...     current_context()
+        cpu(1)
+    """
+
+    devtype2str: ClassVar[dict[int, str]] = {1: "cpu", 2: "gpu", 3: "cpu_pinned", 5: "cpu_shared", 6: "tpu"}
+    devstr2type: ClassVar[dict[str, int]] = {name: number for number, name in devtype2str.items()}
+    _scope: ClassVar[threading.local] = threading.local()
+
+    __slots__ = ("device_typeid", "device_id", "_outer")
+
+    def __init__(self, device_type: str | Context, device_id: int = 0) -> None:
+        if isinstance(device_type, Context):
+            self.device_typeid, self.device_id = device_type.device_typeid, device_type.device_id
+        else:
+            if device_type not in self.devstr2type:
+                raise MXNetError(f"unknown device type {device_type!r}; known: {', '.join(self.devstr2type)}")
+            self.device_typeid, self.device_id = self.devstr2type[device_type], int(device_id)
+        self._outer: list[Context | None] = []
+
+    @property
+    def device_type(self) -> str:
+        """The name of the device type: "cpu", "gpu", ..."""
+        return self.devtype2str[self.device_typeid]
+
+    @property
+    def jax_device(self) -> jax.Device:
+        """The JAX device this context's arrays are on.
+
+        Raises:
+            MXNetError: the platform, or an accelerator of that number, is not there.
+        """
+        return _jax_device(self.device_type, self.device_id)
+
+    def empty_cache(self) -> None:
+        """Kept for MXNet's sake: XLA's allocator gives memory back by itself."""
+        self.jax_device  # noqa: B018  a device that is not there is an error here as well
+
+    def __hash__(self) -> int:
+        return hash((self.device_typeid, self.device_id))
+
+    def __eq__(self, other: object) -> bool:
+        return (isinstance(other, Context) and self.device_typeid == other.device_typeid
+                and self.device_id == other.device_id)
+
+    def __repr__(self) -> str:
+        return f"{self.device_type}({self.device_id})"
+
+    def __enter__(self) -> Context:
+        self._outer.append(getattr(self._scope, "current", None))
+        self._scope.current = self
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._scope.current = self._outer.pop()
+
+    def __reduce__(self) -> tuple:
+        return Context, (self.device_type, self.device_id)
+
+    @classmethod
+    def default_ctx(cls) -> Context:
+        """The innermost `with` context of this thread, else `cpu(0)`."""
+        return getattr(cls._scope, "current", None) or _DEFAULT
+
+
+_DEFAULT = Context("cpu", 0)
+_PLATFORMS = {"gpu": ("cuda", "rocm", "gpu"), "tpu": ("tpu",)}
+
+
+@functools.cache
+def _devices(kind: str) -> tuple[jax.Device, ...]:
+    """This process's JAX devices of a kind; empty where the platform is not there."""
+    for platform in _PLATFORMS.get(kind, ("cpu",)):
+        try:
+            return tuple(jax.local_devices(backend=platform))
+        except RuntimeError:
+            continue
+    return ()
+
+
+@functools.cache
+def _jax_device(kind: str, number: int) -> jax.Device:
+    devices = _devices(kind)
+    if kind not in _PLATFORMS:
+        return devices[number % len(devices)]
+    if not 0 <= number < len(devices):
+        raise MXNetError(f"{kind}({number}) is not there: JAX sees {len(devices)} {kind} device(s)")
+    return devices[number]
+
+
+def cpu(device_id: int = 0) -> Context:
+    """Host memory. Example: `mx.nd.ones((2, 3), ctx=mx.cpu())`."""
+    return Context("cpu", device_id)
+
+
+def cpu_pinned(device_id: int = 0) -> Context:
+    """Host memory for transfers; XLA stages transfers itself, so the same as `cpu`."""
+    return Context("cpu_pinned", device_id)
+
+
+def gpu(device_id: int = 0) -> Context:
+    """The `device_id`-th GPU that JAX sees."""
+    return Context("gpu", device_id)
+
+
+def tpu(device_id: int = 0) -> Context:
+    """The `device_id`-th TPU core that JAX sees."""
+    return Context("tpu", device_id)
+
+
+def num_gpus() -> int:
+    """How many GPUs JAX sees."""
+    return len(_devices("gpu"))
+
+
+def num_tpus() -> int:
+    """How many TPU cores JAX sees."""
+    return len(_devices("tpu"))
+
+
+def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
+    """(free, total) bytes of a GPU's memory pool.
+
+    Raises:
+        MXNetError: there is no such GPU, or its allocator tells no figures.
+    """
+    stats = gpu(device_id).jax_device.memory_stats()
+    if not stats or "bytes_limit" not in stats:
+        raise MXNetError(f"gpu({device_id}) tells no memory figures")
+    return stats["bytes_limit"] - stats["bytes_in_use"], stats["bytes_limit"]
+
+
+def current_context() -> Context:
+    """The context new arrays get: the innermost `with` block's, else `cpu(0)`."""
+    return Context.default_ctx()
