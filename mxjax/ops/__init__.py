@@ -1,0 +1,10 @@
+"""The operator registry and, a file per family, the operators themselves. See README.md."""
+
+from . import (
+    elemwise,
+    init_op,
+    matrix,
+    nn,
+    optimizer_op,
+)
+from .registry import Op, find, get, names, register

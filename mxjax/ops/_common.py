@@ -1,0 +1,51 @@
+"""Small pieces that several operator families share."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ..base import MXNetError
+
+Array = jax.Array
+
+
+def is_float(dtype: Any) -> bool:
+    """Whether a dtype is a real floating point type."""
+    return jnp.issubdtype(dtype, jnp.floating)
+
+
+def in_float(function: Any, *arrays: Array) -> Array:
+    """`function` of the arrays, in the first array's dtype: integers are computed in float and cast back."""
+    dtype = arrays[0].dtype
+    if is_float(dtype):
+        return function(*arrays).astype(dtype)
+    wide = jnp.float64 if jax.config.jax_enable_x64 and dtype.itemsize >= 4 else jnp.float32
+    return function(*(a.astype(wide) for a in arrays)).astype(dtype)
+
+
+def axes_of(axis: Any, ndim: int, exclude: bool = False) -> tuple[int, ...]:
+    """Non-negative, sorted axes; None and () mean all; `exclude` takes the others.
+
+    Raises:
+        MXNetError: an axis is out of range.
+    """
+    if axis is None or axis == ():
+        return () if exclude and axis == () and ndim == 0 else tuple(range(ndim))
+    chosen = {normalized(a, ndim) for a in ((axis,) if isinstance(axis, int) else axis)}
+    return tuple(a for a in range(ndim) if (a in chosen) != exclude)
+
+
+def normalized(axis: int, ndim: int) -> int:
+    """A non-negative axis; raises MXNetError when out of range."""
+    if not -ndim <= axis < ndim:
+        raise MXNetError(f"axis {axis} is out of range for an array of {ndim} dimensions")
+    return axis % ndim
+
+
+def size_of(shape: tuple[int, ...]) -> int:
+    """Number of elements."""
+    return math.prod(shape)

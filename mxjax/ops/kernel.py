@@ -1,0 +1,256 @@
+"""Kernels: an operator with its parameters fixed, compiled, differentiable, and callable on plain buffers.
+
+This is the one place that calls compiled operator functions, so 64-bit scoping, error translation and abstract
+evaluation stand here once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..base import MXNetError
+from .params import WIDE
+from .registry import Op
+
+__all__ = ["Kernel", "is_wide", "prepare", "run"]
+
+Spec = tuple[tuple[int, ...], np.dtype]
+_USER_MISTAKES = (TypeError, ValueError, IndexError, ZeroDivisionError, NotImplementedError, OverflowError)
+
+
+def is_wide(dtype: np.dtype) -> bool:
+    """Whether a dtype needs JAX's 64-bit mode."""
+    return dtype.itemsize >= 8 and dtype.name in WIDE
+
+
+class Kernel:
+    """A pure function `fn(*arrays, *extras) -> tuple` with its compiled forms.
+
+    Args:
+        name: for messages.
+        fn: the function; the first `num_arrays` arguments are arrays, the others (dynamic scalars, random key and
+            counter) are never differentiated.
+        num_outputs: outputs, without new values of mutated inputs.
+        wide: the function makes 64-bit values whatever its inputs are.
+        mutated: positions of the inputs whose new values follow the outputs.
+    """
+
+    __slots__ = ("name", "fn", "num_arrays", "num_outputs", "num_visible", "wide", "mutated", "op", "params", "dynamic",
+                 "uses_key", "eager", "jitted", "_vjps", "_specs", "_needs", "_donated")
+
+    def __init__(self, name: str, fn: Callable[..., tuple], num_arrays: int, num_outputs: int, *, wide: bool = False,
+                 mutated: tuple[int, ...] = (), eager: bool = False) -> None:
+        self.name, self.fn, self.num_arrays, self.num_outputs = name, fn, num_arrays, num_outputs
+        self.num_visible = num_outputs
+        self.wide, self.mutated, self.eager = wide, mutated, eager
+        self.op: Op | None = None
+        self.params: dict[str, Any] = {}
+        self.dynamic: tuple[str, ...] = ()
+        self.uses_key = False
+        self.jitted = fn if eager else jax.jit(fn)
+        self._vjps: dict[Any, Kernel] = {}
+        self._specs: dict[Any, tuple[Spec, ...]] = {}
+        self._needs: dict[Any, tuple[bool, ...]] = {}
+        self._donated: dict[tuple[int, ...], Callable] = {}
+
+    def donating(self, positions: tuple[int, ...]) -> Callable[..., tuple]:
+        """The compiled function that may reuse the memory of the arguments at these positions."""
+        if positions not in self._donated:
+            self._donated[positions] = self.fn if self.eager else jax.jit(self.fn, donate_argnums=positions)
+        return self._donated[positions]
+
+    def specs(self, args: Sequence[Any]) -> tuple[Spec, ...]:
+        """Shapes and dtypes of all results for arguments given as arrays, scalars or ShapeDtypeStructs."""
+        key = tuple((a.shape, a.dtype) if hasattr(a, "shape") else type(a) for a in args)
+        found = self._specs.get(key)
+        if found is None:
+            structs = [jax.ShapeDtypeStruct(a.shape, a.dtype) if hasattr(a, "shape") else a for a in args]
+            wide = self.wide or any(is_wide(s.dtype) for s in structs if hasattr(s, "dtype"))
+            try:
+                with jax.enable_x64(wide):
+                    result = jax.eval_shape(self.fn, *structs)
+            except _USER_MISTAKES as error:
+                raise mistake(self.name, args, error) from None
+            found = self._specs[key] = tuple((r.shape, np.dtype(r.dtype)) for r in result)
+        return found
+
+    def vjp(self, wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> Kernel:
+        """The backward kernel: fn(*args, *head gradients) -> gradients of the wanted array inputs.
+
+        Args:
+            wanted: for each array input whether its gradient is asked for.
+            heads: for each output whether a head gradient is given (the others count as zero).
+        """
+        key = (wanted, heads)
+        found = self._vjps.get(key)
+        if found is None:
+            found = self._vjps[key] = self._make_vjp(wanted, heads)
+        return found
+
+    def _make_vjp(self, wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> Kernel:
+        forward, positions = self.fn, [i for i, w in enumerate(wanted) if w]
+        given, num_outputs = [i for i, h in enumerate(heads) if h], self.num_outputs
+
+        def backward(*args: Any) -> tuple:
+            inputs, head_grads = args[:len(args) - len(given)], args[len(args) - len(given):]
+
+            def of_wanted(*values: Any) -> tuple:
+                full = list(inputs)
+                for i, value in zip(positions, values, strict=True):
+                    full[i] = value
+                outputs = forward(*full)[:num_outputs]
+                return tuple(outputs[i] for i in given)
+            outputs, pull = jax.vjp(of_wanted, *[inputs[i] for i in positions])
+            return pull(tuple(_cotangent(g, o) for g, o in zip(head_grads, outputs, strict=True)))
+
+        kernel = Kernel(self.name + "_backward", backward, self.num_arrays, len(positions), wide=self.wide,
+                        eager=self.eager)
+        return kernel
+
+    def needs(self, args: Sequence[Any], wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> tuple[bool, ...]:
+        """Which of the forward's arguments the backward reads: dead-code elimination of its jaxpr."""
+        if self.eager:
+            return (True,) * len(args)
+        key = (wanted, heads, tuple((a.shape, a.dtype) if hasattr(a, "shape") else type(a) for a in args))
+        found = self._needs.get(key)
+        if found is None:
+            outs = self.specs(args)
+            structs = [jax.ShapeDtypeStruct(a.shape, a.dtype) if hasattr(a, "shape") else a for a in args]
+            grads = [jax.ShapeDtypeStruct(*outs[i]) for i, h in enumerate(heads) if h]
+            wide = self.wide or any(is_wide(s.dtype) for s in [*structs, *grads] if hasattr(s, "dtype"))
+            with jax.enable_x64(wide):
+                closed = jax.make_jaxpr(self.vjp(wanted, heads).fn)(*structs, *grads)
+            live = _live_inputs(closed.jaxpr, [True] * len(closed.jaxpr.outvars))
+            found = self._needs[key] = tuple(live[:len(args)])
+        return found
+
+
+def _cotangent(gradient: Any, output: Any) -> Any:
+    if not jnp.issubdtype(output.dtype, jnp.inexact):
+        return np.zeros(output.shape, jax.dtypes.float0)
+    return gradient.astype(output.dtype) if gradient.dtype != output.dtype else gradient
+
+
+def _live_inputs(jaxpr: Any, used: list[bool]) -> list[bool]:
+    """Which inputs of a jaxpr its used outputs depend on, looking into called sub-programs."""
+    live = {v for v, u in zip(jaxpr.outvars, used, strict=True) if u and not hasattr(v, "val")}
+    for eqn in reversed(jaxpr.eqns):
+        outs = [v in live for v in eqn.outvars]
+        if not any(outs) and not eqn.effects:
+            continue
+        inner = eqn.params.get("jaxpr") if eqn.primitive.name in ("pjit", "jit", "closed_call", "remat") else None
+        inner = getattr(inner, "jaxpr", inner)
+        if inner is not None and len(inner.invars) == len(eqn.invars):
+            wanted = _live_inputs(inner, outs)
+        else:
+            wanted = [True] * len(eqn.invars)
+        live.update(v for v, w in zip(eqn.invars, wanted, strict=True) if w and not hasattr(v, "val"))
+    return [v in live for v in jaxpr.invars]
+
+
+def run(kernel: Kernel, args: Sequence[Any], wide: bool, call: Callable[..., tuple] | None = None) -> tuple:
+    """Calls the compiled kernel on buffers, in 64-bit mode where `wide`; a user's mistake becomes an MXNetError."""
+    call = call or kernel.jitted
+    try:
+        if wide or kernel.wide:
+            with jax.enable_x64(True):
+                return call(*args)
+        return call(*args)
+    except MXNetError:
+        raise
+    except _USER_MISTAKES as error:
+        raise mistake(kernel.name, args, error) from None
+
+
+def mistake(name: str, args: Sequence[Any], error: BaseException) -> MXNetError:
+    """What a user reads when operator `name` cannot take these arguments."""
+    got = ", ".join(f"{np.dtype(a.dtype).name}{tuple(a.shape)}" for a in args if hasattr(a, "shape"))
+    reason = str(error).strip().split("\n")[0]
+    return MXNetError(f"operator {name}: {reason} [inputs: {got}]")
+
+
+def prepare(op: Op, params: dict[str, Any], present: int | tuple[bool, ...], train: bool) -> Kernel:
+    """The kernel of an operator with canonical parameters.
+
+    Args:
+        op: the operator.
+        params: canonical parameters (`op.parse`); dynamic ones are left out of the key.
+        present: how many inputs are given, or for each declared input whether it is.
+        train: training mode (only part of the key where the operator asks for it).
+    """
+    dynamic = tuple(n for n, p in op.params.items() if p.dynamic and params[n] is not None)
+    static = tuple(item for item in params.items() if item[0] not in dynamic)
+    key = (static, dynamic, present, train and op.uses_train)
+    kernel = op.kernels.get(key)
+    if kernel is None:
+        kernel = op.kernels[key] = _build(op, params, dynamic, present, train)
+    return kernel
+
+
+def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], present: int | tuple[bool, ...],
+           train: bool) -> Kernel:
+    function = op.get_attr("FCompute")
+    if function is None:
+        raise MXNetError(f"operator {op.name} has no FCompute")
+    count = present if isinstance(present, int) else sum(present)
+    mask = None if isinstance(present, int) else present
+    static = {k: v for k, v in params.items() if k not in dynamic}
+    if op.uses_train:
+        static["_train"] = train
+    num_outputs = op.num_outputs(params)
+    gradient = op.get_attr("FGradient")
+
+    def spread(arrays: Sequence[Any]) -> Sequence[Any]:
+        if mask is None:
+            return arrays
+        given = iter(arrays)
+        return [next(given) if m else None for m in mask]
+
+    def fn(*args: Any) -> tuple:
+        extras = dict(static)
+        extras.update(zip(dynamic, args[count:], strict=False))
+        if op.uses_key:
+            extras["_key"] = jax.random.fold_in(jax.random.wrap_key_data(args[-2]), args[-1])
+        compute = _with_gradient(function, gradient, extras) if gradient else lambda *a: _tuple(function(*a, **extras))
+        return compute(*spread(args[:count]))
+
+    names = op.inputs(params, count)
+    given_names = names if mask is None else [n for n, m in zip(op.input_names, mask, strict=False) if m]
+    mutated = tuple(given_names.index(n) for n in op.mutates if n in given_names)
+    wide = any(p.kind == "dtype" and params[n] in WIDE for n, p in op.params.items()) or op.get_attr("wide", False)
+    kernel = Kernel(op.name, fn, count, num_outputs, wide=bool(wide(params) if callable(wide) else wide),
+                    mutated=mutated, eager=op.eager)
+    kernel.op, kernel.params, kernel.dynamic, kernel.uses_key = op, params, dynamic, op.uses_key
+    kernel.num_visible = op.num_visible(params)
+    return kernel
+
+
+def _tuple(result: Any) -> tuple:
+    return result if isinstance(result, tuple) else tuple(result) if isinstance(result, list) else (result,)
+
+
+def _with_gradient(function: Callable, gradient: Callable, params: dict[str, Any]) -> Callable[..., tuple]:
+    """`function` with a hand-written derivative (the FGradient attribute)."""
+    @jax.custom_vjp
+    def compute(*inputs: Any) -> tuple:
+        return _tuple(function(*inputs, **params))
+
+    def forward(*inputs: Any) -> tuple:
+        outputs = compute(*inputs)
+        return outputs, (inputs, outputs)
+
+    def backward(saved: tuple, heads: tuple) -> tuple:
+        inputs, outputs = saved
+        grads = _tuple(gradient(heads, inputs, outputs, **params))
+        grads += (None,) * (len(inputs) - len(grads))
+        return tuple(
+            (np.zeros(i.shape, jax.dtypes.float0) if not jnp.issubdtype(i.dtype, jnp.inexact)
+             else jnp.zeros_like(i) if g is None else jnp.broadcast_to(g, i.shape).astype(i.dtype))
+            for i, g in zip(inputs, grads, strict=True))
+    compute.defvjp(forward, backward)
+    return compute

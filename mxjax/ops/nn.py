@@ -1,0 +1,48 @@
+"""Fully connected layers, normalisation, dropout, embedding."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import jax
+import jax.numpy as jnp
+
+from ._common import Array, size_of
+from .infer import elementwise, filled
+from .params import Range, Shape
+from .registry import register
+
+
+def _without(flag: str, *names: str, absent: str = "bias") -> Any:
+    """Inputs rule: `names`, and `absent` unless the parameter `flag` is set."""
+    return lambda p: [*names] if p[flag] else [*names, absent]
+
+
+@register("FullyConnected", inputs=_without("no_bias", "data", "weight"), infer_shape=filled(
+    weight=lambda p, x: (p["num_hidden"], size_of(x[1:]) if p["flatten"] else x[-1]),
+    bias=lambda p, x: (p["num_hidden"],)))
+def fully_connected(data: Array, weight: Array, bias: Array | None = None, *, num_hidden: Annotated[int, Range(1)],
+                    no_bias: bool = False, flatten: bool = True) -> Array:
+    """data · weightᵀ + bias.
+
+    data: (batch, ...) float, flattened to (batch, features) unless `flatten` is off, which maps the last axis;
+    weight: (num_hidden, features); bias: (num_hidden,) -> (batch, num_hidden) or (..., num_hidden).
+    """
+    if flatten:
+        data = data.reshape(data.shape[0], -1)
+    out = jnp.matmul(data, weight.T)
+    return out if bias is None else out + bias
+
+
+@register("Dropout", num_outputs=2, num_visible=1, infer_shape=elementwise, FResourceRequest=("random",))
+def dropout(data: Array, *, p: Annotated[float, Range(0, 1)] = 0.5, mode: Literal["training", "always"] = "training",
+            axes: Shape = (), cudnn_off: bool | None = False, _train: bool = False, _key: Any = None) -> tuple:
+    """Sets each value to zero with probability p and scales the others by 1 / (1 - p); the second output is the mask.
+
+    Active in training, or always with mode="always". Along `axes` the mask is shared.
+    """
+    if p == 0 or not (_train or mode == "always"):
+        return data, jnp.ones_like(data)
+    shape = [1 if i in axes else n for i, n in enumerate(data.shape)]
+    mask = jax.random.bernoulli(_key, 1 - p, shape).astype(data.dtype) / (1 - p)
+    return data * mask, jnp.broadcast_to(mask, data.shape)

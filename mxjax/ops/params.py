@@ -1,0 +1,236 @@
+"""The parameter schema of operators: Python annotations that parse, check and print attribute values.
+
+An operator's keyword-only arguments are its parameters. Their annotations are taken from this vocabulary:
+
+    int  float  bool  str       plain values; text such as "3" or "True" (from JSON) parses too
+    Scalar                      a number that is an argument of the compiled program: a new value never recompiles
+    Shape                       tuple of ints; a single int is a tuple of one
+    Floats                      tuple of floats
+    DType                       a dtype's name ("float32"); classes and NumPy dtypes are accepted
+    Literal["max", "avg"]       one of these words
+    Annotated[int, Range(1)]    limits, both ends included
+    X | None                    None (or "None") as well
+    Any                         anything hashable, as it comes
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import math
+import types
+import typing
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, NamedTuple
+
+import ml_dtypes
+import numpy as np
+
+from ..base import MXNetError, _Null
+
+__all__ = ["DType", "Floats", "Param", "Range", "Scalar", "Shape", "dtype_name", "np_dtype", "schema"]
+
+
+class Range(NamedTuple):
+    """Inclusive limits of a number."""
+
+    low: float = -math.inf
+    high: float = math.inf
+
+    def __str__(self) -> str:
+        if self.high == math.inf:
+            return f">= {self.low}"
+        return f"<= {self.high}" if self.low == -math.inf else f"in [{self.low}, {self.high}]"
+
+
+class _Kind:
+    """Marks an annotation that is more than its Python type."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+Scalar = Annotated[float, _Kind("scalar")]
+Shape = Annotated[tuple[int, ...], _Kind("shape")]
+Floats = Annotated[tuple[float, ...], _Kind("floats")]
+DType = Annotated[str, _Kind("dtype")]
+
+WIDE = frozenset(["float64", "int64", "uint64", "complex128"])
+_DTYPES = {name: np.dtype(name) for name in (
+    "float32 float64 float16 uint8 int32 int8 int64 bool int16 uint16 uint32 uint64 complex64 complex128").split()}
+_DTYPES["bfloat16"] = np.dtype(ml_dtypes.bfloat16)
+
+
+def np_dtype(value: Any) -> np.dtype:
+    """The NumPy dtype meant by a name, class, dtype or anything with a `dtype`; None is float32.
+
+    Raises:
+        TypeError: there is no such dtype here.
+    """
+    if value is None:
+        return _DTYPES["float32"]
+    if isinstance(value, str) and value in _DTYPES:
+        return _DTYPES[value]
+    dtype = np.dtype(getattr(value, "dtype", value) if not isinstance(value, type) else value)
+    if dtype.name not in _DTYPES:
+        raise TypeError(f"dtype {dtype.name!r} is not supported; supported: {', '.join(_DTYPES)}")
+    return _DTYPES[dtype.name]
+
+
+def dtype_name(value: Any) -> str:
+    """The canonical name of `np_dtype(value)`."""
+    return np_dtype(value).name
+
+
+def _literal(value: Any) -> Any:
+    return ast.literal_eval(value.strip()) if isinstance(value, str) else value
+
+
+def _int(value: Any) -> int:
+    value = _literal(value)
+    number = int(value)
+    if number != value:
+        raise ValueError
+    return number
+
+
+def _float(value: Any) -> float:
+    return float(value.rstrip("f") if isinstance(value, str) and "inf" not in value else value)
+
+
+def _bool(value: Any) -> bool:
+    if isinstance(value, str):
+        return {"true": True, "1": True, "false": False, "0": False}[value.strip().lower()]
+    return bool(value)
+
+
+def _scalar(value: Any) -> int | float:
+    if isinstance(value, str):
+        value = {"true": 1, "false": 0}.get(value.strip().lower()) if value.strip().lower() in ("true", "false") \
+            else float(value)
+    if isinstance(value, (bool, np.bool_)):
+        return int(value)
+    if isinstance(value, (int, np.integer)) and -2**31 <= value < 2**31:
+        return int(value)
+    return float(value)
+
+
+def _shape(value: Any) -> tuple[int | None, ...]:
+    value = _literal(value)
+    items = value if isinstance(value, (tuple, list, np.ndarray)) else (value,)
+    return tuple(None if i is None else _int(i) for i in items)
+
+
+def _floats(value: Any) -> tuple[float, ...]:
+    value = _literal(value)
+    return tuple(float(i) for i in (value if isinstance(value, (tuple, list, np.ndarray)) else (value,)))
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(map(_hashable, value)) if isinstance(value, (list, tuple)) else value
+
+
+_PARSERS: dict[Any, tuple[Callable[[Any], Any], str]] = {
+    int: (_int, "int"), float: (_float, "float"), bool: (_bool, "boolean"), str: (str, "string"),
+    "scalar": (_scalar, "float"), "shape": (_shape, "Shape(tuple)"), "floats": (_floats, "tuple of <float>"),
+    "dtype": (dtype_name, "dtype"), Any: (_hashable, "any"),
+}
+
+
+class Param:
+    """One parameter of an operator: name, type, default, limits.
+
+    Args:
+        operator: name for error messages.
+        name: the parameter's name.
+        annotation: its type in this module's vocabulary.
+        default: its default; `inspect.Parameter.empty` for a required one.
+    """
+
+    __slots__ = ("operator", "name", "default", "required", "optional", "choices", "limits", "dynamic", "kind",
+                 "_parse", "_type_name")
+
+    def __init__(self, operator: str, name: str, annotation: Any, default: Any) -> None:
+        self.operator, self.name = operator, name
+        self.required = default is inspect.Parameter.empty
+        self.default = None if self.required else default
+        self.choices: tuple[str, ...] | None = None
+        self.limits: Range | None = None
+        self.optional = self.default is None and not self.required
+        self.kind: Any = annotation
+        self._take(annotation)
+        self.dynamic = self.kind == "scalar"
+
+    def _take(self, annotation: Any) -> None:
+        origin, args = typing.get_origin(annotation), typing.get_args(annotation)
+        if origin in (typing.Union, types.UnionType):
+            self.optional = True
+            rest = [a for a in args if a is not type(None)]
+            self._take(rest[0])
+            return
+        if origin is Literal:
+            self.choices, self.kind = args, "choice"
+            self._parse, self._type_name = str, "{" + ", ".join(map(repr, args)) + "}"
+            return
+        if origin is Annotated:
+            kind = next((m.name for m in args[1:] if isinstance(m, _Kind)), None)
+            self.limits = next((m for m in args[1:] if isinstance(m, Range)), self.limits)
+            if kind is None:
+                self._take(args[0])
+                return
+            annotation = kind
+        if annotation not in _PARSERS:
+            raise TypeError(f"operator {self.operator}: parameter {self.name} has unknown type {annotation!r}")
+        self.kind = annotation
+        self._parse, self._type_name = _PARSERS[annotation]
+
+    def parse(self, value: Any) -> Any:
+        """The canonical, hashable value; raises MXNetError naming operator, parameter and what is allowed."""
+        if value is None or (self.optional and isinstance(value, str) and value == "None"):
+            if self.optional:
+                return None
+            raise self._error(value)
+        try:
+            parsed = self._parse(value)
+        except (ValueError, TypeError, KeyError, SyntaxError, OverflowError):
+            raise self._error(value) from None
+        if self.choices is not None and parsed not in self.choices:
+            raise self._error(value)
+        if self.limits is not None and not self.limits.low <= parsed <= self.limits.high:
+            raise self._error(value)
+        return parsed
+
+    def _error(self, value: Any) -> MXNetError:
+        limits = f" {self.limits}" if self.limits else ""
+        return MXNetError(f"operator {self.operator}: parameter {self.name} must be {self._type_name}{limits}"
+                          f"{' or None' if self.optional else ''}, got {value!r}")
+
+    def __str__(self) -> str:
+        """The type as MXNet's documentation writes it."""
+        if self.required:
+            return f"{self._type_name}, required"
+        return f"{self._type_name}{' or None' if self.optional else ''}, optional, default={self.default!r}"
+
+
+def schema(operator: str, function: Callable[..., Any]) -> dict[str, Param]:
+    """The parameters that a function's keyword-only arguments declare (those starting with `_` are ours)."""
+    hints = typing.get_type_hints(function, include_extras=True)
+    return {name: Param(operator, name, hints.get(name, Any), p.default)
+            for name, p in inspect.signature(function).parameters.items()
+            if p.kind is p.KEYWORD_ONLY and not name.startswith("_")}
+
+
+def parse(operator: str, params: dict[str, Param], given: dict[str, Any]) -> dict[str, Any]:
+    """Canonical values of all parameters; raises MXNetError for unknown, missing or bad ones."""
+    values = {}
+    for name, value in given.items():
+        if name not in params:
+            raise MXNetError(f"operator {operator} has no parameter {name!r}; it has: {', '.join(params) or 'none'}")
+        if value is not _Null:
+            values[name] = params[name].parse(value)
+    for name, param in params.items():
+        if name not in values:
+            if param.required:
+                raise MXNetError(f"operator {operator}: required parameter {name} ({param}) is missing")
+            values[name] = param.default
+    return values
