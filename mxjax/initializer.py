@@ -1,0 +1,492 @@
+"""How parameters get their first values, chosen by the parameter's name; also as `mx.init`."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import registry
+
+if TYPE_CHECKING:
+    from .ndarray import NDArray
+
+__all__ = [
+    "InitDesc", "Initializer", "register", "alias", "create", "Load", "Mixed", "Zero", "One", "Constant", "Uniform",
+    "Normal", "Orthogonal", "Xavier", "MSRAPrelu", "Bilinear", "LSTMBias", "FusedRNN",
+]
+
+
+class InitDesc(str):
+    """A parameter's name together with what its variable says about initialization.
+
+    Args:
+        name: name of the parameter.
+        attrs: attributes of its variable; `__init__` there holds an initializer as JSON.
+        global_init: the initializer to fall back to.
+    """
+
+    def __new__(cls, name: str, attrs: dict[str, str] | None = None,
+                global_init: Initializer | None = None) -> InitDesc:
+        desc = super().__new__(cls, name)
+        desc.attrs = attrs or {}
+        desc.global_init = global_init
+        return desc
+
+
+# ending of the name -> what is done; the first that fits
+_BY_SUFFIX = tuple((suffix, f"_init_{kind}") for suffix, kind in (
+    ("weight", "weight"), ("bias", "bias"), ("gamma", "gamma"), ("beta", "beta"), ("min", "zero"), ("max", "one"),
+    ("weight_quantize", "quantized_weight"), ("bias_quantize", "quantized_bias")))
+
+# the rules for plain names, from before InitDesc: beginning, ending, what is done
+_BY_PLAIN_NAME = tuple((prefix, suffix, f"_init_{kind}") for prefix, suffix, kind in (
+    ("upsampling", "", "bilinear"), ("stn_loc", "weight", "zero"), ("stn_loc", "bias", "loc_bias"),
+    ("", "bias", "bias"), ("", "gamma", "gamma"), ("", "beta", "beta"), ("", "weight", "weight"),
+    ("", "moving_mean", "zero"), ("", "moving_var", "one"), ("", "moving_inv_var", "zero"),
+    ("", "moving_avg", "zero"), ("", "min", "zero"), ("", "max", "one")))
+
+
+class Initializer:
+    """Base of all initializers. `init(desc, arr)` fills `arr` as the name `desc` asks for.
+
+    A variable with its own initializer (`mx.sym.var(..., init=)`) gets that one. Otherwise a name ending in
+    "weight" is filled by `_init_weight`, which subclasses define, "gamma" with ones, "bias" and "beta" with zeros.
+
+    Args:
+        **kwargs: the arguments the instance was made with; written by `dumps`.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        self._kwargs = kwargs
+        self._verbose = False
+        self._print_func: Callable[[NDArray], str] | None = None
+
+    def set_verbosity(self, verbose: bool = False,
+                      print_func: Callable[[NDArray], str] | None = None) -> Initializer:
+        """Log each initialization.
+
+        Args:
+            verbose: whether to log.
+            print_func: text about the array; by default its root mean square.
+
+        Returns:
+            This initializer.
+        """
+        self._verbose = verbose
+        self._print_func = print_func or (lambda x: str((x.norm() / math.sqrt(x.size)).asscalar()))
+        return self
+
+    def dumps(self) -> str:
+        """Name and arguments as JSON, which `create` reads.
+
+        Example:
+            >>> Normal(0.5).dumps()
+            '["normal", {"sigma": 0.5}]'
+        """
+        return json.dumps([type(self).__name__.lower(), self._kwargs])
+
+    def __call__(self, desc: InitDesc | str, arr: NDArray) -> None:
+        """Fill `arr`.
+
+        Args:
+            desc: the parameter's name; a plain `str` follows older rules and is deprecated.
+            arr: the array to fill in place.
+
+        Raises:
+            ValueError: no rule fits the name.
+        """
+        if not isinstance(desc, InitDesc):
+            self._legacy_init(desc, arr)
+            return
+        if desc.global_init is None:
+            desc.global_init = self
+        how = desc.attrs.get("__init__", "")
+        if how:
+            create(how)._init_weight(desc, arr)
+        else:
+            how, method = next((rule for rule in _BY_SUFFIX if desc.endswith(rule[0])), ("default", "_init_default"))
+            getattr(self, method)(desc, arr)
+        if self._verbose:
+            logging.info("Initialized %s as %s: %s", desc, how, self._print_func(arr))
+
+    def _legacy_init(self, name: str, arr: NDArray) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"the name of a parameter must be a string, got {name!r}")
+        warnings.warn("calling an initializer with a plain string is deprecated; use "
+                      "init(mx.init.InitDesc(name), array)", DeprecationWarning, stacklevel=3)
+        for prefix, suffix, method in _BY_PLAIN_NAME:
+            if name.startswith(prefix) and name.endswith(suffix):
+                return getattr(self, method)(name, arr)
+        return self._init_default(name, arr)
+
+    def _init_weight(self, name: str, arr: NDArray) -> None:
+        raise NotImplementedError(f"{type(self).__name__} must define _init_weight")
+
+    def _init_default(self, name: str, _: NDArray) -> None:
+        raise ValueError(f"no initialization rule fits the name {name!r}: it ends neither in weight, bias, gamma nor "
+                         "beta. Give its variable an initializer of its own: mx.sym.var(name, init=mx.init.Zero())")
+
+    def _init_zero(self, _: str, arr: NDArray) -> None:
+        arr[:] = 0
+
+    def _init_one(self, _: str, arr: NDArray) -> None:
+        arr[:] = 1
+
+    # each an own name, for subclasses that treat these differently
+    def _init_bias(self, name: str, arr: NDArray) -> None:
+        self._init_zero(name, arr)
+
+    def _init_beta(self, name: str, arr: NDArray) -> None:
+        self._init_zero(name, arr)
+
+    def _init_gamma(self, name: str, arr: NDArray) -> None:
+        self._init_one(name, arr)
+
+    def _init_quantized_bias(self, name: str, arr: NDArray) -> None:
+        self._init_zero(name, arr)
+
+    def _init_quantized_weight(self, _: str, arr: NDArray) -> None:
+        from . import random
+        arr[:] = random.randint(-127, 127, shape=arr.shape, dtype="int32").asnumpy().astype(np.int8)
+
+    def _init_bilinear(self, _: str, arr: NDArray) -> None:
+        arr[:] = _bilinear_kernel(arr.shape)
+
+    def _init_loc_bias(self, name: str, arr: NDArray) -> None:
+        if arr.shape[0] != 6:
+            raise ValueError(f"{name}: the bias of a spatial transformer has shape (6,), got {arr.shape}")
+        arr[:] = np.array([1.0, 0, 0, 0, 1.0, 0])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Initializer):
+            return NotImplemented
+        return type(self) is type(other) and self._kwargs == other._kwargs
+
+    __hash__ = object.__hash__
+
+
+_register = registry.get_register_func(Initializer, "initializer")
+alias = registry.get_alias_func(Initializer, "initializer")
+create = registry.get_create_func(Initializer, "initializer")
+
+
+def register(klass: type) -> type:
+    """Make an initializer class known to `create` under its name; a class decorator.
+
+    Example:
+        >>> @register
+        ... class Half(Initializer):
+        ...     def _init_weight(self, name, arr):
+        ...         arr[:] = 0.5
+        >>> type(create("half")).__name__
+        'Half'
+    """
+    return _register(klass)
+
+
+class Load:
+    """Fills parameters from loaded ones, and those not among them by another initializer.
+
+    Args:
+        param: arrays by name ("arg:" and "aux:" before a name are dropped), or the file that holds them.
+        default_init: initializer for names that were not loaded.
+        verbose: log where each value came from.
+
+    Raises:
+        ValueError: when called, on a shape that differs or a name with neither value nor default.
+    """
+
+    def __init__(self, param: str | dict[str, NDArray], default_init: Callable[[str, NDArray], None] | None = None,
+                 verbose: bool = False) -> None:
+        if isinstance(param, str):
+            from .ndarray import load
+            param = load(param)
+        if not isinstance(param, dict):
+            raise TypeError(f"param must hold arrays by name, got {type(param).__name__}")
+        self.param = {name[4:] if name.startswith(("arg:", "aux:")) else name: arr for name, arr in param.items()}
+        self.default_init = default_init
+        self.verbose = verbose
+
+    def __call__(self, name: str, arr: NDArray) -> None:
+        if name in self.param:
+            loaded = self.param[name]
+            if arr.shape != loaded.shape:
+                raise ValueError(f"parameter {name} has shape {arr.shape}, but {loaded.shape} was loaded for it")
+            arr[:] = loaded
+        elif self.default_init is None:
+            raise ValueError(f"parameter {name} is not among the loaded ones, and there is no default initializer")
+        else:
+            self.default_init(name, arr)
+        if self.verbose:
+            logging.info("Initialized %s by %s", name, "loading" if name in self.param else "default")
+
+
+class Mixed:
+    """Chooses among initializers by the first pattern that matches the parameter's name.
+
+    Args:
+        patterns: regular expressions, matched from the name's start.
+        initializers: one for each pattern.
+
+    Raises:
+        ValueError: when called, on a name that no pattern matches.
+
+    Example:
+        >>> init = Mixed(["bias", ".*"], [Zero(), Uniform(0.1)])
+    """
+
+    def __init__(self, patterns: Sequence[str], initializers: Sequence[Callable[[str, NDArray], None]]) -> None:
+        if len(patterns) != len(initializers):
+            raise ValueError(f"{len(patterns)} patterns but {len(initializers)} initializers")
+        self.map = [(re.compile(p), init) for p, init in zip(patterns, initializers, strict=True)]
+
+    def __call__(self, name: str, arr: NDArray) -> None:
+        for pattern, init in self.map:
+            if pattern.match(name):
+                init(name, arr)
+                return
+        raise ValueError(f"parameter {name} matches no pattern; add '.*' with a default initializer at the end")
+
+
+@register
+@alias("zeros")
+class Zero(Initializer):
+    """All zeros."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def _init_weight(self, name: str, arr: NDArray) -> None:
+        self._init_zero(name, arr)
+
+
+@register
+@alias("ones")
+class One(Initializer):
+    """All ones."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def _init_weight(self, name: str, arr: NDArray) -> None:
+        self._init_one(name, arr)
+
+
+@register
+class Constant(Initializer):
+    """A given value.
+
+    Args:
+        value: a scalar, or an array of the parameter's shape.
+    """
+
+    def __init__(self, value: Any) -> None:
+        super().__init__(value=value)
+        self.value = value
+
+    def _init_weight(self, _: str, arr: NDArray) -> None:
+        arr[:] = self.value
+
+    def dumps(self) -> str:
+        """Name and value as JSON; an array becomes nested lists."""
+        value = self._kwargs["value"]
+        if not np.isscalar(value):
+            self._kwargs["value"] = (value.asnumpy() if hasattr(value, "asnumpy") else np.asarray(value)).tolist()
+        return super().dumps()
+
+
+def _fill_random(distribution: str, low_or_mean: float, scale: float, arr: NDArray) -> None:
+    """Fill `arr` from "uniform" (low, high) or "normal" (mean, deviation), in its own dtype."""
+    from . import random
+    getattr(random, distribution)(low_or_mean, scale, shape=arr.shape, dtype=np.dtype(arr.dtype).name, out=arr)
+
+
+@register
+class Uniform(Initializer):
+    """Uniform in [-scale, scale].
+
+    Args:
+        scale: half the width.
+    """
+
+    def __init__(self, scale: float = 0.07) -> None:
+        super().__init__(scale=scale)
+        self.scale = scale
+
+    def _init_weight(self, _: str, arr: NDArray) -> None:
+        _fill_random("uniform", -self.scale, self.scale, arr)
+
+
+@register
+class Normal(Initializer):
+    """Normal around 0.
+
+    Args:
+        sigma: standard deviation.
+    """
+
+    def __init__(self, sigma: float = 0.01) -> None:
+        super().__init__(sigma=sigma)
+        self.sigma = sigma
+
+    def _init_weight(self, _: str, arr: NDArray) -> None:
+        _fill_random("normal", 0, self.sigma, arr)
+
+
+@register
+class Orthogonal(Initializer):
+    """A random matrix with orthogonal rows or columns, times `scale`.
+
+    Args:
+        scale: factor.
+        rand_type: "uniform" or "normal", what the matrix is made from.
+
+    Source:
+        Saxe et al., Exact solutions to the nonlinear dynamics of learning in deep linear neural networks, 2014.
+    """
+
+    def __init__(self, scale: float = 1.414, rand_type: str = "uniform") -> None:
+        if rand_type not in ("uniform", "normal"):
+            raise ValueError(f"rand_type must be 'uniform' or 'normal', got {rand_type!r}")
+        super().__init__(scale=scale, rand_type=rand_type)
+        self.scale = scale
+        self.rand_type = rand_type
+
+    def _init_weight(self, _: str, arr: NDArray) -> None:
+        from . import random
+        shape = arr.shape[0], math.prod(arr.shape[1:])
+        low_or_mean = -1.0 if self.rand_type == "uniform" else 0.0
+        drawn = getattr(random, self.rand_type)(low_or_mean, 1.0, shape=shape).asnumpy()
+        left, _, right = np.linalg.svd(drawn, full_matrices=False)
+        basis = left if left.shape == shape else right
+        arr[:] = self.scale * basis.reshape(arr.shape)
+
+
+@register
+class Xavier(Initializer):
+    """Random with a variance that keeps the size of signals through the layers: magnitude / factor.
+
+    Args:
+        rnd_type: "uniform" (in ±sqrt(magnitude / factor)) or "gaussian" (with that deviation).
+        factor_type: what the factor is: "in" = fan-in, "out" = fan-out, "avg" = their mean.
+        magnitude: numerator of the scale.
+
+    Source:
+        Glorot & Bengio, Understanding the difficulty of training deep feedforward neural networks, 2010.
+    """
+
+    def __init__(self, rnd_type: str = "uniform", factor_type: str = "avg", magnitude: float = 3) -> None:
+        super().__init__(rnd_type=rnd_type, factor_type=factor_type, magnitude=magnitude)
+        self.rnd_type = rnd_type
+        self.factor_type = factor_type
+        self.magnitude = float(magnitude)
+
+    def _init_weight(self, name: str, arr: NDArray) -> None:
+        shape = arr.shape
+        if len(shape) < 2:
+            raise ValueError(f"{type(self).__name__} needs a weight of at least 2 dimensions; {name} has shape {shape}")
+        receptive = math.prod(shape[2:])
+        fan_in, fan_out = shape[1] * receptive, shape[0] * receptive
+        factors = {"avg": (fan_in + fan_out) / 2, "in": fan_in, "out": fan_out}
+        if self.factor_type not in factors:
+            raise ValueError(f"factor_type must be 'avg', 'in' or 'out', got {self.factor_type!r}")
+        scale = math.sqrt(self.magnitude / factors[self.factor_type])
+        if self.rnd_type == "uniform":
+            _fill_random("uniform", -scale, scale, arr)
+        elif self.rnd_type == "gaussian":
+            _fill_random("normal", 0, scale, arr)
+        else:
+            raise ValueError(f"rnd_type must be 'uniform' or 'gaussian', got {self.rnd_type!r}")
+
+
+@register
+class MSRAPrelu(Xavier):
+    """Gaussian with variance 2 / (1 + slope²) / factor, for layers followed by a (leaky) ReLU.
+
+    Args:
+        factor_type: as in `Xavier`.
+        slope: slope of the ReLU's negative side.
+
+    Source:
+        He et al., Delving Deep into Rectifiers, 2015.
+    """
+
+    def __init__(self, factor_type: str = "avg", slope: float = 0.25) -> None:
+        super().__init__("gaussian", factor_type, 2.0 / (1 + slope ** 2))
+        self._kwargs = {"factor_type": factor_type, "slope": slope}
+
+
+def _bilinear_kernel(shape: tuple[int, ...]) -> np.ndarray:
+    """The weight (out, in, height, width) by which a deconvolution interpolates linearly."""
+    half = math.ceil(shape[3] / 2)
+    centre = (2 * half - 1 - half % 2) / (2 * half)
+    tent = [1 - np.abs(np.arange(size) / half - centre) for size in shape[2:]]
+    return np.broadcast_to(np.multiply.outer(*tent), shape).astype(np.float32)
+
+
+@register
+class Bilinear(Initializer):
+    """The weight of an upsampling deconvolution that interpolates linearly; for (out, in, height, width)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def _init_weight(self, name: str, arr: NDArray) -> None:
+        self._init_bilinear(name, arr)
+
+
+@register
+class LSTMBias(Initializer):
+    """The bias of an LSTM cell: zeros, but `forget_bias` for the forget gate (the second quarter).
+
+    Args:
+        forget_bias: value of the forget gate's bias.
+
+    Source:
+        Jozefowicz et al., An Empirical Exploration of Recurrent Network Architectures, 2015.
+    """
+
+    def __init__(self, forget_bias: float = 1.0) -> None:
+        super().__init__(forget_bias=forget_bias)
+        self.forget_bias = forget_bias
+
+    def _init_weight(self, _: str, arr: NDArray) -> None:
+        hidden = arr.shape[0] // 4
+        arr[:] = np.repeat(np.float32([0, self.forget_bias, 0, 0]), hidden)
+
+
+@register
+class FusedRNN(Initializer):
+    """The packed parameter vector of a fused RNN, each of its matrices and biases by itself.
+
+    Args:
+        init: initializer of the parts, or its JSON; None takes the global one.
+        num_hidden, num_layers, mode, bidirectional: as in `mx.rnn.FusedRNNCell`.
+        forget_bias: value of the forget gates' biases ("lstm" only).
+    """
+
+    def __init__(self, init: Initializer | str | None, num_hidden: int, num_layers: int, mode: str,
+                 bidirectional: bool = False, forget_bias: float = 1.0) -> None:
+        init = None if init is None else create(init)
+        super().__init__(init=init and init.dumps(), num_hidden=num_hidden, num_layers=num_layers, mode=mode,
+                         bidirectional=bidirectional, forget_bias=forget_bias)
+        self._init = init
+
+    def _init_weight(self, desc: InitDesc, arr: NDArray) -> None:
+        from .rnn import FusedRNNCell
+        config = {name: value for name, value in self._kwargs.items() if name != "init"}
+        cell = FusedRNNCell(prefix="", **config)
+        parts = cell.unpack_weights({"parameters": arr})
+        for name, part in parts.items():
+            if config["mode"] == "lstm" and name.endswith("_f_bias"):
+                part[:] = config["forget_bias"]
+            else:
+                (self._init or desc.global_init)(InitDesc(name, global_init=desc.global_init), part)
+        arr[:] = cell.pack_weights(parts)["parameters"]
