@@ -1,0 +1,331 @@
+"""Optimizers that scale each weight's step by what its gradients were so far."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from .. import ndarray as nd
+from .base import _aggregation_size, _is_half, _is_list, _Stepwise, _zeros, register
+
+if TYPE_CHECKING:
+    from ..ndarray import NDArray
+
+__all__ = ["Adam", "Adamax", "Nadam", "AdaGrad", "AdaDelta", "RMSProp", "FTML", "Ftrl", "LAMB"]
+
+
+class _TwoMoments(_Stepwise):
+    """An optimizer that keeps running averages of the gradient and of its square (or size)."""
+
+    lazy_update = False
+
+    def __init__(self, learning_rate: float, beta1: float, beta2: float, **kwargs: Any) -> None:
+        super().__init__(learning_rate=learning_rate, **kwargs)
+        self.beta1 = beta1
+        self.beta2 = beta2
+
+    def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray]:
+        stype = weight.stype if self.lazy_update else "default"
+        return _zeros(weight, stype), _zeros(weight, stype)
+
+    def _decayed_grad(self, weight: NDArray, grad: NDArray, wd: float) -> NDArray:
+        """The rescaled gradient with decay, then clipped."""
+        return self._clipped(grad * self.rescale_grad + wd * weight)
+
+
+@register
+class Adam(_TwoMoments):
+    """Adam: weight -= lr * sqrt(1 - beta2^t) / (1 - beta1^t) * mean / (sqrt(var) + epsilon).
+
+    Args:
+        learning_rate: learning rate.
+        beta1, beta2: decay of the averages of the gradient and of its square.
+        epsilon: added to the denominator.
+        lazy_update: for row-sparse gradients, touch only the rows they have.
+        **kwargs: as in `Optimizer`; the decay is added to the gradient.
+
+    Source:
+        Kingma & Ba, Adam, 2015; MXNet's operator adam_update.
+    """
+
+    def __init__(self, learning_rate: float = 0.001, beta1: float = 0.9, beta2: float = 0.999,
+                 epsilon: float = 1e-8, lazy_update: bool = True, **kwargs: Any) -> None:
+        super().__init__(learning_rate, beta1, beta2, **kwargs)
+        self.epsilon = epsilon
+        self.lazy_update = lazy_update
+
+    def _step(self, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+        lr *= math.sqrt(1 - self.beta2 ** t) / (1 - self.beta1 ** t)
+        nd.adam_update(weight, grad, *state, out=weight, lr=lr, wd=wd, beta1=self.beta1, beta2=self.beta2,
+                       epsilon=self.epsilon, lazy_update=self.lazy_update, **self._grad_options())
+
+
+@register
+class Adamax(_TwoMoments):
+    """Adam with the largest gradient so far in place of the root mean square.
+
+    Args:
+        learning_rate: learning rate.
+        beta1, beta2: decay of the average gradient and of the largest one.
+        **kwargs: as in `Optimizer`.
+
+    Source:
+        Kingma & Ba, Adam, 2015, section 7.
+    """
+
+    def __init__(self, learning_rate: float = 0.002, beta1: float = 0.9, beta2: float = 0.999, **kwargs: Any) -> None:
+        super().__init__(learning_rate, beta1, beta2, **kwargs)
+
+    def _step(self, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+        grad = self._decayed_grad(weight, grad, wd)
+        mean, largest = state
+        mean[:] = self.beta1 * mean + (1 - self.beta1) * grad
+        largest[:] = nd.maximum(self.beta2 * largest, nd.abs(grad))
+        weight -= lr / (1 - self.beta1 ** t) * mean / largest
+
+
+@register
+class Nadam(_TwoMoments):
+    """Adam with Nesterov's momentum.
+
+    Args:
+        learning_rate: learning rate.
+        beta1, beta2: decay of the averages of the gradient and of its square.
+        epsilon: added to the denominator.
+        schedule_decay: decay of the momentum's schedule.
+        **kwargs: as in `Optimizer`.
+
+    Source:
+        Dozat, Incorporating Nesterov Momentum into Adam, 2016. The schedule's product runs over the updates of all
+        parameters together, not of each by itself: MXNet's way, kept for equal numbers.
+    """
+
+    def __init__(self, learning_rate: float = 0.001, beta1: float = 0.9, beta2: float = 0.999,
+                 epsilon: float = 1e-8, schedule_decay: float = 0.004, **kwargs: Any) -> None:
+        super().__init__(learning_rate, beta1, beta2, **kwargs)
+        self.epsilon = epsilon
+        self.schedule_decay = schedule_decay
+        self.m_schedule = 1.0
+
+    def _momentum_at(self, t: int) -> float:
+        return self.beta1 * (1 - 0.5 * 0.96 ** (t * self.schedule_decay))
+
+    def _step(self, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+        grad = self._decayed_grad(weight, grad, wd)
+        now, following = self._momentum_at(t), self._momentum_at(t + 1)
+        self.m_schedule *= now
+        mean, var = state
+        mean[:] = self.beta1 * mean + (1 - self.beta1) * grad
+        var[:] = self.beta2 * var + (1 - self.beta2) * grad * grad
+        ahead = (1 - now) / (1 - self.m_schedule) * grad + following / (1 - self.m_schedule * following) * mean
+        weight -= lr * ahead / (nd.sqrt(var / (1 - self.beta2 ** t)) + self.epsilon)
+
+
+@register
+class AdaGrad(_Stepwise):
+    """Scales by the root of the summed squares of all gradients: weight -= lr * (grad / sqrt(sum + eps) + wd * weight).
+
+    Args:
+        eps: added under the root.
+        **kwargs: as in `Optimizer`.
+
+    Source:
+        Duchi et al., Adaptive Subgradient Methods, 2011.
+    """
+
+    def __init__(self, eps: float = 1e-7, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.float_stable_eps = eps
+
+    def create_state(self, index: Any, weight: NDArray) -> NDArray:
+        return _zeros(weight, weight.stype)
+
+    def _step(self, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+        if grad.stype == "row_sparse":
+            nd.sparse.adagrad_update(weight, grad, state, out=weight, lr=lr, wd=wd, epsilon=self.float_stable_eps,
+                                     **self._grad_options())
+            return
+        grad = self._clipped(grad * self.rescale_grad)
+        state += nd.square(grad)
+        weight -= lr * (grad / nd.sqrt(state + self.float_stable_eps) + wd * weight)
+
+
+@register
+class AdaDelta(_Stepwise):
+    """Steps in the units of the weights: no learning rate, but the root mean square of the steps so far.
+
+    Args:
+        rho: decay of the averages of squared gradients and squared steps.
+        epsilon: added to both before the roots.
+        **kwargs: as in `Optimizer`.
+
+    Source:
+        Zeiler, ADADELTA, 2012.
+    """
+
+    def __init__(self, rho: float = 0.90, epsilon: float = 1e-5, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.rho = rho
+        self.epsilon = epsilon
+
+    def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray]:
+        return _zeros(weight), _zeros(weight)
+
+    def _step(self, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+        grad = self._clipped(grad * self.rescale_grad)
+        grads, steps = state
+        grads[:] = self.rho * grads + (1 - self.rho) * grad * grad
+        step = nd.sqrt(steps + self.epsilon) / nd.sqrt(grads + self.epsilon) * grad
+        steps[:] = self.rho * steps + (1 - self.rho) * step * step
+        weight -= step + wd * weight
+
+
+@register
+class RMSProp(_Stepwise):
+    """Scales by the root mean square of recent gradients.
+
+    Args:
+        learning_rate: learning rate.
+        gamma1: decay of the average of squared gradients.
+        gamma2: momentum, of the centered form only.
+        epsilon: added to the denominator.
+        centered: subtract the squared mean (Graves' form) from the mean square.
+        clip_weights: bound of the weights' absolute values; None for no bound.
+        **kwargs: as in `Optimizer`.
+
+    Source:
+        Tieleman & Hinton, 2012; Graves, Generating Sequences With Recurrent Neural Networks, 2013 (eq. 38-45);
+        MXNet's operators rmsprop_update and rmspropalex_update.
+    """
+
+    def __init__(self, learning_rate: float = 0.001, gamma1: float = 0.9, gamma2: float = 0.9,
+                 epsilon: float = 1e-8, centered: bool = False, clip_weights: float | None = None,
+                 **kwargs: Any) -> None:
+        super().__init__(learning_rate=learning_rate, **kwargs)
+        self.gamma1 = gamma1
+        self.gamma2 = gamma2
+        self.centered = centered
+        self.epsilon = epsilon
+        self.clip_weights = clip_weights
+
+    def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, ...]:
+        return tuple(_zeros(weight, weight.stype) for _ in range(3 if self.centered else 1))
+
+    def _step(self, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+        options = {"gamma1": self.gamma1, "epsilon": self.epsilon, **self._grad_options()}
+        if self.clip_weights:
+            options["clip_weights"] = self.clip_weights
+        if self.centered:
+            nd.rmspropalex_update(weight, grad, *state, out=weight, lr=lr, wd=wd, gamma2=self.gamma2, **options)
+        else:
+            nd.rmsprop_update(weight, grad, *state, out=weight, lr=lr, wd=wd, **options)
+
+
+@register
+class FTML(_Stepwise):
+    """Follow the moving leader.
+
+    Args:
+        beta1, beta2: decay of the averages of the gradient and of its square.
+        epsilon: added to the denominator.
+        **kwargs: as in `Optimizer`.
+
+    Source:
+        Zheng & Kwok, Follow the Moving Leader in Deep Learning, 2017; MXNet's operator ftml_update.
+    """
+
+    def __init__(self, beta1: float = 0.6, beta2: float = 0.999, epsilon: float = 1e-8, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.beta1 = beta1
+        self.beta2 = beta2
+        self.epsilon = epsilon
+
+    def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+        return _zeros(weight), _zeros(weight), _zeros(weight)
+
+    def _step(self, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+        options = {"clip_grad": self.clip_gradient} if self.clip_gradient else {}  # this operator's own name for it
+        nd.ftml_update(weight, grad, *state, out=weight, lr=lr, wd=wd, t=t, beta1=self.beta1, beta2=self.beta2,
+                       epsilon=self.epsilon, rescale_grad=self.rescale_grad, **options)
+
+
+@register
+class Ftrl(_Stepwise):
+    """Follow the regularized leader, per coordinate; keeps weights with little evidence at exactly 0.
+
+    Args:
+        lamda1: L1 strength.
+        learning_rate: learning rate.
+        beta: added to the scale, smooths early steps.
+        **kwargs: as in `Optimizer`; wd is the L2 strength.
+
+    Source:
+        McMahan et al., Ad Click Prediction, 2013; MXNet's operator ftrl_update.
+    """
+
+    def __init__(self, lamda1: float = 0.01, learning_rate: float = 0.1, beta: float = 1, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.lamda1 = lamda1
+        self.beta = beta
+        self.lr = learning_rate
+
+    def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray]:
+        return _zeros(weight, weight.stype), _zeros(weight, weight.stype)
+
+    def _step(self, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+        nd.ftrl_update(weight, grad, *state, out=weight, lr=lr, wd=wd, lamda1=self.lamda1, beta=self.beta,
+                       **self._grad_options())
+
+
+@register
+class LAMB(_TwoMoments):
+    """Adam's direction, its length scaled per layer to the norm of the weight.
+
+    Args:
+        learning_rate: learning rate.
+        beta1, beta2: decay of the averages of the gradient and of its square.
+        epsilon: added to the denominator.
+        lower_bound, upper_bound: bounds of the weight's norm in the scale; None for no bound.
+        bias_correction: correct the averages for starting at 0.
+        **kwargs: as in `Optimizer`.
+
+    Source:
+        You et al., Large Batch Optimization for Deep Learning, 2020; MXNet's operators lamb_update_phase1/2.
+    """
+
+    lazy_update = True  # only so that the states have the weight's storage type
+
+    def __init__(self, learning_rate: float = 0.001, beta1: float = 0.9, beta2: float = 0.999,
+                 epsilon: float = 1e-6, lower_bound: float | None = None, upper_bound: float | None = None,
+                 bias_correction: bool = True, **kwargs: Any) -> None:
+        super().__init__(learning_rate, beta1, beta2, **kwargs)
+        self.epsilon = epsilon
+        self.lower_bound = lower_bound
+        self.upper_bound = upper_bound
+        self.bias_correction = bias_correction
+        self.aggregate_num = max(1, min(45, _aggregation_size(default=45)))
+
+    def update_multi_precision(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+        if _is_list(index):
+            for one in zip(index, weight, grad, state, strict=True):
+                self.update_multi_precision(*one)
+        elif self.multi_precision and _is_half(weight):
+            self._update_count(index)
+            master, moments = state
+            self._two_phases("mp_", weight, grad, (*moments, master), (master,), self._get_lr(index),
+                             self._get_wd(index), self._index_update_count[index])
+        else:
+            self.update(index, weight, grad, state)
+
+    def _step(self, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+        self._two_phases("", weight, grad, state, (), lr, wd, t)
+
+    def _two_phases(self, prefix: str, weight: NDArray, grad: NDArray, states: tuple[NDArray, ...],
+                    master: tuple[NDArray, ...], lr: float, wd: float, t: int) -> None:
+        direction = getattr(nd, f"{prefix}lamb_update_phase1")(
+            weight, grad, *states, wd=wd, t=t, beta1=self.beta1, beta2=self.beta2, epsilon=self.epsilon,
+            bias_correction=self.bias_correction, **self._grad_options())
+        bounds = {name: value for name in ("lower_bound", "upper_bound") if (value := getattr(self, name))}
+        current = master[0] if master else weight
+        getattr(nd, f"{prefix}lamb_update_phase2")(weight, direction, current.norm(), direction.norm(), *master,
+                                                   out=weight, lr=lr, **bounds)

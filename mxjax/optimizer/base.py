@@ -1,0 +1,294 @@
+"""What all optimizers share: the registry, learning rates and weight decays by parameter, update counts."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+import numpy as np
+
+from .. import ndarray as nd
+
+if TYPE_CHECKING:
+    from ..lr_scheduler import LRScheduler
+    from ..ndarray import NDArray
+    from ..symbol import Symbol
+
+__all__ = ["Optimizer", "register", "create"]
+
+_Class = TypeVar("_Class", bound=type)
+
+
+def _is_half(weight: NDArray) -> bool:
+    """Whether a weight has a 16-bit float dtype, which `multi_precision` is for."""
+    return np.dtype(weight.dtype).name in ("float16", "bfloat16")
+
+
+def _is_list(index: Any) -> bool:
+    return isinstance(index, list | tuple)
+
+
+def _aggregation_size(default: int) -> int:
+    """How many parameters one call may update: `MXNET_OPTIMIZER_AGGREGATION_SIZE`."""
+    return int(os.environ.get("MXNET_OPTIMIZER_AGGREGATION_SIZE", default))
+
+
+class Optimizer:
+    """Base of all optimizers: changes a weight in place, given its gradient and the optimizer's state for it.
+
+    A subclass defines `create_state` and `update`; `register` makes it known by name. The gradient used is
+    `clip(rescale_grad * grad, ±clip_gradient)`, the learning rate `lr * lr_mult`, the decay `wd * wd_mult`.
+
+    Args:
+        rescale_grad: factor on every gradient, usually 1 / batch size.
+        param_idx2name: the parameters' names by index.
+        wd: weight decay. By default it is applied to names ending in "_weight" and "_gamma" only.
+        clip_gradient: bound of the rescaled gradient's absolute values; None for no bound.
+        learning_rate: learning rate, 0.01 by default; the start of the schedule where there is one.
+        lr_scheduler: schedule that gives the rate from the number of updates.
+        sym: network whose variables' `__lr_mult__` and `__wd_mult__` are taken over.
+        begin_num_update: number of updates already done.
+        multi_precision: keep a float32 copy of each 16-bit weight and update that one.
+        param_dict: gluon Parameters by index, asked for their `lr_mult` and `wd_mult`.
+
+    Example:
+        >>> class PlainDescent(Optimizer):
+        ...     def update(self, index, weight, grad, state):
+        ...         self._update_count(index)
+        ...         weight -= self._get_lr(index) * grad
+    """
+
+    opt_registry: ClassVar[dict[str, type[Optimizer]]] = {}
+
+    def __init__(self, rescale_grad: float = 1.0, param_idx2name: dict[int, str] | None = None, wd: float = 0.0,
+                 clip_gradient: float | None = None, learning_rate: float | None = None,
+                 lr_scheduler: LRScheduler | None = None, sym: Symbol | None = None, begin_num_update: int = 0,
+                 multi_precision: bool = False, param_dict: dict[int, Any] | None = None) -> None:
+        if param_idx2name is not None and not isinstance(param_idx2name, dict):
+            raise TypeError(f"param_idx2name must be a dict of names by index, got {type(param_idx2name).__name__}")
+        if lr_scheduler is None:
+            self.lr = 0.01 if learning_rate is None else learning_rate
+        else:
+            self.lr = learning_rate
+            if learning_rate is not None and lr_scheduler.base_lr != learning_rate:
+                warnings.warn(f"learning_rate={learning_rate} overrides lr_scheduler.base_lr={lr_scheduler.base_lr}",
+                              UserWarning, stacklevel=3)
+                lr_scheduler.base_lr = learning_rate
+        self.rescale_grad = rescale_grad
+        self.lr_scheduler = lr_scheduler
+        self.wd = wd
+        self.clip_gradient = clip_gradient
+        self.multi_precision = multi_precision
+        self.aggregate_num = 0  # how many parameters one `update` may get as lists; 0: never a list
+        self.begin_num_update = begin_num_update
+        self.num_update = begin_num_update
+        self._all_index_update_counts: dict[int, dict[Any, int]] = {0: {}}  # by device, then by parameter
+        self._index_update_count = self._all_index_update_counts[0]
+        self.idx2name = dict(param_idx2name or {})
+        self.sym_info = (sym.attr_dict(), sym.list_arguments()) if sym is not None else ()
+        self.param_dict = param_dict or {}
+        self.allow_np_array = True
+        self.lr_mult: dict[Any, float] = {}
+        self.wd_mult: dict[Any, float] = {}
+        self.set_lr_mult({})
+        self.set_wd_mult({})
+
+    @staticmethod
+    def register(klass: _Class) -> _Class:
+        """Make an optimizer class known to `create` under its name in lower case; a class decorator."""
+        if not isinstance(klass, type):
+            raise TypeError(f"only a class can be registered as optimizer, got {klass!r}")
+        name = klass.__name__.lower()
+        old = Optimizer.opt_registry.get(name)
+        if old is not None:
+            warnings.warn(f"new optimizer {klass.__module__}.{klass.__name__} is overriding existing optimizer "
+                          f"{old.__module__}.{old.__name__}", UserWarning, stacklevel=2)
+        Optimizer.opt_registry[name] = klass
+        return klass
+
+    @staticmethod
+    def create_optimizer(name: str, **kwargs: Any) -> Optimizer:
+        """Make an optimizer from its registered name.
+
+        Args:
+            name: name, in any case.
+            **kwargs: its arguments.
+
+        Raises:
+            ValueError: no optimizer has that name.
+
+        Example:
+            >>> Optimizer.create_optimizer("sgd", learning_rate=0.1).lr
+            0.1
+        """
+        if name.lower() not in Optimizer.opt_registry:
+            raise ValueError(f"cannot find optimizer {name!r}; known: {', '.join(sorted(Optimizer.opt_registry))}")
+        return Optimizer.opt_registry[name.lower()](**kwargs)
+
+    # ------------------------------------------------------------------ what subclasses define
+    def create_state(self, index: Any, weight: NDArray) -> Any:
+        """The optimizer's state for a parameter: None, an NDArray, or a nest of tuples of them."""
+        return None
+
+    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+        """Change `weight` and `state` in place.
+
+        Args:
+            index: the parameter's index; with an `aggregate_num` > 0 also a list, as are the others then.
+            weight, grad: of equal shape.
+            state: what `create_state` returned for it.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define update")
+
+    # ------------------------------------------------------------------ 16-bit weights
+    def create_state_multi_precision(self, index: Any, weight: NDArray) -> Any:
+        """As `create_state`; for a 16-bit weight under `multi_precision` (float32 copy, its state)."""
+        if self._uses_master(weight):
+            master = weight.astype("float32")
+            return master, self.create_state(index, master)
+        return self.create_state(index, weight)
+
+    def update_multi_precision(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+        """As `update`, with a state that `create_state_multi_precision` returned. Listed weights have one dtype."""
+        listed = _is_list(index)
+        rows = list(zip(weight, grad, state, strict=True)) if listed else [(weight, grad, state)]
+        if not (self.multi_precision and _is_half(rows[0][0])):
+            self.update(index, weight, grad, state)
+            return
+        masters, inner = zip(*(state for _, _, state in rows), strict=True)
+        grads = [grad.astype("float32") for _, grad, _ in rows]
+        if listed:
+            self.update(index, list(masters), grads, list(inner))
+        else:
+            self.update(index, masters[0], grads[0], inner[0])
+        for master, (half, _, _) in zip(masters, rows, strict=True):
+            master.copyto(half)
+
+    def _uses_master(self, weight: NDArray) -> bool:
+        """Whether a weight needs a float32 copy; warns of one that could do with it."""
+        if _is_half(weight) and not self.multi_precision:
+            warnings.warn("updating 16-bit weights loses accuracy and may slow convergence; "
+                          f"consider {type(self).__name__}(multi_precision=True)", UserWarning, stacklevel=4)
+        return self.multi_precision and _is_half(weight)
+
+    # ------------------------------------------------------------------ rates
+    @property
+    def learning_rate(self) -> float:
+        """The current learning rate, without multipliers."""
+        return self.lr if self.lr_scheduler is None else self.lr_scheduler(self.num_update)
+
+    def set_learning_rate(self, lr: float) -> None:
+        """Set the learning rate.
+
+        Raises:
+            UserWarning: there is a schedule, which decides instead.
+        """
+        if self.lr_scheduler is not None:
+            raise UserWarning("the optimizer has an lr_scheduler, which decides the learning rate; "
+                              "set_learning_rate works only without one")
+        self.lr = lr
+
+    def set_lr_scale(self, args_lrscale: Any) -> None:
+        """Replaced by `set_lr_mult`; always raises."""
+        raise DeprecationWarning("set_lr_scale was replaced by set_lr_mult")
+
+    def _multipliers(self, key: str, given: dict[Any, float]) -> dict[Any, float]:
+        """Multipliers from the network's variables, then the given ones."""
+        attrs, names = self.sym_info or ({}, ())
+        return {**{n: float(attrs[n][key]) for n in names if key in attrs.get(n, ())}, **given}
+
+    def set_lr_mult(self, args_lr_mult: dict[Any, float]) -> None:
+        """Set factors on the learning rate.
+
+        Args:
+            args_lr_mult: factor by parameter name or index; 1 for those not named.
+        """
+        self.lr_mult = self._multipliers("__lr_mult__", args_lr_mult)
+
+    _decayed: ClassVar[tuple[str, ...]] = ("_weight", "_gamma")  # endings of names that decay by default
+
+    def set_wd_mult(self, args_wd_mult: dict[Any, float]) -> None:
+        """Set factors on the weight decay.
+
+        Args:
+            args_wd_mult: factor by parameter name or index. Of those not named, weights and gammas get 1,
+                the others 0.
+        """
+        self.wd_mult = {n: 0.0 for n in self.idx2name.values() if not n.endswith(self._decayed)}
+        self.wd_mult.update(self._multipliers("__wd_mult__", args_wd_mult))
+
+    def _multiplied(self, value: float, kind: str, index: Any) -> float:
+        """`value` times the parameter's multiplier; kind: "lr_mult" or "wd_mult"."""
+        if index in self.param_dict:
+            return value * getattr(self.param_dict[index], kind)
+        table = getattr(self, kind)
+        return value * table.get(index, table.get(self.idx2name.get(index), 1.0))
+
+    def _get_lrs(self, indices: list[Any]) -> list[float]:
+        lr = self.learning_rate
+        return [self._multiplied(lr, "lr_mult", index) for index in indices]
+
+    def _get_lr(self, index: Any) -> float:
+        return self._get_lrs([index])[0]
+
+    def _get_wds(self, indices: list[Any]) -> list[float]:
+        return [self._multiplied(self.wd, "wd_mult", index) for index in indices]
+
+    def _get_wd(self, index: Any) -> float:
+        return self._get_wds([index])[0]
+
+    # ------------------------------------------------------------------ counts
+    def _set_current_context(self, device_id: int) -> None:
+        """Count updates for this device from here on."""
+        self._index_update_count = self._all_index_update_counts.setdefault(device_id, {})
+
+    def _update_count(self, index: Any) -> None:
+        """Count an update of a parameter, or of a list of them."""
+        counts = self._index_update_count
+        for one in index if _is_list(index) else (index,):
+            counts[one] = counts.get(one, self.begin_num_update) + 1
+            self.num_update = max(counts[one], self.num_update)
+
+    # ------------------------------------------------------------------ pieces of updates
+    def _grad_options(self) -> dict[str, float]:
+        """What the fused update operators are told about the gradient."""
+        options = {"rescale_grad": self.rescale_grad}
+        if self.clip_gradient:
+            options["clip_gradient"] = self.clip_gradient
+        return options
+
+    def _clipped(self, grad: NDArray) -> NDArray:
+        """Clip an (already rescaled) gradient."""
+        return grad if self.clip_gradient is None else nd.clip(grad, -self.clip_gradient, self.clip_gradient)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "param_dict"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ = {**state, "param_dict": {}}
+
+
+register = Optimizer.register
+create = Optimizer.create_optimizer
+
+
+class _Stepwise(Optimizer):
+    """An optimizer defined by `_step`, what it does to one parameter at one time."""
+
+    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+        if _is_list(index):
+            for one in zip(index, weight, grad, state, strict=True):
+                self.update(*one)
+            return
+        self._update_count(index)
+        self._step(weight, grad, state, self._get_lr(index), self._get_wd(index), self._index_update_count[index])
+
+    def _step(self, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+        """Update one parameter for the `t`-th time (from 1)."""
+        raise NotImplementedError
+
+
+def _zeros(weight: NDArray, stype: str = "default") -> NDArray:
+    """A state of zeros like `weight`."""
+    return nd.zeros(weight.shape, weight.context, dtype=weight.dtype, stype=stype)

@@ -1,0 +1,49 @@
+"""Optimizers beside the main ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .. import ndarray as nd
+from .base import _Stepwise, register
+
+if TYPE_CHECKING:
+    from ..ndarray import NDArray
+
+__all__ = ["GroupAdaGrad"]
+
+
+@register
+class GroupAdaGrad(_Stepwise):
+    """AdaGrad with one scale per row: the summed mean squares of the row's gradients.
+
+    Args:
+        eps: added under the root.
+        **kwargs: as in `Optimizer`; weight decay is not supported.
+
+    Raises:
+        ValueError: a weight that is no matrix, or weight decay.
+
+    Source:
+        MXNet's operator contrib.group_adagrad_update.
+    """
+
+    def __init__(self, eps: float = 1e-5, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.float_stable_eps = eps
+
+    def create_state(self, index: Any, weight: NDArray) -> NDArray:
+        if len(weight.shape) != 2:
+            raise ValueError(f"GroupAdaGrad needs weights of 2 dimensions; parameter {index} has shape {weight.shape}")
+        return nd.zeros((weight.shape[0], 1), weight.context, dtype=weight.dtype, stype=weight.stype)
+
+    def _step(self, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+        if wd != 0:
+            raise ValueError(f"GroupAdaGrad does not support weight decay, got wd={wd}")
+        if grad.stype == "row_sparse":
+            nd.contrib.group_adagrad_update(weight, grad, state, out=weight, lr=lr, epsilon=self.float_stable_eps,
+                                            **self._grad_options())
+            return
+        grad = self._clipped(grad * self.rescale_grad)
+        state += nd.mean(nd.square(grad), axis=1, keepdims=True)
+        weight -= lr * grad / nd.sqrt(state + self.float_stable_eps)

@@ -1,0 +1,199 @@
+"""An optimizer together with the states of all parameters, and the file format of those states."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import pickletools
+import sys
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import lr_scheduler
+from ..base import MXNetError
+from ..context import Context
+from ..ndarray import NDArray, sparse
+from .base import Optimizer, _is_list
+
+__all__ = ["Updater", "get_updater"]
+
+
+class Updater:
+    """Updates weights by index, making each one's state at its first update.
+
+    Args:
+        optimizer: what updates.
+
+    Example:
+        >>> import mxjax as mx
+        >>> update = Updater(mx.optimizer.SGD(learning_rate=0.5))
+        >>> weight = mx.nd.ones((2,))
+        >>> update(0, mx.nd.ones((2,)), weight)
+        >>> weight.asnumpy().tolist()
+        [0.5, 0.5]
+    """
+
+    def __init__(self, optimizer: Optimizer) -> None:
+        self.optimizer = optimizer
+        self.states: dict[Any, Any] = {}
+        self.states_synced: dict[Any, bool] = {}  # whether a loaded state is on its weight's context already
+
+    @property
+    def aggregate_updates(self) -> bool:
+        """Whether the optimizer takes several parameters at a time."""
+        return self.optimizer.aggregate_num > 0
+
+    def __call__(self, index: Any, grad: NDArray | list[NDArray], weight: NDArray | list[NDArray]) -> None:
+        """Update one weight, or a list of them on one context.
+
+        Args:
+            index: the parameter's index or name, or a list.
+            grad, weight: array or list of arrays.
+        """
+        if not _is_list(index):
+            index, grad, weight = [index], [grad], [weight]
+        rows = []
+        for key, one_grad, one_weight in zip(index, grad, weight, strict=True):
+            key = key.decode() if isinstance(key, bytes) else key
+            if key not in self.states:
+                self.states[key] = self.optimizer.create_state_multi_precision(key, one_weight)
+            elif not self.states_synced[key]:
+                self.states[key] = self.sync_state_context(self.states[key], one_weight.context)
+            self.states_synced[key] = True
+            rows.append((key, one_weight, one_grad, self.states[key]))
+        if not rows:
+            return
+        self.optimizer._set_current_context(rows[0][1].context.device_id)
+        size = self.optimizer.aggregate_num
+        if size <= 0:
+            for row in rows:
+                self.optimizer.update_multi_precision(*row)
+            return
+        by_dtype = defaultdict(list)
+        for row in rows:
+            by_dtype[np.dtype(row[1].dtype)].append(row)
+        for group in by_dtype.values():
+            for start in range(0, len(group), size):
+                columns = zip(*group[start:start + size], strict=True)
+                self.optimizer.update_multi_precision(*map(list, columns))
+
+    def sync_state_context(self, state: Any, context: Context) -> Any:
+        """A state with its arrays on a context.
+
+        Args:
+            state: array or a nest of tuples and lists of them.
+            context: where to.
+        """
+        if isinstance(state, NDArray):
+            return state.as_in_context(context)
+        if isinstance(state, tuple | list):
+            return type(state)(self.sync_state_context(part, context) for part in state)
+        return state
+
+    def get_states(self, dump_optimizer: bool = False) -> bytes:
+        """All states in MXNet's format (its Updater reads it), with the optimizer itself if asked for."""
+        return _dump((self.states, self.optimizer) if dump_optimizer else self.states)
+
+    def set_states(self, states: bytes) -> None:
+        """Take over what `get_states` returned, here or in MXNet.
+
+        Raises:
+            MXNetError: the bytes are damaged, or hold other things than optimizer states.
+        """
+        loaded = _load(states)
+        if isinstance(loaded, tuple) and len(loaded) == 2:
+            loaded, optimizer = loaded
+            if not isinstance(optimizer, Optimizer):
+                raise MXNetError(f"optimizer states: expected an optimizer beside them, got {type(optimizer).__name__}")
+            self.optimizer = optimizer
+        if not isinstance(loaded, dict):
+            raise MXNetError(f"optimizer states: expected a dict by parameter, got {type(loaded).__name__}")
+        self.states = loaded
+        self.states_synced = dict.fromkeys(loaded, False)
+
+
+def get_updater(optimizer: Optimizer) -> Updater:
+    """An `Updater` of the optimizer: a function `update(index, grad, weight)`."""
+    return Updater(optimizer)
+
+
+# -------------------------------------------------------------------- MXNet's file format: a pickle of its classes
+def _dump(content: Any) -> bytes:
+    """Pickle, with our classes under the names MXNet knows them by.
+
+    Protocol 3 is the newest in which class names stand as plain text of their own, without length or memo.
+    """
+    try:
+        raw = pickle.dumps(content, protocol=3)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise MXNetError(f"optimizer states cannot be written: {error}") from error
+    parts, end = [], 0
+    for code, argument, position in pickletools.genops(raw):
+        if code.name == "GLOBAL" and argument.startswith("mxjax."):
+            module, name = argument.split(" ")
+            parts += [raw[end:position], f"c{_mxnet_module(module, name)}\n{name}\n".encode()]
+            end = position + len(f"c{module}\n{name}\n".encode())
+    return b"".join([*parts, raw[end:]])
+
+
+def _mxnet_module(module: str, name: str) -> str:
+    """Where MXNet keeps the class that is `module.name` here."""
+    if name in ("RowSparseNDArray", "CSRNDArray"):
+        return "mxnet.ndarray.sparse"
+    if name == "NDArray":
+        return "mxnet.ndarray.ndarray"
+    if module.startswith("mxjax.optimizer.") and module != "mxjax.optimizer.contrib":
+        return "mxnet.optimizer.optimizer"
+    return "mxnet" + module.removeprefix("mxjax")
+
+
+def _bytearray(content: bytes = b"") -> bytearray:
+    """`bytearray`, but not of a size: a few bytes of a file must not ask for gigabytes."""
+    if not isinstance(content, bytes):
+        raise MXNetError(f"optimizer states: bytearray of {type(content).__name__}")
+    return bytearray(content)
+
+
+_NUMPY = {name: getattr(np, name) for name in ("dtype", "ndarray")}
+_NUMPY.update({call.__name__: call for call in (np.float64(0).__reduce__()[0], np.zeros(0).__reduce__()[0])})
+_PLAIN: dict[tuple[str, str], Callable[..., Any]] = {
+    ("builtins", "bytearray"): _bytearray, ("__builtin__", "bytearray"): _bytearray,
+    ("collections", "OrderedDict"): OrderedDict, ("collections", "defaultdict"): defaultdict,
+    ("builtins", "set"): set,
+}
+
+
+class _Unpickler(pickle.Unpickler):
+    """Admits arrays, optimizers, schedules and NumPy values; imports nothing and calls nothing else."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        package, _, path = module.partition(".")
+        if (module, name) in _PLAIN:
+            return _PLAIN[module, name]
+        if package == "numpy" and name in _NUMPY:
+            return _NUMPY[name]
+        if package in ("mxnet", "mxjax"):
+            known = {"NDArray": NDArray, "RowSparseNDArray": sparse.RowSparseNDArray, "CSRNDArray": sparse.CSRNDArray}
+            if path.startswith("ndarray") and name in known:
+                return known[name]
+            if path.startswith("optimizer") and name.lower() in Optimizer.opt_registry:
+                return Optimizer.opt_registry[name.lower()]
+            if path == "lr_scheduler" and name in lr_scheduler.__all__:
+                return getattr(lr_scheduler, name)
+        found = getattr(sys.modules.get(module), name, None)
+        if isinstance(found, type) and issubclass(found, Optimizer | lr_scheduler.LRScheduler):
+            return found  # the user's own, from a module already there
+        raise MXNetError(f"optimizer states: {module}.{name} is not admitted in them")
+
+
+def _load(raw: bytes) -> Any:
+    try:
+        return _Unpickler(io.BytesIO(raw), encoding="latin1").load()
+    except MXNetError:
+        raise
+    except Exception as error:  # damaged pickles raise anything
+        raise MXNetError(f"optimizer states cannot be read ({len(raw)} bytes): {type(error).__name__}: "
+                         f"{error}") from error

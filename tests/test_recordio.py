@@ -1,0 +1,177 @@
+"""Record files: MXNet's format both ways, and what becomes of damaged ones."""
+
+import hashlib
+import pickle
+import struct
+
+import numpy as np
+import pytest
+
+from mxjax.base import MXNetError
+from mxjax.recordio import IRHeader, MXIndexedRecordIO, MXRecordIO, pack, pack_img, unpack, unpack_img
+
+MAGIC = struct.pack("<I", 0xCED7230A)
+
+# awkward records: empty, every residue of 4, the magic number aligned, unaligned, doubled, at both ends
+RECORDS = [b"", b"a", b"ab", b"abc", b"abcd", MAGIC, b"x" + MAGIC, MAGIC + b"x", b"1234" + MAGIC + b"5678" + MAGIC,
+           MAGIC * 3 + b"12", b"12" + MAGIC + b"34", bytes(range(256)) * 40, MAGIC[:3], b"\0" * 5]
+
+
+def write(path, records=RECORDS):
+    with MXRecordIO(path, "w") as writer:
+        for record in records:
+            writer.write(record)
+    return path
+
+
+def read_all(path):
+    reader = MXRecordIO(path, "r")
+    return list(iter(reader.read, None))
+
+
+def test_round_trip(tmp_path):
+    assert read_all(write(tmp_path / "a.rec")) == RECORDS
+
+
+def test_bytes_are_those_of_mxnet(tmp_path):
+    """The digest of what MXNet 1.9.1 writes for these records."""
+    written = write(tmp_path / "a.rec").read_bytes()
+    assert hashlib.sha256(written).hexdigest() == "2dda0e6ab430c7d3bd63ec88e03e2ac21a51e2ca876a61284002a9dfd9d44486"
+
+
+def test_parts_by_hand(tmp_path):
+    data = b"1234" + MAGIC + b"56"
+    path = write(tmp_path / "a.rec", [data])
+    first, last = MAGIC + struct.pack("<I", 1 << 29 | 4) + b"1234", MAGIC + struct.pack("<I", 3 << 29 | 2) + b"56\0\0"
+    assert path.read_bytes() == first + last
+
+
+def test_indexed(tmp_path):
+    names = tmp_path / "a.idx", tmp_path / "a.rec"
+    with MXIndexedRecordIO(*names, "w") as writer:
+        for i, record in enumerate(RECORDS):
+            writer.write_idx(i, record)
+    reader = MXIndexedRecordIO(*names, "r")
+    assert reader.keys == list(range(len(RECORDS)))
+    for i in np.random.RandomState(0).permutation(len(RECORDS)):
+        assert reader.read_idx(i) == RECORDS[i]
+    with pytest.raises(KeyError):
+        reader.read_idx(99)
+
+
+def test_reset_and_pickle(tmp_path):
+    reader = MXRecordIO(write(tmp_path / "a.rec"), "r")
+    reader.read()
+    reader.reset()
+    assert reader.read() == RECORDS[0]
+    assert pickle.loads(pickle.dumps(reader)).read() == RECORDS[0]
+    assert reader.read() == RECORDS[1], "the original goes on where it was"
+
+
+def test_wrong_use(tmp_path):
+    path = write(tmp_path / "a.rec")
+    with pytest.raises(ValueError, match="flag"):
+        MXRecordIO(path, "a")
+    with pytest.raises(MXNetError, match="none.rec"):
+        MXRecordIO(tmp_path / "none.rec", "r")
+    reader = MXRecordIO(path, "r")
+    with pytest.raises(MXNetError, match="reading only"):
+        reader.write(b"x")
+    reader.close()
+    with pytest.raises(MXNetError, match="closed"):
+        reader.read()
+    other = MXRecordIO(path, "r")
+    other.pid = -1
+    with pytest.raises(RuntimeError, match="process"):
+        other.read()
+
+
+@pytest.mark.parametrize("damage, message", [
+    (lambda b: b[:-1], "offset .*ends within a part"),
+    (lambda b: b[:5], "offset 0: the file ends within a header"),
+    (lambda b: b"\0" + b[1:], "offset 0: no record begins here"),
+    (lambda b: b[:4] + struct.pack("<I", 2 << 29) + b[8:], "offset .*continues another"),
+    (lambda b: b[:4] + struct.pack("<I", 1 << 29 | 8) + b[8:], "begins within another"),
+    (lambda b: b[:4] + struct.pack("<I", 7 << 29) + b[8:], "offset 0: a part of unknown kind 7"),
+    (lambda b: b[:4] + struct.pack("<I", 2 ** 29 - 1) + b[8:], "offset 0: the file ends within a part of 536870911"),
+    (lambda b: MAGIC + struct.pack("<I", 1 << 29), "ends within a record"),
+], ids=["cut", "header", "magic", "middle", "nested", "kind", "length", "open"])
+def test_damage_is_named(tmp_path, damage, message):
+    path = write(tmp_path / "a.rec", [b"12345678", b"abc"])
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(MXNetError, match="a.rec.*" + message):
+        read_all(path)
+
+
+def test_mutated_files_never_do_worse_than_an_error(tmp_path):
+    """1000 files with bytes changed, cut or inserted: each gives records or a clear error, and no big allocation."""
+    import tracemalloc
+    rng = np.random.RandomState(7)
+    good = write(tmp_path / "good.rec").read_bytes()
+    path, failures = tmp_path / "bad.rec", 0
+    for _ in range(1000):
+        bad = bytearray(good)
+        for _ in range(rng.randint(1, 4)):
+            at = rng.randint(len(bad))
+            kind = rng.randint(3)
+            if kind == 0:
+                bad[at] = rng.randint(256)
+            elif kind == 1:
+                del bad[at:at + rng.randint(1, 9)]
+            else:
+                bad[at:at] = rng.bytes(rng.randint(1, 9))
+        path.write_bytes(bad)
+        tracemalloc.start()
+        try:
+            read_all(path)
+        except MXNetError as error:
+            failures += 1
+            assert "bad.rec" in str(error) and "offset" in str(error)
+        finally:
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+        assert peak < 4 * len(bad) + 300_000
+    assert failures > 500
+
+
+@pytest.mark.parametrize("line", ["x\t0", "3", "", "3\tx"])
+def test_damaged_index(tmp_path, line):
+    write(tmp_path / "a.rec")
+    (tmp_path / "a.idx").write_text(f"0\t0\n{line}\n")
+    with pytest.raises(MXNetError, match="a.idx at line 2"):
+        MXIndexedRecordIO(tmp_path / "a.idx", tmp_path / "a.rec", "r")
+
+
+def test_index_beyond_the_file(tmp_path):
+    write(tmp_path / "a.rec")
+    (tmp_path / "a.idx").write_text("0\t99999999\n")
+    with pytest.raises(MXNetError, match="offset 99999999"):
+        MXIndexedRecordIO(tmp_path / "a.idx", tmp_path / "a.rec", "r").read_idx(0)
+
+
+@pytest.mark.parametrize("label", [3.0, np.float32(2), [1.0, 2.0], np.arange(5.0)])
+def test_pack(label):
+    header, data = unpack(pack(IRHeader(9, label, 7, 1), b"data"))
+    assert data == b"data" and header.id == 7 and header.id2 == 1
+    assert header.flag == (0 if np.ndim(label) == 0 else len(label))
+    np.testing.assert_array_equal(header.label, np.asarray(label, np.float32))
+
+
+def test_pack_damaged():
+    with pytest.raises(MXNetError, match="at least 24 bytes"):
+        unpack(b"short")
+    with pytest.raises(MXNetError, match="1000 labels"):
+        unpack(struct.pack("<IfQQ", 1000, 0, 0, 0) + b"abcd")
+
+
+def test_images():
+    pytest.importorskip("cv2")
+    img = np.random.RandomState(0).randint(0, 256, (8, 6, 3), np.uint8)
+    header, back = unpack_img(pack_img((0, 1.0, 2, 0), img, quality=9, img_fmt=".png"))
+    assert header.label == 1.0
+    np.testing.assert_array_equal(back, img)
+    smooth = np.full((16, 16, 3), 100, np.uint8)
+    assert abs(unpack_img(pack_img((0, 1.0, 2, 0), smooth))[1].astype(int) - 100).max() <= 2
+    assert unpack_img(pack((0, 1.0, 2, 0), b"no image"))[1] is None
+    with pytest.raises(MXNetError, match="encode"):
+        pack_img((0, 1.0, 2, 0), img, img_fmt=".nothing")
