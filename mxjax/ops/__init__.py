@@ -1,7 +1,10 @@
 """The operator registry and, a file per family, the operators themselves. See README.md."""
 
 from . import (
+    broadcast,
     elemwise,
+    elemwise_binary,
+    elemwise_scalar,
     init_op,
     matrix,
     nn,

@@ -27,6 +27,14 @@ def in_float(function: Any, *arrays: Array) -> Array:
     return function(*(a.astype(wide) for a in arrays)).astype(dtype)
 
 
+def converted(value: Any, dtype: Any) -> Array:
+    """An array or number in another dtype; for narrow integers large values wrap around, as casts in C do."""
+    value = jnp.asarray(value)
+    if is_float(value.dtype) and jnp.issubdtype(dtype, jnp.integer) and jnp.dtype(dtype).itemsize < 4:
+        value = value.astype(jnp.int32)
+    return value.astype(dtype)
+
+
 def axes_of(axis: Any, ndim: int, exclude: bool = False) -> tuple[int, ...]:
     """Non-negative, sorted axes; None and () mean all; `exclude` takes the others.
 

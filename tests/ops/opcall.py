@@ -1,0 +1,56 @@
+"""Calls registered operators on NumPy arrays, without NDArray, for the tests of this folder."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from mxjax.ops import kernel, registry
+
+KEY = (np.array([0, 7], "uint32"), np.uint32(3))
+
+
+def call(name: str, *arrays: Any, train: bool = False, **params: Any) -> Any:
+    """The visible results of an operator as NumPy arrays: one, or a list of several."""
+    prepared, args, wide = _prepared(name, arrays, train, params)
+    outs = [np.asarray(o) for o in kernel.run(prepared, args, wide)]
+    return outs[0] if len(outs) == 1 else outs[:prepared.num_visible]
+
+
+def gradients(name: str, *arrays: Any, heads: Any = None, **params: Any) -> list[np.ndarray]:
+    """Gradients of all inputs in training mode for these head gradients (default: ones for the first output)."""
+    prepared, args, wide = _prepared(name, arrays, True, params)
+    specs = prepared.specs(args)[:prepared.num_outputs]
+    if heads is None:
+        heads = [np.ones(*specs[0])]
+    given = tuple(i < len(heads) for i in range(prepared.num_outputs))
+    backward = prepared.vjp((True,) * len(arrays), given)
+    return [np.asarray(g) for g in kernel.run(backward, args + [_buffer(h) for h in heads], wide)]
+
+
+def _buffer(array: Any) -> jax.Array:
+    with jax.enable_x64(True):
+        return jax.numpy.asarray(array)
+
+
+def _prepared(name: str, arrays: Any, train: bool, params: Any) -> tuple[kernel.Kernel, list, bool]:
+    op = registry.get(name)
+    canonical = op.parse(params)
+    prepared = kernel.prepare(op, canonical, len(arrays), train)
+    buffers = [_buffer(a) for a in arrays]
+    args = buffers + [canonical[d] for d in prepared.dynamic]
+    if prepared.uses_key:
+        args += KEY
+    return prepared, args, any(kernel.is_wide(b.dtype) for b in buffers)
+
+
+def partial_shapes(name: str, ins: list, outs: list | None = None, **params: Any) -> tuple[list, list]:
+    """Input and output shapes after the operator's own partial inference rule."""
+    op = registry.get(name)
+    rule, canonical = op.get_attr("FInferShape"), op.parse(params)
+    ins, outs = list(ins), list(outs or [None] * op.num_outputs(canonical))
+    names = {"names": op.inputs(canonical, len(ins))} if getattr(rule, "wants_names", False) else {}
+    rule(canonical, ins, outs, **names)
+    return ins, outs
