@@ -1,0 +1,44 @@
+"""mxjax: Apache MXNet 1.9.1's Python API on JAX and XLA.
+
+    import mxjax as mx
+
+Importing it changes no JAX setting and starts no device.
+"""
+
+import importlib as _importlib
+
+from .base import MXNetError
+from .context import Context, cpu, cpu_pinned, current_context, gpu, gpu_memory_info, num_gpus, num_tpus, tpu
+from .libinfo import __version__
+
+_MODULES = """attribute autograd base callback contrib context engine error executor executor_manager gluon image
+initializer interop io kvstore libinfo log lr_scheduler metric misc model module monitor name ndarray numpy
+numpy_extension onnx operator optimizer profiler random recordio registry resource rnn runtime storage symbol test_utils
+util visualization""".split()
+_ALIASES = {"nd": "ndarray", "sym": "symbol", "np": "numpy", "npx": "numpy_extension", "kv": "kvstore", "mod": "module",
+            "init": "initializer", "mon": "monitor", "viz": "visualization", "rnd": "random", "img": "image",
+            "opt": "optimizer"}
+_NAMES = {"AttrScope": "attribute", "is_np_array": "util", "is_np_shape": "util", "np_array": "util",
+          "np_shape": "util", "set_np_shape": "util", "use_np": "util", "use_np_array": "util",
+          "use_np_shape": "util", "NDArray": "ndarray", "Symbol": "symbol"}
+
+
+def __getattr__(name):
+    if name in _NAMES:
+        value = getattr(_importlib.import_module(f"{__name__}.{_NAMES[name]}"), name)
+    elif name in _ALIASES or name in _MODULES:
+        module = f"{__name__}.{_ALIASES.get(name, name)}"
+        try:
+            value = _importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            if error.name != module:
+                raise
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *_MODULES, *_ALIASES, *_NAMES})

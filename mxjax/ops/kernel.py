@@ -17,7 +17,7 @@ from ..base import MXNetError
 from .params import WIDE
 from .registry import Op
 
-__all__ = ["Kernel", "is_wide", "prepare", "run"]
+__all__ = ["Absent", "Kernel", "is_wide", "prepare", "run"]
 
 Spec = tuple[tuple[int, ...], np.dtype]
 _USER_MISTAKES = (TypeError, ValueError, IndexError, ZeroDivisionError, NotImplementedError, OverflowError)
@@ -26,6 +26,24 @@ _USER_MISTAKES = (TypeError, ValueError, IndexError, ZeroDivisionError, NotImple
 def is_wide(dtype: np.dtype) -> bool:
     """Whether a dtype needs JAX's 64-bit mode."""
     return dtype.itemsize >= 8 and dtype.name in WIDE
+
+
+class Absent:
+    """Stands for an argument that a backward pass does not read: only its shape and dtype are kept."""
+
+    __slots__ = ("shape", "dtype")
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype) -> None:
+        self.shape, self.dtype = shape, dtype
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Absent) and self.shape == other.shape and self.dtype == other.dtype
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype))
+
+
+jax.tree_util.register_static(Absent)
 
 
 class Kernel:
@@ -41,7 +59,7 @@ class Kernel:
     """
 
     __slots__ = ("name", "fn", "num_arrays", "num_outputs", "num_visible", "wide", "mutated", "op", "params", "dynamic",
-                 "uses_key", "eager", "jitted", "_vjps", "_specs", "_needs", "_donated")
+                 "uses_key", "check", "eager", "jitted", "_vjps", "_specs", "_needs", "_donated")
 
     def __init__(self, name: str, fn: Callable[..., tuple], num_arrays: int, num_outputs: int, *, wide: bool = False,
                  mutated: tuple[int, ...] = (), eager: bool = False) -> None:
@@ -52,6 +70,7 @@ class Kernel:
         self.params: dict[str, Any] = {}
         self.dynamic: tuple[str, ...] = ()
         self.uses_key = False
+        self.check: Callable[[dict[str, Any]], Exception | None] | None = None
         self.jitted = fn if eager else jax.jit(fn)
         self._vjps: dict[Any, Kernel] = {}
         self._specs: dict[Any, tuple[Spec, ...]] = {}
@@ -97,7 +116,8 @@ class Kernel:
         given, num_outputs = [i for i, h in enumerate(heads) if h], self.num_outputs
 
         def backward(*args: Any) -> tuple:
-            inputs, head_grads = args[:len(args) - len(given)], args[len(args) - len(given):]
+            inputs = [jnp.zeros(a.shape, a.dtype) if isinstance(a, Absent) else a for a in args[:len(args) - len(given)]]
+            head_grads = args[len(args) - len(given):]
 
             def of_wanted(*values: Any) -> tuple:
                 full = list(inputs)
@@ -226,6 +246,7 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], present: in
     kernel = Kernel(op.name, fn, count, num_outputs, wide=bool(wide(params) if callable(wide) else wide),
                     mutated=mutated, eager=op.eager)
     kernel.op, kernel.params, kernel.dynamic, kernel.uses_key = op, params, dynamic, op.uses_key
+    kernel.check = op.get_attr("FCheck")
     kernel.num_visible = op.num_visible(params)
     return kernel
 

@@ -41,6 +41,7 @@ class Op:
         FMutateInputs       names of inputs whose new values FCompute returns after its outputs
         FResourceRequest    names out of "random", "temp_space"
         FInplaceOption      pairs (input, output) that may share memory
+        FCheck              function(params) -> None, or an exception that MXNet raises only when the result is looked at
         TIsBackward         True for operators that only backward passes use
     """
 
@@ -136,8 +137,22 @@ class Op:
         self.uses_train, self.uses_key = "_train" in signature, "_key" in signature
 
     # ------------------------------------------------------------ what parameters imply
+    @property
+    def dynamic_names(self) -> frozenset[str]:
+        """Names of the parameters that are arguments of the compiled program."""
+        found = self._attrs.get("dynamic_names")
+        if found is None or found[0] is not self.params:
+            found = (self.params, frozenset(n for n, p in self.params.items() if p.dynamic))
+            self._attrs["dynamic_names"] = found
+        return found[1]
+
     def parse(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Canonical parameter values out of what was given (text or Python values)."""
+        """Canonical parameter values out of what was given (text or Python values).
+
+        An operator without parameters ignores what it is given, as in MXNet.
+        """
+        if not self.params:
+            return {}
         if self.variadic and self.variadic in given and self.variadic not in self.params:
             given = {k: v for k, v in given.items() if k != self.variadic}
         return _params.parse(self.name, self.params, given)

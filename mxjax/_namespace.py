@@ -1,0 +1,77 @@
+"""Namespaces of functions generated from the operator registry, filled on first use of each name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from .base import _Null
+from .ops import registry
+
+__all__ = ["attach", "signature", "document"]
+
+_PREFIXES = {"contrib": "_contrib_", "linalg": "_linalg_", "random": "_random_", "image": "_image_",
+             "sparse": "_sparse_", "numpy": "_np_", "numpy_extension": "_npx_"}
+
+
+def attach(scope: dict[str, Any], make: Callable[[registry.Op, str], Callable], kind: str) -> None:
+    """Gives a module `__getattr__` and `__dir__` that make functions of operators.
+
+    Args:
+        scope: the module's `globals()`.
+        make: function(op, public name) -> the front-end function.
+        kind: "op" (plain names), "_internal" (names with an underscore) or one of the prefixed families.
+    """
+    prefix = _PREFIXES.get(kind, "")
+    module = scope["__name__"]
+
+    def lookup(name: str) -> registry.Op | None:
+        if kind == "op" and name.startswith("_") or name.startswith("__"):
+            return None
+        found = registry.find(prefix + name)
+        if found is None and kind == "sparse":
+            found = registry.find(name)
+        return found
+
+    def getter(name: str) -> Any:
+        op = lookup(name)
+        if op is None:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        function = make(op, name)
+        function.__module__ = module
+        scope[name] = function
+        return function
+
+    def names() -> list[str]:
+        own = [n for n in scope if not n.startswith("__")]
+        if kind == "op":
+            generated = [n for n in registry.names() if not n.startswith("_")]
+        elif kind == "_internal":
+            generated = [n for n in registry.names() if n.startswith("_")]
+        else:
+            generated = [n[len(prefix):] for n in registry.names() if n.startswith(prefix)]
+        return sorted({*own, *generated})
+    scope["__getattr__"], scope["__dir__"] = getter, names
+
+
+def signature(op: registry.Op) -> inspect.Signature:
+    """The signature users see: inputs, parameters, out, name."""
+    kind = inspect.Parameter
+    rows = [kind(n, kind.POSITIONAL_OR_KEYWORD, default=None) for n in op.input_names]
+    if op.variadic:
+        rows = [kind(op.get_attr("variadic_name", "data"), kind.VAR_POSITIONAL)]
+    after = kind.KEYWORD_ONLY if op.variadic else kind.POSITIONAL_OR_KEYWORD
+    taken = {r.name for r in rows}
+    rows += [kind(n, after, default=_Null) for n in op.params if n.isidentifier() and n not in taken]
+    rows += [kind("out", after, default=None), kind("name", after, default=None), kind("kwargs", kind.VAR_KEYWORD)]
+    seen: set[str] = set()
+    return inspect.Signature([r for r in rows if not (r.name in seen or seen.add(r.name))])
+
+
+def document(op: registry.Op) -> str:
+    """The docstring: the operator's own, then its parameters."""
+    lines = [op.doc, "", "Parameters", "----------"]
+    lines += [f"{n} : NDArray-or-Symbol" for n in op.input_names]
+    lines += [f"{n} : {p}" for n, p in op.params.items()]
+    return "\n".join(lines)

@@ -1,0 +1,250 @@
+"""Automatic differentiation of imperative code: `record`, `backward`, `grad`, `Function`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
+
+from ..base import MXNetError
+from ..ndarray._invoke import state, wrap
+from ..ndarray.ndarray import NDArray
+from ..ndarray.utils import zeros
+from . import _tape
+
+__all__ = ["Function", "backward", "get_symbol", "grad", "is_recording", "is_training", "mark_variables", "pause",
+           "predict_mode", "record", "set_recording", "set_training", "train_mode"]
+
+_REQS = ("null", "write", "add")
+
+
+def set_recording(is_recording: bool) -> bool:
+    """Turns recording on or off in this thread; returns what it was."""
+    previous, state.recording = state.recording, bool(is_recording)
+    return previous
+
+
+def set_training(train_mode: bool) -> bool:
+    """Turns training mode on or off in this thread; returns what it was."""
+    previous, state.training = state.training, bool(train_mode)
+    return previous
+
+
+def is_recording() -> bool:
+    """Whether calls are being recorded."""
+    return state.recording
+
+
+def is_training() -> bool:
+    """Whether operators such as Dropout behave as in training."""
+    return state.training
+
+
+class _Scope:
+    """Sets recording and training mode (None: leaves it) for a `with` block."""
+
+    def __init__(self, recording: bool | None, training: bool | None) -> None:
+        self._recording, self._training = recording, training
+        self._before: list[tuple[bool, bool]] = []
+
+    def __enter__(self) -> None:
+        self._before.append((state.recording, state.training))
+        if self._recording is not None:
+            state.recording = self._recording
+        if self._training is not None:
+            state.training = self._training
+
+    def __exit__(self, kind: type | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        state.recording, state.training = self._before.pop()
+
+
+def record(train_mode: bool = True) -> _Scope:
+    """A `with` scope in which calls are recorded for `backward`.
+
+    Args:
+        train_mode: whether operators behave as in training.
+
+    Example:
+        >>> x = mx.nd.array([1.0, 2.0]); x.attach_grad()
+        >>> with mx.autograd.record():
+        ...     y = (x * x).sum()
+        >>> y.backward()
+        >>> x.grad.asnumpy()
+        array([2., 4.], dtype=float32)
+    """
+    return _Scope(True, train_mode)
+
+
+def pause(train_mode: bool = False) -> _Scope:
+    """A `with` scope, usually inside `record`, in which nothing is recorded."""
+    return _Scope(False, train_mode)
+
+
+def train_mode() -> _Scope:
+    """A `with` scope in training mode; recording stays as it is."""
+    return _Scope(None, True)
+
+
+def predict_mode() -> _Scope:
+    """A `with` scope in prediction mode; recording stays as it is."""
+    return _Scope(None, False)
+
+
+def mark_variables(variables: Sequence[NDArray] | NDArray, gradients: Sequence[NDArray] | NDArray,
+                   grad_reqs: str | Sequence[str] = "write") -> None:
+    """Makes arrays variables of the graphs that are recorded from now on.
+
+    Args:
+        variables: arrays.
+        gradients: arrays of the same shapes, for their gradients.
+        grad_reqs: "write", "add" or "null", one for all or one each.
+
+    Raises:
+        MXNetError: a grad_req is none of these.
+    """
+    if isinstance(variables, NDArray):
+        variables, gradients = [variables], [gradients]
+    if isinstance(grad_reqs, (str, int)):
+        grad_reqs = [grad_reqs] * len(variables)
+    for array, gradient, req in zip(variables, gradients, grad_reqs, strict=True):
+        if req not in _REQS:
+            raise MXNetError(f"grad_req must be one of {', '.join(_REQS)}, got {req!r}")
+        _tape.mark(array, gradient, req)
+
+
+def _heads(heads: Any, head_grads: Any) -> tuple[list[NDArray], list[Any]]:
+    heads = [heads] if isinstance(heads, NDArray) else list(heads)
+    if head_grads is None:
+        head_grads = [None] * len(heads)
+    head_grads = [head_grads] if isinstance(head_grads, NDArray) else list(head_grads)
+    if len(heads) != len(head_grads):
+        raise MXNetError(f"there are {len(heads)} heads but {len(head_grads)} head gradients")
+    return heads, head_grads
+
+
+def backward(heads: Sequence[NDArray] | NDArray, head_grads: Sequence[NDArray | None] | NDArray | None = None,
+             retain_graph: bool = False, train_mode: bool = True) -> None:
+    """Computes the gradients of `heads` with respect to all marked variables behind them.
+
+    Args:
+        heads: arrays computed under `record`.
+        head_grads: gradient of each head (None: ones).
+        retain_graph: keep the graph for another backward.
+        train_mode: training mode during the backward pass.
+
+    Raises:
+        MXNetError: a head is in no graph, or the graph is gone.
+    """
+    heads, head_grads = _heads(heads, head_grads)
+    with _Scope(False, train_mode):
+        _tape.backward(heads, head_grads, retain_graph, False)
+
+
+def grad(heads: Sequence[NDArray] | NDArray, variables: Sequence[NDArray] | NDArray,
+         head_grads: Sequence[NDArray | None] | NDArray | None = None, retain_graph: bool | None = None,
+         create_graph: bool = False, train_mode: bool = True) -> Any:
+    """Gradients of `heads` with respect to `variables` as new arrays.
+
+    Args:
+        heads, head_grads, train_mode: as in `backward`.
+        variables: arrays with `attach_grad`, or results within the graph; one gives one gradient, a list a list.
+        retain_graph: keep the graph; by default where `create_graph` is set.
+        create_graph: record the backward pass too, for derivatives of any order.
+
+    Raises:
+        MXNetError: a variable is not in the graph.
+    """
+    heads, head_grads = _heads(heads, head_grads)
+    single = isinstance(variables, NDArray)
+    variables = [variables] if single else list(variables)
+    if not variables:
+        raise MXNetError("grad: there are no variables")
+    if any(v._entry is None for v in variables):
+        raise MXNetError("grad: a variable is not part of the graph; call attach_grad() before recording")
+    retain = create_graph if retain_graph is None else retain_graph
+    with _Scope(create_graph, train_mode):
+        found = _tape.backward(heads, head_grads, retain, create_graph, variables)
+    grads = [_result(v, g) for v, g in zip(variables, found, strict=True)]
+    return grads[0] if single else grads
+
+
+def _result(variable: NDArray, found: Any) -> NDArray:
+    if found is None:
+        return zeros(variable.shape, variable.context, variable.dtype)
+    return found if isinstance(found, NDArray) else wrap(found, variable.context, type(variable))
+
+
+def get_symbol(x: NDArray) -> Any:
+    """The recorded computation of `x` as a Symbol; its inputs become variables "var0", "var1", ..."""
+    from ..symbol import _from_tape
+    return _from_tape.symbol_of(x)
+
+
+class Function:
+    """An operation with a gradient of its own, in NDArray code.
+
+    Subclasses define `forward(self, *inputs)` and `backward(self, *output_grads)`; an instance is called once.
+
+    Example:
+        class Sigmoid(mx.autograd.Function):
+            def forward(self, x):
+                y = 1 / (1 + mx.nd.exp(-x))
+                self.save_for_backward(y)
+                return y
+
+            def backward(self, dy):
+                y, = self.saved_tensors
+                return dy * y * (1 - y)
+    """
+
+    def __init__(self) -> None:
+        self._used = False
+        self.saved_tensors: tuple = ()
+
+    def save_for_backward(self, *args: NDArray) -> None:
+        """Keeps arrays for `backward`, which finds them in `self.saved_tensors`."""
+        self.saved_tensors = args
+
+    def forward(self, *inputs: NDArray) -> Any:
+        """Computes the outputs."""
+        raise NotImplementedError
+
+    def backward(self, *output_grads: NDArray) -> Any:
+        """Computes the gradients of the inputs, one each."""
+        raise NotImplementedError
+
+    def __call__(self, *inputs: NDArray) -> Any:
+        if self._used:
+            raise MXNetError("a Function instance can be called once only; make another one")
+        self._used = True
+        recording = state.recording
+        with _Scope(False, None):
+            outputs = self.forward(*inputs)
+        if not recording:
+            return outputs
+        single = isinstance(outputs, NDArray)
+        results = [outputs] if single else list(outputs)
+        # a result that is an input, or a view of one, gets a handle of its own, so that its place in the graph is new
+        results = [r._alias(type(r)) if any(r is i for i in inputs) else r for r in results]
+        if any(i._entry is not None for i in inputs):
+            node = _tape.Node(None, (), [i._entry for i in inputs], [(r.shape, r._chunk.dtype) for r in results],
+                              inputs[0].context)
+            node.pull = self._pull(results, inputs)
+            for i, result in enumerate(results):
+                result._entry = (node, i)
+        return results[0] if single else results
+
+    def _pull(self, results: list[NDArray], inputs: tuple) -> Any:
+        contexts = [(r.shape, r.dtype, r.context, type(r)) for r in results]
+
+        def pull(slots: list[Any], create_graph: bool) -> list[Any]:
+            heads = [zeros(shape, ctx, dtype) if s is None else s if isinstance(s, NDArray) else wrap(s, ctx, kind)
+                     for s, (shape, dtype, ctx, kind) in zip(slots, contexts, strict=True)]
+            grads = self.backward(*heads)
+            grads = [grads] if isinstance(grads, NDArray) or grads is None else list(grads)
+            if len(grads) != len(inputs):
+                raise MXNetError(f"{type(self).__name__}.backward returned {len(grads)} gradients for "
+                                 f"{len(inputs)} inputs")
+            return grads if create_graph else [None if g is None else g._read() for g in grads]
+        return pull
+

@@ -1,0 +1,242 @@
+"""The tape: nodes for recorded calls, and the walk back through them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..base import MXNetError
+from ..ndarray._chunk import Pending
+from ..ndarray._invoke import invoke, state, wrap
+from ..ops.kernel import Absent, Kernel, is_wide, run
+
+__all__ = ["Node", "backward", "mark", "record"]
+
+_sequence = itertools.count()
+
+
+class Node:
+    """A recorded call, or (kernel None) a variable.
+
+    args: the call's arguments (buffers, Pending, Absent or extras); parents: for each argument the (node, output) it
+    came from, or None; outs: (shape, dtype) of each output. A variable has grad (an NDArray) and req instead.
+    """
+
+    __slots__ = ("kernel", "args", "parents", "outs", "ctx", "grad", "req", "sequence", "pull", "alive", "fresh")
+
+    def __init__(self, kernel: Kernel | None, args: Sequence[Any] = (), parents: Sequence[Any] = (),
+                 outs: Sequence[Any] = (), ctx: Any = None) -> None:
+        self.kernel, self.args, self.parents, self.outs, self.ctx = kernel, args, parents, outs, ctx
+        self.grad, self.req, self.pull, self.alive, self.fresh = None, "null", None, True, False
+        self.sequence = next(_sequence)
+
+
+def mark(array: Any, gradient: Any, req: str) -> None:
+    """Makes an array a variable with this gradient buffer."""
+    if req == "null":
+        array._entry = array._grad = None
+        if gradient is not None:
+            array._grad = gradient
+        return
+    node = Node(None)
+    node.grad, node.req = gradient, req
+    node.outs = ((array.shape, array._chunk.dtype),)
+    array._entry, array._grad = (node, 0), gradient
+
+
+def record(kernel: Kernel, arrays: Sequence[Any], args: list[Any], results: Sequence[Any]) -> None:
+    """Notes a call whose inputs are part of a graph; `args` are the inputs' values and the extras."""
+    parents = [a._entry for a in arrays]
+    if not any(parents):
+        for result in results:
+            result._entry = None
+        return
+    wanted = tuple([p is not None for p in parents] + [False] * (len(args) - len(parents)))
+    heads = (True,) * kernel.num_outputs
+    if not kernel.eager:
+        args = _kept(kernel, args, wanted, heads)
+    node = Node(kernel, args, parents + [None] * (len(args) - len(parents)),
+                [(r._chunk.shape, r._chunk.dtype) for r in results], arrays[0]._chunk.ctx)
+    for i, result in enumerate(results):
+        result._entry = (node, i)
+
+
+def _kept(kernel: Kernel, args: list[Any], wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> list[Any]:
+    """The arguments with those that the backward pass does not read replaced by `Absent`."""
+    prunable = kernel._needs.get(wanted)
+    if prunable is None:
+        prunable = kernel._needs[wanted] = not all(
+            n for n, a in zip(kernel.needs(args, wanted, heads), args, strict=True) if hasattr(a, "shape"))
+    if not prunable:
+        return args
+    needs = kernel.needs(args, wanted, heads)
+    return [a if n or not hasattr(a, "shape") else Absent(a.shape, a.dtype) for a, n in zip(args, needs, strict=True)]
+
+
+def backward(heads: Sequence[Any], head_grads: Sequence[Any], retain: bool, create_graph: bool,
+             variables: Sequence[Any] | None = None) -> list[Any] | None:
+    """Walks back from `heads`; fills the variables' gradients, or returns those of `variables`.
+
+    Gradients are buffers, or NDArrays on the tape themselves where `create_graph` is set.
+    """
+    from ..ndarray.ndarray import NDArray
+    totals: dict[tuple[int, int], Any] = {}
+    roots: dict[int, Node] = {}
+    for head, given in zip(heads, head_grads, strict=True):
+        if head._entry is None:
+            raise MXNetError("cannot differentiate: an array is not in a computational graph; you need to set "
+                             "is_recording to true or use autograd.record() to save the graph")
+        node, index = head._entry
+        if given is None:
+            given = _ones(head.shape, head._chunk.dtype, head._chunk.ctx)
+        elif given.shape != head.shape:
+            raise MXNetError(f"backward: head gradient has shape {given.shape}, its head {head.shape}")
+        else:
+            given = given if create_graph else given._read()
+        if create_graph and not isinstance(given, NDArray):
+            given = wrap(given, head._chunk.ctx)
+        _add(totals, (id(node), index), given, create_graph, head._chunk.ctx)
+        roots[id(node)] = node
+    nodes = _reachable(roots)
+    kept = {v._entry[0].sequence if v._entry else -1 for v in variables or ()}
+    results: dict[int, Any] = {}
+    for node in nodes:
+        slots = [totals.pop((id(node), i), None) for i in range(len(node.outs))]
+        if node.kernel is None and node.pull is None or node.sequence in kept:
+            results[node.sequence] = slots
+            if node.kernel is None and node.pull is None:
+                if variables is None and slots[0] is not None:
+                    _store(node, slots[0])
+                continue
+        if all(s is None for s in slots):
+            continue
+        if not node.alive:
+            raise MXNetError("backward through a graph that a previous backward has freed: "
+                             "pass retain_graph=True to the first one")
+        grads = node.pull(slots, create_graph) if node.pull else _pull(node, slots, create_graph)
+        for parent, grad in zip(node.parents, grads, strict=False):
+            if parent is not None and grad is not None:
+                _add(totals, (id(parent[0]), parent[1]), grad, create_graph, node.ctx)
+        if not retain:
+            node.args, node.alive = (), False
+    if variables is None:
+        return None
+    return [(results.get(v._entry[0].sequence) or [None] * (v._entry[1] + 1))[v._entry[1]] if v._entry else None
+            for v in variables]
+
+
+def _reachable(roots: dict[int, Node]) -> list[Node]:
+    """All nodes behind the roots, latest first: an order in which every node follows its users."""
+    found, stack = dict(roots), list(roots.values())
+    while stack:
+        for parent in stack.pop().parents:
+            if parent is not None and id(parent[0]) not in found:
+                found[id(parent[0])] = parent[0]
+                stack.append(parent[0])
+    return sorted(found.values(), key=lambda n: -n.sequence)
+
+
+def _pull(node: Node, slots: list[Any], create_graph: bool) -> list[Any]:
+    """Gradients of a node's arguments (None where there is none)."""
+    wanted = tuple([p is not None and (isinstance(a, Pending) or hasattr(a, "dtype")) and
+                    jnp.issubdtype(a.dtype, jnp.inexact)
+                    for p, a in zip(node.parents, node.args, strict=True)])
+    if not any(wanted):
+        return []
+    heads = tuple([s is not None for s in slots] + [False] * (node.kernel.num_outputs - len(slots)))
+    kernel = node.kernel.vjp(wanted, heads)
+    given = [s for s in slots if s is not None]
+    if create_graph:
+        grads = _pull_recorded(node, kernel, given)
+    else:
+        args = [a.get() if isinstance(a, Pending) else a for a in node.args] + given
+        wide = any(is_wide(a.dtype) for a in args if hasattr(a, "dtype"))
+        grads = run(kernel, args, wide)
+    result, grads = [], iter(grads)
+    for w in wanted:
+        result.append(next(grads) if w else None)
+    return result
+
+
+def _pull_recorded(node: Node, kernel: Kernel, given: list[Any]) -> list[Any]:
+    """As a recorded call: the backward kernel's arguments become arrays with their places in the graph."""
+    arrays, fixed = [], []
+    for arg, parent in zip(node.args, node.parents, strict=True):
+        if isinstance(arg, (Pending, jax.Array)):
+            array = wrap(arg, node.ctx)
+            array._entry = parent
+            arrays.append(array)
+            fixed.append(None)
+        else:
+            fixed.append(arg)
+    layout = tuple(f if f is None or isinstance(f, Absent) else ... for f in fixed)
+    extras = tuple(f for f in fixed if f is not None and not isinstance(f, Absent))
+    cache = kernel.params.setdefault("layouts", {})
+    if layout not in cache:
+        count = sum(1 for f in layout if f is None)
+
+        def fn(*args: Any) -> tuple:
+            values, others = iter(args[:count]), iter(args[count + len(given):])
+            full = [next(values) if f is None else next(others) if f is ... else f for f in layout]
+            return kernel.fn(*full, *args[count:count + len(given)])
+        cache[layout] = Kernel(kernel.name, fn, count + len(given), kernel.num_outputs, wide=kernel.wide,
+                               eager=kernel.eager)
+    result = invoke(cache[layout], arrays + given, extras)
+    return result if isinstance(result, list) else [result]
+
+
+def _add(totals: dict, key: tuple[int, int], grad: Any, recorded: bool, ctx: Any) -> None:
+    old = totals.get(key)
+    if old is None:
+        totals[key] = grad
+    elif recorded:
+        totals[key] = old + grad
+    else:
+        totals[key] = run(_ADD, [old, grad], is_wide(grad.dtype))[0]
+
+
+_ADD = Kernel("gradient accumulation", lambda a, b: (a + b.astype(a.dtype),), 2, 1)
+_ones_cache: dict[Any, Any] = {}
+
+
+def _ones(shape: tuple[int, ...], dtype: np.dtype, ctx: Any) -> Any:
+    """A shared buffer of ones (heads without a given gradient)."""
+    key = (shape, dtype, ctx)
+    found = _ones_cache.get(key)
+    if found is None:
+        from ..ndarray.ndarray import _put
+        found = _put(np.ones(shape, dtype), ctx)
+        if found.size <= 4096 and not isinstance(found, jax.core.Tracer):
+            _ones_cache[key] = found
+    return found
+
+
+def _store(node: Node, grad: Any) -> None:
+    """Writes or adds a gradient to a variable's buffer."""
+    from ..ndarray.ndarray import NDArray
+    target = node.grad
+    node.fresh = True
+    if not getattr(target, "_plain", True):
+        target._store_gradient(grad, node.req)
+        return
+    if isinstance(grad, NDArray):
+        value = wrap(grad._read(), target._chunk.ctx)
+        value._entry = grad._entry
+    else:
+        value = wrap(grad, target._chunk.ctx)
+    if value.dtype != target.dtype:
+        recording, state.recording = state.recording, False
+        value = value.astype(target.dtype)
+        state.recording = recording
+    if node.req == "add":
+        if target._view is None and not isinstance(grad, NDArray):
+            target._update(_ADD, [None, value._read()])
+            return
+        value = target + value
+    target._write(value._read())
+    target._entry = value._entry

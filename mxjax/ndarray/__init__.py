@@ -1,0 +1,57 @@
+"""`mx.nd`: imperative arrays and operators."""
+
+from .. import engine as _engine
+from .. import ops as _ops
+from .._namespace import attach as _attach
+from . import _front, _invoke, _segment, contrib, image, linalg, op, random, sparse, utils
+from . import _internal as _internal
+from ._binary import (
+    add,
+    divide,
+    equal,
+    greater,
+    greater_equal,
+    lesser,
+    lesser_equal,
+    logical_and,
+    logical_or,
+    logical_xor,
+    maximum,
+    minimum,
+    modulo,
+    multiply,
+    not_equal,
+    power,
+    subtract,
+    true_divide,
+)
+from .ndarray import NDArray
+from .sparse import BaseSparseNDArray, CSRNDArray, RowSparseNDArray
+from .utils import (
+    arange,
+    array,
+    concatenate,
+    empty,
+    eye,
+    from_dlpack,
+    from_jax,
+    from_numpy,
+    full,
+    histogram,
+    imdecode,
+    linspace,
+    load,
+    load_frombuffer,
+    moveaxis,
+    ones,
+    onehot_encode,
+    save,
+    split_v2,
+    to_dlpack_for_read,
+    to_dlpack_for_write,
+    waitall,
+    zeros,
+)
+
+_engine.on_bulk_exit(_segment._bulk_changed)
+_attach(globals(), _front.make, "op")

@@ -1,0 +1,235 @@
+"""MXNet's binary array files (`.params`, `.nd`): every version is read; what is written, MXNet 1.9.1 reads.
+
+A file is a list header, the arrays, and their names (or none). Little-endian throughout:
+
+    file    u64 0x112, u64 0, u64 count, arrays, u64 number of names, names (u64 length, bytes)
+    array   u32 magic (V2 0xF993FAC9, V3 0xF993FACA with NumPy shapes), i32 storage type,
+            [shape of the stored values, sparse only], shape, i32 device type, i32 device id, i32 dtype code,
+            [per index array: i32 dtype code, shape], values, [index arrays]
+    shape   i32 dimensions, i64 each
+    V1      magic 0xF993FAC8, then shape (i64), device, dtype code, values; before V1: no magic, u32 shape
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import mmap
+import os
+import struct
+import zipfile
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from ..base import MXNetError
+from ..context import cpu
+
+__all__ = ["CODES", "DTYPES", "read", "read_file", "write"]
+
+CODES = {"float32": 0, "float64": 1, "float16": 2, "uint8": 3, "int32": 4, "int8": 5, "int64": 6, "bool": 7,
+         "int16": 8, "uint16": 9, "uint32": 10, "uint64": 11, "bfloat16": 12}
+DTYPES = {code: np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name) for name, code in CODES.items()}
+_LIST, _V1, _V2, _V3 = 0x112, 0xF993FAC8, 0xF993FAC9, 0xF993FACA
+_STYPES = {0: "default", 1: "row_sparse", 2: "csr"}
+_MOST_DIMENSIONS = 64
+
+
+class _Reader:
+    """A cursor over a buffer that checks every step against the buffer's end."""
+
+    def __init__(self, buffer: memoryview, source: str) -> None:
+        self.buffer, self.source, self.offset = buffer, source, 0
+
+    def error(self, what: str, offset: int | None = None) -> MXNetError:
+        """The error for damage at an offset (default: here)."""
+        return MXNetError(f"{self.source}: {what} at offset {self.offset if offset is None else offset}")
+
+    def take(self, count: int, what: str) -> memoryview:
+        """The next `count` bytes."""
+        left = len(self.buffer) - self.offset
+        if count > left:
+            raise self.error(f"Invalid NDArray file format: {what} needs {count} bytes, {left} are left")
+        self.offset += count
+        return self.buffer[self.offset - count:self.offset]
+
+    def number(self, code: str, what: str) -> int:
+        """The next integer of a `struct` code."""
+        return struct.unpack("<" + code, self.take(struct.calcsize(code), what))[0]
+
+    def shape(self, code: str = "q", dimensions: int | None = None) -> tuple[int, ...] | None:
+        """The next shape; None where it says "unknown"."""
+        start = self.offset
+        count = self.number("i", "number of dimensions") if dimensions is None else dimensions
+        if count == -1:
+            return None
+        if not 0 <= count <= _MOST_DIMENSIONS:
+            raise self.error(f"Invalid NDArray file format: an array of {count} dimensions", start)
+        width = struct.calcsize(code)
+        shape = struct.unpack(f"<{count}{code}", self.take(count * width, "shape"))
+        if any(n < 0 for n in shape):
+            if all(n >= -1 for n in shape):
+                return None
+            raise self.error(f"Invalid NDArray file format: shape {shape}", start)
+        return shape
+
+    def dtype(self) -> np.dtype:
+        """The next dtype code."""
+        start, code = self.offset, self.number("i", "dtype")
+        if code not in DTYPES:
+            raise self.error(f"Invalid NDArray file format: unknown dtype code {code}", start)
+        return DTYPES[code]
+
+    def values(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        """The next array's values (a view of the buffer)."""
+        raw = self.take(math.prod(shape) * dtype.itemsize, f"{dtype.name} array of shape {shape}")
+        return np.frombuffer(raw, dtype).reshape(shape)
+
+
+def read_file(path: str) -> Any:
+    """The arrays of a file; see `mx.nd.load`."""
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        head = file.read(6)
+        if head[:4] == b"PK\x03\x04" or head == b"\x93NUMPY":
+            return _read_numpy(path)
+        if size < 1 << 16:
+            file.seek(0)
+            return read(memoryview(file.read()), path)
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as buffer:
+            return read(buffer, path)
+
+
+def _read_numpy(path: str) -> Any:
+    from .utils import array
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return [array(loaded, dtype=loaded.dtype)]
+        with loaded:
+            return {name: array(loaded[name], dtype=loaded[name].dtype) for name in loaded.files}
+    except (ValueError, EOFError, OSError, KeyError, zipfile.BadZipFile, TypeError, NotImplementedError) as error:
+        raise MXNetError(f"{path}: Invalid NumPy file: {error}") from None
+
+
+def read(buffer: memoryview, source: str) -> Any:
+    """The arrays in a buffer: a list, or a dictionary where they have names.
+
+    Raises:
+        MXNetError: the buffer is damaged; the message names `source` and the offset.
+    """
+    reader = _Reader(buffer, source)
+    magic = reader.number("Q", "file header")
+    reader.number("Q", "file header")
+    if magic != _LIST:
+        raise reader.error(f"Invalid NDArray file format: magic number {magic:#x} instead of {_LIST:#x}", 0)
+    count = reader.number("Q", "number of arrays")
+    arrays: list[Any] = []
+    while len(arrays) < count:
+        arrays.append(_read_array(reader))
+    start, named = reader.offset, reader.number("Q", "number of names")
+    if named not in (0, count):
+        raise reader.error(f"Invalid NDArray file format: {named} names for {count} arrays", start)
+    names = []
+    for _ in range(named):
+        raw = bytes(reader.take(reader.number("Q", "length of a name"), "name"))
+        try:
+            names.append(raw.decode())
+        except UnicodeDecodeError:
+            raise reader.error("Invalid NDArray file format: a name that is not UTF-8", reader.offset - len(raw)) \
+                from None
+    return dict(zip(names, arrays, strict=True)) if named else arrays
+
+
+def _read_array(reader: _Reader) -> Any:
+    start, magic = reader.offset, reader.number("I", "array header")
+    if magic not in (_V2, _V3):
+        shape = reader.shape() if magic == _V1 else reader.shape("I", magic) if magic <= _MOST_DIMENSIONS else None
+        if magic != _V1 and shape is None:
+            raise reader.error(f"Invalid NDArray file format: array magic number {magic:#x}", start)
+        return _dense(reader, shape, numpy_shape=False)
+    code = reader.number("i", "storage type")
+    if code not in _STYPES:
+        raise reader.error(f"Invalid NDArray file format: unknown storage type {code}", start)
+    if code == 0:
+        return _dense(reader, reader.shape(), magic == _V3)
+    return _sparse(reader, _STYPES[code], start)
+
+
+def _dense(reader: _Reader, shape: tuple[int, ...] | None, numpy_shape: bool) -> Any:
+    from .ndarray import _from_host
+    if shape is None or (shape == () and not numpy_shape):
+        return _from_host(np.zeros((0,), np.float32), cpu())
+    reader.take(8, "device")
+    dtype = reader.dtype()
+    return _from_host(np.array(reader.values(shape, dtype)), cpu())
+
+
+def _sparse(reader: _Reader, stype: str, start: int) -> Any:
+    from . import sparse
+    stored, shape = reader.shape(), reader.shape()
+    if stored is None or shape is None or not shape:
+        raise reader.error(f"Invalid NDArray file format: a {stype} array without a shape", start)
+    reader.take(8, "device")
+    dtype = reader.dtype()
+    kinds = []
+    for _ in range(2 if stype == "csr" else 1):
+        kind = reader.dtype()
+        kinds.append((reader.shape() or (0,), kind))
+    data = np.array(reader.values(stored, dtype))
+    parts = [np.array(reader.values(s, k)) for s, k in kinds]
+    try:
+        if stype == "csr":
+            return sparse.csr_matrix((data, parts[1], parts[0]), shape=shape, dtype=dtype)
+        return sparse.row_sparse_array((data, parts[0]), shape=shape, dtype=dtype)
+    except (ValueError, TypeError, IndexError, MXNetError) as error:
+        raise reader.error(f"Invalid NDArray file format: a damaged {stype} array ({error})", start) from None
+
+
+def _shape_bytes(shape: tuple[int, ...]) -> bytes:
+    return struct.pack(f"<i{len(shape)}q", len(shape), *shape)
+
+
+def write(path: str, arrays: list[Any], names: list[str]) -> None:
+    """Writes arrays (and names, or none) to a file, which appears under its name only when complete."""
+    from ..util import is_np_shape
+    numpy_shapes = is_np_shape()
+    target = path + ".part" if os.path.isfile(path) or not os.path.exists(path) else path
+    try:
+        with open(target, "wb") as file:
+            _write(file, arrays, names, numpy_shapes)
+        if target != path:
+            os.replace(target, path)
+    except BaseException:
+        if target != path and os.path.exists(target):
+            os.remove(target)
+        raise
+
+
+def _write(file: io.BufferedWriter, arrays: list[Any], names: list[str], numpy_shapes: bool) -> None:
+    file.write(struct.pack("<QQQ", _LIST, 0, len(arrays)))
+    for array in arrays:
+        sparse = array.stype != "default"
+        if not array.shape and not numpy_shapes and not array._zero_dim:
+            raise MXNetError("an array of shape () can only be saved under NumPy shape semantics (mx.util.np_shape)")
+        version = _V3 if (numpy_shapes or array._zero_dim or 0 in array.shape and not sparse) and not sparse else _V2
+        file.write(struct.pack("<Ii", version, {"default": 0, "row_sparse": 1, "csr": 2}[array.stype]))
+        if sparse:
+            values = array.data.asnumpy()
+            parts = [array.indptr.asnumpy(), array.indices.asnumpy()] if array.stype == "csr" \
+                else [array.indices.asnumpy()]
+            file.write(_shape_bytes(values.shape))
+        else:
+            values, parts = np.asarray(array._read()), []
+        file.write(_shape_bytes(array.shape))
+        file.write(struct.pack("<iii", 1, 0, CODES[values.dtype.name]))
+        for part in parts:
+            file.write(struct.pack("<i", CODES[part.dtype.name]) + _shape_bytes(part.shape))
+        for block in (values, *parts):
+            block = np.ascontiguousarray(block)
+            file.write(memoryview(block.reshape(-1).view(np.uint8)))
+    file.write(struct.pack("<Q", len(names)))
+    for name in names:
+        raw = name.encode()
+        file.write(struct.pack("<Q", len(raw)) + raw)

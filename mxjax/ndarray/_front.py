@@ -1,0 +1,122 @@
+"""`mx.nd.<operator>`: arguments as users give them, to kernels, without parsing on the hot path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .._namespace import document, signature
+from ..base import MXNetError, _Null
+from ..context import Context
+from ..ops.kernel import Kernel, prepare
+from ..ops.registry import Op
+from ._invoke import check_inputs, invoke, state
+from .ndarray import NDArray
+
+__all__ = ["make"]
+
+
+def make(op: Op, name: str) -> Callable[..., Any]:
+    """The imperative function of an operator."""
+    cache: dict[Any, tuple[Kernel, tuple]] = {}
+    inputs = op.input_names
+
+    def function(*args: Any, out: Any = None, name: str | None = None, **kwargs: Any) -> Any:
+        count = 0
+        for a in args:
+            if not isinstance(a, NDArray):
+                break
+            count += 1
+        arrays, rest = args[:count], args[count:]
+        if count and op.dynamic_names.isdisjoint(kwargs):
+            key = (count, rest, tuple(kwargs.items()), state.training)
+            try:
+                found = cache.get(key)
+            except TypeError:
+                found = None
+            if found is not None:
+                return invoke(found[0], arrays, found[1], out)
+        else:
+            key = None
+        return _general(op, inputs, cache, key, arrays, rest, out, kwargs)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = document(op)
+    function.__signature__ = signature(op)
+    return function
+
+
+def _general(op: Op, inputs: list[str], cache: dict, key: Any, arrays: tuple, rest: tuple, out: Any,
+             kwargs: dict[str, Any]) -> Any:
+    """The way of a call seen for the first time, or with inputs by name, or with dynamic parameters."""
+    if rest and op.variadic and not arrays and isinstance(rest[0], (list, tuple)):
+        arrays, rest = tuple(rest[0]), rest[1:]
+    ctx = kwargs.pop("ctx", None) if not inputs and not op.variadic else kwargs.get("ctx")
+    given: list[Any] = list(arrays)
+    names = inputs if not op.variadic else inputs[:len(inputs)]
+    for value in rest[:max(len(names) - len(given), 0)]:
+        if value is not None:
+            raise TypeError(f"operator {op.name}: input {names[len(given)]} must be an NDArray, got "
+                            f"{type(value).__name__}")
+        given.append(None)
+    rest = rest[max(len(given) - len(arrays), 0):]
+    named = {n: kwargs.pop(n) for n in names if n in kwargs and n not in op.params or
+             isinstance(kwargs.get(n), NDArray)}
+    if named:
+        for position, n in enumerate(names):
+            if n in named:
+                given += [None] * (position + 1 - len(given))
+                if given[position] is not None:
+                    raise TypeError(f"operator {op.name}: input {n} is given twice")
+                if named[n] is not None and not isinstance(named[n], NDArray):
+                    raise TypeError(f"operator {op.name}: input {n} must be an NDArray, got {type(named[n]).__name__}")
+                given[position] = named[n]
+        key = None
+    elif op.variadic and inputs == []:
+        extra = [n for n in kwargs if isinstance(kwargs[n], NDArray)]
+        given += [kwargs.pop(n) for n in sorted(extra, key=_argument_number)]
+    params = [n for n in op.params]
+    if len(rest) > len(params):
+        raise TypeError(f"operator {op.name} takes at most {len(names) + len(params)} positional arguments")
+    for n, value in zip(params, rest, strict=False):
+        if n in kwargs:
+            raise TypeError(f"operator {op.name}: parameter {n} is given twice")
+        kwargs[n] = value
+    for unknown in ("attr", "__layout__"):
+        kwargs.pop(unknown, None)
+    values = op.parse({k: v for k, v in kwargs.items() if v is not _Null})
+    while given and given[-1] is None:
+        given.pop()
+    present: Any = len(given)
+    if None in [None if g is None else 0 for g in given]:
+        present = tuple(g is not None for g in given)
+        given = [g for g in given if g is not None]
+    bad = next((g for g in given if not isinstance(g, NDArray)), None)
+    if bad is not None:
+        raise TypeError(f"operator {op.name}: inputs must be NDArrays, got {type(bad).__name__}")
+    check_inputs(op, values, present if isinstance(present, int) else len(present))
+    kernel = prepare(op, values, present, state.training)
+    extras = tuple(values[n] for n in kernel.dynamic)
+    if key is not None and not kernel.dynamic:
+        cache[key] = (kernel, extras)
+    return invoke(kernel, given, extras, out, context(ctx))
+
+
+def context(value: Any) -> Context | None:
+    """A context given as such, or as text such as "gpu(1)"."""
+    if value is None or value is _Null or value == "":
+        return None
+    if isinstance(value, Context):
+        return value
+    kind, _, number = str(value).partition("(")
+    try:
+        return Context(kind, int(number.rstrip(")") or 0))
+    except (ValueError, MXNetError):
+        raise MXNetError(f"ctx must be a Context or text such as 'cpu(0)', got {value!r}") from None
+
+
+def _argument_number(name: str) -> tuple[int, str]:
+    digits = name[3:] if name.startswith("arg") else ""
+    return (int(digits) if digits.isdigit() else 1 << 30, name)
+
+

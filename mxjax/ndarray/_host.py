@@ -1,0 +1,72 @@
+"""Host work on arrays: functions that the engine runs, and operator calls that have to wait for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import engine
+from ..context import Context
+from ..ops.kernel import Kernel, run
+from ._chunk import Pending
+
+__all__ = ["HostPending", "push", "push_kernel"]
+
+
+class HostPending(Pending):
+    """A value that a function pushed to the engine will set; its variable orders that function's users."""
+
+    __slots__ = ("var",)
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype) -> None:
+        super().__init__(shape, dtype)
+        self.var = engine.get().new_variable()
+
+    def force(self) -> None:
+        """Waits for the engine; raises what the function, or one it depends on, raised."""
+        engine.get().wait_for_var(self.var)
+        if self.value is None:
+            engine.get().wait_for_var(self.var)
+            raise RuntimeError("this array's value was never computed: the function that should have has failed")
+
+
+def push(function: Callable[[list[Any]], Sequence[Any]], inputs: Sequence[Any],
+         outputs: Sequence[tuple[tuple[int, ...], np.dtype]], *, ctx: Context | None = None, priority: int = 0,
+         name: str | None = None) -> list[HostPending]:
+    """Has the engine run `function(buffers of the inputs) -> buffers` once its inputs are there.
+
+    Args:
+        function: host code; runs in a worker thread. What it raises appears where an output is looked at.
+        inputs: buffers or Pending values.
+        outputs: shape and dtype of each result.
+        ctx: where it counts as running.
+        priority: higher first among those that could run.
+        name: for the engine's messages.
+    """
+    results = [HostPending(shape, np.dtype(dtype)) for shape, dtype in outputs]
+    waits = list({id(v.var): v.var for v in inputs if isinstance(v, HostPending)}.values())
+    held = list(inputs)
+
+    def work(_: Any) -> None:
+        values = function([v.get() if isinstance(v, Pending) and v.value is None else
+                           v.value if isinstance(v, Pending) else v for v in held])
+        held.clear()
+        for result, value in zip(results, values, strict=True):
+            result.value = value
+    if not results:
+        engine.get().push(work, waits, (), ctx=ctx, priority=priority, name=name)
+    else:
+        engine.get().push(work, waits, [r.var for r in results], ctx=ctx, priority=priority, name=name)
+    return results
+
+
+def push_kernel(kernel: Kernel, args: Sequence[Any], wide: bool, ctx: Context,
+                failure: Exception | None = None) -> list[HostPending]:
+    """An operator call as host work, because an argument is not there yet or the call is known to fail."""
+    def work(values: list[Any]) -> Sequence[Any]:
+        if failure is not None:
+            raise failure
+        return run(kernel, values, wide)
+    return push(work, args, kernel.specs(args), ctx=ctx, name=kernel.name)

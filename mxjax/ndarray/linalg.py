@@ -1,0 +1,6 @@
+"""`mx.nd.linalg`: Linear algebra operators."""
+
+from .._namespace import attach
+from . import _front
+
+attach(globals(), _front.make, "linalg")

@@ -1,0 +1,375 @@
+"""Sparse arrays: compressed rows (csr) and row subsets (row_sparse).
+
+They hold their parts as dense arrays on the device. An operator without a sparse form works on the dense value,
+which is made on first use and kept until the parts change.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from .._namespace import attach
+from ..base import MXNetError, NotSupportedForSparseNDArray
+from ..context import Context, current_context
+from ..ops.params import np_dtype
+from . import _front
+from ._chunk import Chunk, Pending
+from .ndarray import NDArray, _from_host
+from .utils import array as _dense_array
+from .utils import zeros as _dense_zeros
+
+__all__ = ["BaseSparseNDArray", "CSRNDArray", "RowSparseNDArray", "array", "cast_storage", "csr_matrix", "empty",
+           "row_sparse_array", "zeros"]
+
+
+class _Dense(Pending):
+    """The dense value of a sparse array."""
+
+    __slots__ = ("owner",)
+
+    def __init__(self, owner: BaseSparseNDArray, shape: tuple[int, ...], dtype: np.dtype) -> None:
+        super().__init__(shape, dtype)
+        self.owner = owner
+
+    def force(self) -> None:
+        """Scatters the stored values."""
+        self.value = self.owner._to_dense()
+
+
+class BaseSparseNDArray(NDArray):
+    """What csr and row_sparse arrays share."""
+
+    __slots__ = ("_parts",)
+    _plain = False
+
+    def _set(self, parts: tuple, shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> BaseSparseNDArray:
+        self._parts = parts
+        self._chunk = Chunk(None, ctx, _Dense(self, tuple(shape), np.dtype(dtype)))
+        self._view = self._entry = self._grad = None
+        return self
+
+    @property
+    def data(self) -> NDArray:
+        """The stored values."""
+        return self._parts[0]
+
+    @property
+    def _indices(self) -> NDArray:
+        return self._parts[1]
+
+    def _to_dense(self) -> Any:
+        raise NotImplementedError
+
+    def _write(self, value: Any) -> None:
+        """Takes over a dense value, keeping this storage type."""
+        value = value.get() if isinstance(value, Pending) else value
+        other = cast_storage(_from_host(np.asarray(value), self.context), self.stype)
+        self._set(other._parts, self.shape, self._chunk.dtype, self.context)
+
+    def _store_gradient(self, gradient: Any, req: str) -> None:
+        """Writes or adds a dense gradient (called by the tape)."""
+        value = gradient._read() if isinstance(gradient, NDArray) else gradient
+        self._write(self._read() + value if req == "add" else value)
+
+    def asnumpy(self) -> np.ndarray:
+        """The dense value as a NumPy array."""
+        return np.array(self._read())
+
+    def tostype(self, stype: str) -> NDArray:
+        """A copy with another storage type: "default", "csr" or "row_sparse"."""
+        return cast_storage(self, stype)
+
+    def astype(self, dtype: Any, copy: bool = True) -> NDArray:
+        """A copy of the same storage type with another dtype."""
+        dtype = np_dtype(dtype)
+        if not copy and dtype == self._chunk.dtype:
+            return self
+        parts = (self._parts[0].astype(dtype), *self._parts[1:])
+        return type(self).__new__(type(self))._set(parts, self.shape, dtype, self.context)
+
+    def copy(self) -> NDArray:
+        """A copy of the same storage type."""
+        return type(self).__new__(type(self))._set(tuple(p.copy() for p in self._parts), self.shape,
+                                                   self._chunk.dtype, self.context)
+
+    def copyto(self, other: NDArray | Context) -> NDArray:
+        """Copies to an array of the same shape (any storage type) or to a context."""
+        if isinstance(other, Context):
+            parts = tuple(p.as_in_context(other) for p in self._parts)
+            return type(self).__new__(type(self))._set(parts, self.shape, self._chunk.dtype, other)
+        if isinstance(other, BaseSparseNDArray):
+            same = self.tostype(other.stype) if other.stype != self.stype else self.copy()
+            other._set(same._parts, same.shape, same._chunk.dtype, other.context)
+            return other
+        return super().copyto(other)
+
+    def check_format(self, full_check: bool = True) -> None:
+        """Raises MXNetError where the index arrays are not what this storage type allows."""
+        _check(self, full_check)
+
+    def reshape(self, *shape: Any, **kwargs: Any) -> NDArray:
+        """Not there for sparse arrays."""
+        raise NotSupportedForSparseNDArray("reshape", None, self)
+
+    def __repr__(self) -> str:
+        return f"\n<{type(self).__name__} {'x'.join(map(str, self.shape))} @{self.context}>"
+
+    def __reduce__(self) -> tuple:
+        return _rebuild, (self.stype, tuple(p.asnumpy() for p in self._parts), self.shape)
+
+    def __getitem__(self, key: Any) -> NDArray:
+        if isinstance(key, slice) and key == slice(None):
+            return self
+        if self.stype == "csr" and isinstance(key, (int, slice)):
+            begin, end, step = (key, key + 1, 1) if isinstance(key, int) and key >= 0 else \
+                (key + self.shape[0], key + self.shape[0] + 1, 1) if isinstance(key, int) else \
+                key.indices(self.shape[0])
+            if step == 1:
+                return cast_storage(_from_host(self.asnumpy()[begin:end], self.context), "csr")
+        raise ValueError(f"a {self.stype} array cannot be indexed with {key!r}")
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if not (isinstance(key, slice) and key == slice(None)):
+            raise ValueError(f"a {self.stype} array can only be assigned as a whole: a[:] = value")
+        if isinstance(value, NDArray):
+            value.copyto(self)
+        else:
+            self._write(np.broadcast_to(np.asarray(value, self._chunk.dtype), self.shape))
+
+
+class CSRNDArray(BaseSparseNDArray):
+    """A matrix by compressed rows: `data`, column `indices`, and row pointers `indptr`."""
+
+    __slots__ = ()
+    stype = "csr"
+
+    @property
+    def indices(self) -> NDArray:
+        """Column of each stored value (int64)."""
+        return self._parts[1]
+
+    @property
+    def indptr(self) -> NDArray:
+        """Where each row begins in `data` (int64, rows + 1 values)."""
+        return self._parts[2]
+
+    def asscipy(self) -> Any:
+        """The array as a `scipy.sparse.csr_matrix`."""
+        from scipy.sparse import csr_matrix as scipy_csr
+        return scipy_csr((self.data.asnumpy(), self.indices.asnumpy(), self.indptr.asnumpy()), self.shape)
+
+    def _to_dense(self) -> Any:
+        data, columns, pointers = (p.asnumpy() for p in self._parts)
+        dense = np.zeros(self.shape, self._chunk.dtype)
+        np.add.at(dense, (np.repeat(np.arange(self.shape[0]), np.diff(pointers)), columns), data)
+        return _from_host(dense, self.context)._read()
+
+
+class RowSparseNDArray(BaseSparseNDArray):
+    """An array of which only the rows `indices` are stored, in `data`."""
+
+    __slots__ = ()
+    stype = "row_sparse"
+
+    @property
+    def indices(self) -> NDArray:
+        """Numbers of the stored rows, ascending (int64)."""
+        return self._parts[1]
+
+    def retain(self, *args: Any, **kwargs: Any) -> RowSparseNDArray:
+        """The array with only the given rows kept."""
+        return retain(self, *args, **kwargs)
+
+    def _to_dense(self) -> Any:
+        data, rows = self._parts[0]._read(), self._parts[1].asnumpy()
+        return jnp.zeros(self.shape, data.dtype).at[rows.astype(np.int32)].set(data)
+
+
+def retain(data: RowSparseNDArray, indices: NDArray, out: Any = None) -> RowSparseNDArray:
+    """A row_sparse array with only the rows in `indices` kept."""
+    if not isinstance(data, RowSparseNDArray):
+        raise MXNetError("retain takes a row_sparse array")
+    kept = np.isin(data.indices.asnumpy(), indices.asnumpy().astype(np.int64))
+    result = row_sparse_array((data.data.asnumpy()[kept], data.indices.asnumpy()[kept]), shape=data.shape,
+                              ctx=data.context, dtype=data.dtype)
+    if out is None:
+        return result
+    return result.copyto(out)
+
+
+def _check(array: BaseSparseNDArray, full: bool) -> None:
+    rows = array.shape[0]
+    indices = array._indices.asnumpy()
+    if array.stype == "csr":
+        pointers = array._parts[2].asnumpy()
+        if pointers.shape != (rows + 1,) or pointers[0] != 0 or pointers[-1] != len(indices):
+            raise MXNetError("indptr must have rows + 1 values from 0 to the number of stored values")
+        if full:
+            if (np.diff(pointers) < 0).any():
+                raise MXNetError("indptr must not decrease")
+            if len(indices) and (indices.min() < 0 or indices.max() >= array.shape[1]):
+                raise MXNetError("a column index is out of bounds")
+            inner = np.ones(max(len(indices) - 1, 0), bool)
+            inner[[p - 1 for p in pointers[1:-1] if 0 < p < len(indices)]] = False
+            if (np.diff(indices)[inner] <= 0).any():
+                raise MXNetError("column indices must ascend within a row")
+    elif full and len(indices):
+        if indices.min() < 0 or indices.max() >= rows or (np.diff(indices) <= 0).any():
+            raise MXNetError("row indices must ascend and lie within the array")
+
+
+def _parts(ctx: Context | None, dtype: Any, data: Any, *indices: Any) -> tuple:
+    ctx = ctx or current_context()
+    if dtype is None:
+        dtype = data.dtype if isinstance(data, (NDArray, np.ndarray)) else np.float32
+    values = _dense_array(data, ctx, dtype)
+    return (values, *(_dense_array(i, ctx, np.int64) for i in indices)), np_dtype(dtype), ctx
+
+
+def csr_matrix(arg1: Any, shape: tuple | None = None, ctx: Context | None = None, dtype: Any = None) -> CSRNDArray:
+    """A csr array.
+
+    Args:
+        arg1: (data, indices, indptr), (data, (row, column)), (rows, columns) for an empty one, a dense array, a SciPy
+            matrix or a CSRNDArray.
+        shape, ctx, dtype: as elsewhere; worked out where None.
+
+    Raises:
+        ValueError: the parts do not fit.
+    """
+    if isinstance(arg1, tuple):
+        if len(arg1) == 2 and all(isinstance(n, (int, np.integer)) for n in arg1):
+            return zeros("csr", arg1, ctx, dtype)
+        if len(arg1) == 2:
+            from scipy.sparse import csr_matrix as scipy_csr
+            data, (row, column) = arg1
+            plain = [a.asnumpy() if isinstance(a, NDArray) else np.asarray(a) for a in (data, row, column)]
+            found = scipy_csr((plain[0], (plain[1], plain[2])), shape=shape)
+            return csr_matrix((found.data, found.indices, found.indptr), found.shape, ctx, dtype or plain[0].dtype)
+        if len(arg1) != 3:
+            raise ValueError(f"csr_matrix takes (data, indices, indptr), (data, (row, col)) or (M, N), got {len(arg1)}")
+        data, indices, indptr = arg1
+        parts, dtype, ctx = _parts(ctx, dtype, data, indices, indptr)
+        if shape is None:
+            columns = parts[1].asnumpy()
+            shape = (parts[2].shape[0] - 1, int(columns.max()) + 1 if len(columns) else 0)
+        if len(shape) != 2 or any(p.ndim != 1 for p in parts):
+            raise ValueError("a csr array has two dimensions, its parts one each")
+        result = CSRNDArray.__new__(CSRNDArray)._set(parts, tuple(shape), dtype, ctx)
+        if parts[2].shape[0] != shape[0] + 1 or parts[0].shape != parts[1].shape:
+            raise ValueError(f"indptr must have {shape[0] + 1} values, and data as many as indices")
+        return result
+    if isinstance(arg1, CSRNDArray):
+        return arg1.copyto(ctx or current_context()).astype(dtype or arg1.dtype, copy=False)
+    if hasattr(arg1, "tocsr"):
+        found = arg1.tocsr()
+        return csr_matrix((found.data, found.indices, found.indptr), found.shape, ctx, dtype or found.dtype)
+    if isinstance(arg1, BaseSparseNDArray):
+        raise ValueError(f"a {arg1.stype} array cannot become csr")
+    dense = arg1 if isinstance(arg1, NDArray) and dtype is None else _dense_array(arg1, ctx, dtype)
+    if shape is not None and tuple(shape) != dense.shape:
+        raise ValueError(f"shape {shape} does not fit an array of shape {dense.shape}")
+    return cast_storage(dense, "csr")
+
+
+def row_sparse_array(arg1: Any, shape: tuple | None = None, ctx: Context | None = None,
+                     dtype: Any = None) -> RowSparseNDArray:
+    """A row_sparse array.
+
+    Args:
+        arg1: (data, indices), a shape tuple for an empty one, a dense array or a RowSparseNDArray.
+        shape, ctx, dtype: as elsewhere; worked out where None.
+
+    Raises:
+        ValueError: the parts do not fit.
+    """
+    if isinstance(arg1, tuple) and not (len(arg1) == 2 and not isinstance(arg1[0], (int, np.integer))):
+        return zeros("row_sparse", arg1, ctx, dtype)
+    if isinstance(arg1, tuple):
+        parts, dtype, ctx = _parts(ctx, dtype, *arg1)
+        rows = parts[1].asnumpy()
+        if parts[1].ndim != 1 or parts[0].shape[:1] != parts[1].shape and parts[0].size:
+            raise ValueError(f"{parts[1].size} row indices for data of shape {parts[0].shape}")
+        if len(rows) > 1 and (np.diff(rows) < 0).any():
+            order = np.argsort(rows, kind="stable")
+            parts = (_dense_array(parts[0].asnumpy()[order], ctx, dtype), _dense_array(rows[order], ctx, np.int64))
+        if shape is None:
+            shape = (int(rows.max()) + 1 if len(rows) else 0, *parts[0].shape[1:])
+        if len(rows) and (rows.min() < 0 or rows.max() >= shape[0]):
+            raise ValueError(f"a row index is out of bounds of shape {tuple(shape)}")
+        if parts[0].shape[1:] != tuple(shape[1:]):
+            raise ValueError(f"data of shape {parts[0].shape} does not fit rows of shape {tuple(shape[1:])}")
+        return RowSparseNDArray.__new__(RowSparseNDArray)._set(parts, tuple(shape), dtype, ctx)
+    if isinstance(arg1, RowSparseNDArray):
+        return arg1.copyto(ctx or current_context()).astype(dtype or arg1.dtype, copy=False)
+    if isinstance(arg1, BaseSparseNDArray):
+        raise ValueError(f"a {arg1.stype} array cannot become row_sparse")
+    dense = arg1 if isinstance(arg1, NDArray) and dtype is None else _dense_array(arg1, ctx, dtype)
+    if shape is not None and tuple(shape) != dense.shape:
+        raise ValueError(f"shape {shape} does not fit an array of shape {dense.shape}")
+    return cast_storage(dense, "row_sparse")
+
+
+def cast_storage(array: NDArray, stype: str) -> NDArray:
+    """The array with another storage type.
+
+    Raises:
+        MXNetError: there is no such conversion.
+    """
+    if array.stype == stype:
+        return array.copy()
+    if stype == "default":
+        return _from_host(array.asnumpy(), array.context)
+    if array.stype != "default":
+        raise MXNetError(f"a {array.stype} array cannot be cast to {stype}")
+    dense = array.asnumpy()
+    if stype == "csr":
+        if dense.ndim != 2:
+            raise MXNetError(f"only matrices can be csr, got shape {dense.shape}")
+        row, column = np.nonzero(dense)
+        pointers = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=dense.shape[0]))])
+        return csr_matrix((dense[row, column], column, pointers), dense.shape, array.context, dense.dtype)
+    if stype == "row_sparse":
+        rows = np.flatnonzero((dense != 0).reshape(dense.shape[0], -1).any(axis=1)) if dense.size else np.zeros(0)
+        return row_sparse_array((dense[rows.astype(np.int64)], rows), dense.shape, array.context, dense.dtype)
+    raise MXNetError(f"unknown storage type {stype!r}; known: default, csr, row_sparse")
+
+
+def zeros(stype: str, shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
+    """A sparse array without stored values; `stype` "default" gives a dense one."""
+    if stype == "default":
+        return _dense_zeros(shape, ctx, dtype, **kwargs)
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    dtype = np_dtype(dtype)
+    if stype == "csr":
+        return csr_matrix((np.zeros(0, dtype), np.zeros(0), np.zeros(shape[0] + 1)), shape, ctx, dtype)
+    if stype == "row_sparse":
+        return row_sparse_array((np.zeros((0, *shape[1:]), dtype), np.zeros(0)), shape, ctx, dtype)
+    raise MXNetError(f"unknown storage type {stype!r}; known: default, csr, row_sparse")
+
+
+def empty(stype: str, shape: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
+    """As `zeros`."""
+    return zeros(stype, shape, ctx, dtype)
+
+
+def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
+    """A sparse array with the values of a sparse array or a SciPy matrix."""
+    if isinstance(source_array, CSRNDArray) or hasattr(source_array, "tocsr"):
+        return csr_matrix(source_array, ctx=ctx, dtype=dtype)
+    if isinstance(source_array, RowSparseNDArray):
+        return row_sparse_array(source_array, ctx=ctx, dtype=dtype)
+    raise ValueError("source_array must be a sparse NDArray or a SciPy sparse matrix; use mx.nd.array for others")
+
+
+def _rebuild(stype: str, parts: tuple, shape: tuple[int, ...]) -> NDArray:
+    data, indices, *rest = parts
+    if stype == "csr":
+        return csr_matrix((data, indices, rest[0]), shape, dtype=data.dtype)
+    return row_sparse_array((data, indices), shape, dtype=data.dtype)
+
+
+attach(globals(), _front.make, "sparse")

@@ -1,0 +1,71 @@
+"""Random numbers: seeds per context, keys for operators, and `mx.random`'s functions."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import jax
+import numpy as np
+
+from .context import Context, current_context
+
+__all__ = ["seed"]
+
+_lock = threading.Lock()
+_streams: dict[Context, list[Any]] = {}
+_base_seed = int(time.time_ns() % 2**31)
+
+
+def seed(seed_state: int, ctx: Context | str = "all") -> None:
+    """Seeds the random number generators.
+
+    Args:
+        seed_state: any int; equal seeds give equal numbers.
+        ctx: a context whose generator alone is seeded, or "all". Seeded alone, any context gives the same numbers
+            for the same seed; seeded together, each context has a stream of its own.
+
+    Raises:
+        ValueError: `seed_state` is no int.
+    """
+    global _base_seed
+    if not isinstance(seed_state, (int, np.integer)):
+        raise ValueError(f"seed_state must be an int, got {seed_state!r}")
+    with _lock:
+        if isinstance(ctx, str):
+            if ctx != "all":
+                raise ValueError(f'ctx must be a Context or "all", got {ctx!r}')
+            _base_seed = int(seed_state)
+            _streams.clear()
+        else:
+            _streams[Context(ctx)] = [_key_data(int(seed_state), 0), 0]
+
+
+def next_key(ctx: Context) -> tuple[np.ndarray, np.uint32]:
+    """Key data and counter of the next random operator call on `ctx`; the operator folds the counter in."""
+    with _lock:
+        stream = _streams.get(ctx)
+        if stream is None:
+            stream = _streams[ctx] = [_key_data(_base_seed, ctx.device_id), 0]
+        stream[1] += 1
+        return stream[0], np.uint32(stream[1] & 0xFFFFFFFF)
+
+
+def _key_data(number: int, stream: int) -> np.ndarray:
+    """Two words out of a seed of any size and a stream's number (mixed by NumPy's SeedSequence)."""
+    return np.random.SeedSequence([number & (2**64 - 1), stream]).generate_state(2, np.uint32)
+
+
+def jax_key(ctx: Context | None = None) -> jax.Array:
+    """A fresh JAX random key from a context's stream, for use in JAX code."""
+    data, counter = next_key(ctx or current_context())
+    return jax.random.fold_in(jax.random.wrap_key_data(data), counter)
+
+
+def __getattr__(name: str) -> Any:
+    if not name.startswith("_"):
+        from .ndarray import random as functions
+        if hasattr(functions, name):
+            return getattr(functions, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

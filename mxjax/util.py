@@ -1,0 +1,196 @@
+"""Switches for NumPy semantics, environment variables, and small helpers."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from .context import gpu_memory_info, num_gpus
+
+__all__ = ["get_gpu_count", "get_gpu_memory", "getenv", "is_np_array", "is_np_shape", "np_array", "np_shape",
+           "np_ufunc_legal_option", "reset_np", "set_module", "set_np", "set_np_shape", "setenv", "use_np",
+           "use_np_array", "use_np_shape", "wrap_np_binary_func", "wrap_np_unary_func"]
+
+
+class _Flags(threading.local):
+    """NumPy semantics of this thread; None: as set globally."""
+
+    shape: bool | None = None
+    array: bool | None = None
+
+
+_flags = _Flags()
+_global = {"shape": False, "array": False}
+
+
+def is_np_shape() -> bool:
+    """Whether shapes follow NumPy: () is a scalar and 0 an empty axis, rather than "unknown"."""
+    return _global["shape"] if _flags.shape is None else _flags.shape
+
+
+def is_np_array() -> bool:
+    """Whether Gluon and operators hand out `mx.np.ndarray`s."""
+    return _global["array"] if _flags.array is None else _flags.array
+
+
+def set_np_shape(active: bool) -> bool:
+    """Turns NumPy shape semantics on or off everywhere; returns what it was."""
+    previous = is_np_shape()
+    _global["shape"] = bool(active)
+    _flags.shape = None
+    return previous
+
+
+class _Scope:
+    """Sets one flag of this thread for a `with` block; usable as a decorator of functions and classes."""
+
+    def __init__(self, flag: str, active: bool) -> None:
+        self._flag, self._active = flag, bool(active)
+        self._before: list[bool | None] = []
+
+    def __enter__(self) -> None:
+        self._before.append(getattr(_flags, self._flag))
+        setattr(_flags, self._flag, self._active)
+
+    def __exit__(self, *exc: object) -> None:
+        setattr(_flags, self._flag, self._before.pop())
+
+
+def np_shape(active: bool = True) -> _Scope:
+    """A `with` scope with NumPy shape semantics on or off."""
+    return _Scope("shape", active)
+
+
+def np_array(active: bool = True) -> _Scope:
+    """A `with` scope with NumPy array semantics on or off."""
+    return _Scope("array", active)
+
+
+def _use(func: Any, *scopes: Callable[[bool], _Scope]) -> Any:
+    if inspect.isclass(func):
+        for name, member in list(vars(func).items()):
+            if callable(member) and not inspect.isclass(member) and (name == "__init__" or not name.startswith("__")):
+                setattr(func, name, _use(member, *scopes))
+        return func
+    if not callable(func):
+        raise TypeError(f"only functions and classes can be decorated, got {type(func).__name__}")
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        active = [scope(True) for scope in scopes]
+        for scope in active:
+            scope.__enter__()
+        try:
+            return func(*args, **kwargs)
+        finally:
+            for scope in reversed(active):
+                scope.__exit__()
+    return wrapper
+
+
+def use_np_shape(func: Any) -> Any:
+    """Decorates a function or class so that it runs with NumPy shape semantics."""
+    return _use(func, np_shape)
+
+
+def use_np_array(func: Any) -> Any:
+    """Decorates a function or class so that it runs with NumPy array semantics."""
+    return _use(func, np_array)
+
+
+def use_np(func: Any) -> Any:
+    """Decorates a function or class so that it runs with NumPy shape and array semantics."""
+    return _use(func, np_shape, np_array)
+
+
+def set_np(shape: bool = True, array: bool = True) -> None:
+    """Turns NumPy semantics on everywhere.
+
+    Raises:
+        ValueError: array semantics without shape semantics.
+    """
+    if array and not shape:
+        raise ValueError("NumPy array semantics need NumPy shape semantics: set_np(shape=True, array=True)")
+    set_np_shape(shape)
+    _global["array"] = bool(array)
+    _flags.array = None
+
+
+def reset_np() -> None:
+    """Turns NumPy semantics off everywhere."""
+    set_np(shape=False, array=False)
+
+
+def set_module(module: str) -> Callable[[Any], Any]:
+    """A decorator that sets `__module__`, the place shown to users."""
+    def decorate(func: Any) -> Any:
+        if module is not None:
+            func.__module__ = module
+        return func
+    return decorate
+
+
+def np_ufunc_legal_option(key: str, value: Any) -> bool:
+    """Whether a ufunc option may be given because it says what happens anyway."""
+    legal = {"where": (True,), "casting": ("same_kind",), "order": ("K",), "subok": (True,), "dtype": None}
+    return key in legal and (legal[key] is None or value in legal[key])
+
+
+def _wrap_np_func(func: Callable) -> Callable:
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        for key in ("where", "casting", "order", "dtype", "subok"):
+            if key in kwargs:
+                value = kwargs.pop(key)
+                if value is not None and not np_ufunc_legal_option(key, value):
+                    raise TypeError(f"{func.__name__} does not support {key}={value!r}")
+        return func(*args, **kwargs)
+    return wrapper
+
+
+def wrap_np_unary_func(func: Callable) -> Callable:
+    """Lets a one-argument function take (and check) NumPy's ufunc options."""
+    return _wrap_np_func(func)
+
+
+def wrap_np_binary_func(func: Callable) -> Callable:
+    """Lets a two-argument function take (and check) NumPy's ufunc options."""
+    return _wrap_np_func(func)
+
+
+def get_gpu_count() -> int:
+    """How many GPUs JAX sees."""
+    return num_gpus()
+
+
+def get_gpu_memory(gpu_dev_id: int) -> tuple[int, int]:
+    """(free, total) bytes of a GPU's memory pool."""
+    return gpu_memory_info(gpu_dev_id)
+
+
+def get_cuda_compute_capability(ctx: Any) -> int | None:
+    """The compute capability of a GPU context as an int such as 80; None where it is no CUDA device."""
+    if ctx.device_type != "gpu":
+        raise ValueError(f"Expecting a gpu context to get cuda compute capability, while received ctx {ctx}")
+    capability = getattr(ctx.jax_device, "compute_capability", None)
+    return None if capability is None else int(str(capability).replace(".", ""))
+
+
+def getenv(name: str) -> str | None:
+    """An environment variable of this process, or None."""
+    return os.environ.get(name)
+
+
+def setenv(name: str, value: str | None) -> None:
+    """Sets an environment variable of this process; None removes it."""
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value
+
+
+__all__ += ["get_cuda_compute_capability"]
