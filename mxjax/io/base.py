@@ -1,0 +1,191 @@
+"""What all data iterators share: descriptions, batches, the iterator's interface; iterators of a given length."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from ..ndarray import NDArray
+
+__all__ = ["DataDesc", "DataBatch", "DataIter", "ResizeIter"]
+
+
+class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
+    """Name, shape, dtype and layout of an input; a tuple of the first two.
+
+    Args:
+        name: the variable's name.
+        shape: with the batch.
+        dtype: of its values.
+        layout: a letter for each axis; "N" is the batch.
+
+    Example:
+        >>> desc = DataDesc("data", (32, 3, 8, 8))
+        >>> name, shape = desc
+        >>> shape[DataDesc.get_batch_axis(desc.layout)]
+        32
+    """
+
+    def __new__(cls, name: str, shape: tuple[int, ...], dtype: Any = np.float32,
+                layout: str | None = "NCHW") -> DataDesc:
+        desc = super().__new__(cls, name, shape)
+        desc.dtype = dtype
+        desc.layout = layout
+        return desc
+
+    def __repr__(self) -> str:
+        return f"DataDesc[{self.name},{self.shape},{self.dtype},{self.layout}]"
+
+    @staticmethod
+    def get_batch_axis(layout: str | None) -> int:
+        """Where "N" stands in a layout; 0 without a layout, -1 without "N"."""
+        return 0 if layout is None else layout.find("N")
+
+    @staticmethod
+    def get_list(shapes: Sequence[tuple[str, tuple[int, ...]]],
+                 types: Sequence[tuple[str, Any]] | None) -> list[DataDesc]:
+        """Descriptions from lists of (name, shape) and (name, dtype)."""
+        types = dict(types) if types is not None else {}
+        return [DataDesc(name, shape, types[name]) if types else DataDesc(name, shape) for name, shape in shapes]
+
+
+class DataBatch:
+    """A batch.
+
+    Args:
+        data: list of arrays.
+        label: list of arrays.
+        pad: number of samples at the end that are there only to fill the batch.
+        index: the samples' numbers.
+        bucket_key: which bucket it belongs to, for `BucketingModule`.
+        provide_data, provide_label: descriptions of data and label, where they change from batch to batch.
+    """
+
+    def __init__(self, data: list[NDArray] | None, label: list[NDArray] | None = None, pad: int | None = None,
+                 index: Any = None, bucket_key: Any = None, provide_data: list[DataDesc] | None = None,
+                 provide_label: list[DataDesc] | None = None) -> None:
+        for what, arrays in (("data", data), ("label", label)):
+            if arrays is not None and not isinstance(arrays, list | tuple):
+                raise TypeError(f"{what} must be a list of NDArrays, got {type(arrays).__name__}")
+        self.data = data
+        self.label = label
+        self.pad = pad
+        self.index = index
+        self.bucket_key = bucket_key
+        self.provide_data = provide_data
+        self.provide_label = provide_label
+
+    def __str__(self) -> str:
+        labels = [x.shape for x in self.label] if self.label else None
+        return f"{type(self).__name__}: data shapes: {[x.shape for x in self.data]} label shapes: {labels}"
+
+
+class DataIter:
+    """Base of all data iterators.
+
+    A subclass defines `provide_data` and `provide_label` (lists of DataDesc), `reset`, and either `next`, or
+    `iter_next` with `getdata`, `getlabel`, `getpad` and `getindex`.
+
+    Args:
+        batch_size: samples in a batch.
+    """
+
+    def __init__(self, batch_size: int = 0) -> None:
+        self.batch_size = batch_size
+
+    def __iter__(self) -> DataIter:
+        return self
+
+    def __next__(self) -> DataBatch:
+        return self.next()
+
+    def reset(self) -> None:
+        """Start from the beginning."""
+
+    def next(self) -> DataBatch:
+        """The next batch.
+
+        Raises:
+            StopIteration: there is none.
+        """
+        if not self.iter_next():
+            raise StopIteration
+        return DataBatch(self.getdata(), self.getlabel(), self.getpad(), self.getindex())
+
+    def iter_next(self) -> bool:
+        """Go to the next batch; whether there is one."""
+
+    def getdata(self) -> list[NDArray]:
+        """Data of the current batch."""
+
+    def getlabel(self) -> list[NDArray]:
+        """Labels of the current batch."""
+
+    def getindex(self) -> Any:
+        """Numbers of the current batch's samples, or None."""
+        return None
+
+    def getpad(self) -> int:
+        """Number of samples at the current batch's end that only fill it."""
+
+
+class _HeldBatchIter(DataIter):
+    """An iterator whose `iter_next` puts a whole batch into `current_batch`."""
+
+    current_batch: DataBatch | None = None
+
+    def getdata(self) -> list[NDArray]:
+        return self.current_batch.data
+
+    def getlabel(self) -> list[NDArray]:
+        return self.current_batch.label
+
+    def getindex(self) -> Any:
+        return self.current_batch.index
+
+    def getpad(self) -> int:
+        return self.current_batch.pad
+
+
+class ResizeIter(_HeldBatchIter):
+    """Gives an iterator a number of batches per epoch: cuts it short, or lets it start over.
+
+    Args:
+        data_iter: the iterator.
+        size: batches in an epoch.
+        reset_internal: whether `reset` resets `data_iter` too.
+
+    Example:
+        >>> longer = ResizeIter(some_iter, 100)  # doctest: +SKIP
+    """
+
+    def __init__(self, data_iter: DataIter, size: int, reset_internal: bool = True) -> None:
+        super().__init__(data_iter.batch_size)
+        self.data_iter = data_iter
+        self.size = size
+        self.reset_internal = reset_internal
+        self.cur = 0
+        self.provide_data = data_iter.provide_data
+        self.provide_label = data_iter.provide_label
+        if hasattr(data_iter, "default_bucket_key"):
+            self.default_bucket_key = data_iter.default_bucket_key
+
+    def reset(self) -> None:
+        self.cur = 0
+        if self.reset_internal:
+            self.data_iter.reset()
+
+    def iter_next(self) -> bool:
+        if self.cur == self.size:
+            return False
+        try:
+            self.current_batch = self.data_iter.next()
+        except StopIteration:
+            self.data_iter.reset()
+            self.current_batch = self.data_iter.next()
+        self.cur += 1
+        return True

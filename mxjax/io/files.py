@@ -1,0 +1,229 @@
+"""Iterators over files: CSV and MNIST."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+from typing import Any
+
+import numpy as np
+
+from .. import ndarray as nd
+from ..base import MXNetError
+from .base import DataBatch, DataDesc, DataIter
+
+__all__ = ["MXDataIter", "CSVIter", "MNISTIter"]
+
+
+class _Rows:
+    """Batches of rows of two host arrays: what an `MXDataIter` iterates over.
+
+    Args:
+        data, label: arrays of equal length.
+        batch_size: rows in a batch.
+        last: what becomes of rows that do not fill a batch. "round": they are filled up from the beginning, and
+            the next epoch starts behind those; "keep": the previous batch's rows stay there; "drop": left out.
+        index: whether batches know the numbers of their rows.
+    """
+
+    def __init__(self, data: np.ndarray, label: np.ndarray, batch_size: int, last: str, index: bool = True) -> None:
+        if last == "round" and -len(data) % batch_size > len(data):
+            raise MXNetError(f"a batch of {batch_size} cannot be filled from {len(data)} rows with round_batch")
+        self.data, self.label, self.batch_size, self.last, self.with_index = data, label, batch_size, last, index
+        self.position = self.overflow = self.pad = 0
+        self.rows = np.zeros(batch_size, np.int64)
+
+    def reset(self) -> None:
+        """Go before the first batch."""
+        self.position, self.overflow = self.overflow, 0
+
+    def next(self) -> bool:
+        """Go to the next batch; whether there is one."""
+        count = min(self.batch_size, len(self.data) - self.position)
+        if self.overflow or count <= 0 or (count < self.batch_size and self.last == "drop"):
+            return False
+        fill = self.batch_size - count
+        self.rows[:count] = np.arange(self.position, self.position + count)
+        if fill and self.last == "round":
+            self.rows[count:] = np.arange(fill)
+            self.overflow = fill
+        self.position += count
+        self.pad = fill
+        return True
+
+
+class MXDataIter(DataIter):
+    """An iterator over a file: what `CSVIter` and its like return.
+
+    Args:
+        handle: what gives the batches.
+        data_name, label_name: names of data and label.
+    """
+
+    def __init__(self, handle: _Rows, data_name: str = "data", label_name: str = "softmax_label", **_: Any) -> None:
+        super().__init__(handle.batch_size)
+        self.handle = handle
+        self._repeat_first = False
+        self.first_batch: DataBatch | None = None
+        self.first_batch = self.next()
+        data, label = self.first_batch.data[0], self.first_batch.label[0]
+        self.provide_data = [DataDesc(data_name, data.shape, data.dtype)]
+        self.provide_label = [DataDesc(label_name, label.shape, label.dtype)]
+
+    def debug_skip_load(self) -> None:
+        """From now on give the current batch again and again, to measure what else takes time."""
+        self._repeat_first = True
+        logging.info("debug_skip_load: every batch is the current one from now on")
+
+    def reset(self) -> None:
+        self._at_begin = True
+        self.first_batch = None
+        self.handle.reset()
+
+    _at_begin = True
+
+    def next(self) -> DataBatch:
+        if self._repeat_first and not self._at_begin:
+            return self._batch()
+        if self.first_batch is not None:
+            batch, self.first_batch = self.first_batch, None
+            return batch
+        self._at_begin = False
+        if not self.handle.next():
+            raise StopIteration
+        return self._batch()
+
+    def iter_next(self) -> bool:
+        return self.first_batch is not None or self.handle.next()
+
+    def _batch(self) -> DataBatch:
+        return DataBatch([self.getdata()], [self.getlabel()], self.getpad(), self.getindex())
+
+    def getdata(self) -> nd.NDArray:
+        """Data of the current batch; one array, not a list."""
+        return _as_ndarray(self.handle.data[self.handle.rows])
+
+    def getlabel(self) -> nd.NDArray:
+        """Labels of the current batch; one array, not a list."""
+        return _as_ndarray(self.handle.label[self.handle.rows])
+
+    def getindex(self) -> np.ndarray:
+        """Numbers of the current batch's rows; zeros where the source does not number them."""
+        return (self.handle.rows if self.handle.with_index else self.handle.rows * 0).astype(np.uint64)
+
+    def getpad(self) -> int:
+        return self.handle.pad
+
+
+def _as_ndarray(values: np.ndarray) -> nd.NDArray:
+    return nd.array(values, dtype=values.dtype)
+
+
+def _read_csv(path: str, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """The rows of a CSV file, or of the files in a folder, each of a given shape."""
+    paths = sorted(os.path.join(path, name) for name in os.listdir(path)) if os.path.isdir(path) else [path]
+    tables = []
+    for name in paths:
+        try:
+            tables.append(np.loadtxt(name, dtype, delimiter=",", ndmin=2))
+        except OSError as error:
+            raise MXNetError(f"cannot read CSV file {name}: {error}") from error
+        except ValueError as error:
+            raise MXNetError(f"invalid CSV file {name}: {error}") from error
+        if tables[-1].shape[1] != math.prod(shape):
+            raise MXNetError(f"invalid CSV file {name}: rows have {tables[-1].shape[1]} values, which do not fit "
+                             f"shape {shape}")
+    return np.concatenate(tables).reshape(-1, *shape)
+
+
+def CSVIter(*, data_csv: str, data_shape: tuple[int, ...], label_csv: str = "NULL",  # noqa: N802
+            label_shape: tuple[int, ...] = (1,), batch_size: int, round_batch: bool = True, prefetch_buffer: int = 4,
+            ctx: str = "gpu", dtype: str | None = None, **kwargs: Any) -> MXDataIter:
+    """An iterator over the rows of CSV files.
+
+    Args:
+        data_csv: the file, or a folder of files.
+        data_shape: shape of a row's data.
+        label_csv: the same for labels; "NULL" makes all labels 0.
+        label_shape: shape of a row's label; (1,) gives labels of shape (batch,).
+        batch_size: rows in a batch.
+        round_batch: fill the last batch up from the beginning (the next epoch then starts behind those rows);
+            otherwise its last rows are those of the batch before.
+        prefetch_buffer, ctx: kept for MXNet's sake; the file is read as a whole.
+        dtype: "float32" (default), "int32" or "int64".
+        **kwargs: `data_name`, `label_name`; others are ignored, as by MXNet.
+
+    Raises:
+        MXNetError: a file that is not there, is no CSV, or does not fit the shapes.
+    """
+    dtype = dtype or "float32"
+    if dtype not in ("float32", "int32", "int64"):
+        raise MXNetError(f"CSVIter: dtype must be 'float32', 'int32' or 'int64', got {dtype!r}")
+    data = _read_csv(data_csv, tuple(data_shape), dtype)
+    if label_csv == "NULL":
+        label = np.zeros(len(data), dtype)
+    else:
+        label = _read_csv(label_csv, tuple(label_shape), dtype)
+        label = label.reshape(-1) if tuple(label_shape) == (1,) else label
+    if len(label) < len(data):
+        raise MXNetError(f"CSVIter: {data_csv} has {len(data)} rows, but {label_csv} only {len(label)}")
+    rows = _Rows(data, label, batch_size, "round" if round_batch else "keep")
+    return MXDataIter(rows, **kwargs)
+
+
+def _read_idx(path: str, dimensions: int) -> np.ndarray:
+    """The array in a file of MNIST's format: magic number 2048 + dimensions, their sizes, bytes."""
+    try:
+        raw = np.fromfile(path, np.uint8)
+    except OSError as error:
+        raise MXNetError(f"cannot read MNIST file {path}: {error}") from error
+    header = 4 * (1 + dimensions)
+    if len(raw) < header:
+        raise MXNetError(f"invalid MNIST file {path}: {len(raw)} bytes, fewer than its header")
+    magic, *shape = (int(number) for number in raw[:header].view(">u4"))
+    if magic != 2048 + dimensions:
+        raise MXNetError(f"invalid MNIST file {path} at offset 0: magic number {magic}, not {2048 + dimensions}")
+    if len(raw) - header < math.prod(shape):
+        raise MXNetError(f"invalid MNIST file {path}: {len(raw) - header} bytes after the header, which says {shape}")
+    return raw[header:header + math.prod(shape)].reshape(shape)
+
+
+def MNISTIter(*, image: str = "./train-images-idx3-ubyte", label: str = "./train-labels-idx1-ubyte",  # noqa: N802
+              batch_size: int = 128, shuffle: bool = True, flat: bool = False, seed: int = 0, silent: bool = False,
+              num_parts: int = 1, part_index: int = 0, prefetch_buffer: int = 4, ctx: str = "gpu",
+              dtype: str | None = None, **kwargs: Any) -> MXDataIter:
+    """An iterator over MNIST's files; values are 0 to 255/256, a last incomplete batch is left out.
+
+    Args:
+        image, label: the files, unpacked.
+        batch_size: images in a batch.
+        shuffle: shuffle once.
+        flat: data of shape (batch, height * width) rather than (batch, 1, height, width).
+        seed: of the shuffling.
+        silent: do not log what was read.
+        num_parts, part_index: use only one of several equal parts.
+        prefetch_buffer, ctx: kept for MXNet's sake; the files are read as a whole.
+        dtype: "float32", the default.
+        **kwargs: `data_name`, `label_name`; others are ignored, as by MXNet.
+
+    Raises:
+        MXNetError: a file that is not there or damaged.
+    """
+    if dtype not in (None, "float32"):
+        raise MXNetError(f"MNISTIter: dtype must be 'float32', got {dtype!r}")
+    if not 0 <= part_index < num_parts:
+        raise MXNetError(f"MNISTIter: part_index must be from 0 to {num_parts - 1}, got {part_index}")
+    images, labels = _read_idx(image, 3), _read_idx(label, 1)
+    if len(images) != len(labels):
+        raise MXNetError(f"MNISTIter: {image} has {len(images)} images, but {label} has {len(labels)} labels")
+    part = slice(int(len(images) / num_parts * part_index), int(len(images) / num_parts * (part_index + 1)))
+    data, target = images[part].astype(np.float32) / 256, labels[part].astype(np.float32)
+    data = data.reshape(len(data), -1) if flat else data[:, None]
+    if shuffle:
+        order = np.random.RandomState(seed).permutation(len(data))
+        data, target = data[order], target[order]
+    if not silent:
+        logging.info("MNISTIter: %d images, shuffle=%s, shape=%s", len(data), bool(shuffle),
+                     (batch_size, *data.shape[1:]))
+    return MXDataIter(_Rows(data, target, batch_size, "drop", index=False), **kwargs)

@@ -1,0 +1,148 @@
+"""Iterating over arrays in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import ndarray as nd
+from ..ndarray import CSRNDArray, NDArray
+from .base import DataBatch, DataDesc, DataIter
+from .utils import _getdata_by_idx, _has_instance, _init_data, _is_dataset, _slice_along_batch_axis, _take
+
+__all__ = ["NDArrayIter"]
+
+
+class NDArrayIter(DataIter):
+    """Batches of arrays.
+
+    Args:
+        data: NDArray, numpy.ndarray (as float32), h5py.Dataset or CSRNDArray; or a list or dict of them.
+        label: the same.
+        batch_size: samples in a batch.
+        shuffle: a new order for each epoch, from NumPy's global generator; not for datasets on disk.
+        last_batch_handle: what becomes of the last samples if they do not fill a batch: "pad" fills it up from
+            the beginning, "discard" leaves them out, "roll_over" puts them before the next epoch.
+        data_name, label_name: names where `data` and `label` do not give them.
+        layout: a letter for each axis; "N" is the batch.
+
+    Raises:
+        ValueError: arrays of different lengths, or an unknown `last_batch_handle`.
+        NotImplementedError: a CSRNDArray with another `last_batch_handle` than "discard".
+
+    Example:
+        >>> batches = NDArrayIter(np.arange(6).reshape(3, 2), np.arange(3), batch_size=2)
+        >>> [(batch.label[0].asnumpy().tolist(), batch.pad) for batch in batches]
+        [([0.0, 1.0], 0), ([2.0, 0.0], 1)]
+    """
+
+    def __init__(self, data: Any, label: Any = None, batch_size: int = 1, shuffle: bool = False,
+                 last_batch_handle: str = "pad", data_name: str = "data", label_name: str = "softmax_label",
+                 layout: str = "NCHW") -> None:
+        super().__init__(batch_size)
+        if last_batch_handle not in ("pad", "discard", "roll_over"):
+            raise ValueError(f"last_batch_handle must be 'pad', 'discard' or 'roll_over', got {last_batch_handle!r}")
+        self.data = _init_data(data, allow_empty=False, default_name=data_name)
+        self.label = _init_data(label, allow_empty=True, default_name=label_name)
+        if last_batch_handle != "discard" and _has_instance(self.data + self.label, CSRNDArray):
+            raise NotImplementedError("NDArrayIter takes a CSRNDArray only with last_batch_handle='discard'")
+        self.layout = layout
+        self._axis = DataDesc.get_batch_axis(layout)
+        self.num_data = self.data[0][1].shape[self._axis]
+        for name, array in self.data + self.label:
+            if array.shape[self._axis] != self.num_data:
+                raise ValueError(f"{name} has {array.shape[self._axis]} samples, {self.data[0][0]} has {self.num_data}")
+        self.idx = np.arange(self.num_data)
+        self.shuffle = shuffle
+        self.last_batch_handle = last_batch_handle
+        self.num_source = len(self.data) + len(self.label)
+        self._rest: dict[bool, list[NDArray]] = {}  # by whether labels: samples rolled over
+        self.cursor = -batch_size
+        self.reset()
+
+    @property
+    def data_list(self) -> list[Any]:
+        """All arrays, data first."""
+        return [array for _, array in self.data + self.label]
+
+    def _describe(self, source: list[tuple[str, Any]]) -> list[DataDesc]:
+        axis = self._axis
+        return [DataDesc(name, (*array.shape[:axis], self.batch_size, *array.shape[axis + 1:]), array.dtype,
+                         layout=self.layout) for name, array in source]
+
+    @property
+    def provide_data(self) -> list[DataDesc]:
+        """Descriptions of the data."""
+        return self._describe(self.data)
+
+    @property
+    def provide_label(self) -> list[DataDesc]:
+        """Descriptions of the labels."""
+        return self._describe(self.label)
+
+    def hard_reset(self) -> None:
+        """Start from the beginning, dropping samples rolled over."""
+        if self.shuffle:
+            self._shuffle_data()
+        self.cursor = -self.batch_size
+        self._rest = {}
+
+    def reset(self) -> None:
+        """Start from the beginning; with "roll_over" the samples left go first."""
+        if self.shuffle:
+            self._shuffle_data()
+        left_over = self.num_data - self.batch_size < self.cursor < self.num_data
+        if self.last_batch_handle == "roll_over" and left_over:
+            self.cursor -= self.num_data + self.batch_size
+        else:
+            self.cursor = -self.batch_size
+
+    def _shuffle_data(self) -> None:
+        np.random.shuffle(self.idx)
+        self.data = _getdata_by_idx(self.data, self.idx, self._axis)
+        self.label = _getdata_by_idx(self.label, self.idx, self._axis)
+
+    def iter_next(self) -> bool:
+        self.cursor += self.batch_size
+        return self.cursor < self.num_data
+
+    def next(self) -> DataBatch:
+        if not self.iter_next():
+            raise StopIteration
+        data, label = self.getdata(), self.getlabel()
+        if data[0].shape[self._axis] != self.batch_size:
+            self._rest = {False: data, True: label}
+            raise StopIteration
+        return DataBatch(data=data, label=label, pad=self.getpad(), index=None)
+
+    def _batchify(self, labels: bool) -> list[NDArray]:
+        source = [array for _, array in (self.label if labels else self.data)]
+        begin, end = self.cursor, self.cursor + self.batch_size
+        if begin >= self.num_data:
+            raise StopIteration("the iterator is at its end; call reset()")
+        if begin < 0 and self.last_batch_handle == "roll_over" and end > 0:
+            first = self._rest.pop(labels)
+            return [nd.concat(old, self._piece(array, 0, end), dim=self._axis)
+                    for old, array in zip(first, source, strict=True)]
+        if end > self.num_data and self.last_batch_handle == "pad":
+            return [_take(array, np.arange(begin, end) % self.num_data, self._axis) for array in source]
+        return [self._piece(array, begin, min(end, self.num_data)) for array in source]
+
+    def _piece(self, array: Any, begin: int, end: int) -> NDArray:
+        if self.shuffle and _is_dataset(array):
+            return _take(array, self.idx[begin:end])
+        return _slice_along_batch_axis(array, slice(begin, end), self._axis)
+
+    def getdata(self) -> list[NDArray]:
+        return self._batchify(labels=False)
+
+    def getlabel(self) -> list[NDArray]:
+        return self._batchify(labels=True)
+
+    def getpad(self) -> int:
+        """Number of samples that fill the last batch of "pad", or that were rolled over into the first."""
+        end = self.cursor + self.batch_size
+        if self.last_batch_handle == "pad":
+            return max(0, end - self.num_data)
+        return -self.cursor if self.last_batch_handle == "roll_over" and self.cursor < 0 < end else 0

@@ -1,0 +1,106 @@
+"""Reading ahead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import engine
+from .base import DataBatch, DataDesc, DataIter, _HeldBatchIter
+
+__all__ = ["PrefetchingIter"]
+
+
+class PrefetchingIter(_HeldBatchIter):
+    """Reads the next batch of one or more iterators in the engine's workers while the current one is used.
+
+    Args:
+        iters: the iterator, or a list whose batches are put together.
+        rename_data: per iterator, new names by old ones for its data.
+        rename_label: the same for its labels.
+
+    Raises:
+        ValueError: there is no iterator; when iterating, their batches do not go together.
+
+    Example:
+        >>> ahead = PrefetchingIter(some_iter)  # doctest: +SKIP
+    """
+
+    def __init__(self, iters: DataIter | list[DataIter], rename_data: list[dict[str, str]] | None = None,
+                 rename_label: list[dict[str, str]] | None = None) -> None:
+        self.iters = iters if isinstance(iters, list) else [iters]
+        if not self.iters:
+            raise ValueError("PrefetchingIter needs at least one iterator")
+        self.n_iter = len(self.iters)
+        self.rename_data = rename_data
+        self.rename_label = rename_label
+        super().__init__(self.provide_data[0][1][0])
+        self._engine = engine.get()
+        self._vars = [self._engine.new_variable(f"PrefetchingIter {i}") for i in range(self.n_iter)]
+        self.next_batch: list[DataBatch | None] = [None] * self.n_iter
+        self._read_ahead()
+
+    def _describe(self, kind: str, rename: list[dict[str, str]] | None) -> list[DataDesc]:
+        descs = []
+        for i, one in enumerate(self.iters):
+            for desc in getattr(one, kind):
+                desc = desc if isinstance(desc, DataDesc) else DataDesc(*desc)
+                descs.append(desc if rename is None else
+                             DataDesc(rename[i].get(desc.name, desc.name), desc.shape, desc.dtype, desc.layout))
+        return descs
+
+    @property
+    def provide_data(self) -> list[DataDesc]:
+        """Descriptions of the data of all iterators."""
+        return self._describe("provide_data", self.rename_data)
+
+    @property
+    def provide_label(self) -> list[DataDesc]:
+        """Descriptions of the labels of all iterators."""
+        return self._describe("provide_label", self.rename_label)
+
+    def _read_ahead(self) -> None:
+        for i, (one, var) in enumerate(zip(self.iters, self._vars, strict=True)):
+            self._engine.push(_reading(one, self.next_batch, i), (), (var,), lane="io", name="PrefetchingIter")
+
+    def _wait(self) -> None:
+        for var in self._vars:
+            self._engine.wait_for_var(var)
+
+    def reset(self) -> None:
+        self._wait()
+        for one in self.iters:
+            one.reset()
+        self._read_ahead()
+
+    def iter_next(self) -> bool:
+        self._wait()
+        batches = list(self.next_batch)
+        if all(batch is None for batch in batches):
+            return False
+        if any(batch is None for batch in batches):
+            raise ValueError("PrefetchingIter: one of the iterators has fewer batches than another")
+        if len({batch.pad for batch in batches}) > 1:
+            raise ValueError(f"PrefetchingIter: the iterators' pads differ: {[batch.pad for batch in batches]}")
+        self.current_batch = DataBatch(
+            [array for batch in batches for array in batch.data],
+            [array for batch in batches for array in batch.label or ()], batches[0].pad, batches[0].index,
+            provide_data=self.provide_data, provide_label=self.provide_label)
+        self._read_ahead()
+        return True
+
+    def next(self) -> DataBatch:
+        if not self.iter_next():
+            raise StopIteration
+        return self.current_batch
+
+
+def _reading(source: DataIter, batches: list[DataBatch | None], i: int) -> Any:
+    """A function for the engine that reads batch `i`; it must not hold the PrefetchingIter."""
+    def read(_: Any) -> None:
+        batches[i] = None
+        try:
+            batches[i] = source.next()
+        except StopIteration:
+            return
+
+    return read
