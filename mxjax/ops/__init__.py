@@ -9,5 +9,6 @@ from . import (
     matrix,
     nn,
     optimizer_op,
+    reduce,
 )
 from .registry import Op, find, get, names, register

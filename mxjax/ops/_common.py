@@ -35,6 +35,11 @@ def converted(value: Any, dtype: Any) -> Array:
     return value.astype(dtype)
 
 
+def absolute(x: Array) -> Array:
+    """The absolute value, with derivative zero at zero."""
+    return jnp.where(x == 0, 0, jnp.abs(x))
+
+
 def axes_of(axis: Any, ndim: int, exclude: bool = False) -> tuple[int, ...]:
     """Non-negative, sorted axes; None and () mean all; `exclude` takes the others.
 

@@ -11,7 +11,7 @@ import jax.scipy.special as special
 from jax import lax
 
 from ..base import MXNetError
-from ._common import Array, converted, in_float, is_float
+from ._common import Array, absolute, converted, in_float, is_float
 from .infer import elementwise, unify
 from .params import DType, Scalar, np_dtype
 from .registry import register
@@ -42,11 +42,6 @@ def _whole(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
 
 def _round(x: Array) -> Array:
     return lax.round(x, lax.RoundingMethod.AWAY_FROM_ZERO)
-
-
-def _abs(x: Array) -> Array:
-    """The absolute value, with derivative zero at zero."""
-    return jnp.where(x == 0, 0, jnp.abs(x))
 
 
 def _digamma(x: Array) -> Array:
@@ -116,7 +111,7 @@ for _name, _function, _doc, *_prefixes in [
     ("rint", _whole(_rint), "Nearest integer, halves rounded down", "_sparse_"),
     ("round", _whole(_round), "Nearest integer, halves rounded away from zero", "_sparse_"),
     ("relu", jax.nn.relu, "max(x, 0)", "_sparse_"),
-    ("abs", _abs, "Absolute value", "_sparse_"),
+    ("abs", absolute, "Absolute value", "_sparse_"),
     ("sign", jnp.sign, "-1, 0 or 1", "_sparse_"),
     ("negative", jnp.negative, "-x", "_sparse_"),
     ("square", jnp.square, "x²", "_sparse_"),
