@@ -1,0 +1,51 @@
+"""The dependency engine: runs functions in the order that the variables they read and mutate demand.
+
+Usable alone, for any job: files, web calls, transforms.  See README.md beside this file.
+
+>>> from mxjax import engine
+>>> eng = engine.get()
+>>> text, count = eng.new_variable("text"), eng.new_variable("count")
+>>> eng.push(lambda run_ctx: read_file(), (), (text,))
+>>> eng.push(lambda run_ctx: count_words(), (text,), (count,))
+>>> eng.wait_for_var(count)
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from ..base import MXNetError
+from .base import Engine
+from .bulking import bulk, bulk_size, on_bulk_exit, set_bulk_size
+from .naive import NaiveEngine
+from .operation import Operator, RunContext
+from .threaded import ThreadedEngine, ThreadedEnginePerDevice
+from .var import Var
+
+__all__ = ["get", "Engine", "ThreadedEnginePerDevice", "ThreadedEngine", "NaiveEngine", "Operator", "RunContext", "Var",
+           "bulk", "set_bulk_size", "bulk_size", "on_bulk_exit"]
+
+_TYPES = {kind.__name__: kind for kind in (ThreadedEnginePerDevice, ThreadedEngine, NaiveEngine)}
+_engine: Engine | None = None
+_engine_lock = threading.Lock()
+
+
+def get() -> Engine:
+    """The engine of this process, made on first use.
+
+    Its type is that of the environment variable MXNET_ENGINE_TYPE: ThreadedEnginePerDevice (default), ThreadedEngine
+    or NaiveEngine.
+
+    Raises:
+        MXNetError: MXNET_ENGINE_TYPE is none of these.
+    """
+    global _engine
+    if _engine is None:
+        with _engine_lock:
+            if _engine is None:
+                name = os.environ.get("MXNET_ENGINE_TYPE") or ThreadedEnginePerDevice.__name__
+                if name not in _TYPES:
+                    raise MXNetError(f"MXNET_ENGINE_TYPE={name!r}: expected one of {', '.join(_TYPES)}")
+                _engine = _TYPES[name]()
+    return _engine

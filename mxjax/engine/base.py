@@ -1,0 +1,599 @@
+"""The engine's interface, and the bookkeeping of dependencies that all engines share."""
+
+from __future__ import annotations
+
+import _thread
+import itertools
+import threading
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+from ..base import MXNetError
+from . import bulking, lifecycle
+from .operation import Block, Failure, Operator, RunContext
+from .var import Var
+
+__all__ = ["Engine"]
+
+# A worker that waits looks this often (seconds) whether it waits for itself.
+_LOOK_FOR_DEADLOCK = 0.2
+
+# What `_locked` returns for an action that will be done by the frame holding the lock.
+_DEFERRED = object()
+
+
+def _new_event() -> Any:
+    """A raw lock, taken: whoever takes it again waits until it is released."""
+    event = _thread.allocate_lock()
+    event.acquire()
+    return event
+
+
+class _Local(threading.local):
+    running: tuple[Block, Operator, Any] | None = None    # what this thread runs, linked to what that interrupted
+    worker: Any = None                           # the pool worker that this thread is
+
+
+_local = _Local()
+
+
+class _Completion:
+    """The `on_complete` handed to an asynchronous function."""
+
+    __slots__ = ("_engine", "_block", "_op", "_once")
+
+    def __init__(self, engine: Engine, block: Block, op: Operator) -> None:
+        self._engine = engine
+        self._block = block
+        self._op = op
+        self._once = _thread.allocate_lock()
+
+    def __call__(self, error: Any = None) -> None:
+        """Complete the function, once, from any thread.
+
+        Args:
+            error: the exception it failed with; a text becomes an MXNetError; None for success.
+        """
+        if not self._once.acquire(blocking=False):
+            raise MXNetError(f"engine: on_complete of {self._op.name} was called twice")
+        if error is not None and not isinstance(error, BaseException):
+            error = MXNetError(str(error))
+        self._engine._complete_async(self._block, self._op, error)
+
+    def failed(self, error: BaseException) -> None:
+        """The function itself raised `error`, before or after it completed."""
+        if self._once.acquire(blocking=False):
+            self._engine._complete_async(self._block, self._op, error)
+        else:
+            self._engine._keep(self._op, error)
+
+    def __del__(self) -> None:
+        if self._once.acquire(blocking=False):
+            error = MXNetError(f"engine: {self._op.name} dropped its on_complete without calling it")
+            self._engine._complete_async(self._block, self._op, error)
+
+
+class Engine(ABC):
+    """Runs functions when the variables they name are free.
+
+    Two functions one of which mutates a common variable run in the order they were pushed in; functions that only read
+    it may run side by side.  The functions may be anything: the engine knows nothing of arrays.
+
+    An exception in a function is kept in every variable it mutates.  A function that uses such a variable does not
+    run: the error flows on to what it mutates.  The next wait for any of these raises it, with its original traceback,
+    and clears it for all of them.
+
+    >>> engine = ThreadedEngine()
+    >>> page, words = engine.new_variable("page"), engine.new_variable("words")
+    >>> engine.push(lambda run_ctx: load(store), (), (page,))
+    >>> engine.push(lambda run_ctx: count(store), (page,), (words,))
+    >>> engine.wait_for_var(words)
+
+    Subclasses say where a function runs whose variables are free.  All state is guarded by one lock, held for
+    bookkeeping only.  It is re-entrant because a destructor or a signal handler may push from within that bookkeeping:
+    such calls are put off until it is done.
+
+    Where functions go: each device (`ctx`) has its compute workers; ``lane="io"`` is for reading, writing and copying,
+    so that these do not hold up computation; ``lane="priority"`` has workers of its own for what must not wait behind
+    either.  Within these, ready functions of higher `priority` go first.
+    """
+
+    _can_bulk = True
+
+    def __init__(self) -> None:
+        self._reset()
+        lifecycle.register(self)
+
+    def _reset(self) -> None:
+        """Forget all work and all threads."""
+        _local.running = None
+        self._lock = threading.RLock()
+        self._inside = False                                    # somebody is in the bookkeeping
+        self._deferred: deque[tuple[Callable[[Any], Any], Any]] = deque()
+        self._pending: dict[Block, None] = {}                  # pushed, not completed; in push order
+        self._open: dict[int, Block] = {}                      # thread -> the block its bulk may add to
+        self._failures: dict[Failure, None] = {}               # kept, not raised; oldest first
+        self._idle_events: list[Any] = []                       # who waits for `_pending` to be empty
+        self._seq = itertools.count()
+
+    # ---- what engines differ in
+
+    @abstractmethod
+    def _dispatch(self, block: Block) -> None:
+        """Take a block whose variables are all granted.  Called in the bookkeeping, so it must not run it."""
+
+    def _submit(self, block: Block) -> None:
+        """Enqueue a block."""
+        self._locked(self._enqueue, block)
+
+    def _blocked(self) -> Any:
+        """A scope around a wait in a thread that runs a function of this engine."""
+        return nullcontext()
+
+    # ---- variables
+
+    def new_variable(self, name: str | None = None) -> Var:
+        """A new variable; `name` is for messages."""
+        return Var(name)
+
+    def delete_variable(self, var: Var, on_delete: Callable[[RunContext], Any] | None = None) -> None:
+        """Give up `var` after all its pending uses.  It cannot be pushed any more.
+
+        Args:
+            var: the variable.
+            on_delete: called with a RunContext when the last use has ended, even if `var` carries an error.
+        """
+        op = Operator(on_delete or _nothing, (), (var,), f"delete {var}", always=True)
+        block = self._prepare(op, None, 0)
+        var._deleted = True
+        self._submit(block)
+
+    def set_exception(self, var: Var, error: BaseException) -> None:
+        """Keep `error` in `var` at once, as if the function that last mutated it had raised it."""
+        if not isinstance(error, BaseException):
+            raise MXNetError(f"engine: set_exception({var}): expected an exception, got {error!r}")
+        failure = Failure(error, error.__traceback__, f"set_exception of {var}")
+        with self._lock:
+            self._failures[failure] = None
+            var._failure = failure
+
+    # ---- pushing
+
+    def push(self, fn: Callable[[RunContext], Any], const_vars: Iterable[Var] = (), mutate_vars: Iterable[Var] = (), *,
+             ctx: Hashable = None, priority: int = 0, name: str | None = None, lane: str = "compute",
+             resources: Sequence[Any] = ()) -> None:
+        """Run ``fn(run_ctx)`` as soon as its variables are free.  Returns at once.
+
+        Args:
+            fn: the function; its result is dropped.
+            const_vars: variables it reads.
+            mutate_vars: variables it mutates (and may read).
+            ctx: the device it runs for, any hashable; each has workers of its own.
+            priority: higher goes first among ready functions.
+            name: for messages; by default the function's name.
+            lane: "compute", "io" or "priority": which workers run it.
+            resources: handed on as ``run_ctx.resources``.
+
+        Raises:
+            MXNetError: a variable stands twice in the lists, or was deleted.
+        """
+        self.push_operator(Operator(fn, const_vars, mutate_vars, name, False, lane, resources),
+                           ctx=ctx, priority=priority)
+
+    def push_async(self, fn: Callable[[RunContext, Callable[..., None]], Any], const_vars: Iterable[Var] = (),
+                   mutate_vars: Iterable[Var] = (), *, ctx: Hashable = None, priority: int = 0,
+                   name: str | None = None, lane: str = "compute", resources: Sequence[Any] = ()) -> None:
+        """Run ``fn(run_ctx, on_complete)``, which ends when ``on_complete(error=None)`` is called, from any thread.
+
+        Arguments as for `push`.  If `fn` raises, that completes it; so does dropping `on_complete` without a call.
+        """
+        self.push_operator(Operator(fn, const_vars, mutate_vars, name, True, lane, resources),
+                           ctx=ctx, priority=priority)
+
+    def push_sync(self, fn: Callable[[RunContext], Any], const_vars: Iterable[Var] = (),
+                  mutate_vars: Iterable[Var] = (), *, ctx: Hashable = None, priority: int = 0,
+                  name: str | None = None, lane: str = "compute", resources: Sequence[Any] = ()) -> Any:
+        """Run ``fn(run_ctx)`` like `push`, and wait for it.
+
+        Returns:
+            What `fn` returns.
+
+        Raises:
+            The error of `fn`, or the one that reached its variables; it is cleared.
+        """
+        block = self._prepare(Operator(fn, const_vars, mutate_vars, name, False, lane, resources), ctx, priority)
+        block.event = _new_event()
+        self._refuse_in_bookkeeping()
+        if _local.running is not None:
+            self._refuse_conflict(block)
+        self._submit(block)
+        self._sleep(block)
+        if block.failure is not None:
+            self._raise(block.failure)
+        return block.result
+
+    def new_operator(self, fn: Callable[..., Any], const_vars: Iterable[Var] = (), mutate_vars: Iterable[Var] = (), *,
+                     name: str | None = None, is_async: bool = False, lane: str = "compute",
+                     resources: Sequence[Any] = ()) -> Operator:
+        """Prepare a call that is pushed again and again with `push_operator`.
+
+        Args:
+            is_async: whether `fn` is one for `push_async`.  The others are as for `push`.
+        """
+        return Operator(fn, const_vars, mutate_vars, name, is_async, lane, resources)
+
+    def push_operator(self, op: Operator, *, ctx: Hashable = None, priority: int = 0) -> None:
+        """Push a prepared call; see `push`."""
+        if bulking._local.size and self._can_bulk and not op.is_async:
+            self._refuse_deleted(op)
+            self._locked(self._append, (op, ctx, priority))
+        else:
+            self._submit(self._prepare(op, ctx, priority))
+
+    def delete_operator(self, op: Operator) -> None:
+        """Give up a prepared call.  What was pushed still runs."""
+        op._deleted = True
+
+    # ---- waiting
+
+    def wait_for_var(self, var: Var) -> None:
+        """Wait for all writes to `var` pushed so far.
+
+        Inside a running function that reads `var` they have ended, so this returns at once.
+
+        Raises:
+            The error kept in `var`, which is then cleared.
+            MXNetError: the function this is called from mutates `var`, so the wait could not end.
+        """
+        if var._writes and not (_local.running and self._read_here(var)):
+            self._refuse_in_bookkeeping()
+            wait = Block((), (var,), (), None, 0, "compute", _new_event())
+            self._locked(self._enqueue, wait)
+            self._sleep(wait)
+        if var._failure is not None:
+            self._raise(var._failure)
+
+    def wait_for_all(self) -> None:
+        """Wait until nothing is pending.
+
+        Raises:
+            The oldest error that no wait has raised yet.  All are cleared; a note on it names the others.
+            MXNetError: called from a function that the engine runs.
+        """
+        if self._runs_here():
+            raise MXNetError(f"engine: wait_for_all inside {_local.running[1].name} would wait for itself")
+        self._refuse_in_bookkeeping()
+        self._drain(-1)
+        with self._lock:
+            failures, self._failures = list(self._failures), {}
+            for failure in failures[1:]:
+                if failure.error is not failures[0].error:
+                    failures[0].error.add_note(f"also failed: {failure.name}: {failure.error!r}")
+                failure.error = failure.traceback = None
+        if failures:
+            self._raise(failures[0])
+
+    def stop(self, timeout: float | None = None) -> list[str]:
+        """Finish what is pending and end the workers.  A later push starts them again.
+
+        Args:
+            timeout: seconds to wait at most; None for no limit.
+
+        Returns:
+            The names of the functions that have not ended.
+        """
+        if self._runs_here():
+            raise MXNetError(f"engine: stop inside {_local.running[1].name} would wait for itself")
+        return self._drain(-1 if timeout is None else timeout)
+
+    # ---- bookkeeping: what follows, up to "running", is called with the lock, through `_locked`
+
+    def _locked(self, action: Callable[[Any], Any], argument: Any) -> Any:
+        with self._lock:
+            if self._inside:
+                self._deferred.append((action, argument))
+                return _DEFERRED
+            self._inside = True
+            try:
+                try:
+                    return action(argument)
+                finally:
+                    while self._deferred:
+                        action, argument = self._deferred.popleft()
+                        action(argument)
+            finally:
+                self._inside = False
+
+    def _enqueue(self, block: Block) -> None:
+        block.seq = next(self._seq)
+        self._pending[block] = None
+        for var in block.const_vars:
+            self._want_read(block, var)
+        for var in block.mutate_vars:
+            self._want_write(block, var)
+        if not block.wait:
+            self._ready(block)
+
+    def _want_read(self, block: Block, var: Var) -> None:
+        var._uses += 1
+        if var._granted >= 0 and not var._queue:
+            var._granted += 1
+        else:
+            self._queue_up(block, var, False)
+
+    def _want_write(self, block: Block, var: Var) -> None:
+        var._uses += 1
+        var._writes += 1
+        if var._granted == 0:
+            var._granted = -1
+        else:
+            self._queue_up(block, var, True)
+
+    def _queue_up(self, block: Block, var: Var, write: bool) -> None:
+        for other in tuple(self._open.values()):
+            if other is not block and (var in other.mutate_vars or var in other.const_vars):
+                self._close(other)
+        block.wait += 1
+        if var._queue is None:
+            var._queue = deque()
+        var._queue.append((block, write))
+
+    def _ready(self, block: Block) -> None:
+        if block.ops:
+            self._dispatch(block)
+        else:
+            self._finish(block)
+
+    def _finish(self, block: Block) -> None:
+        """Take a block that has run off its variables, and start what waited for them."""
+        try:
+            del self._pending[block]
+        except KeyError:    # it was running when the process forked, and this is the child
+            return
+        for var in block.const_vars:
+            var._uses -= 1
+            var._granted -= 1
+            if not var._granted and var._queue:
+                self._grant(var)
+        for var in block.mutate_vars:
+            var._uses -= 1
+            var._writes -= 1
+            var._granted = 0
+            if var._queue:
+                self._grant(var)
+        if block.event is not None:
+            block.event.release()
+        if not self._pending and self._idle_events:
+            for event in self._idle_events:
+                event.release()
+            self._idle_events.clear()
+
+    def _grant(self, var: Var) -> None:
+        """Hand a free variable to the write at the head of its queue, or to all reads there."""
+        queue = var._queue
+        granted = []
+        if queue[0][1]:
+            var._granted = -1
+            granted.append(queue.popleft()[0])
+        else:
+            while queue and not queue[0][1]:
+                var._granted += 1
+                granted.append(queue.popleft()[0])
+        for block in granted:
+            block.wait -= 1
+            if not block.wait:
+                self._ready(block)
+
+    def _append(self, push: tuple[Operator, Hashable, int]) -> None:
+        """Add a function to this thread's open block, or begin one.
+
+        An open block stands in the queues of its variables like any other and only waits to be closed, so order and
+        `Var.busy` are exact.  It is closed as soon as another block queues up behind it, whichever thread that comes
+        from: so nobody waits for the end of somebody's scope, and, as only blocks with nothing behind them grow, no
+        two can come to wait for each other.
+        """
+        op, ctx, priority = push
+        block = self._open.get(_thread.get_ident())
+        if block is not None and not self._fits(block, op, ctx, priority):
+            self._close(block)
+            block = None
+        if block is None:
+            block = Block([op], dict.fromkeys(op.const_vars), dict.fromkeys(op.mutate_vars), ctx, priority, op.lane)
+            block.open = _thread.get_ident()
+            block.wait = 1
+            self._enqueue(block)
+            self._open[block.open] = block
+        else:
+            block.ops.append(op)
+            for var in op.const_vars:
+                if var not in block.const_vars and var not in block.mutate_vars:
+                    block.const_vars[var] = None
+                    self._want_read(block, var)
+            for var in op.mutate_vars:
+                if var not in block.mutate_vars:
+                    block.mutate_vars[var] = None
+                    self._want_write(block, var)
+        if len(block.ops) >= bulking._local.size:
+            self._close(block)
+
+    def _fits(self, block: Block, op: Operator, ctx: Hashable, priority: int) -> bool:
+        if block.ctx != ctx or block.priority != priority or block.lane != op.lane:
+            return False
+        return not any(var in block.const_vars for var in op.mutate_vars)    # a read does not turn into a write
+
+    def _close(self, block: Block) -> None:
+        del self._open[block.open]
+        block.wait -= 1
+        if not block.wait:
+            self._ready(block)
+
+    def _close_own(self, _: Any) -> None:
+        block = self._open.get(_thread.get_ident())
+        if block is not None:
+            self._close(block)
+
+    def _watch_idle(self, event: Any) -> None:
+        for block in tuple(self._open.values()):
+            self._close(block)
+        if self._pending:
+            self._idle_events.append(event)
+        else:
+            event.release()
+
+    def _refuse_deadlock(self, target: Block) -> None:
+        """Raise if `target` cannot end before the functions that this thread runs, directly or through others."""
+        mine, link = set(), _local.running
+        while link is not None:
+            mine.add(link[0])
+            link = link[2]
+        read: set[Var] = set()
+        written: set[Var] = set()
+        for block in self._pending:
+            if block in mine or not (written.isdisjoint(block.const_vars) and written.isdisjoint(block.mutate_vars)
+                                     and read.isdisjoint(block.mutate_vars)):
+                if block is target:
+                    raise MXNetError(f"engine: {_local.running[1].name} waits for work that itself waits for it")
+                read.update(block.const_vars)
+                written.update(block.mutate_vars)
+
+    # ---- running
+
+    def _prepare(self, op: Operator, ctx: Hashable, priority: int) -> Block:
+        self._refuse_deleted(op)
+        if self._open:
+            self._locked(self._close_own, None)
+        return Block((op,), op.const_vars, op.mutate_vars, ctx, priority, op.lane)
+
+    def _run(self, block: Block) -> bool:
+        """Run the functions of a granted block.  Returns whether it has completed; asynchronous ones do later."""
+        outer = _local.running
+        try:
+            is_bulk = len(block.ops) > 1
+            for op in block.ops:
+                _local.running = (block, op, outer)
+                failure = self._inherited(op) if self._failures else None
+                if failure is None:
+                    run_ctx = RunContext(block.ctx, is_bulk, op.resources)
+                    if op.is_async:
+                        self._run_async(op, run_ctx, _Completion(self, block, op))
+                        return False
+                    try:
+                        block.result = op.fn(run_ctx)
+                    except BaseException as error:
+                        failure = self._keep(op, error)
+                self._conclude(block, op, failure)
+            return True
+        finally:
+            _local.running = outer
+
+    def _run_async(self, op: Operator, run_ctx: RunContext, on_complete: _Completion) -> None:
+        try:
+            op.fn(run_ctx, on_complete)
+        except BaseException as error:
+            on_complete.failed(error)
+
+    def _complete_async(self, block: Block, op: Operator, error: BaseException | None) -> None:
+        self._conclude(block, op, None if error is None else self._keep(op, error))
+        self._locked(self._finish, block)
+
+    def _inherited(self, op: Operator) -> Failure | None:
+        """The error that keeps `op` from running."""
+        if not op.always:
+            for var in op.const_vars + op.mutate_vars:
+                if var._failure is not None and var._failure.error is not None:
+                    return var._failure
+        return None
+
+    def _keep(self, op: Operator, error: BaseException) -> Failure:
+        trace = error.__traceback__
+        if trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+            trace = trace.tb_next    # without the engine's own frame, which holds the block and its variables
+        failure = Failure(error, trace, op.name)
+        with self._lock:
+            self._failures[failure] = None
+        return failure
+
+    def _conclude(self, block: Block, op: Operator, failure: Failure | None) -> None:
+        """Note the outcome in the variables that `op` mutates, while they are still held."""
+        if failure is not None:
+            block.failure = failure
+            for var in op.mutate_vars:
+                var._failure = failure
+        for var in op.mutate_vars:
+            var.version += 1
+
+    def _raise(self, failure: Failure) -> None:
+        """Raise a kept error unless somebody else has."""
+        with self._lock:
+            error, failure.error = failure.error, None
+            trace, failure.traceback = failure.traceback, None
+            self._failures.pop(failure, None)
+        if error is not None:
+            try:
+                raise error.with_traceback(trace)
+            finally:
+                del error, trace    # the traceback holds this frame
+
+    # ---- waiting
+
+    def _sleep(self, block: Block) -> None:
+        if _local.running is None:
+            block.event.acquire()
+            return
+        with self._blocked():
+            while not block.event.acquire(timeout=_LOOK_FOR_DEADLOCK):
+                self._locked(self._refuse_deadlock, block)
+
+    def _drain(self, timeout: float) -> list[str]:
+        """Wait until nothing is pending, `timeout` seconds at most (-1: no limit); the names of what is then."""
+        event = _new_event()
+        self._locked(self._watch_idle, event)
+        if event.acquire(timeout=timeout):
+            return []
+        with self._lock:
+            return [op.name for block in self._pending for op in block.ops]
+
+    def _refuse_deleted(self, op: Operator) -> None:
+        if op._deleted:
+            raise MXNetError(f"engine: operator {op.name} was deleted")
+        for variables in (op.const_vars, op.mutate_vars):
+            for var in variables:
+                if var._deleted:
+                    raise MXNetError(f"engine: {op.name}: variable {var} was deleted")
+
+    def _read_here(self, var: Var) -> bool:
+        """Whether the function that this thread runs reads `var`; raises where its block writes it."""
+        link = _local.running
+        while link is not None:
+            block, op, link = link
+            if var in op.const_vars:
+                return True
+            if var in block.mutate_vars:
+                raise MXNetError(f"engine: {op.name} waits for {var}, which it is itself to mutate")
+        return False
+
+    def _refuse_conflict(self, pushed: Block) -> None:
+        """Raise where waiting for `pushed` would be waiting for the function that this thread runs."""
+        link = _local.running
+        while link is not None:
+            block, op, link = link
+            for var in (*pushed.const_vars, *pushed.mutate_vars):
+                if var in block.mutate_vars or (var in block.const_vars and var in pushed.mutate_vars):
+                    raise MXNetError(f"engine: {op.name} waits for {pushed.name}, which waits for {op.name} to leave "
+                                     f"variable {var}")
+
+    def _runs_here(self) -> bool:
+        """Whether this thread runs a function of an engine."""
+        return _local.running is not None
+
+    def _refuse_in_bookkeeping(self) -> None:
+        with self._lock:
+            if self._inside:
+                raise MXNetError("engine: cannot wait in a destructor or signal handler that runs inside the engine")
+
+
+def _nothing(run_ctx: RunContext) -> None:
+    """Do nothing."""

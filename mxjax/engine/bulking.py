@@ -1,0 +1,98 @@
+"""The thread's bulk size: how many operations may be put off and scheduled as one."""
+
+from __future__ import annotations
+
+import operator
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from ..base import MXNetError
+
+__all__ = ["bulk", "set_bulk_size", "bulk_size", "on_bulk_exit"]
+
+
+class _Local(threading.local):
+    size = 0
+
+
+_local = _Local()
+_callbacks: list[Callable[[], Any]] = []
+
+
+def bulk_size() -> int:
+    """The bulk size of this thread; 0 where nothing is put off."""
+    return _local.size
+
+
+def on_bulk_exit(callback: Callable[[], Any]) -> Callable[[], Any]:
+    """Register a function that flushes what was put off.
+
+    It is called without arguments, in the thread concerned, whenever a bulk scope ends or the size is set, in order of
+    registration.  All callbacks run even if one raises; the first error is raised afterwards.
+
+    Returns:
+        `callback`, so that it serves as a decorator.
+    """
+    _callbacks.append(callback)
+    return callback
+
+
+def set_bulk_size(size: int) -> int:
+    """Set how many operations this thread may schedule as one.
+
+    Args:
+        size: number of operations, 0 for none.
+
+    Returns:
+        The previous size.
+
+    Raises:
+        MXNetError: `size` is negative or no integer.
+    """
+    try:
+        size = operator.index(size)
+    except TypeError:
+        raise MXNetError(f"set_bulk_size: expected an integer number of operations, got {size!r}") from None
+    if size < 0:
+        raise MXNetError(f"set_bulk_size: expected 0 or more operations, got {size}")
+    previous, _local.size = _local.size, size
+    first_error = None
+    for callback in tuple(_callbacks):
+        try:
+            callback()
+        except BaseException as error:
+            first_error = first_error or error
+    if first_error is not None:
+        raise first_error
+    return previous
+
+
+class _BulkScope:
+    """The scope that `bulk` returns."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._previous = 0
+
+    def __enter__(self) -> _BulkScope:
+        self._previous = set_bulk_size(self._size)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        set_bulk_size(self._previous)
+
+
+def bulk(size: int) -> _BulkScope:
+    """A scope in which up to `size` consecutive operations of this thread are scheduled as one.
+
+    >>> with bulk(10):
+    ...     for _ in range(100):
+    ...         engine.push(step, (), (x,))     # 10 blocks of 10 functions
+
+    Args:
+        size: number of operations, 0 for none.
+    """
+    return _BulkScope(size)

@@ -1,0 +1,123 @@
+"""What happens to engines at the end of a bulk scope, at interpreter exit, and in a fork."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+import time
+import weakref
+from typing import TYPE_CHECKING
+
+from ..base import MXNetError
+from .bulking import on_bulk_exit
+from .operation import Failure
+
+if TYPE_CHECKING:
+    from .base import Engine
+
+__all__ = ["register"]
+
+_EXIT_TIMEOUT = "MXJAX_ENGINE_EXIT_TIMEOUT"
+_engines: weakref.WeakSet[Engine] = weakref.WeakSet()
+_guard = threading.Lock()
+_hooked = False
+
+
+def register(engine: Engine) -> None:
+    """Take care of `engine` until it is dropped."""
+    global _hooked
+    with _guard:
+        _engines.add(engine)
+        if not _hooked:
+            _hooked = True
+            atexit.register(_at_exit)
+            if hasattr(os, "register_at_fork"):
+                os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent,
+                                    after_in_child=_after_fork_in_child)
+
+
+def exit_timeout() -> float:
+    """Seconds that pending work is given at exit and before a fork: MXJAX_ENGINE_EXIT_TIMEOUT, by default 30."""
+    text = os.environ.get(_EXIT_TIMEOUT, "30")
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= threading.TIMEOUT_MAX:
+        raise MXNetError(f"{_EXIT_TIMEOUT}={text!r}: expected a number of seconds, 0 or more")
+    return seconds
+
+
+def _all_engines() -> list[Engine]:
+    with _guard:
+        return list(_engines)
+
+
+@on_bulk_exit
+def _close_blocks() -> None:
+    for engine in _all_engines():
+        if engine._open:
+            engine._locked(engine._close_own, None)
+
+
+def _at_exit() -> None:
+    timeout = exit_timeout()
+    end = time.monotonic() + timeout
+    for engine in _all_engines():
+        unfinished = engine.stop(max(end - time.monotonic(), 0.0))
+        if unfinished:
+            _report(f"given up {timeout:g} s after the program's end: {_some(unfinished)}")
+        lost = [f"{failure.name}: {failure.error!r}" for failure in engine._failures]
+        if lost:
+            _report(f"errors that no wait has raised: {_some(lost)}")
+
+
+def _some(items: list[str]) -> str:
+    more = f", and {len(items) - 5} more" if len(items) > 5 else ""
+    return ", ".join(items[:5]) + more
+
+
+def _report(text: str) -> None:
+    print(f"mxjax engine: {text}", file=sys.stderr, flush=True)
+
+
+_forking: list[Engine] = []
+
+
+def _before_fork() -> None:
+    """Let pending work finish, so that the child finds its results, and hold all bookkeeping still."""
+    end = time.monotonic() + exit_timeout()
+    for engine in _all_engines():
+        if not engine._runs_here():
+            engine._drain(max(end - time.monotonic(), 0.0))
+    _guard.acquire()
+    _forking.extend(_engines)
+    for engine in _forking:
+        engine._lock.acquire()
+
+
+def _after_fork_in_parent() -> None:
+    for engine in _forking:
+        engine._lock.release()
+    _forking.clear()
+    _guard.release()
+
+
+def _after_fork_in_child() -> None:
+    """The workers stayed with the parent: begin afresh, and fail the variables whose writes are lost."""
+    for engine in _forking:
+        pending = engine._pending
+        engine._reset()
+        for block in pending:
+            for var in (*block.const_vars, *block.mutate_vars):
+                var._uses = var._writes = var._granted = 0
+                var._queue = None
+            if block.ops:
+                error = MXNetError(f"engine: {block.name} had not finished when this process was forked off")
+                for var in block.mutate_vars:
+                    var._failure = Failure(error, None, block.name)
+                    engine._failures[var._failure] = None
+    _forking.clear()
+    _guard.release()

@@ -1,0 +1,55 @@
+"""The engine for debugging: every function runs in the thread that pushes it, before the push returns."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from .base import _DEFERRED, Engine, _local, _new_event
+from .operation import Block
+
+__all__ = ["NaiveEngine"]
+
+
+class _Ready(threading.local):
+    def __init__(self) -> None:
+        self.blocks: deque[Block] = deque()
+
+
+class NaiveEngine(Engine):
+    """Runs each function at once, in the pushing thread, and raises its error from the push.
+
+    A function pushed by a running function that holds its variables runs when that one ends; one whose variables
+    another thread holds runs when they are free, and the push waits for it.  `bulk` has no effect.
+    """
+
+    _can_bulk = False
+
+    def _reset(self) -> None:
+        super()._reset()
+        self._ready_here = _Ready()
+
+    def _dispatch(self, block: Block) -> None:
+        self._ready_here.blocks.append(block)
+
+    def _locked(self, action: Callable[[Any], Any], argument: Any) -> Any:
+        result = super()._locked(action, argument)
+        if result is not _DEFERRED:
+            blocks = self._ready_here.blocks
+            while blocks:
+                block = blocks.popleft()
+                if self._run(block):
+                    super()._locked(self._finish, block)
+        return result
+
+    def _submit(self, block: Block) -> None:
+        if block.event is not None:    # push_sync waits and raises itself
+            self._locked(self._enqueue, block)
+            return
+        block.event = _new_event()
+        if self._locked(self._enqueue, block) is _DEFERRED:
+            return
+        if block.event.acquire(blocking=_local.running is None) and block.failure is not None:
+            self._raise(block.failure)

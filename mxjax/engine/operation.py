@@ -1,0 +1,112 @@
+"""What is pushed: prepared calls, the blocks they are scheduled in, and the errors they leave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from types import TracebackType
+from typing import Any
+
+from ..base import MXNetError
+from .var import Var
+
+__all__ = ["RunContext", "Operator", "Failure", "Block", "LANES"]
+
+LANES = ("compute", "io", "priority")
+
+
+class RunContext:
+    """What a running function is told.
+
+    Attributes:
+        ctx: the `ctx` of the push: a device, any hashable, or None.
+        is_bulk: whether the function was merged with others into one block.
+        resources: what the operator asked for when it was made.
+    """
+
+    __slots__ = ("ctx", "is_bulk", "resources")
+
+    def __init__(self, ctx: Hashable = None, is_bulk: bool = False, resources: Sequence[Any] = ()) -> None:
+        self.ctx = ctx
+        self.is_bulk = is_bulk
+        self.resources = resources
+
+
+class Operator:
+    """A prepared call: a function with its variables, checked once.  Made by `Engine.new_operator`."""
+
+    __slots__ = ("fn", "const_vars", "mutate_vars", "is_async", "lane", "resources", "always", "_name", "_deleted")
+
+    def __init__(self, fn: Callable[..., Any], const_vars: Iterable[Var], mutate_vars: Iterable[Var], name: str | None,
+                 is_async: bool = False, lane: str = "compute", resources: Sequence[Any] = (),
+                 always: bool = False) -> None:
+        self.fn = fn
+        self.const_vars = const_vars = tuple(const_vars)
+        self.mutate_vars = mutate_vars = tuple(mutate_vars)
+        self._name = name
+        self.is_async = is_async
+        self.lane = lane
+        self.resources = resources
+        self.always = always
+        self._deleted = False
+        if not callable(fn):
+            raise MXNetError(f"engine: cannot push {fn!r}: expected a function")
+        if lane not in LANES:
+            raise MXNetError(f"engine: {self.name}: unknown lane {lane!r}, expected one of {', '.join(LANES)}")
+        for var in const_vars + mutate_vars:
+            if var.__class__ is not Var:
+                raise MXNetError(f"engine: {self.name}: expected variables of Engine.new_variable, got {var!r}")
+        count = len(const_vars) + len(mutate_vars)
+        if count > 1 and len({*const_vars, *mutate_vars}) < count:
+            self._refuse_duplicates()
+
+    @property
+    def name(self) -> str:
+        """The given name, or the function's."""
+        return self._name or getattr(self.fn, "__qualname__", None) or repr(self.fn)
+
+    def _refuse_duplicates(self) -> None:
+        for label, variables in (("const_vars", self.const_vars), ("mutate_vars", self.mutate_vars)):
+            for var in variables:
+                if variables.count(var) > 1:
+                    raise MXNetError(f"engine: {self.name}: variable {var} stands {variables.count(var)} times in "
+                                     f"{label}; name each once")
+        both = next(var for var in self.const_vars if var in self.mutate_vars)
+        raise MXNetError(f"engine: {self.name}: variable {both} stands in const_vars and in mutate_vars; a mutated "
+                         "variable may be read as well, so leave it out of const_vars")
+
+
+class Failure:
+    """An error kept for a wait.  All variables that it reached share it; ``error`` is None once it was raised."""
+
+    __slots__ = ("error", "traceback", "name")
+
+    def __init__(self, error: BaseException, traceback: TracebackType | None, name: str) -> None:
+        self.error: BaseException | None = error
+        self.traceback = traceback
+        self.name = name
+
+
+class Block:
+    """Functions scheduled as one, or (without any) somebody's wait for a variable."""
+
+    __slots__ = ("ops", "const_vars", "mutate_vars", "ctx", "priority", "lane", "seq", "wait", "open", "event",
+                 "failure", "result")
+
+    def __init__(self, ops: Sequence[Operator], const_vars: Iterable[Var], mutate_vars: Iterable[Var], ctx: Hashable,
+                 priority: int, lane: str, event: Any = None) -> None:
+        self.ops = ops
+        self.const_vars = const_vars
+        self.mutate_vars = mutate_vars
+        self.ctx = ctx
+        self.priority = priority
+        self.lane = lane
+        self.wait = 0             # variables not granted yet, one more while the block is open
+        self.open: int | None = None    # the thread whose bulk may still add functions
+        self.event = event        # a lock to release at completion
+        self.failure = None
+        self.result = None
+
+    @property
+    def name(self) -> str:
+        """The names of its functions."""
+        return ", ".join(op.name for op in self.ops)

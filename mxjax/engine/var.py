@@ -1,0 +1,48 @@
+"""Variables: the things whose reads and writes the engine puts in order."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+__all__ = ["Var"]
+
+
+class Var:
+    """A tag for something that functions read and mutate: an array, a file, a connection.  Make it with
+    `Engine.new_variable`; it belongs to that engine.
+
+    The engine keeps here, under its lock, who holds the variable and who waits for it.  ``_granted`` is the number of
+    functions reading it now, -1 while one writes; ``_queue`` holds the uses behind those, in push order, as pairs
+    (block, is a write); ``_uses`` and ``_writes`` count all uses and all writes that have been pushed and not
+    completed.  ``_granted == 0`` implies an empty queue.
+
+    Attributes:
+        name: text for messages, or None.
+        version: number of completed mutations.
+    """
+
+    __slots__ = ("name", "version", "_uses", "_writes", "_granted", "_queue", "_failure", "_deleted")
+
+    def __init__(self, name: str | None = None) -> None:
+        self.name = name
+        self.version = 0
+        self._uses = 0
+        self._writes = 0
+        self._granted = 0
+        self._queue: deque[tuple[Any, bool]] | None = None
+        self._failure = None
+        self._deleted = False
+
+    @property
+    def busy(self) -> bool:
+        """Whether any use, read or write, is pending or running."""
+        return self._uses > 0
+
+    @property
+    def pending_write(self) -> bool:
+        """Whether a write is pending or running."""
+        return self._writes > 0
+
+    def __repr__(self) -> str:
+        return f"<Var {self.name}>" if self.name is not None else f"<Var at {id(self):#x}>"
