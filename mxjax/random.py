@@ -42,14 +42,18 @@ def seed(seed_state: int, ctx: Context | str = "all") -> None:
             _streams[Context(ctx)] = [_key_data(int(seed_state), 0), 0]
 
 
-def next_key(ctx: Context) -> tuple[np.ndarray, np.uint32]:
-    """Key data and counter of the next random operator call on `ctx`; the operator folds the counter in."""
+def next_key(ctx: Context, count: int = 1) -> tuple[np.ndarray, np.uint32]:
+    """Key data and counter of the next random operator call on `ctx`; the operator folds the counter in.
+
+    `count` reserves that many counters, for a graph with several random operators.
+    """
     with _lock:
         stream = _streams.get(ctx)
         if stream is None:
             stream = _streams[ctx] = [_key_data(_base_seed, ctx.device_id), 0]
-        stream[1] += 1
-        return stream[0], np.uint32(stream[1] & 0xFFFFFFFF)
+        first = stream[1] + 1
+        stream[1] += count
+        return stream[0], np.uint32(first & 0xFFFFFFFF)
 
 
 def _key_data(number: int, stream: int) -> np.ndarray:

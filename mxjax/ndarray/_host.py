@@ -47,11 +47,10 @@ def push(function: Callable[[list[Any]], Sequence[Any]], inputs: Sequence[Any],
     """
     results = [HostPending(shape, np.dtype(dtype)) for shape, dtype in outputs]
     waits = list({id(v.var): v.var for v in inputs if isinstance(v, HostPending)}.values())
-    held = list(inputs)
+    held = [v.get() if isinstance(v, Pending) and not isinstance(v, HostPending) else v for v in inputs]
 
     def work(_: Any) -> None:
-        values = function([v.get() if isinstance(v, Pending) and v.value is None else
-                           v.value if isinstance(v, Pending) else v for v in held])
+        values = function([v.value if isinstance(v, HostPending) else v for v in held])
         held.clear()
         for result, value in zip(results, values, strict=True):
             result.value = value

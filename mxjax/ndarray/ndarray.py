@@ -228,15 +228,18 @@ class NDArray:
         return other
 
     def _to(self, context: Context) -> NDArray:
-        if state.recording and self._entry is not None:
-            result = invoke(_kernel("_copy"), [self])
-            result._chunk.ctx = context
-            result._chunk.write(jax.device_put(result._chunk.read(), context.jax_device))
-            return result
-        value = self._read()
+        """A copy on another context; its gradient comes back the same way."""
+        value, source = self._read(), self._chunk.ctx
         if not isinstance(value, jax.core.Tracer):
             value = jax.device_put(value, context.jax_device)
-        return wrap(value, context, type(self))
+        result = wrap(value, context, type(self))
+        if state.recording and self._entry is not None:
+            from ..autograd import _tape
+            node = _tape.Node(None, (), [self._entry], [(self.shape, self._chunk.dtype)], context)
+            node.pull = lambda slots, _: [s._to(source) if isinstance(s, NDArray) else
+                                          jax.device_put(s, source.jax_device) for s in slots]
+            result._entry = (node, 0)
+        return result
 
     def as_in_context(self, context: Context) -> NDArray:
         """This array if it is on `context`, else a copy there."""

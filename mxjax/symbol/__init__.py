@@ -1,0 +1,24 @@
+"""`mx.sym`: graphs of operators."""
+
+from .. import ndarray as _ndarray
+from .._namespace import attach as _attach
+from . import _front, contrib, image, linalg, op, random, sparse
+from . import _internal as _internal
+from ._make import (
+    arange,
+    eye,
+    full,
+    histogram,
+    hypot,
+    linspace,
+    maximum,
+    minimum,
+    ones,
+    pow,
+    power,
+    split_v2,
+    zeros,
+)
+from .symbol import Group, Symbol, Variable, load, load_json, var
+
+_attach(globals(), _front.make, "op")

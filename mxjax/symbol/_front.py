@@ -1,0 +1,50 @@
+"""`mx.sym.<operator>`: the symbolic function of an operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .._namespace import document, signature
+from ..base import _Null
+from ..ops.registry import Op
+from .symbol import Symbol, apply
+
+__all__ = ["make"]
+
+
+def make(op: Op, name: str) -> Callable[..., Symbol]:
+    """The symbolic function of an operator: makes a node."""
+    hint = name.lower()
+
+    def function(*args: Any, name: str | None = None, attr: dict[str, str] | None = None, out: Any = None,
+                 **kwargs: Any) -> Symbol:
+        if op.variadic and args and isinstance(args[0], (list, tuple)):
+            args = (*args[0], *args[1:])
+        count = next((i for i, a in enumerate(args) if not isinstance(a, Symbol)), len(args))
+        inputs, rest = list(args[:count]), args[count:]
+        names = op.input_names if not op.variadic else []
+        blanks = max(len(names) - count, 0)
+        for place, value in enumerate(rest[:blanks]):
+            if value is not None and not isinstance(value, Symbol):
+                raise TypeError(f"operator {op.name}: input {names[count + place]} must be a Symbol, got "
+                                f"{type(value).__name__}")
+            if value is not None:
+                kwargs[names[count + place]] = value
+        for key, value in zip(op.params, rest[blanks:], strict=False):
+            if key in kwargs:
+                raise TypeError(f"operator {op.name}: parameter {key} is given twice")
+            kwargs[key] = value
+        named = {k: v for k, v in kwargs.items() if isinstance(v, Symbol)}
+        params = {k: v for k, v in kwargs.items() if k not in named and v is not _Null and
+                  not (v is None and (k in op.input_names or k in op.params and op.params[k].default is None))}
+        params.pop("ctx", None) if "ctx" not in op.params else None
+        if "ctx" in params:
+            params["ctx"] = str(params["ctx"])
+        return apply(op.name, hint, inputs, params, name, attr, named)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = document(op)
+    function.__signature__ = signature(op)
+    return function
+

@@ -1,0 +1,180 @@
+"""Shape and type inference of whole graphs, forwards and backwards until nothing new is learnt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..base import MXNetError
+from ..ops.infer import known, unify
+from ..ops.kernel import prepare
+from ..ops.params import dtype_name, np_dtype
+from ._node import Entry, Node, topological
+
+__all__ = ["infer_shapes", "infer_types"]
+
+Shape = tuple[int | None, ...] | None
+
+
+def infer_shapes(outputs: Sequence[Entry], given: dict[str, Shape],
+                 types: dict[str, str] | None = None) -> dict[tuple[int, int], Shape]:
+    """Shapes of all entries of a graph; dimensions that nothing tells stay None.
+
+    Args:
+        outputs: the graph.
+        given: shapes of variables by name.
+        types: dtypes of variables by name (default float32).
+
+    Raises:
+        MXNetError: shapes contradict each other; the message names the node.
+    """
+    nodes = topological(outputs)
+    shapes: dict[tuple[int, int], Shape] = {}
+    for node in nodes:
+        for i in range(node.num_outputs):
+            shapes[id(node), i] = None
+        if node.op is None:
+            shapes[id(node), 0] = _hint(node)
+            if node.name in given:
+                shapes[id(node), 0] = _unify(node, shapes[id(node), 0], given[node.name])
+    dtypes = _entry_types(nodes, types or {})
+    changed, forward = True, True
+    while changed:
+        changed = False
+        for node in nodes if forward else reversed(nodes):
+            if node.op is not None:
+                changed |= _visit(node, shapes, dtypes)
+        if not changed and forward:
+            changed, forward = True, False
+        elif not forward:
+            forward = True
+    return shapes
+
+
+def _hint(node: Node) -> Shape:
+    text = node.attrs.get("__shape__")
+    if text is None:
+        return None
+    from ..base import literal
+    value = literal(text)
+    shape = tuple(value) if isinstance(value, (tuple, list)) else (int(value),)
+    return tuple(None if n is None or n <= 0 else int(n) for n in shape) or None
+
+
+def _unify(node: Node, a: Shape, b: Shape) -> Shape:
+    try:
+        return unify(a, b)
+    except MXNetError as error:
+        kind = f"operator {node.op.name} " if node.op else "variable "
+        raise MXNetError(f"Error in {kind}{node.name}: {error}") from None
+
+
+def _visit(node: Node, shapes: dict, dtypes: dict) -> bool:
+    """Applies one node's rules; returns whether something was learnt."""
+    ins = [shapes[id(n), i] for n, i in node.inputs]
+    outs = [shapes[id(node), i] for i in range(node.num_outputs)]
+    before = (list(ins), list(outs))
+    if all(map(known, ins)) and all(map(known, outs)) and node.op.eager is False and (id(node), "done") in shapes:
+        return False
+    try:
+        _apply(node, "FInferShape", ins, outs)
+    except MXNetError as error:
+        raise MXNetError(f"Error in operator {node.name}: {error}") from None
+    if all(map(known, ins)) and not node.op.eager and _can_evaluate(node):
+        try:
+            specs = node_specs(node, ins, [dtypes.get((id(n), i)) for n, i in node.inputs])
+        except MXNetError as error:
+            raise MXNetError(f"Error in operator {node.name}: {error}") from None
+        outs = [_unify(node, o, s[0]) for o, s in zip(outs, specs[:node.num_outputs], strict=True)]
+        shapes[id(node), "done"] = None
+    for (source, i), shape in zip(node.inputs, ins, strict=True):
+        shapes[id(source), i] = _unify(source, shapes[id(source), i], shape)
+    for i, shape in enumerate(outs):
+        shapes[id(node), i] = _unify(node, shapes[id(node), i], shape)
+    return (ins, outs) != before
+
+
+def _can_evaluate(node: Node) -> bool:
+    """Operators that make arrays need their shape in the parameters."""
+    check = node.op.get_attr("FShapeKnown")
+    return check is None or check(node.params)
+
+
+def _apply(node: Node, attribute: str, ins: list, outs: list) -> None:
+    rule = node.op.get_attr(attribute)
+    if rule is None:
+        return
+    if getattr(rule, "wants_names", False):
+        rule(node.params, ins, outs, node.input_names())
+    else:
+        rule(node.params, ins, outs)
+
+
+def node_specs(node: Node, shapes: Sequence[Shape], dtypes: Sequence[str | None],
+               train: bool = False) -> tuple[tuple[tuple[int, ...], np.dtype], ...]:
+    """Shapes and dtypes of a node's outputs (and mutated inputs) for known inputs."""
+    kernel = prepare(node.op, node.params, len(node.inputs), train)
+    structs: list[Any] = [jax.ShapeDtypeStruct(s, np_dtype(t)) for s, t in zip(shapes, dtypes, strict=True)]
+    structs += [node.params[n] for n in kernel.dynamic]
+    if kernel.uses_key:
+        structs += [np.zeros(2, np.uint32), np.uint32(0)]
+    return kernel.specs(structs)
+
+
+def infer_types(outputs: Sequence[Entry], given: dict[str, str]) -> dict[tuple[int, int], str | None]:
+    """dtypes (names) of all entries of a graph; None where nothing tells.
+
+    Raises:
+        MXNetError: dtypes contradict each other.
+    """
+    return _entry_types(topological(outputs), given)
+
+
+def _entry_types(nodes: Sequence[Node], given: dict[str, str]) -> dict[tuple[int, int], str | None]:
+    types: dict[tuple[int, int], str | None] = {}
+    for node in nodes:
+        for i in range(node.num_outputs):
+            types[id(node), i] = None
+        if node.op is None:
+            hint = node.attrs.get("__dtype__")
+            if hint is not None and hint != "None":
+                types[id(node), 0] = _code_name(hint)
+            if node.name in given:
+                types[id(node), 0] = given[node.name]
+    for order in (nodes, nodes[::-1], nodes):
+        for node in order:
+            if node.op is None:
+                continue
+            ins = [types[id(n), i] for n, i in node.inputs]
+            outs = [types[id(node), i] for i in range(node.num_outputs)]
+            _type_rule(node, ins, outs)
+            for (source, i), found in zip(node.inputs, ins, strict=True):
+                types[id(source), i] = types[id(source), i] or found
+            for i, found in enumerate(outs):
+                types[id(node), i] = types[id(node), i] or found
+    return types
+
+
+def _code_name(text: str) -> str:
+    from ..ndarray._format import DTYPES
+    return DTYPES[int(text)].name if text.lstrip("-").isdigit() else dtype_name(text)
+
+
+def _type_rule(node: Node, ins: list[str | None], outs: list[str | None]) -> None:
+    """The operator's rule, else: all inputs agree, and the outputs are of the `dtype` parameter or like the inputs."""
+    if node.op.get_attr("FInferType") is not None:
+        _apply(node, "FInferType", ins, outs)
+    else:
+        fixed = node.params.get("dtype") if "dtype" in node.op.params and node.op.params["dtype"].kind == "dtype" else None
+        common = next((t for t in ins if t), None)
+        if common is None and fixed is None:
+            common = next((t for t in outs if t), None)
+        if common is not None:
+            ins[:] = [t or common for t in ins]
+        if fixed is not None:
+            outs[:] = [t or fixed for t in outs]
+    first = next((t for t in ins if t), None)
+    outs[:] = [t or first for t in outs]

@@ -1,0 +1,157 @@
+"""Symbols as JSON: every age of MXNet's format is read; what is written, MXNet 1.9.1 reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from ..base import MXNetError
+from ..ops import registry
+from ._node import HIDDEN, Entry, Node, hidden, topological
+
+__all__ = ["dumps", "loads"]
+
+VERSION = 10901
+
+
+def dumps(outputs: Sequence[Entry], remove_amp_cast: bool = True) -> str:
+    """The JSON text of a graph.
+
+    Args:
+        outputs: the graph's outputs.
+        remove_amp_cast: leave out the casts that automatic mixed precision put in.
+    """
+    replaced: dict[tuple[int, int], Entry] = {}
+
+    def final(entry: Entry) -> Entry:
+        while (id(entry[0]), entry[1]) in replaced:
+            entry = replaced[id(entry[0]), entry[1]]
+        return entry
+    nodes = topological(outputs)
+    if remove_amp_cast:
+        for node in nodes:
+            if node.op is not None and node.op.name in ("amp_cast", "amp_multicast"):
+                replaced.update({(id(node), i): entry for i, entry in enumerate(node.inputs)})
+        nodes = [n for n in nodes if (id(n), 0) not in replaced]
+    number = {id(n): i for i, n in enumerate(nodes)}
+    rows, pointers = [], [0]
+    for node in nodes:
+        row: dict[str, Any] = {"op": "null" if node.op is None else node.op.name, "name": node.name}
+        attrs = {k: v for k, v in sorted(node.attrs.items())}
+        if attrs:
+            row["attrs"] = attrs
+        row["inputs"] = [[number[id(n)], i, _version(node, k)] for k, (n, i) in
+                         enumerate(map(final, node.inputs))]
+        if node.subgraphs:
+            row["subgraphs"] = [json.loads(dumps(s._outputs, remove_amp_cast)) for s in node.subgraphs]
+        rows.append(row)
+        pointers.append(pointers[-1] + node.num_outputs)
+    graph = {"nodes": rows, "arg_nodes": [i for i, n in enumerate(nodes) if n.op is None], "node_row_ptr": pointers,
+             "heads": [[number[id(n)], i, 0] for n, i in map(final, outputs)],
+             "attrs": {"mxnet_version": ["int", VERSION]}}
+    return json.dumps(graph, indent=2)
+
+
+def _version(node: Node, position: int) -> int:
+    """Inputs that an operator changes are referred to by the version before the change: always the first here."""
+    return 0
+
+
+def loads(text: str, source: str = "JSON") -> list[Entry]:
+    """The outputs of the graph that a JSON text holds.
+
+    Raises:
+        MXNetError: it holds no graph; the message says which node is wrong.
+    """
+    try:
+        graph = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise MXNetError(f"{source}: not a symbol: {error}") from None
+    return _graph(graph, source)
+
+
+def _graph(graph: Any, source: str) -> list[Entry]:
+    if not isinstance(graph, dict) or not isinstance(graph.get("nodes"), list) or not isinstance(graph.get("heads"), list):
+        raise MXNetError(f"{source}: not a symbol: it needs the lists 'nodes' and 'heads'")
+    version = _saved_version(graph)
+    nodes: list[Node] = []
+    for number, row in enumerate(graph["nodes"]):
+        try:
+            nodes.append(_node(row, nodes, version, source))
+        except MXNetError:
+            raise
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError, OverflowError) as error:
+            raise MXNetError(f"{source}: node {number} is damaged: {type(error).__name__}: {error}") from None
+    try:
+        heads = [_entry(h, nodes) for h in graph["heads"]]
+    except (TypeError, ValueError, IndexError) as error:
+        raise MXNetError(f"{source}: the list of heads is damaged: {error}") from None
+    if not heads:
+        raise MXNetError(f"{source}: the graph has no outputs")
+    return heads
+
+
+def _saved_version(graph: dict) -> int:
+    try:
+        return int(graph["attrs"]["mxnet_version"][1])
+    except (KeyError, TypeError, IndexError, ValueError):
+        return 800
+
+
+def _entry(reference: Any, nodes: list[Node]) -> Entry:
+    node, output = reference[0], reference[1] if len(reference) > 1 else 0
+    if isinstance(node, bool) or not isinstance(node, int) or not isinstance(output, int) \
+            or not 0 <= node < len(nodes):
+        raise ValueError(f"reference {reference} to a node that does not come before")
+    if not 0 <= output < nodes[node].num_outputs:
+        raise ValueError(f"reference {reference}: node {nodes[node].name} has {nodes[node].num_outputs} outputs")
+    return nodes[node], output
+
+
+def _node(row: dict, nodes: list[Node], version: int, source: str) -> Node:
+    name, kind = str(row["name"]), str(row["op"])
+    attrs: dict[str, str] = {}
+    for part in ("param", "attr", "attrs"):
+        for key, value in (row.get(part) or {}).items():
+            attrs[str(key)] = value if isinstance(value, str) else str(value)
+    inputs = [_entry(r, nodes) for r in row["inputs"]]
+    attrs, for_inputs = _upgraded(attrs) if version < VERSION else (attrs, {})
+    if kind == "null":
+        return Node(None, name, {**attrs, **{f"{k}": v for k, v in for_inputs.items()}})
+    op = registry.find(kind)
+    if op is None:
+        raise MXNetError(f"{source}: node {name}: there is no operator {kind!r}")
+    if version < 905 and op.name in ("argmin", "argmax") and attrs.get("axis") == "-1":
+        del attrs["axis"]
+    subgraphs = []
+    if row.get("subgraphs"):
+        from .symbol import Symbol
+        subgraphs = [Symbol(_graph(g, f"{source}: node {name}")) for g in row["subgraphs"]]
+    params = op.parse({k: v for k, v in attrs.items() if k in op.params or k == op.variadic})
+    names = op.inputs(params, len(inputs))
+    if not op.variadic and version < 900:
+        for missing in names[len(inputs):]:
+            inputs.append((Node(None, f"{name}_{missing}", dict(attrs)), 0))
+    if not op.variadic and len(inputs) != len(names) and len(inputs) not in (
+            len(names) - sum(n in op.optional_inputs for n in names), *range(len(names))):
+        raise MXNetError(f"{source}: node {name}: operator {op.name} takes {len(names)} inputs, got {len(inputs)}")
+    for key, value in for_inputs.items():
+        suffix = next(h for h in HIDDEN if key.endswith(h))
+        place = names.index(key[:-len(suffix) - 1]) if key[:-len(suffix) - 1] in names else None
+        if place is not None and place < len(inputs) and inputs[place][0].op is None:
+            inputs[place][0].attrs[hidden(suffix)] = value
+        else:
+            attrs[key] = value
+    return Node(op, name, attrs, params, inputs, subgraphs)
+
+
+def _upgraded(attrs: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Old files: hidden keys get their underscores; `weight_lr_mult` and the like belong to an input."""
+    own, others = {}, {}
+    for key, value in attrs.items():
+        if any(key != h and key.endswith("_" + h) and not key.startswith("__") for h in HIDDEN):
+            others[key] = value
+        else:
+            own[hidden(key)] = value
+    return own, others

@@ -1,0 +1,147 @@
+"""The one lowering: a graph as a pure JAX function.
+
+`Lowered.call(args, aux, key, train)` computes the outputs and the new auxiliary states. Executor, Gluon's cached
+graphs, export and the JAX interop all use it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..base import MXNetError
+from ..ops.kernel import Kernel, is_wide, prepare
+from ._node import Entry, auxiliary, topological
+
+__all__ = ["Lowered"]
+
+
+class Lowered:
+    """A graph prepared for execution.
+
+    args, aux: names of the arguments and auxiliary states, in MXNet's order; cut: whether some operator runs on the
+    host (a custom operator, or one whose output shape depends on data), so that the graph is no single XLA program;
+    random: whether an operator draws random numbers.
+    """
+
+    def __init__(self, outputs: Sequence[Entry]) -> None:
+        self.outputs = list(outputs)
+        self.nodes = topological(outputs)
+        changed = auxiliary(self.nodes)
+        variables = [n for n in self.nodes if n.op is None]
+        self.arg_nodes = [n for n in variables if id(n) not in changed]
+        self.aux_nodes = [n for n in variables if id(n) in changed]
+        self.args, self.aux = [n.name for n in self.arg_nodes], [n.name for n in self.aux_nodes]
+        self.steps = [n for n in self.nodes if n.op is not None]
+        self.cut = any(n.op.eager or n.op.get_attr("FHost") for n in self.steps)
+        self.random = any(n.op.uses_key for n in self.steps)
+        self._kernels: dict[bool, list[Kernel]] = {}
+        self._jitted: dict[Any, Callable] = {}
+
+    def kernels(self, train: bool) -> list[Kernel]:
+        """A kernel for each operator node."""
+        if train not in self._kernels:
+            self._kernels[train] = [prepare(n.op, n.params, len(n.inputs), train) for n in self.steps]
+        return self._kernels[train]
+
+    def wide(self, values: Sequence[Any], train: bool) -> bool:
+        """Whether the program needs 64-bit mode for these values."""
+        return any(is_wide(v.dtype) for v in values) or any(k.wide for k in self.kernels(train))
+
+    def call(self, args: Sequence[Any], aux: Sequence[Any], key: tuple, train: bool) -> tuple[list, list]:
+        """(outputs, new auxiliary states) for values in the order of `args` and `aux`.
+
+        Args:
+            args, aux: JAX values.
+            key: (key data, counter) for random operators; each draws with a counter of its own.
+            train: training mode.
+        """
+        values: dict[tuple[int, int], Any] = {}
+        for node, value in zip([*self.arg_nodes, *self.aux_nodes], [*args, *aux], strict=True):
+            values[id(node), 0] = value
+        for number, (node, kernel) in enumerate(zip(self.steps, self.kernels(train), strict=True)):
+            inputs = [values[id(n), i] for n, i in node.inputs]
+            inputs += [node.params[n] for n in kernel.dynamic]
+            if kernel.uses_key:
+                inputs += [key[0], key[1] + np.uint32(number)]
+            with jax.named_scope(node.name):
+                results = self._run(node, kernel, inputs)
+            for i in range(kernel.num_outputs):
+                values[id(node), i] = results[i]
+            for position, value in zip(kernel.mutated, results[kernel.num_outputs:], strict=True):
+                source = node.inputs[position]
+                values[id(source[0]), source[1]] = value
+        return ([values[id(n), i] for n, i in self.outputs], [values[id(n), 0] for n in self.aux_nodes])
+
+    def _run(self, node: Any, kernel: Kernel, inputs: list[Any]) -> Sequence[Any]:
+        try:
+            return kernel.fn(*inputs)
+        except MXNetError as error:
+            raise MXNetError(f"Error in operator {node.name}: {error}") from None
+        except (TypeError, ValueError, IndexError, ZeroDivisionError) as error:
+            shapes = ", ".join(f"{np.dtype(v.dtype).name}{tuple(v.shape)}" for v in inputs if hasattr(v, "shape"))
+            raise MXNetError(f"Error in operator {node.name} ({node.op.name}) [inputs: {shapes}]: "
+                             f"{str(error).splitlines()[0] if str(error) else error!r}") from None
+
+    # ------------------------------------------------------------ compiled forms
+    def forward(self, train: bool) -> Callable[..., tuple]:
+        """Compiled fn(args, aux, key) -> (outputs, new aux)."""
+        return self._compiled(("forward", train), lambda args, aux, key: self.call(args, aux, key, train))
+
+    def residual(self, wanted: tuple[bool, ...], mirror: bool) -> Callable[..., tuple]:
+        """Compiled fn(args, aux, key) -> (outputs, new aux, pull); pull(head gradients) is for `pull`."""
+        def fn(args: Sequence[Any], aux: Sequence[Any], key: tuple) -> tuple:
+            function, selected = self._differentiable(args, aux, key, wanted, mirror)
+            outputs, pull, new_aux = jax.vjp(function, *selected, has_aux=True)
+            return outputs, new_aux, pull
+        return self._compiled(("residual", wanted, mirror), fn)
+
+    def pull(self) -> Callable[..., Any]:
+        """Compiled fn(pull, head gradients) -> gradients of the wanted arguments."""
+        return self._compiled(("pull",), lambda pull, heads: pull(heads))
+
+    def forward_backward(self, wanted: tuple[bool, ...], adding: tuple[bool, ...], heads: bool,
+                         mirror: bool) -> Callable[..., tuple]:
+        """Compiled fn(args, aux, key, heads, old) -> (outputs, new aux, gradients): one XLA program.
+
+        Args:
+            wanted: for each argument whether its gradient is computed.
+            adding: for each wanted gradient whether `old` has one to add to (whose memory may be reused).
+            heads: whether head gradients are given (else ones).
+            mirror: recompute activations in the backward pass.
+        """
+        def fn(args: Sequence[Any], aux: Sequence[Any], key: tuple, head_grads: Any, old: Sequence[Any]) -> tuple:
+            function, selected = self._differentiable(args, aux, key, wanted, mirror)
+            outputs, pull, new_aux = jax.vjp(function, *selected, has_aux=True)
+            grads = list(pull([h.astype(o.dtype) for h, o in zip(head_grads, outputs, strict=True)] if heads
+                              else [cotangent_ones(o) for o in outputs]))
+            before = iter(old)
+            grads = [next(before) + g if a else g for g, a in zip(grads, adding, strict=True)]
+            return outputs, new_aux, grads
+        return self._compiled(("forward_backward", wanted, adding, heads, mirror), fn, donate_argnums=(4,))
+
+    def _differentiable(self, args: Sequence[Any], aux: Sequence[Any], key: tuple, wanted: tuple[bool, ...],
+                        mirror: bool) -> tuple[Callable, list[Any]]:
+        places = [i for i, w in enumerate(wanted) if w]
+
+        def function(*selected: Any) -> tuple[list, list]:
+            full = list(args)
+            for i, value in zip(places, selected, strict=True):
+                full[i] = value
+            return self.call(full, aux, key, True)
+        return (jax.checkpoint(function) if mirror else function), [args[i] for i in places]
+
+    def _compiled(self, key: Any, function: Callable, **options: Any) -> Callable:
+        if key not in self._jitted:
+            self._jitted[key] = jax.jit(function, **options)
+        return self._jitted[key]
+
+
+def cotangent_ones(output: Any) -> Any:
+    """The head gradient of an output nobody gave one for."""
+    if not jax.numpy.issubdtype(output.dtype, jax.numpy.inexact):
+        return np.zeros(output.shape, jax.dtypes.float0)
+    return jax.numpy.ones_like(output)

@@ -1,0 +1,90 @@
+"""`mx.sym.random`: draws from distributions whose parameters are numbers or symbols."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._namespace import attach
+from ..base import _Null
+from ..ndarray.random import draw
+from . import _front
+from .symbol import Symbol, apply
+
+__all__ = ["exponential", "gamma", "generalized_negative_binomial", "multinomial", "negative_binomial", "normal",
+           "poisson", "randint", "randn", "shuffle", "uniform"]
+
+
+def _node(op: Any, inputs: list[Symbol], params: dict[str, Any], out: Any = None, ctx: Any = None) -> Symbol:
+    name, attr = params.pop("name", None), params.pop("attr", None)
+    return apply(op.name, op.name.lower(), inputs, {k: v for k, v in params.items() if v is not None}, name, attr)
+
+
+def _draw(distribution: str, parameters: dict[str, Any], shape: Any, dtype: Any, kwargs: dict[str, Any]) -> Symbol:
+    kwargs.pop("ctx", None)
+    kwargs.pop("out", None)
+    if shape is _Null and not any(isinstance(v, Symbol) for v in parameters.values()):
+        shape = (1,)
+    return draw(distribution, parameters, shape, dtype, None, None, kwargs, _node, Symbol)
+
+
+def uniform(low: Any = 0, high: Any = 1, shape: Any = _Null, dtype: Any = _Null, **kwargs: Any) -> Symbol:
+    """Draws from the uniform distribution on [low, high); arguments as in `mx.nd.random.uniform`."""
+    return _draw("uniform", {"low": low, "high": high}, shape, dtype, kwargs)
+
+
+def normal(loc: Any = 0, scale: Any = 1, shape: Any = _Null, dtype: Any = _Null, **kwargs: Any) -> Symbol:
+    """Draws from the normal distribution; arguments as in `mx.nd.random.normal`."""
+    names = ("mu", "sigma") if isinstance(loc, Symbol) and isinstance(scale, Symbol) else ("loc", "scale")
+    return _draw("normal", dict(zip(names, (loc, scale), strict=True)), shape, dtype, kwargs)
+
+
+def randn(*shape: int, **kwargs: Any) -> Symbol:
+    """`normal` with the shape as arguments."""
+    return normal(kwargs.pop("loc", 0), kwargs.pop("scale", 1), shape or _Null, **kwargs)
+
+
+def poisson(lam: Any = 1, shape: Any = _Null, dtype: Any = _Null, **kwargs: Any) -> Symbol:
+    """Draws from the Poisson distribution; arguments as in `mx.nd.random.poisson`."""
+    return _draw("poisson", {"lam": lam}, shape, dtype, kwargs)
+
+
+def exponential(scale: Any = 1, shape: Any = _Null, dtype: Any = _Null, **kwargs: Any) -> Symbol:
+    """Draws from the exponential distribution; arguments as in `mx.nd.random.exponential`."""
+    return _draw("exponential", {"lam": 1.0 / scale}, shape, dtype, kwargs)
+
+
+def gamma(alpha: Any = 1, beta: Any = 1, shape: Any = _Null, dtype: Any = _Null, **kwargs: Any) -> Symbol:
+    """Draws from the gamma distribution; arguments as in `mx.nd.random.gamma`."""
+    return _draw("gamma", {"alpha": alpha, "beta": beta}, shape, dtype, kwargs)
+
+
+def negative_binomial(k: Any = 1, p: Any = 1, shape: Any = _Null, dtype: Any = _Null, **kwargs: Any) -> Symbol:
+    """Draws from the negative binomial distribution; arguments as in `mx.nd.random.negative_binomial`."""
+    return _draw("negative_binomial", {"k": k, "p": p}, shape, dtype, kwargs)
+
+
+def generalized_negative_binomial(mu: Any = 1, alpha: Any = 1, shape: Any = _Null, dtype: Any = _Null,
+                                  **kwargs: Any) -> Symbol:
+    """Draws from the generalized negative binomial distribution; arguments as in `mx.nd.random`."""
+    return _draw("generalized_negative_binomial", {"mu": mu, "alpha": alpha}, shape, dtype, kwargs)
+
+
+def randint(low: int, high: int, shape: Any = _Null, dtype: Any = _Null, **kwargs: Any) -> Symbol:
+    """Draws integers from [low, high); arguments as in `mx.nd.random.randint`."""
+    return _draw("randint", {"low": low, "high": high}, shape, dtype, kwargs)
+
+
+def multinomial(data: Symbol, shape: Any = _Null, get_prob: bool = True, dtype: Any = "int32", **kwargs: Any) -> Symbol:
+    """Draws class numbers; arguments as in `mx.nd.random.multinomial`."""
+    given = {"shape": shape, "get_prob": get_prob, "dtype": dtype, **kwargs}
+    name = given.pop("name", None)
+    return apply("_sample_multinomial", "_sample_multinomial", [data],
+                 {k: v for k, v in given.items() if v is not _Null}, name)
+
+
+def shuffle(data: Symbol, **kwargs: Any) -> Symbol:
+    """The array with its first axis in random order."""
+    return apply("_shuffle", "_shuffle", [data], {}, kwargs.get("name"))
+
+
+attach(globals(), _front.make, "random")

@@ -1,0 +1,720 @@
+"""Symbol: a graph of operators on named variables, to be inferred, bound and compiled."""
+
+from __future__ import annotations
+
+import copy
+import os
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._fluent import METHODS
+from ..attribute import AttrScope
+from ..base import MXNetError, NotImplementedForSymbol, numeric_types
+from ..context import Context, current_context
+from ..ops import registry
+from ..ops.params import np_dtype
+from ..util import is_np_shape
+from . import _infer, _json
+from ._lower import Lowered
+from ._node import HIDDEN, Entry, Node, hidden, topological
+
+__all__ = ["Group", "Symbol", "Variable", "load", "load_json", "var"]
+
+
+class Symbol:
+    """One or more outputs of a graph.
+
+    Symbols are made by `mx.sym.Variable` and operators (`mx.sym.FullyConnected(data, num_hidden=10)`), composed by
+    calling, inferred, bound to arrays (`simple_bind`), saved as JSON, and handed to plain JAX (`to_jax`).
+
+    Example:
+        >>> a, b = mx.sym.Variable("a"), mx.sym.Variable("b")
+        >>> (a * b).infer_shape(a=(2, 3), b=(2, 3))[1]
+        [(2, 3)]
+    """
+
+    __slots__ = ("_outputs", "_lowered")
+    __array_priority__ = 1000.0
+
+    def __init__(self, handle: Any) -> None:
+        """Takes a list of entries (node, output number)."""
+        self._outputs: list[Entry] = list(handle)
+        self._lowered: Lowered | None = None
+
+    @property
+    def handle(self) -> list[Entry]:
+        """The outputs as entries of the graph."""
+        return self._outputs
+
+    # ------------------------------------------------------------ names and attributes
+    @property
+    def name(self) -> str | None:
+        """The node's name; None for a group."""
+        names = {id(n): n.name for n, _ in self._outputs}
+        return next(iter(names.values())) if len(names) == 1 else None
+
+    def list_arguments(self) -> list[str]:
+        """Names of the arguments: inputs and parameters, without auxiliary states."""
+        return self._lower().args
+
+    def list_auxiliary_states(self) -> list[str]:
+        """Names of the auxiliary states: variables that operators change."""
+        return self._lower().aux
+
+    def list_inputs(self) -> list[str]:
+        """Names of all variables."""
+        return [n.name for n in topological(self._outputs) if n.op is None]
+
+    def list_outputs(self) -> list[str]:
+        """Names of the outputs."""
+        return [n.output_names()[i] for n, i in self._outputs]
+
+    def attr(self, key: str) -> str | None:
+        """An attribute of the (single) node, or None."""
+        attrs = self._single("attr").attrs
+        found = attrs.get(key, attrs.get(hidden(key)))
+        return found
+
+    def _single(self, what: str) -> Node:
+        nodes = {id(n): n for n, _ in self._outputs}
+        if len(nodes) != 1:
+            raise MXNetError(f"{what} needs a symbol of one node, this is a group of {len(nodes)}")
+        return next(iter(nodes.values()))
+
+    def list_attr(self, recursive: bool = False) -> dict[str, str]:
+        """All attributes of the node.
+
+        Raises:
+            DeprecationWarning: `recursive`; use `attr_dict`.
+        """
+        if recursive:
+            raise DeprecationWarning("Symbol.list_attr with recursive=True has been deprecated. Please use attr_dict "
+                                     "instead.")
+        return _shown(self._single("list_attr").attrs)
+
+    def attr_dict(self) -> dict[str, dict[str, str]]:
+        """Attributes of every node that has some, by node name."""
+        return {n.name: _shown(n.attrs) for n in topological(self._outputs) if n.attrs}
+
+    def _set_attr(self, **kwargs: str) -> None:
+        """Sets attributes of the node; values are text."""
+        node = self._single("_set_attr")
+        for key, value in kwargs.items():
+            if not isinstance(value, str):
+                raise ValueError("Set Attr only accepts string values")
+            node.attrs[hidden(key)] = value
+            if node.op is not None and key in node.op.params:
+                node.params[key] = node.op.params[key].parse(value)
+        self._lowered = None
+
+    # ------------------------------------------------------------ parts
+    def get_internals(self) -> Symbol:
+        """A group of every output of every node."""
+        entries = [(n, i) for n in topological(self._outputs) for i in range(n.num_visible)]
+        return Symbol(entries)
+
+    def get_children(self) -> Symbol | None:
+        """A group of the node's inputs; None for a variable."""
+        entries = [e for n in dict.fromkeys(n for n, _ in self._outputs) for e in n.inputs]
+        return Symbol(entries) if entries else None
+
+    def get_inputs(self) -> Symbol:
+        """A group of all variables."""
+        return Symbol([(n, 0) for n in topological(self._outputs) if n.op is None])
+
+    def __getitem__(self, index: int | str | slice) -> Symbol:
+        if isinstance(index, slice):
+            return type(self)(self._outputs[index])
+        if isinstance(index, str):
+            names = self.list_outputs()
+            found = [i for i, n in enumerate(names) if n == index]
+            if not found:
+                found = [i for i, (n, k) in enumerate(self._outputs) if n.name == index]
+                found = found[:1]
+            if not found:
+                raise ValueError(f"Cannot find output that matches name {index!r}; outputs: {', '.join(names)}")
+            if len(found) > 1:
+                raise ValueError(f"There are multiple outputs with name {index!r}")
+            return type(self)([self._outputs[found[0]]])
+        if not isinstance(index, (int, np.integer)):
+            raise TypeError(f"Symbol only support integer index to fetch i-th output, got {index!r}")
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"Index: {index} is outside of the range [0, {len(self)})")
+        return type(self)([self._outputs[index]])
+
+    def __len__(self) -> int:
+        return len(self._outputs)
+
+    def __iter__(self) -> Iterator[Symbol]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        name = self.name
+        if name is None:
+            return f"<{type(self).__name__} group [{', '.join(n.name for n, _ in self._outputs)}]>"
+        return f"<{type(self).__name__} {name}>"
+
+    def __bool__(self) -> bool:
+        raise NotImplementedForSymbol("__bool__", "bool", self)
+
+    def __hash__(self) -> int:
+        return id(self) >> 4
+
+    # ------------------------------------------------------------ composition
+    def __call__(self, *args: Symbol, **kwargs: Any) -> Symbol:
+        """A copy in which variables are replaced by other symbols, by position or by name."""
+        result = copy.copy(self)
+        result._compose(*args, **kwargs)
+        return result
+
+    def _compose(self, *args: Symbol, **kwargs: Any) -> None:
+        """Replaces this symbol's variables, in place."""
+        name = kwargs.pop("name", None)
+        if args and kwargs:
+            raise TypeError("compose only accepts input symbols either as positional or keyword arguments, not both")
+        for value in [*args, *kwargs.values()]:
+            if not isinstance(value, Symbol):
+                raise TypeError("Compose expect `Symbol` as arguments")
+        names = self.list_inputs()
+        if len(args) > len(names):
+            raise MXNetError(f"compose: {len(args)} symbols for {len(names)} variables")
+        given = dict(zip(names, args, strict=False)) if args else kwargs
+        unknown = set(given) - set(names)
+        if unknown:
+            raise MXNetError(f"compose: there is no variable {', '.join(sorted(unknown))}; there are {', '.join(names)}")
+        for symbol in given.values():
+            if len(symbol._outputs) != 1:
+                raise MXNetError("compose: a symbol with several outputs cannot take a variable's place")
+        copied: dict[int, Node] = {}
+        mapping = {k: v._outputs[0] for k, v in given.items()}
+        for node in topological(self._outputs):
+            if node.op is None and node.name in mapping:
+                continue
+            copied[id(node)] = Node(node.op, node.name, dict(node.attrs), dict(node.params), [], node.subgraphs)
+            copied[id(node)].inputs = [_moved(e, copied, mapping) for e in node.inputs]
+        self._outputs = [_moved(e, copied, mapping) for e in self._outputs]
+        if name and len(self._outputs) == 1:
+            self._outputs[0][0].name = name
+        self._lowered = None
+
+    def __copy__(self) -> Symbol:
+        return self.__deepcopy__({})
+
+    def __deepcopy__(self, memo: dict) -> Symbol:
+        copied: dict[int, Node] = {}
+        for node in topological(self._outputs):
+            copied[id(node)] = Node(node.op, node.name, dict(node.attrs), dict(node.params),
+                                    [(copied[id(n)], i) for n, i in node.inputs], node.subgraphs)
+        return type(self)([(copied[id(n)], i) for n, i in self._outputs])
+
+    def __getstate__(self) -> dict[str, str]:
+        return {"handle": self.tojson(remove_amp_cast=False)}
+
+    def __setstate__(self, state: dict[str, str]) -> None:
+        self.__init__(_json.loads(state["handle"]))
+
+    # ------------------------------------------------------------ inference
+    def infer_shape(self, *args: Any, **kwargs: Any) -> tuple:
+        """Shapes of arguments, outputs and auxiliary states out of the known ones.
+
+        Args:
+            args, kwargs: shapes in the order of `list_arguments`, or by name. 0 is an unknown dimension (-1 under
+                NumPy shape semantics), () or None an unknown shape.
+
+        Returns:
+            Three lists of tuples; (None, None, None) where something stays unknown.
+
+        Raises:
+            MXNetError: the shapes contradict each other.
+        """
+        result = self._infer_shape(args, kwargs)
+        missing = [n for n, s in zip(self.list_arguments() + self.list_auxiliary_states(), result[0] + result[2],
+                                     strict=True) if not _complete(s)]
+        if missing or not all(map(_complete, result[1])):
+            if missing:
+                warnings.warn(f"Cannot decide shape for the following arguments: {', '.join(missing)}. Consider "
+                              "providing them as input.", stacklevel=2)
+            return None, None, None
+        return result
+
+    def infer_shape_partial(self, *args: Any, **kwargs: Any) -> tuple:
+        """As `infer_shape`, but what is unknown stays in the lists as 0 / () (-1 / None under NumPy semantics)."""
+        return self._infer_shape(args, kwargs)
+
+    def _infer_shape(self, args: Sequence[Any], kwargs: dict[str, Any],
+                     types: dict[str, str] | None = None) -> tuple[list, list, list]:
+        graph = self._lower()
+        if args and kwargs:
+            raise ValueError("Can only specify known argument shapes either by positional or kwargs way.")
+        named = dict(zip(graph.args, args, strict=False)) if args else kwargs
+        known_names = set(self.list_inputs())
+        given = {}
+        for name, shape in named.items():
+            if shape is None:
+                continue
+            if not isinstance(shape, (tuple, list)):
+                raise TypeError(f"Arguments need to be shapes (tuple), but argument {name} is {type(shape).__name__}.")
+            if name in known_names:
+                given[name] = _internal_shape(tuple(shape))
+        shapes = _infer.infer_shapes(self._outputs, given, types)
+        return ([_public_shape(shapes[id(n), 0]) for n in graph.arg_nodes],
+                [_public_shape(shapes[id(n), i]) for n, i in self._outputs],
+                [_public_shape(shapes[id(n), 0]) for n in graph.aux_nodes])
+
+    def infer_type(self, *args: Any, **kwargs: Any) -> tuple:
+        """dtypes (NumPy classes) of arguments, outputs and auxiliary states out of the known ones.
+
+        Returns:
+            Three lists; (None, None, None) where something stays unknown.
+        """
+        result = self.infer_type_partial(*args, **kwargs)
+        if any(t is None for part in result for t in part):
+            return None, None, None
+        return result
+
+    def infer_type_partial(self, *args: Any, **kwargs: Any) -> tuple:
+        """As `infer_type`, but what is unknown stays in the lists as None."""
+        graph = self._lower()
+        if args and kwargs:
+            raise ValueError("Can only specify known argument types either by positional or kwargs way.")
+        named = dict(zip(graph.args, args, strict=False)) if args else kwargs
+        types = _infer.infer_types(self._outputs, {k: np_dtype(v).name for k, v in named.items() if v is not None})
+
+        def classes(entries: Sequence[Entry]) -> list:
+            return [None if types[id(n), i] is None else np_dtype(types[id(n), i]).type for n, i in entries]
+        return (classes([(n, 0) for n in graph.arg_nodes]), classes(self._outputs),
+                classes([(n, 0) for n in graph.aux_nodes]))
+
+    # ------------------------------------------------------------ files
+    def tojson(self, remove_amp_cast: bool = True) -> str:
+        """The graph as JSON text that MXNet 1.9.1 reads."""
+        return _json.dumps(self._outputs, remove_amp_cast)
+
+    def save(self, fname: str | os.PathLike, remove_amp_cast: bool = True) -> None:
+        """Writes `tojson()` to a file.
+
+        Raises:
+            TypeError: `fname` is no path.
+        """
+        if not isinstance(fname, (str, os.PathLike)):
+            raise TypeError("fname need to be string")
+        with open(fname, "w", encoding="utf-8") as file:
+            file.write(self.tojson(remove_amp_cast))
+
+    def debug_str(self) -> str:
+        """The graph as readable text."""
+        lines = ["Symbol Outputs:"]
+        lines += [f"\toutput[{k}]={n.name}({i})" for k, (n, i) in enumerate(self._outputs)]
+        for node in topological(self._outputs):
+            if node.op is None:
+                lines.append(f"Variable:{node.name}")
+                continue
+            lines += ["-" * 20, f"Op:{node.op.name}, Name={node.name}", "Inputs:"]
+            lines += [f"\targ[{k}]={n.name}({i})" for k, (n, i) in enumerate(node.inputs)]
+            if node.attrs:
+                lines += ["Attrs:"] + [f"\t{k}={v}" for k, v in sorted(node.attrs.items())]
+        return "\n".join(lines) + "\n"
+
+    # ------------------------------------------------------------ execution
+    def _lower(self) -> Lowered:
+        if self._lowered is None:
+            self._lowered = Lowered(self._outputs)
+        return self._lowered
+
+    def bind(self, ctx: Context, args: Any, args_grad: Any = None, grad_req: Any = "write", aux_states: Any = None,
+             group2ctx: dict[str, Context] | None = None, shared_exec: Any = None) -> Any:
+        """Binds the symbol to arrays.
+
+        Args:
+            ctx: where it runs.
+            args: arrays of all arguments, a list in order or a dictionary.
+            args_grad: arrays for gradients, a list (None: no gradient) or a dictionary.
+            grad_req: "write", "add" or "null": one for all, a list or a dictionary.
+            aux_states: arrays of the auxiliary states.
+            group2ctx: context of each `ctx_group`.
+            shared_exec: an executor whose compiled programs and memory may be shared.
+
+        Returns:
+            An `mx.executor.Executor`.
+
+        Raises:
+            MXNetError, ValueError, TypeError: an array is missing or does not fit.
+        """
+        from ..executor import Executor
+        graph = self._lower()
+        arrays = _arranged(args, graph.args, "args", False)
+        aux = _arranged(aux_states if aux_states is not None else [], graph.aux, "aux_states", False)
+        grads = _arranged(args_grad, graph.args, "args_grad", True)
+        return Executor._make(self, ctx, arrays, grads, grad_req, aux, group2ctx)
+
+    def simple_bind(self, ctx: Context | None = None, grad_req: Any = "write", type_dict: Any = None,
+                    stype_dict: Any = None, group2ctx: Any = None, shared_arg_names: Any = None,
+                    shared_exec: Any = None, shared_buffer: Any = None, **kwargs: Any) -> Any:
+        """Makes arrays for all arguments, gradients and auxiliary states and binds the symbol to them.
+
+        Args:
+            ctx, grad_req, group2ctx: as in `bind`.
+            type_dict: dtypes of arguments by name.
+            stype_dict: storage types of arguments by name.
+            shared_arg_names, shared_exec: arguments whose arrays are taken from another executor.
+            shared_buffer: arrays by name that are used (and filled) where they are large enough.
+            kwargs: shapes of arguments by name.
+
+        Raises:
+            MXNetError: shapes cannot be worked out, or contradict each other.
+        """
+        from ..executor import Executor
+        return Executor._simple(self, ctx or current_context(), grad_req, type_dict or {}, stype_dict or {}, group2ctx,
+                                shared_arg_names, shared_exec, shared_buffer, kwargs)
+
+    def eval(self, ctx: Context | None = None, **kwargs: Any) -> list[Any]:
+        """Binds the arguments given by name and runs forward; returns the outputs."""
+        return self.bind(ctx or current_context(), kwargs).forward()
+
+    def to_jax(self) -> Callable[..., tuple]:
+        """The graph as a pure JAX function; see `mxjax.interop.to_jax`."""
+        from ..interop import to_jax
+        return to_jax(self)
+
+    def gradient(self, wrt: Any) -> Symbol:
+        """Not there, as in MXNet 1.9.1.
+
+        Raises:
+            MXNetError: always; use `bind` and `backward`, or `to_jax` and `jax.grad`.
+        """
+        raise MXNetError("Symbol.gradient is not implemented in MXNet 1.9.1; bind the symbol and call backward, or use "
+                         "symbol.to_jax() with jax.grad")
+
+    def optimize_for(self, backend: str, args: Any = None, aux: Any = None, ctx: Any = None, shape_dict: Any = None,
+                     type_dict: Any = None, stype_dict: Any = None, skip_infer: bool = False,
+                     **kwargs: Any) -> Symbol:
+        """A copy; XLA, the only backend, optimizes when the symbol is bound."""
+        return copy.copy(self)
+
+    def get_backend_symbol(self, backend: str) -> Symbol:
+        """A copy; XLA is the only backend."""
+        return copy.copy(self)
+
+    def as_np_ndarray(self) -> Symbol:
+        """The symbol itself: both flavours are one class."""
+        return self
+
+    as_nd_ndarray = as_np_ndarray
+
+    # ------------------------------------------------------------ operators of Python
+    def __neg__(self) -> Symbol:
+        return self.__mul__(-1.0)
+
+    def __abs__(self) -> Symbol:
+        return apply("abs", "abs", [self], {})
+
+    def __iadd__(self, other: Any) -> Symbol:
+        raise NotImplementedForSymbol(self.__iadd__, "+=", other)
+
+    def __isub__(self, other: Any) -> Symbol:
+        raise NotImplementedForSymbol(self.__isub__, "-=", other)
+
+    def __imul__(self, other: Any) -> Symbol:
+        raise NotImplementedForSymbol(self.__imul__, "*=", other)
+
+    def __itruediv__(self, other: Any) -> Symbol:
+        raise NotImplementedForSymbol(self.__itruediv__, "/=", other)
+
+    def __imod__(self, other: Any) -> Symbol:
+        raise NotImplementedForSymbol(self.__imod__, "%=", other)
+
+    def _method(self, name: str, args: tuple, kwargs: dict) -> Any:
+        from . import op
+        return getattr(op, name)(self, *args, **kwargs)
+
+    def astype(self, *args: Any, **kwargs: Any) -> Symbol:
+        """The values with another dtype."""
+        return self._method("cast", args, kwargs)
+
+
+def _shown(attrs: dict[str, str]) -> dict[str, str]:
+    """Attributes as users see them: hidden ones under both names."""
+    shown = dict(attrs)
+    for key in HIDDEN:
+        if hidden(key) in attrs:
+            shown[key] = attrs[hidden(key)]
+    return shown
+
+
+def _moved(entry: Entry, copied: dict[int, Node], mapping: dict[str, Entry]) -> Entry:
+    node, output = entry
+    if node.op is None and node.name in mapping:
+        return mapping[node.name]
+    return copied[id(node)], output
+
+
+def _internal_shape(shape: tuple) -> tuple | None:
+    """None marks what is unknown: () and 0, or under NumPy semantics -1."""
+    if is_np_shape():
+        return tuple(None if n is None or n < 0 else int(n) for n in shape)
+    return tuple(None if n is None or n <= 0 else int(n) for n in shape) or None
+
+
+def _public_shape(shape: tuple | None) -> tuple | None:
+    if is_np_shape():
+        return None if shape is None else tuple(-1 if n is None else n for n in shape)
+    return () if shape is None else tuple(0 if n is None else n for n in shape)
+
+
+def _complete(shape: tuple | None) -> bool:
+    if is_np_shape():
+        return shape is not None and -1 not in shape
+    return shape != () and 0 not in shape
+
+
+def _arranged(arrays: Any, names: Sequence[str], what: str, partial: bool) -> list[Any]:
+    """Arrays in the order of `names`, out of a list or a dictionary."""
+    from ..ndarray import NDArray
+    if arrays is None:
+        return [None] * len(names)
+    if isinstance(arrays, dict):
+        missing = [n for n in names if n not in arrays]
+        if missing and not partial:
+            raise ValueError(f"key `{missing[0]}` is missing in `{what}`")
+        found = [arrays.get(n) for n in names]
+    else:
+        found = list(arrays)
+        if len(found) != len(names):
+            if partial and not found:
+                return [None] * len(names)
+            raise ValueError(f"Length of {what} does not match the number of arguments: {len(found)} arrays for "
+                             f"{len(names)} ({', '.join(names)})")
+    for name, array in zip(names, found, strict=True):
+        if not (isinstance(array, NDArray) or partial and array is None):
+            raise TypeError(f"{what}: {name} must be an NDArray, got {type(array).__name__}")
+    return found
+
+
+# ---------------------------------------------------------------- making nodes
+def Variable(name: str, attr: dict[str, str] | None = None, shape: Any = None, lr_mult: Any = None,  # noqa: N802
+             wd_mult: Any = None, dtype: Any = None, init: Any = None, stype: Any = None, **kwargs: Any) -> Symbol:
+    """A named input of a graph.
+
+    Args:
+        name: its name.
+        attr: further attributes, text.
+        shape, dtype: known shape (0: unknown dimension) and dtype.
+        lr_mult, wd_mult: multipliers of learning rate and weight decay.
+        init: an initializer, or its JSON text.
+        stype: storage type.
+        kwargs: attributes of the form __name__.
+
+    Raises:
+        TypeError: the name is no text.
+        ValueError: an attribute's name is not of the form __name__.
+    """
+    if not isinstance(name, str):
+        raise TypeError("Expect a string for variable `name`")
+    from ..ndarray._format import CODES
+    given = dict(attr or {})
+    extra = {"__shape__": None if shape is None else str(tuple(shape) if isinstance(shape, (tuple, list)) else shape),
+             "__lr_mult__": lr_mult, "__wd_mult__": wd_mult,
+             "__dtype__": None if dtype is None else CODES[np_dtype(dtype).name],
+             "__init__": init.dumps() if hasattr(init, "dumps") else init,
+             "__storage_type__": None if stype is None else {"default": 0, "row_sparse": 1, "csr": 2}[stype]}
+    given.update({k: str(v) for k, v in extra.items() if v is not None})
+    for key, value in kwargs.items():
+        if not (key.startswith("__") and key.endswith("__")):
+            raise ValueError(f"Attribute name={key} is not supported. Additional attributes must start and end with "
+                             "double underscores, e.g, __yourattr__")
+        given[key] = str(value)
+    given = AttrScope._current.value.get(given)
+    for value in given.values():
+        if not isinstance(value, str):
+            raise ValueError("Attributes need to be strings")
+    return Symbol([(Node(None, name, {hidden(k): v for k, v in given.items()}), 0)])
+
+
+var = Variable
+
+
+def Group(symbols: Sequence[Symbol], create_fn: Callable = Symbol) -> Symbol:  # noqa: N802
+    """A symbol with the outputs of several.
+
+    Raises:
+        TypeError: something is no symbol.
+    """
+    if not symbols or any(not isinstance(s, Symbol) for s in symbols):
+        raise TypeError("Expected a list of symbols as input")
+    return create_fn([e for s in symbols for e in s._outputs])
+
+
+def load(fname: str | os.PathLike) -> Symbol:
+    """A symbol from a JSON file of any MXNet version.
+
+    Raises:
+        TypeError: `fname` is no path.
+        MXNetError: the file is damaged; the message names it and the node.
+    """
+    if not isinstance(fname, (str, os.PathLike)):
+        raise TypeError("fname need to be string")
+    with open(fname, "rb") as file:
+        raw = file.read()
+    try:
+        return Symbol(_json.loads(raw.decode("utf-8"), os.fspath(fname)))
+    except UnicodeDecodeError as error:
+        raise MXNetError(f"{os.fspath(fname)}: not a symbol: {error}") from None
+
+
+def load_json(json_str: str) -> Symbol:
+    """A symbol from JSON text of any MXNet version.
+
+    Raises:
+        TypeError: not text.
+        MXNetError: the text holds no graph.
+    """
+    if not isinstance(json_str, str):
+        raise TypeError("json_str need to be string")
+    return Symbol(_json.loads(json_str))
+
+
+def apply(op_name: str, hint: str, inputs: Sequence[Symbol], params: dict[str, Any], name: str | None = None,
+          attr: dict[str, str] | None = None, named: dict[str, Symbol] | None = None,
+          subgraphs: list[Symbol] | None = None) -> Symbol:
+    """A new node.
+
+    Args:
+        op_name: the operator.
+        hint: start of the name that an unnamed node gets.
+        inputs: inputs by position.
+        params: parameters as the user gave them (any value whose `str` parses).
+        name, attr: name and attributes.
+        named: inputs by name; those missing become variables "<name>_<input>".
+        subgraphs: symbols inside the node.
+    """
+    from ..name import NameManager
+    op = registry.get(op_name)
+    given = AttrScope._current.value.get(attr)
+    for key in [k for k in params if hidden(k) != k or k.startswith("__") and k.endswith("__")]:
+        given[key] = str(params.pop(key))
+    for key, value in given.items():
+        if not isinstance(value, str):
+            raise ValueError(f"attribute {key!r} must be a string, got {value!r}")
+    named = dict(named or {})
+    entries = [_one(s, op.name) for s in inputs] if not op.variadic else [e for s in inputs for e in s._outputs]
+    if op.variadic and not op.input_names:
+        entries += [_one(s, op.name) for s in named.values()]
+        if op.variadic not in params:
+            params = {**params, op.variadic: len(entries)}
+    canonical = op.parse(dict(params))
+    name = NameManager._current.value.get(name, hint)
+    attrs = {hidden(k): v for k, v in given.items()}
+    attrs.update({k: _text(op, k, v, canonical) for k, v in params.items() if v is not None or k in canonical})
+    node = Node(op, name, attrs, canonical, entries, subgraphs)
+    if not (op.variadic and not op.input_names):
+        _fill_inputs(node, entries, named)
+    return Symbol([(node, i) for i in range(node.num_visible)])
+
+
+def _text(op: registry.Op, key: str, value: Any, canonical: dict[str, Any]) -> str:
+    """A parameter as text: the user's own where it is plain, dtypes by name."""
+    if key in op.params and op.params[key].kind == "dtype":
+        return str(canonical[key])
+    if isinstance(value, (list, np.ndarray)):
+        value = tuple(value)
+    if isinstance(value, tuple):
+        return str(tuple(v.item() if isinstance(v, np.generic) else v for v in value))
+    return str(value.item() if isinstance(value, np.generic) else value)
+
+
+def _one(symbol: Symbol, op_name: str) -> Entry:
+    if not isinstance(symbol, Symbol):
+        raise TypeError(f"operator {op_name}: inputs must be Symbols, got {type(symbol).__name__}")
+    if len(symbol._outputs) != 1:
+        raise MXNetError(f"operator {op_name}: an input is a group of {len(symbol._outputs)} outputs; choose one: s[0]")
+    return symbol._outputs[0]
+
+
+def _fill_inputs(node: Node, entries: list[Entry], named: dict[str, Symbol]) -> None:
+    """Completes a node's inputs: by name, and with new variables where nothing was given."""
+    op = node.op
+    names = op.inputs(node.params, len(entries))
+    if op.variadic:
+        names = names[:max(len(op.input_names), len(entries))]
+    optional = op.optional_inputs if op.get_attr("FListInputNames") is None else set()
+    if len(entries) > len(names):
+        raise MXNetError(f"operator {op.name} ({node.name}): takes {len(names)} inputs ({', '.join(names)}), "
+                         f"got {len(entries)}")
+    unknown = set(named) - set(names) - set(op.input_names)
+    if unknown:
+        raise MXNetError(f"operator {op.name} ({node.name}): has no input {', '.join(unknown)}; it takes "
+                         f"{', '.join(names)}")
+    extra = op.get_attr("FSetInputVarAttrOnCompose", {})
+    result = list(entries)
+    for position, wanted in enumerate(names):
+        if position < len(entries):
+            if wanted in named:
+                raise MXNetError(f"operator {op.name} ({node.name}): input {wanted} is given twice")
+            continue
+        if wanted in named:
+            result.append(_one(named[wanted], op.name))
+        elif wanted in optional:
+            if any(later in named for later in names[position + 1:]):
+                raise MXNetError(f"operator {op.name} ({node.name}): input {wanted} is missing")
+            break
+        else:
+            attrs = {**node.attrs, **{k: v for k, v in extra.get(wanted, {}).items() if k not in node.attrs}}
+            result.append((Node(None, f"{node.name}_{wanted}", attrs), 0))
+    for (source, _), wanted in zip(result, names, strict=False):
+        if source.op is None:
+            for key, value in extra.get(wanted, {}).items():
+                source.attrs.setdefault(key, value)
+    node.inputs = result
+
+
+# ---------------------------------------------------------------- operators of Python, methods
+def _binary(name: str, tensor: str, scalar: str, reverse: bool = False) -> Callable[[Symbol, Any], Symbol]:
+    """A two-argument method; nodes are named after MXNet's CamelCase aliases ("_plus0", "_plusscalar0")."""
+    def method(self: Symbol, other: Any) -> Symbol:
+        if isinstance(other, Symbol):
+            pair = [other, self] if reverse else [self, other]
+            return apply(tensor, tensor.lower(), pair, {})
+        if isinstance(other, numeric_types):
+            return apply(scalar, scalar.lower(), [self], {"scalar": float(other)})
+        if type(other).__name__ == "NDArray":
+            raise TypeError(f"type {type(other)} not supported")
+        return NotImplemented
+    method.__name__ = name
+    return method
+
+
+for _name, _tensor, _rscalar in [("add", "_Plus", "_PlusScalar"), ("sub", "_Minus", "_RMinusScalar"),
+                                 ("mul", "_Mul", "_MulScalar"), ("truediv", "_Div", "_RDivScalar"),
+                                 ("mod", "_Mod", "_RModScalar"), ("pow", "_Power", "_RPowerScalar")]:
+    setattr(Symbol, f"__{_name}__", _binary(f"__{_name}__", _tensor, _tensor + "Scalar"))
+    setattr(Symbol, f"__r{_name}__", _binary(f"__r{_name}__", _tensor, _rscalar, True))
+for _name, _op_name in [("eq", "_equal"), ("ne", "_not_equal"), ("gt", "_greater"), ("ge", "_greater_equal"),
+                        ("lt", "_lesser"), ("le", "_lesser_equal")]:
+    setattr(Symbol, f"__{_name}__", _binary(f"__{_name}__", _op_name, _op_name + "_scalar"))
+
+
+def _fluent(name: str, op_name: str) -> Callable:
+    def method(self: Symbol, *args: Any, **kwargs: Any) -> Any:
+        kwargs.pop("inplace", None)
+        return self._method(op_name, args, kwargs)
+    method.__name__, method.__qualname__ = name, f"Symbol.{name}"
+    method.__doc__ = f"`mx.sym.{op_name}` with this symbol as the first argument."
+    return method
+
+
+def _imperative(name: str) -> Callable:
+    def method(self: Symbol, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedForSymbol(name, None, self, *args)
+    method.__name__ = name
+    method.__doc__ = "Only for NDArray."
+    return method
+
+
+for _name, _op_name in METHODS.items():
+    if _name not in Symbol.__dict__:
+        setattr(Symbol, _name, _fluent(_name, "Flatten" if _op_name == "flatten" else _op_name))
+for _name in ("wait_to_read", "asnumpy", "asscalar", "copy", "as_in_context", "detach", "backward"):
+    setattr(Symbol, _name, _imperative(_name))
