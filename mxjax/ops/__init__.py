@@ -2,6 +2,7 @@
 
 from . import (
     broadcast,
+    dot,
     elemwise,
     elemwise_binary,
     elemwise_scalar,
@@ -10,5 +11,6 @@ from . import (
     nn,
     optimizer_op,
     reduce,
+    slicing,
 )
 from .registry import Op, find, get, names, register

@@ -6,15 +6,14 @@ import jax.numpy as jnp
 
 from ..base import MXNetError
 from ._binary import TABLE, Binary
-from ._common import Array, normalized
+from ._common import Array, normalized, same_dtype
 from .params import Shape
 from .registry import register
 
 
 def _broadcast(name: str, function: Binary, doc: str, aliases: tuple[str, ...]) -> None:
     def compute(lhs: Array, rhs: Array) -> Array:
-        if lhs.dtype != rhs.dtype:
-            raise MXNetError(f"operator {name}: lhs is {lhs.dtype} and rhs is {rhs.dtype}; the dtypes must agree")
+        same_dtype(name, lhs, rhs)
         try:
             jnp.broadcast_shapes(lhs.shape, rhs.shape)
         except ValueError:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from ..base import MXNetError
 from ._binary import TABLE, Binary
-from ._common import Array
+from ._common import Array, same_dtype
 from .infer import elementwise
 from .registry import register
 
 
 def _check_alike(name: str, *arrays: Array) -> None:
     """Raises MXNetError unless all arrays have one shape and dtype."""
-    first = arrays[0]
+    same_dtype(name, *arrays)
     for i, other in enumerate(arrays):
-        if other.shape != first.shape or other.dtype != first.dtype:
-            raise MXNetError(f"operator {name}: input {i} is {other.dtype}{other.shape}, but the first input is "
-                             f"{first.dtype}{first.shape}; both shape and dtype must agree")
+        if other.shape != arrays[0].shape:
+            raise MXNetError(f"operator {name}: input {i} has shape {other.shape}, but the first input "
+                             f"{arrays[0].shape}; the shapes must agree")
 
 
 def _binary(name: str, function: Binary, doc: str, aliases: tuple[str, ...]) -> None:
