@@ -3,6 +3,7 @@
 from . import (
     broadcast,
     dot,
+    conv,
     elemwise,
     elemwise_binary,
     elemwise_scalar,

@@ -1,0 +1,214 @@
+"""Convolution, deconvolution and pooling over one to three spatial axes."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ..base import MXNetError
+from ._common import Array, is_float
+from .infer import filled
+from .nn import _without
+from .params import Range, Shape
+from .registry import register
+
+Layout = Literal["NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"] | None
+Count = Annotated[int, Range(1)]
+
+
+def _last(layout: str | None) -> bool:
+    """Whether channels are the last axis."""
+    return layout is not None and layout[-1] == "C"
+
+
+def _numbers(dims: int, layout: str | None) -> lax.ConvDimensionNumbers:
+    """JAX's description of MXNet's layouts; weights are (out, in, ...) or, channels last, (out, ..., in)."""
+    space = "DHW"[3 - dims:]
+    data, weight = (f"N{space}C", f"O{space}I") if _last(layout) else (f"NC{space}", f"OI{space}")
+    return (data, weight, data)
+
+
+def _per_axis(name: str, value: tuple[int, ...], dims: int, default: int) -> tuple[int, ...]:
+    """A parameter with a value for each spatial axis; () means the default for all."""
+    if not value:
+        return (default,) * dims
+    if len(value) != dims:
+        raise MXNetError(f"{name} has {len(value)} values for {dims} spatial axes")
+    return value
+
+
+def _check_spatial(name: str, data: Array, kernel: tuple[int, ...]) -> None:
+    if data.ndim != len(kernel) + 2:
+        raise MXNetError(f"{name} with a kernel of {len(kernel)} axes takes data of {len(kernel) + 2} axes, "
+                         f"got shape {data.shape}")
+
+
+def _add_bias(out: Array, bias: Array | None, layout: str | None) -> Array:
+    if bias is None:
+        return out
+    return out + (bias if _last(layout) else bias.reshape((1, -1) + (1,) * (out.ndim - 2)))
+
+
+def _channels(p: dict[str, Any], x: tuple[int, ...]) -> int:
+    return x[-1] if _last(p["layout"]) else x[1]
+
+
+def _weight_shape(p: dict[str, Any], x: tuple[int, ...]) -> tuple[int, ...]:
+    per_group = _channels(p, x) // p["num_group"]
+    return (p["num_filter"], *p["kernel"], per_group) if _last(p["layout"]) else (p["num_filter"], per_group,
+                                                                                  *p["kernel"])
+
+
+def _convolution(data: Array, weight: Array, bias: Array | None = None, *, kernel: Shape, stride: Shape = (),
+                 dilate: Shape = (), pad: Shape = (), num_filter: Count, num_group: Count = 1,
+                 workspace: int = 1024, no_bias: bool = False,
+                 cudnn_tune: Literal["fastest", "limited_workspace", "off"] | None = None, cudnn_off: bool = False,
+                 layout: Layout = None) -> Array:
+    """Cross-correlation of data with weight, plus bias.
+
+    data: (batch, channel, space...) or, with a layout that ends in C, (batch, space..., channel);
+    weight: (num_filter, channel / num_group, *kernel), channels last (num_filter, *kernel, channel / num_group);
+    bias: (num_filter,).  Output space: floor((x + 2 pad - dilate (kernel - 1) - 1) / stride) + 1.
+    """
+    _check_spatial("Convolution", data, kernel)
+    dims = len(kernel)
+    pad = _per_axis("pad", pad, dims, 0)
+    out = lax.conv_general_dilated(
+        data, weight, _per_axis("stride", stride, dims, 1), [(p, p) for p in pad],
+        rhs_dilation=_per_axis("dilate", dilate, dims, 1), dimension_numbers=_numbers(dims, layout),
+        feature_group_count=num_group)
+    return _add_bias(out, bias, layout)
+
+
+for _name, _aliases in [("Convolution", ("_npx_convolution",)), ("Convolution_v1", ())]:
+    register(_name, aliases=_aliases, inputs=_without("no_bias", "data", "weight"), infer_shape=filled(
+        weight=_weight_shape, bias=lambda p, x: (p["num_filter"],)))(_convolution)
+
+
+def _transposed_shape(p: dict[str, Any], x: tuple[int, ...]) -> tuple[int, ...]:
+    per_group = p["num_filter"] // p["num_group"]
+    return (_channels(p, x), *p["kernel"], per_group) if _last(p["layout"]) else (_channels(p, x), per_group,
+                                                                                  *p["kernel"])
+
+
+@register("Deconvolution", aliases=("_npx_deconvolution",), inputs=_without("no_bias", "data", "weight"),
+          infer_shape=filled(weight=_transposed_shape, bias=lambda p, x: (p["num_filter"],)))
+def deconvolution(data: Array, weight: Array, bias: Array | None = None, *, kernel: Shape, stride: Shape = (),
+                  dilate: Shape = (), pad: Shape = (), adj: Shape = (), target_shape: Shape = (), num_filter: Count,
+                  num_group: Count = 1, workspace: int = 512, no_bias: bool = True,
+                  cudnn_tune: Literal["fastest", "limited_workspace", "off"] | None = None, cudnn_off: bool = False,
+                  layout: Layout = None) -> Array:
+    """The transpose of Convolution: its gradient with respect to data, as an operator.
+
+    weight: (channel, num_filter / num_group, *kernel).  Output space:
+    stride (x - 1) + dilate (kernel - 1) + 1 - 2 pad + adj, or `target_shape`.
+    """
+    _check_spatial("Deconvolution", data, kernel)
+    dims = len(kernel)
+    stride, dilate = _per_axis("stride", stride, dims, 1), _per_axis("dilate", dilate, dims, 1)
+    pad, adj = _per_axis("pad", pad, dims, 0), _per_axis("adj", adj, dims, 0)
+    span = [d * (k - 1) for d, k in zip(dilate, kernel, strict=True)]
+    space = data.shape[1:-1] if _last(layout) else data.shape[2:]
+    if target_shape:
+        excess = [s * (n - 1) + k + 1 - t for s, n, k, t in zip(stride, space, span, target_shape, strict=True)]
+        if min(excess) < 0:
+            raise MXNetError(f"Deconvolution: target_shape {target_shape} is larger than what the kernel reaches")
+        pad, adj = tuple((e + 1) // 2 for e in excess), tuple(e % 2 for e in excess)
+    # (in, out / g, ...) -> (out, in / g, ...) with the kernel turned around
+    channel = weight.ndim - 1 if _last(layout) else 1
+    grouped = weight.reshape(num_group, weight.shape[0] // num_group, *weight.shape[1:])
+    grouped = jnp.swapaxes(grouped, 1, channel + 1)
+    weight = grouped.reshape(-1, *grouped.shape[2:])
+    weight = jnp.flip(weight, range(1, dims + 1) if _last(layout) else range(2, dims + 2))
+    out = lax.conv_general_dilated(
+        data, weight, (1,) * dims, [(k - p, k - p + a) for k, p, a in zip(span, pad, adj, strict=True)],
+        lhs_dilation=stride, rhs_dilation=dilate, dimension_numbers=_numbers(dims, layout),
+        feature_group_count=num_group)
+    return _add_bias(out, bias, layout)
+
+
+def _windows(size: int, kernel: int, stride: int, pad: int, convention: str) -> tuple[int, int]:
+    """(outputs, padding behind) along one axis."""
+    if convention == "same":
+        count = -(-size // stride)
+    elif convention == "full":
+        count = -(-(size + 2 * pad - kernel) // stride) + 1
+    else:
+        if size + 2 * pad < kernel:
+            raise MXNetError(f"Pooling: the kernel ({kernel}) is larger than the padded input ({size + 2 * pad})")
+        count = (size + 2 * pad - kernel) // stride + 1
+    return count, max((count - 1) * stride + kernel - size - pad, 0)
+
+
+def _counts(size: int, kernel: int, stride: int, pad: int, count: int, include: bool) -> np.ndarray:
+    """How many elements each window averages over along one axis (MXNet counts padding up to size + pad)."""
+    start = np.arange(count) * stride - pad
+    stop = np.minimum(start + kernel, size + pad)
+    return stop - start if include else np.minimum(stop, size) - np.maximum(start, 0)
+
+
+def _pooling(data: Array, *, kernel: Shape = (), pool_type: Literal["avg", "lp", "max", "sum"] = "max",
+             global_pool: bool = False, cudnn_off: bool = False,
+             pooling_convention: Literal["full", "same", "valid"] = "valid", stride: Shape = (), pad: Shape = (),
+             p_value: int | None = None, count_include_pad: bool | None = None, layout: Layout = None) -> Array:
+    """Maximum, sum, average or p-norm over windows of the spatial axes.
+
+    data: as for Convolution.  Output space: floor ("valid") or ceil ("full") of (x + 2 pad - kernel) / stride, + 1;
+    ceil(x / stride) ("same").  `global_pool` takes the whole space.
+    """
+    dims = data.ndim - 2
+    first = 1 if _last(layout) else 2
+    space = data.shape[first:first + dims]
+    if global_pool:
+        kernel, stride, pad = space, (1,) * dims, (0,) * dims
+    _check_spatial("Pooling", data, kernel)
+    stride, pad = _per_axis("stride", stride, dims, 1), _per_axis("pad", pad, dims, 0)
+    axes = list(zip(space, kernel, stride, pad, strict=True))
+    windows = [_windows(*a, pooling_convention) for a in axes]
+
+    def full(values: tuple, other: Any) -> tuple:
+        return (other,) * first + tuple(values) + (other,) * (data.ndim - first - dims)
+    padding = full([(p, behind) for p, (_, behind) in zip(pad, windows, strict=True)], (0, 0))
+
+    def reduce(values: Array, start: Any, function: Any) -> Array:
+        return lax.reduce_window(values, np.asarray(start, values.dtype), function, full(kernel, 1), full(stride, 1),
+                                 padding)
+    if pool_type == "max":
+        return reduce(data, -jnp.inf if is_float(data.dtype) else jnp.iinfo(data.dtype).min, lax.max)
+    if pool_type == "lp":
+        power = p_value or 2
+        total = reduce(jnp.abs(data) ** power, 0, lax.add)
+        # the root's slope is infinite at 0; MXNet's gradient there is 0
+        positive = total > 0
+        return jnp.where(positive, jnp.where(positive, total, 1) ** (1.0 / power), 0)
+    total = reduce(data, 0, lax.add)
+    if pool_type == "sum":
+        return total
+    include = count_include_pad is None or count_include_pad
+    for axis, (a, (count, _)) in enumerate(zip(axes, windows, strict=True)):
+        counts = _counts(*a, count, include)
+        shape = [1] * data.ndim
+        shape[first + axis] = count
+        total = total / counts.reshape(shape).astype(data.dtype)
+    return total
+
+
+register("Pooling", aliases=("_npx_pooling",))(_pooling)
+
+
+@register("Pooling_v1")
+def pooling_v1(data: Array, *, kernel: Shape = (), pool_type: Literal["avg", "max", "sum"] = "max",
+               global_pool: bool = False, pooling_convention: Literal["full", "valid"] = "valid", stride: Shape = (),
+               pad: Shape = ()) -> Array:
+    """Pooling as before MXNet 0.12: padding counts as zeros, the average divides by the size of the kernel."""
+    if global_pool:
+        kernel = data.shape[2:]
+    elif pad:
+        data = jnp.pad(data, [(0, 0), (0, 0), *((p, p) for p in pad)])
+    out = _pooling(data, kernel=kernel, pool_type="sum" if pool_type == "avg" else pool_type,
+                   pooling_convention=pooling_convention, stride=() if global_pool else stride)
+    return out / math.prod(kernel) if pool_type == "avg" else out
