@@ -1,0 +1,432 @@
+"""What all modules share: the training loop, evaluation and prediction, parameter files."""
+
+from __future__ import annotations
+
+import logging
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import metric
+from .. import ndarray as nd
+from ..base import MXNetError
+from ..initializer import Uniform
+from ..io import DataBatch, DataDesc, DataIter
+from ..model import BatchEndParam, _pack_params, _unpack_params
+
+if TYPE_CHECKING:
+    from ..ndarray import NDArray
+    from ..symbol import Symbol
+
+__all__ = ["BaseModule"]
+
+_UNIFORM = Uniform(0.01)
+_LEARNING_RATE = (("learning_rate", 0.01),)
+
+
+def _check_input_names(symbol: Symbol, names: Sequence[str], typename: str, throw: bool) -> None:
+    """Raise or warn if the network lacks one of the inputs."""
+    args = symbol.list_arguments()
+    for name in names:
+        if name not in args:
+            others = [arg for arg in args if not arg.endswith(("_weight", "_bias", "_gamma", "_beta"))]
+            message = (f"{typename}_names={list(names)}, but the network has no input {name!r}. Did you mean one of "
+                       f"{', '.join(others)}?")
+            if throw:
+                raise ValueError(message)
+            warnings.warn(message, UserWarning, stacklevel=4)
+
+
+def _described(shapes: Any) -> list[DataDesc]:
+    """Descriptions from descriptions or pairs of name and shape."""
+    descs = [x if isinstance(x, DataDesc) else DataDesc(*x) for x in shapes]
+    for desc in descs:
+        if not isinstance(desc.shape, tuple | list):
+            raise TypeError(f"the shape of {desc.name} must be a tuple, got {type(desc.shape).__name__}")
+    return descs
+
+
+def _parse_data_desc(data_names: Sequence[str], label_names: Sequence[str], data_shapes: Any,
+                     label_shapes: Any) -> tuple[list[DataDesc], list[DataDesc] | None]:
+    """Descriptions of data and labels, checked against the names a module was made with.
+
+    Raises:
+        ValueError: the data's names differ. If the labels' do, that is a warning.
+    """
+    data_shapes = _described(data_shapes)
+    label_shapes = None if label_shapes is None else _described(label_shapes)
+    for kind, names, descs in (("data", data_names, data_shapes), ("label", label_names, label_shapes or ())):
+        given = [desc.name for desc in descs]
+        if sorted(names) != sorted(given):
+            message = f"{kind}_shapes are for {given}, but {kind}_names={list(names)}"
+            if kind == "data":
+                raise ValueError(message)
+            warnings.warn(message, UserWarning, stacklevel=3)
+    return data_shapes, label_shapes
+
+
+def _call_all(callbacks: Any, *args: Any) -> None:
+    """Call a callback, each of a list of them, or none."""
+    for callback in callbacks if isinstance(callbacks, list | tuple) else [callbacks] if callbacks else ():
+        callback(*args)
+
+
+class BaseModule:
+    """Base of all modules: things that compute forward and backward and update their parameters.
+
+    A module is bound to shapes (`bind`), gets parameters (`init_params`) and an optimizer (`init_optimizer`); then
+    for each batch `forward`, `backward`, `update`. `fit` does all of that.
+
+    Args:
+        logger: where to log.
+    """
+
+    _total_exec_bytes = 0
+
+    def __init__(self, logger: Any = logging) -> None:
+        self.logger = logger
+        self.binded = False
+        self.for_training = False
+        self.inputs_need_grad = False
+        self.params_initialized = False
+        self.optimizer_initialized = False
+        self._symbol: Symbol | None = None
+
+    def _require(self, *conditions: str) -> None:
+        """Raise unless the module is that far; conditions: names of its flags."""
+        how = {"binded": "bind", "params_initialized": "init_params", "optimizer_initialized": "init_optimizer",
+               "inputs_need_grad": "bind with inputs_need_grad=True", "for_training": "bind with for_training=True"}
+        for condition in conditions:
+            if not getattr(self, condition):
+                raise MXNetError(f"{type(self).__name__}: call {how[condition]} first")
+
+    # ------------------------------------------------------------------ whole loops
+    def forward_backward(self, data_batch: DataBatch) -> None:
+        """`forward` for training, then `backward`."""
+        self.forward(data_batch, is_train=True)
+        self.backward()
+
+    def _update_metric_by(self, eval_metric: metric.EvalMetric, batch: Any) -> None:
+        """Count in a batch, or one for each device."""
+        if isinstance(batch, list):
+            self.update_metric(eval_metric, [one.label for one in batch], pre_sliced=True)
+        else:
+            self.update_metric(eval_metric, batch.label)
+
+    def _evaluated(self, eval_data: Any, num_batch: int | None, reset: bool,
+                   sparse_row_id_fn: Any) -> Iterator[tuple[int, Any]]:
+        """Batches, after the forward pass of each."""
+        self._require("binded", "params_initialized")
+        if reset:
+            eval_data.reset()
+        for nbatch, batch in enumerate(eval_data):
+            if nbatch == num_batch:
+                return
+            self.prepare(batch, sparse_row_id_fn=sparse_row_id_fn)
+            self.forward(batch, is_train=False)
+            yield nbatch, batch
+
+    def score(self, eval_data: DataIter, eval_metric: Any, num_batch: int | None = None,
+              batch_end_callback: Any = None, score_end_callback: Any = None, reset: bool = True, epoch: int = 0,
+              sparse_row_id_fn: Any = None) -> list[tuple[str, float]]:
+        """Evaluate.
+
+        Args:
+            eval_data: iterator with labels.
+            eval_metric: metric or what `mx.metric.create` takes.
+            num_batch: number of batches; None for all.
+            batch_end_callback, score_end_callback: called with a BatchEndParam after each batch and at the end.
+            reset: reset the iterator first.
+            epoch: for the callbacks.
+            sparse_row_id_fn: for `prepare`.
+
+        Returns:
+            Names and values of the metric.
+        """
+        eval_metric = metric.create(eval_metric) if not isinstance(eval_metric, metric.EvalMetric) else eval_metric
+        eval_metric.reset()
+        count = 0
+        for nbatch, eval_batch in self._evaluated(eval_data, num_batch, reset, sparse_row_id_fn):
+            self._update_metric_by(eval_metric, eval_batch)
+            if batch_end_callback is not None:
+                _call_all(batch_end_callback, BatchEndParam(epoch, nbatch, eval_metric, locals()))
+            count += 1
+        if score_end_callback:
+            _call_all(score_end_callback, BatchEndParam(epoch, count, eval_metric, locals()))
+        return eval_metric.get_name_value()
+
+    def iter_predict(self, eval_data: DataIter, num_batch: int | None = None, reset: bool = True,
+                     sparse_row_id_fn: Any = None) -> Iterator[tuple[list[NDArray], int, DataBatch]]:
+        """Outputs batch by batch, without padding: (outputs, number of the batch, batch); arguments as in `score`."""
+        for nbatch, batch in self._evaluated(eval_data, num_batch, reset, sparse_row_id_fn):
+            yield [out[0:out.shape[0] - (batch.pad or 0)] for out in self.get_outputs()], nbatch, batch
+
+    def predict(self, eval_data: Any, num_batch: int | None = None, merge_batches: bool = True, reset: bool = True,
+                always_output_list: bool = False, sparse_row_id_fn: Any = None) -> Any:
+        """Outputs for an iterator or an array.
+
+        Args:
+            eval_data: iterator, NDArray or numpy.ndarray (one batch).
+            num_batch: number of batches; None for all.
+            merge_batches: put the batches together.
+            reset: reset the iterator first.
+            always_output_list: a list even if there is one output.
+            sparse_row_id_fn: for `prepare`.
+
+        Returns:
+            The merged output or list of outputs; without `merge_batches` a list of the batches' lists.
+        """
+        self._require("binded", "params_initialized")
+        if isinstance(eval_data, nd.NDArray | np.ndarray):
+            self.forward(DataBatch([nd.array(eval_data) if isinstance(eval_data, np.ndarray) else eval_data]))
+            return self.get_outputs()[0]
+        if not isinstance(eval_data, DataIter):
+            raise ValueError(f"eval_data must be a DataIter or an array, got {type(eval_data).__name__}")
+        batches = [[out.copy() for out in outputs] for outputs, _, _ in
+                   self.iter_predict(eval_data, num_batch, reset, sparse_row_id_fn)]
+        if not batches or not merge_batches:
+            return batches
+        if len({len(outputs) for outputs in batches}) > 1:
+            raise ValueError("batches cannot be merged: they differ in the number of outputs (bucketing?)")
+        merged = [nd.concatenate(list(outputs)) for outputs in zip(*batches, strict=True)]
+        return merged[0] if len(merged) == 1 and not always_output_list else merged
+
+    def fit(self, train_data: DataIter, eval_data: DataIter | None = None, eval_metric: Any = "acc",
+            epoch_end_callback: Any = None, batch_end_callback: Any = None, kvstore: Any = "local",
+            optimizer: Any = "sgd", optimizer_params: Any = _LEARNING_RATE, eval_end_callback: Any = None,
+            eval_batch_end_callback: Any = None, initializer: Any = _UNIFORM,
+            arg_params: dict[str, NDArray] | None = None, aux_params: dict[str, NDArray] | None = None,
+            allow_missing: bool = False, force_rebind: bool = False, force_init: bool = False, begin_epoch: int = 0,
+            num_epoch: int | None = None, validation_metric: Any = None, monitor: Any = None,
+            sparse_row_id_fn: Any = None) -> None:
+        """Bind, initialize and train.
+
+        Args:
+            train_data: iterator to train on.
+            eval_data: iterator to validate on after each epoch.
+            eval_metric: metric while training, or what `mx.metric.create` takes.
+            epoch_end_callback: called with (epoch, symbol, arg_params, aux_params).
+            batch_end_callback: called with a BatchEndParam.
+            kvstore, optimizer, optimizer_params: as in `init_optimizer`.
+            eval_end_callback, eval_batch_end_callback: as `score_end_callback` and `batch_end_callback` of `score`.
+            initializer, arg_params, aux_params, allow_missing, force_init: as in `init_params`.
+            force_rebind: bind anew even if bound.
+            begin_epoch, num_epoch: first epoch, and the one before which to end.
+            validation_metric: metric for `eval_data`; the same by default.
+            monitor: a Monitor to install.
+            sparse_row_id_fn: for `prepare`.
+        """
+        if num_epoch is None:
+            raise ValueError("fit needs num_epoch, the number of epochs")
+        self.bind(data_shapes=train_data.provide_data, label_shapes=train_data.provide_label, for_training=True,
+                  force_rebind=force_rebind)
+        if monitor is not None:
+            self.install_monitor(monitor)
+        self.init_params(initializer=initializer, arg_params=arg_params, aux_params=aux_params,
+                         allow_missing=allow_missing, force_init=force_init)
+        self.init_optimizer(kvstore=kvstore, optimizer=optimizer, optimizer_params=optimizer_params)
+        validation_metric = eval_metric if validation_metric is None else validation_metric
+        eval_metric = metric.create(eval_metric) if not isinstance(eval_metric, metric.EvalMetric) else eval_metric
+
+        for epoch in range(begin_epoch, num_epoch):
+            tic = time.time()
+            eval_metric.reset()
+            batches = iter(train_data)
+            data_batch = next(batches, None)
+            if data_batch is None:
+                raise ValueError("train_data has no batch")
+            nbatch = 0
+            while data_batch is not None:
+                if monitor is not None:
+                    monitor.tic()
+                self.forward_backward(data_batch)
+                self.update()
+                self._update_metric_by(eval_metric, data_batch)
+                data_batch = next(batches, None)  # only now: an iterator may reuse the memory of its batch
+                if data_batch is not None:
+                    self.prepare(data_batch, sparse_row_id_fn=sparse_row_id_fn)
+                else:
+                    results = eval_metric.get_global_name_value()  # before a callback resets the metric
+                if monitor is not None:
+                    monitor.toc_print()
+                if batch_end_callback is not None:
+                    _call_all(batch_end_callback, BatchEndParam(epoch, nbatch, eval_metric, locals()))
+                nbatch += 1
+            for name, value in results:
+                self.logger.info("Epoch[%d] Train-%s=%f", epoch, name, value)
+            self.logger.info("Epoch[%d] Time cost=%.3f", epoch, time.time() - tic)
+
+            arg_params, aux_params = self.get_params()  # devices agree on auxiliary states from here on
+            self.set_params(arg_params, aux_params)
+            _call_all(epoch_end_callback, epoch, self.symbol, arg_params, aux_params)
+            if eval_data is not None:
+                for name, value in self.score(eval_data, validation_metric, score_end_callback=eval_end_callback,
+                                              batch_end_callback=eval_batch_end_callback, epoch=epoch):
+                    self.logger.info("Epoch[%d] Validation-%s=%f", epoch, name, value)
+            train_data.reset()
+
+    # ------------------------------------------------------------------ what it is
+    @property
+    def data_names(self) -> list[str]:
+        """Names of the data inputs."""
+        raise NotImplementedError
+
+    @property
+    def output_names(self) -> list[str]:
+        """Names of the outputs."""
+        raise NotImplementedError
+
+    @property
+    def data_shapes(self) -> list[DataDesc]:
+        """Descriptions of the data inputs."""
+        raise NotImplementedError
+
+    @property
+    def label_shapes(self) -> list[DataDesc] | None:
+        """Descriptions of the labels; None if it takes none."""
+        raise NotImplementedError
+
+    @property
+    def output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:
+        """Names and shapes of the outputs."""
+        raise NotImplementedError
+
+    @property
+    def symbol(self) -> Symbol | None:
+        """The network; None for modules without one."""
+        return self._symbol
+
+    # ------------------------------------------------------------------ parameters
+    def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
+        """Parameters and auxiliary states by name."""
+        raise NotImplementedError
+
+    def init_params(self, initializer: Any = _UNIFORM, arg_params: dict[str, NDArray] | None = None,
+                    aux_params: dict[str, NDArray] | None = None, allow_missing: bool = False,
+                    force_init: bool = False, allow_extra: bool = False) -> None:
+        """Give parameters and auxiliary states their first values.
+
+        Args:
+            initializer: for those without a value below.
+            arg_params, aux_params: values by name.
+            allow_missing: initialize those that are not in `arg_params` or `aux_params`; otherwise an error.
+            force_init: even if they have values already.
+            allow_extra: ignore values that the network has no parameter for; otherwise an error.
+        """
+        raise NotImplementedError
+
+    def set_params(self, arg_params: dict[str, NDArray], aux_params: dict[str, NDArray], allow_missing: bool = False,
+                   force_init: bool = True, allow_extra: bool = False) -> None:
+        """Set parameters and auxiliary states; arguments as in `init_params`."""
+        self.init_params(initializer=None, arg_params=arg_params, aux_params=aux_params, allow_missing=allow_missing,
+                         force_init=force_init, allow_extra=allow_extra)
+
+    def save_params(self, fname: str) -> None:
+        """Save parameters and auxiliary states to a file."""
+        nd.save(fname, _pack_params(*self.get_params()))
+
+    def load_params(self, fname: str) -> None:
+        """Set parameters and auxiliary states from a file.
+
+        Raises:
+            ValueError: the file holds something else.
+        """
+        self.set_params(*_unpack_params(nd.load(fname), fname))
+
+    def get_states(self, merge_multi_context: bool = True) -> list[Any]:
+        """Values of the state inputs, by device; such inputs keep their values from batch to batch."""
+        self._require("binded", "params_initialized")
+        if merge_multi_context:
+            raise ValueError("get_states cannot merge devices; pass merge_multi_context=False")
+        return []
+
+    def set_states(self, states: Any = None, value: Any = None) -> None:
+        """Set the state inputs to given values, or all to one number."""
+        self._require("binded", "params_initialized")
+        if states or value:
+            raise ValueError(f"{type(self).__name__} has no states")
+
+    # ------------------------------------------------------------------ computation
+    def install_monitor(self, mon: Any) -> None:
+        """Watch the executors with a Monitor."""
+        raise NotImplementedError
+
+    def prepare(self, data_batch: DataBatch, sparse_row_id_fn: Any = None) -> None:
+        """Called before a batch is used.
+
+        Args:
+            data_batch: the batch.
+            sparse_row_id_fn: batch -> row numbers by parameter, to pull for row-sparse parameters.
+        """
+        if sparse_row_id_fn is not None:
+            warnings.warn("sparse_row_id_fn is not used by this module", UserWarning, stacklevel=2)
+
+    def forward(self, data_batch: DataBatch, is_train: bool | None = None) -> None:
+        """Compute the outputs.
+
+        Args:
+            data_batch: data, and labels if it has any.
+            is_train: whether in training mode; by default as the module was bound.
+        """
+        raise NotImplementedError
+
+    def backward(self, out_grads: list[NDArray] | None = None) -> None:
+        """Compute gradients.
+
+        Args:
+            out_grads: gradients with respect to the outputs; not needed where those are losses.
+        """
+        raise NotImplementedError
+
+    def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
+        """Outputs of the last `forward`; unmerged, a list by device for each."""
+        raise NotImplementedError
+
+    def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:
+        """Gradients with respect to the data; unmerged, a list by device for each."""
+        raise NotImplementedError
+
+    def update(self) -> None:
+        """Update the parameters by the optimizer and the gradients of the last `backward`."""
+        raise NotImplementedError
+
+    def update_metric(self, eval_metric: metric.EvalMetric, labels: Any, pre_sliced: bool = False) -> None:
+        """Count the last outputs into a metric.
+
+        Args:
+            eval_metric: the metric.
+            labels: list of arrays; with `pre_sliced` such a list for each device.
+            pre_sliced: whether the labels are by device.
+        """
+        raise NotImplementedError
+
+    def bind(self, data_shapes: Any, label_shapes: Any = None, for_training: bool = True,
+             inputs_need_grad: bool = False, force_rebind: bool = False, shared_module: BaseModule | None = None,
+             grad_req: Any = "write") -> None:
+        """Make the executors.
+
+        Args:
+            data_shapes: descriptions of the data, or pairs of name and shape.
+            label_shapes: the same for labels.
+            for_training: whether `backward` will be called.
+            inputs_need_grad: whether gradients with respect to the data are wanted.
+            force_rebind: even if bound already.
+            shared_module: module to share parameters (and memory) with.
+            grad_req: "write", "add" or "null"; for all arguments, a list, or a dict by name.
+        """
+        raise NotImplementedError
+
+    def init_optimizer(self, kvstore: Any = "local", optimizer: Any = "sgd", optimizer_params: Any = _LEARNING_RATE,
+                       force_init: bool = False) -> None:
+        """Set the optimizer.
+
+        Args:
+            kvstore: store, its name, or None; not used for a single device.
+            optimizer: optimizer or its name.
+            optimizer_params: its arguments, where a name is given. `rescale_grad` is 1 / batch size by default.
+            force_init: even if there is one.
+        """
+        raise NotImplementedError
