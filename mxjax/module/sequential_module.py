@@ -137,12 +137,11 @@ class SequentialModule(BaseModule):
         self._require("binded", "params_initialized")
         data_batch = copy.copy(data_batch)
         for module in self._modules:
-            if module is not self._modules[0]:
-                data_batch.data, data_batch.provide_data = outputs, described
             module.forward(data_batch, is_train=is_train)
             if module is not self._modules[-1]:
-                outputs = module.get_outputs()
-                described = [(name, x.shape) for name, x in zip(module.output_names, outputs, strict=True)]
+                data_batch.data = module.get_outputs()
+                data_batch.provide_data = [(name, x.shape) for name, x in
+                                           zip(module.output_names, data_batch.data, strict=True)]
 
     def backward(self, out_grads: list[NDArray] | None = None) -> None:
         self._require("binded", "params_initialized")
