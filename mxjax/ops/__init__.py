@@ -2,16 +2,19 @@
 
 from . import (
     broadcast,
-    dot,
     conv,
+    dot,
     elemwise,
     elemwise_binary,
     elemwise_scalar,
+    indexing,
     init_op,
     matrix,
     nn,
     optimizer_op,
+    ordering,
     reduce,
+    sequence,
     slicing,
 )
 from .registry import Op, find, get, names, register

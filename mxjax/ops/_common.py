@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -64,6 +65,25 @@ def normalized(axis: int, ndim: int) -> int:
     if not -ndim <= axis < ndim:
         raise MXNetError(f"axis {axis} is out of range for an array of {ndim} dimensions")
     return axis % ndim
+
+
+def gives(dtype: str | Callable[[dict[str, Any]], str | None], *inputs: str | None) -> Callable[..., None]:
+    """A type rule (FInferType): all outputs have this dtype (or what a function of the parameters says).
+
+    `inputs` are the dtypes of the inputs where nothing else tells; by default, and for None, those that are known.
+    """
+    def rule(params: dict[str, Any], ins: list[str | None], outs: list[str | None]) -> None:
+        first = next((t for t in ins if t), None)
+        defaults = inputs or (None,) * len(ins)
+        ins[:] = [t or default or first for t, default in zip(ins, defaults, strict=False)]
+        result = dtype(params) if callable(dtype) else dtype
+        outs[:] = [t or result for t in outs]
+    return rule
+
+
+def whole(index: Array) -> Array:
+    """Positions given in any dtype as integers that JAX can index with."""
+    return index if jnp.issubdtype(index.dtype, jnp.integer) else index.astype(jnp.int32)
 
 
 def size_of(shape: tuple[int, ...]) -> int:

@@ -244,11 +244,15 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], present: in
     mutated = tuple(given_names.index(n) for n in op.mutates if n in given_names)
     wide = any(p.kind == "dtype" and params[n] in WIDE for n, p in op.params.items()) or op.get_attr("wide", False)
     kernel = Kernel(op.name, fn, count, num_outputs, wide=bool(wide(params) if callable(wide) else wide),
-                    mutated=mutated, eager=op.eager)
+                    mutated=mutated, eager=op.eager or op.get_attr("eager_when", _never)(params))
     kernel.op, kernel.params, kernel.dynamic, kernel.uses_key = op, params, dynamic, op.uses_key
     kernel.check = op.get_attr("FCheck")
     kernel.num_visible = op.num_visible(params)
     return kernel
+
+
+def _never(params: dict[str, Any]) -> bool:
+    return False
 
 
 def _tuple(result: Any) -> tuple:

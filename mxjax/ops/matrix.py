@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from ..base import MXNetError
-from ._common import Array, normalized, size_of
+from ._common import Array, gives, normalized, size_of
 from .infer import known, unify
 from .params import Range, Scalar, Shape
 from .registry import register
@@ -152,13 +152,13 @@ def reshape_like(lhs: Array, rhs: Array, *, lhs_begin: int | None = None, lhs_en
     return lhs.reshape(shape)
 
 
-@register("shape_array", aliases=("_npx_shape_array",), wide=True)
+@register("shape_array", aliases=("_npx_shape_array",), wide=True, infer_type=gives("int64"))
 def shape_array(data: Array) -> Array:
     """The shape as an int64 array."""
     return jnp.array(data.shape, jnp.int64)
 
 
-@register("size_array", wide=True)
+@register("size_array", wide=True, infer_type=gives("int64"))
 def size_array(data: Array) -> Array:
     """The number of elements as an int64 array of shape (1,)."""
     return jnp.array([data.size], jnp.int64)

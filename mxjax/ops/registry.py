@@ -42,6 +42,7 @@ class Op:
         FResourceRequest    names out of "random", "temp_space"
         FInplaceOption      pairs (input, output) that may share memory
         FCheck              function(params) -> None, or an exception that MXNet raises only when the result is looked at
+        eager_when          function(params) -> whether imperative calls look at the values (to check them): not compiled
         TIsBackward         True for operators that only backward passes use
     """
 

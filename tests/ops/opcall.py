@@ -22,9 +22,8 @@ def call(name: str, *arrays: Any, train: bool = False, **params: Any) -> Any:
 def gradients(name: str, *arrays: Any, heads: Any = None, **params: Any) -> list[np.ndarray]:
     """Gradients of all inputs in training mode for these head gradients (default: ones for the first output)."""
     prepared, args, wide = _prepared(name, arrays, True, params)
-    specs = prepared.specs(args)[:prepared.num_outputs]
     if heads is None:
-        heads = [np.ones(*specs[0])]
+        heads = [np.ones(*prepared.specs(args)[0])]
     given = tuple(i < len(heads) for i in range(prepared.num_outputs))
     backward = prepared.vjp((True,) * len(arrays), given)
     return [np.asarray(g) for g in kernel.run(backward, args + [_buffer(h) for h in heads], wide)]

@@ -1,0 +1,156 @@
+"""Indexing, ordering and sequence operators."""
+
+import jax
+import numpy as np
+import pytest
+from opcall import call, gradients
+
+from mxjax.base import MXNetError
+from mxjax.ops import kernel, registry
+
+F = np.array([[1, 2], [3, 4], [5, 6]], "float32")
+POSITIONS = np.array([0, -1, 5, 1.7], "float32")
+STEPS = np.arange(12, dtype="float32").reshape(3, 2, 2)
+LENGTHS = np.array([1, 3], "float32")
+
+
+def test_take():
+    assert call("take", F, POSITIONS).tolist() == [[1, 2], [1, 2], [5, 6], [3, 4]]
+    assert call("take", F, POSITIONS, mode="wrap").tolist() == [[1, 2], [5, 6], [5, 6], [3, 4]]
+    assert call("take", F, np.array([[0], [1]]), axis=1).tolist() == [[[1], [2]], [[3], [4]], [[5], [6]]]
+    assert call("take", F, np.array([0, -1]), mode="raise").tolist() == [[1, 2], [5, 6]]
+    assert gradients("take", F, np.array([0, 0, 2]))[0].tolist() == [[2, 2], [0, 0], [1, 1]]
+    with pytest.raises(MXNetError, match="out of range"):
+        call("take", F, POSITIONS, mode="raise")
+
+
+def test_take_in_a_compiled_program_cannot_refuse_but_shows():
+    op = registry.get("take")
+    compiled = jax.jit(kernel.prepare(op, op.parse({"mode": "raise"}), 2, False).fn)
+    assert np.isnan(np.asarray(compiled(F, np.array([9]))[0])).all()
+
+
+def test_pick_and_batch_take():
+    index = np.array([0, 1, 5], "float32")
+    assert call("pick", F, index).tolist() == [1, 4, 6]
+    assert call("pick", F, np.array([0, -1, 4]), mode="wrap").tolist() == [1, 4, 5]
+    assert call("pick", F, np.array([0, 2]), axis=0, keepdims=True).tolist() == [[1, 6]]
+    assert call("pick", F, index[:, None], keepdims=True).shape == (3, 1)
+    assert call("batch_take", F, index.astype("int32")).tolist() == [1, 4, 6]
+    assert gradients("pick", F, index)[0].tolist() == [[1, 0], [0, 1], [0, 1]]
+
+
+def test_one_hot_and_legacy_forms():
+    assert call("one_hot", POSITIONS, depth=3).tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 0], [0, 1, 0]]
+    got = call("one_hot", np.array([[0], [1]]), depth=2, on_value=8, off_value=-1, dtype="int32")
+    assert got.dtype == np.int32 and got.tolist() == [[[8, -1]], [[-1, 8]]]
+    assert call("_onehot_encode", np.array([0, 2]), np.zeros((2, 3), "float32")).tolist() == [[1, 0, 0], [0, 0, 1]]
+    filled = call("fill_element_0index", np.zeros((2, 2), "float32"), np.array([7, 8], "float32"), np.array([0, 1]))
+    assert filled.tolist() == [[7, 0], [0, 8]]
+
+
+def test_embedding():
+    ids = np.array([[0, -1], [5, 1.7]], "float32")
+    rows = call("Embedding", ids, F, input_dim=3, output_dim=2)
+    assert rows.tolist() == [[[1, 2], [1, 2]], [[5, 6], [3, 4]]]
+    assert gradients("Embedding", ids, F, input_dim=3, output_dim=2)[1].tolist() == [[2, 2], [1, 1], [1, 1]]
+
+
+def test_gather_and_scatter():
+    index = np.array([[0, 1, 0], [1, 1, 1]], "float32")
+    values = np.array([1, 2, 3], "float32")
+    assert call("gather_nd", F, index).tolist() == [2, 4, 2]
+    assert call("gather_nd", F, np.array([[0, -1]])).tolist() == [[1, 2], [5, 6]]
+    assert np.isnan(call("gather_nd", F, np.array([[9]]))).all()
+    assert call("scatter_nd", values, index, shape=(2, 2)).tolist() == [[0, 3], [0, 2]]
+    assert call("_backward_gather_nd", values, index, shape=(2, 2)).tolist() == [[0, 4], [0, 2]]
+    assert call("_scatter_set_nd", F[:2], values, index, shape=(2, 2)).tolist() == [[1, 3], [3, 2]]
+    assert gradients("scatter_nd", values, index, shape=(2, 2))[0].tolist() == [1, 1, 1]
+    assert gradients("gather_nd", F, index)[0].tolist() == [[0, 2], [0, 1], [0, 0]]
+
+
+def test_where():
+    assert call("where", np.array([1, 0, 2]), F, -F).tolist() == [[1, 2], [-3, -4], [5, 6]]
+    assert call("where", F > 3, F, -F).tolist() == [[-1, -2], [-3, 4], [5, 6]]
+
+
+def test_flat_positions():
+    coordinates = np.array([[0, 1, 2], [3, -1, 2]], "int32")
+    assert call("_ravel_multi_index", coordinates, shape=(3, 4)).tolist() == [3, 3, 10]
+    assert call("_unravel_index", np.array([3, 7, 11], "float32"), shape=(3, 4)).tolist() == [[0, 1, 2], [3, 3, 3]]
+    big = np.array([2**40 + 5], "int64")
+    assert call("_unravel_index", big, shape=(-1, 2**20)).tolist() == [[2**20], [5]]
+
+
+def test_contrib_rows():
+    assert call("_contrib_boolean_mask", F, np.array([1, 0, 1], "float32")).tolist() == [[1, 2], [5, 6]]
+    assert call("_contrib_boolean_mask", F, np.zeros(3)).shape == (0, 2)
+    slopes = gradients("_contrib_boolean_mask", F, np.array([1, 0, 1], "float32"), heads=[np.ones((2, 2), "float32")])
+    assert slopes[0].tolist() == [[1, 1], [0, 0], [1, 1]]
+    copied = call("_contrib_index_copy", F, np.array([2, 0]), np.array([[7, 7], [8, 8]], "float32"))
+    assert copied.tolist() == [[8, 8], [3, 4], [7, 7]]
+    places = call("_contrib_index_array", F, axes=(1,))
+    assert places.dtype == np.int64 and places.tolist() == [[[0], [1]]] * 3
+
+
+def test_histogram():
+    data = np.array([0, 0.5, 1, 2, 3], "float32")
+    counts, bins = call("_histogram", data, bin_cnt=3, range=(0, 3))
+    assert counts.dtype == np.int64 and counts.tolist() == [2, 1, 2] and bins.tolist() == [0, 1, 2, 3]
+    assert call("_histogram", data, np.array([0, 1, 2.5], "float32"))[0].tolist() == [2, 2]
+
+
+def test_sequences():
+    masked = call("SequenceMask", STEPS, LENGTHS, use_sequence_length=True, value=-1)
+    assert masked[:, 0].tolist() == [[0, 1], [-1, -1], [-1, -1]] and (masked[:, 1] == STEPS[:, 1]).all()
+    batch_first = call("SequenceMask", STEPS.swapaxes(0, 1), LENGTHS, use_sequence_length=True, value=-1, axis=1)
+    np.testing.assert_array_equal(batch_first, masked.swapaxes(0, 1))
+    assert call("SequenceLast", STEPS, LENGTHS, use_sequence_length=True).tolist() == [[0, 1], [10, 11]]
+    assert call("SequenceLast", STEPS).tolist() == [[8, 9], [10, 11]]
+    back = call("SequenceReverse", STEPS, LENGTHS, use_sequence_length=True)
+    assert back[:, 0].tolist() == STEPS[:, 0].tolist() and back[:, 1].tolist() == STEPS[::-1, 1].tolist()
+    np.testing.assert_array_equal(call("SequenceReverse", STEPS), STEPS[::-1])
+
+
+X = np.array([[3, 1, 2], [5, 9, 9]], "float32")
+
+
+@pytest.mark.parametrize("params, expected", [
+    ({"ret_typ": "value"}, [[3, 2], [9, 9]]), ({}, [[0, 2], [1, 2]]), ({"ret_typ": "mask"}, [[1, 0, 1], [0, 1, 1]]),
+    ({"is_ascend": True}, [[1, 2], [0, 1]]), ({"axis": None}, [4, 5]), ({"axis": 0, "k": 1}, [[1, 1, 1]]),
+    ({"axis": 0, "k": 1, "ret_typ": "mask"}, [[0, 0, 0], [1, 1, 1]])])
+@pytest.mark.parametrize("dtype", ["float32", "int32", "uint8"])
+def test_topk(params, expected, dtype):
+    got = call("topk", X.astype(dtype), **{"k": 2, **params})
+    got = got[0] if isinstance(got, list) else got
+    assert got.tolist() == expected
+    assert got.dtype == (dtype if params.get("ret_typ") else "float32")
+
+
+def test_topk_both_and_its_gradient():
+    values, positions = call("topk", X, k=0, ret_typ="both", dtype="int64")
+    assert values.tolist() == [[3, 2, 1], [9, 9, 5]] and positions.dtype == np.int64
+    assert gradients("topk", X, ret_typ="value")[0].tolist() == [[1, 0, 0], [0, 1, 0]]
+
+
+def test_sorting():
+    assert call("sort", X, is_ascend=False).tolist() == [[3, 2, 1], [9, 9, 5]]
+    assert call("sort", X, axis=None).tolist() == [1, 2, 3, 5, 9, 9]
+    assert call("argsort", X).tolist() == [[1, 2, 0], [0, 1, 2]]
+    assert call("argsort", np.array([1, 1, 0, 0]), is_ascend=False, dtype="int32").tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("name, arrays, params, message", [
+    ("pick", (F, F), {}, "index has shape"), ("pick", (F, POSITIONS), {"axis": None}, "axis"),
+    ("batch_take", (F, POSITIONS), {}, "each row"), ("gather_nd", (F, np.zeros((3, 1))), {}, "first axis"),
+    ("Embedding", (POSITIONS, F), {"input_dim": 9, "output_dim": 2}, "weight must have shape"),
+    ("where", (POSITIONS, F, F), {}, "condition"), ("topk", (X,), {"k": 9}, "larger"),
+    ("_ravel_multi_index", (F,), {"shape": (2,)}, "as many"), ("_unravel_index", (F,), {}, "shape must be given"),
+    ("_contrib_boolean_mask", (F, POSITIONS), {}, "one number for each row"),
+    ("_contrib_index_copy", (F, np.array([0]), F), {}, "new_tensor"), ("_histogram", (F,), {"bin_cnt": 2}, "interval"),
+    ("SequenceMask", (STEPS, POSITIONS), {"use_sequence_length": True}, "sequence_length"),
+    ("SequenceReverse", (STEPS,), {"axis": 1}, "axis must be 0"), ("SequenceLast", (STEPS,), {"axis": 2}, "0 or 1"),
+])
+def test_mistakes_are_named(name, arrays, params, message):
+    with pytest.raises(MXNetError, match=message):
+        call(name, *arrays, **params)
