@@ -1,0 +1,6 @@
+"""Recurrent networks made of symbols (`mx.rnn`)."""
+
+from . import io, rnn, rnn_cell
+from .io import *
+from .rnn import *
+from .rnn_cell import *
