@@ -46,7 +46,8 @@ class Executor:
         outputs: the outputs; later forwards write to the same arrays.
     """
 
-    def __init__(self, handle: Any, symbol: Any, ctx: Context, grad_req: Any, group2ctx: dict[str, Context] | None) -> None:
+    def __init__(self, handle: Any, symbol: Any, ctx: Context, grad_req: Any,
+                 group2ctx: dict[str, Context] | None) -> None:
         self._symbol, self._ctx, self._grad_req, self._group2ctx = symbol, ctx, grad_req, group2ctx or {}
         self._graph: Lowered = symbol._lower()
         self.arg_arrays, self.grad_arrays, self.aux_arrays, self._reqs = handle
@@ -253,18 +254,17 @@ class Executor:
             if old is None or old.shape == shape:
                 return old
             if not partial_shaping and name not in kwargs:
-                raise AssertionError(f"Shape of unspecified array {what}{name} changed. This can cause the new executor "
-                                     "to not share parameters with the old one. Please check for error in network. If "
-                                     "this is intended, set partial_shaping=True to suppress this warning.")
+                raise AssertionError(f"reshape: the shape of {what}{name}, which was not named, changes from {old.shape} "
+                                     f"to {shape}, so it could not be shared; allow that with partial_shaping=True")
             if math.prod(shape) > old.size:
                 if not allow_up_sizing:
-                    raise AssertionError(f"New shape of {what}{name} larger than original. First making a big executor "
-                                         "and then down sizing it is more efficient than the reverse. If you really "
-                                         "want to up size, set allow_up_sizing=True to enable allocation of new arrays.")
+                    raise AssertionError(f"reshape: {what}{name} would grow from {old.shape} to {shape}; bind the larger "
+                                         "shape first, or allow new arrays with allow_up_sizing=True")
                 return zeros(shape, old.context, old.dtype)
             return old._view_at(0, shape)
         args = [fitted(n, a, s, "arg:") for n, a, s in zip(self._graph.args, self.arg_arrays, arg_shapes, strict=True)]
-        grads = [fitted(n, g, s, "arg:") for n, g, s in zip(self._graph.args, self.grad_arrays, arg_shapes, strict=True)]
+        grads = [fitted(n, g, s, "grad:") for n, g, s in
+                 zip(self._graph.args, self.grad_arrays, arg_shapes, strict=True)]
         aux = [fitted(n, a, s, "aux:") for n, a, s in zip(self._graph.aux, self.aux_arrays, aux_shapes, strict=True)]
         return Executor((args, grads, aux, self._reqs), self._symbol, self._ctx, self._grad_req, self._group2ctx)
 

@@ -150,7 +150,7 @@ def _pull(node: Node, slots: list[Any], create_graph: bool) -> list[Any]:
         return []
     heads = tuple([s is not None for s in slots] + [False] * (node.kernel.num_outputs - len(slots)))
     kernel = node.kernel.vjp(wanted, heads)
-    given = [s for s in slots if s is not None]
+    given = [s.get() if isinstance(s, Pending) else s for s in slots if s is not None]
     if create_graph:
         grads = _pull_recorded(node, kernel, given)
     else:
@@ -197,7 +197,8 @@ def _add(totals: dict, key: tuple[int, int], grad: Any, recorded: bool, ctx: Any
     elif recorded:
         totals[key] = old + grad
     else:
-        totals[key] = run(_ADD, [old, grad], is_wide(grad.dtype))[0]
+        pair = [g.get() if isinstance(g, Pending) else g for g in (old, grad)]
+        totals[key] = run(_ADD, pair, is_wide(grad.dtype))[0]
 
 
 _ADD = Kernel("gradient accumulation", lambda a, b: (a + b.astype(a.dtype),), 2, 1)
@@ -238,5 +239,5 @@ def _store(node: Node, grad: Any) -> None:
             target._update(_ADD, [None, value._read()])
             return
         value = target + value
-    target._write(value._read())
+    target._write(value._chunk.pending or value._read())
     target._entry = value._entry

@@ -43,8 +43,8 @@ from .utils import (
     load,
     load_frombuffer,
     moveaxis,
-    ones,
     onehot_encode,
+    ones,
     save,
     split_v2,
     to_dlpack_for_read,
@@ -55,3 +55,5 @@ from .utils import (
 
 _engine.on_bulk_exit(_segment._bulk_changed)
 _attach(globals(), _front.make, "op")
+
+from .. import operator as _operator  # noqa: E402  last, because it needs all of the above: registers Custom

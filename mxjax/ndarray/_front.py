@@ -10,7 +10,7 @@ from ..base import MXNetError, _Null
 from ..context import Context
 from ..ops.kernel import Kernel, prepare
 from ..ops.registry import Op
-from ._invoke import check_inputs, invoke, state
+from ._invoke import check_inputs, invoke, run_host, state
 from .ndarray import NDArray
 
 __all__ = ["make"]
@@ -95,6 +95,8 @@ def _general(op: Op, inputs: list[str], cache: dict, key: Any, arrays: tuple, re
     if bad is not None:
         raise TypeError(f"operator {op.name}: inputs must be NDArrays, got {type(bad).__name__}")
     check_inputs(op, values, present if isinstance(present, int) else len(present))
+    if op.get_attr("FHost") is not None:
+        return run_host(op, values, given, out)
     kernel = prepare(op, values, present, state.training)
     extras = tuple(values[n] for n in kernel.dynamic)
     if key is not None and not kernel.dynamic:

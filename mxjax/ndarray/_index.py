@@ -155,7 +155,9 @@ def _gather(items: list[Any], shape: tuple[int, ...]) -> Plan:
 def _index_array(item: Any, size: int, axis: int) -> Any:
     if hasattr(item, "_chunk") or not isinstance(item, (list, np.ndarray)):
         return item
-    array = np.asarray([i.asscalar() if hasattr(i, "asscalar") else i for i in item]) if isinstance(item, list) else item
+    array = item
+    if isinstance(item, list):
+        array = np.asarray([i.asscalar() if hasattr(i, "asscalar") else i for i in item])
     if array.size == 0:
         return array.astype(np.int32)
     if array.dtype.kind not in "iuf":

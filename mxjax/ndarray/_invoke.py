@@ -57,8 +57,21 @@ def call(op: Op, arrays: Sequence[Any], params: dict[str, Any], out: Any = None,
         if any(a is None for a in arrays):
             present, arrays = tuple(a is not None for a in arrays), [a for a in arrays if a is not None]
     check_inputs(op, values, len(arrays) if isinstance(present, int) else len(present), type_of(arrays))
+    if op.get_attr("FHost") is not None:
+        return run_host(op, values, list(arrays), out)
     kernel = prepare(op, values, present, state.training)
     return invoke(kernel, arrays, tuple(values[n] for n in kernel.dynamic), out, ctx)
+
+
+def run_host(op: Op, params: dict[str, Any], arrays: list[Any], out: Any = None) -> Any:
+    """Calls an operator that runs on the host."""
+    results = op.get_attr("FHost")(params, arrays, arrays[0].context if arrays else current_context())
+    if out is not None:
+        targets = out if isinstance(out, (list, tuple)) else [out]
+        for target, result in zip(targets, results, strict=True):
+            target._write_result(result)
+        return out
+    return results[0] if len(results) == 1 else results
 
 
 def type_of(arrays: Sequence[Any]) -> type:

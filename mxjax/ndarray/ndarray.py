@@ -341,7 +341,8 @@ class NDArray:
         if state.recording:
             arrays = [a if isinstance(a, NDArray) else _from_host(np.asarray(a), self._chunk.ctx)
                       for a in plan.arrays]
-            source = source if isinstance(source, NDArray) else wrap(_put(np.asarray(source), self.context), self.context)
+            if not isinstance(source, NDArray):
+                source = _from_host(np.asarray(source), self.context)
             self._write_result(invoke(kernel, [self, source, *arrays], _starts(plan)))
             return
         if isinstance(source, NDArray):

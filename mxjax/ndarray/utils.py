@@ -19,8 +19,8 @@ from . import _format
 from ._invoke import call, wrap
 from .ndarray import _WIDE, NDArray, _from_host, context_of
 
-__all__ = ["arange", "array", "concatenate", "empty", "eye", "from_dlpack", "from_jax", "from_numpy", "full", "imdecode",
-           "linspace", "load", "load_frombuffer", "moveaxis", "ones", "onehot_encode", "save", "split_v2",
+__all__ = ["arange", "array", "concatenate", "empty", "eye", "from_dlpack", "from_jax", "from_numpy", "full",
+           "imdecode", "linspace", "load", "load_frombuffer", "moveaxis", "ones", "onehot_encode", "save", "split_v2",
            "to_dlpack_for_read", "to_dlpack_for_write", "waitall", "zeros", "histogram"]
 
 

@@ -241,7 +241,7 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], present: in
 
     names = op.inputs(params, count)
     given_names = names if mask is None else [n for n, m in zip(op.input_names, mask, strict=False) if m]
-    mutated = tuple(given_names.index(n) for n in op.mutates if n in given_names)
+    mutated = tuple(given_names.index(n) for n in op.mutates(params) if n in given_names)
     wide = any(p.kind == "dtype" and params[n] in WIDE for n, p in op.params.items()) or op.get_attr("wide", False)
     kernel = Kernel(op.name, fn, count, num_outputs, wide=bool(wide(params) if callable(wide) else wide),
                     mutated=mutated, eager=op.eager or op.get_attr("eager_when", _never)(params))

@@ -13,7 +13,7 @@ from typing import Any
 from ..base import MXNetError
 from . import params as _params
 
-__all__ = ["Op", "register", "alias", "find", "get", "names", "operators"]
+__all__ = ["Op", "add", "alias", "define", "register", "find", "get", "names", "operators"]
 
 _REGISTRY: dict[str, Op] = {}
 
@@ -38,7 +38,9 @@ class Op:
         FListOutputNames    function(params) -> names of the outputs
         FNumOutputs         int or function(params)
         FNumVisibleOutputs  int or function(params): outputs beyond that are internal
-        FMutateInputs       names of inputs whose new values FCompute returns after its outputs
+        FMutateInputs       names of inputs whose new values FCompute returns after its outputs, or function(params)
+        FHost               function(params, NDArrays, context) -> NDArrays: the operator runs on the host, recording
+                            itself on the tape; in a graph it cuts the compiled program in two
         FResourceRequest    names out of "random", "temp_space"
         FInplaceOption      pairs (input, output) that may share memory
         FCheck              function(params) -> None, or an exception that MXNet raises only when the result is looked at
@@ -187,17 +189,17 @@ class Op:
         count = self.num_outputs(params)
         return ["output"] if count == 1 else [f"output{i}" for i in range(count)]
 
-    @property
-    def mutates(self) -> tuple[str, ...]:
+    def mutates(self, params: dict[str, Any]) -> tuple[str, ...]:
         """Names of the inputs the operator changes: auxiliary states in a graph."""
-        return self._attrs.get("FMutateInputs", ())
+        names = self._attrs.get("FMutateInputs", ())
+        return tuple(names(params)) if callable(names) else names
 
     def __repr__(self) -> str:
         return f"<operator {self.name}>"
 
 
 def register(name: str, *, aliases: Sequence[str] = (), num_outputs: int | Rule = 1,
-             num_visible: int | Rule | None = None, mutates: Sequence[str] = (), inputs: Rule | None = None,
+             num_visible: int | Rule | None = None, mutates: Sequence[str] | Rule = (), inputs: Rule | None = None,
              output_names: Rule | None = None, infer_shape: Rule | None = None, infer_type: Rule | None = None,
              variadic: str | None = None, eager: bool = False, **attrs: Any) -> Callable[[Callable], Callable]:
     """Registers the decorated function as operator `name` and returns it unchanged.
@@ -228,7 +230,7 @@ def register(name: str, *, aliases: Sequence[str] = (), num_outputs: int | Rule 
         op = Op(name)
         op.variadic, op.eager = variadic, eager
         op.set_attr("FCompute", function)
-        known = {"FNumOutputs": num_outputs, "FNumVisibleOutputs": num_visible, "FMutateInputs": tuple(mutates) or None,
+        known = {"FNumOutputs": num_outputs, "FNumVisibleOutputs": num_visible, "FMutateInputs": mutates if callable(mutates) else tuple(mutates) or None,
                  "FListInputNames": inputs, "FListOutputNames": output_names, "FInferShape": infer_shape,
                  "FInferType": infer_type, **attrs}
         for key, value in known.items():
@@ -238,6 +240,24 @@ def register(name: str, *, aliases: Sequence[str] = (), num_outputs: int | Rule 
         op.add_alias(*aliases)
         return function
     return decorate
+
+
+def define(name: str) -> Op:
+    """Registers an operator without a function yet, to be filled in fluently. Returns it.
+
+    Raises:
+        MXNetError: the name is taken.
+    """
+    if name in _REGISTRY:
+        raise MXNetError(f"there is an operator {name!r} already")
+    _REGISTRY[name] = op = Op(name)
+    return op
+
+
+def add(op: Op) -> Op:
+    """Registers an operator object, replacing one of the same name. Returns it."""
+    _REGISTRY[op.name] = op
+    return op
 
 
 def alias(name: str, *others: str) -> None:

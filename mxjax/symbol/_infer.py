@@ -168,7 +168,8 @@ def _type_rule(node: Node, ins: list[str | None], outs: list[str | None]) -> Non
     if node.op.get_attr("FInferType") is not None:
         _apply(node, "FInferType", ins, outs)
     else:
-        fixed = node.params.get("dtype") if "dtype" in node.op.params and node.op.params["dtype"].kind == "dtype" else None
+        param = node.op.params.get("dtype")
+        fixed = node.params["dtype"] if param is not None and param.kind == "dtype" else None
         common = next((t for t in ins if t), None)
         if common is None and fixed is None:
             common = next((t for t in outs if t), None)

@@ -72,7 +72,7 @@ def loads(text: str, source: str = "JSON") -> list[Entry]:
 
 
 def _graph(graph: Any, source: str) -> list[Entry]:
-    if not isinstance(graph, dict) or not isinstance(graph.get("nodes"), list) or not isinstance(graph.get("heads"), list):
+    if not isinstance(graph, dict) or not all(isinstance(graph.get(k), list) for k in ("nodes", "heads")):
         raise MXNetError(f"{source}: not a symbol: it needs the lists 'nodes' and 'heads'")
     version = _saved_version(graph)
     nodes: list[Node] = []

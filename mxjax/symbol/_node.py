@@ -50,10 +50,11 @@ class Node:
 
     def mutated(self) -> list[int]:
         """Positions of the inputs the operator changes."""
-        if self.op is None or not self.op.mutates:
+        changed = () if self.op is None else self.op.mutates(self.params)
+        if not changed:
             return []
         names = self.input_names()
-        return [names.index(n) for n in self.op.mutates if n in names]
+        return [names.index(n) for n in changed if n in names]
 
     def output_names(self) -> list[str]:
         """Full names of the outputs."""

@@ -184,7 +184,8 @@ class Symbol:
         given = dict(zip(names, args, strict=False)) if args else kwargs
         unknown = set(given) - set(names)
         if unknown:
-            raise MXNetError(f"compose: there is no variable {', '.join(sorted(unknown))}; there are {', '.join(names)}")
+            raise MXNetError(f"compose: there is no variable {', '.join(sorted(unknown))}; there are "
+                             f"{', '.join(names)}")
         for symbol in given.values():
             if len(symbol._outputs) != 1:
                 raise MXNetError("compose: a symbol with several outputs cannot take a variable's place")

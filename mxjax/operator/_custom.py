@@ -1,0 +1,369 @@
+"""CustomOp: operators in arbitrary Python, run by the engine off the caller's thread."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..base import MXNetError
+from ..context import Context
+from ..ndarray import NDArray, zeros
+from ..ndarray._host import push
+from ..ndarray._invoke import state, wrap
+from ..ops import registry
+from ..ops.infer import known, unify
+from ..ops.params import np_dtype
+
+__all__ = ["CustomOp", "CustomOpProp", "NDArrayOp", "NumpyOp", "PythonOp", "register"]
+
+_PROPS: dict[str, type] = {}
+
+
+class CustomOp:
+    """The computation of a custom operator; subclasses define `forward` and `backward` with NDArrays."""
+
+    def forward(self, is_train: bool, req: list[str], in_data: list[NDArray], out_data: list[NDArray],
+                aux: list[NDArray]) -> None:
+        """Computes the outputs: `self.assign(out_data[i], req[i], value)`."""
+
+    def backward(self, req: list[str], out_grad: list[NDArray], in_data: list[NDArray], out_data: list[NDArray],
+                 in_grad: list[NDArray], aux: list[NDArray]) -> None:
+        """Computes the gradients of the inputs: `self.assign(in_grad[i], req[i], value)`."""
+
+    def assign(self, dst: NDArray, req: str, src: Any) -> None:
+        """Writes or adds `src` to `dst`, as `req` ("null", "write", "inplace", "add") asks."""
+        if req in ("write", "inplace"):
+            dst[:] = src
+        elif req == "add":
+            dst[:] += src
+
+
+class CustomOpProp:
+    """What the library has to know about a custom operator.
+
+    Args:
+        need_top_grad: whether the backward pass uses the gradients of the outputs (a loss does not).
+    """
+
+    def __init__(self, need_top_grad: bool = True) -> None:
+        self.need_top_grad_ = need_top_grad
+
+    def list_arguments(self) -> list[str]:
+        """Names of the inputs."""
+        return ["data"]
+
+    def list_outputs(self) -> list[str]:
+        """Names of the outputs."""
+        return ["output"]
+
+    def list_auxiliary_states(self) -> list[str]:
+        """Names of the auxiliary states."""
+        return []
+
+    def infer_shape(self, in_shape: list) -> tuple:
+        """(shapes of inputs, of outputs, of auxiliary states) for the known input shapes; default: all as the first."""
+        return in_shape, (in_shape[0],) * len(self.list_outputs()), ()
+
+    def infer_type(self, in_type: list) -> tuple:
+        """(dtypes of inputs, of outputs, of auxiliary states); default: all as the first."""
+        return (in_type, [in_type[0]] * len(self.list_outputs()), [in_type[0]] * len(self.list_auxiliary_states()))
+
+    def infer_storage_type(self, in_stype: list[str]) -> tuple:
+        """Storage types as in `infer_type`; only "default" is supported unless overridden."""
+        for stype in in_stype:
+            if stype != "default":
+                raise MXNetError(f"the default infer_storage_type takes dense inputs only, got {stype}")
+        return (in_stype, ["default"] * len(self.list_outputs()), ["default"] * len(self.list_auxiliary_states()))
+
+    def infer_storage_type_backward(self, ograd_stype: list[str], in_stype: list[str], out_stype: list[str],
+                                    igrad_stype: list[str], aux_stype: list[str]) -> tuple:
+        """Storage types of the backward pass; dense unless overridden."""
+        dense = [["default"] * len(part) for part in (ograd_stype, in_stype, out_stype, igrad_stype, aux_stype)]
+        return tuple(dense)
+
+    def declare_backward_dependency(self, out_grad: list[int], in_data: list[int], out_data: list[int]) -> list[int]:
+        """Which arrays, by their numbers, the backward pass needs."""
+        return [*(out_grad if self.need_top_grad_ else []), *in_data, *out_data]
+
+    def create_operator(self, ctx: Context, in_shapes: list, in_dtypes: list) -> CustomOp:
+        """The operator for inputs of these shapes and dtypes."""
+        return CustomOp()
+
+
+def register(reg_name: str) -> Callable[[type], type]:
+    """A decorator that registers a CustomOpProp class; the operator is `mx.nd.Custom(..., op_type=reg_name)`.
+
+    Raises:
+        MXNetError: the class is no CustomOpProp.
+    """
+    def decorate(prop_cls: type) -> type:
+        if not (isinstance(prop_cls, type) and issubclass(prop_cls, CustomOpProp)):
+            raise MXNetError(f"mx.operator.register takes a subclass of CustomOpProp, got {prop_cls!r}")
+        _PROPS[reg_name] = prop_cls
+        return prop_cls
+    return decorate
+
+
+class _Custom(registry.Op):
+    """The operator `Custom`: its inputs, outputs and parameters are those of the property class `op_type` names."""
+
+    def parse(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The property's arguments, as text, in a fixed order."""
+        given = {k: v for k, v in given.items() if v is not None}
+        kind = str(given.pop("op_type", ""))
+        if kind not in _PROPS:
+            raise MXNetError(f"Custom: no operator is registered as op_type {kind!r}; registered: "
+                             f"{', '.join(_PROPS) or 'none'}")
+        return {"op_type": kind, "kwargs": tuple(sorted((k, str(v)) for k, v in given.items()))}
+
+    def inputs(self, params: dict[str, Any], count: int | None = None) -> list[str]:
+        """Arguments, then auxiliary states."""
+        prop = _prop(params)
+        return [*prop.list_arguments(), *prop.list_auxiliary_states()]
+
+
+def _prop(params: dict[str, Any]) -> CustomOpProp:
+    prop = _PROPS[params["op_type"]](**dict(params["kwargs"]))
+    return prop
+
+
+def _infer_shape(params: dict[str, Any], ins: list, outs: list) -> None:
+    if not ins or not known(ins[0]):
+        return
+    prop = _prop(params)
+    count = len(prop.list_arguments())
+    given = [list(s) if known(s) else [] for s in ins[:count]]
+    try:
+        result = [list(part) for part in _three(prop.infer_shape(given))]
+    except (IndexError, TypeError, ValueError, AssertionError) as error:
+        if all(map(known, ins[:count])):
+            raise MXNetError(f"infer_shape of custom operator {params['op_type']}: {error}") from error
+        return
+    for i, shape in enumerate([*result[0], *result[2]]):
+        ins[i] = unify(ins[i], _shape(shape))
+    for i, shape in enumerate(result[1]):
+        outs[i] = unify(outs[i], _shape(shape))
+
+
+def _shape(shape: Any) -> tuple[int, ...] | None:
+    if shape is None:
+        return None
+    if isinstance(shape, (int, np.integer)):
+        raise MXNetError(f"infer_shape must return shapes (tuples or lists of ints), got {shape!r}")
+    return tuple(int(n) for n in shape)
+
+
+def _three(result: Sequence[Any]) -> tuple:
+    """infer_* may leave out the auxiliary states."""
+    if len(result) not in (2, 3):
+        raise MXNetError(f"infer_shape / infer_type must return 2 or 3 lists, got {len(result)}")
+    return tuple(result) if len(result) == 3 else (*result, [])
+
+
+def _infer_type(params: dict[str, Any], ins: list, outs: list) -> None:
+    if not ins or ins[0] is None:
+        return
+    prop = _prop(params)
+    count = len(prop.list_arguments())
+    given = [np_dtype(t or ins[0]).type for t in ins[:count]]
+    result = _three(prop.infer_type(given))
+    for i, dtype in enumerate([*result[0], *result[2]]):
+        ins[i] = ins[i] or np_dtype(dtype).name
+    for i, dtype in enumerate(result[1]):
+        outs[i] = outs[i] or np_dtype(dtype).name
+
+
+def _call(params: dict[str, Any], arrays: list[NDArray], ctx: Context) -> list[NDArray]:
+    """Pushes the forward to the engine; records a node whose backward does the same."""
+    prop = _prop(params)
+    count = len(prop.list_arguments())
+    inputs, aux = arrays[:count], arrays[count:]
+    if len(aux) != len(prop.list_auxiliary_states()):
+        raise MXNetError(f"custom operator {params['op_type']} takes {count} inputs and "
+                         f"{len(prop.list_auxiliary_states())} auxiliary states, got {len(arrays)} arrays")
+    shapes: list = [a.shape for a in arrays]
+    outs: list = [None] * len(prop.list_outputs())
+    _infer_shape(params, shapes, outs)
+    types: list = [np_dtype(a.dtype).name for a in arrays]
+    out_types: list = [None] * len(outs)
+    _infer_type(params, types, out_types)
+    op = prop.create_operator(ctx, [list(a.shape) for a in inputs], [a.dtype for a in inputs])
+    specs = [(s, np_dtype(t)) for s, t in zip(outs, out_types, strict=True)]
+    train, recording = state.training, state.recording
+    kinds = [type(a) for a in arrays]
+    values = [_value(a) for a in arrays]
+
+    def forward(buffers: list[Any]) -> list[Any]:
+        wrapped = [wrap(b, ctx, k) for b, k in zip(buffers, kinds, strict=True)]
+        results = [zeros(s, ctx, t) for s, t in specs]
+        op.forward(train, ["write"] * len(results), wrapped[:count], results, wrapped[count:])
+        return [a._read() for a in [*results, *wrapped[count:]]]
+    pending = push(forward, values, specs + [(a.shape, np_dtype(a.dtype)) for a in aux], ctx=ctx,
+                   name=f"custom operator {params['op_type']}")
+    results = [wrap(p, ctx, kinds[0] if kinds else None) for p in pending[:len(outs)]]
+    for array, value in zip(aux, pending[len(outs):], strict=True):
+        array._write(value)
+    if recording and any(a._entry is not None for a in inputs):
+        from ..autograd import _tape
+        parents = [a._entry for a in inputs]
+        node = _tape.Node(None, (), parents, specs, ctx)
+        node.pull = _puller(op, params, ctx, values, pending, specs, count, parents)
+        for i, result in enumerate(results):
+            result._entry = (node, i)
+    return results
+
+
+def _value(array: NDArray) -> Any:
+    """The array's value, not waited for where the engine is still computing it."""
+    pending = array._chunk.pending
+    return pending if pending is not None and array._view is None else array._read()
+
+
+def _puller(op: CustomOp, params: dict[str, Any], ctx: Context, values: list[Any], pending: list[Any],
+            specs: list[Any], count: int, parents: list[Any]) -> Callable[[list, bool], list]:
+    reqs = ["null" if p is None else "write" for p in parents]
+    in_specs = [(v.shape, np.dtype(v.dtype)) for v in values[:count]]
+
+    def pull(slots: list[Any], create_graph: bool) -> list[Any]:
+        if create_graph:
+            raise MXNetError(f"custom operator {params['op_type']}: its backward is arbitrary code and cannot be "
+                             "differentiated again (create_graph=True)")
+        heads = [zeros(shape, ctx, dtype)._read() if s is None else s for s, (shape, dtype) in
+                 zip(slots, specs, strict=True)]
+
+        def backward(buffers: list[Any]) -> list[Any]:
+            wrapped = [wrap(b, ctx) for b in buffers]
+            n = len(heads)
+            grads = [zeros(s, ctx, t) for s, t in in_specs]
+            op.backward(list(reqs), wrapped[:n], wrapped[n:n + count], wrapped[n + len(values):], grads,
+                        wrapped[n + count:n + len(values)])
+            return [g._read() for g in grads]
+        grads = push(backward, [*heads, *values, *pending[:n_outs]], in_specs, ctx=ctx,
+                     name=f"backward of custom operator {params['op_type']}")
+        return [g if p is not None else None for g, p in zip(grads, parents, strict=True)]
+    n_outs = len(specs)
+    return pull
+
+
+def _no_program(*_: Any, **__: Any) -> Any:
+    raise MXNetError("a custom operator is Python code run by the engine; it cannot be part of a pure JAX function "
+                     "or one XLA program (use mx.operator.from_jax or register_property for that)")
+
+
+_custom = _Custom("Custom", _no_program)
+_custom.eager = True
+_custom.variadic = None
+_custom.input_names, _custom.params = [], {}
+_custom.describe("A custom operator: the property class registered as `op_type`, with further arguments passed to it.")
+for _key, _attribute in {
+        "FListInputNames": _custom.inputs, "FInferShape": _infer_shape, "FInferType": _infer_type, "FHost": _call,
+        "FNumOutputs": lambda p: len(_prop(p).list_outputs()), "FListOutputNames": lambda p: _prop(p).list_outputs(),
+        "FMutateInputs": lambda p: _prop(p).list_auxiliary_states()}.items():
+    _custom.set_attr(_key, _attribute)
+registry.add(_custom)
+
+
+# ---------------------------------------------------------------- the two oldest forms
+class PythonOp:
+    """Base of NumpyOp and NDArrayOp: forward and backward as methods of one object.
+
+    Args:
+        need_top_grad: whether the backward pass uses the gradients of the outputs.
+    """
+
+    _numbers: ClassVar[Any] = itertools.count()
+    _as_numpy: ClassVar[bool] = False
+
+    def __init__(self, need_top_grad: bool = True) -> None:
+        self.need_top_grad_ = need_top_grad
+        self._name: str | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.get_symbol(*args, **kwargs)
+
+    def get_symbol(self, *args: Any, **kwargs: Any) -> Any:
+        """The operator applied to symbols; keyword arguments are inputs by name, and `name`."""
+        from .. import symbol
+        if self._name is None:
+            self._name = f"_python_op{next(self._numbers)}"
+            _PROPS[self._name] = _adapted(self)
+        return symbol.op.Custom(*args, op_type=self._name, **kwargs)
+
+    def forward(self, in_data: list, out_data: list) -> None:
+        """Computes the outputs, in place; default: copies the first input."""
+        out_data[0][:] = in_data[0]
+
+    def backward(self, out_grad: list, in_data: list, out_data: list, in_grad: list) -> None:
+        """Computes the gradients, in place; default: ones."""
+        in_grad[0][:] = 1.0
+
+    def infer_shape(self, in_shape: list) -> tuple:
+        """(shapes of inputs, shapes of outputs); default: the first input's."""
+        return in_shape, [in_shape[0]]
+
+    def list_outputs(self) -> list[str]:
+        """Names of the outputs."""
+        return ["output"]
+
+    def list_arguments(self) -> list[str]:
+        """Names of the inputs."""
+        return ["data"]
+
+    def need_top_grad(self) -> bool:
+        """Whether the backward pass uses the gradients of the outputs."""
+        return self.need_top_grad_
+
+
+class NumpyOp(PythonOp):
+    """An operator whose `forward` and `backward` work on NumPy arrays."""
+
+    _as_numpy = True
+
+
+class NDArrayOp(PythonOp):
+    """An operator whose `forward` and `backward` work on NDArrays."""
+
+    def declare_backward_dependency(self, out_grad: list[int], in_data: list[int], out_data: list[int]) -> list[int]:
+        """Which arrays, by their numbers, the backward pass needs."""
+        return [*(out_grad if self.need_top_grad() else []), *in_data, *out_data]
+
+
+def _adapted(python_op: PythonOp) -> type:
+    """A property class for an object of the older kind."""
+    def run(function: Callable, read: Sequence[list], written: list) -> None:
+        if not python_op._as_numpy:
+            function(*read, written)
+            return
+        results = [a.asnumpy() for a in written]
+        function(*[[a.asnumpy() for a in part] for part in read], results)
+        for target, value in zip(written, results, strict=True):
+            target[:] = value
+
+    class Op(CustomOp):
+        def forward(self, is_train: bool, req: list, in_data: list, out_data: list, aux: list) -> None:
+            run(python_op.forward, [in_data], out_data)
+
+        def backward(self, req: list, out_grad: list, in_data: list, out_data: list, in_grad: list,
+                     aux: list) -> None:
+            run(python_op.backward, [out_grad, in_data, out_data], in_grad)
+
+    class Prop(CustomOpProp):
+        def __init__(self) -> None:
+            super().__init__(python_op.need_top_grad())
+
+        def list_arguments(self) -> list[str]:
+            return python_op.list_arguments()
+
+        def list_outputs(self) -> list[str]:
+            return python_op.list_outputs()
+
+        def infer_shape(self, in_shape: list) -> tuple:
+            return (*python_op.infer_shape(in_shape), [])
+
+        def create_operator(self, ctx: Context, in_shapes: list, in_dtypes: list) -> CustomOp:
+            return Op()
+    return Prop
+

@@ -1,0 +1,47 @@
+"""JAX functions as operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..ops import registry
+
+__all__ = ["from_jax"]
+
+
+def from_jax(function: Callable[..., Any], name: str | None = None, num_outputs: int = 1,
+             **attrs: Any) -> Callable[..., Any]:
+    """A JAX function as an operator for NDArrays and Symbols, differentiable on both sides.
+
+    Args:
+        function: pure function of JAX arrays; positional arguments are inputs, keyword-only ones parameters
+            (annotated as in `mxjax.ops.params`; a parameter without annotation takes any hashable value). Its
+            derivative is JAX's own: `jax.custom_vjp` and the like count.
+        name: the operator's name; default the function's own.
+        num_outputs: how many arrays it returns.
+        attrs: further attributes of the operator, e.g. infer_shape.
+
+    Returns:
+        A function that takes NDArrays or Symbols (also reachable as `mx.nd.<name>` and `mx.sym.<name>`).
+
+    Example:
+        >>> swish = mx.operator.from_jax(jax.nn.swish, "swish")
+        >>> swish(mx.nd.array([0.0, 1.0]))
+    """
+    name = name or function.__name__
+    registry.register(name, num_outputs=num_outputs, **attrs)(function)
+    op = registry.get(name)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        from ..ndarray import _front as nd_front
+        from ..symbol import Symbol
+        from ..symbol import _front as sym_front
+        symbolic = any(isinstance(a, Symbol) for a in [*args, *kwargs.values()])
+        key = "symbol" if symbolic else "ndarray"
+        if key not in fronts:
+            fronts[key] = (sym_front if symbolic else nd_front).make(op, name)
+        return fronts[key](*args, **kwargs)
+    fronts: dict[str, Callable] = {}
+    call.__name__, call.__doc__ = name, function.__doc__
+    return call

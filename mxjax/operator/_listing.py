@@ -1,0 +1,35 @@
+"""What is registered, and with which arguments."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..ops import registry
+
+__all__ = ["OperatorArguments", "get_all_registered_operators", "get_operator_arguments"]
+
+
+class OperatorArguments(NamedTuple):
+    """Number, names and types of an operator's arguments, inputs first."""
+
+    narg: int
+    names: list[str]
+    types: list[str]
+
+
+def get_all_registered_operators() -> list[str]:
+    """Names of all operators, aliases included."""
+    return registry.names()
+
+
+def get_operator_arguments(op_name: str) -> OperatorArguments:
+    """The arguments of an operator.
+
+    Raises:
+        MXNetError: there is no such operator.
+    """
+    op = registry.get(op_name)
+    inputs = op.input_names or ([op.get_attr("variadic_name", "data")] if op.variadic else [])
+    names = [*inputs, *op.params]
+    kind = "NDArray-or-Symbol[]" if op.variadic and not op.input_names else "NDArray-or-Symbol"
+    return OperatorArguments(len(names), names, [kind] * len(inputs) + [str(p) for p in op.params.values()])
