@@ -1,6 +1,7 @@
 """The operator registry and, a file per family, the operators themselves. See README.md."""
 
 from . import (
+    activation,
     broadcast,
     conv,
     dot,
@@ -9,12 +10,16 @@ from . import (
     elemwise_scalar,
     indexing,
     init_op,
+    linalg,
     matrix,
     nn,
     optimizer_op,
     ordering,
+    random_op,
     reduce,
+    sample_op,
     sequence,
     slicing,
+    softmax,
 )
 from .registry import Op, find, get, names, register

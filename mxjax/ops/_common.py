@@ -89,3 +89,14 @@ def whole(index: Array) -> Array:
 def size_of(shape: tuple[int, ...]) -> int:
     """Number of elements."""
     return math.prod(shape)
+
+
+def need_float(operator: str, array: Array) -> None:
+    """Raises MXNetError unless the array is of a floating point type."""
+    if not is_float(array.dtype):
+        raise MXNetError(f"operator {operator} takes floating point data, got {array.dtype}")
+
+
+def accumulation(dtype: Any) -> Any:
+    """The dtype in which sums of such values are formed: float32 for the half precision types."""
+    return jnp.float32 if is_float(dtype) and jnp.dtype(dtype).itemsize < 4 else jnp.dtype(dtype)
