@@ -94,7 +94,8 @@ class EvalMetric:
         """
         raise NotImplementedError(f"{type(self).__name__} must define update")
 
-    def _add(self, total: float, count: float) -> None:
+    def _add(self, total: float, count: int) -> None:
+        total = float(total)
         self.sum_metric += total
         self.num_inst += count
         self.global_sum_metric += total
@@ -326,7 +327,7 @@ class _BinaryMetric(EvalMetric):
             self._add(self._formula(table), 1)
             return
         self._table, self._global_table = self._table + table, self._global_table + table
-        self.num_inst, self.global_num_inst = (t.sum() for t in (self._table, self._global_table))
+        self.num_inst, self.global_num_inst = (int(t.sum()) for t in (self._table, self._global_table))
         self.sum_metric = self._formula(self._table) * self.num_inst
         self.global_sum_metric = self._formula(self._global_table) * self.global_num_inst
 
@@ -416,7 +417,7 @@ class Perplexity(EvalMetric):
             prob = pred.reshape(-1, pred.shape[-1])[numpy.arange(label.size), classes]
             counted = numpy.ones(label.size, bool) if self.ignore_label is None else label.ravel() != self.ignore_label
             loss = -numpy.log(numpy.maximum(1e-10, prob[counted])).sum()
-            self._add(float(loss), int(counted.sum()))
+            self._add(loss, int(counted.sum()))
 
     def get(self) -> tuple[str, float]:
         return self.name, math.exp(super().get()[1])
@@ -577,7 +578,7 @@ class PearsonCorrelation(EvalMetric):
     def get(self) -> tuple[str, float]:
         if self.average == "macro" or not self.num_inst:
             return super().get()
-        return self.name, self._conv / numpy.sqrt(self._sse_p * self._sse_l)
+        return self.name, float(self._conv / numpy.sqrt(self._sse_p * self._sse_l))
 
 
 @register
@@ -601,7 +602,7 @@ class PCC(EvalMetric):
         spread_p, spread_l = (numpy.sum(x * (total - x)) for x in (preds, labels))
         if spread_p == 0 or spread_l == 0:
             return float("nan")
-        return numpy.sum(table.diagonal() * total - preds * labels) / (spread_p * spread_l) ** 0.5
+        return float(numpy.sum(table.diagonal() * total - preds * labels) / (spread_p * spread_l) ** 0.5)
 
     def update(self, labels: Any, preds: Any) -> None:
         labels, preds = check_label_shapes(labels, preds, wrap=True)
@@ -648,7 +649,7 @@ class Loss(EvalMetric):
     def update(self, _: Any, preds: Any) -> None:
         for pred in [preds] if hasattr(preds, "shape") else preds:
             pred = _numpy(pred)
-            self._add(float(pred.sum()), pred.size)
+            self._add(pred.sum(), pred.size)
 
 
 @register

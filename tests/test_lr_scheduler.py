@@ -1,0 +1,44 @@
+"""Learning-rate schedules, against MXNet 1.9.1's values."""
+
+import math
+
+import pytest
+
+from mxjax.lr_scheduler import CosineScheduler, FactorScheduler, LRScheduler, MultiFactorScheduler, PolyScheduler
+
+
+@pytest.mark.parametrize("schedule, expected", [
+    (FactorScheduler(10, 0.5, base_lr=1.0), {0: 1, 10: 1, 11: 0.5, 21: 0.25, 100: 2 ** -9}),
+    (FactorScheduler(1, 0.1, stop_factor_lr=1e-3, base_lr=1.0), {50: 1e-3}),
+    (MultiFactorScheduler([5, 8], 0.1, base_lr=1.0), {5: 1, 6: 0.1, 8: 0.1, 9: 0.01, 99: 0.01}),
+    (PolyScheduler(100, 2.0, pwr=2, final_lr=1.0), {0: 2, 50: 1.25, 100: 1, 200: 1}),
+    (CosineScheduler(100, 2.0, final_lr=1.0), {0: 2, 50: 1.5, 100: 1, 200: 1}),
+    (CosineScheduler(30, 1.0, warmup_steps=10, warmup_begin_lr=0.5), {0: 0.5, 5: 0.75, 10: 1, 20: 0.5, 30: 0}),
+    (PolyScheduler(30, 1.0, 1, warmup_steps=10, warmup_begin_lr=0.2, warmup_mode="constant"), {9: 0.2, 10: 1, 20: 0.5}),
+])
+def test_values(schedule, expected):
+    for update in range(max(expected) + 1):
+        rate = schedule(update)
+        if update in expected:
+            assert math.isclose(rate, expected[update], rel_tol=1e-9, abs_tol=1e-12), update
+
+
+@pytest.mark.parametrize("make", [
+    lambda: LRScheduler(warmup_steps=-1), lambda: LRScheduler(0.1, 3, 0.2), lambda: LRScheduler(warmup_mode="steep"),
+    lambda: FactorScheduler(0), lambda: FactorScheduler(3, 1.5), lambda: MultiFactorScheduler([5, 5]),
+    lambda: MultiFactorScheduler([0, 5]), lambda: MultiFactorScheduler([]), lambda: PolyScheduler(0),
+    lambda: CosineScheduler(2.5), lambda: LRScheduler().get_warmup_lr(0),
+])
+def test_arguments_out_of_range(make):
+    with pytest.raises(ValueError):
+        make()
+
+
+def test_own_schedule():
+    class Half(LRScheduler):
+        def __call__(self, num_update):
+            return self.base_lr / 2
+
+    assert Half(1.0)(3) == 0.5
+    with pytest.raises(NotImplementedError):
+        LRScheduler()(3)
