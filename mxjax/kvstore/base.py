@@ -1,0 +1,168 @@
+"""The interface of key-value stores, their registry, and `create`."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from ..base import MXNetError
+from ..ndarray import NDArray
+
+__all__ = ["KVStoreBase", "TestStore", "create"]
+
+
+class KVStoreBase:
+    """What a key-value store for data-parallel training has to offer.
+
+    A subclass decorated with `@KVStoreBase.register` can be made by `mx.kv.create("<its name in lower case>")`.
+    """
+
+    OPTIMIZER: ClassVar[str] = "optimizer"
+    kv_registry: ClassVar[dict[str, type]] = {}
+
+    def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
+        """Gives every array in `out` the value that the first worker has.
+
+        Args:
+            key: one key (int or str) or a list.
+            value: an NDArray, or a list (per device), for each key.
+            out: where the value goes: an NDArray or a list of them for each key.
+            priority: higher first.
+        """
+        raise NotImplementedError
+
+    def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
+        """Sums `value` over devices and workers into `out` (default: into `value`); arguments as in `broadcast`."""
+        raise NotImplementedError
+
+    def set_optimizer(self, optimizer: Any) -> None:
+        """Has the store update its values with an optimizer."""
+        raise NotImplementedError
+
+    @staticmethod
+    def is_capable(capability: str) -> bool:
+        """Whether the store can do something, e.g. `KVStoreBase.OPTIMIZER`."""
+        raise NotImplementedError
+
+    def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
+        """Writes the optimizer's states (and the optimizer itself) to a file."""
+        raise NotImplementedError
+
+    def load_optimizer_states(self, fname: str) -> None:
+        """Reads the optimizer's states from a file."""
+        raise NotImplementedError
+
+    @property
+    def type(self) -> str:
+        """The name the store was created by."""
+        raise NotImplementedError
+
+    @property
+    def rank(self) -> int:
+        """This worker's number."""
+        raise NotImplementedError
+
+    @property
+    def num_workers(self) -> int:
+        """How many workers there are."""
+        raise NotImplementedError
+
+    @staticmethod
+    def register(klass: type) -> type:
+        """A decorator that makes a store known to `create` by its lower-case class name.
+
+        Raises:
+            TypeError: it is no class.
+        """
+        if not isinstance(klass, type):
+            raise TypeError(f"KVStoreBase.register takes a class, got {klass!r}")
+        KVStoreBase.kv_registry[klass.__name__.lower()] = klass
+        return klass
+
+
+@KVStoreBase.register
+class TestStore(KVStoreBase):
+    """The simplest store: one worker, sums over devices, no optimizer."""
+
+    __test__ = False
+
+    def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
+        """Copies each value to its outputs."""
+        for values, outs in _pairs(key, value, out):
+            for target in outs:
+                target[:] = values[0].as_in_context(target.context)
+
+    def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
+        """Sums each value's arrays into its outputs, or into themselves."""
+        for values, outs in _pairs(key, value, out):
+            total = sum((v.as_in_context(values[0].context) for v in values[1:]), values[0])
+            for target in outs or values:
+                target[:] = total.as_in_context(target.context)
+
+    @staticmethod
+    def is_capable(capability: str) -> bool:
+        """Only reductions: no optimizer."""
+        if capability.lower() == KVStoreBase.OPTIMIZER:
+            return False
+        raise ValueError(f"unknown capability: {capability}")
+
+    @property
+    def type(self) -> str:
+        """"teststore"."""
+        return "teststore"
+
+    @property
+    def rank(self) -> int:
+        """0."""
+        return 0
+
+    @property
+    def num_workers(self) -> int:
+        """1."""
+        return 1
+
+
+def _pairs(key: Any, value: Any, out: Any) -> list[tuple[list[NDArray], list[NDArray]]]:
+    """(arrays, outputs) for each key."""
+    single = not isinstance(key, (list, tuple))
+    count = 1 if single else len(key)
+
+    def rows(given: Any) -> list[list[NDArray]]:
+        if given is None:
+            return [[]] * count
+        if isinstance(given, NDArray):
+            return [[given]]
+        if single:
+            return [list(given)]
+        return [[g] if isinstance(g, NDArray) else list(g) for g in given]
+    values, outs = rows(value), rows(out)
+    if len(values) != count or len(outs) != count:
+        raise MXNetError(f"{count} keys, {len(values)} values, {len(outs)} outputs")
+    return list(zip(values, outs, strict=True))
+
+
+_DISTRIBUTED = ("dist_sync", "dist_async", "dist_device_sync", "dist_sync_device", "dist_device_async", "dist")
+
+
+def create(name: str = "local") -> KVStoreBase:
+    """Makes a store.
+
+    Args:
+        name: "local", "device", "nccl" and their variants (one process, all its devices), or the lower-case name of
+            a registered class.
+
+    Raises:
+        TypeError: the name is no text.
+        MXNetError: there is no such store.
+    """
+    from .kvstore import TYPES, KVStore
+    if not isinstance(name, str):
+        raise TypeError("name must be a string")
+    kind = name.lower()
+    if kind in KVStoreBase.kv_registry:
+        return KVStoreBase.kv_registry[kind]()
+    if kind in TYPES:
+        return KVStore(kind)
+    known = ", ".join([*TYPES, *KVStoreBase.kv_registry])
+    if kind in _DISTRIBUTED:
+        raise MXNetError(f"kvstore {name!r}: stores over several processes are not in this version; there are {known}")
+    raise MXNetError(f"unknown kvstore {name!r}; there are {known}")

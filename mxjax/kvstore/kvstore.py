@@ -1,0 +1,309 @@
+"""KVStore: sums over the devices of one process, with or without an optimizer on the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..base import MXNetError
+from ..ndarray import NDArray
+from ..ndarray._invoke import wrap
+from ..ndarray.sparse import BaseSparseNDArray, retain
+from .base import KVStoreBase, _pairs
+from .compression import Compression
+from .reduce import Reduced, reduce_all
+
+__all__ = ["KVStore"]
+
+TYPES = ("local", "local_update_cpu", "local_allreduce_cpu", "local_allreduce_device", "device", "nccl")
+
+
+class KVStore(KVStoreBase):
+    """A store within one process; made by `mx.kv.create`.
+
+    Without an updater a pushed sum replaces the stored value; with one, `updater(key, sum, stored)` changes it.
+
+    Example:
+        >>> store = mx.kv.create("device")
+        >>> store.init(0, mx.nd.zeros((2,)))
+        >>> store.push(0, [mx.nd.ones((2,)), mx.nd.ones((2,))])
+        >>> out = mx.nd.zeros((2,)); store.pull(0, out); out.asnumpy()
+        array([2., 2.], dtype=float32)
+    """
+
+    def __init__(self, handle: str = "local") -> None:
+        self._type = handle
+        self._values: dict[Any, NDArray] = {}
+        self._sums: dict[Any, Reduced] = {}
+        self._updater: Callable[[Any, NDArray, NDArray], None] | None = None
+        self._compression: Compression | None = None
+        self._key_type: type | None = None
+
+    # ------------------------------------------------------------ keys
+    def _rows(self, key: Any, value: Any, out: Any = None) -> tuple[list[Any], list[tuple[list, list]]]:
+        """The keys, checked, and (arrays, outputs) for each."""
+        keys = list(key) if isinstance(key, (list, tuple)) else [key]
+        for k in keys:
+            kind = str if isinstance(k, str) else int
+            if not isinstance(k, (str, int)):
+                raise TypeError(f"a key is an int or a str, got {k!r}")
+            if self._key_type not in (None, kind):
+                raise MXNetError(f"this store's keys are {self._key_type.__name__}, got {k!r}")
+            self._key_type = kind
+        if isinstance(key, (list, tuple)) and not isinstance(value, NDArray) and value is not None and \
+                len(keys) != len(value) and len(keys) == 1:
+            value = [value]
+        if isinstance(key, (list, tuple)) and len(set(keys)) != len(keys):
+            keys, value, out = _joined(keys, value, out)
+        return keys, _pairs(keys if isinstance(key, (list, tuple)) else key, value, out)
+
+    def _stored(self, key: Any) -> NDArray:
+        if key not in self._values:
+            raise MXNetError(f"key {key!r} has not been initialized")
+        return self._values[key]
+
+    # ------------------------------------------------------------ operations
+    def init(self, key: Any, value: Any) -> None:
+        """Stores first values.
+
+        Args:
+            key: one key or a list.
+            value: an NDArray, or a list, one for each key.
+
+        Raises:
+            MXNetError: a key has a value already.
+        """
+        keys, rows = self._rows(key, value)
+        for k, (values, _) in zip(keys, rows, strict=True):
+            if k in self._values:
+                raise MXNetError(f"key {k!r} is initialized already")
+            self._values[k] = values[0].copy()
+
+    def push(self, key: Any, value: Any, priority: int = 0) -> None:
+        """Sums each key's arrays and stores the sum, or has the updater use it.
+
+        Args:
+            key: one key or a list.
+            value: for each key an NDArray, or a list of them (one per device).
+            priority: kept for MXNet's sake: XLA runs what is ready.
+        """
+        keys, rows = self._rows(key, value)
+        for k, (values, _) in zip(keys, rows, strict=True):
+            stored = self._stored(k)
+            bad = next((v for v in values if v.shape != stored.shape), None)
+            if bad is not None:
+                raise MXNetError(f"push to key {k!r}: an array has shape {bad.shape}, the stored one {stored.shape}")
+        self._settle(keys, self._reduce(keys, [values for values, _ in rows]))
+
+    def _reduce(self, keys: list[Any], rows: list[list[NDArray]]) -> list[Any]:
+        """The sum for each key: a `Reduced`, or a sparse array."""
+        if self._compression is not None:
+            rows = [[self._compression(k, i, v) if v.stype == "default" else v for i, v in enumerate(row)]
+                    for k, row in zip(keys, rows, strict=True)]
+        dense = [i for i, row in enumerate(rows) if all(v.stype == "default" for v in row)]
+        results: list[Any] = [None] * len(rows)
+        for i, total in zip(dense, reduce_all([rows[i] for i in dense]), strict=True):
+            results[i] = total
+        for i, row in enumerate(rows):
+            if results[i] is None:
+                ctx = row[0].context
+                total = wrap(row[0]._read(), ctx)
+                for v in row[1:]:
+                    total = total + wrap(v._read(), v.context).as_in_context(ctx)
+                results[i] = total.tostype(row[0].stype)
+        return results
+
+    def _settle(self, keys: list[Any], sums: list[Any]) -> None:
+        """Updates or replaces the stored values."""
+        merged = []
+        for k, total in zip(keys, sums, strict=True):
+            stored = self._values[k]
+            if isinstance(total, Reduced):
+                total_here = wrap(total.on(stored.context.jax_device), stored.context)
+            else:
+                total_here = total.as_in_context(stored.context)
+            merged.append(total_here)
+        if self._updater is not None:
+            for k in keys:
+                self._sums.pop(k, None)
+            weights = [self._values[k] for k in keys]
+            if getattr(self._updater, "aggregate_updates", False) and len(keys) > 1:
+                self._updater(keys, merged, weights)
+            else:
+                for k, total, weight in zip(keys, merged, weights, strict=True):
+                    self._updater(k, total, weight)
+            return
+        for k, total, here in zip(keys, sums, merged, strict=True):
+            stored = self._values[k]
+            if isinstance(total, Reduced) and stored.stype == "default" and stored.dtype == here.dtype:
+                stored._write(here._read())
+                self._sums[k] = total
+            else:
+                self._sums.pop(k, None)
+                here.copyto(stored)
+
+    def pull(self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True) -> None:
+        """Copies stored values to arrays.
+
+        Args:
+            key: one key or a list.
+            out: for each key an NDArray, or a list of them.
+            priority: kept for MXNet's sake.
+            ignore_sparse: leave sparse outputs alone (`row_sparse_pull` is for them).
+
+        Raises:
+            MXNetError: a key has no value.
+        """
+        if out is None:
+            raise MXNetError("pull needs out=")
+        keys, rows = self._rows(key, out)
+        for k, (outs, _) in zip(keys, rows, strict=True):
+            stored = self._stored(k)
+            for target in outs:
+                if isinstance(target, BaseSparseNDArray) and ignore_sparse:
+                    continue
+                self._hand_out(k, stored, target)
+
+    def _hand_out(self, key: Any, stored: NDArray, target: NDArray) -> None:
+        device, total = target.context.jax_device, self._sums.get(key)
+        same = target.stype == stored.stype == "default" and target.dtype == stored.dtype \
+            and target.shape == stored.shape
+        if not same:
+            if target.shape != stored.shape:
+                raise MXNetError(f"pull of key {key!r}: out has shape {target.shape}, the stored array {stored.shape}")
+            stored.tostype(target.stype).astype(target.dtype, copy=False).copyto(target)
+        elif total is not None:
+            target._write(total.on(device))
+        elif stored.context.jax_device == device:
+            target._write(stored._read())
+        else:
+            stored.copyto(target)
+
+    def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
+        """`push` and `pull` in one; with `out` None the result replaces `value`."""
+        self.push(key, value, priority)
+        self.pull(key, value if out is None else out, priority, ignore_sparse=False)
+
+    def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
+        """`init` and `pull` in one."""
+        self.init(key, value)
+        self.pull(key, out, priority, ignore_sparse=False)
+
+    def row_sparse_pull(self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None) -> None:
+        """Copies chosen rows of stored row_sparse values.
+
+        Args:
+            key, priority: as in `pull`.
+            out: row_sparse arrays, one or a list per key.
+            row_ids: for each output an array of row numbers.
+
+        Raises:
+            MXNetError: an output is not row_sparse, or the arguments do not correspond.
+        """
+        if out is None or row_ids is None:
+            raise MXNetError("row_sparse_pull needs out= and row_ids=")
+        keys, rows = self._rows(key, out)
+        _, ids = self._rows(key, row_ids)
+        for k, (outs, _), (wanted, _) in zip(keys, rows, ids, strict=True):
+            stored = self._stored(k)
+            if len(wanted) == 1:
+                wanted = wanted * len(outs)
+            if len(wanted) != len(outs):
+                raise MXNetError(f"row_sparse_pull of key {k!r}: {len(outs)} outputs, {len(wanted)} row_ids")
+            source = stored if stored.stype == "row_sparse" else stored.tostype("row_sparse")
+            for target, chosen in zip(outs, wanted, strict=True):
+                if target.stype != "row_sparse":
+                    raise MXNetError(f"row_sparse_pull of key {k!r}: out must be row_sparse, got {target.stype}")
+                retain(source, chosen).copyto(target)
+
+    # ------------------------------------------------------------ optimizer
+    def set_optimizer(self, optimizer: Any) -> None:
+        """Has the store update its values: a push then means `optimizer.update`."""
+        from .. import optimizer as opt
+        self._set_updater(opt.get_updater(optimizer))
+
+    def _set_updater(self, updater: Callable[[Any, NDArray, NDArray], None]) -> None:
+        """Sets `updater(key, sum, stored)`, which changes `stored` in place."""
+        self._updater = updater
+
+    def set_gradient_compression(self, compression_params: dict[str, Any]) -> None:
+        """Has what is pushed quantized, with error feedback.
+
+        Args:
+            compression_params: {"type": "2bit" or "1bit", "threshold": 0.5}.
+
+        Raises:
+            MXNetError: the store is not of a "device" type.
+        """
+        if "device" not in self._type:
+            raise MXNetError("Gradient compression is not supported for this type of kvstore")
+        self._compression = Compression(compression_params)
+
+    @staticmethod
+    def is_capable(capability: str) -> bool:
+        """Whether the store can do something; it can have an optimizer.
+
+        Raises:
+            ValueError: nothing of that name is known.
+        """
+        if capability.lower() == KVStoreBase.OPTIMIZER:
+            return True
+        raise ValueError(f"unknown capability: {capability}")
+
+    def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
+        """Writes the optimizer's states (and, with `dump_optimizer`, the optimizer) to a file.
+
+        Raises:
+            MXNetError: there is no optimizer.
+        """
+        if self._updater is None:
+            raise MXNetError("there is no optimizer on this kvstore: call set_optimizer first")
+        with open(fname, "wb") as file:
+            file.write(self._updater.get_states(dump_optimizer))
+
+    def load_optimizer_states(self, fname: str) -> None:
+        """Reads the optimizer's states from a file.
+
+        Raises:
+            MXNetError: there is no optimizer.
+        """
+        if self._updater is None:
+            raise MXNetError("there is no optimizer on this kvstore: call set_optimizer first")
+        with open(fname, "rb") as file:
+            self._updater.set_states(file.read())
+
+    # ------------------------------------------------------------ workers
+    @property
+    def type(self) -> str:
+        """The name the store was created by."""
+        return self._type
+
+    @property
+    def rank(self) -> int:
+        """0: there is one worker."""
+        return 0
+
+    @property
+    def num_workers(self) -> int:
+        """1."""
+        return 1
+
+    def _barrier(self) -> None:
+        """Waits for all workers: nothing to do."""
+
+    def _send_command_to_servers(self, head: int, body: str) -> None:
+        """There are no servers in one process."""
+
+
+def _joined(keys: list[Any], value: Any, out: Any) -> tuple[list[Any], Any, Any]:
+    """Arrays of a key that appears several times in a list belong together."""
+    unique = list(dict.fromkeys(keys))
+
+    def join(given: Any) -> Any:
+        if given is None:
+            return None
+        rows: dict[Any, list] = {k: [] for k in unique}
+        for k, v in zip(keys, given, strict=True):
+            rows[k] += [v] if isinstance(v, NDArray) else list(v)
+        return [rows[k] for k in unique]
+    return unique, join(value), join(out)
