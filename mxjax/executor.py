@@ -81,6 +81,7 @@ class Executor:
         found = _infer.infer_types(symbol._outputs, known_types)
         reqs = _requests(grad_req, graph.args, None)
         contexts = _variable_contexts(symbol, ctx, group2ctx)
+        buffered = set(graph.args) - set(shared_names or ())
 
         def make(node: Any, shape: tuple, shareable: bool) -> NDArray:
             name, dtype = node.name, found[id(node), 0] or "float32"
@@ -89,7 +90,7 @@ class Executor:
                 old = shared_exec.arg_dict[name]
                 if old.shape == shape and old.dtype == np_dtype(dtype).type:
                     return old
-            if shared_buffer is not None and stype in (None, "default"):
+            if shared_buffer is not None and name in buffered and stype in (None, "default"):
                 old = shared_buffer.get(name)
                 if old is not None and old.size >= math.prod(shape) and old.dtype == np_dtype(dtype).type:
                     return old._view_at(0, shape) if old.shape != shape else old

@@ -199,11 +199,13 @@ class DataParallelExecutorGroup:
             shared_buffer=self.shared_data_arrays[i], **_shapes(inputs))
 
     def _collect_arrays(self) -> None:
+        tables = {kind: [getattr(executor, kind) for executor in self.execs]
+                  for kind in ("arg_dict", "grad_dict", "aux_dict")}
+
         def by_device(names: list[str], kind: str) -> list[list[NDArray]]:
-            return [[getattr(executor, kind)[name] for executor in self.execs] for name in names]
+            return [[table[name] for table in tables[kind]] for name in names]
 
         used = set(self.arg_names)
-
         params = [name for name in self.arg_names if name in set(self.param_names)]
         self.data_arrays = by_device(self.data_names, "arg_dict")
         self.label_arrays = [by_device([name], "arg_dict")[0] if name in used else [] for name in self.label_names]
@@ -320,7 +322,7 @@ class DataParallelExecutorGroup:
             for grad, axis in zip(out_grads or (), self.output_layouts, strict=False):
                 whole = axis < 0 or len(self.execs) == 1
                 grads.append((grad if whole else grad[_along(axis, part)]).as_in_context(self.contexts[i]))
-            executor.backward(out_grads=grads)
+            executor.backward(out_grads=grads or None)
 
     def update_metric(self, eval_metric: EvalMetric, labels: Any, pre_sliced: bool) -> None:
         """Count the last outputs into a metric, with the labels of the batch or (`pre_sliced`) of each device."""
