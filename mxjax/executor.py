@@ -255,12 +255,12 @@ class Executor:
             if old is None or old.shape == shape:
                 return old
             if not partial_shaping and name not in kwargs:
-                raise AssertionError(f"reshape: the shape of {what}{name}, which was not named, changes from {old.shape} "
-                                     f"to {shape}, so it could not be shared; allow that with partial_shaping=True")
+                raise AssertionError(f"reshape: {what}{name}, which was not named, changes from {old.shape} to {shape}, "
+                                     "so it could not be shared; allow that with partial_shaping=True")
             if math.prod(shape) > old.size:
                 if not allow_up_sizing:
-                    raise AssertionError(f"reshape: {what}{name} would grow from {old.shape} to {shape}; bind the larger "
-                                         "shape first, or allow new arrays with allow_up_sizing=True")
+                    raise AssertionError(f"reshape: {what}{name} would grow from {old.shape} to {shape}; bind the "
+                                         "larger shape first, or allow new arrays with allow_up_sizing=True")
                 return zeros(shape, old.context, old.dtype)
             return old._view_at(0, shape)
         args = [fitted(n, a, s, "arg:") for n, a, s in zip(self._graph.args, self.arg_arrays, arg_shapes, strict=True)]

@@ -1,0 +1,77 @@
+"""The `mxnet` alias: scripts that say `import mxnet` get mxjax."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import runpy
+import sys
+import types
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = ["install_mxnet_alias", "run_script"]
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Resolves `mxnet` and its sub-modules to the module objects of mxjax themselves."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if name == "mxnet" or name.startswith("mxnet."):
+            return importlib.machinery.ModuleSpec(name, self)
+        return None
+
+    def create_module(self, spec: Any) -> types.ModuleType:
+        real = "mxjax" + spec.name[len("mxnet"):]
+        try:
+            module = importlib.import_module(real)
+        except ModuleNotFoundError as error:
+            parent, _, attribute = real.rpartition(".")
+            module = getattr(importlib.import_module(parent), attribute, None) if parent and error.name == real else 0
+            if not isinstance(module, types.ModuleType):
+                raise ModuleNotFoundError(f"No module named {spec.name!r} (there is no {real} in mxjax)",
+                                          name=spec.name) from None
+        self._kept = module.__spec__, getattr(module, "__loader__", None)
+        return module
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        module.__spec__, module.__loader__ = self._kept  # importing under a second name must not change the module
+
+
+def install_mxnet_alias() -> None:
+    """Makes `import mxnet` (and `mxnet.x.y`) mean mxjax in this process.
+
+    Raises:
+        RuntimeError: the real MXNet has been imported already.
+
+    Example:
+        >>> mxjax.interop.install_mxnet_alias()
+        >>> import mxnet as mx
+        >>> mx.__name__
+        'mxjax'
+    """
+    if any(isinstance(f, _Finder) for f in sys.meta_path):
+        return
+    if "mxnet" in sys.modules:
+        raise RuntimeError("mxnet is imported already; install the alias before anything imports it")
+    sys.meta_path.insert(0, _Finder())
+
+
+def run_script(path: str, args: Sequence[str] = ()) -> dict[str, Any]:
+    """Runs a script as `__main__` with the alias installed; returns its global names.
+
+    Args:
+        path: the script.
+        args: what it finds in `sys.argv[1:]`.
+
+    Raises:
+        FileNotFoundError: there is no such script.
+    """
+    install_mxnet_alias()
+    before = sys.argv, sys.path[:]
+    sys.argv = [path, *args]
+    try:
+        return runpy.run_path(path, run_name="__main__")
+    finally:
+        sys.argv, sys.path[:] = before

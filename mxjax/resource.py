@@ -1,0 +1,93 @@
+"""Resources that operators ask for: random keys and scratch memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from .base import MXNetError
+from .context import Context, current_context
+from .ndarray import NDArray
+from .ndarray._invoke import wrap
+from .ops.params import np_dtype
+from .random import jax_key, seed
+
+__all__ = ["Resource", "ResourceManager", "ResourceRequest"]
+
+KINDS = ("random", "parallel_random", "temp_space")
+
+
+class ResourceRequest:
+    """What is asked for: kind "random", "parallel_random" or "temp_space".
+
+    Raises:
+        MXNetError: another kind.
+    """
+
+    __slots__ = ("kind",)
+
+    def __init__(self, kind: str) -> None:
+        if kind not in KINDS:
+            raise MXNetError(f"a resource is one of {', '.join(KINDS)}; got {kind!r}")
+        self.kind = kind
+
+
+class Resource:
+    """A granted resource on a context."""
+
+    __slots__ = ("request", "ctx")
+
+    def __init__(self, request: ResourceRequest, ctx: Context) -> None:
+        self.request, self.ctx = request, ctx
+
+    def get_key(self) -> jax.Array:
+        """The next random key of the context's stream, which `mx.random.seed` makes reproducible.
+
+        Raises:
+            MXNetError: the resource is no random one.
+        """
+        if self.request.kind == "temp_space":
+            raise MXNetError("a temp_space resource has no random keys")
+        return jax_key(self.ctx)
+
+    def get_space(self, shape: Sequence[int], dtype: Any = "float32") -> NDArray:
+        """A scratch array; its values mean nothing.
+
+        Raises:
+            MXNetError: the resource is no temp_space.
+        """
+        if self.request.kind != "temp_space":
+            raise MXNetError(f"a {self.request.kind} resource has no space")
+        dtype = np_dtype(dtype)
+        with jax.enable_x64(dtype.itemsize == 8):
+            return wrap(jnp.empty(tuple(shape), dtype, device=self.ctx.jax_device), self.ctx)
+
+
+class ResourceManager:
+    """Hands out resources per context.
+
+    Example:
+        >>> key = ResourceManager.get().request(mx.cpu(), ResourceRequest("random")).get_key()
+    """
+
+    _instance: ResourceManager | None = None
+
+    @classmethod
+    def get(cls) -> ResourceManager:
+        """The manager of this process."""
+        if cls._instance is None:
+            cls._instance = cls()
+        return cls._instance
+
+    def request(self, ctx: Context | None, request: ResourceRequest | str) -> Resource:
+        """A resource on a context (None: the current one); a kind's name will do as the request."""
+        if isinstance(request, str):
+            request = ResourceRequest(request)
+        return Resource(request, ctx or current_context())
+
+    def seed_random(self, value: int, ctx: Context | str = "all") -> None:
+        """`mx.random.seed`."""
+        seed(value, ctx)

@@ -1,0 +1,73 @@
+"""What this installation can do."""
+
+from __future__ import annotations
+
+import collections
+import importlib.util
+from typing import ClassVar, NamedTuple
+
+from .context import num_gpus
+
+__all__ = ["Feature", "Features", "feature_list"]
+
+
+class Feature(NamedTuple):
+    """A feature's name and whether it is there."""
+
+    name: str
+    enabled: bool
+
+    def __repr__(self) -> str:
+        return f"{'✔' if self.enabled else '✖'} {self.name}"
+
+
+_ABSENT = """CUDA_RTC TENSORRT CPU_SSE CPU_SSE2 CPU_SSE3 CPU_SSE4_1 CPU_SSE4_2 CPU_SSE4A CPU_AVX CPU_AVX2 OPENMP SSE
+F16C JEMALLOC BLAS_OPEN
+BLAS_ATLAS BLAS_MKL BLAS_APPLE LAPACK MKLDNN CAFFE DIST_KVSTORE CXX14 DEBUG TVM_OP""".split()
+
+
+def feature_list() -> list[Feature]:
+    """All of MXNet's features, and JAX and XLA.
+
+    CUDA and its libraries count as there where JAX sees a GPU; libraries of MXNet's own builds are not there, their
+    work is XLA's.
+    """
+    gpu = num_gpus() > 0
+    found = {"XLA": True, "JAX": True, "CUDA": gpu, "CUDNN": gpu, "NCCL": gpu, "SIGNAL_HANDLER": False,
+             "INT64_TENSOR_SIZE": True, "OPENCV": importlib.util.find_spec("cv2") is not None, "PROFILER": False}
+    found.update(dict.fromkeys(_ABSENT, False))
+    return [Feature(name, enabled) for name, enabled in found.items()]
+
+
+class Features(collections.OrderedDict):
+    """The features by name.
+
+    Example:
+        >>> mx.runtime.Features().is_enabled("XLA")
+        True
+    """
+
+    instance: ClassVar[Features | None] = None
+
+    def __new__(cls) -> Features:
+        if cls.instance is None:
+            cls.instance = super().__new__(cls)
+            super().__init__(cls.instance, [(f.name, f) for f in feature_list()])
+        return cls.instance
+
+    def __init__(self) -> None:
+        """There is one object; `__new__` has filled it."""
+
+    def __repr__(self) -> str:
+        return str(list(self.values()))
+
+    def is_enabled(self, feature_name: str) -> bool:
+        """Whether a feature is there.
+
+        Raises:
+            RuntimeError: nothing of that name is known.
+        """
+        name = feature_name.upper()
+        if name not in self:
+            raise RuntimeError(f"Feature '{name}' is unknown, known features are: {list(self.keys())}")
+        return self[name].enabled
