@@ -1,0 +1,83 @@
+"""Linear algebra operators."""
+
+import numpy as np
+import pytest
+from opcall import call, gradients
+
+from mxjax.base import MXNetError
+
+RNG = np.random.default_rng(7)
+A, B = RNG.normal(size=(2, 3, 3)).astype("float32"), RNG.normal(size=(2, 3, 3)).astype("float32")
+POSITIVE = A @ A.swapaxes(1, 2) + 3 * np.eye(3, dtype="float32")
+LOWER = np.tril(POSITIVE)
+
+
+def close(got, expected):
+    np.testing.assert_allclose(got, expected, rtol=2e-4, atol=2e-5)
+
+
+def test_products():
+    both = call("_linalg_gemm", A, B, POSITIVE, transpose_b=True, alpha=2, beta=3)
+    close(both, 2 * A @ B.swapaxes(1, 2) + 3 * POSITIVE)
+    close(call("_linalg_gemm2", A, B, transpose_a=True, alpha=-1), -A.swapaxes(1, 2) @ B)
+    rows_first = call("_linalg_gemm2", A.swapaxes(0, 1), B.swapaxes(0, 1), axis=0)
+    close(rows_first, (A @ B).swapaxes(0, 1))
+    close(call("_linalg_syrk", A, transpose=True, alpha=2), 2 * A.swapaxes(1, 2) @ A)
+    close(call("_linalg_trmm", A, B, rightside=True, transpose=True), B @ np.tril(A).swapaxes(1, 2))
+
+
+@pytest.mark.parametrize("transpose", [False, True])
+@pytest.mark.parametrize("rightside", [False, True])
+def test_triangular_solve(transpose, rightside):
+    x = call("_linalg_trsm", LOWER, B, transpose=transpose, rightside=rightside, alpha=2)
+    close(call("_linalg_trmm", LOWER, x, transpose=transpose, rightside=rightside), 2 * B)
+
+
+def test_cholesky():
+    factor = call("_linalg_potrf", POSITIVE)
+    close(factor, np.linalg.cholesky(POSITIVE))
+    close(call("_linalg_potrf", POSITIVE, lower=False), factor.swapaxes(1, 2))
+    close(call("_linalg_potri", factor), np.linalg.inv(POSITIVE))
+    close(call("_linalg_sumlogdiag", factor), np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(-1))
+    close(gradients("_linalg_sumlogdiag", factor)[0], np.stack([np.diag(1 / np.diag(f)) for f in factor]))
+
+
+def test_determinants_and_inverse():
+    close(call("_linalg_inverse", POSITIVE), np.linalg.inv(POSITIVE))
+    close(call("_linalg_det", A), np.linalg.det(A))
+    assert call("_linalg_det", A[0]).shape == (1,)
+    sign, log = call("_linalg_slogdet", A)
+    close(sign * np.exp(log), np.linalg.det(A))
+
+
+def test_factorizations():
+    q, l = call("_linalg_gelqf", A[:, :2])
+    close(l @ q, A[:, :2])
+    close(q @ q.swapaxes(1, 2), np.stack([np.eye(2)] * 2))
+    u, values = call("_linalg_syevd", POSITIVE)
+    close(u.swapaxes(1, 2) @ (values[..., None] * u), POSITIVE)
+    largest = np.take_along_axis(u, np.abs(u).argmax(-1)[..., None], -1)
+    assert (np.diff(values) >= 0).all() and (largest > 0).all()
+
+
+def test_diagonals_and_triangles():
+    close(call("_linalg_extractdiag", A, offset=1), np.diagonal(A, 1, 1, 2))
+    vector = np.array([1, 2, 3], "float32")
+    close(call("_linalg_makediag", vector, offset=-1), np.diag(vector, -1))
+    square = np.arange(1, 10, dtype="float32").reshape(3, 3)
+    for params, expected in [({}, [1, 4, 5, 7, 8, 9]), ({"lower": False}, [1, 2, 5, 3, 6, 9]),
+                             ({"offset": 1}, [2, 3, 6]), ({"offset": -1, "lower": False}, [4, 7, 8])]:
+        packed = call("_linalg_extracttrian", square, **params)
+        assert packed.tolist() == expected
+        back = call("_linalg_maketrian", packed, **params)
+        assert call("_linalg_extracttrian", back, **params).tolist() == expected
+        assert np.count_nonzero(back) == len(expected)
+
+
+@pytest.mark.parametrize("name, arrays, params, message", [
+    ("potrf", (A[:, :2],), {}, "square"), ("gelqf", (A[:, :, :2],), {}, "rows"),
+    ("gemm2", (A, B.astype("float64")), {}, "dtypes"), ("gemm2", (A, B[:1]), {}, "batch"),
+    ("extractdiag", (A,), {"offset": 3}, "offset"), ("maketrian", (A[0, :, :2],), {}, "triangle")])
+def test_mistakes_are_named(name, arrays, params, message):
+    with pytest.raises(MXNetError, match=message):
+        call(f"_linalg_{name}", *arrays, **params)
