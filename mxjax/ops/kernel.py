@@ -233,7 +233,7 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], present: in
 
     def fn(*args: Any) -> tuple:
         extras = dict(static)
-        extras.update(zip(dynamic, map(jnp.asarray, args[count:]), strict=False))
+        extras.update(zip(dynamic, jax.tree.map(jnp.asarray, args[count:]), strict=False))
         if op.uses_key:
             extras["_key"] = jax.random.fold_in(jax.random.wrap_key_data(args[-2]), args[-1])
         compute = _with_gradient(function, gradient, extras) if gradient else lambda *a: _tuple(function(*a, **extras))

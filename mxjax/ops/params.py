@@ -6,6 +6,7 @@ An operator's keyword-only arguments are its parameters. Their annotations are t
     Scalar                      a number that is an argument of the compiled program: a new value never recompiles
     Shape                       tuple of ints; a single int is a tuple of one
     Floats                      tuple of floats
+    Scalars                     tuple of floats, arguments of the compiled program as a Scalar is
     DType                       a dtype's name ("float32"); classes and NumPy dtypes are accepted
     Literal["max", "avg"]       one of these words
     Annotated[int, Range(1)]    limits, both ends included
@@ -28,7 +29,7 @@ import numpy as np
 
 from ..base import MXNetError, _Null
 
-__all__ = ["DType", "Floats", "Param", "Range", "Scalar", "Shape", "dtype_name", "np_dtype", "schema"]
+__all__ = ["DType", "Floats", "Param", "Range", "Scalar", "Scalars", "Shape", "dtype_name", "np_dtype", "schema"]
 
 
 class Range(NamedTuple):
@@ -53,6 +54,7 @@ class _Kind:
 Scalar = Annotated[float, _Kind("scalar")]
 Shape = Annotated[tuple[int, ...], _Kind("shape")]
 Floats = Annotated[tuple[float, ...], _Kind("floats")]
+Scalars = Annotated[tuple[float, ...], _Kind("scalars")]
 DType = Annotated[str, _Kind("dtype")]
 
 WIDE = frozenset(["float64", "int64", "uint64", "complex128"])
@@ -133,6 +135,7 @@ def _hashable(value: Any) -> Any:
 _PARSERS: dict[Any, tuple[Callable[[Any], Any], str]] = {
     int: (_int, "int"), float: (_float, "float"), bool: (_bool, "boolean"), str: (str, "string"),
     "scalar": (_scalar, "float"), "shape": (_shape, "Shape(tuple)"), "floats": (_floats, "tuple of <float>"),
+    "scalars": (_floats, "tuple of <float>"),
     "dtype": (dtype_name, "dtype"), Any: (_hashable, "any"),
 }
 
@@ -159,7 +162,7 @@ class Param:
         self.optional = self.default is None and not self.required
         self.kind: Any = annotation
         self._take(annotation)
-        self.dynamic = self.kind == "scalar"
+        self.dynamic = self.kind in ("scalar", "scalars")
 
     def _take(self, annotation: Any) -> None:
         origin, args = typing.get_origin(annotation), typing.get_args(annotation)

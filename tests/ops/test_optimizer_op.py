@@ -1,0 +1,152 @@
+"""Fused optimizer updates against NumPy formulas; the `mp_` and `multi_` forms against the single ones."""
+
+import numpy as np
+import pytest
+from opcall import call
+
+from mxjax.base import MXNetError
+from mxjax.ops import kernel, registry
+
+RNG = np.random.default_rng(0)
+W, G, M = RNG.normal(size=(3, 2, 3)).astype("float32")
+V = abs(M)
+COMMON = {"rescale_grad": 0.5, "clip_gradient": 0.2}
+CLIPPED = np.clip(0.5 * G, -0.2, 0.2)
+
+
+def _adam_like(g, mean=M, var=V, beta1=0.9, beta2=0.99):
+    return beta1 * mean + (1 - beta1) * g, beta2 * var + (1 - beta2) * g * g
+
+
+def _sgd_mom(momentum=0.9, lr=0.1, wd=0.3):
+    mom = momentum * M - lr * (CLIPPED + wd * W)
+    return W + mom, mom
+
+
+def _nag():
+    step = 0.1 * (CLIPPED + 0.3 * W)
+    mom = 0.9 * M - step
+    return W + 0.9 * mom - step, mom
+
+
+def _signum():
+    mom = 0.9 * M - 0.1 * (CLIPPED + 0.3 * W)
+    return (1 - 0.1 * 0.01) * W + 0.1 * np.sign(mom), mom
+
+
+def _adam():
+    mean, var = _adam_like(np.clip(0.5 * G + 0.3 * W, -0.2, 0.2))
+    return W - 0.1 * mean / (np.sqrt(var) + 1e-8), mean, var
+
+
+def _rmsprop():
+    g = np.clip(0.5 * G + 0.3 * W, -0.2, 0.2)
+    n = 0.95 * V + 0.05 * g * g
+    return np.clip(W - 0.1 * g / np.sqrt(n + 1e-8), -0.5, 0.5), n
+
+
+def _ftrl():
+    n = V + CLIPPED ** 2
+    z = M + CLIPPED - (np.sqrt(n) - np.sqrt(V)) * W / 0.1
+    return np.where(abs(z) > 0.01, (np.sign(z) * 0.01 - z) / ((1 + np.sqrt(n)) / 0.1 + 0.3), 0), z, n
+
+
+@pytest.mark.parametrize("name, states, params, expected", [
+    ("sgd_update", (), {}, lambda: ((1 - 0.1 * 0.3) * W - 0.1 * CLIPPED,)),
+    ("sgd_mom_update", (M,), {"momentum": 0.9}, _sgd_mom),
+    ("nag_mom_update", (M,), {"momentum": 0.9}, _nag),
+    ("signsgd_update", (), {}, lambda: ((1 - 0.1 * 0.3) * W - 0.1 * np.sign(G),)),
+    ("signum_update", (M,), {"momentum": 0.9, "wd_lh": 0.01}, _signum),
+    ("adam_update", (M, V), {"beta2": 0.99}, _adam),
+    ("rmsprop_update", (V,), {"clip_weights": 0.5}, _rmsprop),
+    ("ftrl_update", (M, V), {}, _ftrl),
+])
+def test_formulas(name, states, params, expected):
+    op, params = registry.get(name), {"lr": 0.1, "wd": 0.3, **COMMON, **params}
+    prepared = kernel.prepare(op, op.parse(params), 2 + len(states), False)
+    values = kernel.run(prepared, [W, G, *states, *(op.parse(params)[n] for n in prepared.dynamic)], False)
+    for got, wanted in zip(values, expected(), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=1e-6)
+
+
+def _run(name, *arrays, **params):
+    """All results, states included."""
+    op = registry.get(name)
+    canonical = op.parse(params)
+    prepared = kernel.prepare(op, canonical, len(arrays), False)
+    return prepared, [np.asarray(r) for r in kernel.run(prepared, [*arrays, *(canonical[n] for n in prepared.dynamic)],
+                                                        False)]
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_many_at_once_are_the_single_ones(mixed):
+    prefix, half = "mp_" * mixed, np.float16 if mixed else np.float32
+    def group(factor):
+        return [(factor * W).astype(half), G.astype(half), M, *([factor * W] if mixed else [])]
+    options = {"momentum": 0.9, **COMMON}
+    singles = [_run(f"{prefix}sgd_mom_update", *group(f), lr=lr, wd=wd, **options)[1]
+               for f, lr, wd in [(1, 0.1, 0.3), (2, 0.2, 0.0)]]
+    wanted = [s[0] for s in singles] + singles[0][1:] + singles[1][1:]
+    lrs, wds = (0.1, 0.2), (0.3, 0.0)
+    arrays = group(1) + group(2)
+    prepared, got = _run(f"multi_{prefix}sgd_mom_update", *arrays, lrs=lrs, wds=wds, num_weights=2, **options)
+    _, loaded = _run(f"preloaded_multi_{prefix}sgd_mom_update", *arrays, np.float32(lrs), np.float32(wds),
+                     num_weights=2, **options)
+    for results in (got, loaded):
+        for a, b in zip(results, wanted, strict=True):
+            assert a.dtype == b.dtype
+            np.testing.assert_allclose(a, b, rtol=1e-3 if mixed else 1e-6)
+    compiled = prepared.jitted._cache_size()
+    _run(f"multi_{prefix}sgd_mom_update", *arrays, lrs=(0.3, 0.4), wds=wds, num_weights=2, **options)
+    assert prepared.jitted._cache_size() == compiled, "new learning rates must not compile anything"
+
+
+def test_wrong_numbers_of_arrays_and_rates():
+    with pytest.raises(MXNetError, match="num_weights=2 asks for 4 arrays"):
+        _run("multi_sgd_update", W, G, lrs=(0.1, 0.1), wds=(0, 0), num_weights=2)
+    with pytest.raises(MXNetError, match="1 lrs for 2 weights"):
+        _run("multi_sgd_update", W, G, W, G, lrs=(0.1,), wds=(0, 0), num_weights=2)
+
+
+@pytest.mark.parametrize("scale, changes", [(0.5, True), (0.0, False), (np.inf, False)])
+def test_adamw_skips_updates_that_overflowed(scale, changes):
+    _, (w, mean, var) = _run("_adamw_update", W, G, M, V, np.float32([scale]), lr=0.1, beta2=0.99, wd=0.3, eta=0.5,
+                             clip_gradient=0.2)
+    if not changes:
+        assert (w == W).all() and (mean == M).all() and (var == V).all()
+        return
+    wanted_mean, wanted_var = _adam_like(CLIPPED)
+    np.testing.assert_allclose(w, W - 0.5 * (0.1 * wanted_mean / (np.sqrt(wanted_var) + 1e-8) + 0.3 * W), rtol=2e-5)
+    np.testing.assert_allclose(mean, wanted_mean, rtol=1e-5)
+
+
+def test_lamb_in_one_step_is_its_two_phases():
+    params = {"beta2": 0.99, "wd": 0.3, **COMMON}
+    _, (direction, mean, var) = _run("lamb_update_phase1", W, G, M, V, t=3, **params)
+    m, v = _adam_like(CLIPPED)
+    m, v = m / (1 - 0.9 ** 3), v / (1 - 0.99 ** 3)
+    np.testing.assert_allclose(direction, m / (np.sqrt(v) + 1e-6) + 0.3 * W, rtol=2e-4)
+    norms = [np.float32([np.linalg.norm(a)]) for a in (W, direction)]
+    stepped = call("lamb_update_phase2", W, direction, *norms, lr=0.1, upper_bound=1.5)
+    np.testing.assert_allclose(stepped, W - 0.1 * min(norms[0][0], 1.5) / norms[1][0] * direction, rtol=1e-5)
+    params["wds"] = (params.pop("wd"),)
+    _, whole = _run("_multi_lamb_update", W, G, M, V, learning_rates=(0.1,), step_count=(3,), upper_bound=1.5, **params)
+    for a, b in zip(whole, [stepped, mean, var], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
+def test_rates_by_layer():
+    rates = call("multi_lars", np.float32([1, 1, 1]), np.float32([4, 0, 4]), np.float32([9, 9, 0]),
+                 np.float32([0.1, 0, 0]), eta=0.1, eps=0.01, rescale_grad=0.5)
+    np.testing.assert_allclose(rates, [0.1 * 2 / (1.5 + 0.2 + 0.01), 1, 1], rtol=1e-6)
+    assert call("multi_sum_sq", W, np.full(3, 300, "float16"), num_arrays=2)[1] == 270000
+
+
+def test_finite():
+    bad = W.copy()
+    bad[1, 1] = np.inf
+    assert call("multi_all_finite", W, G, num_arrays=2).tolist() == [1]
+    assert call("multi_all_finite", W, bad, num_arrays=2).tolist() == [0]
+    assert call("all_finite", bad).tolist() == [0] and call("all_finite", W).tolist() == [1]
+    _, zeros = _run("reset_arrays", W, G, num_arrays=2)
+    assert len(zeros) == 2 and not zeros[0].any()
