@@ -290,7 +290,7 @@ class LAMB(_TwoMoments):
         **kwargs: as in `Optimizer`.
 
     Source:
-        You et al., Large Batch Optimization for Deep Learning, 2020; MXNet's operators lamb_update_phase1/2.
+        You et al., Large Batch Optimization for Deep Learning, 2020; MXNet's operator _multi_lamb_update.
     """
 
     lazy_update = True  # only so that the states have the weight's storage type
@@ -305,27 +305,23 @@ class LAMB(_TwoMoments):
         self.bias_correction = bias_correction
         self.aggregate_num = max(1, min(45, _aggregation_size(default=45)))
 
+    def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
+        self._update_listed("_multi_lamb_update", index, weight, grad, state)
+
     def update_multi_precision(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
-        if _is_list(index):
-            for one in zip(index, weight, grad, state, strict=True):
-                self.update_multi_precision(*one)
-        elif self.multi_precision and _is_half(weight):
-            self._update_count(index)
-            master, moments = state
-            self._two_phases("mp_", weight, grad, (*moments, master), (master,), self._get_lr(index),
-                             self._get_wd(index), self._index_update_count[index])
+        if self.multi_precision and _is_half(weight[0] if _is_list(index) else weight):
+            states = [(*moments, master) for master, moments in (state if _is_list(index) else [state])]
+            self._update_listed("_multi_mp_lamb_update", index, weight, grad, states if _is_list(index) else states[0])
         else:
             self.update(index, weight, grad, state)
 
-    def _step(self, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
-        self._two_phases("", weight, grad, state, (), lr, wd, t)
-
-    def _two_phases(self, prefix: str, weight: NDArray, grad: NDArray, states: tuple[NDArray, ...],
-                    master: tuple[NDArray, ...], lr: float, wd: float, t: int) -> None:
-        direction = getattr(nd, f"{prefix}lamb_update_phase1")(
-            weight, grad, *states, wd=wd, t=t, beta1=self.beta1, beta2=self.beta2, epsilon=self.epsilon,
-            bias_correction=self.bias_correction, **self._grad_options())
+    def _update_listed(self, operator: str, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        if not _is_list(index):
+            index, weight, grad, state = [index], [weight], [grad], [state]
+        self._update_count(index)
+        flat = [array for w, g, own in zip(weight, grad, state, strict=True) for array in (w, g, *own)]
         bounds = {name: value for name in ("lower_bound", "upper_bound") if (value := getattr(self, name))}
-        current = master[0] if master else weight
-        getattr(nd, f"{prefix}lamb_update_phase2")(weight, direction, current.norm(), direction.norm(), *master,
-                                                   out=weight, lr=lr, **bounds)
+        getattr(nd._internal, operator)(
+            *flat, out=weight, num_tensors=len(index), learning_rates=self._get_lrs(index), wds=self._get_wds(index),
+            step_count=[self._index_update_count[i] for i in index], beta1=self.beta1, beta2=self.beta2,
+            epsilon=self.epsilon, bias_correction=self.bias_correction, **bounds, **self._grad_options())

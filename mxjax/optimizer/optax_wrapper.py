@@ -26,8 +26,9 @@ class Optax(Optimizer):
     """Updates by an optax gradient transformation.
 
     weight += learning_rate * lr_mult * tx.update(clip(rescale_grad * grad) + wd * weight). The transformation sees
-    the parameters of one call as a dict by name, so that masks and global norms mean what they mean in optax; that
-    is all parameters of a device, except where a kvstore updates them one at a time.
+    the parameters of one call as a dict by name, so that global norms mean what they mean in optax; that is all
+    parameters of a device, except where a kvstore updates them one at a time. States are made one parameter at a
+    time: masks and labels must be functions of the parameters, not fixed trees.
 
     Args:
         tx: the transformation, with its own learning rate in it (`optax.adamw(1e-3)`).
@@ -54,7 +55,7 @@ class Optax(Optimizer):
         """The leaves of the transformation's state for this parameter alone."""
         with jax.enable_x64(weight._chunk.wide):
             leaves = jax.tree.leaves(self.tx.init({self._key(index): weight._read()}))
-            return tuple(wrap(jnp.asarray(leaf), weight.context) for leaf in leaves)
+            return tuple(wrap(jnp.atleast_1d(leaf), weight.context) for leaf in leaves)  # files have no shape ()
 
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         if not _is_list(index):
@@ -81,11 +82,12 @@ def _kernel(tx: Any, names: tuple[str, ...], specs: tuple[tuple[tuple[int, ...],
     params = {name: jax.ShapeDtypeStruct(shape, np.dtype(dtype))
               for name, (shape, dtype) in zip(names, specs, strict=True)}
 
-    def paths(some: tuple[str, ...]) -> tuple[list[Any], Any]:
+    def paths(some: tuple[str, ...]) -> tuple[dict[Any, tuple[int, ...]], Any]:
+        """Shapes of the state's leaves by path, and its structure."""
         with jax.enable_x64(any(dtype == "float64" for _, dtype in specs)):
             state = jax.eval_shape(tx.init, {name: params[name] for name in some})
         found, structure = jax.tree_util.tree_flatten_with_path(state)
-        return [path for path, _ in found], structure
+        return {path: leaf.shape for path, leaf in found}, structure
 
     together, structure = paths(names)
     leaf_paths = [path for name in names for path in paths((name,))[0]]
@@ -94,7 +96,7 @@ def _kernel(tx: Any, names: tuple[str, ...], specs: tuple[tuple[tuple[int, ...],
     def update(*args: Any) -> tuple[Any, ...]:
         weights, grads, leaves, (rates, bounds) = args[:count], args[count:2 * count], args[2 * count:-2], args[-2:]
         given = dict(zip(leaf_paths, leaves, strict=True))
-        state = jax.tree.unflatten(structure, [given[path] for path in together])
+        state = jax.tree.unflatten(structure, [given[path].reshape(shape) for path, shape in together.items()])
         prepared = []
         for i, (weight, grad) in enumerate(zip(weights, grads, strict=True)):
             grad = grad * bounds[0].astype(grad.dtype)
@@ -106,7 +108,7 @@ def _kernel(tx: Any, names: tuple[str, ...], specs: tuple[tuple[tuple[int, ...],
         new = dict(zip(together, jax.tree.leaves(state), strict=True))
         return (*((weight + rates[0, i].astype(weight.dtype) * changes[name]).astype(weight.dtype)
                   for i, (name, weight) in enumerate(zip(names, weights, strict=True))),
-                *(new[path] for path in leaf_paths))
+                *(jnp.atleast_1d(new[path]) for path in leaf_paths))
 
     inputs = 2 * count + len(leaf_paths)
     mutated = (*range(count), *range(2 * count, inputs))

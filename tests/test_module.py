@@ -1,0 +1,344 @@
+"""Modules, checkpoints, FeedForward."""
+
+import logging
+
+import numpy as np
+import optax
+import pytest
+
+import mxjax as mx
+from mxjax.base import MXNetError
+from mxjax.module.executor_group import _prepare_group2ctxs, _split_input_slice
+
+RNG = np.random.RandomState(1)
+X = RNG.randn(64, 5).astype(np.float32)
+Y = X[:, :3].argmax(1).astype(np.float32)
+
+
+def mlp():
+    net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=8, name="fc1")
+    net = mx.sym.FullyConnected(mx.sym.Activation(net, act_type="relu"), num_hidden=3, name="fc2")
+    return mx.sym.SoftmaxOutput(net, name="softmax")
+
+
+def batches(batch_size=16, **kwargs):
+    return mx.io.NDArrayIter(X, Y, batch_size, **kwargs)
+
+
+def bound(context=mx.cpu(), **kwargs):
+    mx.random.seed(4)
+    module = mx.mod.Module(mlp(), context=context, **kwargs)
+    data = batches()
+    module.bind(data.provide_data, data.provide_label)
+    module.init_params(mx.init.Xavier())
+    return module
+
+
+def weights(module):
+    return {name: array.asnumpy() for name, array in module.get_params()[0].items()}
+
+
+def step(module, batch):
+    module.forward_backward(batch)
+    module.update()
+
+
+# ------------------------------------------------------------------ training
+@pytest.mark.parametrize("optimizer, params", [
+    ("sgd", {"learning_rate": 0.3, "momentum": 0.9}), ("adam", {"learning_rate": 0.05}),
+    (lambda: mx.optimizer.Optax(optax.adamw(0.05), rescale_grad=1 / 16), {})], ids=["sgd", "adam", "optax"])
+def test_fit(optimizer, params):
+    np.random.seed(2)
+    module, data = mx.mod.Module(mlp()), batches(shuffle=True)
+    seen = []
+    module.fit(data, eval_data=batches(), optimizer=optimizer() if callable(optimizer) else optimizer,
+               optimizer_params=params, initializer=mx.init.Xavier(), num_epoch=20,
+               batch_end_callback=lambda p: seen.append((p.epoch, p.nbatch)),
+               epoch_end_callback=[lambda epoch, sym, arg, aux: seen.append(sorted(arg))])
+    assert seen[:5] == [(0, 0), (0, 1), (0, 2), (0, 3), ["fc1_bias", "fc1_weight", "fc2_bias", "fc2_weight"]]
+    assert module.score(batches(), "acc")[0][1] > 0.9
+
+
+def test_one_step_is_the_formula():
+    module = bound()
+    module.init_optimizer(optimizer_params={"learning_rate": 0.5, "wd": 0.1})
+    before, batch = weights(module), batches().next()
+    step(module, batch)
+    prob = module.get_outputs()[0].asnumpy()
+    hidden = np.maximum(X[:16] @ before["fc1_weight"].T + before["fc1_bias"], 0)
+    delta = (prob - np.eye(3)[Y[:16].astype(int)]) / 16
+    after = weights(module)
+    np.testing.assert_allclose(after["fc2_bias"], before["fc2_bias"] - 0.5 * delta.sum(0), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(after["fc2_weight"], before["fc2_weight"] * 0.95 - 0.5 * delta.T @ hidden, rtol=1e-4,
+                               atol=1e-6)
+
+
+@pytest.mark.parametrize("devices, kvstore", [(2, "local"), (2, "device"), (3, "local")])
+def test_several_devices_are_as_good_as_one(devices, kvstore):
+    results = []
+    for context in ([mx.cpu()], [mx.cpu(i) for i in range(devices)]):
+        module = bound(context)
+        module.init_optimizer(kvstore, optimizer_params={"learning_rate": 0.5, "momentum": 0.9})
+        for batch in batches():
+            step(module, batch)
+        assert module.get_outputs()[0].shape == (16, 3)
+        metric = mx.metric.Accuracy()
+        module.update_metric(metric, batch.label)
+        assert metric.num_inst == 16
+        results.append(weights(module))
+    for name, value in results[0].items():
+        np.testing.assert_allclose(results[-1][name], value, rtol=1e-4, atol=1e-6)
+
+
+def test_update_is_one_call_per_device(monkeypatch):
+    module, calls = bound(), []
+    module.init_optimizer()
+    plain = module._updater
+    monkeypatch.setattr(module, "_updater", lambda *args: (calls.append(args[0]), plain(*args)))
+    step(module, batches().next())
+    assert calls == [[0, 1, 2, 3]] and module._kvstore is None
+
+
+def test_fixed_parameters_stay():
+    module = bound(fixed_param_names=["fc1_weight"])
+    module.init_optimizer(optimizer_params={"learning_rate": 0.5})
+    before = weights(module)
+    step(module, batches().next())
+    after = weights(module)
+    assert {name for name in after if (after[name] == before[name]).all()} == {"fc1_weight"}
+
+
+def test_grad_req_add():
+    module = mx.mod.Module(mlp())
+    module.bind(batches().provide_data, batches().provide_label, grad_req="add")
+    module.init_params(mx.init.Xavier())
+    batch, grads = batches().next(), []
+    for _ in range(2):
+        module.forward_backward(batch)
+        grads.append(module._exec_group.grad_arrays[0][0].asnumpy())
+    np.testing.assert_allclose(grads[1], 2 * grads[0], rtol=1e-5)
+
+
+# ------------------------------------------------------------------ shapes
+def test_other_shapes_reshape():
+    module = bound()
+    module.init_optimizer()
+    for size in (16, 4, 40, 16):
+        step(module, mx.io.DataBatch([mx.nd.array(X[:size])], [mx.nd.array(Y[:size])]))
+        assert module.get_outputs()[0].shape == (size, 3)
+        assert module.output_shapes == [("softmax_output", (size, 3))]
+
+
+def test_predict():
+    module = bound()
+    whole = module.predict(batches(24))
+    assert whole.shape == (64, 3), "padding is cut off"
+    parts = [out[0].asnumpy() for out, _, _ in module.iter_predict(batches(24))]
+    np.testing.assert_allclose(np.concatenate(parts), whole.asnumpy(), rtol=1e-6)
+    assert len(module.predict(batches(24), num_batch=2, merge_batches=False)) == 2
+    assert module.predict(X[:16]).shape == (16, 3)
+    assert isinstance(module.predict(batches(), always_output_list=True), list)
+
+
+def test_batch_axis_and_several_inputs():
+    total = mx.sym.var("a", __layout__="TNC") + 2 * mx.sym.var("b", __layout__="TNC")
+    total._set_attr(__layout__="TNC")
+    module = mx.mod.Module(total, ["b", "a"], None, context=[mx.cpu(0), mx.cpu(1)])
+    shape = (3, 6, 2)
+    module.bind([mx.io.DataDesc(name, shape, layout="TNC") for name in "ba"], inputs_need_grad=True)
+    module.init_params()
+    b, a = np.ones(shape), np.arange(36).reshape(shape)
+    module.forward(mx.io.DataBatch([mx.nd.array(b), mx.nd.array(a)]))
+    np.testing.assert_array_equal(module.get_outputs()[0].asnumpy(), a + 2 * b)
+    module.backward([mx.nd.array(a)])
+    np.testing.assert_array_equal(module.get_input_grads()[0].asnumpy(), 2 * a)
+    assert [x.shape for x in module.get_outputs(merge_multi_context=False)[0]] == [(3, 3, 2)] * 2
+
+
+def test_states():
+    net = mx.sym.var("data") + mx.sym.var("state")
+    module = mx.mod.Module(net, label_names=None, state_names=["state"])
+    module.bind([("data", (2, 3))], for_training=False)
+    module.init_params()
+    module.set_states(value=1)
+    module.forward(mx.io.DataBatch([mx.nd.ones((2, 3))]))
+    module.set_states(states=module.get_outputs(merge_multi_context=False))
+    assert (module.get_states(merge_multi_context=False)[0][0].asnumpy() == 2).all()
+
+
+# ------------------------------------------------------------------ parameters and files
+def test_parameters_given_missing_extra():
+    module = bound()
+    values = {name: mx.nd.ones(array.shape) for name, array in module.get_params()[0].items()}
+    module.set_params(values, {})
+    assert all((value == 1).all() for value in weights(module).values())
+    some = {"fc1_bias": values["fc1_bias"] * 2}
+    with pytest.raises(RuntimeError, match="fc1_weight is not among"):
+        module.set_params(some, {})
+    module.set_params(some, {}, allow_missing=True)
+    assert (weights(module)["fc1_bias"] == 2).all()
+    with pytest.raises(ValueError, match="other"):
+        module.set_params({"other": values["fc1_bias"]}, {}, allow_missing=True)
+    module.set_params({"other": values["fc1_bias"]}, {}, allow_missing=True, allow_extra=True)
+    with pytest.warns(UserWarning, match="initialized already"):
+        module.init_params()
+
+
+def test_checkpoint(tmp_path):
+    prefix = str(tmp_path / "net")
+    module = bound()
+    module.init_optimizer(optimizer_params={"learning_rate": 0.1, "momentum": 0.9})
+    data = list(batches())
+    step(module, data[0])
+    module.save_checkpoint(prefix, 3, save_optimizer_states=True)
+    again = mx.mod.Module.load(prefix, 3, load_optimizer_states=True)
+    again.bind(batches().provide_data, batches().provide_label)
+    again.init_optimizer(optimizer_params={"learning_rate": 0.1, "momentum": 0.9})
+    for one in (module, again):
+        step(one, data[1])
+    for name, value in weights(module).items():
+        np.testing.assert_array_equal(weights(again)[name], value)
+    symbol, args, _ = mx.model.load_checkpoint(prefix, 3)
+    assert symbol.list_arguments() == module.symbol.list_arguments() and set(args) == set(weights(module))
+
+
+def test_parameter_files(tmp_path):
+    module, path = bound(), str(tmp_path / "p.params")
+    module.save_params(path)
+    before = weights(module)
+    module.init_params(mx.init.Zero(), force_init=True)
+    module.load_params(path)
+    assert all((weights(module)[name] == value).all() for name, value in before.items())
+    mx.nd.save(path, {"strange:x": mx.nd.ones((1,))})
+    with pytest.raises(ValueError, match="strange:x"):
+        module.load_params(path)
+
+
+def test_rebinding_keeps_what_was_trained():
+    module = bound()
+    module.init_optimizer(optimizer_params={"learning_rate": 0.5})
+    step(module, batches().next())
+    trained = module._exec_group.param_arrays[0][0].asnumpy()
+    module.bind(batches(8).provide_data, for_training=False, force_rebind=True)
+    np.testing.assert_array_equal(weights(module)["fc1_weight"], trained)
+
+
+def test_shared_module():
+    first = bound()
+    second = mx.mod.Module(mlp())
+    second.bind([("data", (4, 5))], [("softmax_label", (4,))], shared_module=first)
+    first._exec_group.param_arrays[0][0][:] = 7
+    assert (second._exec_group.param_arrays[0][0].asnumpy() == 7).all()
+
+
+# ------------------------------------------------------------------ wrong use
+def test_mistakes_are_named(caplog):
+    with pytest.raises(ValueError, match="no input 'x'. Did you mean one of data, softmax_label"):
+        mx.mod.Module(mlp(), data_names=["x"])
+    module = mx.mod.Module(mlp())
+    with pytest.raises(MXNetError, match="call bind first"):
+        module.forward(batches().next())
+    with pytest.raises(TypeError, match="shape of data must be a tuple"):
+        module.bind([("data", mx.nd.ones((2,)))])
+    assert not module.binded
+    with pytest.raises(ValueError, match=r"data_shapes are for \['x'\]"):
+        module.bind([("x", (2, 5))])
+    module.bind(batches().provide_data, batches().provide_label)
+    with pytest.raises(MXNetError, match="call init_params first"):
+        module.update()
+    with caplog.at_level(logging.WARNING):
+        module.bind(batches().provide_data)
+    assert "Already bound" in caplog.text
+    with pytest.raises(ValueError, match="num_epoch"):
+        module.fit(batches())
+    with pytest.raises(ValueError, match="same batch size"):
+        mx.mod.Module(mlp()).bind([("data", (4, 5))], [("softmax_label", (5,))])
+    with pytest.raises(ValueError, match="too small to be split"):
+        mx.mod.Module(mlp(), context=[mx.cpu(0), mx.cpu(1)]).bind([("data", (1, 5))], [("softmax_label", (1,))])
+
+
+def test_splitting():
+    assert _split_input_slice(10, [1, 1, 1]) == [slice(0, 3), slice(3, 6), slice(6, 10)]
+    assert _split_input_slice(4, [3, 1]) == [slice(0, 3), slice(3, 4)]
+    assert _prepare_group2ctxs({"a": mx.cpu(1), "b": [mx.cpu(2), mx.cpu(3)]}, 2) \
+        == [{"a": mx.cpu(1), "b": mx.cpu(2)}, {"a": mx.cpu(1), "b": mx.cpu(3)}]
+    with pytest.raises(ValueError, match="expected 1 or 3"):
+        _prepare_group2ctxs({"b": [mx.cpu(2), mx.cpu(3)]}, 3)
+
+
+# ------------------------------------------------------------------ other modules
+def bucketing():
+    def sym_gen(length):
+        data = mx.sym.sum(mx.sym.var("data"), axis=1, keepdims=True)
+        net = mx.sym.FullyConnected(data, num_hidden=2, name="fc")
+        return mx.sym.SoftmaxOutput(net, name="softmax"), ["data"], ["softmax_label"]
+
+    return mx.mod.BucketingModule(sym_gen, default_bucket_key=6)
+
+
+def bucket(length):
+    data = mx.nd.array(RNG.randn(4, length))
+    return mx.io.DataBatch([data], [mx.nd.array([0, 1, 0, 1])], bucket_key=length,
+                           provide_data=[("data", (4, length))], provide_label=[("softmax_label", (4,))])
+
+
+def test_bucketing(tmp_path):
+    module = bucketing()
+    assert module.data_names == ["data"] and module.output_names == ["softmax_output"]
+    module.bind([("data", (4, 6))], [("softmax_label", (4,))])
+    module.init_params(mx.init.One())
+    module.init_optimizer(optimizer_params={"learning_rate": 0.5})
+    values = []
+    for length in (6, 3, 6, 2):
+        module.prepare(bucket(length))
+        step(module, bucket(length))
+        values.append(weights(module)["fc_weight"])
+    assert len({value.tobytes() for value in values}) == 4, "every bucket trains the same weight"
+    prefix = str(tmp_path / "b")
+    module.save_checkpoint(prefix, 1)
+    again = mx.mod.BucketingModule.load(prefix, 1, module._sym_gen, 6)
+    again.bind([("data", (4, 6))], [("softmax_label", (4,))])
+    assert sorted(again._buckets) == [2, 3, 6]
+    np.testing.assert_array_equal(weights(again)["fc_weight"], values[-1])
+
+
+def test_sequential_and_python_loss():
+    first = mx.mod.Module(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=3, name="fc"), label_names=None)
+    loss = mx.mod.PythonLossModule(
+        data_names=["scores"], grad_func=lambda scores, labels: mx.nd.softmax(scores) - mx.nd.one_hot(labels, 3))
+    chain = mx.mod.SequentialModule().add(first).add(loss, take_labels=True, auto_wiring=True)
+    np.random.seed(1)
+    chain.fit(batches(shuffle=True), optimizer_params={"learning_rate": 0.5}, initializer=mx.init.Xavier(),
+              num_epoch=15)
+    assert chain.score(batches(), "acc")[0][1] > 0.9
+    assert chain.output_shapes == [("pyloss_output", (16, 3))]
+    with pytest.raises(ValueError, match="unknown meta"):
+        chain.add(loss, wiring=True)
+
+
+def test_monitor():
+    module = bound()
+    monitor = mx.mon.Monitor(2, pattern="fc.*", sort=True)
+    module.install_monitor(monitor)
+    module.init_optimizer()
+    seen = []
+    for batch in batches():
+        monitor.tic()
+        step(module, batch)
+        seen.append({name for _, name, _ in monitor.toc()})
+    assert seen[1] == seen[3] == set() and {"fc1_output", "fc2_output", "fc1_weight", "fc2_bias"} <= seen[0]
+
+
+def test_feed_forward(tmp_path):
+    np.random.seed(1)
+    mx.random.seed(1)
+    with pytest.warns(DeprecationWarning):
+        model = mx.model.FeedForward.create(mlp(), X, Y, num_epoch=12, learning_rate=0.5, numpy_batch_size=16,
+                                            initializer=mx.init.Xavier())
+    assert model.score(batches()) > 0.9
+    outputs, data, label = model.predict(batches(24), return_data=True)
+    assert outputs.shape == (64, 3) and data.shape == X.shape and label.shape == (64,)
+    model.save(str(tmp_path / "m"))
+    with pytest.warns(DeprecationWarning):
+        again = mx.model.FeedForward.load(str(tmp_path / "m"), 12)
+    np.testing.assert_allclose(again.predict(X), outputs, rtol=1e-5)

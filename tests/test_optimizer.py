@@ -1,0 +1,307 @@
+"""Optimizers: one row each, with what MXNet 1.9.1 computes, and what every row owes."""
+
+import pickle
+import warnings
+
+import numpy as np
+import optax
+import pytest
+
+import mxjax as mx
+from mxjax import optimizer as opt
+from mxjax.base import MXNetError
+
+# name, arguments, and the first rows of two weights after 4 updates by MXNet 1.9.1 (see `trained`)
+TABLE = [
+    ("sgd", {}, [-1.008175, -0.49, -0.066257, -1.892416, -1.066752, -0.368366]),
+    ("sgd", {"momentum": 0.9}, [-1.203954, -0.493344, 0.19249, -1.899034, -0.808653, -0.144956]),
+    ("ccsgd", {"momentum": 0.5}, [-1.07805, -0.474686, 0.045405, -1.878481, -0.955339, -0.285049]),
+    ("nag", {}, [-1.008175, -0.49, -0.066257, -1.892416, -1.066752, -0.368366]),
+    # without decay: MXNet's kernel takes the decay of the momentum from the weight it has just overwritten
+    ("nag", {"momentum": 0.9, "wd": 0.0}, [-1.20474, -0.401546, 0.28546, -1.801546, -0.714539, -0.138826]),
+    ("signum", {"momentum": 0.0}, [-0.995606, -0.397604, 0.000199, -1.8, -1.0, -0.4]),
+    ("signum", {"momentum": 0.9, "wd_lh": 0.01}, [-1.195406, -0.597204, 0.200199, -1.991612, -0.795807, 0.000998]),
+    ("lars", {"momentum": 0.9, "eta": 0.1}, [-1.020218, -0.589895, -0.162102, -1.899034, -0.808653, -0.144956]),
+    ("lbsgd", {"momentum": 0.9, "batch_scale": 2, "warmup_epochs": 1, "updates_per_epoch": 4},
+     [-1.045973, -0.494765, 0.008788, -1.897692, -0.992002, -0.349]),
+    ("lbsgd", {"warmup_strategy": "lars"}, [-1.006181, -0.547373, -0.134191, -1.902783, -1.073548, -0.366919]),
+    ("dcasgd", {}, [-1.008132, -0.490112, -0.066423, -1.892524, -1.066917, -0.368431]),
+    ("adam", {}, [-1.230739, -0.609319, 0.160852, -2.012017, -0.83915, -0.143282]),
+    ("adamax", {}, [-1.221043, -0.619004, 0.127347, -2.021323, -0.872944, -0.151]),
+    ("nadam", {}, [-1.068138, -0.514337, 0.036323, -1.887387, -0.99972, -0.344756]),
+    ("adagrad", {}, [-1.061607, -0.515303, 0.017181, -1.917811, -0.983091, -0.316692]),
+    ("adadelta", {}, [-0.960803, -0.55458, -0.165606, -1.978228, -1.172835, -0.396217]),
+    ("rmsprop", {}, [-1.182846, -0.308289, 0.488136, -1.711846, -0.509536, -0.152908]),
+    ("rmsprop", {"centered": True, "clip_weights": 0.8}, [-0.8, -0.343871, 0.8, -0.350308, 0.8, 0.8]),
+    ("ftml", {}, [-1.066106, -0.536067, 0.002128, -1.93704, -0.997704, -0.316719]),
+    ("ftrl", {}, [-0.390986, -0.159871, 0.021404, -0.651073, -0.271291, -0.123273]),
+    ("lamb", {}, [-1.185353, -0.549183, 0.151121, -1.944006, -0.574281, 0.004988]),
+    ("lamb", {"bias_correction": False, "lower_bound": 0.1, "upper_bound": 1.0},
+     [-1.110038, -0.573129, 0.003504, -1.974614, -0.999701, -0.274832]),
+    ("test", {}, [-0.865837, -2.119481, -1.976121, -3.519481, -2.976121, -0.799804]),
+    ("groupadagrad", {"wd": 0.0}, [-1.085228, -0.52492, -0.001457, -1.925514, -1.002857, -0.294314]),
+]
+IDS = [f"{name} {' '.join(kwargs)}".strip() for name, kwargs, _ in TABLE]
+COMMON = {"learning_rate": 0.1, "wd": 0.01, "rescale_grad": 0.5, "clip_gradient": 0.6,
+          "param_idx2name": {0: "x_weight", 1: "x_bias"}}
+
+
+def start(dtype="float32"):
+    return [mx.nd.array(np.linspace(-1, 1, 6).reshape(2, 3) * (1 + i), dtype=dtype) for i in range(2)]
+
+
+def gradients(step, dtype="float32"):
+    return [mx.nd.array(2 * np.cos(np.arange(6) + step + i).reshape(2, 3), dtype=dtype) for i in range(2)]
+
+
+def trained(update, weights, steps=range(4), listed=True):
+    dtype = weights[0].dtype
+    for step in steps:
+        if listed:
+            update([0, 1], gradients(step, dtype), weights)
+        else:
+            for i, grad in enumerate(gradients(step, dtype)):
+                update(i, grad, weights[i])
+    return [weight.asnumpy() for weight in weights]
+
+
+@pytest.mark.parametrize("name, kwargs, expected", TABLE, ids=IDS)
+def test_numbers_are_those_of_mxnet(name, kwargs, expected):
+    update = opt.get_updater(opt.create(name, **{**COMMON, **kwargs}))
+    weights = trained(update, start())
+    np.testing.assert_allclose(np.concatenate([w[0] for w in weights]), expected, rtol=1e-4, atol=2e-6)
+
+
+@pytest.mark.parametrize("name, kwargs, expected", TABLE, ids=IDS)
+def test_contract(name, kwargs, expected):
+    """A multiplier of 0 stops a weight; states keep shape and dtype; saved states go on as if never saved."""
+    kwargs = {**COMMON, **kwargs}
+    update = opt.get_updater(opt.create(name, **kwargs))
+    if name not in ("test", "adadelta"):  # which have no learning rate
+        still = opt.get_updater(opt.create(name, **{**kwargs, "clip_gradient": None}))
+        still.optimizer.set_lr_mult({"x_weight": 0.0})
+        still.optimizer.set_wd_mult({"x_weight": 0.0})
+        if name not in ("ftrl", "ftml", "rmsprop", "signum"):  # which divide by the rate, or move the weight otherwise
+            np.testing.assert_array_equal(trained(still, start())[0], start()[0].asnumpy())
+    weights = start()
+    trained(update, weights, range(2))
+    shapes = [spec(update.states[i]) for i in range(2)]
+    again = opt.get_updater(opt.create(name, **kwargs))
+    again.set_states(update.get_states(dump_optimizer=True))
+    copies = [weight.copy() for weight in weights]
+    for one, other in zip(trained(update, weights, range(2, 4)), trained(again, copies, range(2, 4)), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert [spec(update.states[i]) for i in range(2)] == shapes
+
+
+def spec(state):
+    if isinstance(state, tuple | list):
+        return [spec(part) for part in state]
+    return None if state is None else (state.shape, state.dtype)
+
+
+@pytest.mark.parametrize("name, kwargs, expected", TABLE, ids=IDS)
+def test_one_by_one_as_listed(name, kwargs, expected):
+    if name == "nadam":
+        pytest.skip("its schedule runs over the updates of all parameters, in their order")
+    listed, single = (trained(opt.get_updater(opt.create(name, **{**COMMON, **kwargs})), start(), listed=listed)
+                      for listed in (True, False))
+    for one, other in zip(listed, single, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name, kwargs, expected", TABLE, ids=IDS)
+def test_multi_precision_follows_float32(name, kwargs, expected):
+    if name == "test":
+        pytest.skip("keeps its weight as state")
+    update = opt.get_updater(opt.create(name, multi_precision=True, **{**COMMON, **kwargs}))
+    weights = start("float16")
+    trained(update, weights)
+    assert all(weight.dtype == np.float16 for weight in weights)
+    np.testing.assert_allclose(np.concatenate([w.asnumpy()[0] for w in weights]), expected, rtol=0.02, atol=0.01)
+
+
+@pytest.mark.parametrize("name, kwargs", [
+    ("sgd", {"momentum": 0.9}), ("nag", {"momentum": 0.9}), ("adam", {}), ("rmsprop", {}), ("ftml", {}),
+    ("nadam", {}), ("adamax", {}), ("lamb", {}), ("signum", {}), ("dcasgd", {"momentum": 0.5})])
+def test_finds_a_minimum(name, kwargs):
+    update = opt.get_updater(opt.create(name, learning_rate=0.05, lr_scheduler=mx.lr_scheduler.PolyScheduler(
+        200, base_lr=0.05, final_lr=1e-3), **kwargs))
+    target, weight = mx.nd.array([1.0, -2.0, 0.5]), mx.nd.array([0.5, -0.5, 0.1])
+    for _ in range(200):
+        update(0, weight - target, weight)
+    assert abs(weight - target).max().asscalar() < 0.15
+
+
+def test_sgld_is_a_random_walk_around_the_gradient_step():
+    mx.random.seed(3)
+    weight = mx.nd.zeros((10000,))
+    opt.get_updater(opt.create("sgld", learning_rate=0.04))(0, mx.nd.ones((10000,)), weight)
+    np.testing.assert_allclose([weight.asnumpy().mean(), weight.asnumpy().std()], [-0.02, 0.2], atol=0.01)
+
+
+# ------------------------------------------------------------------ the base class
+def test_rates_and_multipliers():
+    schedule = mx.lr_scheduler.FactorScheduler(1, 0.5, base_lr=1.0)
+    optimizer = opt.Optimizer(lr_scheduler=schedule, wd=0.1, param_idx2name={0: "a_weight", 1: "a_bias", 2: "a_gamma"})
+    assert optimizer._get_wds([0, 1, 2]) == [0.1, 0, 0.1]
+    optimizer.set_lr_mult({"a_bias": 2.0, 2: 3.0})
+    assert optimizer._get_lrs([0, 1, 2]) == [1, 2, 3]
+    optimizer._update_count([0, 0, 1])
+    assert optimizer.num_update == 2 and optimizer.learning_rate == 0.5
+    with pytest.raises(UserWarning):
+        optimizer.set_learning_rate(1)
+    optimizer.param_dict = {0: type("P", (), {"lr_mult": 5, "wd_mult": 7})}
+    assert optimizer._get_lr(0) == 2.5 and np.isclose(optimizer._get_wd(0), 0.7)
+
+
+def test_multipliers_from_the_network():
+    data = mx.sym.var("data")
+    net = mx.sym.FullyConnected(data, bias=mx.sym.var("fc_bias", lr_mult=3, wd_mult=2), num_hidden=2, name="fc")
+    optimizer = opt.create("sgd", sym=net, param_idx2name={0: "fc_weight", 1: "fc_bias"}, wd=1.0, learning_rate=1.0)
+    assert optimizer._get_lrs([0, 1]) == [1, 3] and optimizer._get_wds([0, 1]) == [1, 2]
+
+
+def test_registry():
+    with pytest.raises(ValueError, match="cannot find optimizer 'nothing'; known: .*adam"):
+        opt.create("nothing")
+    assert isinstance(opt.create("SGD"), opt.SGD)
+    with pytest.warns(UserWarning, match="overriding"):
+        opt.register(type("Test", (opt.Test,), {}))
+    opt.Optimizer.opt_registry["test"] = opt.Test
+
+
+def test_16_bits_without_multi_precision_warn():
+    with pytest.warns(UserWarning, match="multi_precision"):
+        opt.create("sgd").create_state_multi_precision(0, start("float16")[0])
+
+
+def test_aggregation_size(monkeypatch):
+    sizes = []
+
+    class Spy(opt.SGD):
+        def update_multi_precision(self, index, weight, grad, state):
+            sizes.append(len(index))
+            super().update_multi_precision(index, weight, grad, state)
+
+    for limit, expected in (("2", [2, 1, 1]), ("50", [3, 1])):
+        monkeypatch.setenv("MXNET_OPTIMIZER_AGGREGATION_SIZE", limit)
+        arrays = [mx.nd.ones((2,)) for _ in range(3)] + [mx.nd.ones((2,), dtype="float64")]
+        opt.get_updater(Spy())(list(range(4)), arrays, [a.copy() for a in arrays])
+        assert sizes == expected
+        sizes.clear()
+
+
+def test_own_optimizer_gets_master_copies():
+    class Plain(opt.Optimizer):
+        def update(self, index, weight, grad, state):
+            assert weight.dtype == grad.dtype == np.float32
+            weight -= 1e-4 * grad
+
+    update = opt.get_updater(Plain(multi_precision=True))
+    weight = mx.nd.ones((2,), dtype="float16")
+    for _ in range(10):  # each step is too small for float16
+        update(0, mx.nd.ones((2,), dtype="float16"), weight)
+    np.testing.assert_allclose(weight.asnumpy(), 0.999, atol=5e-4)
+
+
+def test_new_learning_rates_compile_nothing_new():
+    import jax
+    compiled = []
+    update = opt.get_updater(opt.create("sgd", momentum=0.9))
+    weights = start()
+    trained(update, weights, range(1))
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda event, *_, **__: compiled.append(event) if event.endswith("backend_compile_duration") else None)
+    try:
+        for step in range(3):
+            update.optimizer.lr = 0.01 * (step + 1)
+            trained(update, weights, range(1))
+    finally:
+        jax.monitoring.clear_event_listeners()
+    assert compiled == []
+
+
+# ------------------------------------------------------------------ files
+def test_states_hold_nothing_foreign():
+    class Evil:
+        def __reduce__(self):
+            return (print, ("gotcha",))
+
+    with pytest.raises(MXNetError, match="builtins.print is not admitted"):
+        opt.get_updater(opt.SGD()).set_states(pickle.dumps({0: Evil()}))
+    with pytest.raises(MXNetError, match="bytearray"):
+        opt.get_updater(opt.SGD()).set_states(b"\x80\x03cbuiltins\nbytearray\nK\x05\x85R.")
+    with pytest.raises(MXNetError, match="expected a dict"):
+        opt.get_updater(opt.SGD()).set_states(pickle.dumps([1]))
+
+
+def test_damaged_states():
+    update = opt.get_updater(opt.create("adam", **COMMON))
+    trained(update, start(), range(1))
+    good, rng, failed = update.get_states(dump_optimizer=True), np.random.RandomState(5), 0
+    for _ in range(300):
+        bad = bytearray(good)
+        for _ in range(3):
+            bad[rng.randint(len(bad))] = rng.randint(256)
+        try:
+            opt.get_updater(opt.SGD()).set_states(bytes(bad[:rng.randint(1, len(bad) + 1)]))
+        except MXNetError:
+            failed += 1
+    assert failed > 200
+
+
+def test_states_name_mxnets_classes():
+    update = opt.get_updater(opt.create("adam", lr_scheduler=mx.lr_scheduler.FactorScheduler(3), **{
+        **COMMON, "learning_rate": None}))
+    trained(update, start(), range(1))
+    raw = update.get_states(dump_optimizer=True)
+    assert b"mxjax" not in raw
+    for name in (b"mxnet.ndarray.ndarray\nNDArray", b"mxnet.optimizer.optimizer\nAdam",
+                 b"mxnet.lr_scheduler\nFactorScheduler"):
+        assert name in raw
+
+
+# ------------------------------------------------------------------ optax
+def test_optax_is_adam():
+    ours = trained(opt.get_updater(opt.create("adam", **{**COMMON, "wd": 0.0, "clip_gradient": None})), start())
+    wrapped = opt.Optax(optax.adam(0.1), **{**COMMON, "wd": 0.0, "clip_gradient": None, "learning_rate": 1.0})
+    theirs = trained(opt.get_updater(wrapped), start())
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4)
+
+
+def test_optax_sees_all_parameters_by_name():
+    def biases(params):
+        return {name: name.endswith("bias") for name in params}
+
+    tx = optax.chain(optax.clip_by_global_norm(1.0), optax.masked(optax.scale(0.0), biases), optax.scale(-1.0))
+    weights = trained(opt.get_updater(opt.Optax(tx, param_idx2name=COMMON["param_idx2name"])), start(), range(1))
+    grads = [grad.asnumpy() for grad in gradients(0)]
+    norm = np.sqrt(sum((grad ** 2).sum() for grad in grads))
+    np.testing.assert_allclose(weights[0], start()[0].asnumpy() - grads[0] / norm, rtol=1e-5)
+    np.testing.assert_array_equal(weights[1], start()[1].asnumpy())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_optax_states_round_trip(dtype):
+    def fresh():
+        return opt.get_updater(opt.Optax(optax.adamw(1e-2), multi_precision=True,
+                                         lr_scheduler=mx.lr_scheduler.FactorScheduler(1, 0.5, base_lr=1.0)))
+
+    update, again, weights = fresh(), fresh(), start(dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        trained(update, weights, range(2))
+    again.set_states(update.get_states())
+    again.optimizer.num_update = 2
+    again.optimizer.begin_num_update = 2
+    copies = [weight.copy() for weight in weights]
+    for one, other in zip(trained(update, weights, range(2, 4)), trained(again, copies, range(2, 4)), strict=True):
+        assert one.dtype == np.dtype(dtype)
+        np.testing.assert_array_equal(one, other)
+
+
+def test_optax_takes_transformations_only():
+    with pytest.raises(TypeError, match="optax transformation"):
+        opt.Optax(optax.adam)
