@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import ast
+import ctypes
+import os
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -65,3 +69,116 @@ def literal(text: str) -> Any:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return text
+
+
+mx_real_t = np.float32
+error_types = {"MXNetError": MXNetError, "ValueError": ValueError, "TypeError": TypeError, "IndexError": IndexError,
+               "AttributeError": AttributeError, "NotImplementedError": NotImplementedError}
+
+
+def register_error(func_name: Any = None, cls: type | None = None) -> Any:
+    """`mx.error.register`."""
+    from .error import register
+    return register(func_name, cls)
+
+
+def data_dir_default() -> str:
+    """Where MXNet keeps data unless MXNET_HOME says otherwise: ~/.mxnet, on Windows below APPDATA."""
+    if sys.platform == "win32":
+        return os.path.join(os.environ.get("APPDATA", ""), "mxnet")
+    return os.path.join(os.path.expanduser("~"), ".mxnet")
+
+
+def data_dir() -> str:
+    """The data folder: the environment's MXNET_HOME, else `data_dir_default()`."""
+    return os.getenv("MXNET_HOME", data_dir_default())
+
+
+class classproperty:  # noqa: N801
+    """A read-only property of a class."""
+
+    def __init__(self, func: Callable[[type], Any]) -> None:
+        self._func = func
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        return self._func(owner)
+
+
+def with_metaclass(meta: type, *bases: type) -> type:
+    """A base class with a metaclass (from the days of Python 2)."""
+    return meta("temporary_class", bases, {})
+
+
+def py_str(x: bytes | str) -> str:
+    """Bytes as text."""
+    return x.decode("utf-8") if isinstance(x, bytes) else x
+
+
+# What scripts that spoke to MXNet's C interface used to build its arguments.
+def c_str(string: str) -> ctypes.c_char_p:
+    """Text as a C string."""
+    return ctypes.c_char_p(string.encode("utf-8"))
+
+
+def c_array(ctype: Any, values: Sequence[Any]) -> Any:
+    """Values as a C array."""
+    return (ctype * len(values))(*values)
+
+
+def c_array_buf(ctype: Any, buf: Any) -> Any:
+    """A buffer as a C array that shares its memory."""
+    return (ctype * len(buf)).from_buffer(buf)
+
+
+def c_str_array(strings: Sequence[str]) -> Any:
+    """Texts as a C array of strings."""
+    return c_array(ctypes.c_char_p, [s.encode("utf-8") for s in strings])
+
+
+def c_handle_array(objs: Sequence[Any]) -> Any:
+    """The identities of objects as a C array of pointers."""
+    return c_array(ctypes.c_void_p, [id(o) for o in objs])
+
+
+def ctypes2buffer(cptr: Any, length: int) -> bytearray:
+    """`length` bytes at a C pointer."""
+    return bytearray(ctypes.string_at(cptr, length))
+
+
+def ctypes2numpy_shared(cptr: Any, shape: Sequence[int]) -> np.ndarray:
+    """A NumPy array that shares the memory of floats at a C pointer."""
+    return np.ctypeslib.as_array(cptr, tuple(shape))
+
+
+def check_call(ret: int) -> None:
+    """Raises MXNetError for a C call's result other than 0."""
+    if ret != 0:
+        raise get_last_ffi_error()
+
+
+def get_last_ffi_error() -> MXNetError:
+    """The error of the last C call: there are none here."""
+    return MXNetError("there is no C library behind mxjax")
+
+
+def c2pyerror(err_msg: str) -> tuple[str, str | None]:
+    """(message, name of the error class) of a C error text such as "ValueError: bad shape"."""
+    name, colon, rest = err_msg.partition(":")
+    return (rest.strip(), name) if colon and name in error_types else (err_msg, None)
+
+
+def add_fileline_to_docstring(module: Any, incursive: bool = True) -> None:
+    """Kept for MXNet's sake: `inspect` knows where functions are."""
+
+
+def build_param_doc(arg_names: Sequence[str], arg_types: Sequence[str], arg_descs: Sequence[str],
+                    remove_dup: bool = True) -> str:
+    """A documentation section of parameters."""
+    seen: set[str] = set()
+    lines = ["Parameters", "----------"]
+    for name, kind, text in zip(arg_names, arg_types, arg_descs, strict=True):
+        if remove_dup and name in seen or name == "num_args":
+            continue
+        seen.add(name)
+        lines.append(f"{name} : {kind}" + (f"\n    {text}" if text else ""))
+    return "\n".join(lines) + "\n"

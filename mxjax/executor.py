@@ -29,6 +29,7 @@ from .random import next_key
 from .symbol import _infer
 from .symbol._lower import Lowered, cotangent_ones
 from .symbol._node import topological
+from .symbol._optimize import eliminate_common
 from .symbol.symbol import _complete
 
 __all__ = ["Executor"]
@@ -202,10 +203,10 @@ class Executor:
             is_train: training mode of the forward pass, where that still has to run.
 
         Raises:
-            MXNetError: there was no `forward(is_train=True)`.
+            MXNetError: there was no forward.
         """
-        if self._run is None or not self._run.train:
-            raise MXNetError("backward needs a forward(is_train=True) before it")
+        if self._run is None:
+            raise MXNetError("backward needs a forward before it")
         if out_grads is None:
             heads = None
         elif isinstance(out_grads, NDArray):
@@ -280,14 +281,23 @@ class Executor:
         self._callback, self._monitor_all = callback, monitor_all
 
     def debug_str(self) -> str:
-        """The graph as text, with the memory of its arrays."""
-        total = sum(a.size * np_dtype(a.dtype).itemsize for a in
-                    [*self.arg_arrays, *self.aux_arrays, *[g for g in self.grad_arrays if g is not None]])
-        return f"{self._symbol.debug_str()}Total {total / 2**20:g} MB allocated\n"
+        """The graph as text, with the memory of the outputs and of what is kept for the backward pass."""
+        kept = [jax.ShapeDtypeStruct(o.shape, np_dtype(o.dtype)) for o in self.outputs]
+        if any(self._wanted) and not self._graph.cut:
+            args, aux = ([jax.ShapeDtypeStruct(a.shape, np_dtype(a.dtype)) for a in arrays]
+                         for arrays in (self.arg_arrays, self.aux_arrays))
+            key = (jax.ShapeDtypeStruct((2,), "uint32"), jax.ShapeDtypeStruct((), "uint32"))
+            with jax.enable_x64(self._graph.wide([*args, *aux], True)):
+                kept += jax.tree.leaves(jax.eval_shape(self._graph.residual(self._wanted, _mirror()), args, aux,
+                                                       key)[2])
+        total = sum(math.prod(a.shape) * a.dtype.itemsize for a in kept)
+        return f"{self._symbol.debug_str()}Total {total >> 20} MB allocated\n"
 
     def get_optimized_symbol(self) -> Any:
-        """The symbol that runs: XLA optimizes below this level, so the bound one."""
-        return self._symbol
+        """The symbol that runs, with common subexpressions merged (unless MXNET_ELIMINATE_COMMON_EXPR is 0)."""
+        if os.environ.get("MXNET_ELIMINATE_COMMON_EXPR", "1") == "0":
+            return self._symbol
+        return type(self._symbol)(eliminate_common(self._symbol._outputs))
 
 
 class _Zero(Pending):
@@ -465,14 +475,15 @@ class _WholeRun(_Run):
         if not self.done:
             adding = tuple(r == "add" and g.stype == "default" for g, r in targets)
             old = [g._read() for (g, _), a in zip(targets, adding, strict=True) if a]
-            program = graph.forward_backward(wanted, adding, heads is not None, _mirror())
+            program = graph.forward_backward(wanted, adding, heads is not None, _mirror(), self.train)
             outputs, aux, grads = self._call(program, self.args, self.aux, self.key, head_grads, old)
             self._settle(outputs, aux)
             for (target, req), grad, added in zip(targets, grads, adding, strict=True):
                 _store(target, grad, "write" if added else req)
             return
-        if self.pull is None:
-            raise MXNetError("backward a second time without a forward in between")
+        if self.pull is None:  # a forward in prediction mode keeps nothing: do it again, as MXNet would
+            args, aux = ([a._read() for a in arrays] for arrays in (executor.arg_arrays, executor.aux_arrays))
+            self.pull = self._call(graph.residual(wanted, _mirror(), self.train), args, aux, self.key)[2]
         if heads is None:
             with jax.enable_x64(self.wide):
                 head_grads = [cotangent_ones(p.value) for p in self.results]

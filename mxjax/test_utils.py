@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 import numpy.random as rnd
 
+import mxjax as mx
+
 from . import autograd
 from . import ndarray as nd
 from . import symbol as sym
@@ -29,7 +31,8 @@ from .io import DataIter
 from .ndarray import NDArray
 from .ops.params import np_dtype
 from .symbol import Symbol
-from .util import getenv, setenv
+from .runtime import Features
+from .util import get_cuda_compute_capability, getenv, setenv, use_np
 
 _rng = np.random.RandomState(1234)
 

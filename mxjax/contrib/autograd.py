@@ -44,8 +44,6 @@ def test_section() -> TrainingStateScope:
     return TrainingStateScope(False)
 
 
-test_section.__test__ = False
-
 
 def mark_variables(variables: Any, gradients: Any, grad_reqs: Any = "write") -> None:
     """`mx.autograd.mark_variables`."""

@@ -97,6 +97,15 @@ class NDArray:
         """The gradient buffer made by `attach_grad`, or None."""
         return self._grad
 
+    @property
+    def _fresh_grad(self) -> bool:
+        """Whether a backward has written the gradient since this was last set to False."""
+        return self._entry is not None and self._entry[0].fresh
+
+    @_fresh_grad.setter
+    def _fresh_grad(self, value: bool) -> None:
+        self._entry[0].fresh = value
+
     # ------------------------------------------------------------ value in and out
     def _read(self) -> jax.Array:
         """The value as an immutable buffer of this array's shape."""
@@ -292,8 +301,9 @@ class NDArray:
         """
         from .. import autograd
         from .utils import zeros
+        stype = stype or self.stype
         zero = zeros(self.shape, ctx=self.context, dtype=self.dtype, stype=stype)
-        autograd.mark_variables([self], [zero if stype not in (None, "default") or type(self) is NDArray
+        autograd.mark_variables([self], [zero if stype != "default" or not self._plain
                                          else zero._alias(type(self))], grad_req)
 
     def backward(self, out_grad: NDArray | None = None, retain_graph: bool = False, train_mode: bool = True) -> None:

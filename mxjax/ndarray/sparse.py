@@ -90,6 +90,10 @@ class BaseSparseNDArray(NDArray):
         parts = (self._parts[0].astype(dtype), *self._parts[1:])
         return type(self).__new__(type(self))._set(parts, self.shape, dtype, self.context)
 
+    def detach(self) -> NDArray:
+        """The same parts outside the recorded graph."""
+        return type(self).__new__(type(self))._set(self._parts, self.shape, self._chunk.dtype, self.context)
+
     def copy(self) -> NDArray:
         """A copy of the same storage type."""
         return type(self).__new__(type(self))._set(tuple(p.copy() for p in self._parts), self.shape,

@@ -58,7 +58,8 @@ def _channels(p: dict[str, Any], x: tuple[int, ...]) -> int:
 
 
 def _weight_shape(p: dict[str, Any], x: tuple[int, ...]) -> tuple[int, ...]:
-    per_group = _channels(p, x) // p["num_group"]
+    channels = _channels(p, x)
+    per_group = None if channels is None else channels // p["num_group"]
     return (p["num_filter"], *p["kernel"], per_group) if _last(p["layout"]) else (p["num_filter"], per_group,
                                                                                   *p["kernel"])
 
@@ -84,9 +85,22 @@ def _convolution(data: Array, weight: Array, bias: Array | None = None, *, kerne
     return _add_bias(out, bias, layout)
 
 
+def _data_shape(p: dict[str, Any], x: tuple, out: tuple) -> tuple:
+    """What the output of a convolution says of its data: the batch, and where the stride is 1 the space."""
+    first = 1 if _last(p["layout"]) else 2
+    shape, dims = list(x), len(p["kernel"])
+    shape[0] = out[0]
+    for i in range(dims):
+        stride, pad, dilate = ((p[k] or (default,) * dims)[i] for k, default in (("stride", 1), ("pad", 0),
+                                                                                ("dilate", 1)))
+        if stride == 1 and out[first + i] is not None:
+            shape[first + i] = out[first + i] + dilate * (p["kernel"][i] - 1) - 2 * pad
+    return tuple(shape)
+
+
 for _name, _aliases in [("Convolution", ("_npx_convolution",)), ("Convolution_v1", ())]:
     register(_name, aliases=_aliases, inputs=_without("no_bias", "data", "weight"), infer_shape=filled(
-        weight=_weight_shape, bias=lambda p, x: (p["num_filter"],)))(_convolution)
+        _data_shape, weight=_weight_shape, bias=lambda p, x: (p["num_filter"],)))(_convolution)
 
 
 def _transposed_shape(p: dict[str, Any], x: tuple[int, ...]) -> tuple[int, ...]:

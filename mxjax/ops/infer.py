@@ -59,19 +59,29 @@ def same_inputs(params: dict[str, Any], ins: list[Shape], outs: list[Shape]) -> 
     ins[:] = [shape] * len(ins)
 
 
-def filled(**rules: Callable[..., Shape]) -> Callable[..., None]:
+def filled(back: Callable[..., Shape] | None = None, /, **rules: Callable[..., Shape]) -> Callable[..., None]:
     """A rule out of formulas: each names an input and computes its shape from (params, shape of the first input).
 
-    Applied once the first input's shape is known; inputs that are absent are skipped.
+    Applied once the first input's number of dimensions is known; a formula that needs a dimension which is not
+    (None) is skipped, and so are inputs that are absent. `back(params, first input, first output)` tells what the
+    output says of the first input.
 
         infer_shape=filled(weight=lambda p, x: (p["num_hidden"], x[1]), bias=lambda p, x: (p["num_hidden"],))
     """
     def rule(params: dict[str, Any], ins: list[Shape], outs: list[Shape], names: Sequence[str] = ()) -> None:
-        if not known(ins[0]):
+        if back is not None and ins[0] is not None and outs[0] is not None:
+            ins[0] = unify(ins[0], back(params, ins[0], outs[0]), "first input")
+        if ins[0] is None:
             return
         for i, name in enumerate(names):
             if name in rules and i < len(ins):
-                ins[i] = unify(ins[i], tuple(rules[name](params, ins[0])), f"input {name}")
+                try:
+                    shape = tuple(rules[name](params, ins[0]))
+                except TypeError:
+                    if known(ins[0]):
+                        raise
+                    continue
+                ins[i] = unify(ins[i], shape, f"input {name}")
     rule.wants_names = True
     return rule
 

@@ -19,6 +19,7 @@ def _without(flag: str, *names: str, absent: str = "bias") -> Any:
 
 
 @register("FullyConnected", inputs=_without("no_bias", "data", "weight"), infer_shape=filled(
+    lambda p, x, out: (out[0], *x[1:]) if p["flatten"] else (*out[:-1], x[-1]),
     weight=lambda p, x: (p["num_hidden"], size_of(x[1:]) if p["flatten"] else x[-1]),
     bias=lambda p, x: (p["num_hidden"],)))
 def fully_connected(data: Array, weight: Array, bias: Array | None = None, *, num_hidden: Annotated[int, Range(1)],

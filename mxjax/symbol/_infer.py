@@ -12,6 +12,7 @@ from ..base import MXNetError
 from ..ops.infer import known, unify
 from ..ops.kernel import prepare
 from ..ops.params import dtype_name, np_dtype
+from ..util import is_np_shape
 from ._node import Entry, Node, topological
 
 __all__ = ["infer_shapes", "infer_types"]
@@ -37,9 +38,7 @@ def infer_shapes(outputs: Sequence[Entry], given: dict[str, Shape],
         for i in range(node.num_outputs):
             shapes[id(node), i] = None
         if node.op is None:
-            shapes[id(node), 0] = _hint(node)
-            if node.name in given:
-                shapes[id(node), 0] = _unify(node, shapes[id(node), 0], given[node.name])
+            shapes[id(node), 0] = given[node.name] if node.name in given else _hint(node)
     dtypes = _entry_types(nodes, types or {})
     changed, forward = True, True
     while changed:
@@ -61,7 +60,8 @@ def _hint(node: Node) -> Shape:
     from ..base import literal
     value = literal(text)
     shape = tuple(value) if isinstance(value, (tuple, list)) else (int(value),)
-    return tuple(None if n is None or n <= 0 else int(n) for n in shape) or None
+    unknown = 0 if is_np_shape() else 1
+    return tuple(None if n is None or n < unknown else int(n) for n in shape) or None
 
 
 def _unify(node: Node, a: Shape, b: Shape) -> Shape:
@@ -90,11 +90,30 @@ def _visit(node: Node, shapes: dict, dtypes: dict) -> bool:
             raise MXNetError(f"Error in operator {node.name}: {error}") from None
         outs = [_unify(node, o, s[0]) for o, s in zip(outs, specs[:node.num_outputs], strict=True)]
         shapes[id(node), "done"] = None
+    elif None not in ins and not node.op.eager and node.op.get_attr("FInferPartial", True):
+        outs = [_unify(node, o, p) for o, p in zip(outs, _probed(node, ins, dtypes), strict=True)]
     for (source, i), shape in zip(node.inputs, ins, strict=True):
         shapes[id(source), i] = _unify(source, shapes[id(source), i], shape)
     for i, shape in enumerate(outs):
         shapes[id(node), i] = _unify(node, shapes[id(node), i], shape)
     return (ins, outs) != before
+
+
+_STAND_INS = (7, 11)
+
+
+def _probed(node: Node, ins: list[Shape], dtypes: dict) -> list[Shape]:
+    """Outputs for partly unknown inputs: evaluated with two stand-ins for unknown lengths; what differs is unknown."""
+    found = []
+    for stand_in in _STAND_INS:
+        filled = [tuple(stand_in if n is None else n for n in s) for s in ins]
+        try:
+            specs = node_specs(node, filled, [dtypes.get((id(n), i)) for n, i in node.inputs])
+        except MXNetError:  # the stand-ins do not fit together: nothing can be said yet
+            return [None] * node.num_outputs
+        found.append([s[0] for s in specs[:node.num_outputs]])
+    return [tuple(x if x == y else None for x, y in zip(a, b, strict=True)) if len(a) == len(b) else None
+            for a, b in zip(*found, strict=True)]
 
 
 def _can_evaluate(node: Node) -> bool:

@@ -6,8 +6,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from ..base import MXNetError
+from ..base import MXNetError, literal
 from ..ops import registry
+from ..util import is_np_shape
 from ._node import HIDDEN, Entry, Node, hidden, topological
 
 __all__ = ["dumps", "loads"]
@@ -49,7 +50,7 @@ def dumps(outputs: Sequence[Entry], remove_amp_cast: bool = True) -> str:
         pointers.append(pointers[-1] + node.num_outputs)
     graph = {"nodes": rows, "arg_nodes": [i for i, n in enumerate(nodes) if n.op is None], "node_row_ptr": pointers,
              "heads": [[number[id(n)], i, 0] for n, i in map(final, outputs)],
-             "attrs": {"mxnet_version": ["int", VERSION]}}
+             "attrs": {"mxnet_version": ["int", VERSION], **({"is_np_shape": ["int", 1]} if is_np_shape() else {})}}
     return json.dumps(graph, indent=2)
 
 
@@ -75,10 +76,14 @@ def _graph(graph: Any, source: str) -> list[Entry]:
     if not isinstance(graph, dict) or not all(isinstance(graph.get(k), list) for k in ("nodes", "heads")):
         raise MXNetError(f"{source}: not a symbol: it needs the lists 'nodes' and 'heads'")
     version = _saved_version(graph)
+    legacy_shapes = is_np_shape() and "is_np_shape" not in (graph.get("attrs") or {})
     nodes: list[Node] = []
     for number, row in enumerate(graph["nodes"]):
         try:
             nodes.append(_node(row, nodes, version, source))
+            if legacy_shapes and "__shape__" in nodes[-1].attrs:  # there, 0 meant unknown; here -1 does
+                shape = literal(nodes[-1].attrs["__shape__"])
+                nodes[-1].attrs["__shape__"] = str(tuple(-1 if n == 0 else n for n in shape))
         except MXNetError:
             raise
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError, OverflowError) as error:

@@ -91,20 +91,20 @@ class Lowered:
         """Compiled fn(args, aux, key) -> (outputs, new aux)."""
         return self._compiled(("forward", train), lambda args, aux, key: self.call(args, aux, key, train))
 
-    def residual(self, wanted: tuple[bool, ...], mirror: bool) -> Callable[..., tuple]:
+    def residual(self, wanted: tuple[bool, ...], mirror: bool, train: bool = True) -> Callable[..., tuple]:
         """Compiled fn(args, aux, key) -> (outputs, new aux, pull); pull(head gradients) is for `pull`."""
         def fn(args: Sequence[Any], aux: Sequence[Any], key: tuple) -> tuple:
-            function, selected = self._differentiable(args, aux, key, wanted, mirror)
+            function, selected = self._differentiable(args, aux, key, wanted, mirror, train)
             outputs, pull, new_aux = jax.vjp(function, *selected, has_aux=True)
             return outputs, new_aux, pull
-        return self._compiled(("residual", wanted, mirror), fn)
+        return self._compiled(("residual", wanted, mirror, train), fn)
 
     def pull(self) -> Callable[..., Any]:
         """Compiled fn(pull, head gradients) -> gradients of the wanted arguments."""
         return self._compiled(("pull",), lambda pull, heads: pull(heads))
 
     def forward_backward(self, wanted: tuple[bool, ...], adding: tuple[bool, ...], heads: bool,
-                         mirror: bool) -> Callable[..., tuple]:
+                         mirror: bool, train: bool = True) -> Callable[..., tuple]:
         """Compiled fn(args, aux, key, heads, old) -> (outputs, new aux, gradients): one XLA program.
 
         Args:
@@ -114,24 +114,24 @@ class Lowered:
             mirror: recompute activations in the backward pass.
         """
         def fn(args: Sequence[Any], aux: Sequence[Any], key: tuple, head_grads: Any, old: Sequence[Any]) -> tuple:
-            function, selected = self._differentiable(args, aux, key, wanted, mirror)
+            function, selected = self._differentiable(args, aux, key, wanted, mirror, train)
             outputs, pull, new_aux = jax.vjp(function, *selected, has_aux=True)
             grads = list(pull([h.astype(o.dtype) for h, o in zip(head_grads, outputs, strict=True)] if heads
                               else [cotangent_ones(o) for o in outputs]))
             before = iter(old)
             grads = [next(before) + g if a else g for g, a in zip(grads, adding, strict=True)]
             return outputs, new_aux, grads
-        return self._compiled(("forward_backward", wanted, adding, heads, mirror), fn, donate_argnums=(4,))
+        return self._compiled(("forward_backward", wanted, adding, heads, mirror, train), fn, donate_argnums=(4,))
 
     def _differentiable(self, args: Sequence[Any], aux: Sequence[Any], key: tuple, wanted: tuple[bool, ...],
-                        mirror: bool) -> tuple[Callable, list[Any]]:
+                        mirror: bool, train: bool) -> tuple[Callable, list[Any]]:
         places = [i for i, w in enumerate(wanted) if w]
 
         def function(*selected: Any) -> tuple[list, list]:
             full = list(args)
             for i, value in zip(places, selected, strict=True):
                 full[i] = value
-            return self.call(full, aux, key, True)
+            return self.call(full, aux, key, train)
         return (jax.checkpoint(function) if mirror else function), [args[i] for i in places]
 
     def _compiled(self, key: Any, function: Callable, **options: Any) -> Callable:
