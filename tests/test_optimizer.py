@@ -125,10 +125,9 @@ def test_multi_precision_follows_float32(name, kwargs, expected):
     ("sgd", {"momentum": 0.9}), ("nag", {"momentum": 0.9}), ("adam", {}), ("rmsprop", {}), ("ftml", {}),
     ("nadam", {}), ("adamax", {}), ("lamb", {}), ("signum", {}), ("dcasgd", {"momentum": 0.5})])
 def test_finds_a_minimum(name, kwargs):
-    update = opt.get_updater(opt.create(name, learning_rate=0.05, lr_scheduler=mx.lr_scheduler.PolyScheduler(
-        200, base_lr=0.05, final_lr=1e-3), **kwargs))
+    update = opt.get_updater(opt.create(name, learning_rate=0.05, **kwargs))
     target, weight = mx.nd.array([1.0, -2.0, 0.5]), mx.nd.array([0.5, -0.5, 0.1])
-    for _ in range(200):
+    for _ in range(250):
         update(0, weight - target, weight)
     assert abs(weight - target).max().asscalar() < 0.15
 
