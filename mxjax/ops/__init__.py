@@ -14,6 +14,7 @@ from . import (
     linalg,
     matrix,
     nn,
+    norm,
     optimizer_op,
     ordering,
     output,

@@ -15,8 +15,8 @@ KEY = (np.array([0, 7], "uint32"), np.uint32(3))
 def call(name: str, *arrays: Any, train: bool = False, **params: Any) -> Any:
     """The visible results of an operator as NumPy arrays: one, or a list of several."""
     prepared, args, wide = _prepared(name, arrays, train, params)
-    outs = [np.asarray(o) for o in kernel.run(prepared, args, wide)]
-    return outs[0] if len(outs) == 1 else outs[:prepared.num_visible]
+    outs = [np.asarray(o) for o in kernel.run(prepared, args, wide)][:prepared.num_visible]
+    return outs[0] if len(outs) == 1 else outs
 
 
 def gradients(name: str, *arrays: Any, heads: Any = None, **params: Any) -> list[np.ndarray]:

@@ -81,4 +81,4 @@ def test_sparseness_penalty():
     wanted = 1 + 0.01 * ((1 - 0.2) / (1 - moved) - 0.2 / moved)
     found = gradients("IdentityAttachKLSparseReg", data, average, sparseness_target=0.2, penalty=0.01)[0]
     np.testing.assert_allclose(found, np.broadcast_to(wanted, X.shape), rtol=1e-5)
-    np.testing.assert_array_equal(call("IdentityAttachKLSparseReg", data, average, train=True)[0], data)
+    np.testing.assert_array_equal(call("IdentityAttachKLSparseReg", data, average, train=True), data)

@@ -1,0 +1,120 @@
+"""Normalisation against NumPy formulas; derivatives by finite differences."""
+
+import jax
+import numpy as np
+import pytest
+from jax.test_util import check_grads
+from opcall import call, gradients, partial_shapes
+
+from mxjax.base import MXNetError
+from mxjax.ops import kernel, norm, registry
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(1, 2, size=(4, 3, 2, 5)).astype("float32")
+GAMMA, BETA, MEAN = RNG.normal(size=(3, 3)).astype("float32")
+VAR = np.array([1, 2, 3], "float32")
+ROW = (1, 3, 1, 1)
+
+
+def _unit(x, axes, eps):
+    return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + eps)
+
+
+def _all(name, *arrays, train=True, **params):
+    """All results, new moving statistics included."""
+    op = registry.get(name)
+    prepared = kernel.prepare(op, op.parse(params), len(arrays), train)
+    return [np.asarray(r) for r in kernel.run(prepared, list(arrays), False)]
+
+
+@pytest.mark.parametrize("name, extra", [("BatchNorm", {}), ("BatchNorm_v1", {}), ("_contrib_BatchNormWithReLU", {}),
+                                         ("_contrib_SyncBatchNorm", {"key": "k"})])
+def test_batch_norm_in_training(name, extra):
+    out, mean, var = _all(name, X, GAMMA, BETA, MEAN, VAR, fix_gamma=False, momentum=0.8, **extra)
+    wanted = _unit(X, (0, 2, 3), 1e-3) * GAMMA.reshape(ROW) + BETA.reshape(ROW)
+    np.testing.assert_allclose(out, np.maximum(wanted, 0) if "ReLU" in name else wanted, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(mean, 0.8 * MEAN + 0.2 * X.mean((0, 2, 3)), rtol=1e-5)
+    np.testing.assert_allclose(var, 0.8 * VAR + 0.2 * X.var((0, 2, 3)), rtol=1e-5)
+
+
+@pytest.mark.parametrize("train, params", [(False, {}), (True, {"use_global_stats": True})])
+def test_batch_norm_with_moving_statistics(train, params):
+    out, mean, var = _all("BatchNorm", X, GAMMA, BETA, MEAN, VAR, train=train, **params)
+    np.testing.assert_allclose(out, (X - MEAN.reshape(ROW)) / np.sqrt(VAR.reshape(ROW) + 1e-3) + BETA.reshape(ROW),
+                               rtol=1e-4, atol=1e-5)
+    assert (mean == MEAN).all() and (var == VAR).all()
+
+
+def test_batch_norm_outputs_and_axis():
+    last = np.moveaxis(X, 1, -1).copy()
+    out, mean, scale = call("BatchNorm", last, GAMMA, BETA, MEAN, VAR, fix_gamma=False, output_mean_var=True, axis=-1,
+                            train=True)
+    wanted = _unit(X, (0, 2, 3), 1e-3) * GAMMA.reshape(ROW) + BETA.reshape(ROW)
+    np.testing.assert_allclose(np.moveaxis(out, -1, 1), wanted, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(mean, X.mean((0, 2, 3)), rtol=1e-5)
+    np.testing.assert_allclose(scale, 1 / np.sqrt(X.var((0, 2, 3)) + 1e-3), rtol=1e-5)
+
+
+def test_batch_norm_shapes_and_types():
+    assert partial_shapes("BatchNorm", [(2, 7, 3), None, None, None, None])[0][1:] == [(7,)] * 4
+    assert partial_shapes("BatchNorm", [None] * 5, [(2, 3, 7)], axis=-1)[0] == [(2, 3, 7)] + [(7,)] * 4
+    ins, outs = ["float16"] + [None] * 4, [None]
+    registry.get("BatchNorm").get_attr("FInferType")({}, ins, outs)
+    assert ins == ["float16"] + ["float32"] * 4 and outs == ["float16"]
+    half = call("BatchNorm", X.astype("float16"), GAMMA, BETA, MEAN, VAR, fix_gamma=False, train=True)
+    assert half.dtype == np.float16
+    with pytest.raises(MXNetError, match=r"must have the shape \(3,\)"):
+        call("BatchNorm", X, GAMMA[:2], BETA, MEAN, VAR)
+
+
+def test_fixed_gamma_has_no_gradient():
+    by = gradients("BatchNorm", X, GAMMA, BETA, MEAN, VAR, heads=[X])
+    assert not by[1].any() and not by[3].any() and not by[4].any()
+    np.testing.assert_allclose(by[2], X.sum((0, 2, 3)), rtol=1e-5)
+
+
+@pytest.mark.parametrize("axes, shape", [((0, 2, 3), ROW), ((2, 3), ROW), ((3,), (1, 1, 1, 5)), ((1, 2), (1, 3, 1, 1))])
+def test_derivatives_of_the_common_formula(axes, shape):
+    gamma, beta = RNG.normal(size=(2, *shape))
+    with jax.enable_x64(True):
+        check_grads(lambda *a: norm._standardize(*a, axes, 1e-3)[0], (X.astype("float64"), gamma, beta), 2,
+                    modes=["rev"], rtol=1e-4)
+
+
+def test_layer_norm():
+    gamma, beta = RNG.normal(size=(2, 2)).astype("float32")
+    out, mean, deviation = call("LayerNorm", X, gamma, beta, axis=2, output_mean_var=True)
+    np.testing.assert_allclose(out, _unit(X, 2, 1e-5) * gamma[:, None] + beta[:, None], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(mean, X.mean(2, keepdims=True), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(deviation, np.sqrt(X.var(2, keepdims=True) + 1e-5), rtol=1e-4)
+
+
+def test_group_norm():
+    data = RNG.normal(size=(2, 4, 3)).astype("float32")
+    gamma, beta = RNG.normal(size=(2, 2)).astype("float32")
+    out, mean, _ = call("GroupNorm", data, gamma, beta, num_groups=2, output_mean_var=True)
+    wanted = _unit(data.reshape(2, 2, 6), 2, 1e-5) * gamma[:, None] + beta[:, None]
+    np.testing.assert_allclose(out, wanted.reshape(data.shape), rtol=1e-4, atol=1e-5)
+    assert mean.shape == (2, 2)
+    with pytest.raises(MXNetError, match="num_groups=3"):
+        call("GroupNorm", data, gamma, beta, num_groups=3)
+
+
+def test_instance_norm():
+    np.testing.assert_allclose(call("InstanceNorm", X, GAMMA, BETA),
+                               _unit(X, (2, 3), 1e-3) * GAMMA.reshape(ROW) + BETA.reshape(ROW), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("mode, axes", [("instance", (1, 2, 3)), ("channel", 1), ("spatial", (2, 3))])
+def test_l2_normalization(mode, axes):
+    np.testing.assert_allclose(call("L2Normalization", X, mode=mode),
+                               X / np.sqrt((X ** 2).sum(axes, keepdims=True) + 1e-10), rtol=1e-5)
+
+
+def test_lrn():
+    squares = np.pad(X ** 2, [(0, 0), (1, 1), (0, 0), (0, 0)])
+    around = squares[:, :-2] + squares[:, 1:-1] + squares[:, 2:]
+    np.testing.assert_allclose(call("LRN", X, nsize=3, alpha=0.3, beta=0.5, knorm=1.5), X / np.sqrt(1.5 + 0.1 * around),
+                               rtol=1e-5)
+    with pytest.raises(MXNetError, match="odd"):
+        call("LRN", X, nsize=2)
