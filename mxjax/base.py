@@ -109,6 +109,11 @@ def with_metaclass(meta: type, *bases: type) -> type:
     return meta("temporary_class", bases, {})
 
 
+def _as_list(obj: Any) -> list[Any] | tuple[Any, ...]:
+    """A list or tuple as it is, anything else as a list of one."""
+    return obj if isinstance(obj, (list, tuple)) else [obj]
+
+
 def py_str(x: bytes | str) -> str:
     """Bytes as text."""
     return x.decode("utf-8") if isinstance(x, bytes) else x
