@@ -116,10 +116,12 @@ for _name, _function, _doc, *_prefixes in [
     ("negative", jnp.negative, "-x", "_sparse_"),
     ("square", jnp.square, "x²", "_sparse_"),
     ("logical_not", lambda x: x == 0, "1 where x is zero, else 0"),
-    ("_copy", lambda x: x, "A copy"),
-    ("_copyto", lambda x: x, "A copy, for assignments"),
 ]:
     _unary(_name, _function, _doc, tuple(p + _name for p in _prefixes), exact=True)
+
+
+_unary("_copy", lambda x: x, "A copy", ("identity",), exact=True)
+_unary("_copyto", lambda x: x, "A copy, for assignments", ("_npi_copyto",), exact=True)
 
 
 @register("hard_sigmoid", infer_shape=elementwise)
