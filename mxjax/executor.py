@@ -488,8 +488,9 @@ class _WholeRun(_Run):
             with jax.enable_x64(self.wide):
                 head_grads = [cotangent_ones(p.value) for p in self.results]
         else:
-            head_grads = [h.astype(p.dtype) if h.dtype != p.dtype else h
-                          for h, p in zip(head_grads, self.results, strict=True)]
+            with jax.enable_x64(self.wide):
+                head_grads = [h.astype(p.dtype) if h.dtype != p.dtype else h
+                              for h, p in zip(head_grads, self.results, strict=True)]
         grads = self._call(graph.pull(), self.pull, head_grads)
         for (target, req), grad in zip(targets, grads, strict=True):
             _store(target, grad, req)

@@ -414,6 +414,12 @@ class NDArray:
                 result = _put(np.full(shape, source), chunk.ctx)
         self._write(result)
 
+    @staticmethod
+    def _basic_indexing_slice_is_contiguous(slc_key: tuple, shape: tuple[int, ...]) -> bool:
+        """Whether what a basic index selects lies side by side in memory, so that it is a view."""
+        plan = _index.plan(slc_key, shape)
+        return 0 in plan.shape or plan.offset is not None
+
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of an array without dimensions")
@@ -545,6 +551,7 @@ class NDArray:
 
 
 _ALL = slice(None)
+py_slice = slice  # `slice` is also an operator
 _WIDE = frozenset(map(np.dtype, ("float64", "int64", "uint64", "complex128")))
 
 

@@ -90,7 +90,7 @@ def _visit(node: Node, shapes: dict, dtypes: dict) -> bool:
             raise MXNetError(f"Error in operator {node.name}: {error}") from None
         outs = [_unify(node, o, s[0]) for o, s in zip(outs, specs[:node.num_outputs], strict=True)]
         shapes[id(node), "done"] = None
-    elif None not in ins and not node.op.eager and node.op.get_attr("FInferPartial", True):
+    elif ins and None not in ins and not node.op.eager and node.op.get_attr("FInferPartial", True):
         outs = [_unify(node, o, p) for o, p in zip(outs, _probed(node, ins, dtypes), strict=True)]
     for (source, i), shape in zip(node.inputs, ins, strict=True):
         shapes[id(source), i] = _unify(source, shapes[id(source), i], shape)

@@ -38,7 +38,8 @@ class Lowered:
         self.steps = [n for n in self.nodes if n.op is not None]
         self.cut = any(n.op.eager or n.op.get_attr("FHost") for n in self.steps)
         self.random = any(n.op.uses_key for n in self.steps)
-        self._kernels: dict[bool, list[Kernel]] = {}
+        self._unsized = any((check := n.op.get_attr("FShapeKnown")) and not check(n.params) for n in self.steps)
+        self._kernels: dict[Any, list[Kernel]] = {}
         self._jitted: dict[Any, Callable] = {}
 
     def kernels(self, train: bool) -> list[Kernel]:
@@ -46,6 +47,28 @@ class Lowered:
         if train not in self._kernels:
             self._kernels[train] = [prepare(n.op, n.params, len(n.inputs), train) for n in self.steps]
         return self._kernels[train]
+
+    def kernels_for(self, args: Sequence[Any], aux: Sequence[Any], train: bool) -> list[Kernel]:
+        """As `kernels`, for values of known shapes: made arrays get the shape that their surroundings ask for."""
+        if not self._unsized:
+            return self.kernels(train)
+        values = dict(zip(self.args + self.aux, [*args, *aux], strict=True))
+        shapes = {name: tuple(v.shape) for name, v in values.items()}
+        types = {name: np.dtype(v.dtype).name for name, v in values.items()}
+        key = train, tuple(shapes.values()), tuple(types.values())
+        if key not in self._kernels:
+            from ._infer import infer_shapes
+            found = infer_shapes(self.outputs, shapes, types)
+            kernels = list(self.kernels(train))
+            for i, node in enumerate(self.steps):
+                check = node.op.get_attr("FShapeKnown")
+                if check and not check(node.params) and "shape" in node.params:
+                    shape = found[id(node), 0]
+                    if shape is None or None in shape:
+                        raise MXNetError(f"Error in operator {node.name}: nothing tells its shape, known as {shape}")
+                    kernels[i] = prepare(node.op, {**node.params, "shape": shape}, len(node.inputs), train)
+            self._kernels[key] = kernels
+        return self._kernels[key]
 
     def wide(self, values: Sequence[Any], train: bool) -> bool:
         """Whether the program needs 64-bit mode for these values."""
@@ -62,7 +85,7 @@ class Lowered:
         values: dict[tuple[int, int], Any] = {}
         for node, value in zip([*self.arg_nodes, *self.aux_nodes], [*args, *aux], strict=True):
             values[id(node), 0] = value
-        for number, (node, kernel) in enumerate(zip(self.steps, self.kernels(train), strict=True)):
+        for number, (node, kernel) in enumerate(zip(self.steps, self.kernels_for(args, aux, train), strict=True)):
             inputs = [values[id(n), i] for n, i in node.inputs]
             inputs += [node.params[n] for n in kernel.dynamic]
             if kernel.uses_key:

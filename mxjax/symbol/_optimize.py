@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..ops import registry
 from ._node import Entry, Node, topological
 
 __all__ = ["eliminate_common"]
@@ -23,4 +24,10 @@ def eliminate_common(outputs: Sequence[Entry]) -> list[Entry]:
         if node.op.uses_key or node.op.get_attr("FHost") or node.mutated() or key not in known:
             known[key] = Node(node.op, node.name, node.attrs, node.params, inputs, node.subgraphs)
         replaced[id(node)] = known[key]
-    return [(replaced[id(n)], i) for n, i in outputs]
+    heads: list[Entry] = []
+    for node, index in outputs:
+        entry = (replaced[id(node)], index)
+        if any(entry[0] is n and index == i for n, i in heads):  # outputs stay separate arrays, as in MXNet
+            entry = (Node(registry.get("_copy"), f"{node.name}_copy", {}, {}, [entry]), 0)
+        heads.append(entry)
+    return heads
