@@ -59,6 +59,8 @@ def ctc_loss(data: Array, label: Array, data_lengths: Array | None = None, label
     states = jnp.full((batch, 2 * width + 1), blank).at[:, 1::2].set(label)
     same = label[:, 1:] == label[:, :-1]
     skips = jnp.zeros((batch, 2 * width + 1), bool).at[:, 3::2].set(~same)
+    # data behind the end, which may be anything, must not reach the gradient
+    data = jnp.where((jnp.arange(steps)[:, None] < times)[..., None], data, 0)
     log_p = jax.nn.log_softmax(data.astype(jnp.promote_types(data.dtype, jnp.float32)), axis=-1)
     emitted = jnp.take_along_axis(log_p, states[None], axis=2, mode="clip")
 
