@@ -74,7 +74,7 @@ def gives(dtype: str | Callable[[dict[str, Any]], str | None], *inputs: str | No
     """
     def rule(params: dict[str, Any], ins: list[str | None], outs: list[str | None]) -> None:
         first = next((t for t in ins if t), None)
-        defaults = inputs or (None,) * len(ins)
+        defaults = (*inputs, *(None,) * len(ins))
         ins[:] = [t or default or first for t, default in zip(ins, defaults, strict=False)]
         result = dtype(params) if callable(dtype) else dtype
         outs[:] = [t or result for t in outs]

@@ -11,7 +11,7 @@ from jax import lax
 
 from ..base import MXNetError
 from ._common import Array, gives, normalized, same_dtype, whole
-from .infer import filled
+from .infer import filled, unify
 from .params import DType, Floats, Scalar, Shape, np_dtype
 from .registry import register
 
@@ -168,7 +168,11 @@ def scatter_set_nd(lhs: Array, rhs: Array, indices: Array, *, shape: Shape) -> A
     return lhs.at[_coordinates(indices)].set(rhs)
 
 
-@register("where", aliases=("_sparse_where",), infer_type=gives(lambda p: None, "float32"))
+def _where_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
+    outs[0] = ins[1] = ins[2] = unify(unify(ins[1], ins[2]), outs[0])
+
+
+@register("where", aliases=("_sparse_where",), infer_shape=_where_shapes, infer_type=gives(lambda p: None, "float32"))
 def where(condition: Array, x: Array, y: Array) -> Array:
     """x where the condition is nonzero, y elsewhere.
 
