@@ -4,7 +4,7 @@ _SAME = """abs arccos arccosh arcsin arcsinh arctan arctanh argmax argmax_channe
 broadcast_like broadcast_to cbrt ceil clip cos cosh degrees depth_to_space diag exp expand_dims expm1 fix flatten flip
 floor log log10 log1p log2 log_softmax max mean min nanprod nansum norm one_hot ones_like pad pick prod radians rcbrt
 reciprocal relu repeat reshape reshape_like rint round rsqrt shape_array sigmoid sign sin sinh size_array slice
-slice_axis slice_like softmax softmin sort space_to_depth split split_v2 sqrt square squeeze sum swapaxes take tan tanh
+slice_axis slice_like softmax softmin sort space_to_depth split sqrt square squeeze sum swapaxes take tan tanh
 tile topk transpose trunc zeros_like""".split()
 
 METHODS = {name: name for name in _SAME}

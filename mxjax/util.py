@@ -32,6 +32,11 @@ def is_np_shape() -> bool:
     return _global["shape"] if _flags.shape is None else _flags.shape
 
 
+def np_shape_of_thread() -> bool:
+    """Whether NumPy shapes are on by a `with np_shape()` scope, not everywhere."""
+    return bool(_flags.shape) and not _global["shape"]
+
+
 def is_np_array() -> bool:
     """Whether Gluon and operators hand out `mx.np.ndarray`s."""
     return _global["array"] if _flags.array is None else _flags.array

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from ..base import MXNetError
@@ -143,9 +142,7 @@ def _reachable(roots: dict[int, Node]) -> list[Node]:
 
 def _pull(node: Node, slots: list[Any], create_graph: bool) -> list[Any]:
     """Gradients of a node's arguments (None where there is none)."""
-    wanted = tuple([p is not None and (isinstance(a, Pending) or hasattr(a, "dtype")) and
-                    jnp.issubdtype(a.dtype, jnp.inexact)
-                    for p, a in zip(node.parents, node.args, strict=True)])
+    wanted = tuple([p is not None for p in node.parents])
     if not any(wanted):
         return []
     heads = tuple([s is not None for s in slots] + [False] * (node.kernel.num_outputs - len(slots)))

@@ -25,6 +25,7 @@ import numpy as np
 
 from ..base import MXNetError
 from ..context import cpu
+from ..util import is_np_shape, np_shape_of_thread
 
 __all__ = ["CODES", "DTYPES", "read", "read_file", "write"]
 
@@ -142,8 +143,14 @@ def read(buffer: memoryview, source: str) -> Any:
     return dict(zip(names, arrays, strict=True)) if named else arrays
 
 
-def _read_array(reader: _Reader) -> Any:
+def _read_array(reader: _Reader, check: bool = True) -> Any:
     start, magic = reader.offset, reader.number("I", "array header")
+    if check and magic == _V3 and not is_np_shape():
+        raise reader.error("the array was saved under NumPy shape semantics: load it inside `with mx.util.np_shape():`",
+                           start)
+    if check and magic != _V3 and np_shape_of_thread():
+        raise reader.error("the array was saved without NumPy shape semantics: load it outside `with np_shape()`",
+                           start)
     if magic not in (_V2, _V3):
         shape = reader.shape() if magic == _V1 else reader.shape("I", magic) if magic <= _MOST_DIMENSIONS else None
         if magic != _V1 and shape is None:
@@ -193,7 +200,6 @@ def _shape_bytes(shape: tuple[int, ...]) -> bytes:
 
 def write(path: str, arrays: list[Any], names: list[str]) -> None:
     """Writes arrays (and names, or none) to a file, which appears under its name only when complete."""
-    from ..util import is_np_shape
     numpy_shapes = is_np_shape()
     target = path + ".part" if os.path.isfile(path) or not os.path.exists(path) else path
     try:
@@ -210,26 +216,42 @@ def write(path: str, arrays: list[Any], names: list[str]) -> None:
 def _write(file: io.BufferedWriter, arrays: list[Any], names: list[str], numpy_shapes: bool) -> None:
     file.write(struct.pack("<QQQ", _LIST, 0, len(arrays)))
     for array in arrays:
-        sparse = array.stype != "default"
-        if not array.shape and not numpy_shapes and not array._zero_dim:
-            raise MXNetError("an array of shape () can only be saved under NumPy shape semantics (mx.util.np_shape)")
-        version = _V3 if (numpy_shapes or array._zero_dim or 0 in array.shape and not sparse) and not sparse else _V2
-        file.write(struct.pack("<Ii", version, {"default": 0, "row_sparse": 1, "csr": 2}[array.stype]))
-        if sparse:
-            values = array.data.asnumpy()
-            parts = [array.indptr.asnumpy(), array.indices.asnumpy()] if array.stype == "csr" \
-                else [array.indices.asnumpy()]
-            file.write(_shape_bytes(values.shape))
-        else:
-            values, parts = np.asarray(array._read()), []
-        file.write(_shape_bytes(array.shape))
-        file.write(struct.pack("<iii", 1, 0, CODES[values.dtype.name]))
-        for part in parts:
-            file.write(struct.pack("<i", CODES[part.dtype.name]) + _shape_bytes(part.shape))
-        for block in (values, *parts):
-            block = np.ascontiguousarray(block)
-            file.write(memoryview(block.reshape(-1).view(np.uint8)))
+        _write_array(file, array, numpy_shapes)
     file.write(struct.pack("<Q", len(names)))
     for name in names:
         raw = name.encode()
         file.write(struct.pack("<Q", len(raw)) + raw)
+
+
+def _write_array(file: Any, array: Any, numpy_shapes: bool) -> None:
+    sparse = array.stype != "default"
+    if not array.shape and not numpy_shapes and not array._zero_dim:
+        raise MXNetError("an array of shape () can only be saved under NumPy shape semantics (mx.util.np_shape)")
+    version = _V3 if (numpy_shapes or array._zero_dim) and not sparse else _V2
+    file.write(struct.pack("<Ii", version, {"default": 0, "row_sparse": 1, "csr": 2}[array.stype]))
+    if sparse:
+        values = array.data.asnumpy()
+        parts = [array.indptr.asnumpy(), array.indices.asnumpy()] if array.stype == "csr" \
+            else [array.indices.asnumpy()]
+        file.write(_shape_bytes(values.shape))
+    else:
+        values, parts = np.asarray(array._read()), []
+    file.write(_shape_bytes(array.shape))
+    file.write(struct.pack("<iii", 1, 0, CODES[values.dtype.name]))
+    for part in parts:
+        file.write(struct.pack("<i", CODES[part.dtype.name]) + _shape_bytes(part.shape))
+    for block in (values, *parts):
+        block = np.ascontiguousarray(block)
+        file.write(memoryview(block.reshape(-1).view(np.uint8)))
+
+
+def dumps(array: Any) -> bytes:
+    """One array's bytes, as in a file; scalars in the form for NumPy shapes."""
+    file = io.BytesIO()
+    _write_array(file, array, numpy_shapes=not array.shape)
+    return file.getvalue()
+
+
+def loads(raw: Any) -> Any:
+    """The array `dumps` wrote."""
+    return _read_array(_Reader(memoryview(raw), "pickled array"), check=False)

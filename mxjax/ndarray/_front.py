@@ -32,8 +32,8 @@ def make(op: Op, name: str) -> Callable[..., Any]:
             key = (count, rest, tuple(kwargs.items()), state.training)
             try:
                 found = cache.get(key)
-            except TypeError:
-                found = None
+            except TypeError:  # an unhashable argument, such as a list
+                found = key = None
             if found is not None:
                 return invoke(found[0], arrays, found[1], out)
         else:

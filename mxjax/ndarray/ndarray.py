@@ -15,7 +15,7 @@ from ..context import Context, current_context
 from ..ops import registry
 from ..ops.kernel import Kernel, prepare
 from ..ops.params import np_dtype
-from . import _index
+from . import _format, _index
 from ._chunk import Chunk, Pending
 from ._invoke import call, invoke, on_default_device, state, wrap
 
@@ -441,7 +441,7 @@ class NDArray:
             reverse: the special values are read from the right.
 
         Raises:
-            MXNetError: the sizes do not fit.
+            ValueError: the sizes do not fit.
         """
         if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
             shape = tuple(shape[0])
@@ -453,7 +453,10 @@ class NDArray:
         if unknown:
             raise TypeError(f"reshape got unknown keyword arguments: {', '.join(sorted(unknown))}. "
                             "Accepted: 'shape' and 'reverse'.")
-        target = new_shape(self.shape, tuple(map(int, shape)), bool(kwargs.get("reverse", False)))
+        try:
+            target = new_shape(self.shape, tuple(map(int, shape)), bool(kwargs.get("reverse", False)))
+        except MXNetError as error:
+            raise ValueError(str(error)) from None
         return self._view_at(0, target)
 
     def reshape_view(self, *shape: Any, **kwargs: Any) -> NDArray:
@@ -492,6 +495,11 @@ class NDArray:
     def broadcast_like(self, other: NDArray) -> NDArray:
         """`broadcast_to(other.shape)`."""
         return self.broadcast_to(other.shape)
+
+    def split_v2(self, *args: Any, **kwargs: Any) -> Any:
+        """`mx.nd.split_v2` with this array as the first argument."""
+        from .utils import split_v2
+        return split_v2(self, *args, **kwargs)
 
     def diag(self, k: int = 0, **kwargs: Any) -> NDArray:
         """The k-th diagonal, or a matrix with this diagonal."""
@@ -535,7 +543,14 @@ class NDArray:
         return id(self) >> 4
 
     def __reduce__(self) -> tuple:
-        return _unpickle, (type(self), self.asnumpy(), str(self.context))
+        return _unpickle, (type(self),), self.__getstate__()
+
+    def __getstate__(self) -> dict[str, bytearray]:
+        return {"handle": bytearray(_format.dumps(self))}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Takes over MXNet's own pickled form: the array as in a `.params` file."""
+        self.__init__(_format.loads(state["handle"])._chunk)
 
     def __copy__(self) -> NDArray:
         return self.copy()
@@ -642,14 +657,8 @@ def _from_host(array: np.ndarray, ctx: Context, kind: type = NDArray) -> Any:
     return wrap(_put(array, ctx), ctx, kind)
 
 
-def _unpickle(kind: type, array: np.ndarray, context: str) -> NDArray:
-    name, _, number = context.partition("(")
-    ctx = Context(name, int(number.rstrip(")")))
-    try:
-        ctx.jax_device  # noqa: B018  a pickle from a machine with other devices opens on the current context
-    except MXNetError:
-        ctx = current_context()
-    return _from_host(array, ctx, kind)
+def _unpickle(kind: type) -> NDArray:
+    return kind.__new__(kind)
 
 
 # ---------------------------------------------------------------- operators of Python

@@ -42,11 +42,6 @@ def _constant(value: float, shape: Any, ctx: Context | None, dtype: Any) -> NDAr
         return wrap(jnp.full(shape, value, dtype, device=ctx.jax_device), ctx)
 
 
-def _numpy_shapes() -> bool:
-    from ..util import is_np_shape
-    return is_np_shape()
-
-
 def zeros(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None,
           **kwargs: Any) -> NDArray:
     """An array of zeros.
@@ -124,8 +119,6 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
         if isinstance(source_array, (list, tuple)) and any(isinstance(s, NDArray) for s in source_array):
             return array([s.asnumpy() if isinstance(s, NDArray) else s for s in source_array], ctx, dtype)
         raise TypeError(f"source_array must be array like: {error}") from None
-    if values.ndim == 0 and not _numpy_shapes():
-        values = values.reshape(1)
     return _from_host(values, ctx)
 
 

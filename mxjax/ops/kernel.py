@@ -125,8 +125,11 @@ class Kernel:
                     full[i] = value
                 outputs = forward(*full)[:num_outputs]
                 return tuple(outputs[i] for i in given)
-            outputs, pull = jax.vjp(of_wanted, *[inputs[i] for i in positions])
-            return pull(tuple(_cotangent(g, o) for g, o in zip(head_grads, outputs, strict=True)))
+            # MXNet differentiates integer arrays too: through the same function of floats, rounded at the end
+            selected = [inputs[i] for i in positions]
+            outputs, pull = jax.vjp(of_wanted, *map(_differentiable, selected))
+            grads = pull(tuple(_cotangent(g, o) for g, o in zip(head_grads, outputs, strict=True)))
+            return tuple(g.astype(x.dtype) for g, x in zip(grads, selected, strict=True))
 
         kernel = Kernel(self.name + "_backward", backward, self.num_arrays, len(positions), wide=self.wide,
                         eager=self.eager)
@@ -148,6 +151,12 @@ class Kernel:
             live = _live_inputs(closed.jaxpr, [True] * len(closed.jaxpr.outvars))
             found = self._needs[key] = tuple(live[:len(args)])
         return found
+
+
+def _differentiable(value: Any) -> Any:
+    if jnp.issubdtype(value.dtype, jnp.inexact):
+        return value
+    return value.astype(jnp.float64 if jax.config.jax_enable_x64 else jnp.float32)
 
 
 def _cotangent(gradient: Any, output: Any) -> Any:

@@ -431,6 +431,11 @@ class Symbol:
         from . import op
         return getattr(op, name)(self, *args, **kwargs)
 
+    def split_v2(self, *args: Any, **kwargs: Any) -> Symbol:
+        """`mx.sym.split_v2` with this symbol as the first argument."""
+        from ._make import split_v2
+        return split_v2(self, *args, **kwargs)
+
     def astype(self, *args: Any, **kwargs: Any) -> Symbol:
         """The values with another dtype."""
         return self._method("cast", args, kwargs)
@@ -603,8 +608,8 @@ def apply(op_name: str, hint: str, inputs: Sequence[Symbol], params: dict[str, A
     entries = [_one(s, op.name) for s in inputs] if not op.variadic else [e for s in inputs for e in s._outputs]
     if op.variadic and not op.input_names:
         entries += [_one(s, op.name) for s in named.values()]
-        if op.variadic not in params:
-            params = {**params, op.variadic: len(entries)}
+    if op.variadic and (not op.input_names or op.variadic in op.params) and op.variadic not in params:
+        params = {**params, op.variadic: len(entries)}
     canonical = op.parse(dict(params))
     name = NameManager._current.value.get(name, hint)
     attrs = {hidden(k): v for k, v in given.items()}
@@ -638,7 +643,7 @@ def _fill_inputs(node: Node, entries: list[Entry], named: dict[str, Symbol]) -> 
     """Completes a node's inputs: by name, and with new variables where nothing was given."""
     op = node.op
     names = op.inputs(node.params, len(entries))
-    if op.variadic:
+    if op.variadic and op.get_attr("FListInputNames") is None:
         names = names[:max(len(op.input_names), len(entries))]
     optional = op.optional_inputs if op.get_attr("FListInputNames") is None else set()
     if len(entries) > len(names):
