@@ -525,7 +525,8 @@ class _StepRun(_Run):
         state.recording, state.training = train and any(executor._wanted), train
         state.segment = Segment(1 << 30) if executor._callback is None and not executor._group2ctx else None
         try:
-            for node, kernel in zip(graph.steps, graph.kernels(train), strict=True):
+            kernels = graph.kernels_for(executor.arg_arrays, executor.aux_arrays, train)
+            for node, kernel in zip(graph.steps, kernels, strict=True):
                 self._step(node, kernel, values)
         finally:
             segment, (state.recording, state.training, state.segment) = state.segment, before
