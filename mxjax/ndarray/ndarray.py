@@ -337,24 +337,19 @@ class NDArray:
         return array
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if state.recording and self._entry is not None:
-            raise MXNetError("Inplace operations (+=, -=, x[:]=, etc) are not supported when recording with autograd")
-        if type(key) is slice and key == _ALL or key is Ellipsis:
+        if type(key) is slice and key == _ALL or key is Ellipsis or key is None:
+            if state.recording and self._entry is not None:
+                raise MXNetError(_IN_PLACE)
             self._assign(value)
             return
+        if state.recording and (self._entry is not None or getattr(value, "_entry", None) is not None):
+            raise MXNetError(_IN_PLACE)
         plan = _index.plan(key, self.shape, self._zero_dim)
-        if plan.offset is not None and not state.recording:
+        if plan.offset is not None:
             self._view_at(plan.offset, plan.shape)._assign(value)
             return
         source = self._operand(value, plan.shape if plan.kind == "box" else None)
         kernel = _index.write_kernel(plan.kind, plan.shape, plan.sizes, plan.items, len(plan.arrays))
-        if state.recording:
-            arrays = [a if isinstance(a, NDArray) else _from_host(np.asarray(a), self._chunk.ctx)
-                      for a in plan.arrays]
-            if not isinstance(source, NDArray):
-                source = _from_host(np.asarray(source), self.context)
-            self._write_result(invoke(kernel, [self, source, *arrays], _starts(plan)))
-            return
         if isinstance(source, NDArray):
             source = source._read()
         indices = [a._read() if isinstance(a, NDArray) else a for a in plan.arrays]
@@ -566,6 +561,7 @@ class NDArray:
 
 
 _ALL = slice(None)
+_IN_PLACE = "Inplace operations (+=, -=, x[:]=, etc) are not supported when recording with autograd"
 py_slice = slice  # `slice` is also an operator
 _WIDE = frozenset(map(np.dtype, ("float64", "int64", "uint64", "complex128")))
 
@@ -683,13 +679,15 @@ def _binary(name: str, tensor: str, scalar: str, reverse: bool = False) -> Calla
 
 
 def _number(value: float) -> int | float:
-    return value if type(value) is float else int(value) if -2**31 <= value < 2**31 else float(value)
+    if isinstance(value, float):  # numpy.float64 is one, too
+        return float(value)
+    return int(value) if -2**31 <= value < 2**31 else float(value)
 
 
 def _inplace(name: str, function: Callable[[Any, Any], Any], tensor: str, scalar: str) -> Callable:
     def method(self: NDArray, other: Any) -> NDArray:
         if state.recording and self._entry is not None:
-            raise MXNetError("Inplace operations (+=, -=, x[:]=, etc) are not supported when recording with autograd")
+            raise MXNetError(_IN_PLACE)
         if isinstance(other, NDArray):
             return invoke(_kernel(tensor), [self, other], (), self)
         if isinstance(other, (int, float, np.generic)):

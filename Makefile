@@ -1,0 +1,35 @@
+# Every target sets up what it needs: a virtual environment in .venv with the package and the extras of that target.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+WORKERS ?= 2
+
+.PHONY: demo test lint bench clean
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "mxjax needs Python 3.11 or newer; try make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo]'
+	@touch $@
+
+$(VENV)/.test: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo,test]'
+	@touch $@
+
+demo: $(VENV)/.demo
+	$(BIN)/python examples/demo/digits.py --output demo-output
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+
+test: lint
+	$(BIN)/python -m pytest -n $(WORKERS) tests
+
+bench: $(VENV)/.test
+	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python benchmarks/dispatch.py
+
+clean:
+	rm -rf $(VENV) demo-output build dist *.egg-info
