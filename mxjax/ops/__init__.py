@@ -2,6 +2,7 @@
 
 from . import (
     activation,
+    attention,
     broadcast,
     conv,
     ctc,
@@ -20,9 +21,11 @@ from . import (
     output,
     random_op,
     reduce,
+    rnn,
     sample_op,
     sequence,
     slicing,
     softmax,
+    spatial,
 )
 from .registry import Op, find, get, names, register

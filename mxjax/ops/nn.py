@@ -1,4 +1,4 @@
-"""Fully connected layers, normalisation, dropout, embedding."""
+"""Fully connected layers and dropout."""
 
 from __future__ import annotations
 
@@ -35,15 +35,17 @@ def fully_connected(data: Array, weight: Array, bias: Array | None = None, *, nu
     return out if bias is None else out + bias
 
 
-@register("Dropout", num_outputs=2, num_visible=1, infer_shape=elementwise, FResourceRequest=("random",))
+@register("Dropout", aliases=("_npx_dropout",), infer_shape=elementwise, FResourceRequest=("random",))
 def dropout(data: Array, *, p: Annotated[float, Range(0, 1)] = 0.5, mode: Literal["training", "always"] = "training",
-            axes: Shape = (), cudnn_off: bool | None = False, _train: bool = False, _key: Any = None) -> tuple:
-    """Sets each value to zero with probability p and scales the others by 1 / (1 - p); the second output is the mask.
+            axes: Shape = (), cudnn_off: bool | None = False, _train: bool = False, _key: Any = None) -> Array:
+    """Sets each value to zero with probability p and multiplies the others by 1 / (1 - p) (JMLR 15, 1929).
 
-    Active in training, or always with mode="always". Along `axes` the mask is shared.
+    Active in training, or always with mode="always". Along `axes` one decision counts for all.
     """
     if p == 0 or not (_train or mode == "always"):
-        return data, jnp.ones_like(data)
+        return data
+    if p == 1:
+        # 0 · 1/0, as in MXNet
+        return data * jnp.asarray(jnp.nan, data.dtype)
     shape = [1 if i in axes else n for i, n in enumerate(data.shape)]
-    mask = jax.random.bernoulli(_key, 1 - p, shape).astype(data.dtype) / (1 - p)
-    return data * mask, jnp.broadcast_to(mask, data.shape)
+    return data * (jax.random.bernoulli(_key, 1 - p, shape) * jnp.asarray(1 / (1 - p), data.dtype))
