@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Annotated, Any, Literal
 
@@ -77,12 +78,53 @@ def _convolution(data: Array, weight: Array, bias: Array | None = None, *, kerne
     """
     _check_spatial("Convolution", data, kernel)
     dims = len(kernel)
+    stride, dilate = _per_axis("stride", stride, dims, 1), _per_axis("dilate", dilate, dims, 1)
     pad = _per_axis("pad", pad, dims, 0)
-    out = lax.conv_general_dilated(
-        data, weight, _per_axis("stride", stride, dims, 1), [(p, p) for p in pad],
-        rhs_dilation=_per_axis("dilate", dilate, dims, 1), dimension_numbers=_numbers(dims, layout),
-        feature_group_count=num_group)
+
+    def whole(data: Array, weight: Array) -> Array:
+        return lax.conv_general_dilated(data, weight, stride, [(p, p) for p in pad], rhs_dilation=dilate,
+                                        dimension_numbers=_numbers(dims, layout), feature_group_count=num_group)
+
+    def product(data: Array, weight: Array) -> Array:
+        return _as_product(data, weight, kernel, stride, dilate, pad, _last(layout))
+    if num_group == 1 and is_float(data.dtype) and _product_is_faster(data, kernel, stride, dilate, pad, layout):
+        out = lax.platform_dependent(data, weight, cpu=product, default=whole)
+    else:
+        out = whole(data, weight)
     return _add_bias(out, bias, layout)
+
+
+def _product_is_faster(data: Array, kernel: tuple, stride: tuple, dilate: tuple, pad: tuple,
+                       layout: str | None) -> bool:
+    """Whether one matrix product beats XLA's convolution on a CPU, forward and backward (benchmarks/convolution.py)."""
+    if math.prod(kernel) == 1:
+        return True
+    space = data.shape[1:-1] if _last(layout) else data.shape[2:]
+    outputs = [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, d, p in
+               zip(space, kernel, stride, dilate, pad, strict=True)]
+    row = math.prod(kernel) * data.shape[-1 if _last(layout) else 1]
+    return row <= 512 and data.shape[0] * math.prod(outputs) * row <= 3_000_000
+
+
+def _as_product(data: Array, weight: Array, kernel: tuple, stride: tuple, dilate: tuple, pad: tuple,
+                last: bool) -> Array:
+    """A convolution as one matrix product of all windows, laid out side by side, with the weight."""
+    dims = len(kernel)
+    if not last:
+        data, weight = jnp.moveaxis(data, 1, -1), jnp.moveaxis(weight, 1, -1)
+    data = jnp.pad(data, [(0, 0), *((p, p) for p in pad), (0, 0)])
+    space = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(data.shape[1:-1], kernel, stride, dilate,
+                                                                  strict=True)]
+    batch, channels = data.shape[0], data.shape[-1]
+
+    def shifted(offset: tuple[int, ...]) -> Array:
+        start = [o * d for o, d in zip(offset, dilate, strict=True)]
+        stop = [b + (n - 1) * s + 1 for b, n, s in zip(start, space, stride, strict=True)]
+        return lax.slice(data, (0, *start, 0), (batch, *stop, channels), (1, *stride, 1))
+    windows = [shifted(o) for o in itertools.product(*map(range, kernel))]
+    rows = jnp.concatenate(windows, axis=-1).reshape(batch * math.prod(space), -1)
+    out = (rows @ weight.reshape(weight.shape[0], -1).T).reshape(batch, *space, weight.shape[0])
+    return out if last else jnp.moveaxis(out, dims + 1, 1)
 
 
 def _data_shape(p: dict[str, Any], x: tuple, out: tuple) -> tuple:

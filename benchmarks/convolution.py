@@ -1,0 +1,63 @@
+"""Convolution on a CPU: XLA's own against one matrix product of all windows, forward + backward, in one run.
+
+    python benchmarks/convolution.py
+
+The rule in `mxjax/ops/conv.py` (`_product_is_faster`) comes from this table.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+from jax import lax
+
+from mxjax.ops.conv import _as_product, _product_is_faster
+
+SHAPES = [(64, 1, 28, 20, 5, 1, 0), (64, 20, 12, 50, 5, 1, 0), (32, 3, 32, 32, 3, 1, 1), (32, 32, 16, 64, 3, 1, 1),
+          (16, 64, 28, 64, 3, 1, 1), (16, 128, 14, 128, 3, 1, 1), (16, 256, 7, 256, 3, 1, 1), (16, 3, 112, 64, 7, 2, 3),
+          (16, 64, 28, 128, 1, 2, 0), (16, 256, 14, 64, 1, 1, 0)]
+
+
+def best(steps: list[Callable[[], Any]], repeats: int = 8) -> list[float]:
+    """Milliseconds of each, taken in turns."""
+    for step in steps:
+        jax.block_until_ready(step())
+    times: list[list[float]] = [[] for _ in steps]
+    for _ in range(repeats):
+        for row, step in zip(times, steps, strict=True):
+            start = time.perf_counter()
+            jax.block_until_ready(step())
+            row.append(time.perf_counter() - start)
+    return [min(row) * 1e3 for row in times]
+
+
+def main() -> None:
+    """Prints the table."""
+    print(f"{'batch, channels, size, filters, kernel, stride, pad':52s}{'XLA ms':>9s}{'product ms':>12s}{'chosen':>9s}")
+    for batch, channels, size, filters, kernel, stride, pad in SHAPES:
+        random = np.random.RandomState(0)
+        x = random.rand(batch, channels, size, size).astype("float32")
+        w = random.rand(filters, channels, kernel, kernel).astype("float32")
+        rule = ((kernel,) * 2, (stride,) * 2, (1, 1), (pad,) * 2)
+
+        def native(x: Any, w: Any, stride: int = stride, pad: int = pad) -> Any:
+            return lax.conv_general_dilated(x, w, (stride,) * 2, [(pad, pad)] * 2)
+
+        def product(x: Any, w: Any, rule: tuple = rule) -> Any:
+            return _as_product(x, w, *rule, False)
+        x, w = jax.device_put(x), jax.device_put(w)
+        steps = []
+        for function in (native, product):
+            step = jax.jit(lambda x, w, f=function: jax.vjp(f, x, w)[1](f(x, w)))
+            steps.append(lambda step=step, x=x, w=w: step(x, w))
+        a, b = best(steps)
+        label = f"{batch, channels, size, filters, kernel, stride, pad}"
+        print(f"{label:52s}{a:9.2f}{b:12.2f}{'product' if _product_is_faster(x, *rule, None) else 'XLA':>9s}")
+
+
+if __name__ == "__main__":
+    main()
