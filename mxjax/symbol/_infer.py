@@ -196,5 +196,5 @@ def _type_rule(node: Node, ins: list[str | None], outs: list[str | None]) -> Non
             ins[:] = [t or common for t in ins]
         if fixed is not None:
             outs[:] = [t or fixed for t in outs]
-    first = next((t for t in ins if t), None)
-    outs[:] = [t or first for t in outs]
+    # not any input that is known: a rule may have set the second one, e.g. lengths, before the data is known
+    outs[:] = [t or next(iter(ins), None) for t in outs]
