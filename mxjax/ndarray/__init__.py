@@ -25,6 +25,7 @@ from ._binary import (
     subtract,
     true_divide,
 )
+from ._cached_op import CachedOp
 from .ndarray import NDArray
 from .sparse import BaseSparseNDArray, CSRNDArray, RowSparseNDArray
 from .utils import (

@@ -1,0 +1,24 @@
+"""`mx.gluon`: blocks, layers, losses and the trainer."""
+
+from importlib import import_module as _import_module
+
+from . import loss, nn, parameter, rnn, trainer, utils
+from .block import Block, HybridBlock, SymbolBlock
+from .parameter import Constant, DeferredInitializationError, Parameter, ParameterDict, tensor_types
+from .trainer import Trainer
+
+__all__ = ["Block", "Constant", "DeferredInitializationError", "HybridBlock", "Parameter", "ParameterDict",
+           "SymbolBlock", "Trainer", "contrib", "data", "loss", "model_zoo", "nn", "parameter", "rnn", "tensor_types",
+           "trainer", "utils"]
+
+
+def __getattr__(name: str) -> object:
+    """Sub-packages that are imported on first use."""
+    if name not in ("contrib", "data", "model_zoo"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return _import_module(f"{__name__}.{name}")
+    except ModuleNotFoundError as error:
+        if error.name != f"{__name__}.{name}":
+            raise
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None

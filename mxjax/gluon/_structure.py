@@ -1,0 +1,73 @@
+"""Nested arguments and results as flat lists, and back. A format is 0 for one value, n > 1 for a symbol of n outputs,
+-1 for None, and a list of formats for a list or tuple."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..context import Context
+from ..ndarray import NDArray
+from ..symbol import Symbol
+
+__all__ = ["flatten", "kinds", "regroup"]
+
+
+def flatten(args: Any, what: str) -> tuple[list[Any], Any]:
+    """(flat list, format) of NDArrays, Symbols, None, and nested lists of them.
+
+    Raises:
+        ValueError: there is something else in it; `what` ("input" or "output") is for the message.
+    """
+    if isinstance(args, NDArray):
+        return [args], 0
+    if isinstance(args, Symbol):
+        count = len(args.list_outputs())
+        return [args], count if count > 1 else 0
+    if args is None:
+        return [None], -1
+    if not isinstance(args, (list, tuple)):
+        raise ValueError(f"When hybridized, the {what} of HybridBlock must be (nested) list of Symbol or NDArray, but "
+                         f"got {args} of type {type(args)}")
+    flat, formats = [], []
+    for arg in args:
+        part, form = flatten(arg, what)
+        flat += part
+        formats.append(form)
+    return flat, formats
+
+
+def regroup(flat: Any, form: Any) -> Any:
+    """The structure that `flatten` described.
+
+    Raises:
+        ValueError: the values do not fit the format.
+    """
+    if not isinstance(flat, (list, tuple)):
+        raise ValueError(f"When hybridized, the output of HybridBlock must be (nested) list of Symbol or NDArray, but "
+                         f"got {flat} of type {type(flat)}")
+    values = list(flat)
+
+    def take(form: Any) -> Any:
+        if isinstance(form, list):
+            return [take(part) for part in form]
+        if form > 0:
+            taken, values[:form] = values[:form], []
+            return taken
+        value = values.pop(0)
+        if form == -1 and value is not None:
+            raise ValueError(f"a HybridBlock that was hybridized with None at some place got {value!r} there")
+        return value
+    return take(form)
+
+
+def kinds(args: Any) -> tuple[bool, bool, list[Context]]:
+    """(whether there is a Symbol, whether there is an NDArray, the NDArrays' contexts, first come first)."""
+    if isinstance(args, NDArray):
+        return False, True, [args.context]
+    if isinstance(args, Symbol):
+        return True, False, []
+    if not isinstance(args, (list, tuple)):
+        return False, False, []
+    parts = [kinds(arg) for arg in args]
+    contexts = dict.fromkeys(ctx for part in parts for ctx in part[2])
+    return any(p[0] for p in parts), any(p[1] for p in parts), list(contexts)

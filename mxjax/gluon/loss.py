@@ -1,0 +1,413 @@
+"""Losses: blocks that map predictions and labels to one value for each example."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import ndarray as nd
+from ..base import numeric_types
+from .block import HybridBlock
+
+__all__ = ["CTCLoss", "CosineEmbeddingLoss", "HingeLoss", "HuberLoss", "KLDivLoss", "L1Loss", "L2Loss", "LogisticLoss",
+           "Loss", "PoissonNLLLoss", "SDMLLoss", "SigmoidBCELoss", "SigmoidBinaryCrossEntropyLoss", "SoftmaxCELoss",
+           "SoftmaxCrossEntropyLoss", "SquaredHingeLoss", "TripletLoss"]
+
+
+def _apply_weighting(F: Any, loss: Any, weight: float | None = None, sample_weight: Any = None) -> Any:  # noqa: N803
+    """The loss times an array of weights (broadcast) and a number."""
+    if sample_weight is not None:
+        loss = F.broadcast_mul(loss, sample_weight)
+    if weight is not None:
+        if not isinstance(weight, numeric_types):
+            raise AssertionError(f"weight must be a number, got {type(weight).__name__}")
+        loss = loss * weight
+    return loss
+
+
+def _reshape_like(F: Any, x: Any, y: Any) -> Any:  # noqa: N803
+    """x in the shape of y."""
+    return x.reshape(y.shape) if F is nd else F.reshape_like(x, y)
+
+
+class Loss(HybridBlock):
+    """Base of the losses.
+
+    Args:
+        weight: number the loss is multiplied by; None: 1.
+        batch_axis: axis of the examples.
+    """
+
+    def __init__(self, weight: float | None, batch_axis: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._weight, self._batch_axis = weight, batch_axis
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(batch_axis={self._batch_axis}, w={self._weight})"
+
+    def _mean(self, F: Any, loss: Any, sample_weight: Any) -> Any:  # noqa: N803
+        """Weighted, and averaged over all axes but the batch's."""
+        loss = _apply_weighting(F, loss, self._weight, sample_weight)
+        return F.mean(loss, axis=self._batch_axis, exclude=True)
+
+
+class L2Loss(Loss):
+    """weight / 2 · (label - pred)², averaged over each example.
+
+    Args:
+        weight, batch_axis: see `Loss`.
+
+    Inputs: pred, label of as many values, optionally sample_weight that broadcasts to them. Output: (batch,).
+
+    Example:
+        >>> mx.gluon.loss.L2Loss()(mx.nd.array([1, 2]), mx.nd.array([3, 2])).asnumpy()
+        array([2., 0.], dtype=float32)
+    """
+
+    def __init__(self, weight: float = 1.0, batch_axis: int = 0, **kwargs: Any) -> None:
+        super().__init__(weight, batch_axis, **kwargs)
+
+    def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None) -> Any:  # noqa: N803
+        """The loss of each example."""
+        loss = F.square(_reshape_like(F, label, pred) - pred)
+        loss = _apply_weighting(F, loss, self._weight / 2, sample_weight)
+        return F.mean(loss, axis=self._batch_axis, exclude=True)
+
+
+class L1Loss(Loss):
+    """weight · |label - pred|, averaged over each example; inputs as in `L2Loss`.
+
+    Args:
+        weight, batch_axis: see `Loss`.
+    """
+
+    def __init__(self, weight: float | None = None, batch_axis: int = 0, **kwargs: Any) -> None:
+        super().__init__(weight, batch_axis, **kwargs)
+
+    def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None) -> Any:  # noqa: N803
+        """The loss of each example."""
+        return self._mean(F, F.abs(_reshape_like(F, label, pred) - pred), sample_weight)
+
+
+def _softplus_of_minus_abs(F: Any, x: Any) -> Any:  # noqa: N803
+    """log(1 + exp(-|x|)), which never overflows."""
+    return F.Activation(-F.abs(x), act_type="softrelu")
+
+
+class SigmoidBinaryCrossEntropyLoss(Loss):
+    """-label · log(p) - (1 - label) · log(1 - p), averaged over each example; p = sigmoid(pred).
+
+    Args:
+        from_sigmoid: pred is p already.
+        weight, batch_axis: see `Loss`.
+
+    Inputs: as in `L2Loss`, and optionally pos_weight, a factor on the first term that broadcasts to label.
+    """
+
+    def __init__(self, from_sigmoid: bool = False, weight: float | None = None, batch_axis: int = 0,
+                 **kwargs: Any) -> None:
+        super().__init__(weight, batch_axis, **kwargs)
+        self._from_sigmoid = from_sigmoid
+
+    def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None,  # noqa: N803
+                       pos_weight: Any = None) -> Any:
+        """The loss of each example."""
+        label = _reshape_like(F, label, pred)
+        if self._from_sigmoid:
+            eps = 1e-12
+            positive = F.log(pred + eps) * label
+            if pos_weight is not None:
+                positive = F.broadcast_mul(positive, pos_weight)
+            loss = -(positive + F.log(1.0 - pred + eps) * (1.0 - label))
+        elif pos_weight is None:
+            loss = F.relu(pred) - pred * label + _softplus_of_minus_abs(F, pred)
+        else:
+            log_weight = 1 + F.broadcast_mul(pos_weight - 1, label)
+            loss = pred - pred * label + log_weight * (_softplus_of_minus_abs(F, pred) + F.relu(-pred))
+        return self._mean(F, loss, sample_weight)
+
+
+SigmoidBCELoss = SigmoidBinaryCrossEntropyLoss
+
+
+class SoftmaxCrossEntropyLoss(Loss):
+    """-log softmax(pred)[label], averaged over each example.
+
+    Args:
+        axis: the classes' axis.
+        sparse_label: label holds class numbers, in pred's shape without `axis`; otherwise probabilities, in pred's
+            shape.
+        from_logits: pred is log softmax already.
+        weight, batch_axis: see `Loss`.
+
+    Inputs: pred, label, optionally sample_weight. Output: (batch,).
+
+    Example:
+        >>> loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()
+        >>> loss(mx.nd.zeros((1, 4)), mx.nd.array([2])).asnumpy().round(4)
+        array([1.3863], dtype=float32)
+    """
+
+    def __init__(self, axis: int = -1, sparse_label: bool = True, from_logits: bool = False,
+                 weight: float | None = None, batch_axis: int = 0, **kwargs: Any) -> None:
+        super().__init__(weight, batch_axis, **kwargs)
+        self._axis, self._sparse_label, self._from_logits = axis, sparse_label, from_logits
+
+    def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None) -> Any:  # noqa: N803
+        """The loss of each example."""
+        if not self._from_logits:
+            pred = F.log_softmax(pred, axis=self._axis)
+        if self._sparse_label:
+            loss = -F.pick(pred, label, axis=self._axis, keepdims=True)
+        else:
+            loss = -F.sum(pred * _reshape_like(F, label, pred), axis=self._axis, keepdims=True)
+        return self._mean(F, loss, sample_weight)
+
+
+SoftmaxCELoss = SoftmaxCrossEntropyLoss
+
+
+class KLDivLoss(Loss):
+    """label · (log(label) - pred), summed over each example: Kullback-Leibler divergence.
+
+    Args:
+        from_logits: pred is log softmax already.
+        axis: the classes' axis.
+        weight, batch_axis: see `Loss`.
+
+    Inputs: pred, label (probabilities) of the same shape, optionally sample_weight.
+    """
+
+    def __init__(self, from_logits: bool = True, axis: int = -1, weight: float | None = None, batch_axis: int = 0,
+                 **kwargs: Any) -> None:
+        super().__init__(weight, batch_axis, **kwargs)
+        self._from_logits, self._axis = from_logits, axis
+
+    def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None) -> Any:  # noqa: N803
+        """The loss of each example."""
+        if not self._from_logits:
+            pred = F.log_softmax(pred, axis=self._axis)
+        loss = _apply_weighting(F, label * (F.log(label + 1e-12) - pred), self._weight, sample_weight)
+        return F.sum(loss, axis=self._batch_axis, exclude=True)
+
+
+class CTCLoss(Loss):
+    """Connectionist temporal classification. Graves et al., ICML 2006.
+
+    Args:
+        layout: order of pred's axes, "NTC" or "TNC": batch, time, classes (the last class is the blank).
+        label_layout: order of label's axes, "NT" or "TN"; labels are padded with -1.
+        weight: see `Loss`.
+
+    Inputs: pred (not normalized), label, optionally pred_lengths and label_lengths, (batch,) each, and sample_weight.
+
+    Raises:
+        AssertionError: a layout is none of these.
+    """
+
+    def __init__(self, layout: str = "NTC", label_layout: str = "NT", weight: float | None = None,
+                 **kwargs: Any) -> None:
+        for given, allowed, what in ((layout, ("NTC", "TNC"), "pred"), (label_layout, ("NT", "TN"), "label")):
+            if given not in allowed:
+                raise AssertionError(f"Only {' and '.join(allowed)} layouts for {what} are supported. Got: {given}")
+        self._layout, self._label_layout = layout, label_layout
+        super().__init__(weight, label_layout.find("N"), **kwargs)
+
+    def hybrid_forward(self, F: Any, pred: Any, label: Any, pred_lengths: Any = None,  # noqa: N803
+                       label_lengths: Any = None, sample_weight: Any = None) -> Any:
+        """The loss of each example."""
+        if self._layout == "NTC":
+            pred = F.swapaxes(pred, 0, 1)
+        if self._batch_axis == 1:
+            label = F.swapaxes(label, 0, 1)
+        lengths = {name: value for name, value in (("data_lengths", pred_lengths), ("label_lengths", label_lengths))
+                   if value is not None}
+        loss = F.CTCLoss(pred, label, **lengths, use_data_lengths=pred_lengths is not None,
+                         use_label_lengths=label_lengths is not None, blank_label="last")
+        return _apply_weighting(F, loss, self._weight, sample_weight)
+
+
+class HuberLoss(Loss):
+    """(label - pred)² / (2 · rho) near zero, |label - pred| - rho / 2 beyond rho, averaged over each example.
+
+    Args:
+        rho: where the square ends.
+        weight, batch_axis: see `Loss`.
+
+    Inputs: as in `L2Loss`.
+    """
+
+    def __init__(self, rho: float = 1, weight: float | None = None, batch_axis: int = 0, **kwargs: Any) -> None:
+        super().__init__(weight, batch_axis, **kwargs)
+        self._rho = rho
+
+    def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None) -> Any:  # noqa: N803
+        """The loss of each example."""
+        error = F.abs(_reshape_like(F, label, pred) - pred)
+        loss = F.where(error > self._rho, error - 0.5 * self._rho, (0.5 / self._rho) * F.square(error))
+        return self._mean(F, loss, sample_weight)
+
+
+class HingeLoss(Loss):
+    """max(0, margin - pred · label), averaged over each example; label is -1 or 1.
+
+    Args:
+        margin: what pred · label should exceed.
+        weight, batch_axis: see `Loss`.
+
+    Inputs: as in `L2Loss`.
+    """
+
+    def __init__(self, margin: float = 1, weight: float | None = None, batch_axis: int = 0, **kwargs: Any) -> None:
+        super().__init__(weight, batch_axis, **kwargs)
+        self._margin = margin
+
+    def _hinge(self, F: Any, pred: Any, label: Any) -> Any:  # noqa: N803
+        return F.relu(self._margin - pred * _reshape_like(F, label, pred))
+
+    def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None) -> Any:  # noqa: N803
+        """The loss of each example."""
+        return self._mean(F, self._hinge(F, pred, label), sample_weight)
+
+
+class SquaredHingeLoss(HingeLoss):
+    """max(0, margin - pred · label)², averaged over each example; arguments and inputs as in `HingeLoss`."""
+
+    def _hinge(self, F: Any, pred: Any, label: Any) -> Any:  # noqa: N803
+        return F.square(super()._hinge(F, pred, label))
+
+
+class LogisticLoss(Loss):
+    """log(1 + exp(-pred · label)), averaged over each example.
+
+    Args:
+        weight, batch_axis: see `Loss`.
+        label_format: labels are -1 or 1 ("signed"), or 0 or 1 ("binary").
+
+    Inputs: as in `L2Loss`.
+
+    Raises:
+        ValueError: the format is neither.
+    """
+
+    def __init__(self, weight: float | None = None, batch_axis: int = 0, label_format: str = "signed",
+                 **kwargs: Any) -> None:
+        super().__init__(weight, batch_axis, **kwargs)
+        if label_format not in ("signed", "binary"):
+            raise ValueError(f"label_format can only be signed or binary, received {label_format}.")
+        self._label_format = label_format
+
+    def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None) -> Any:  # noqa: N803
+        """The loss of each example."""
+        label = _reshape_like(F, label, pred)
+        if self._label_format == "signed":
+            label = (label + 1.0) / 2.0
+        return self._mean(F, F.relu(pred) - pred * label + _softplus_of_minus_abs(F, pred), sample_weight)
+
+
+class TripletLoss(Loss):
+    """max(0, |pred - positive|² - |pred - negative|² + margin), summed over each example.
+
+    Args:
+        margin: how much closer the positive example should be.
+        weight, batch_axis: see `Loss`.
+
+    Inputs: pred, positive, negative, of as many values. Output: (batch,).
+    """
+
+    def __init__(self, margin: float = 1, weight: float | None = None, batch_axis: int = 0, **kwargs: Any) -> None:
+        super().__init__(weight, batch_axis, **kwargs)
+        self._margin = margin
+
+    def hybrid_forward(self, F: Any, pred: Any, positive: Any, negative: Any) -> Any:  # noqa: N803
+        """The loss of each example."""
+        difference = F.square(_reshape_like(F, positive, pred) - pred) - F.square(_reshape_like(F, negative, pred) - pred)
+        loss = F.relu(F.sum(difference, axis=self._batch_axis, exclude=True) + self._margin)
+        return _apply_weighting(F, loss, self._weight)
+
+
+class PoissonNLLLoss(Loss):
+    """Negative log likelihood of counts under a Poisson distribution, averaged over everything.
+
+    Args:
+        weight, batch_axis: see `Loss`.
+        from_logits: pred is the logarithm of the rate; otherwise the rate.
+        compute_full: add Stirling's approximation of log(target!) where target > 1.
+
+    Inputs: pred, target of as many values, optionally sample_weight. Output: (1,).
+    """
+
+    def __init__(self, weight: float | None = None, from_logits: bool = True, batch_axis: int = 0,
+                 compute_full: bool = False, **kwargs: Any) -> None:
+        super().__init__(weight, batch_axis, **kwargs)
+        self._from_logits, self._compute_full = from_logits, compute_full
+
+    def hybrid_forward(self, F: Any, pred: Any, target: Any, sample_weight: Any = None,  # noqa: N803
+                       epsilon: float = 1e-08) -> Any:
+        """The loss."""
+        target = _reshape_like(F, target, pred)
+        loss = F.exp(pred) - target * pred if self._from_logits else pred - target * F.log(pred + epsilon)
+        if self._compute_full:
+            stirling = target * F.log(target) - target + 0.5 * F.log(2 * target * math.pi)
+            loss = loss + stirling * (target > 1)
+        return F.mean(_apply_weighting(F, loss, self._weight, sample_weight))
+
+
+class CosineEmbeddingLoss(Loss):
+    """1 - cos(input1, input2) where label is 1, max(0, cos(input1, input2) - margin) where it is -1.
+
+    Args:
+        weight, batch_axis: see `Loss`.
+        margin: cosine below which unlike inputs cost nothing.
+
+    Inputs: input1, input2 (batch, length), label (batch,), optionally sample_weight. Output: (batch, 1).
+    """
+
+    def __init__(self, weight: float | None = None, batch_axis: int = 0, margin: float = 0, **kwargs: Any) -> None:
+        super().__init__(weight, batch_axis, **kwargs)
+        self._margin = margin
+
+    def hybrid_forward(self, F: Any, input1: Any, input2: Any, label: Any, sample_weight: Any = None) -> Any:  # noqa: N803
+        """The loss of each example."""
+        input1 = _reshape_like(F, input1, input2)
+        label = label.reshape((-1, 1))
+        cosine = self._cosine_similarity(F, input1, input2)
+        loss = (1 - cosine) * (label == 1) + F.relu((label == -1) * (cosine - self._margin))
+        return _apply_weighting(F, loss, self._weight, sample_weight)
+
+    @staticmethod
+    def _cosine_similarity(F: Any, x: Any, y: Any, axis: int = -1) -> Any:  # noqa: N803
+        norms = [F.norm(v, axis=axis).reshape((-1, 1)) for v in (x, y)]
+        product = F.sum(x * y, axis=axis).reshape((-1, 1))
+        return product / F.maximum(norms[0] * norms[1], 1e-12)
+
+
+class SDMLLoss(Loss):
+    """Smoothed deep metric learning loss: rows of x1 and x2 of the same number are pairs, all others are not.
+
+    Bonadiman, Kumar and Mittal, "Large Scale Question Paraphrase Retrieval with Smoothed Deep Metric Learning", 2019,
+    arXiv:1905.12786.
+
+    Args:
+        smoothing_parameter: probability given to the other rows.
+        weight, batch_axis: see `Loss`.
+
+    Inputs: x1, x2 (batch, length). Output: (batch,).
+    """
+
+    def __init__(self, smoothing_parameter: float = 0.3, weight: float = 1.0, batch_axis: int = 0,
+                 **kwargs: Any) -> None:
+        super().__init__(weight, batch_axis, **kwargs)
+        self.kl_loss = KLDivLoss(from_logits=True)
+        self.smoothing_parameter = smoothing_parameter
+
+    def hybrid_forward(self, F: Any, x1: Any, x2: Any) -> Any:  # noqa: N803
+        """The loss of each row."""
+        if x1.shape != x2.shape:
+            raise AssertionError(f"SDMLLoss: x1 has shape {x1.shape}, x2 {x2.shape}")
+        size, length = x1.shape
+        distances = F.sum(F.square(x1.expand_dims(1).broadcast_to((size, size, length))
+                                   - x2.expand_dims(0).broadcast_to((size, size, length))), axis=2)
+        pairs = F.eye(size)
+        labels = pairs * (1 - self.smoothing_parameter) + (1 - pairs) * self.smoothing_parameter / (size - 1)
+        return self.kl_loss(F.log_softmax(-distances, axis=1), labels.as_in_context(distances.context))

@@ -1,0 +1,133 @@
+"""Activation layers: each maps an array of any shape to one of the same shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import initializer
+from ..block import HybridBlock
+
+__all__ = ["ELU", "GELU", "SELU", "Activation", "LeakyReLU", "PReLU", "Swish"]
+
+
+class Activation(HybridBlock):
+    """An activation function by name.
+
+    Args:
+        activation: "relu", "sigmoid", "tanh", "softrelu" or "softsign".
+
+    Example:
+        >>> mx.gluon.nn.Activation("relu")(mx.nd.array([-1, 2])).asnumpy()
+        array([0., 2.], dtype=float32)
+    """
+
+    def __init__(self, activation: str, **kwargs: Any) -> None:
+        self._act_type = activation
+        super().__init__(**kwargs)
+
+    def _alias(self) -> str:
+        return self._act_type
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+        """The function of x."""
+        return F.Activation(x, act_type=self._act_type, name="fwd")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._act_type})"
+
+
+class LeakyReLU(HybridBlock):
+    """x where x >= 0, else alpha * x.
+
+    Args:
+        alpha: slope of the negative side, >= 0.
+
+    Raises:
+        AssertionError: alpha is negative.
+    """
+
+    def __init__(self, alpha: float, **kwargs: Any) -> None:
+        if alpha < 0:
+            raise AssertionError(f"Slope coefficient for LeakyReLU must be no less than 0, got {alpha}")
+        super().__init__(**kwargs)
+        self._alpha = alpha
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+        """The function of x."""
+        return F.LeakyReLU(x, act_type="leaky", slope=self._alpha, name="fwd")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._alpha})"
+
+
+class PReLU(HybridBlock):
+    """Leaky ReLU with a learned slope. He et al., "Delving Deep into Rectifiers", 2015, arXiv:1502.01852.
+
+    Args:
+        alpha_initializer: initializer of the slope.
+        in_channels: number of slopes: 1, or one for each channel (axis 1).
+    """
+
+    def __init__(self, alpha_initializer: Any = initializer.Constant(0.25), in_channels: int = 1,  # noqa: B008
+                 **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        with self.name_scope():
+            self.alpha = self.params.get("alpha", shape=(in_channels,), init=alpha_initializer)
+
+    def hybrid_forward(self, F: Any, x: Any, alpha: Any) -> Any:  # noqa: N803
+        """The function of x."""
+        return F.LeakyReLU(x, gamma=alpha, act_type="prelu", name="fwd")
+
+
+class ELU(HybridBlock):
+    """x where x >= 0, else alpha * (exp(x) - 1). Clevert et al., 2016, arXiv:1511.07289.
+
+    Args:
+        alpha: what the negative side goes to, negated.
+    """
+
+    def __init__(self, alpha: float = 1.0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._alpha = alpha
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+        """The function of x."""
+        return F.LeakyReLU(x, act_type="elu", slope=self._alpha)
+
+
+class SELU(HybridBlock):
+    """Scaled ELU. Klambauer et al., "Self-Normalizing Neural Networks", 2017, arXiv:1706.02515."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+        """The function of x."""
+        return F.LeakyReLU(x, act_type="selu", name="fwd")
+
+
+class GELU(HybridBlock):
+    """x times the normal distribution function of x. Hendrycks and Gimpel, 2016, arXiv:1606.08415."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+        """The function of x."""
+        return F.LeakyReLU(x, act_type="gelu", name="fwd")
+
+
+class Swish(HybridBlock):
+    """x * sigmoid(beta * x). Ramachandran et al., 2017, arXiv:1710.05941.
+
+    Args:
+        beta: factor inside the sigmoid.
+    """
+
+    def __init__(self, beta: float = 1.0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._beta = beta
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+        """The function of x."""
+        return x * F.sigmoid(self._beta * x, name="fwd")

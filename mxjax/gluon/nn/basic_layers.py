@@ -1,0 +1,416 @@
+"""Containers, fully connected layers, normalization, dropout, embedding."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ... import ndarray as nd
+from ... import symbol
+from ...ops.params import np_dtype
+from ..block import Block, HybridBlock
+from ..parameter import ParameterDict
+from ..utils import _indent
+from .activations import Activation
+
+__all__ = ["BatchNorm", "BatchNormReLU", "Dense", "Dropout", "Embedding", "Flatten", "GroupNorm", "HybridLambda",
+           "HybridSequential", "InstanceNorm", "Lambda", "LayerNorm", "Sequential"]
+
+
+def _listed(options: dict[str, Any]) -> str:
+    return ", ".join(f"{key}={value!r}" for key, value in options.items())
+
+
+# -------------------------------------------------------------------- containers
+class _Stack:
+    """What both kinds of sequential containers do."""
+
+    def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
+        super().__init__(prefix=prefix, params=params)
+
+    def add(self, *blocks: Block) -> None:
+        """Puts blocks on top."""
+        for block in blocks:
+            self.register_child(block)
+
+    def _run(self, x: Any) -> Any:
+        for block in self._children.values():
+            x = block(x)
+        return x
+
+    def __repr__(self) -> str:
+        rows = "\n".join(f"  ({key}): {_indent(repr(block), 2)}" for key, block in self._children.items())
+        return f"{type(self).__name__}(\n{rows}\n)"
+
+    def __getitem__(self, key: int | slice) -> Any:
+        layers = list(self._children.values())[key]
+        if not isinstance(layers, list):
+            return layers
+        part = type(self)(prefix=self._prefix)
+        with part.name_scope():
+            part.add(*layers)
+        return part
+
+    def __len__(self) -> int:
+        return len(self._children)
+
+
+class Sequential(_Stack, Block):
+    """Blocks that run one after the other.
+
+    Example:
+        >>> net = mx.gluon.nn.Sequential()
+        >>> net.add(mx.gluon.nn.Dense(10, activation="relu"), mx.gluon.nn.Dense(2))
+        >>> len(net), net[1]
+        (2, Dense(None -> 2, linear))
+    """
+
+    def forward(self, x: Any) -> Any:
+        """The last block's output."""
+        return self._run(x)
+
+    def hybridize(self, active: bool = True, **kwargs: Any) -> None:
+        """Hybridizes the blocks, each by itself."""
+        if self._children and all(isinstance(child, HybridBlock) for child in self._children.values()):
+            warnings.warn(f"All children of this Sequential layer '{self.prefix}' are HybridBlocks. Consider using "
+                          "HybridSequential for the best performance.", stacklevel=2)
+        super().hybridize(active, **kwargs)
+
+
+class HybridSequential(_Stack, HybridBlock):
+    """HybridBlocks that run one after the other, and are hybridized together.
+
+    Example:
+        >>> net = mx.gluon.nn.HybridSequential()
+        >>> net.add(mx.gluon.nn.Dense(10, activation="relu"), mx.gluon.nn.Dense(2))
+        >>> net.initialize()
+        >>> net.hybridize()
+        >>> net(mx.nd.ones((3, 4))).shape
+        (3, 2)
+    """
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+        """The last block's output."""
+        return self._run(x)
+
+
+class Lambda(Block):
+    """A function as a block.
+
+    Args:
+        function: function of NDArrays, or the name of one in `mx.nd`.
+        prefix: see `Block`.
+
+    Raises:
+        AssertionError: `mx.nd` has no such function.
+        ValueError: it is neither name nor function.
+    """
+
+    def __init__(self, function: str | Callable, prefix: str | None = None) -> None:
+        super().__init__(prefix=prefix)
+        if isinstance(function, str):
+            if not hasattr(nd, function):
+                raise AssertionError(f"Function name {function} is not found in ndarray.")
+            function = getattr(nd, function)
+        elif not callable(function):
+            raise ValueError(f"Unrecognized function in lambda: {function} of type {type(function)}")
+        self._func_impl = function
+
+    def forward(self, *args: Any) -> Any:
+        """The function of the inputs."""
+        return self._func_impl(*args)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._func_impl.__name__})"
+
+
+class HybridLambda(HybridBlock):
+    """A function as a hybrid block.
+
+    Args:
+        function: function of (F, inputs ...), or the name of one that `mx.nd` and `mx.sym` both have.
+        prefix: see `Block`.
+
+    Raises:
+        AssertionError: they have no such function.
+        ValueError: it is neither name nor function.
+    """
+
+    def __init__(self, function: str | Callable, prefix: str | None = None) -> None:
+        super().__init__(prefix=prefix)
+        if isinstance(function, str):
+            if not (hasattr(nd, function) and hasattr(symbol, function)):
+                raise AssertionError(f"Function name {function} is not found in symbol/ndarray.")
+            self._func, self._func_name = lambda F, *args: getattr(F, function)(*args), function  # noqa: N803
+        elif callable(function):
+            self._func, self._func_name = function, function.__name__
+        else:
+            raise ValueError(f"Unrecognized function in lambda: {function} of type {type(function)}")
+
+    def hybrid_forward(self, F: Any, x: Any, *args: Any) -> Any:  # noqa: N803
+        """The function of the inputs."""
+        return self._func(F, x, *args)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._func_name})"
+
+
+# -------------------------------------------------------------------- layers
+class Dense(HybridBlock):
+    """A fully connected layer: activation(x · weightᵀ + bias).
+
+    Args:
+        units: length of the output.
+        activation: name of the activation function; None: linear.
+        use_bias: whether there is a bias.
+        flatten: x: (batch, ...) is flattened to (batch, in_units) -> (batch, units); otherwise only the last axis of
+            x is transformed.
+        dtype: type of the parameters.
+        weight_initializer, bias_initializer: initializers.
+        in_units: length of the input; 0: known at the first call.
+
+    Example:
+        >>> layer = mx.gluon.nn.Dense(2, in_units=3, weight_initializer="ones")
+        >>> layer.initialize()
+        >>> layer(mx.nd.ones((1, 3))).asnumpy()
+        array([[3., 3.]], dtype=float32)
+    """
+
+    def __init__(self, units: int, activation: str | None = None, use_bias: bool = True, flatten: bool = True,
+                 dtype: Any = "float32", weight_initializer: Any = None, bias_initializer: Any = "zeros",
+                 in_units: int = 0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._flatten, self._units, self._in_units = flatten, units, in_units
+        with self.name_scope():
+            self.weight = self.params.get("weight", shape=(units, in_units), init=weight_initializer, dtype=dtype,
+                                          allow_deferred_init=True)
+            self.bias = self.params.get("bias", shape=(units,), init=bias_initializer, dtype=dtype,
+                                        allow_deferred_init=True) if use_bias else None
+            self.act = None if activation is None else Activation(activation, prefix=activation + "_")
+
+    def hybrid_forward(self, F: Any, x: Any, weight: Any, bias: Any = None) -> Any:  # noqa: N803
+        """The layer's output."""
+        out = F.FullyConnected(x, weight, bias, no_bias=bias is None, num_hidden=self._units, flatten=self._flatten,
+                               name="fwd")
+        return out if self.act is None else self.act(out)
+
+    def __repr__(self) -> str:
+        units, in_units = self.weight.shape
+        return f"{type(self).__name__}({in_units or None} -> {units}, {self.act or 'linear'})"
+
+
+class Dropout(HybridBlock):
+    """Sets values to zero at random in training mode. Srivastava et al., JMLR 15, 2014.
+
+    Args:
+        rate: probability of zero; the others are scaled by 1 / (1 - rate).
+        axes: axes along which all values share one decision.
+    """
+
+    def __init__(self, rate: float, axes: Sequence[int] = (), **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._rate, self._axes = rate, axes
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+        """x with values dropped."""
+        if self._rate > 0:
+            return F.Dropout(x, p=self._rate, axes=self._axes, name="fwd", cudnn_off=False)
+        return F.identity(x)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(p = {self._rate}, axes={self._axes})"
+
+
+class Embedding(HybridBlock):
+    """Vectors by number: (any shape) of numbers -> (any shape, output_dim).
+
+    Args:
+        input_dim: how many vectors there are.
+        output_dim: their length.
+        dtype: their type.
+        weight_initializer: initializer of the vectors.
+        sparse_grad: have a row_sparse gradient.
+    """
+
+    def __init__(self, input_dim: int, output_dim: int, dtype: Any = "float32", weight_initializer: Any = None,
+                 sparse_grad: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._kwargs = {"input_dim": input_dim, "output_dim": output_dim, "dtype": dtype, "sparse_grad": sparse_grad}
+        self.weight = self.params.get("weight", shape=(input_dim, output_dim), init=weight_initializer, dtype=dtype,
+                                      allow_deferred_init=True, grad_stype="row_sparse" if sparse_grad else "default")
+
+    def hybrid_forward(self, F: Any, x: Any, weight: Any) -> Any:  # noqa: N803
+        """The vectors."""
+        return F.Embedding(x, weight, name="fwd", **self._kwargs)
+
+    def __repr__(self) -> str:
+        return "{}({input_dim} -> {output_dim}, {dtype})".format(type(self).__name__, **self._kwargs)
+
+
+class Flatten(HybridBlock):
+    """(batch, a, b, ...) -> (batch, a * b * ...)."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+        """x in two dimensions."""
+        return F.flatten(x)
+
+    def __repr__(self) -> str:
+        return type(self).__name__
+
+
+# -------------------------------------------------------------------- normalization
+class _Norm(HybridBlock):
+    """What the normalization layers share: scale (gamma), offset (beta), and how they show themselves."""
+
+    def _make(self, name: str, size: int, init: Any, trained: bool = True, **options: Any) -> Any:
+        """The parameter `name` of `size` values, changed in training if `trained`."""
+        return self.params.get(name, grad_req="write" if trained else "null", shape=(size,), init=init,
+                               allow_deferred_init=True, **options)
+
+    def _shown_channels(self) -> str:
+        return f", in_channels={self.gamma.shape[0]}"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({_listed(self._kwargs)}{self._shown_channels()})"
+
+
+class _BatchNorm(_Norm):
+    _operator = "BatchNorm"
+
+    def __init__(self, axis: int = 1, momentum: float = 0.9, epsilon: float = 1e-5, center: bool = True,
+                 scale: bool = True, use_global_stats: bool = False, beta_initializer: Any = "zeros",
+                 gamma_initializer: Any = "ones", running_mean_initializer: Any = "zeros",
+                 running_variance_initializer: Any = "ones", in_channels: int = 0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._kwargs = {"axis": axis, "eps": epsilon, "momentum": momentum, "fix_gamma": not scale,
+                        "use_global_stats": use_global_stats}
+        if in_channels:
+            self.in_channels = in_channels
+        self.gamma = self._make("gamma", in_channels, gamma_initializer, scale, differentiable=scale)
+        self.beta = self._make("beta", in_channels, beta_initializer, center, differentiable=center)
+        self.running_mean = self._make("running_mean", in_channels, running_mean_initializer, False,
+                                       differentiable=False)
+        self.running_var = self._make("running_var", in_channels, running_variance_initializer, False,
+                                      differentiable=False)
+
+    def cast(self, dtype: Any) -> None:
+        """Converts the parameters to another dtype; they stay float32 where that is float16."""
+        super().cast("float32" if np_dtype(dtype).name == "float16" else dtype)
+
+    def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any,  # noqa: N803
+                       running_var: Any) -> Any:
+        """x, normalized."""
+        operator = getattr(F.contrib if self._operator == "BatchNormWithReLU" else F, self._operator)
+        return operator(x, gamma, beta, running_mean, running_var, name="fwd", **self._kwargs)
+
+    def _shown_channels(self) -> str:
+        return f", in_channels={self.gamma.shape[0] or None}"
+
+
+class BatchNorm(_BatchNorm):
+    """Batch normalization. Ioffe and Szegedy, 2015, arXiv:1502.03167.
+
+    Training mode uses the batch's mean and variance for each channel and updates running ones; prediction uses those.
+
+    Args:
+        axis: the channels' axis.
+        momentum: how much of the running statistics stays at each update.
+        epsilon: added to the variance.
+        center: learn an offset (beta).
+        scale: learn a scale (gamma).
+        use_global_stats: use the running statistics in training too.
+        beta_initializer, gamma_initializer, running_mean_initializer, running_variance_initializer: initializers.
+        in_channels: number of channels; 0: known at the first call.
+    """
+
+
+class BatchNormReLU(_BatchNorm):
+    """Batch normalization followed by ReLU in one operator; arguments as in `BatchNorm`."""
+
+    _operator = "BatchNormWithReLU"
+
+
+class InstanceNorm(_Norm):
+    """Normalizes each channel of each example. Ulyanov et al., 2016, arXiv:1607.08022.
+
+    Args:
+        axis: the channels' axis.
+        epsilon: added to the variance.
+        center, scale: learn an offset (beta), a scale (gamma).
+        beta_initializer, gamma_initializer: initializers.
+        in_channels: number of channels; 0: known at the first call.
+    """
+
+    def __init__(self, axis: int = 1, epsilon: float = 1e-5, center: bool = True, scale: bool = False,
+                 beta_initializer: Any = "zeros", gamma_initializer: Any = "ones", in_channels: int = 0,
+                 **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._kwargs = {"eps": epsilon, "axis": axis, "center": center, "scale": scale}
+        self._axis, self._epsilon = axis, epsilon
+        self.gamma = self._make("gamma", in_channels, gamma_initializer, scale)
+        self.beta = self._make("beta", in_channels, beta_initializer, center)
+
+    def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any) -> Any:  # noqa: N803
+        """x, normalized."""
+        if self._axis == 1:
+            return F.InstanceNorm(x, gamma, beta, name="fwd", eps=self._epsilon)
+        moved = F.InstanceNorm(x.swapaxes(1, self._axis), gamma, beta, name="fwd", eps=self._epsilon)
+        return moved.swapaxes(1, self._axis)
+
+
+class LayerNorm(_Norm):
+    """Normalizes along an axis. Ba et al., 2016, arXiv:1607.06450.
+
+    Args:
+        axis: the axis.
+        epsilon: added to the variance.
+        center, scale: learn an offset (beta), a scale (gamma).
+        beta_initializer, gamma_initializer: initializers.
+        in_channels: length of the axis; 0: known at the first call.
+        prefix, params: see `Block`.
+    """
+
+    def __init__(self, axis: int = -1, epsilon: float = 1e-5, center: bool = True, scale: bool = True,
+                 beta_initializer: Any = "zeros", gamma_initializer: Any = "ones", in_channels: int = 0,
+                 prefix: str | None = None, params: ParameterDict | None = None) -> None:
+        super().__init__(prefix=prefix, params=params)
+        self._kwargs = {"eps": epsilon, "axis": axis, "center": center, "scale": scale}
+        self._axis, self._epsilon, self._center, self._scale = axis, epsilon, center, scale
+        self.gamma = self._make("gamma", in_channels, gamma_initializer, scale)
+        self.beta = self._make("beta", in_channels, beta_initializer, center)
+
+    def hybrid_forward(self, F: Any, data: Any, gamma: Any, beta: Any) -> Any:  # noqa: N803
+        """data, normalized."""
+        return F.LayerNorm(data, gamma=gamma, beta=beta, axis=self._axis, eps=self._epsilon)
+
+
+class GroupNorm(_Norm):
+    """Normalizes groups of channels of each example. Wu and He, 2018, arXiv:1803.08494.
+
+    Args:
+        num_groups: how many groups the channels (axis 1) are in.
+        epsilon: added to the variance.
+        center, scale: learn an offset (beta), a scale (gamma), one for each group.
+        beta_initializer, gamma_initializer: initializers.
+        prefix, params: see `Block`.
+    """
+
+    def __init__(self, num_groups: int = 1, epsilon: float = 1e-5, center: bool = True, scale: bool = True,
+                 beta_initializer: Any = "zeros", gamma_initializer: Any = "ones", prefix: str | None = None,
+                 params: ParameterDict | None = None) -> None:
+        super().__init__(prefix=prefix, params=params)
+        self._kwargs = {"eps": epsilon, "num_groups": num_groups, "center": center, "scale": scale}
+        self._num_groups, self._epsilon, self._center, self._scale = num_groups, epsilon, center, scale
+        self.gamma = self._make("gamma", num_groups, gamma_initializer, scale)
+        self.beta = self._make("beta", num_groups, beta_initializer, center)
+
+    def hybrid_forward(self, F: Any, data: Any, gamma: Any, beta: Any) -> Any:  # noqa: N803
+        """data, normalized."""
+        return F.GroupNorm(data, gamma=gamma, beta=beta, num_groups=self._num_groups, eps=self._epsilon)
+
+    def _shown_channels(self) -> str:
+        return ""

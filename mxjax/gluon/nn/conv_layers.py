@@ -1,0 +1,361 @@
+"""Convolution, transposed convolution and pooling in one, two and three dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...base import numeric_types
+from ..block import HybridBlock
+from ..parameter import ParameterDict
+from .activations import Activation
+
+__all__ = ["AvgPool1D", "AvgPool2D", "AvgPool3D", "Conv1D", "Conv1DTranspose", "Conv2D", "Conv2DTranspose", "Conv3D",
+           "Conv3DTranspose", "GlobalAvgPool1D", "GlobalAvgPool2D", "GlobalAvgPool3D", "GlobalMaxPool1D",
+           "GlobalMaxPool2D", "GlobalMaxPool3D", "MaxPool1D", "MaxPool2D", "MaxPool3D", "ReflectionPad2D"]
+
+Size = int | Sequence[int]
+
+
+def _sizes(value: Size, rank: int, what: str) -> tuple[int, ...]:
+    """One size for each of `rank` dimensions.
+
+    Raises:
+        AssertionError: it is neither a number nor that many.
+    """
+    sizes = (value,) * rank if isinstance(value, numeric_types) else tuple(value)
+    if len(sizes) != rank:
+        raise AssertionError(f"{what} must be a number or a list of {rank} ints, got {value!r}")
+    return sizes
+
+
+def _check_layout(layout: str, allowed: Sequence[str], what: str) -> None:
+    if layout not in allowed:
+        raise AssertionError(f"{what} supports only the layout{'s' * (len(allowed) > 1)} {', '.join(allowed)}; got "
+                             f"{layout!r}")
+
+
+class _Conv(HybridBlock):
+    """A convolution, or by `op_name="Deconvolution"` a transposed one, of any rank."""
+
+    def __init__(self, channels: int, kernel_size: Sequence[int], strides: Size, padding: Size, dilation: Size,
+                 groups: int, layout: str, in_channels: int = 0, activation: str | None = None, use_bias: bool = True,
+                 weight_initializer: Any = None, bias_initializer: Any = "zeros", op_name: str = "Convolution",
+                 adj: Sequence[int] | None = None, prefix: str | None = None,
+                 params: ParameterDict | None = None) -> None:
+        super().__init__(prefix=prefix, params=params)
+        rank = len(kernel_size)
+        self._channels, self._in_channels, self._op_name = channels, in_channels, op_name
+        self._kwargs = {"kernel": kernel_size, "stride": _sizes(strides, rank, "strides"),
+                        "dilate": _sizes(dilation, rank, "dilation"), "pad": _sizes(padding, rank, "padding"),
+                        "num_filter": channels, "num_group": groups, "no_bias": not use_bias, "layout": layout}
+        if adj is not None:
+            self._kwargs["adj"] = adj
+        first, other = (channels, in_channels) if op_name.lower() == "convolution" else (in_channels, channels)
+        inner = other // groups
+        shape = (first, *kernel_size, inner) if layout.endswith("C") else (first, inner, *kernel_size)
+        with self.name_scope():
+            self.weight = self.params.get("weight", shape=shape, init=weight_initializer, allow_deferred_init=True)
+            self.bias = self.params.get("bias", shape=(channels,), init=bias_initializer,
+                                        allow_deferred_init=True) if use_bias else None
+            self.act = None if activation is None else Activation(activation, prefix=activation + "_")
+
+    def _alias(self) -> str:
+        return "conv"
+
+    def hybrid_forward(self, F: Any, x: Any, weight: Any, bias: Any = None) -> Any:  # noqa: N803
+        """The layer's output."""
+        inputs = (x, weight) if bias is None else (x, weight, bias)
+        out = getattr(F, self._op_name)(*inputs, name="fwd", **self._kwargs)
+        return out if self.act is None else self.act(out)
+
+    def __repr__(self) -> str:
+        options, rank, shape = self._kwargs, len(self._kwargs["kernel"]), self.weight.shape
+        parts = [f"{shape[1] or None} -> {shape[0]}", f"kernel_size={options['kernel']}", f"stride={options['stride']}"]
+        parts += [f"padding={options['pad']}"] * (options["pad"] != (0,) * rank)
+        parts += [f"dilation={options['dilate']}"] * (options["dilate"] != (1,) * rank)
+        parts += [f"groups={options['num_group']}"] * (options["num_group"] != 1)
+        parts += ["bias=False"] * (self.bias is None)
+        parts += [str(self.act)] * (self.act is not None)
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+
+class Conv1D(_Conv):
+    """Convolution over one axis: x (batch, channels, width).
+
+    Args:
+        channels: number of output channels.
+        kernel_size, strides, padding, dilation: the window's size, steps, zeros added at both ends, and spacing.
+        groups: the channels are convolved in that many separate groups.
+        layout: "NCW".
+        activation: name of an activation function that follows.
+        use_bias: add a bias.
+        weight_initializer, bias_initializer: initializers.
+        in_channels: number of input channels; 0: known at the first call.
+    """
+
+    def __init__(self, channels: int, kernel_size: Size, strides: Size = 1, padding: Size = 0, dilation: Size = 1,
+                 groups: int = 1, layout: str = "NCW", activation: str | None = None, use_bias: bool = True,
+                 weight_initializer: Any = None, bias_initializer: Any = "zeros", in_channels: int = 0,
+                 **kwargs: Any) -> None:
+        _check_layout(layout, ("NCW",), "Conv1D")
+        super().__init__(channels, _sizes(kernel_size, 1, "kernel_size"), strides, padding, dilation, groups, layout,
+                         in_channels, activation, use_bias, weight_initializer, bias_initializer, **kwargs)
+
+
+class Conv2D(_Conv):
+    """Convolution over two axes: x (batch, channels, height, width); layout "NCHW" or "NHWC".
+
+    Arguments as in `Conv1D`.
+
+    Example:
+        >>> layer = mx.gluon.nn.Conv2D(4, kernel_size=3, padding=1)
+        >>> layer.initialize()
+        >>> layer(mx.nd.ones((1, 2, 5, 5))).shape
+        (1, 4, 5, 5)
+    """
+
+    def __init__(self, channels: int, kernel_size: Size, strides: Size = (1, 1), padding: Size = (0, 0),
+                 dilation: Size = (1, 1), groups: int = 1, layout: str = "NCHW", activation: str | None = None,
+                 use_bias: bool = True, weight_initializer: Any = None, bias_initializer: Any = "zeros",
+                 in_channels: int = 0, **kwargs: Any) -> None:
+        _check_layout(layout, ("NCHW", "NHWC"), "Conv2D")
+        super().__init__(channels, _sizes(kernel_size, 2, "kernel_size"), strides, padding, dilation, groups, layout,
+                         in_channels, activation, use_bias, weight_initializer, bias_initializer, **kwargs)
+
+
+class Conv3D(_Conv):
+    """Convolution over three axes: x (batch, channels, depth, height, width); layout "NCDHW" or "NDHWC".
+
+    Arguments as in `Conv1D`.
+    """
+
+    def __init__(self, channels: int, kernel_size: Size, strides: Size = (1, 1, 1), padding: Size = (0, 0, 0),
+                 dilation: Size = (1, 1, 1), groups: int = 1, layout: str = "NCDHW", activation: str | None = None,
+                 use_bias: bool = True, weight_initializer: Any = None, bias_initializer: Any = "zeros",
+                 in_channels: int = 0, **kwargs: Any) -> None:
+        _check_layout(layout, ("NCDHW", "NDHWC"), "Conv3D")
+        super().__init__(channels, _sizes(kernel_size, 3, "kernel_size"), strides, padding, dilation, groups, layout,
+                         in_channels, activation, use_bias, weight_initializer, bias_initializer, **kwargs)
+
+
+class _Transpose(_Conv):
+    """What transposed convolutions add: an output padding."""
+
+    def __init__(self, rank: int, channels: int, kernel_size: Size, strides: Size, padding: Size, output_padding: Size,
+                 *args: Any, **kwargs: Any) -> None:
+        adj = _sizes(output_padding, rank, "output_padding")
+        kwargs.setdefault("op_name", "Deconvolution")
+        super().__init__(channels, _sizes(kernel_size, rank, "kernel_size"), strides, padding, *args, adj=adj, **kwargs)
+        self.outpad = adj
+
+
+class Conv1DTranspose(_Transpose):
+    """Transposed convolution over one axis: x (batch, channels, width), layout "NCW".
+
+    Arguments as in `Conv1D`, and output_padding: how much longer the output is at one end.
+    """
+
+    def __init__(self, channels: int, kernel_size: Size, strides: Size = 1, padding: Size = 0, output_padding: Size = 0,
+                 dilation: Size = 1, groups: int = 1, layout: str = "NCW", activation: str | None = None,
+                 use_bias: bool = True, weight_initializer: Any = None, bias_initializer: Any = "zeros",
+                 in_channels: int = 0, **kwargs: Any) -> None:
+        _check_layout(layout, ("NCW",), "Conv1DTranspose")
+        super().__init__(1, channels, kernel_size, strides, padding, output_padding, dilation, groups, layout,
+                         in_channels, activation, use_bias, weight_initializer, bias_initializer, **kwargs)
+
+
+class Conv2DTranspose(_Transpose):
+    """Transposed convolution over two axes: x (batch, channels, height, width); layout "NCHW" or "NHWC".
+
+    Arguments as in `Conv1DTranspose`.
+    """
+
+    def __init__(self, channels: int, kernel_size: Size, strides: Size = (1, 1), padding: Size = (0, 0),
+                 output_padding: Size = (0, 0), dilation: Size = (1, 1), groups: int = 1, layout: str = "NCHW",
+                 activation: str | None = None, use_bias: bool = True, weight_initializer: Any = None,
+                 bias_initializer: Any = "zeros", in_channels: int = 0, **kwargs: Any) -> None:
+        _check_layout(layout, ("NCHW", "NHWC"), "Conv2DTranspose")
+        super().__init__(2, channels, kernel_size, strides, padding, output_padding, dilation, groups, layout,
+                         in_channels, activation, use_bias, weight_initializer, bias_initializer, **kwargs)
+
+
+class Conv3DTranspose(_Transpose):
+    """Transposed convolution over three axes: x (batch, channels, depth, height, width); layout "NCDHW" or "NDHWC".
+
+    Arguments as in `Conv1DTranspose`.
+    """
+
+    def __init__(self, channels: int, kernel_size: Size, strides: Size = (1, 1, 1), padding: Size = (0, 0, 0),
+                 output_padding: Size = (0, 0, 0), dilation: Size = (1, 1, 1), groups: int = 1, layout: str = "NCDHW",
+                 activation: str | None = None, use_bias: bool = True, weight_initializer: Any = None,
+                 bias_initializer: Any = "zeros", in_channels: int = 0, **kwargs: Any) -> None:
+        _check_layout(layout, ("NCDHW", "NDHWC"), "Conv3DTranspose")
+        super().__init__(3, channels, kernel_size, strides, padding, output_padding, dilation, groups, layout,
+                         in_channels, activation, use_bias, weight_initializer, bias_initializer, **kwargs)
+
+
+# -------------------------------------------------------------------- pooling
+_POOL_LAYOUTS = {1: ("NCW", "NWC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
+
+
+class _Pooling(HybridBlock):
+    """Pooling of any rank."""
+
+    def __init__(self, pool_size: Sequence[int], strides: Size | None, padding: Size, ceil_mode: bool,
+                 global_pool: bool, pool_type: str, layout: str, count_include_pad: bool | None = None,
+                 **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        rank = len(pool_size)
+        _check_layout(layout, _POOL_LAYOUTS[rank], f"{rank}D pooling")
+        self._kwargs = {"kernel": pool_size, "stride": _sizes(pool_size if strides is None else strides, rank, "strides"),
+                        "pad": _sizes(padding, rank, "padding"), "global_pool": global_pool, "pool_type": pool_type,
+                        "layout": layout, "pooling_convention": "full" if ceil_mode else "valid"}
+        if count_include_pad is not None:
+            self._kwargs["count_include_pad"] = count_include_pad
+
+    def _alias(self) -> str:
+        return "pool"
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+        """x, pooled."""
+        return F.Pooling(x, name="fwd", **self._kwargs)
+
+    def __repr__(self) -> str:
+        options = self._kwargs
+        return (f"{type(self).__name__}(size={options['kernel']}, stride={options['stride']}, padding={options['pad']}, "
+                f"ceil_mode={options['pooling_convention'] == 'full'}, global_pool={options['global_pool']}, "
+                f"pool_type={options['pool_type']}, layout={options['layout']})")
+
+
+class MaxPool1D(_Pooling):
+    """The largest value in each window of one axis.
+
+    Args:
+        pool_size, strides, padding: the window's size, steps (None: the size) and padding at both ends.
+        layout: order of the axes: "NCW" or "NWC".
+        ceil_mode: round the output's length up, not down.
+    """
+
+    def __init__(self, pool_size: Size = 2, strides: Size | None = None, padding: Size = 0, layout: str = "NCW",
+                 ceil_mode: bool = False, **kwargs: Any) -> None:
+        super().__init__(_sizes(pool_size, 1, "pool_size"), strides, padding, ceil_mode, False, "max", layout, **kwargs)
+
+
+class MaxPool2D(_Pooling):
+    """The largest value in each window of two axes; layout "NCHW" or "NHWC", arguments as in `MaxPool1D`.
+
+    Example:
+        >>> mx.gluon.nn.MaxPool2D()(mx.nd.ones((1, 2, 6, 6))).shape
+        (1, 2, 3, 3)
+    """
+
+    def __init__(self, pool_size: Size = (2, 2), strides: Size | None = None, padding: Size = 0, layout: str = "NCHW",
+                 ceil_mode: bool = False, **kwargs: Any) -> None:
+        super().__init__(_sizes(pool_size, 2, "pool_size"), strides, padding, ceil_mode, False, "max", layout, **kwargs)
+
+
+class MaxPool3D(_Pooling):
+    """The largest value in each window of three axes; layout "NCDHW" or "NDHWC", arguments as in `MaxPool1D`."""
+
+    def __init__(self, pool_size: Size = (2, 2, 2), strides: Size | None = None, padding: Size = 0,
+                 ceil_mode: bool = False, layout: str = "NCDHW", **kwargs: Any) -> None:
+        super().__init__(_sizes(pool_size, 3, "pool_size"), strides, padding, ceil_mode, False, "max", layout, **kwargs)
+
+
+class AvgPool1D(_Pooling):
+    """The mean of each window of one axis.
+
+    Args:
+        pool_size, strides, padding, layout, ceil_mode: as in `MaxPool1D`.
+        count_include_pad: the padding's zeros count in the mean.
+    """
+
+    def __init__(self, pool_size: Size = 2, strides: Size | None = None, padding: Size = 0, layout: str = "NCW",
+                 ceil_mode: bool = False, count_include_pad: bool = True, **kwargs: Any) -> None:
+        super().__init__(_sizes(pool_size, 1, "pool_size"), strides, padding, ceil_mode, False, "avg", layout,
+                         count_include_pad, **kwargs)
+
+
+class AvgPool2D(_Pooling):
+    """The mean of each window of two axes; layout "NCHW" or "NHWC", arguments as in `AvgPool1D`."""
+
+    def __init__(self, pool_size: Size = (2, 2), strides: Size | None = None, padding: Size = 0,
+                 ceil_mode: bool = False, layout: str = "NCHW", count_include_pad: bool = True, **kwargs: Any) -> None:
+        super().__init__(_sizes(pool_size, 2, "pool_size"), strides, padding, ceil_mode, False, "avg", layout,
+                         count_include_pad, **kwargs)
+
+
+class AvgPool3D(_Pooling):
+    """The mean of each window of three axes; layout "NCDHW" or "NDHWC", arguments as in `AvgPool1D`."""
+
+    def __init__(self, pool_size: Size = (2, 2, 2), strides: Size | None = None, padding: Size = 0,
+                 ceil_mode: bool = False, layout: str = "NCDHW", count_include_pad: bool = True,
+                 **kwargs: Any) -> None:
+        super().__init__(_sizes(pool_size, 3, "pool_size"), strides, padding, ceil_mode, False, "avg", layout,
+                         count_include_pad, **kwargs)
+
+
+class GlobalMaxPool1D(_Pooling):
+    """The largest value of each channel: (batch, channels, width) -> (batch, channels, 1); layout "NCW" or "NWC"."""
+
+    def __init__(self, layout: str = "NCW", **kwargs: Any) -> None:
+        super().__init__((1,), None, 0, True, True, "max", layout, **kwargs)
+
+
+class GlobalMaxPool2D(_Pooling):
+    """The largest value of each channel over two axes; layout "NCHW" or "NHWC"."""
+
+    def __init__(self, layout: str = "NCHW", **kwargs: Any) -> None:
+        super().__init__((1, 1), None, 0, True, True, "max", layout, **kwargs)
+
+
+class GlobalMaxPool3D(_Pooling):
+    """The largest value of each channel over three axes; layout "NCDHW" or "NDHWC"."""
+
+    def __init__(self, layout: str = "NCDHW", **kwargs: Any) -> None:
+        super().__init__((1, 1, 1), None, 0, True, True, "max", layout, **kwargs)
+
+
+class GlobalAvgPool1D(_Pooling):
+    """The mean of each channel: (batch, channels, width) -> (batch, channels, 1); layout "NCW" or "NWC"."""
+
+    def __init__(self, layout: str = "NCW", **kwargs: Any) -> None:
+        super().__init__((1,), None, 0, True, True, "avg", layout, **kwargs)
+
+
+class GlobalAvgPool2D(_Pooling):
+    """The mean of each channel over two axes; layout "NCHW" or "NHWC"."""
+
+    def __init__(self, layout: str = "NCHW", **kwargs: Any) -> None:
+        super().__init__((1, 1), None, 0, True, True, "avg", layout, **kwargs)
+
+
+class GlobalAvgPool3D(_Pooling):
+    """The mean of each channel over three axes; layout "NCDHW" or "NDHWC"."""
+
+    def __init__(self, layout: str = "NCDHW", **kwargs: Any) -> None:
+        super().__init__((1, 1, 1), None, 0, True, True, "avg", layout, **kwargs)
+
+
+class ReflectionPad2D(HybridBlock):
+    """Pads height and width of (batch, channels, height, width) by their mirror images.
+
+    Args:
+        padding: a number for all four sides, or 8 numbers: before and after, for each axis.
+
+    Raises:
+        AssertionError: it is neither.
+    """
+
+    def __init__(self, padding: Size = 0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if isinstance(padding, numeric_types):
+            padding = (0, 0, 0, 0, padding, padding, padding, padding)
+        if len(padding) != 8:
+            raise AssertionError(f"padding must be a number or 8 of them, got {padding!r}")
+        self._padding = padding
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+        """x, padded."""
+        return F.pad(x, mode="reflect", pad_width=self._padding)

@@ -1,0 +1,315 @@
+"""Trainer: an optimizer applied to parameters, over one or several devices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import kvstore as kvs
+from .. import optimizer as opt
+from ..context import Context
+from ..model import _create_kvstore, _create_sparse_kvstore, _exchange
+from ..ndarray import NDArray
+from .parameter import Parameter, ParameterDict
+
+__all__ = ["Trainer"]
+
+
+class Trainer:
+    """Updates parameters by an optimizer after each `backward`.
+
+    Args:
+        params: parameters (`net.collect_params()`), as a dictionary or list.
+        optimizer: optimizer, or its name.
+        optimizer_params: the optimizer's arguments, where a name is given.
+        kvstore: store that sums gradients over devices and workers, or its name; None for none.
+        compression_params: gradient compression, e.g. {"type": "2bit", "threshold": 0.5}.
+        update_on_kvstore: whether the store does the updates; by default what suits the store.
+
+    Raises:
+        ValueError: `params` is neither a dictionary nor a list of parameters.
+        AssertionError: the parameters are on different contexts.
+
+    Example:
+        >>> net = mx.gluon.nn.Dense(1, in_units=2)
+        >>> net.initialize()
+        >>> trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
+        >>> with mx.autograd.record():
+        ...     loss = net(mx.nd.ones((4, 2))).square().mean()
+        >>> loss.backward()
+        >>> trainer.step(batch_size=1)
+    """
+
+    def __init__(self, params: ParameterDict | dict | Sequence[Parameter], optimizer: str | opt.Optimizer,
+                 optimizer_params: dict[str, Any] | None = None, kvstore: Any = "device",
+                 compression_params: dict[str, Any] | None = None, update_on_kvstore: bool | None = None) -> None:
+        if isinstance(params, (dict, ParameterDict)):
+            params = [params[name] for name in sorted(params.keys())]
+        if not isinstance(params, (list, tuple)):
+            raise ValueError(f"First argument must be a list or dict of Parameters, got {type(params)}.")
+        wrong = next((param for param in params if not isinstance(param, Parameter)), None)
+        if wrong is not None:
+            raise ValueError(f"First argument must be a list or dict of Parameters, got list of {type(wrong)}.")
+        self._params = list(params)
+        self._param2idx = {param.name: i for i, param in enumerate(self._params)}
+        for param in self._params:
+            param._set_trainer(self)
+        self._contains_sparse_weight = any(param._stype != "default" for param in self._params)
+        self._contains_sparse_grad = any(param._grad_stype != "default" for param in self._params)
+        self._compression_params = compression_params
+        self._contexts = self._check_contexts()
+        self._init_optimizer(optimizer, optimizer_params or {})
+        self._scale = self._optimizer.rescale_grad
+        self._kvstore_params = {"kvstore": kvstore, "update_on_kvstore": update_on_kvstore}
+        self._kvstore: kvs.KVStoreBase | None = None
+        self._reset_kvstore()
+
+    def _check_contexts(self) -> list[Context]:
+        """The contexts, the same for all parameters."""
+        contexts: list[Context] | None = None
+        for param in self._params:
+            found = param.list_ctx()
+            if contexts is not None and found != contexts:
+                raise AssertionError("All Parameters must be initialized on the same set of contexts, but Parameter "
+                                     f"{param.name} is initialized on {found} while previous Parameters are "
+                                     f"initialized on {contexts}.")
+            contexts = found
+        return contexts or []
+
+    def _init_optimizer(self, optimizer: str | opt.Optimizer, optimizer_params: dict[str, Any]) -> None:
+        by_index = dict(enumerate(self._params))
+        if isinstance(optimizer, opt.Optimizer):
+            if optimizer_params:
+                raise AssertionError("optimizer_params must be None if optimizer is an instance of Optimizer instead "
+                                     "of str")
+            self._optimizer = optimizer
+            self._optimizer.param_dict = by_index  # the parameters themselves: their lr_mult may change later
+        else:
+            self._optimizer = opt.create(optimizer, param_dict=by_index, **optimizer_params)
+        self._updaters = [opt.get_updater(self._optimizer) for _ in self._contexts]
+
+    # ------------------------------------------------------------ the store
+    def _reset_kvstore(self) -> None:
+        """Has the store made anew at the next step."""
+        if self._kvstore is not None and "dist" in self._kvstore.type:
+            raise RuntimeError("Cannot reset distributed KVStore.")
+        self._kv_initialized = False
+        self._kvstore = None
+        self._distributed: bool | None = None
+        self._update_on_kvstore: bool | None = None
+        self._params_to_init = list(self._params)
+
+    def _init_kvstore(self) -> None:
+        """Makes the store and decides who updates."""
+        given, wanted = self._kvstore_params["kvstore"], self._kvstore_params["update_on_kvstore"]
+        if self._contains_sparse_weight:  # rows are pulled before they are used: the store has to have the weights
+            store, on_store = _create_sparse_kvstore(given)
+            if wanted is False:
+                raise ValueError("Cannot set update_on_kvstore=False when sparse weights are present.")
+        else:
+            values = {param.name: param.data(self._contexts[0]) for param in self._params}
+            store, on_store = _create_kvstore(given, len(self._contexts), values)
+            distributed = store is not None and "dist" in store.type
+            must = None
+            if self._contains_sparse_grad:
+                if store is not None and not isinstance(store, kvs.KVStore):
+                    raise ValueError(f"Cannot use {type(store)} for multi-device training with sparse gradients")
+                must, on_store = "sparse gradients are present" if distributed else None, distributed
+            elif distributed and "async" in store.type:
+                must, on_store = "training in async mode", True
+            if must and wanted is False:
+                raise ValueError(f"Cannot set update_on_kvstore=False on the {store.type} kvstore: {must}.")
+            on_store = on_store if wanted is None else wanted
+            if on_store and store is not None and not store.is_capable(kvs.KVStoreBase.OPTIMIZER):
+                if wanted:
+                    raise ValueError(f"Please set update_on_kvstore=False when training with {type(store)}")
+                on_store = False
+        if store is not None:
+            if self._compression_params:
+                store.set_gradient_compression(self._compression_params)
+            if on_store:  # before the store has values: with multi_precision it keeps its own copies of them
+                store.set_optimizer(self._optimizer)
+        self._kvstore, self._update_on_kvstore = store, on_store if store is not None else None
+        self._distributed = store is not None and "dist" in store.type
+        self._kv_initialized = True
+
+    def _init_params(self) -> None:
+        """Gives the store the values of the parameters that have some by now."""
+        waiting = []
+        for param in self._params_to_init if self._kvstore is not None else ():
+            if param._deferred_init:
+                waiting.append(param)
+                continue
+            arrays, index = param._check_and_get(param._data, list), self._param2idx[param.name]
+            if param._stype == "default":
+                self._kvstore.broadcast(index, arrays[0], arrays)
+            else:
+                self._kvstore.init(index, arrays[0])
+        self._params_to_init = waiting
+
+    def _prepare(self) -> None:
+        if not self._kv_initialized:
+            self._init_kvstore()
+        if self._params_to_init:
+            self._init_params()
+
+    def _row_sparse_pull(self, parameter: Parameter, out: Any, row_id: NDArray, full_idx: bool = False) -> None:
+        """Fetches rows of a sparse parameter from the store (`full_idx`: all of them)."""
+        self._prepare()
+        index = self._param2idx[parameter.name]
+        if full_idx and not self._distributed:
+            if row_id.size != out.shape[0]:
+                raise AssertionError(f"{row_id.size} row numbers for {out.shape[0]} rows")
+            self._kvstore.pull(index, out=out, priority=-index, ignore_sparse=False)
+        else:
+            self._kvstore.row_sparse_pull(index, out=out, row_ids=row_id, priority=-index)
+
+    # ------------------------------------------------------------ the optimizer
+    @property
+    def learning_rate(self) -> float:
+        """The optimizer's current learning rate."""
+        return self._optimizer.learning_rate
+
+    @property
+    def optimizer(self) -> opt.Optimizer:
+        """The optimizer."""
+        return self._optimizer
+
+    def set_learning_rate(self, lr: float) -> None:
+        """Sets the learning rate.
+
+        Raises:
+            UserWarning: the optimizer has a schedule.
+        """
+        self._optimizer.set_learning_rate(lr)
+
+    # ------------------------------------------------------------ steps
+    def step(self, batch_size: int, ignore_stale_grad: bool = False) -> None:
+        """Sums gradients over the devices and updates the parameters; call it after `backward`, outside `record()`.
+
+        Args:
+            batch_size: gradients are divided by it.
+            ignore_stale_grad: leave parameters whose gradient no backward has written since the last step.
+
+        Raises:
+            UserWarning: there is such a parameter, and it is not to be left.
+        """
+        self._check_and_rescale_grad(self._scale / batch_size)
+        self._prepare()
+        self._allreduce_grads()
+        self._update(ignore_stale_grad)
+
+    def _without_updates_on_store(self, what: str) -> None:
+        self._prepare()
+        if self._kvstore is not None and self._update_on_kvstore:
+            raise AssertionError(f"{what}() when parameters are updated on kvstore is not supported. Try setting "
+                                 "`update_on_kvstore` to False when creating trainer.")
+
+    def allreduce_grads(self) -> None:
+        """The first half of `step`: sums gradients over the devices, so that they can be changed before `update`.
+
+        Raises:
+            AssertionError: the store does the updates.
+        """
+        self._without_updates_on_store("allreduce_grads")
+        self._allreduce_grads()
+
+    def update(self, batch_size: int, ignore_stale_grad: bool = False) -> None:
+        """The second half of `step`: updates the parameters; arguments as there.
+
+        Raises:
+            AssertionError: the store does the updates.
+        """
+        self._without_updates_on_store("update")
+        self._check_and_rescale_grad(self._scale / batch_size)
+        self._update(ignore_stale_grad)
+
+    def _check_and_rescale_grad(self, scale: float) -> None:
+        if self._update_on_kvstore and self._distributed and self._kv_initialized and \
+                self._optimizer.rescale_grad != scale:
+            raise UserWarning("Possible change in the `batch_size` from previous `step` detected. Optimizer gradient "
+                              "normalizing factor will not change w.r.t new batch_size when update_on_kvstore=True and "
+                              "when distributed kvstore is used.")
+        self._optimizer.rescale_grad = scale
+
+    def _allreduce_grads(self) -> None:
+        """Exchanges gradients for sums, or, where the store updates, for new values; all dense ones in one call."""
+        if self._kvstore is None:
+            return
+        keys, sent, received = [], [], []
+        for i, param in enumerate(self._params):
+            if param.grad_req == "null":
+                continue
+            grads = param.list_grad()
+            if param._stype != "default":
+                self._kvstore.push(i, grads, priority=-i)
+                continue
+            keys.append(i)
+            sent.append(grads)
+            received.append(param.list_data() if self._update_on_kvstore else grads)
+        _exchange(self._kvstore, keys, sent, received)
+
+    def _update(self, ignore_stale_grad: bool = False) -> None:
+        """Updates all parameters of a context in one call of its updater."""
+        scaler = getattr(self, "_amp_loss_scaler", None)
+        if scaler is not None and scaler.has_overflow(self._params):
+            return
+        trained = [(i, param) for i, param in enumerate(self._params) if param.grad_req != "null"]
+        if not ignore_stale_grad:
+            for _, param in trained:
+                stale = next((array for array in param._check_and_get(param._data, list) if not array._fresh_grad), None)
+                if stale is not None:
+                    raise UserWarning(
+                        f"Gradient of Parameter `{param.name}` on context {stale.context} has not been updated by "
+                        "backward since last `step`. This could mean a bug in your model that made it only use a "
+                        "subset of the Parameters (Blocks) for this iteration. If you are intentionally only using a "
+                        "subset, call step with ignore_stale_grad=True to suppress this warning and skip updating of "
+                        "Parameters with stale gradient")
+        if self._kvstore is not None and self._update_on_kvstore:
+            return
+        for place, updater in enumerate(self._updaters):
+            indices, grads, arrays = [], [], []
+            for i, param in trained:
+                array = param._data[place]
+                if not ignore_stale_grad or array._fresh_grad:
+                    indices.append(i)
+                    grads.append(param._grad[place])
+                    arrays.append(array)
+                    array._fresh_grad = False
+            if indices:
+                updater(indices, grads, arrays)
+
+    # ------------------------------------------------------------ files
+    def save_states(self, fname: str) -> None:
+        """Writes the optimizer and its states (momenta, ...) to a file, which MXNet can read too.
+
+        What parameters say (`lr_mult`, `wd_mult`) is not written.
+        """
+        self._prepare()
+        if self._update_on_kvstore:
+            if self._params_to_init:
+                raise AssertionError("Cannot save trainer states when some parameters are not yet initialized in "
+                                     "kvstore.")
+            self._kvstore.save_optimizer_states(fname, dump_optimizer=True)
+            return
+        with open(fname, "wb") as file:
+            file.write(self._updaters[0].get_states(dump_optimizer=True))
+
+    def load_states(self, fname: str) -> None:
+        """Reads what `save_states` wrote, here or in MXNet; `lr_mult` and `wd_mult` stay the parameters'.
+
+        Raises:
+            MXNetError: the file is damaged or holds anything but optimizer states.
+        """
+        self._prepare()
+        if self._update_on_kvstore:
+            self._kvstore.load_optimizer_states(fname)
+            self._optimizer = self._kvstore._updater.optimizer
+        else:
+            with open(fname, "rb") as file:
+                states = file.read()
+            for updater in self._updaters:
+                updater.set_states(states)
+                updater.optimizer = self._updaters[0].optimizer
+            self._optimizer = self._updaters[0].optimizer
+        self._optimizer.param_dict = dict(enumerate(self._params))
