@@ -12,7 +12,7 @@ from ..base import MXNetError
 from ..context import Context
 from ..ops.kernel import is_wide
 
-__all__ = ["Chunk", "Pending"]
+__all__ = ["Chunk", "Pending", "placed"]
 
 
 class Pending:
@@ -88,6 +88,16 @@ class Chunk:
         """Whether nobody but this chunk holds the buffer, so that its memory may be reused."""
         return (self.pending is None and not self.lent and sys.getrefcount(self.buffer) == _ALONE
                 and isinstance(self.buffer, jax.Array) and not isinstance(self.buffer, jax.core.Tracer))
+
+
+def placed(value: jax.Array, device: Any) -> jax.Array:
+    """A buffer on a device: itself where it is there already.
+
+    `jax.device_put` would then make a second array that shares its memory, which `Chunk.sole` could not see.
+    """
+    if isinstance(value, jax.core.Tracer) or device in value.devices():
+        return value
+    return jax.device_put(value, device)
 
 
 def _reference_count_alone() -> int:

@@ -85,7 +85,10 @@ class _Reader:
     def values(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         """The next array's values (a view of the buffer)."""
         raw = self.take(math.prod(shape) * dtype.itemsize, f"{dtype.name} array of shape {shape}")
-        return np.frombuffer(raw, dtype).reshape(shape)
+        try:
+            return np.frombuffer(raw, dtype).reshape(shape)
+        except ValueError as error:  # no elements, but dimensions whose product NumPy cannot hold, or too many
+            raise self.error(f"Invalid NDArray file format: shape {shape}: {error}") from None
 
 
 def read_file(path: str) -> Any:

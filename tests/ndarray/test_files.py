@@ -1,0 +1,211 @@
+"""Array files: what MXNet wrote is read; what is written is read again; damaged files give one kind of error."""
+
+import io
+import pathlib
+import struct
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import mxjax as mx
+from mxjax.base import MXNetError
+from mxjax.ndarray import _format
+
+MXNET = pathlib.Path(__file__).parent.parent / "data" / "mxnet"
+
+
+# ------------------------------------------------------------------ files of MXNet
+def test_every_dtype_and_storage_type():
+    wanted = np.load(MXNET / "dtypes_named_expected.npz")
+    arrays = mx.nd.load(str(MXNET / "dtypes_named.params"))
+    assert list(arrays) == wanted.files
+    for name, array in arrays.items():
+        assert array.dtype == wanted[name].dtype and array.stype == (name if name in ("csr", "row_sparse") else "default")
+        np.testing.assert_array_equal(array.asnumpy(), wanted[name])
+
+
+def test_a_list():
+    first, second = mx.nd.load(str(MXNET / "list.params"))
+    assert first.shape == (3, 4) and first.dtype == np.float32
+    np.testing.assert_allclose(first.asnumpy()[0, :3], [1.7640524, 0.4001572, 0.978738])
+    assert second.asnumpy().tolist() == [[-4, -3, -1], [8, 6, -5]] and second.dtype == np.int64
+
+
+def test_numpy_shapes():
+    path = str(MXNET / "np_shapes.params")
+    with mx.util.np_shape():
+        arrays = mx.nd.load(path)
+    assert {n: a.shape for n, a in arrays.items()} == {"scalar": (), "empty": (0, 3), "b": (2,)}
+    assert arrays["scalar"].asnumpy() == 2.5 and arrays["b"].asnumpy().tolist() == [1, 0]
+    with pytest.raises(MXNetError, match="np_shape"):
+        mx.nd.load(path)
+
+
+def test_the_oldest_format():
+    arrays = mx.nd.load(str(MXNET / "legacy_ndarray.v0"))
+    assert len(arrays) == 6
+    for array in arrays:
+        np.testing.assert_array_equal(array.asnumpy(), np.arange(128))
+
+
+def test_a_model_that_mxnet_trained():
+    symbol, args, aux = mx.model.load_checkpoint(str(MXNET / "bilstm_lm"), 0)
+    wanted = np.load(MXNET / "bilstm_lm_expected.npz")
+    net = symbol.get_internals()["pred_output"]
+    executor = net.simple_bind(mx.cpu(), grad_req="null", data=wanted["data"].shape)
+    executor.copy_params_from(args, aux, allow_extra_params=True)
+    out = executor.forward(data=mx.nd.array(wanted["data"]))[0].asnumpy()
+    if abs(wanted["out"].sum(1) - 1).max() < 1e-3:
+        out = np.exp(out) / np.exp(out).sum(1, keepdims=True)
+    np.testing.assert_allclose(out, wanted["out"], rtol=1e-4, atol=1e-5)
+
+
+# ------------------------------------------------------------------ round trips
+def arrays():
+    rng = np.random.default_rng(0)
+    made = {dtype: mx.nd.array(rng.integers(0, 100, (2, 3)), dtype=dtype) for dtype in
+            ("float16", "float32", "float64", "bfloat16", "int8", "uint8", "int32", "int64", "bool")}
+    made["csr"] = mx.nd.array([[0, 2, 0], [1, 0, 0]]).tostype("csr")
+    made["row_sparse"] = mx.nd.array([[0, 0], [1, 0], [0, 0]]).tostype("row_sparse")
+    made["a view"] = mx.nd.arange(12).reshape((4, 3))[1:3]
+    made["naïve name"] = mx.nd.ones((1, 1, 1, 2))
+    return made
+
+
+@pytest.mark.parametrize("form", ["dict", "list", "one"])
+def test_round_trip(tmp_path, form):
+    made, path = arrays(), str(tmp_path / "x.params")
+    mx.nd.save(path, made if form == "dict" else list(made.values()) if form == "list" else made["float64"])
+    loaded = mx.nd.load(path)
+    if form == "one":
+        made, loaded = {"float64": made["float64"]}, {"float64": loaded[0]}
+    elif form == "list":
+        loaded = dict(zip(made, loaded, strict=True))
+    assert list(loaded) == list(made)
+    for name, array in made.items():
+        assert loaded[name].dtype == array.dtype and loaded[name].stype == array.stype
+        np.testing.assert_array_equal(loaded[name].asnumpy(), array.asnumpy())
+    assert [p.name for p in tmp_path.iterdir()] == ["x.params"], "nothing temporary is left"
+
+
+def test_what_mxnet_wrote_comes_out_byte_for_byte(tmp_path):
+    for name in ("dtypes_named.params", "list.params", "bilstm_lm-0000.params"):
+        mx.nd.save(str(tmp_path / name), mx.nd.load(str(MXNET / name)))
+        assert (tmp_path / name).read_bytes() == (MXNET / name).read_bytes()
+
+
+def test_from_a_buffer():
+    raw = (MXNET / "list.params").read_bytes()
+    assert [a.shape for a in mx.nd.load_frombuffer(raw)] == [(3, 4), (2, 3)]
+    with pytest.raises(TypeError):
+        mx.nd.load_frombuffer(12)
+
+
+def test_npz(tmp_path):
+    path = str(tmp_path / "x.npz")
+    np.savez(path, a=np.arange(3), b=np.ones((2, 2), "float16"))
+    loaded = mx.nd.load(path)
+    assert loaded["a"].dtype == np.int64 and loaded["b"].dtype == np.float16
+    np.testing.assert_array_equal(loaded["a"].asnumpy(), np.arange(3))
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path):
+    path = tmp_path / "x.params"
+    mx.nd.save(str(path), [mx.nd.ones(2)])
+    before = path.read_bytes()
+    with pytest.raises((TypeError, ValueError, MXNetError)):
+        mx.nd.save(str(path), [mx.nd.ones(2), "no array"])
+    assert path.read_bytes() == before and len(list(tmp_path.iterdir())) == 1
+
+
+def test_missing_file():
+    with pytest.raises((MXNetError, OSError), match="nowhere"):
+        mx.nd.load("nowhere.params")
+
+
+# ------------------------------------------------------------------ damaged files
+SOURCES = ["dtypes_named.params", "list.params", "np_shapes.params"]
+WORDS = [0, 1, 2, 0x7FFFFFFF, 0xFFFFFFFF, 0x112, 0xF993FAC8, 0xF993FAC9, 0xF993FACA]
+NUMBERS = [2**63 - 1, 2**62, 2**40, 2**32, 2**31, 10**6, 0xFFFFFFFFFFFFFFFF]
+
+
+def mutated(raw, rng):
+    """The bytes with one to four changes: a byte, a word, a 64-bit number, a piece cut out, doubled, or the end cut off."""
+    data = bytearray(raw)
+    for _ in range(rng.integers(1, 5)):
+        place = int(rng.integers(0, max(len(data), 1)))
+        kind = rng.integers(6)
+        if kind == 0 and data:
+            data[place] = int(rng.integers(256))
+        elif kind == 1:
+            data[place:place + 4] = struct.pack("<I", int(rng.choice(WORDS)))
+        elif kind == 2:
+            place &= ~7
+            data[place:place + 8] = struct.pack("<Q", NUMBERS[rng.integers(len(NUMBERS))])
+        elif kind == 3:
+            del data[place:place + int(rng.integers(1, 40))]
+        elif kind == 4:
+            data[place:place] = data[place:place + int(rng.integers(1, 40))]
+        else:
+            del data[place:]
+    return bytes(data)
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_damaged_files_give_mxnet_errors(name):
+    raw, rng = (MXNET / name).read_bytes(), np.random.default_rng(len(name))
+    failures, most = 0, 0
+    damaged = [raw[:n] for n in range(0, len(raw), 3)] + [mutated(raw, rng) for _ in range(1000)]
+    tracemalloc.start()
+    try:
+        for data in damaged:
+            tracemalloc.reset_peak()
+            before = tracemalloc.get_traced_memory()[0]
+            try:
+                with mx.util.np_shape(name == "np_shapes.params"):
+                    mx.nd.load_frombuffer(data)
+            except MXNetError as error:
+                failures += 1
+                assert "offset" in str(error)
+            most = max(most, tracemalloc.get_traced_memory()[1] - before)
+    finally:
+        tracemalloc.stop()
+    assert failures > 500
+    assert most < 64 * len(raw) + (1 << 20)
+
+
+def test_damaged_file_names_itself_and_the_place(tmp_path):
+    path = tmp_path / "broken.params"
+    path.write_bytes((MXNET / "list.params").read_bytes()[:100])
+    with pytest.raises(MXNetError, match=r"broken\.params.*offset \d+"):
+        mx.nd.load(str(path))
+    path.write_bytes(b"")
+    with pytest.raises(MXNetError, match="offset 0"):
+        mx.nd.load(str(path))
+
+
+def test_sizes_that_no_file_can_hold():
+    """A header that promises 2**40 arrays, or an array of 2**62 elements, is refused before anything is allocated."""
+    many = struct.pack("<QQQ", 0x112, 0, 2**40)
+    huge = struct.pack("<QQQIii2qiii", 0x112, 0, 1, 0xF993FAC9, 0, 2, 2**31, 2**31, 1, 0, 0)
+    product = struct.pack("<QQQIii4qiii", 0x112, 0, 1, 0xF993FAC9, 0, 4, 2**32, 2**32, 2**32, 2**32, 1, 0, 0)
+    for raw in (many, huge, product):
+        with pytest.raises(MXNetError, match="offset"):
+            mx.nd.load_frombuffer(raw)
+
+
+def test_damaged_pickles_and_npz(tmp_path):
+    whole = _format.dumps(mx.nd.ones((2, 2)))
+    for n in range(len(whole)):
+        with pytest.raises(MXNetError):
+            _format.loads(whole[:n])
+    file = io.BytesIO()
+    np.savez(file, a=np.arange(30))
+    raw, rng, path = file.getvalue(), np.random.default_rng(5), tmp_path / "x.npz"
+    for _ in range(100):
+        path.write_bytes(b"PK\x03\x04" + mutated(raw, rng)[4:])
+        try:
+            mx.nd.load(str(path))
+        except MXNetError:
+            pass

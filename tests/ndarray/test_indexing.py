@@ -1,0 +1,139 @@
+"""Reading and writing through keys, against NumPy: a table of kinds of keys, and random combinations of them."""
+
+import numpy as np
+import pytest
+
+import mxjax as mx
+from mxjax.base import MXNetError
+
+SHAPE = (4, 3, 5)
+VALUES = np.arange(60, dtype="float32").reshape(SHAPE)
+KEYS = [
+    0, -1, slice(None), slice(1, 3), slice(3, 1), slice(None, None, 2), slice(None, None, -1), slice(-3, None), Ellipsis, None,
+    (1, 2), (1, 2, 3), (slice(1, 3), 0), (0, slice(None), slice(1, 4)), (slice(None), slice(None), 2), (..., 1),
+    (1, ..., slice(0, 2)), (None, 1), (slice(None), None, 2), (slice(0, 4, 3), slice(None), slice(4, 0, -2)),
+    [0, 2], [[0, 1], [2, 3]], [-1, 0], ([0, 1], [1, 2]), (slice(None), [0, 2]), ([0, 3], slice(None), [1, 4]),
+    (1, [0, 2]), ([[0], [3]], [0, 2]), (..., [0, 0, 1]), np.array([3, 0]), (np.array([1, 2]), 1, slice(0, 2)),
+    VALUES % 7 == 0, np.array([True, False, True, False]), (slice(None), np.array([True, False, True])), np.int64(2)]
+
+
+def random_keys(count, seed):
+    """Tuples of random items, of the kinds that NumPy and MXNet read in the same way."""
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        key = []
+        for size in SHAPE[:rng.integers(1, 4)]:
+            kind = rng.integers(4)
+            if kind == 0:
+                key.append(int(rng.integers(-size, size)))
+            elif kind == 1:
+                key.append(slice(*sorted(rng.integers(0, size + 1, 2).tolist())))
+            elif kind == 2:
+                key.append(slice(None, None, int(rng.choice([-2, -1, 1, 2]))))
+            else:
+                key.append(slice(None))
+        yield tuple(key)
+
+
+ALL = KEYS + list(random_keys(25, 1))
+
+
+def expected(key):
+    """What NumPy selects; a single element has shape (1,) in `mx.nd`."""
+    found = VALUES[key]
+    return found.reshape(1) if found.ndim == 0 else found
+
+
+@pytest.mark.parametrize("key", ALL, ids=str)
+def test_read(key):
+    got = mx.nd.array(VALUES)[key]
+    assert got.shape == expected(key).shape
+    np.testing.assert_array_equal(got.asnumpy(), expected(key))
+
+
+@pytest.mark.parametrize("key", ALL, ids=str)
+def test_write(key):
+    wanted, selected = VALUES.copy(), VALUES[key]
+    array = mx.nd.array(VALUES)
+    wanted[key] = -1
+    array[key] = -1
+    np.testing.assert_array_equal(array.asnumpy(), wanted)
+    new = -np.arange(1, selected.size + 1, dtype="float32").reshape(selected.shape)
+    wanted[key] = new
+    array[key] = mx.nd.array(new) if selected.ndim else float(new)
+    np.testing.assert_array_equal(array.asnumpy(), wanted)
+
+
+@pytest.mark.parametrize("key", [(1, 2), slice(1, 3), (slice(None), 1), [0, 2], (slice(None), slice(None, None, 2))], ids=str)
+def test_write_through_a_view(key):
+    """A key applied to a view of the middle of an array."""
+    base, wanted = mx.nd.array(VALUES), VALUES.copy()
+    view = base[1:3]
+    key = [0, 1] if key == [0, 2] else key if key != slice(1, 3) else slice(1, 2)
+    view[key] = -5
+    wanted[1:3][key] = -5
+    np.testing.assert_array_equal(base.asnumpy(), wanted)
+    np.testing.assert_array_equal(view.asnumpy(), wanted[1:3])
+
+
+def test_write_broadcasts_and_casts():
+    array, wanted = mx.nd.array(VALUES, dtype="int32"), VALUES.astype("int32")
+    for key, value in ((slice(0, 2), np.float32([1.9, 2.2, -3.7, 4, 5])), ((slice(None), 1), np.arange(5)),
+                       (3, [[9]]), ((0, 0), [[1, 2, 3, 4, 5]])):
+        wanted[key] = np.asarray(value).astype("int32")
+        array[key] = mx.nd.array(value) if isinstance(value, np.ndarray) else value
+        np.testing.assert_array_equal(array.asnumpy(), wanted)
+
+
+def test_index_arrays_as_ndarrays():
+    array = mx.nd.array(VALUES)
+    rows = mx.nd.array([2, 0], dtype="int32")
+    np.testing.assert_array_equal(array[rows].asnumpy(), VALUES[[2, 0]])
+    np.testing.assert_array_equal(array[rows, 1:].asnumpy(), VALUES[[2, 0], 1:])
+    array[rows] = 0
+    assert (array.asnumpy()[[0, 2]] == 0).all() and (array.asnumpy()[[1, 3]] == VALUES[[1, 3]]).all()
+
+
+def test_gradient_flows_through_indexing():
+    array = mx.nd.array(VALUES)
+    array.attach_grad()
+    with mx.autograd.record():
+        y = (array[1] * 2).sum() + array[:, 0, ::2].sum() + array[[0, 0, 3]].sum() + array[1:3][0, 1].sum()
+    y.backward()
+    wanted = np.zeros(SHAPE)
+    wanted[1] += 2
+    wanted[:, 0, ::2] += 1
+    np.add.at(wanted, [0, 0, 3], 1)
+    wanted[1, 1] += 1
+    np.testing.assert_array_equal(array.grad.asnumpy(), wanted)
+
+
+@pytest.mark.parametrize("key", [4, -5, (0, 3), (0, 0, 0, 0), [0, 4], (..., ...), "text", 1.5, (0, [5])], ids=str)
+def test_wrong_keys(key):
+    array = mx.nd.array(VALUES)
+    for use in (lambda: array[key], lambda: array.__setitem__(key, 0)):
+        with pytest.raises((IndexError, MXNetError)):
+            use()
+
+
+def test_values_that_do_not_fit():
+    array = mx.nd.array(VALUES)
+    for key, value in ((0, np.zeros((2, 2))), (slice(None), np.zeros(4)), ((0, 0), [1, 2]), ([0, 1], np.zeros((3, 3, 5)))):
+        with pytest.raises((ValueError, MXNetError)):
+            array[key] = value
+    with pytest.raises(TypeError, match="assign"):
+        array[0] = object()
+    np.testing.assert_array_equal(array.asnumpy(), VALUES)
+
+
+def test_positions_compile_once():
+    """A loop over positions uses one program for reading and one for writing."""
+    from mxjax.ndarray import _index
+    array = mx.nd.zeros((50, 7))
+    before = _index.read_kernel.cache_info().misses, _index.write_kernel.cache_info().misses
+    for i in range(1, 40):
+        array[i, 2:4] = i
+        array[i:i + 3, 1].asnumpy()
+    after = _index.read_kernel.cache_info().misses, _index.write_kernel.cache_info().misses
+    assert sum(after) - sum(before) <= 3
+    np.testing.assert_array_equal(array.asnumpy()[1:40, 2], np.arange(1, 40))
