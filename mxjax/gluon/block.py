@@ -10,7 +10,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from .. import autograd, initializer, symbol
+from .. import initializer, symbol
 from .. import name as _name
 from .. import ndarray as nd
 from ..base import MXNetError

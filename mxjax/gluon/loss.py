@@ -321,8 +321,8 @@ class TripletLoss(Loss):
 
     def hybrid_forward(self, F: Any, pred: Any, positive: Any, negative: Any) -> Any:  # noqa: N803
         """The loss of each example."""
-        difference = F.square(_reshape_like(F, positive, pred) - pred) - F.square(_reshape_like(F, negative, pred) - pred)
-        loss = F.relu(F.sum(difference, axis=self._batch_axis, exclude=True) + self._margin)
+        near, far = (F.square(_reshape_like(F, other, pred) - pred) for other in (positive, negative))
+        loss = F.relu(F.sum(near - far, axis=self._batch_axis, exclude=True) + self._margin)
         return _apply_weighting(F, loss, self._weight)
 
 

@@ -257,7 +257,8 @@ class Trainer:
         trained = [(i, param) for i, param in enumerate(self._params) if param.grad_req != "null"]
         if not ignore_stale_grad:
             for _, param in trained:
-                stale = next((array for array in param._check_and_get(param._data, list) if not array._fresh_grad), None)
+                arrays = param._check_and_get(param._data, list)
+                stale = next((array for array in arrays if not array._fresh_grad), None)
                 if stale is not None:
                     raise UserWarning(
                         f"Gradient of Parameter `{param.name}` on context {stale.context} has not been updated by "

@@ -46,9 +46,13 @@ class BaseSparseNDArray(NDArray):
     _plain = False
 
     def _set(self, parts: tuple, shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> BaseSparseNDArray:
+        self._view = self._entry = self._grad = None
+        return self._hold(parts, shape, dtype, ctx)
+
+    def _hold(self, parts: tuple, shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> BaseSparseNDArray:
+        """Takes another value; the gradient and the place in the recorded graph stay."""
         self._parts = parts
         self._chunk = Chunk(None, ctx, _Dense(self, tuple(shape), np.dtype(dtype)))
-        self._view = self._entry = self._grad = None
         return self
 
     @property
@@ -67,7 +71,7 @@ class BaseSparseNDArray(NDArray):
         """Takes over a dense value, keeping this storage type."""
         value = value.get() if isinstance(value, Pending) else value
         other = cast_storage(_from_host(np.asarray(value), self.context), self.stype)
-        self._set(other._parts, self.shape, self._chunk.dtype, self.context)
+        self._hold(other._parts, self.shape, self._chunk.dtype, self.context)
 
     def _store_gradient(self, gradient: Any, req: str) -> None:
         """Writes or adds a dense gradient (called by the tape)."""
@@ -106,7 +110,7 @@ class BaseSparseNDArray(NDArray):
             return type(self).__new__(type(self))._set(parts, self.shape, self._chunk.dtype, other)
         if isinstance(other, BaseSparseNDArray):
             same = self.tostype(other.stype) if other.stype != self.stype else self.copy()
-            other._set(same._parts, same.shape, same._chunk.dtype, other.context)
+            other._hold(same._parts, same.shape, same._chunk.dtype, other.context)
             return other
         return super().copyto(other)
 

@@ -47,8 +47,14 @@ def _one_of_each(data: Array, index: Array, axis: int, mode: str) -> Array:
     return jnp.take_along_axis(data, index.reshape(*data.shape[:axis], 1, *data.shape[axis + 1:]), axis)
 
 
+def _pick_shapes(params: dict[str, Any], ins: list[Any], outs: list[Any]) -> None:
+    """An index of unknown shape gets that of the data without the axis; a known one may also have 1 there."""
+    if ins[0] is not None and ins[1] is None:
+        ins[1] = _without_axis(params, ins[0])
+
+
 @register("pick", aliases=("choose_element_0index", "_npx_pick"), infer_type=gives(lambda p: None, None, "float32"),
-          infer_shape=filled(index=lambda p, x: _without_axis(p, x)))
+          infer_shape=_pick_shapes)
 def pick(data: Array, index: Array, *, axis: int | None = -1, keepdims: bool = False,
          mode: Literal["clip", "wrap"] = "clip") -> Array:
     """One element along an axis at every other position.

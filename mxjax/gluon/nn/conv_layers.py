@@ -208,9 +208,10 @@ class _Pooling(HybridBlock):
         super().__init__(**kwargs)
         rank = len(pool_size)
         _check_layout(layout, _POOL_LAYOUTS[rank], f"{rank}D pooling")
-        self._kwargs = {"kernel": pool_size, "stride": _sizes(pool_size if strides is None else strides, rank, "strides"),
-                        "pad": _sizes(padding, rank, "padding"), "global_pool": global_pool, "pool_type": pool_type,
-                        "layout": layout, "pooling_convention": "full" if ceil_mode else "valid"}
+        strides = _sizes(pool_size if strides is None else strides, rank, "strides")
+        self._kwargs = {"kernel": pool_size, "stride": strides, "pad": _sizes(padding, rank, "padding"),
+                        "global_pool": global_pool, "pool_type": pool_type, "layout": layout,
+                        "pooling_convention": "full" if ceil_mode else "valid"}
         if count_include_pad is not None:
             self._kwargs["count_include_pad"] = count_include_pad
 
@@ -223,8 +224,8 @@ class _Pooling(HybridBlock):
 
     def __repr__(self) -> str:
         options = self._kwargs
-        return (f"{type(self).__name__}(size={options['kernel']}, stride={options['stride']}, padding={options['pad']}, "
-                f"ceil_mode={options['pooling_convention'] == 'full'}, global_pool={options['global_pool']}, "
+        return (f"{type(self).__name__}(size={options['kernel']}, stride={options['stride']}, "
+                f"padding={options['pad']}, ceil_mode={options['pooling_convention'] == 'full'}, global_pool={options['global_pool']}, "
                 f"pool_type={options['pool_type']}, layout={options['layout']})")
 
 
