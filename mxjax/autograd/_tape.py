@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -11,7 +11,7 @@ import numpy as np
 
 from ..base import MXNetError
 from ..ndarray._chunk import Pending
-from ..ndarray._invoke import invoke, state, wrap
+from ..ndarray._invoke import invoke, late, state, wrap
 from ..ops.kernel import Absent, Kernel, is_wide, run
 
 __all__ = ["Node", "backward", "mark", "record"]
@@ -83,7 +83,7 @@ def backward(heads: Sequence[Any], head_grads: Sequence[Any], retain: bool, crea
 
     Gradients are buffers, or NDArrays on the tape themselves where `create_graph` is set.
     """
-    from ..ndarray.ndarray import NDArray
+    NDArray = late.array  # noqa: N806
     totals: dict[tuple[int, int], Any] = {}
     roots: dict[int, Node] = {}
     for head, given in zip(heads, head_grads, strict=True):
@@ -102,6 +102,8 @@ def backward(heads: Sequence[Any], head_grads: Sequence[Any], retain: bool, crea
         _add(totals, (id(node), index), given, create_graph, head._chunk.ctx)
         roots[id(node)] = node
     nodes = _reachable(roots)
+    if variables is None and not create_graph and _replay(nodes, totals, retain):
+        return None
     kept = {v._entry[0].sequence if v._entry else -1 for v in variables or ()}
     results: dict[int, Any] = {}
     for node in nodes:
@@ -127,6 +129,83 @@ def backward(heads: Sequence[Any], head_grads: Sequence[Any], retain: bool, crea
         return None
     return [(results.get(v._entry[0].sequence) or [None] * (v._entry[1] + 1))[v._entry[1]] if v._entry else None
             for v in variables]
+
+
+_SEEN_BEFORE_COMPILING = 2
+_LARGEST_PROGRAM = 64  # nodes; beyond that the calls' own work outweighs what dispatch costs
+_programs: dict[tuple, list[Any]] = {}
+
+
+def _replay(nodes: list[Node], heads: dict[tuple[int, int], Any], retain: bool) -> bool:
+    """Runs the whole walk as one compiled program where this structure has been seen before; False: it did not.
+
+    The structure is the kernels, how they are connected and which heads are given; the saved arguments are the
+    program's inputs. A graph that changes every time never pays for compilation.
+    """
+    if len(nodes) > _LARGEST_PROGRAM:
+        return False
+    place = {id(node): i for i, node in enumerate(nodes)}
+    rows: list[Any] = []
+    values: list[Any] = []
+    for node in nodes:
+        kernel = node.kernel
+        if kernel is None:
+            if node.pull is not None:
+                return False
+            rows.append(None)
+            continue
+        if kernel.eager or not node.alive:
+            return False
+        rows.append((kernel, tuple([None if p is None else (place[id(p[0])], p[1]) for p in node.parents]),
+                     len(node.outs)))
+        values += node.args
+    given = tuple([(place[node], index) for node, index in heads])
+    key = (tuple(rows), given)
+    entry = _programs.get(key)
+    if entry is None:
+        entry = _programs[key] = [0, None]
+    entry[0] += 1
+    if entry[0] <= _SEEN_BEFORE_COMPILING:
+        return False
+    if entry[1] is None:
+        entry[1] = Kernel("backward", _walk(rows, given), 0, sum(r is None for r in rows))
+    values = [v.get() if isinstance(v, Pending) else v for v in [*values, *heads.values()]]
+    wide = any([is_wide(v.dtype) for v in values if hasattr(v, "dtype")])
+    grads = run(entry[1], values, wide or any([r is not None and r[0].wide for r in rows]))
+    for node, grad in zip([n for n in nodes if n.kernel is None], grads, strict=True):
+        if grad is not None:
+            _store(node, grad)
+    if not retain:
+        for node in nodes:
+            if node.kernel is not None:
+                node.args, node.alive = (), False
+    return True
+
+
+def _walk(rows: list[Any], given: tuple) -> Callable[..., tuple]:
+    """The function of saved arguments and head gradients that walks back through `rows`."""
+    def fn(*values: Any) -> tuple:
+        arguments = iter(values)
+        saved = [None if row is None else [next(arguments) for _ in row[1]] for row in rows]
+        totals = dict(zip(given, arguments, strict=True))
+        results = []
+        for i, row in enumerate(rows):
+            if row is None:
+                results.append(totals.get((i, 0)))
+                continue
+            kernel, parents, count = row
+            slots = [totals.get((i, k)) for k in range(count)]
+            wanted = tuple(p is not None for p in parents)
+            if not any(wanted) or all(s is None for s in slots):
+                continue
+            heads = tuple([s is not None for s in slots] + [False] * (kernel.num_outputs - count))
+            grads = iter(kernel.vjp(wanted, heads).fn(*saved[i], *[s for s in slots if s is not None]))
+            for parent in parents:
+                if parent is not None:
+                    grad = next(grads)
+                    totals[parent] = totals[parent] + grad.astype(totals[parent].dtype) if parent in totals else grad
+        return tuple(results)
+    return fn
 
 
 def _reachable(roots: dict[int, Node]) -> list[Node]:
@@ -216,7 +295,7 @@ def _ones(shape: tuple[int, ...], dtype: np.dtype, ctx: Any) -> Any:
 
 def _store(node: Node, grad: Any) -> None:
     """Writes or adds a gradient to a variable's buffer."""
-    from ..ndarray.ndarray import NDArray
+    NDArray = late.array  # noqa: N806
     target = node.grad
     node.fresh = True
     if not getattr(target, "_plain", True):
@@ -238,3 +317,6 @@ def _store(node: Node, grad: Any) -> None:
         value = target + value
     target._write(value._chunk.pending or value._read())
     target._entry = value._entry
+
+
+late.record = record

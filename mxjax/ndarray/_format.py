@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import io
 import math
-import mmap
 import os
 import struct
 import zipfile
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, BinaryIO
 
+import jax
 import ml_dtypes
 import numpy as np
 
@@ -37,23 +38,36 @@ _STYPES = {0: "default", 1: "row_sparse", 2: "csr"}
 _MOST_DIMENSIONS = 64
 
 
-class _Reader:
-    """A cursor over a buffer that checks every step against the buffer's end."""
+def aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An uninitialized array at an address where XLA can use its memory as it is (64 bytes)."""
+    count = math.prod(shape) * dtype.itemsize
+    raw = np.empty(count + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start:start + count].view(dtype).reshape(shape)
 
-    def __init__(self, buffer: memoryview, source: str) -> None:
-        self.buffer, self.source, self.offset = buffer, source, 0
+
+class _Reader:
+    """A cursor over a file that checks every step, and every size before memory is taken, against the file's end."""
+
+    def __init__(self, file: BinaryIO, size: int, source: str) -> None:
+        self.file, self.size, self.source, self.offset = file, size, source, 0
+        self._later: list[tuple[np.ndarray, int]] = []
 
     def error(self, what: str, offset: int | None = None) -> MXNetError:
         """The error for damage at an offset (default: here)."""
         return MXNetError(f"{self.source}: {what} at offset {self.offset if offset is None else offset}")
 
-    def take(self, count: int, what: str) -> memoryview:
-        """The next `count` bytes."""
-        left = len(self.buffer) - self.offset
+    def _reserve(self, count: int, what: str) -> None:
+        left = self.size - self.offset
         if count > left:
             raise self.error(f"Invalid NDArray file format: {what} needs {count} bytes, {left} are left")
         self.offset += count
-        return self.buffer[self.offset - count:self.offset]
+
+    def take(self, count: int, what: str) -> bytes:
+        """The next `count` bytes."""
+        self._reserve(count, what)
+        self.file.seek(self.offset - count)
+        return self.file.read(count)
 
     def number(self, code: str, what: str) -> int:
         """The next integer of a `struct` code."""
@@ -83,12 +97,28 @@ class _Reader:
         return DTYPES[code]
 
     def values(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-        """The next array's values (a view of the buffer)."""
-        raw = self.take(math.prod(shape) * dtype.itemsize, f"{dtype.name} array of shape {shape}")
+        """The next array; its values are there after `fill`."""
+        self._reserve(math.prod(shape) * dtype.itemsize, f"{dtype.name} array of shape {shape}")
         try:
-            return np.frombuffer(raw, dtype).reshape(shape)
+            values = aligned(shape, dtype)
+            self._later.append((values.reshape(-1).view(np.uint8), self.offset - values.nbytes))
+            return values
         except ValueError as error:  # no elements, but dimensions whose product NumPy cannot hold, or too many
             raise self.error(f"Invalid NDArray file format: shape {shape}: {error}") from None
+
+
+    def fill(self) -> None:
+        """Reads the values of all arrays so far; a large file in two threads, since that is mostly copying."""
+        def read(entry: tuple[np.ndarray, int]) -> None:
+            os.preadv(self.file.fileno(), [entry[0]], entry[1])
+        if self.size > 1 << 23 and not isinstance(self.file, io.BytesIO):
+            with ThreadPoolExecutor(2) as pool:
+                list(pool.map(read, self._later))
+        else:
+            for values, offset in self._later:
+                self.file.seek(offset)
+                self.file.readinto(memoryview(values))
+        self._later.clear()
 
 
 def read_file(path: str) -> Any:
@@ -98,11 +128,8 @@ def read_file(path: str) -> Any:
         head = file.read(6)
         if head[:4] == b"PK\x03\x04" or head == b"\x93NUMPY":
             return _read_numpy(path)
-        if size < 1 << 16:
-            file.seek(0)
-            return read(memoryview(file.read()), path)
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as buffer:
-            return read(buffer, path)
+        file.seek(0)
+        return _read_list(_Reader(file, size, path))
 
 
 def _read_numpy(path: str) -> Any:
@@ -123,7 +150,10 @@ def read(buffer: memoryview, source: str) -> Any:
     Raises:
         MXNetError: the buffer is damaged; the message names `source` and the offset.
     """
-    reader = _Reader(buffer, source)
+    return _read_list(_Reader(io.BytesIO(buffer), len(buffer), source))
+
+
+def _read_list(reader: _Reader) -> Any:
     magic = reader.number("Q", "file header")
     reader.number("Q", "file header")
     if magic != _LIST:
@@ -143,7 +173,17 @@ def read(buffer: memoryview, source: str) -> Any:
         except UnicodeDecodeError:
             raise reader.error("Invalid NDArray file format: a name that is not UTF-8", reader.offset - len(raw)) \
                 from None
+    reader.fill()
+    arrays = _on_device(arrays)
     return dict(zip(names, arrays, strict=True)) if named else arrays
+
+
+def _on_device(arrays: list[Any]) -> list[Any]:
+    """The arrays read as NumPy arrays as NDArrays, all in one transfer."""
+    from ._invoke import wrap
+    with jax.enable_x64(True):
+        moved = iter(jax.device_put([a for a in arrays if isinstance(a, np.ndarray)], cpu().jax_device))
+    return [wrap(next(moved), cpu()) if isinstance(a, np.ndarray) else a for a in arrays]
 
 
 def _read_array(reader: _Reader, check: bool = True) -> Any:
@@ -167,13 +207,12 @@ def _read_array(reader: _Reader, check: bool = True) -> Any:
     return _sparse(reader, _STYPES[code], start)
 
 
-def _dense(reader: _Reader, shape: tuple[int, ...] | None, numpy_shape: bool) -> Any:
-    from .ndarray import _from_host
+def _dense(reader: _Reader, shape: tuple[int, ...] | None, numpy_shape: bool) -> np.ndarray:
     if shape is None or (shape == () and not numpy_shape):
-        return _from_host(np.zeros((0,), np.float32), cpu())
+        return np.zeros((0,), np.float32)
     reader.take(8, "device")
     dtype = reader.dtype()
-    return _from_host(np.array(reader.values(shape, dtype)), cpu())
+    return reader.values(shape, dtype)
 
 
 def _sparse(reader: _Reader, stype: str, start: int) -> Any:
@@ -187,8 +226,9 @@ def _sparse(reader: _Reader, stype: str, start: int) -> Any:
     for _ in range(2 if stype == "csr" else 1):
         kind = reader.dtype()
         kinds.append((reader.shape() or (0,), kind))
-    data = np.array(reader.values(stored, dtype))
-    parts = [np.array(reader.values(s, k)) for s, k in kinds]
+    data = reader.values(stored, dtype)
+    parts = [reader.values(s, k) for s, k in kinds]
+    reader.fill()
     try:
         if stype == "csr":
             return sparse.csr_matrix((data, parts[1], parts[0]), shape=shape, dtype=dtype)
@@ -257,4 +297,7 @@ def dumps(array: Any) -> bytes:
 
 def loads(raw: Any) -> Any:
     """The array `dumps` wrote."""
-    return _read_array(_Reader(memoryview(raw), "pickled array"), check=False)
+    reader = _Reader(io.BytesIO(raw), len(raw), "pickled array")
+    array = _read_array(reader, check=False)
+    reader.fill()
+    return _on_device([array])[0]

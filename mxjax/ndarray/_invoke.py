@@ -10,13 +10,13 @@ import jax
 
 from ..base import MXNetError
 from ..context import Context, current_context
-from ..ops.kernel import Kernel, is_wide, prepare, run
+from ..ops.kernel import Kernel, prepare, run
 from ..ops.registry import Op
 from ..random import next_key
 from ._chunk import Chunk, Pending
 from ._host import HostPending, push_kernel
 
-__all__ = ["State", "call", "invoke", "state", "wrap"]
+__all__ = ["State", "call", "invoke", "late", "state", "wrap"]
 
 
 class State(threading.local):
@@ -28,6 +28,16 @@ class State(threading.local):
 
 
 state = State()
+
+
+class _Late:
+    """What modules imported later provide: the class of dense arrays, and the tape's `record`."""
+
+    array: Any = None
+    record: Any = None
+
+
+late = _Late()
 _default_device: list[Any] = []
 
 
@@ -76,8 +86,7 @@ def run_host(op: Op, params: dict[str, Any], arrays: list[Any], out: Any = None)
 
 def type_of(arrays: Sequence[Any]) -> type:
     """The class of the results: NumPy-flavoured where an input is."""
-    from .ndarray import NDArray
-    return next((type(a) for a in arrays if type(a) is not NDArray), NDArray)
+    return next((type(a) for a in arrays if type(a) is not late.array), late.array)
 
 
 def check_inputs(op: Op, params: dict[str, Any], count: int, _: Any = None) -> None:
@@ -108,8 +117,9 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
         ctx = arrays[0]._chunk.ctx
     elif ctx is None:
         ctx = current_context()
-    failure = None if kernel.check is None else kernel.check({**kernel.params, **dict(zip(kernel.dynamic, extras,
-                                                                                       strict=True))})
+    failure = None
+    if kernel.check is not None:
+        failure = kernel.check({**kernel.params, **dict(zip(kernel.dynamic, extras, strict=True))})
     if kernel.uses_key:
         extras += next_key(ctx)
     if state.segment is not None and not kernel.eager and failure is None and state.segment.accepts(ctx):
@@ -119,6 +129,11 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
     target = out if out is None or isinstance(out, (list, tuple)) else (out,)
     if waiting:
         return finish(kernel, arrays, args, push_kernel(kernel, args, wide, ctx, failure), target, ctx)
+    if target is None and arrays and kernel.num_outputs == 1 and not kernel.mutated:  # the usual case, shortest
+        result = wrap(run(kernel, args, wide)[0], ctx, type(arrays[0]))
+        if state.recording:
+            late.record(kernel, arrays, args, (result,))
+        return result
     donated = ()
     if (target is not None or kernel.mutated) and not state.recording:
         donated = _donations(kernel, arrays, args, target)
@@ -151,8 +166,7 @@ def finish(kernel: Kernel, arrays: Sequence[Any], args: list[Any], outputs: Sequ
     kind = type(arrays[0]) if arrays else None
     results = [wrap(value, ctx, kind) for value in outputs[:kernel.num_outputs]]
     if state.recording and arrays:
-        from ..autograd import _tape
-        _tape.record(kernel, arrays, args, results)
+        late.record(kernel, arrays, args, results)
     results = results[:kernel.num_visible]
     if target is not None:
         if len(target) < len(results):
@@ -187,12 +201,10 @@ def _donations(kernel: Kernel, arrays: Sequence[Any], args: list[Any], target: A
 
 def wrap(value: Any, ctx: Context, kind: type | None = None) -> Any:
     """A new array handle for a buffer or Pending."""
-    from .ndarray import NDArray
-    kind = kind if kind is not None and kind._plain else NDArray
+    if kind is None or not kind._plain:
+        kind = late.array
     array = kind.__new__(kind)
     array._chunk = Chunk(None, ctx, value) if isinstance(value, Pending) else Chunk(value, ctx)
     array._view = array._entry = array._grad = None
     return array
 
-
-__all__ += ["is_wide"]

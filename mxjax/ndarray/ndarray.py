@@ -13,11 +13,11 @@ from .._fluent import METHODS
 from ..base import MXNetError, integer_types, numeric_types
 from ..context import Context, current_context
 from ..ops import registry
-from ..ops.kernel import Kernel, prepare
+from ..ops.kernel import Kernel, prepare, run
 from ..ops.params import np_dtype
 from . import _format, _index
-from ._chunk import Chunk, Pending
-from ._invoke import call, invoke, on_default_device, state, wrap
+from ._chunk import Chunk, Pending, placed
+from ._invoke import call, invoke, late, on_default_device, state, wrap
 
 __all__ = ["NDArray"]
 
@@ -116,7 +116,7 @@ class NDArray:
             return base
         version, value = self._cache
         if version != chunk.version:
-            value = _run(_index.view_kernel(view[1]), [base, _offset_scalar(view[0])], chunk.wide)[0]
+            value = run(_index.view_kernel(view[1]), [base, _offset_scalar(view[0])], chunk.wide)[0]
             if not isinstance(value, jax.core.Tracer):
                 self._cache = (chunk.version, value)
         return value
@@ -145,7 +145,7 @@ class NDArray:
         donate = (0,) if chunk.sole() else ()
         args[0] = chunk.buffer
         wide = chunk.wide or any(getattr(a, "dtype", None) in _WIDE for a in args[1:])
-        chunk.write(_run(kernel, args, wide, kernel.donating(donate) if donate else None)[0])
+        chunk.write(run(kernel, args, wide, kernel.donating(donate) if donate else None)[0])
 
     def _write_result(self, result: NDArray) -> None:
         """Takes over the value (and the place in the recorded graph) of an operator's result: `out=`."""
@@ -155,7 +155,7 @@ class NDArray:
             result = result.astype(self.dtype)
         chunk = result._chunk
         if chunk.ctx != self._chunk.ctx:
-            self._write(jax.device_put(chunk.read(), self._chunk.ctx.jax_device))
+            self._write(placed(chunk.read(), self._chunk.ctx.jax_device))
         else:
             self._write(chunk.pending if chunk.pending is not None else chunk.buffer)
         if state.recording or self._entry is not None and self._entry[0].grad is None:
@@ -238,15 +238,13 @@ class NDArray:
 
     def _to(self, context: Context) -> NDArray:
         """A copy on another context; its gradient comes back the same way."""
-        value, source = self._read(), self._chunk.ctx
-        if not isinstance(value, jax.core.Tracer):
-            value = jax.device_put(value, context.jax_device)
-        result = wrap(value, context, type(self))
+        source = self._chunk.ctx
+        result = wrap(placed(self._read(), context.jax_device), context, type(self))
         if state.recording and self._entry is not None:
             from ..autograd import _tape
             node = _tape.Node(None, (), [self._entry], [(self.shape, self._chunk.dtype)], context)
             node.pull = lambda slots, _: [s._to(source) if isinstance(s, NDArray) else
-                                          jax.device_put(s, source.jax_device) for s in slots]
+                                          placed(s, source.jax_device) for s in slots]
             result._entry = (node, 0)
         return result
 
@@ -357,7 +355,7 @@ class NDArray:
             self._update(kernel, [None, source, *indices, *_starts(plan)])
         else:
             wide = self._chunk.wide or getattr(source, "dtype", None) in _WIDE
-            self._write(_run(kernel, [self._read(), source, *indices, *_starts(plan)], wide)[0])
+            self._write(run(kernel, [self._read(), source, *indices, *_starts(plan)], wide)[0])
 
     def _operand(self, value: Any, shape: tuple[int, ...] | None) -> Any:
         """The right-hand side of an assignment: NDArray on this context, or NumPy array / scalar."""
@@ -404,7 +402,7 @@ class NDArray:
             if isinstance(source, np.ndarray) and source.ndim:
                 source = _put(source, chunk.ctx)
             if on_default_device(chunk.ctx) or isinstance(source, jax.Array):
-                result = _run(_fill_kernel(shape, chunk.dtype.name), [source], wide)[0]
+                result = run(_fill_kernel(shape, chunk.dtype.name), [source], wide)[0]
             else:
                 result = _put(np.full(shape, source), chunk.ctx)
         self._write(result)
@@ -597,11 +595,6 @@ def _fill_kernel(shape: tuple[int, ...], dtype: str) -> Kernel:
     return kernel
 
 
-def _run(kernel: Kernel, args: list[Any], wide: bool, compiled: Callable | None = None) -> tuple:
-    from ..ops.kernel import run
-    return run(kernel, args, wide, compiled)
-
-
 def _offset_scalar(offset: int) -> Any:
     return offset if offset < 2**31 else np.int64(offset)
 
@@ -644,8 +637,8 @@ def context_of(value: Any) -> Context:
 def _put(array: np.ndarray, ctx: Context) -> jax.Array:
     """A NumPy array (not changed by anybody afterwards) as a buffer on a context."""
     with jax.enable_x64(array.dtype in _WIDE):
-        if on_default_device(ctx):
-            return jax.numpy.asarray(array)
+        if array.nbytes < 1 << 16 and on_default_device(ctx):
+            return jax.numpy.asarray(array)  # the quicker way for small arrays
         return jax.device_put(array, ctx.jax_device)
 
 
@@ -670,6 +663,8 @@ def _binary(name: str, tensor: str, scalar: str, reverse: bool = False) -> Calla
         if isinstance(other, jax.Array):
             other = wrap(other, self.context)
             return invoke(_kernel(tensor), [other, self] if reverse else [self, other])
+        if name in ("__eq__", "__ne__"):  # Python would go on to compare identities, and answer with a bool
+            raise TypeError(f"{name}: type {type(other).__name__} is not supported")
         if isinstance(other, np.ndarray):
             raise TypeError(f"{name}: an NDArray and a numpy.ndarray do not mix; convert one of them "
                             "(mx.nd.array(x) or a.asnumpy())")
@@ -744,3 +739,4 @@ def _unflatten(kind_and_ctx: Any, leaves: Any) -> NDArray:
 
 
 jax.tree_util.register_pytree_node(NDArray, _flatten, _unflatten)
+late.array = NDArray
