@@ -110,7 +110,12 @@ class _Reader:
     def fill(self) -> None:
         """Reads the values of all arrays so far; a large file in two threads, since that is mostly copying."""
         def read(entry: tuple[np.ndarray, int]) -> None:
-            os.preadv(self.file.fileno(), [entry[0]], entry[1])
+            values, offset = entry
+            while len(values):  # one call reads at most 2 GiB
+                count = os.preadv(self.file.fileno(), [values], offset)
+                if not count:
+                    raise self.error("the file has become shorter while it was read", offset)
+                values, offset = values[count:], offset + count
         if self.size > 1 << 23 and not isinstance(self.file, io.BytesIO):
             with ThreadPoolExecutor(2) as pool:
                 list(pool.map(read, self._later))
