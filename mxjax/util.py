@@ -70,9 +70,17 @@ def np_shape(active: bool = True) -> _Scope:
     return _Scope("shape", active)
 
 
+class _NumpyArrayScope(_Scope):
+    """What `np_array` makes, under MXNet's name."""
+
+    def __init__(self, is_np_array: bool) -> None:
+        super().__init__("array", is_np_array)
+        self._is_np_array = is_np_array
+
+
 def np_array(active: bool = True) -> _Scope:
     """A `with` scope with NumPy array semantics on or off."""
-    return _Scope("array", active)
+    return _NumpyArrayScope(active)
 
 
 def _use(func: Any, *scopes: Callable[[bool], _Scope]) -> Any:

@@ -118,7 +118,8 @@ class Block:
     def __setattr__(self, name: str, value: Any) -> None:
         existing = getattr(self, name, None)
         if isinstance(existing, (Parameter, Block)) and not isinstance(value, type(existing)):
-            raise TypeError(f"Changing attribute type for {name} from {type(existing)} to {type(value)} is not allowed.")
+            raise TypeError(f"Changing attribute type for {name} from {type(existing)} to {type(value)} is not "
+                            "allowed.")
         if isinstance(value, Block):
             self.register_child(value, name)
         elif isinstance(value, Parameter):
@@ -252,7 +253,8 @@ class Block:
         if not loaded and not params:
             return
         if not any("." in name for name in loaded):  # names with prefixes, as before MXNet 1.3
-            self.collect_params().load(filename, ctx, allow_missing, ignore_extra, self.prefix, cast_dtype, dtype_source)
+            self.collect_params().load(filename, ctx, allow_missing, ignore_extra, self.prefix, cast_dtype,
+                                       dtype_source)
             return
         if not allow_missing:
             names = defaultdict(list)

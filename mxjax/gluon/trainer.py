@@ -244,9 +244,14 @@ class Trainer:
             if param._stype != "default":
                 self._kvstore.push(i, grads, priority=-i)
                 continue
+            wanted = param.list_data() if self._update_on_kvstore else grads
+            if param._grad_stype != "default":
+                self._kvstore.push(i, grads, priority=-i)
+                self._kvstore.pull(i, wanted, priority=-i, ignore_sparse=self._distributed)
+                continue
             keys.append(i)
             sent.append(grads)
-            received.append(param.list_data() if self._update_on_kvstore else grads)
+            received.append(wanted)
         _exchange(self._kvstore, keys, sent, received)
 
     def _update(self, ignore_stale_grad: bool = False) -> None:

@@ -223,10 +223,11 @@ class _Pooling(HybridBlock):
         return F.Pooling(x, name="fwd", **self._kwargs)
 
     def __repr__(self) -> str:
-        options = self._kwargs
-        return (f"{type(self).__name__}(size={options['kernel']}, stride={options['stride']}, "
-                f"padding={options['pad']}, ceil_mode={options['pooling_convention'] == 'full'}, global_pool={options['global_pool']}, "
-                f"pool_type={options['pool_type']}, layout={options['layout']})")
+        shown = {"size": "kernel", "stride": "stride", "padding": "pad"}
+        parts = [f"{name}={self._kwargs[key]}" for name, key in shown.items()]
+        parts.append(f"ceil_mode={self._kwargs['pooling_convention'] == 'full'}")
+        parts += [f"{key}={self._kwargs[key]}" for key in ("global_pool", "pool_type", "layout")]
+        return f"{type(self).__name__}({', '.join(parts)})"
 
 
 class MaxPool1D(_Pooling):
