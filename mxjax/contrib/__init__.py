@@ -1,5 +1,5 @@
 """`mx.contrib`: what MXNet calls experimental."""
 
-from . import autograd, ndarray, symbol
+from . import amp, autograd, ndarray, symbol
 from . import ndarray as nd
 from . import symbol as sym
