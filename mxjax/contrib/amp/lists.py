@@ -1,7 +1,7 @@
 """Which operators run in which precision under mixed precision.
 
-`TARGET`: matrix products and convolutions, where 16 bits are fast and safe. `FP32`: operators that lose too much in
-16 bits. `WIDEST`: operators that need all inputs in one dtype and take the widest. Operators in no list take what comes.
+`TARGET`: matrix products and convolutions, where 16 bits are fast and safe. `FP32`: operators that lose too much in 16
+bits. `WIDEST`: operators that need all inputs in one dtype and take the widest. Operators in no list take what comes.
 """
 
 TARGET = ["Convolution", "Deconvolution", "FullyConnected", "RNN", "dot", "batch_dot", "_linalg_gemm", "_linalg_gemm2"]
