@@ -90,7 +90,7 @@ def _graph(graph: Any, source: str) -> list[Entry]:
             raise MXNetError(f"{source}: node {number} is damaged: {type(error).__name__}: {error}") from None
     try:
         heads = [_entry(h, nodes) for h in graph["heads"]]
-    except (TypeError, ValueError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, IndexError) as error:
         raise MXNetError(f"{source}: the list of heads is damaged: {error}") from None
     if not heads:
         raise MXNetError(f"{source}: the graph has no outputs")

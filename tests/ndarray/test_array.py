@@ -78,8 +78,8 @@ def test_64_bits_are_kept_without_a_global_setting():
 
 # ------------------------------------------------------------------ arithmetic
 A, B = RNG.uniform(1, 4, (2, 3)).astype("float32"), RNG.uniform(1, 4, (2, 1)).astype("float32")
-BINARY = [operator.add, operator.sub, operator.mul, operator.truediv, operator.mod, operator.pow, operator.eq, operator.ne,
-          operator.lt, operator.le, operator.gt, operator.ge]
+BINARY = [operator.add, operator.sub, operator.mul, operator.truediv, operator.mod, operator.pow, operator.eq,
+          operator.ne, operator.lt, operator.le, operator.gt, operator.ge]
 
 
 @pytest.mark.parametrize("function", BINARY, ids=lambda f: f.__name__)

@@ -21,7 +21,8 @@ def test_every_dtype_and_storage_type():
     arrays = mx.nd.load(str(MXNET / "dtypes_named.params"))
     assert list(arrays) == wanted.files
     for name, array in arrays.items():
-        assert array.dtype == wanted[name].dtype and array.stype == (name if name in ("csr", "row_sparse") else "default")
+        assert array.dtype == wanted[name].dtype
+        assert array.stype == (name if name in ("csr", "row_sparse") else "default")
         np.testing.assert_array_equal(array.asnumpy(), wanted[name])
 
 
@@ -131,7 +132,7 @@ NUMBERS = [2**63 - 1, 2**62, 2**40, 2**32, 2**31, 10**6, 0xFFFFFFFFFFFFFFFF]
 
 
 def mutated(raw, rng):
-    """The bytes with one to four changes: a byte, a word, a 64-bit number, a piece cut out, doubled, or the end cut off."""
+    """The bytes with one to four changes: a byte, a word, a number, a piece cut out or doubled, the end cut off."""
     data = bytearray(raw)
     for _ in range(rng.integers(1, 5)):
         place = int(rng.integers(0, max(len(data), 1)))

@@ -9,9 +9,9 @@ from mxjax.base import MXNetError
 SHAPE = (4, 3, 5)
 VALUES = np.arange(60, dtype="float32").reshape(SHAPE)
 KEYS = [
-    0, -1, slice(None), slice(1, 3), slice(3, 1), slice(None, None, 2), slice(None, None, -1), slice(-3, None), Ellipsis, None,
-    (1, 2), (1, 2, 3), (slice(1, 3), 0), (0, slice(None), slice(1, 4)), (slice(None), slice(None), 2), (..., 1),
-    (1, ..., slice(0, 2)), (None, 1), (slice(None), None, 2), (slice(0, 4, 3), slice(None), slice(4, 0, -2)),
+    0, -1, slice(None), slice(1, 3), slice(3, 1), slice(None, None, 2), slice(None, None, -1), slice(-3, None),
+    Ellipsis, None, (1, 2), (1, 2, 3), (slice(1, 3), 0), (0, slice(None), slice(1, 4)), (slice(None), slice(None), 2),
+    (..., 1), (1, ..., slice(0, 2)), (None, 1), (slice(None), None, 2), (slice(0, 4, 3), slice(None), slice(4, 0, -2)),
     [0, 2], [[0, 1], [2, 3]], [-1, 0], ([0, 1], [1, 2]), (slice(None), [0, 2]), ([0, 3], slice(None), [1, 4]),
     (1, [0, 2]), ([[0], [3]], [0, 2]), (..., [0, 0, 1]), np.array([3, 0]), (np.array([1, 2]), 1, slice(0, 2)),
     VALUES % 7 == 0, np.array([True, False, True, False]), (slice(None), np.array([True, False, True])), np.int64(2)]
@@ -64,12 +64,12 @@ def test_write(key):
     np.testing.assert_array_equal(array.asnumpy(), wanted)
 
 
-@pytest.mark.parametrize("key", [(1, 2), slice(1, 3), (slice(None), 1), [0, 2], (slice(None), slice(None, None, 2))], ids=str)
+@pytest.mark.parametrize("key", [(1, 2), slice(1, 2), (slice(None), 1), [0, 1], (slice(None), slice(None, None, 2))],
+                         ids=str)
 def test_write_through_a_view(key):
     """A key applied to a view of the middle of an array."""
     base, wanted = mx.nd.array(VALUES), VALUES.copy()
     view = base[1:3]
-    key = [0, 1] if key == [0, 2] else key if key != slice(1, 3) else slice(1, 2)
     view[key] = -5
     wanted[1:3][key] = -5
     np.testing.assert_array_equal(base.asnumpy(), wanted)
@@ -118,7 +118,8 @@ def test_wrong_keys(key):
 
 def test_values_that_do_not_fit():
     array = mx.nd.array(VALUES)
-    for key, value in ((0, np.zeros((2, 2))), (slice(None), np.zeros(4)), ((0, 0), [1, 2]), ([0, 1], np.zeros((3, 3, 5)))):
+    for key, value in ((0, np.zeros((2, 2))), (slice(None), np.zeros(4)), ((0, 0), [1, 2]),
+                       ([0, 1], np.zeros((3, 3, 5)))):
         with pytest.raises((ValueError, MXNetError)):
             array[key] = value
     with pytest.raises(TypeError, match="assign"):

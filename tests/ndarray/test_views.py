@@ -14,7 +14,8 @@ def pointer(array):
 
 
 VIEWS = {
-    "row": lambda a: a[1], "rows": lambda a: a[1:3], "row of rows": lambda a: a[1:3][1], "reshape": lambda a: a.reshape((2, 6)),
+    "row": lambda a: a[1], "rows": lambda a: a[1:3], "row of rows": lambda a: a[1:3][1],
+    "reshape": lambda a: a.reshape((2, 6)),
     "flat part": lambda a: a.reshape((12,))[3:9], "part of a row": lambda a: a[2][0:2], "element": lambda a: a[1, 2],
     "reshape of rows": lambda a: a[2:4].reshape((3, 2)), "detach": lambda a: a.detach(), "all": lambda a: a[:],
     "expand": lambda a: a.expand_dims(0, inplace=True), "flatten": lambda a: a.flatten(inplace=True)}

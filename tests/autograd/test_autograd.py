@@ -1,0 +1,369 @@
+"""Recording, backward, gradients of any order, Function, and what misuse leads to."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import mxjax as mx
+from mxjax import autograd
+from mxjax.base import MXNetError
+
+X = np.array([0.5, -1.0, 2.0], "float32")
+
+
+def variable(values=X, req="write", dtype="float32"):
+    x = mx.nd.array(values, dtype=dtype)
+    x.attach_grad(req)
+    return x
+
+
+def close(array, wanted, rtol=1e-5, atol=1e-5):
+    np.testing.assert_allclose(array.asnumpy(), wanted, rtol=rtol, atol=atol)
+
+
+# ------------------------------------------------------------------ first order
+def test_chain_branches_and_head_gradients():
+    x, y = variable(), variable(X + 3)
+    with autograd.record():
+        a = x * y
+        z = a.exp() + a * 2 + x
+    z.backward(mx.nd.array([1, 2, 3]))
+    head = np.array([1, 2, 3])
+    slope = head * (np.exp(X * (X + 3)) + 2)
+    close(x.grad, slope * (X + 3) + head)
+    close(y.grad, slope * X)
+
+
+def test_several_heads():
+    x = variable()
+    with autograd.record():
+        a, b = x * 2, x * x
+    autograd.backward([a, b], [None, mx.nd.array([10, 10, 10])])
+    close(x.grad, 2 + 20 * X)
+
+
+@pytest.mark.parametrize("req, times, wanted", [("write", 3, 2 * X), ("add", 3, 6 * X), ("null", 1, None)])
+def test_grad_req(req, times, wanted):
+    x = variable(req=req)
+    other = variable()
+    for _ in range(times):
+        with autograd.record():
+            y = x * x + other
+        y.backward()
+    if wanted is None:
+        assert x.grad is None or not x.grad.asnumpy().any()
+    else:
+        close(x.grad, wanted)
+    close(other.grad, np.ones(3))
+
+
+def test_gradients_are_written_to_the_same_array():
+    x = variable()
+    held = x.grad
+    with autograd.record():
+        y = x * 3
+    y.backward()
+    assert held is x.grad
+    close(held, [3, 3, 3])
+    with autograd.record():
+        y = x * 4
+    y.backward()
+    close(held, [4, 4, 4])
+    mine = mx.nd.zeros((3,))
+    autograd.mark_variables([x], [mine], "add")
+    with autograd.record():
+        y = x * 5
+    y.backward()
+    assert x.grad is mine
+    close(mine, [5, 5, 5])
+
+
+def test_retain_graph():
+    x = variable(req="add")
+    with autograd.record():
+        y = x * x
+    y.backward(retain_graph=True)
+    y.backward()
+    close(x.grad, 4 * X)
+    with pytest.raises(MXNetError, match="retain_graph"):
+        y.backward()
+
+
+def test_views_in_the_graph():
+    x = variable(np.arange(6).reshape(2, 3))
+    with autograd.record():
+        y = x[0] * x[1] + x.reshape((3, 2))[2, 1] * 10
+        z = y.reshape((3, 1))[1:].sum()
+    z.backward()
+    close(x.grad, [[0, 4, 5], [0, 1, 2 + 20]])
+
+
+def test_detach_blocks_and_pause():
+    x = variable()
+    with autograd.record():
+        with autograd.pause():
+            constant = x * 100
+            assert not autograd.is_recording()
+        y = x.detach() * x + constant + mx.nd.BlockGrad(x * x)
+    y.backward()
+    close(x.grad, X)
+
+
+def test_modes():
+    x = mx.nd.ones((200,))
+    with autograd.record():
+        assert autograd.is_training() and autograd.is_recording()
+        with autograd.predict_mode():
+            assert not autograd.is_training() and autograd.is_recording()
+            close(mx.nd.Dropout(x, p=0.5), np.ones(200))
+        assert (mx.nd.Dropout(x, p=0.5).asnumpy() == 0).any()
+    with autograd.record(train_mode=False):
+        close(mx.nd.Dropout(x, p=0.5), np.ones(200))
+    with autograd.train_mode():
+        assert autograd.is_training() and not autograd.is_recording()
+    assert not autograd.set_recording(True)
+    assert autograd.set_recording(False)
+
+
+def test_recording_is_the_threads_own():
+    seen = []
+    with autograd.record():
+        thread = threading.Thread(target=lambda: seen.append((autograd.is_recording(), autograd.is_training())))
+        thread.start()
+        thread.join()
+    assert seen == [(False, False)]
+
+
+def test_out_keeps_its_place_in_the_graph():
+    x = variable()
+    y = mx.nd.zeros((3,))
+    with autograd.record():
+        mx.nd.square(x, out=y)
+        z = y * 2
+    z.backward()
+    close(x.grad, 4 * X)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16"])
+def test_dtypes(dtype):
+    x = variable(X, dtype=dtype)
+    with autograd.record():
+        y = (x * x * 3).sum()
+    y.backward()
+    assert x.grad.dtype == x.dtype
+    close(x.grad.astype("float32"), 6 * X, rtol=1e-2)
+
+
+def test_integer_arrays():
+    x = variable([1, 2, 3], dtype="int32")
+    with autograd.record():
+        y = x * x
+    y.backward()
+    assert x.grad.dtype == np.int32
+    close(x.grad, [2, 4, 6])
+    labels, w = mx.nd.array([0, 2, 2], dtype="int32"), variable()
+    with autograd.record():
+        y = mx.nd.take(w, labels) * labels.astype("float32")
+    y.backward()
+    close(w.grad, [0, 0, 4])
+
+
+def test_a_long_chain():
+    """Thousands of recorded calls: no recursion, and the same answer as the formula."""
+    x = variable([1.0])
+    with autograd.record():
+        y = x
+        for _ in range(3000):
+            y = y * 1.001
+    y.backward()
+    close(x.grad, [1.001**3000], rtol=1e-3)
+
+
+# ------------------------------------------------------------------ grad and higher orders
+def test_grad_returns_and_leaves_the_buffers_alone():
+    x = variable()
+    with autograd.record():
+        y = x * x
+        z = y * 3
+    found = autograd.grad(z, [x, y])
+    close(found[0], 6 * X)
+    close(found[1], [3, 3, 3])
+    close(x.grad, [0, 0, 0])
+
+
+@pytest.mark.parametrize("function, derivatives", [
+    (mx.nd.sin, [np.cos, lambda x: -np.sin(x), lambda x: -np.cos(x)]),
+    (lambda x: x * x * x, [lambda x: 3 * x**2, lambda x: 6 * x, lambda x: 6 + 0 * x]),
+    (mx.nd.sigmoid, [lambda x: s(x) * (1 - s(x)), lambda x: s(x) * (1 - s(x)) * (1 - 2 * s(x)),
+                     lambda x: s(x) * (1 - s(x)) * (1 - 6 * s(x) + 6 * s(x)**2)])], ids=["sin", "cube", "sigmoid"])
+def test_higher_orders(function, derivatives):
+    x = variable()
+    with autograd.record():
+        y = function(x)
+        for order, wanted in enumerate(derivatives, 1):
+            y = autograd.grad(y, x, create_graph=True, retain_graph=True)
+            close(y, wanted(X), rtol=1e-4)
+            assert order
+    y.backward()
+    assert x.grad.shape == (3,)
+
+
+def s(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def test_gradient_penalty():
+    """A loss that contains a gradient: d/dx (x² + (d(x³)/dx)²) = 2 x + 36 x³."""
+    x = variable()
+    with autograd.record():
+        slope = autograd.grad(x * x * x, x, create_graph=True, retain_graph=True)
+        loss = x * x + slope * slope
+    loss.backward()
+    close(x.grad, 2 * X + 36 * X**3, rtol=1e-4)
+
+
+def test_mixed_second_derivative():
+    x, w = variable(), variable(X + 1)
+    with autograd.record():
+        y = x * x * w
+        dx = autograd.grad(y, x, create_graph=True, retain_graph=True)
+    dx.backward()
+    close(w.grad, 2 * X)
+
+
+# ------------------------------------------------------------------ Function
+class Sigmoid(autograd.Function):
+    def forward(self, x):
+        y = 1 / (1 + mx.nd.exp(-x))
+        self.save_for_backward(y)
+        return y
+
+    def backward(self, dy):
+        y, = self.saved_tensors
+        return dy * y * (1 - y)
+
+
+class TwoByTwo(autograd.Function):
+    def forward(self, x, y):
+        return x + y, x * 10
+
+    def backward(self, da, db):
+        return da + 10 * db, da
+
+
+def test_function():
+    x = variable()
+    with autograd.record():
+        y = Sigmoid()(x * 2) * 3
+    y.backward()
+    close(y, 3 * s(2 * X))
+    close(x.grad, 6 * s(2 * X) * (1 - s(2 * X)))
+
+
+def test_function_with_several_arrays():
+    x, y = variable(), variable()
+    with autograd.record():
+        a, b = TwoByTwo()(x, y)
+        z = a * 2 + b
+    z.backward()
+    close(x.grad, [12, 12, 12])
+    close(y.grad, [2, 2, 2])
+
+
+def test_function_errors():
+    class Wrong(TwoByTwo):
+        def backward(self, da, db):
+            return da
+
+    function, x, y = Wrong(), variable(), variable()
+    with autograd.record():
+        a, _ = function(x, y)
+    with pytest.raises(MXNetError, match="Wrong.backward returned 1 gradients for 2 inputs"):
+        a.backward()
+    with pytest.raises(MXNetError, match="once"):
+        function(x, y)
+
+
+# ------------------------------------------------------------------ misuse
+def test_backward_without_a_graph():
+    with pytest.raises(MXNetError, match="not in a computational graph"):
+        mx.nd.ones(2).backward()
+    x = variable()
+    y = x * 2     # outside record
+    with pytest.raises(MXNetError, match="record"):
+        y.backward()
+
+
+def test_in_place_changes_while_recording():
+    x = variable()
+    with autograd.record():
+        y = x * 2
+        for change in (lambda: y.__iadd__(1), lambda: y.__setitem__(0, 1), lambda: x.__imul__(2),
+                       lambda: x.__setitem__(slice(None), 0)):
+            with pytest.raises(MXNetError, match="Inplace operations"):
+                change()
+    y.backward()
+    close(x.grad, [2, 2, 2])
+
+
+def test_wrong_arguments():
+    x = variable()
+    with autograd.record():
+        y = x * 2
+    with pytest.raises(MXNetError, match=r"\(2,\).*\(3,\)"):
+        y.backward(mx.nd.ones(2))
+    with pytest.raises(MXNetError, match="1 heads but 2"):
+        autograd.backward([y], [None, None])
+    with pytest.raises(MXNetError, match="attach_grad"):
+        autograd.grad(y, mx.nd.ones(3))
+    with pytest.raises(MXNetError, match="grad_req"):
+        x.attach_grad("sometimes")
+
+
+def test_get_symbol():
+    x, y = variable(), variable()
+    with autograd.record():
+        z = mx.nd.exp(x * y) + x
+    symbol = autograd.get_symbol(z)
+    names = symbol.list_arguments()
+    out = symbol.bind(mx.cpu(), dict(zip(names, (x, y), strict=True))).forward()[0]
+    close(out, z.asnumpy())
+
+
+# ------------------------------------------------------------------ memory and compile counts
+def test_a_backward_frees_what_was_kept():
+    import weakref
+    x, big = variable(np.ones(1000)), mx.nd.ones((1000,))
+    with autograd.record():
+        y = (x * big).exp().sum()
+    kept = weakref.ref(big.handle.buffer)
+    del big
+    assert kept() is not None
+    y.backward()
+    assert kept() is None
+
+
+def test_what_the_backward_does_not_read_is_not_kept():
+    import weakref
+    x, big = variable(np.ones(1000)), mx.nd.ones((1000,))
+    with autograd.record():
+        y = (x + big).sum()
+    freed = weakref.ref(big.handle.buffer)
+    del big
+    assert freed() is None, "a sum needs none of its inputs"
+    y.backward()
+    close(x.grad, np.ones(1000))
+
+
+def test_a_loop_stops_compiling(compiles):
+    x = variable()
+    for step in range(12):
+        if step == 6:
+            compiles.clear()
+        with autograd.record():
+            y = (mx.nd.tanh(x * (1 + step / 100)) * x).sum()
+        y.backward()
+        x -= (0.1 + step / 50) * x.grad
+    x.wait_to_read()
+    assert compiles == []

@@ -1,0 +1,21 @@
+"""Shared by all tests."""
+
+import jax
+import pytest
+
+_compiled = []
+
+
+@pytest.fixture(scope="session")
+def _listening():
+    def listen(event, seconds, **_):
+        if event.endswith("backend_compile_duration"):
+            _compiled.append(event)
+    jax.monitoring.register_event_duration_secs_listener(listen)
+
+
+@pytest.fixture
+def compiles(_listening):
+    """A list that grows by an item with every XLA program that is compiled (in any thread)."""
+    _compiled.clear()
+    return _compiled

@@ -1,0 +1,97 @@
+"""Shapes and dtypes worked out in both directions, and contradictions that name the node."""
+
+import numpy as np
+import pytest
+
+import mxjax as mx
+from mxjax.base import MXNetError
+
+A, B, C = (mx.sym.Variable(name) for name in "abc")
+DATA = mx.sym.Variable("data")
+
+
+def shapes(symbol, **given):
+    """(arguments by name, outputs)."""
+    args, outs, _ = symbol.infer_shape(**given)
+    return dict(zip(symbol.list_arguments(), args, strict=True)), outs
+
+
+def test_forwards():
+    net = mx.sym.Convolution(DATA, kernel=(3, 3), num_filter=8, name="conv")
+    net = mx.sym.FullyConnected(net, num_hidden=5, name="fc")
+    args, outs = shapes(net, data=(2, 3, 10, 12))
+    assert args == {"data": (2, 3, 10, 12), "conv_weight": (8, 3, 3, 3), "conv_bias": (8,), "fc_weight": (5, 640),
+                    "fc_bias": (5,)}
+    assert outs == [(2, 5)]
+
+
+@pytest.mark.parametrize("symbol, given, wanted", [
+    (A * B + B * C, {"a": (2, 0), "b": (0, 3)}, {"a": (2, 3), "b": (2, 3), "c": (2, 3)}),
+    (mx.sym.exp(A) + B, {"b": (4, 5)}, {"a": (4, 5), "b": (4, 5)}),
+    (mx.sym.relu(A * 2) - mx.sym.BlockGrad(B), {"a": (0, 7), "b": (3, 0)}, {"a": (3, 7), "b": (3, 7)}),
+    (mx.sym.FullyConnected(DATA, weight=A, num_hidden=4, no_bias=True), {"data": (2, 6)},
+     {"data": (2, 6), "a": (4, 6)}),
+    (mx.sym.Concat(A, B, dim=1) + C, {"a": (2, 3), "c": (2, 5), "b": (2, 2)}, {"a": (2, 3), "b": (2, 2), "c": (2, 5)})])
+def test_backwards(symbol, given, wanted):
+    args, outs = shapes(symbol, **given)
+    assert args == wanted
+    assert all(0 not in s for s in outs)
+
+
+def test_by_position_and_from_variables():
+    assert (A + B).infer_shape((2, 3))[0] == [(2, 3), (2, 3)]
+    declared = mx.sym.Variable("d", shape=(2, 0)) + A
+    assert declared.infer_shape(a=(0, 9))[0] == [(2, 9), (2, 9)]
+    with pytest.raises(ValueError):
+        (A + B).infer_shape((2, 3), b=(2, 3))
+    with pytest.raises(TypeError, match="a"):
+        (A + B).infer_shape(a="wide")
+
+
+def test_what_stays_unknown():
+    with pytest.warns(UserWarning, match="Cannot decide shape.*b"):
+        assert mx.sym.dot(A, B).infer_shape(a=(2, 3)) == (None, None, None)
+    args, outs, _ = (A + B).infer_shape_partial(a=(2, 0))
+    assert args == [(2, 0), (2, 0)] and outs == [(2, 0)]
+    assert (A + B).infer_shape_partial()[1] == [()]
+    with mx.util.np_shape():
+        assert (A + B).infer_shape_partial(a=(2, -1))[0] == [(2, -1), (2, -1)]
+        assert (A + B).infer_shape(a=(2, 0))[1] == [(2, 0)], "0 is a size there"
+
+
+def test_auxiliary_states():
+    _, outs, aux = mx.sym.BatchNorm(DATA).infer_shape(data=(2, 6, 3, 3))
+    assert outs == [(2, 6, 3, 3)] and aux == [(6,), (6,)]
+
+
+@pytest.mark.parametrize("symbol, given, words", [
+    (mx.sym.elemwise_add(A, B, name="the_sum"), {"a": (2, 3), "b": (2, 4)}, r"the_sum.*\(2, 3\).*\(2, 4\)"),
+    (mx.sym.FullyConnected(DATA, num_hidden=4, name="the_fc"), {"data": (2, 3), "the_fc_weight": (4, 5)},
+     r"the_fc.*weight.*\(4, 5\).*\(4, 3\)|the_fc.*weight.*\(4, 3\).*\(4, 5\)"),
+    (mx.sym.dot(A, B, name="the_product"), {"a": (2, 3), "b": (4, 5)}, "the_product"),
+    (mx.sym.Reshape(A, shape=(7, 7), name="the_shape"), {"a": (2, 3)}, "the_shape"),
+    (mx.sym.Convolution(DATA, kernel=(3, 3), num_filter=1, name="the_conv"), {"data": (2, 3)}, "the_conv"),
+    (mx.sym.Concat(A, B, dim=0, name="the_concat"), {"a": (2, 3), "b": (2, 4)}, "the_concat")])
+def test_contradictions_name_the_node(symbol, given, words):
+    with pytest.raises(MXNetError, match=words):
+        symbol.infer_shape(**given)
+
+
+def test_types():
+    net = mx.sym.FullyConnected(DATA, num_hidden=3, name="fc")
+    args, outs, _ = net.infer_type(data="float16")
+    assert args == [np.float16] * 3 and outs == [np.float16]
+    assert net.infer_type(fc_weight=np.float64)[0] == [np.float64] * 3, "from the weight to the data"
+    assert mx.sym.Cast(A, dtype="int32").infer_type(a="float32")[1] == [np.int32]
+    args, outs, _ = mx.sym.Embedding(DATA, input_dim=5, output_dim=2, dtype="float64").infer_type(data="int32")
+    assert outs == [np.float64] and args == [np.int32, np.float64]
+    normed = mx.sym.BatchNorm(DATA).infer_type(data="float16")
+    assert normed[0] == [np.float16, np.float32, np.float32] and normed[2] == [np.float32, np.float32]
+
+
+def test_bound_arrays_have_the_inferred_types():
+    net = mx.sym.FullyConnected(DATA, num_hidden=3)
+    executor = net.simple_bind(mx.cpu(), data=(2, 4), type_dict={"data": "float64"})
+    assert {a.dtype for a in executor.arg_arrays} == {np.float64} and executor.forward()[0].dtype == np.float64
+    with pytest.raises(MXNetError, match="data"):
+        net.simple_bind(mx.cpu())

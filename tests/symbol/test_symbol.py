@@ -1,0 +1,245 @@
+"""Composition, names, attributes, parts of graphs, JSON."""
+
+import copy
+import json
+import pathlib
+import pickle
+
+import numpy as np
+import pytest
+
+import mxjax as mx
+from mxjax.base import MXNetError
+
+MXNET = pathlib.Path(__file__).parent.parent / "data" / "mxnet"
+
+
+def mlp():
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=4, name="fc1")
+    net = mx.sym.Activation(net, act_type="relu", name="relu1")
+    return mx.sym.SoftmaxOutput(mx.sym.FullyConnected(net, num_hidden=3, name="fc2"), name="softmax")
+
+
+def values_of(symbol, seed=0, **shapes):
+    """The outputs for inputs that depend on their names' places alone."""
+    args, _, aux = symbol.infer_shape(**shapes)
+    rng = np.random.default_rng(seed)
+    made = [[mx.nd.array(rng.uniform(0.5, 1, s)) for s in part] for part in (args, aux)]
+    return [o.asnumpy() for o in symbol.bind(mx.cpu(), made[0], aux_states=made[1]).forward()]
+
+
+# ------------------------------------------------------------------ composition and names
+def test_lists():
+    net = mlp()
+    assert net.list_arguments() == ["data", "fc1_weight", "fc1_bias", "fc2_weight", "fc2_bias", "softmax_label"]
+    assert net.list_outputs() == ["softmax_output"] and net.name == "softmax" and repr(net) == "<Symbol softmax>"
+    normed = mx.sym.BatchNorm(mx.sym.Variable("data"), name="bn")
+    assert normed.list_auxiliary_states() == ["bn_moving_mean", "bn_moving_var"]
+    assert normed.list_arguments() == ["data", "bn_gamma", "bn_beta"]
+    assert set(normed.list_inputs()) == {"data", "bn_gamma", "bn_beta", "bn_moving_mean", "bn_moving_var"}
+
+
+def test_automatic_names():
+    with mx.name.NameManager():
+        a = mx.sym.Variable("a")
+        assert [(a + a).name, (a + a).name, (a * 2).name, mx.sym.exp(a).name] == \
+            ["_plus0", "_plus1", "_mulscalar0", "exp0"]
+        assert mx.sym.FullyConnected(a, num_hidden=1).list_arguments() == \
+            ["a", "fullyconnected0_weight", "fullyconnected0_bias"]
+    with mx.name.Prefix("layer_"):
+        assert mx.sym.exp(a).name.startswith("layer_exp")
+        assert mx.sym.exp(a, name="given").name == "layer_given"
+
+
+def test_compose():
+    first = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=4, name="first")
+    second = mx.sym.FullyConnected(mx.sym.Variable("input"), num_hidden=3, name="second")
+    both = second(input=first, name="both")
+    assert both.list_arguments() == ["data", "first_weight", "first_bias", "second_weight", "second_bias"]
+    assert second.list_arguments() == ["input", "second_weight", "second_bias"], "composing changes no original"
+    assert both.infer_shape(data=(2, 5))[1] == [(2, 3)]
+    shared = mx.sym.FullyConnected(first, weight=mx.sym.Variable("w"), num_hidden=3, no_bias=True)
+    assert "w" in shared.list_arguments()
+    for wrong, error in ((lambda: second(nothing=first), MXNetError), (lambda: second(first, input=first), TypeError),
+                         (lambda: second(input=3), TypeError), (lambda: mx.sym.exp(3), (TypeError, MXNetError))):
+        with pytest.raises(error):
+            wrong()
+
+
+def test_groups_and_parts():
+    net = mlp()
+    inside = net.get_internals()
+    assert inside["fc1_output"].list_arguments() == ["data", "fc1_weight", "fc1_bias"]
+    assert "relu1_output" in inside.list_outputs() and inside[0].name == "data"
+    group = mx.sym.Group([net, inside["relu1_output"]])
+    assert len(group) == 2 and group.list_outputs() == ["softmax_output", "relu1_output"]
+    assert [s.name for s in group] == ["softmax", "relu1"] and group.name is None
+    assert net.get_children().list_outputs() == ["fc2_output", "softmax_label"]
+    assert mx.sym.Variable("x").get_children() is None
+    parts = mx.sym.split(mx.sym.Variable("x"), num_outputs=3, axis=1, name="s")
+    assert parts.list_outputs() == ["s_output0", "s_output1", "s_output2"]
+    assert [o.shape for o in values_of(parts[1:], x=(2, 6))] == [(2, 2)] * 2
+    for index, error in ((5, IndexError), ("nothing", ValueError), (1.5, TypeError)):
+        with pytest.raises(error):
+            parts[index]
+
+
+def test_truth_and_other_python():
+    a = mx.sym.Variable("a")
+    with pytest.raises(mx.base.NotImplementedForSymbol):
+        bool(a == a)
+    for same in (copy.copy(mlp()), copy.deepcopy(mlp()), pickle.loads(pickle.dumps(mlp()))):
+        assert same.tojson() == mlp().tojson()
+
+
+@pytest.mark.parametrize("build, wanted", [
+    (lambda a, b: a + b * 2 - 1, lambda a, b: a + b * 2 - 1), (lambda a, b: 2 / a + b**2, lambda a, b: 2 / a + b**2),
+    (lambda a, b: (a > b) * a + (a <= 0.7), lambda a, b: (a > b) * a + (a <= 0.7)),
+    (lambda a, b: -a % b, lambda a, b: -a % b),
+    (lambda a, b: a.sum(axis=0) + b.reshape((3, 2)).max(axis=1), lambda a, b: a.sum(0) + b.reshape(3, 2).max(1))])
+def test_arithmetic(build, wanted):
+    symbol = build(mx.sym.Variable("a"), mx.sym.Variable("b"))
+    a, b = (np.random.default_rng(i).uniform(0.5, 1, (2, 3)).astype("float32") for i in range(2))
+    got = symbol.bind(mx.cpu(), {"a": mx.nd.array(a), "b": mx.nd.array(b)}).forward()[0]
+    np.testing.assert_allclose(got.asnumpy(), wanted(a, b), rtol=1e-5)
+    np.testing.assert_allclose(symbol.eval(a=mx.nd.array(a), b=mx.nd.array(b))[0].asnumpy(), wanted(a, b), rtol=1e-5)
+
+
+# ------------------------------------------------------------------ attributes
+def test_attributes():
+    with mx.AttrScope(ctx_group="stage1", __lr_mult__="2"):
+        x = mx.sym.Variable("x", attr={"__lr_mult__": "3"}, shape=(2, 3), init=mx.init.One())
+        y = mx.sym.FullyConnected(x, num_hidden=3, name="fc", attr={"mood": "good"})
+    assert x.attr("ctx_group") == "stage1" and x.attr("__lr_mult__") == "3" and x.attr("nothing") is None
+    assert y.attr("__lr_mult__") == "2" and y.attr("mood") == "good" and y.attr("num_hidden") == "3"
+    assert y.attr_dict()["fc_weight"]["__lr_mult__"] == "2"
+    y._set_attr(mood="better")
+    assert y.list_attr()["mood"] == "better"
+    assert y.infer_shape()[1] == [(2, 3)], "a variable's shape is known"
+    loaded = mx.sym.load_json(y.tojson())
+    assert loaded.attr_dict() == y.attr_dict()
+    with pytest.raises(ValueError):
+        y._set_attr(mood=1)
+    with pytest.raises(ValueError):
+        mx.AttrScope(mood=1)
+
+
+def test_wrong_parameters_are_named():
+    data = mx.sym.Variable("data")
+    for make, words in ((lambda: mx.sym.FullyConnected(data), "FullyConnected.*num_hidden"),
+                        (lambda: mx.sym.Activation(data, act_type="wavy"), "Activation.*act_type.*relu.*wavy"),
+                        (lambda: mx.sym.Convolution(data, kernel="wide", num_filter=1), "Convolution.*kernel.*wide"),
+                        (lambda: mx.sym.FullyConnected(data, num_hidden=2, colour="red"), "FullyConnected.*colour")):
+        with pytest.raises(MXNetError, match=words):
+            make()
+
+
+# ------------------------------------------------------------------ JSON
+def zoo():
+    data = mx.sym.Variable("data")
+    yield "mlp", mlp(), {"data": (2, 5)}
+    normed = mx.sym.BatchNorm(mx.sym.Convolution(data, kernel=(3, 3), num_filter=2))
+    yield "conv", mx.sym.Pooling(normed, kernel=(2, 2), pool_type="avg"), {"data": (1, 2, 6, 6)}
+    parts = mx.sym.split(data, num_outputs=2, axis=1)
+    yield "group", mx.sym.Group([parts[1] * 2 + parts[0], mx.sym.sum(data, axis=(0, 1))]), {"data": (2, 4)}
+    yield "made", mx.sym.zeros((2, 2)) + mx.sym.arange(4).reshape((2, 2)) + data, {"data": (2, 2)}
+    yield "slice", mx.sym.slice(data, begin=(0, None), end=(None, 2), step=(1, 1)).transpose(), {"data": (3, 4)}
+
+
+@pytest.mark.parametrize("symbol, shapes", [pytest.param(*row[1:], id=row[0]) for row in zoo()])
+def test_json_round_trip(symbol, shapes, tmp_path):
+    text = symbol.tojson()
+    loaded = mx.sym.load_json(text)
+    assert loaded.tojson() == text
+    assert loaded.list_arguments() == symbol.list_arguments() and loaded.list_outputs() == symbol.list_outputs()
+    for got, wanted in zip(values_of(loaded, **shapes), values_of(symbol, **shapes), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-6)
+    symbol.save(str(tmp_path / "x.json"))
+    assert mx.sym.load(str(tmp_path / "x.json")).tojson() == text
+    graph = json.loads(text)
+    assert graph["attrs"]["mxnet_version"] == ["int", 10901]
+    assert graph["arg_nodes"] == [i for i, n in enumerate(graph["nodes"]) if n["op"] == "null"]
+
+
+def test_json_of_mxnet_0_8():
+    net = mx.sym.load(str(MXNET / "save_000800.json"))
+    assert net.list_arguments() == ["data", "fc1_weight", "fc1_bias", "fc2_weight", "fc2_bias", "fc3_weight", "fc3_bias",
+                                    "batchnorm0_gamma", "batchnorm0_beta", "softmax_label"]
+    assert net.list_auxiliary_states() == ["batchnorm0_moving_mean", "batchnorm0_moving_var"]
+    attributes = net.attr_dict()
+    assert attributes["fc1_weight"]["__lr_mult__"] == "1.2" and attributes["fc1_weight"]["__wd_mult__"] == "0.3"
+    assert attributes["data"]["__ctx_group__"] == "stage1" and net.attr_dict()["fc1"]["num_hidden"] == "128"
+    prob = values_of(net, data=(2, 20))[0]
+    assert prob.shape == (2, 10)
+    np.testing.assert_allclose(prob.sum(1), 1, rtol=1e-5)
+
+
+def test_what_mxnet_wrote_comes_out_the_same():
+    text = (MXNET / "bilstm_lm-symbol.json").read_text()
+    assert json.loads(mx.sym.load_json(text).tojson()) == json.loads(text)
+
+
+# ------------------------------------------------------------------ damaged files
+def damaged(text, rng):
+    """The text with a few characters changed, cut out, doubled, or the end cut off."""
+    for _ in range(rng.integers(1, 4)):
+        place, kind = int(rng.integers(len(text) + 1)), rng.integers(4)
+        piece = int(rng.integers(1, 30))
+        if kind == 0:
+            text = text[:place] + chr(rng.integers(32, 127)) + text[place + 1:]
+        elif kind == 1:
+            text = text[:place] + text[place + piece:]
+        elif kind == 2:
+            text = text[:place] + text[place:place + piece] + text[place:]
+        elif rng.integers(5) == 0:
+            text = text[:place]
+    return text
+
+
+def rewired(text, rng):
+    """The graph with one to three values replaced by others: valid JSON, wrong content."""
+    graph = json.loads(text)
+    values = [None, -1, 0, 10**9, 10**30, 1.5, True, "", "text", [], [0], [[0, 0]], {}, {"op": "null"}, "(1,", "(((1"]
+    for _ in range(rng.integers(1, 4)):
+        place = graph
+        while True:
+            keys = list(place) if isinstance(place, dict) else range(len(place))
+            if not keys:
+                break
+            key = keys[rng.integers(len(keys))]
+            if isinstance(place[key], (dict, list)) and rng.integers(4):
+                place = place[key]
+                continue
+            place[key] = copy.deepcopy(values[rng.integers(len(values))])
+            break
+    return json.dumps(graph)
+
+
+@pytest.mark.parametrize("name", ["bilstm_lm-symbol.json", "save_000800.json"])
+@pytest.mark.parametrize("change", [damaged, rewired], ids=lambda f: f.__name__)
+def test_damaged_json_gives_mxnet_errors(name, change):
+    text, rng, failures = (MXNET / name).read_text(), np.random.default_rng(7), 0
+    for _ in range(1000):
+        try:
+            mx.sym.load_json(change(text, rng)).list_arguments()
+        except MXNetError as error:
+            failures += 1
+            assert str(error)
+    assert failures > 100
+
+
+@pytest.mark.parametrize("text", ["", "null", "[]", "{}", "12", '{"nodes": [], "heads": []}', "[" * 100000,
+                                  '{"nodes": [{"op": "null", "name": "a", "inputs": [[0, 0]]}], "heads": [[0, 0]]}',
+                                  '{"nodes": [{"op": "exp", "name": "a", "inputs": [[0, 0]]}], "heads": [[0, 0]]}'],
+                         ids=range(9))
+def test_no_symbol(text):
+    with pytest.raises(MXNetError):
+        mx.sym.load_json(text)
+
+
+def test_damage_is_named():
+    text = mlp().tojson()
+    with pytest.raises(MXNetError, match="fc1.*there is no operator 'FullyDisconnected'"):
+        mx.sym.load_json(text.replace("FullyConnected", "FullyDisconnected"))
+    with pytest.raises(MXNetError, match="num_hidden"):
+        mx.sym.load_json(text.replace('"num_hidden": "4"', '"num_hidden": "many"'))
