@@ -1,0 +1,85 @@
+"""Sequences as one array with a time axis, or as a list of arrays, one for each step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ... import ndarray as nd
+from ... import symbol
+from ...base import _as_list
+from ...symbol import Symbol
+from ..parameter import tensor_types
+
+__all__ = ["Formatted", "begin_state", "format_sequence", "mask", "reverse"]
+
+
+class Formatted(NamedTuple):
+    """A sequence in the form asked for; axis: of time; F: `mx.nd` or `mx.sym`; batch_size: 0 for symbols."""
+
+    data: Any
+    axis: int
+    F: Any
+    batch_size: int
+
+
+def format_sequence(length: int | None, inputs: Any, layout: str, merge: bool | None) -> Formatted:
+    """A sequence merged into one array (`merge` True), split into a list (False) or as it is (None).
+
+    Args:
+        length: number of steps; None: what there is.
+        inputs: one array, or a list.
+        layout: order of the array's axes: "NTC" or "TNC".
+        merge: the form wanted.
+
+    Raises:
+        AssertionError: there are no inputs, or not that many.
+    """
+    if inputs is None:
+        raise AssertionError("unroll(inputs=None) has been deprecated. Please create input variables outside unroll.")
+    axis = layout.find("T")
+    single = isinstance(inputs, tensor_types)
+    symbolic = isinstance(inputs if single else inputs[0], Symbol)
+    F = symbol if symbolic else nd  # noqa: N806
+    if symbolic:
+        if single and merge is False and len(inputs.list_outputs()) != 1:
+            raise AssertionError("unroll doesn't allow grouped symbol as input. Please convert to list with "
+                                 "list(inputs) first or let unroll handle splitting.")
+        batch_size = 0
+    else:
+        batch_size = inputs.shape[layout.find("N")] if single else inputs[0].shape[0]
+    steps = None if symbolic and single else inputs.shape[axis] if single else len(inputs)
+    if length is not None and steps not in (None, length) and (merge is False or not single):
+        raise AssertionError(f"unroll of {length} steps got a sequence of {steps}")
+    if single and merge is False:
+        inputs = list(_as_list(F.split(inputs, axis=axis, num_outputs=steps or length, squeeze_axis=True)))
+    elif not single and merge is True:
+        inputs = F.stack(*inputs, axis=axis)
+    return Formatted(inputs, axis, F, batch_size)
+
+
+def mask(F: Any, data: Any, length: int, valid_length: Any, axis: int, merge: bool) -> Any:  # noqa: N803
+    """The sequence with zeros behind the valid lengths."""
+    if not isinstance(data, tensor_types):
+        data = F.stack(*data, axis=axis)
+    data = F.SequenceMask(data, sequence_length=valid_length, use_sequence_length=True, axis=axis)
+    return data if merge else list(_as_list(F.split(data, num_outputs=length, axis=axis, squeeze_axis=True)))
+
+
+def reverse(sequence: Sequence[Any], length: int, valid_length: Any = None) -> list[Any]:
+    """A list of steps backwards, each example within its valid length."""
+    if valid_length is None:
+        return list(reversed(sequence))
+    F = symbol if isinstance(sequence[0], Symbol) else nd  # noqa: N806
+    turned = F.SequenceReverse(F.stack(*sequence, axis=0), sequence_length=valid_length, use_sequence_length=True)
+    return list(_as_list(F.split(turned, axis=0, num_outputs=length, squeeze_axis=True)))
+
+
+def begin_state(cell: Any, F: Any, given: Any, inputs: Any, batch_size: int) -> list[Any]:  # noqa: N803
+    """The given states, or the cell's own at the beginning, where the inputs are."""
+    if given is not None:
+        return given
+    if F is symbol:
+        return cell.begin_state(func=F.zeros, batch_size=batch_size)
+    with (inputs if isinstance(inputs, tensor_types) else inputs[0]).context:
+        return cell.begin_state(func=F.zeros, batch_size=batch_size)

@@ -1,0 +1,574 @@
+"""Recurrent cells: one step of a recurrent network, and combinations of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ... import ndarray as nd
+from ... import symbol
+from ...base import numeric_types
+from ..block import Block, HybridBlock
+from ..nn import LeakyReLU
+from ..parameter import ParameterDict, tensor_types
+from ..utils import _indent
+from ._sequence import begin_state as _begin_state
+from ._sequence import format_sequence, mask, reverse
+
+__all__ = ["BidirectionalCell", "DropoutCell", "GRUCell", "HybridRecurrentCell", "HybridSequentialRNNCell", "LSTMCell",
+           "ModifierCell", "RNNCell", "RecurrentCell", "ResidualCell", "SequentialRNNCell", "ZoneoutCell"]
+
+
+class RecurrentCell(Block):
+    """Base of recurrent cells: `output, states = cell(inputs, states)` is one step, `unroll` a sequence of them.
+
+    Args:
+        prefix, params: see `Block`.
+    """
+
+    def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
+        super().__init__(prefix=prefix, params=params)
+        self._modified = False
+        self.reset()
+
+    def reset(self) -> None:
+        """Begins a new sequence: the counters in the operators' names start again."""
+        self._init_counter = self._counter = -1
+        for cell in self._children.values():
+            cell.reset()
+
+    def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
+        """Shape and layout of each state."""
+        raise NotImplementedError(f"{type(self).__name__} must define state_info")
+
+    def _check_not_modified(self) -> None:
+        if self._modified:
+            raise AssertionError("After applying modifier cells (e.g. ZoneoutCell) the base cell cannot be called "
+                                 "directly. Call the modifier cell instead.")
+
+    def begin_state(self, batch_size: int = 0, func: Callable = nd.zeros, **kwargs: Any) -> list[Any]:
+        """States to begin with.
+
+        Args:
+            batch_size: size of the batch; 0 in symbols: known later.
+            func: makes a state from name, shape and `kwargs`, e.g. `mx.sym.zeros`.
+            kwargs: further arguments of `func`.
+
+        Raises:
+            AssertionError: the cell is inside a modifier cell.
+        """
+        self._check_not_modified()
+        states = []
+        for info in self.state_info(batch_size):
+            self._init_counter += 1
+            states.append(func(name=f"{self._prefix}begin_state_{self._init_counter}", **(info or {}), **kwargs))
+        return states
+
+    def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
+               merge_outputs: bool | None = None, valid_length: Any = None) -> tuple[Any, list[Any]]:
+        """Runs the cell over a sequence.
+
+        Args:
+            length: number of steps.
+            inputs: one array with the axes in `layout`, or a list of arrays (batch, ...), one for each step.
+            begin_state: states to begin with; by default `begin_state()`.
+            layout: "NTC" or "TNC": batch, time, channels.
+            merge_outputs: outputs as one array (True) or as a list (False); None: as they come.
+            valid_length: (batch,) length of each example; what is behind gets zero outputs, and the states are those
+                of the last valid step.
+
+        Returns:
+            (outputs, states after the last step).
+        """
+        self.reset()
+        inputs, axis, F, batch_size = format_sequence(length, inputs, layout, False)  # noqa: N806
+        states = _begin_state(self, F, begin_state, inputs, batch_size)
+        outputs, history = [], []
+        for step in range(length):
+            output, states = self(inputs[step], states)
+            outputs.append(output)
+            history.append(states)
+        if valid_length is not None:
+            states = [F.SequenceLast(F.stack(*steps, axis=0), sequence_length=valid_length, use_sequence_length=True,
+                                     axis=0) for steps in zip(*history, strict=True)]
+            outputs = mask(F, outputs, length, valid_length, axis, True)
+        return format_sequence(length, outputs, layout, merge_outputs).data, states
+
+    def _get_activation(self, F: Any, inputs: Any, activation: Any, **kwargs: Any) -> Any:  # noqa: N803
+        """An activation function, given by name, as a block or as a function, of `inputs`."""
+        if activation in ("tanh", "relu", "sigmoid", "softsign"):
+            return getattr(F, activation)(inputs, **kwargs)
+        if isinstance(activation, str):
+            return F.Activation(inputs, act_type=activation, **kwargs)
+        if isinstance(activation, LeakyReLU):
+            return F.LeakyReLU(inputs, act_type="leaky", slope=activation._alpha, **kwargs)
+        return activation(inputs, **kwargs)
+
+    def forward(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
+        """One step: (output, new states)."""
+        self._counter += 1
+        return super().forward(inputs, states)
+
+
+class HybridRecurrentCell(RecurrentCell, HybridBlock):
+    """Base of recurrent cells that can be hybridized.
+
+    Args:
+        prefix, params: see `Block`.
+    """
+
+    def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
+        super().__init__(prefix=prefix, params=params)
+
+    def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N803
+        """One step: (output, new states)."""
+        raise NotImplementedError(f"{type(self).__name__} must define hybrid_forward")
+
+
+# -------------------------------------------------------------------- cells with weights
+class _GatedCell(HybridRecurrentCell):
+    """What the cells with weights share: projections of input ("i2h") and state ("h2h"), for all gates together."""
+
+    _gates = 1
+    _num_states = 1
+
+    def _make(self, hidden_size: int, input_size: int, i2h_weight_initializer: Any, h2h_weight_initializer: Any,
+              i2h_bias_initializer: Any, h2h_bias_initializer: Any) -> None:
+        self._hidden_size, self._input_size = hidden_size, input_size
+        rows = self._gates * hidden_size
+        for name, shape, init in (("i2h_weight", (rows, input_size), i2h_weight_initializer),
+                                  ("h2h_weight", (rows, hidden_size), h2h_weight_initializer),
+                                  ("i2h_bias", (rows,), i2h_bias_initializer),
+                                  ("h2h_bias", (rows,), h2h_bias_initializer)):
+            setattr(self, name, self.params.get(name, shape=shape, init=init, allow_deferred_init=True))
+
+    def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
+        """Shape and layout of each state."""
+        return [{"shape": (batch_size, self._hidden_size), "__layout__": "NC"} for _ in range(self._num_states)]
+
+    def __repr__(self) -> str:
+        rows, columns = self.i2h_weight.shape
+        return f"{type(self).__name__}({columns or None} -> {rows})"
+
+    def _project(self, F: Any, inputs: Any, state: Any, i2h_weight: Any, h2h_weight: Any,  # noqa: N803
+                 i2h_bias: Any, h2h_bias: Any) -> tuple[Any, Any, str]:
+        """(i2h, h2h, beginning of the step's operator names)."""
+        prefix, rows = f"t{self._counter}_", self._gates * self._hidden_size
+        return (F.FullyConnected(inputs, i2h_weight, i2h_bias, num_hidden=rows, name=prefix + "i2h"),
+                F.FullyConnected(state, h2h_weight, h2h_bias, num_hidden=rows, name=prefix + "h2h"), prefix)
+
+
+class RNNCell(_GatedCell):
+    """A plain recurrent cell: h' = activation(W_i x + b_i + W_h h + b_h).
+
+    Args:
+        hidden_size: length of the state.
+        activation: name of the activation function, or a block or function.
+        i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer: initializers.
+        input_size: length of the input; 0: known at the first call.
+        prefix, params: see `Block`.
+    """
+
+    def __init__(self, hidden_size: int, activation: Any = "tanh", i2h_weight_initializer: Any = None,
+                 h2h_weight_initializer: Any = None, i2h_bias_initializer: Any = "zeros",
+                 h2h_bias_initializer: Any = "zeros", input_size: int = 0, prefix: str | None = None,
+                 params: ParameterDict | None = None) -> None:
+        super().__init__(prefix=prefix, params=params)
+        self._activation = activation
+        self._make(hidden_size, input_size, i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer,
+                   h2h_bias_initializer)
+
+    def _alias(self) -> str:
+        return "rnn"
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, {self._activation})"
+
+    def hybrid_forward(self, F: Any, inputs: Any, states: Any, i2h_weight: Any, h2h_weight: Any,  # noqa: N803
+                       i2h_bias: Any, h2h_bias: Any) -> tuple[Any, list[Any]]:
+        """One step: (output, new states)."""
+        i2h, h2h, t = self._project(F, inputs, states[0], i2h_weight, h2h_weight, i2h_bias, h2h_bias)
+        total = F.elemwise_add(i2h, h2h, name=t + "plus0")
+        output = self._get_activation(F, total, self._activation, name=t + "out")
+        return output, [output]
+
+
+class LSTMCell(_GatedCell):
+    """Long short-term memory. Hochreiter and Schmidhuber, Neural Computation 9, 1997.
+
+    Gates in the order input, forget, candidate, output; states: output h and cell c.
+
+    Args:
+        hidden_size: length of the states.
+        i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer: initializers.
+        input_size: length of the input; 0: known at the first call.
+        prefix, params: see `Block`.
+        activation: function of candidate and cell, see `RNNCell`.
+        recurrent_activation: function of the gates.
+    """
+
+    _gates = 4
+    _num_states = 2
+
+    def __init__(self, hidden_size: int, i2h_weight_initializer: Any = None, h2h_weight_initializer: Any = None,
+                 i2h_bias_initializer: Any = "zeros", h2h_bias_initializer: Any = "zeros", input_size: int = 0,
+                 prefix: str | None = None, params: ParameterDict | None = None, activation: Any = "tanh",
+                 recurrent_activation: Any = "sigmoid") -> None:
+        super().__init__(prefix=prefix, params=params)
+        self._activation, self._recurrent_activation = activation, recurrent_activation
+        self._make(hidden_size, input_size, i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer,
+                   h2h_bias_initializer)
+
+    def _alias(self) -> str:
+        return "lstm"
+
+    def hybrid_forward(self, F: Any, inputs: Any, states: Any, i2h_weight: Any, h2h_weight: Any,  # noqa: N803
+                       i2h_bias: Any, h2h_bias: Any) -> tuple[Any, list[Any]]:
+        """One step: (output, new states)."""
+        i2h, h2h, t = self._project(F, inputs, states[0], i2h_weight, h2h_weight, i2h_bias, h2h_bias)
+        parts = F.SliceChannel(F.elemwise_add(i2h, h2h, name=t + "plus0"), num_outputs=4, name=t + "slice")
+        kinds = [self._recurrent_activation, self._recurrent_activation, self._activation, self._recurrent_activation]
+        write, forget, candidate, read = (self._get_activation(F, parts[i], kind, name=t + gate)
+                                          for i, (kind, gate) in enumerate(zip(kinds, "ifco", strict=True)))
+        cell = F.elemwise_add(F.elemwise_mul(forget, states[1], name=t + "mul0"),
+                              F.elemwise_mul(write, candidate, name=t + "mul1"), name=t + "state")
+        seen = self._get_activation(F, cell, self._activation, name=t + "activation0")
+        output = F.elemwise_mul(read, seen, name=t + "out")
+        return output, [output, cell]
+
+
+class GRUCell(_GatedCell):
+    """Gated recurrent unit, in cuDNN's form (reset after the product). Cho et al., 2014, arXiv:1406.1078.
+
+    Gates in the order reset, update, candidate.
+
+    Args:
+        hidden_size: length of the state.
+        i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer: initializers.
+        input_size: length of the input; 0: known at the first call.
+        prefix, params: see `Block`.
+    """
+
+    _gates = 3
+
+    def __init__(self, hidden_size: int, i2h_weight_initializer: Any = None, h2h_weight_initializer: Any = None,
+                 i2h_bias_initializer: Any = "zeros", h2h_bias_initializer: Any = "zeros", input_size: int = 0,
+                 prefix: str | None = None, params: ParameterDict | None = None) -> None:
+        super().__init__(prefix=prefix, params=params)
+        self._make(hidden_size, input_size, i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer,
+                   h2h_bias_initializer)
+
+    def _alias(self) -> str:
+        return "gru"
+
+    def hybrid_forward(self, F: Any, inputs: Any, states: Any, i2h_weight: Any, h2h_weight: Any,  # noqa: N803
+                       i2h_bias: Any, h2h_bias: Any) -> tuple[Any, list[Any]]:
+        """One step: (output, new states)."""
+        i2h, h2h, t = self._project(F, inputs, states[0], i2h_weight, h2h_weight, i2h_bias, h2h_bias)
+        from_input = F.SliceChannel(i2h, num_outputs=3, name=t + "i2h_slice")
+        from_state = F.SliceChannel(h2h, num_outputs=3, name=t + "h2h_slice")
+        reset, update = (F.Activation(F.elemwise_add(from_input[i], from_state[i], name=f"{t}plus{i}"),
+                                      act_type="sigmoid", name=f"{t}{gate}_act") for i, gate in enumerate("rz"))
+        kept = F.elemwise_mul(reset, from_state[2], name=t + "mul0")
+        candidate = F.Activation(F.elemwise_add(from_input[2], kept, name=t + "plus2"), act_type="tanh",
+                                 name=t + "h_act")
+        rest = F.elemwise_sub(F.ones_like(update, name=t + "ones_like0"), update, name=t + "minus0")
+        output = F.elemwise_add(F.elemwise_mul(rest, candidate, name=t + "mul1"),
+                                F.elemwise_mul(update, states[0], name=t + "mul20"), name=t + "out")
+        return output, [output]
+
+
+# -------------------------------------------------------------------- combinations
+class _Combined:
+    """What cells that contain several others share: their states are all those cells' states, in order."""
+
+    def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
+        """Shape and layout of each state."""
+        return [info for cell in self._children.values() for info in cell.state_info(batch_size)]
+
+    def begin_state(self, **kwargs: Any) -> list[Any]:
+        """States to begin with; arguments as in `RecurrentCell.begin_state`."""
+        self._check_not_modified()
+        return [state for cell in self._children.values() for state in cell.begin_state(**kwargs)]
+
+    def _with_states(self, states: Any) -> Iterable[tuple[Any, list[Any]]]:
+        """Each cell with the part of the states that belongs to it."""
+        begin = 0
+        for cell in self._children.values():
+            count = len(cell.state_info())
+            yield cell, states[begin:begin + count]
+            begin += count
+
+
+class _Stack(_Combined):
+    """Cells on top of each other."""
+
+    def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
+        super().__init__(prefix=prefix, params=params)
+
+    def __repr__(self) -> str:
+        rows = "\n".join(f"({i}): {_indent(repr(cell), 2)}" for i, cell in self._children.items())
+        return f"{type(self).__name__}(\n{rows}\n)"
+
+    def add(self, cell: RecurrentCell) -> None:
+        """Puts a cell on top."""
+        self.register_child(cell)
+
+    def __getitem__(self, i: int) -> RecurrentCell:
+        return self._children[str(i)]
+
+    def __len__(self) -> int:
+        return len(self._children)
+
+    def __call__(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
+        """One step: (output, new states)."""
+        self._counter += 1
+        if any(isinstance(cell, BidirectionalCell) for cell in self._children.values()):
+            raise AssertionError("a BidirectionalCell cannot be stepped; use unroll")
+        after: list[Any] = []
+        for cell, own in self._with_states(states):
+            inputs, own = cell(inputs, own)
+            after += own
+        return inputs, after
+
+    def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
+               merge_outputs: bool | None = None, valid_length: Any = None) -> tuple[Any, list[Any]]:
+        """Runs the cells over a sequence, one cell after the other; see `RecurrentCell.unroll`."""
+        self.reset()
+        inputs, _, F, batch_size = format_sequence(length, inputs, layout, None)  # noqa: N806
+        states = _begin_state(self, F, begin_state, inputs, batch_size)
+        after: list[Any] = []
+        for i, (cell, own) in enumerate(self._with_states(states), 1):
+            inputs, own = cell.unroll(length, inputs=inputs, begin_state=own, layout=layout,
+                                      merge_outputs=merge_outputs if i == len(self) else None,
+                                      valid_length=valid_length)
+            after += own
+        return inputs, after
+
+
+class SequentialRNNCell(_Stack, RecurrentCell):
+    """Cells on top of each other.
+
+    Args:
+        prefix, params: see `Block`.
+    """
+
+
+class HybridSequentialRNNCell(_Stack, HybridRecurrentCell):
+    """Hybrid cells on top of each other.
+
+    Args:
+        prefix, params: see `Block`.
+    """
+
+    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> tuple[Any, list[Any]]:  # noqa: N803
+        """One step: (output, new states)."""
+        return self(inputs, states)
+
+
+class BidirectionalCell(_Combined, HybridRecurrentCell):
+    """Two cells, one of which runs backwards; their outputs are joined. Only for `unroll`.
+
+    Args:
+        l_cell, r_cell: the cells that run forwards and backwards.
+        output_prefix: begins the names of the outputs.
+    """
+
+    def __init__(self, l_cell: RecurrentCell, r_cell: RecurrentCell, output_prefix: str = "bi_") -> None:
+        super().__init__(prefix="", params=None)
+        self.register_child(l_cell, "l_cell")
+        self.register_child(r_cell, "r_cell")
+        self._output_prefix = output_prefix
+
+    def __call__(self, inputs: Any, states: Any) -> Any:
+        """Raises NotImplementedError: there is no single step."""
+        raise NotImplementedError("Bidirectional cannot be stepped. Please use unroll")
+
+    def __repr__(self) -> str:
+        return "{}(forward={l_cell}, backward={r_cell})".format(type(self).__name__, **self._children)
+
+    def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
+               merge_outputs: bool | None = None, valid_length: Any = None) -> tuple[Any, list[Any]]:
+        """Runs the cells over a sequence, see `RecurrentCell.unroll`."""
+        self.reset()
+        inputs, axis, F, batch_size = format_sequence(length, inputs, layout, False)  # noqa: N806
+        states = _begin_state(self, F, begin_state, inputs, batch_size)
+        (l_cell, l_states), (r_cell, r_states) = self._with_states(states)
+        l_out, l_states = l_cell.unroll(length, inputs=inputs, begin_state=l_states, layout=layout,
+                                        merge_outputs=merge_outputs, valid_length=valid_length)
+        r_out, r_states = r_cell.unroll(length, inputs=reverse(inputs, length, valid_length), begin_state=r_states,
+                                        layout=layout, merge_outputs=False, valid_length=valid_length)
+        r_out = reverse(r_out, length, valid_length)
+        if merge_outputs is None:
+            merge_outputs = isinstance(l_out, tensor_types)
+        if merge_outputs:
+            outputs = F.concat(l_out, F.stack(*r_out, axis=axis), dim=2, name=f"{self._output_prefix}out")
+        else:
+            outputs = [F.concat(left, right, dim=1, name=f"{self._output_prefix}t{i}")
+                       for i, (left, right) in enumerate(zip(l_out, r_out, strict=True))]
+        if valid_length is not None:
+            outputs = mask(F, outputs, length, valid_length, axis, merge_outputs)
+        return outputs, [*l_states, *r_states]
+
+
+class DropoutCell(HybridRecurrentCell):
+    """Dropout on the input, as a cell without states.
+
+    Args:
+        rate, axes: see `mx.gluon.nn.Dropout`.
+        prefix, params: see `Block`.
+    """
+
+    def __init__(self, rate: float, axes: tuple[int, ...] = (), prefix: str | None = None,
+                 params: ParameterDict | None = None) -> None:
+        super().__init__(prefix, params)
+        if not isinstance(rate, numeric_types):
+            raise AssertionError(f"rate must be a number, got {rate!r}")
+        self._rate, self._axes = rate, axes
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(rate={self._rate}, axes={self._axes})"
+
+    def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
+        """There are no states."""
+        return []
+
+    def _alias(self) -> str:
+        return "dropout"
+
+    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> tuple[Any, Any]:  # noqa: N803
+        """(inputs with values dropped, the states given)."""
+        if self._rate > 0:
+            inputs = F.Dropout(data=inputs, p=self._rate, axes=self._axes, name=f"t{self._counter}_fwd")
+        return inputs, states
+
+    def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
+               merge_outputs: bool | None = None, valid_length: Any = None) -> tuple[Any, list[Any]]:
+        """A whole sequence in one call where it is one array; see `RecurrentCell.unroll`."""
+        self.reset()
+        inputs, _, F, _ = format_sequence(length, inputs, layout, merge_outputs)  # noqa: N806
+        if isinstance(inputs, tensor_types):
+            return self.hybrid_forward(F, inputs, begin_state or [])
+        return super().unroll(length, inputs, begin_state, layout, merge_outputs)
+
+
+# -------------------------------------------------------------------- modifiers
+class ModifierCell(HybridRecurrentCell):
+    """Base of cells that change what another cell does; that one must not be called any more.
+
+    Args:
+        base_cell: the cell.
+
+    Raises:
+        AssertionError: it has been modified already.
+    """
+
+    def __init__(self, base_cell: RecurrentCell) -> None:
+        if base_cell._modified:
+            raise AssertionError(f"Cell {base_cell.name} is already modified. One cell cannot be modified twice")
+        base_cell._modified = True
+        super().__init__(prefix=base_cell.prefix + self._alias(), params=None)
+        self.base_cell = base_cell
+
+    @property
+    def params(self) -> ParameterDict:
+        """The base cell's parameters."""
+        return self.base_cell.params
+
+    def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
+        """Shape and layout of each of the base cell's states."""
+        return self.base_cell.state_info(batch_size)
+
+    def begin_state(self, func: Callable = symbol.zeros, **kwargs: Any) -> list[Any]:
+        """The base cell's states to begin with; arguments as in `RecurrentCell.begin_state`."""
+        self._check_not_modified()
+        with _Released(self.base_cell):
+            return self.base_cell.begin_state(func=func, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.base_cell})"
+
+
+class _Released:
+    """A scope in which a modified cell may be called."""
+
+    def __init__(self, cell: RecurrentCell) -> None:
+        self._cell = cell
+
+    def __enter__(self) -> None:
+        self._cell._modified = False
+
+    def __exit__(self, *exc: object) -> None:
+        self._cell._modified = True
+
+
+class ZoneoutCell(ModifierCell):
+    """Keeps values of the step before, at random. Krueger et al., 2017, arXiv:1606.01305.
+
+    Args:
+        base_cell: the cell; not a bidirectional one.
+        zoneout_outputs, zoneout_states: probabilities that an output's, a state's value stays.
+
+    Raises:
+        AssertionError: the cell is bidirectional.
+    """
+
+    def __init__(self, base_cell: RecurrentCell, zoneout_outputs: float = 0.0, zoneout_states: float = 0.0) -> None:
+        if isinstance(base_cell, BidirectionalCell):
+            raise AssertionError("BidirectionalCell doesn't support zoneout since it doesn't support step. Please add "
+                                 "ZoneoutCell to the cells underneath instead.")
+        super().__init__(base_cell)
+        self.zoneout_outputs, self.zoneout_states = zoneout_outputs, zoneout_states
+        self._prev_output = None
+
+    def __repr__(self) -> str:
+        return (f"{type(self).__name__}(p_out={self.zoneout_outputs}, p_state={self.zoneout_states}, "
+                f"{self.base_cell})")
+
+    def _alias(self) -> str:
+        return "zoneout"
+
+    def reset(self) -> None:
+        """Begins a new sequence."""
+        super().reset()
+        self._prev_output = None
+
+    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> tuple[Any, list[Any]]:  # noqa: N803
+        """One step: (output, new states)."""
+        def zoned(rate: float, new: Any, old: Any) -> Any:
+            return F.where(F.Dropout(F.ones_like(new), p=rate), new, old) if rate else new
+        output, after = self.base_cell(inputs, states)
+        before = F.zeros_like(output) if self._prev_output is None else self._prev_output
+        self._prev_output = output = zoned(self.zoneout_outputs, output, before)
+        return output, [zoned(self.zoneout_states, new, old) for new, old in zip(after, states, strict=True)]
+
+
+class ResidualCell(ModifierCell):
+    """Adds the input to the output. He et al., 2015, arXiv:1512.03385.
+
+    Args:
+        base_cell: the cell; its output has the input's shape.
+    """
+
+    def __init__(self, base_cell: RecurrentCell) -> None:
+        super().__init__(base_cell)
+
+    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> tuple[Any, list[Any]]:  # noqa: N803
+        """One step: (output, new states)."""
+        output, states = self.base_cell(inputs, states)
+        return F.elemwise_add(output, inputs, name=f"t{self._counter}_fwd"), states
+
+    def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
+               merge_outputs: bool | None = None, valid_length: Any = None) -> tuple[Any, list[Any]]:
+        """Runs the base cell over a sequence and adds that; see `RecurrentCell.unroll`."""
+        self.reset()
+        with _Released(self.base_cell):
+            outputs, states = self.base_cell.unroll(length, inputs=inputs, begin_state=begin_state, layout=layout,
+                                                    merge_outputs=merge_outputs, valid_length=valid_length)
+        merge = isinstance(outputs, tensor_types) if merge_outputs is None else merge_outputs
+        inputs, axis, F, _ = format_sequence(length, inputs, layout, merge)  # noqa: N806
+        if valid_length is not None:
+            inputs = mask(F, inputs, length, valid_length, axis, merge)
+        if merge:
+            return F.elemwise_add(outputs, inputs), states
+        return [F.elemwise_add(a, b) for a, b in zip(outputs, inputs, strict=True)], states

@@ -1,0 +1,241 @@
+"""Recurrent layers over whole sequences, on the fused RNN operator."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from ... import ndarray as nd
+from ... import symbol
+from ...ndarray import NDArray
+from ..block import HybridBlock
+from ..parameter import Parameter, tensor_types
+from . import rnn_cell
+
+__all__ = ["GRU", "LSTM", "RNN"]
+
+_GATES = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
+_PARAMETER = re.compile(r"(l|r)(\d+)_(i2h|h2h|h2r)_(weight|bias)\Z")
+
+
+class _RNNLayer(HybridBlock):
+    """A stack of recurrent layers in one or both directions."""
+
+    def __init__(self, hidden_size: int, num_layers: int, layout: str, dropout: float, bidirectional: bool,
+                 input_size: int, i2h_weight_initializer: Any, h2h_weight_initializer: Any, i2h_bias_initializer: Any,
+                 h2h_bias_initializer: Any, mode: str, projection_size: int | None, h2r_weight_initializer: Any,
+                 lstm_state_clip_min: float | None, lstm_state_clip_max: float | None, lstm_state_clip_nan: bool | None,
+                 dtype: Any, use_sequence_length: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if layout not in ("TNC", "NTC"):
+            raise AssertionError(f"Invalid layout {layout}; must be one of ['TNC' or 'NTC']")
+        self._hidden_size, self._num_layers, self._mode, self._layout = hidden_size, num_layers, mode, layout
+        self._projection_size = projection_size or None
+        self._dropout, self._dir, self._input_size = dropout, 2 if bidirectional else 1, input_size
+        self._initializers = {"i2h_weight_initializer": i2h_weight_initializer,
+                              "h2h_weight_initializer": h2h_weight_initializer,
+                              "i2h_bias_initializer": i2h_bias_initializer,
+                              "h2h_bias_initializer": h2h_bias_initializer}
+        self._clip = {"lstm_state_clip_min": lstm_state_clip_min, "lstm_state_clip_max": lstm_state_clip_max,
+                      "lstm_state_clip_nan": lstm_state_clip_nan}
+        self._dtype, self._use_sequence_length = dtype, use_sequence_length
+        self._gates = _GATES[mode]
+        self.skip_states: bool | None = None
+        rows, length = self._gates * hidden_size, self._projection_size or hidden_size
+        for layer in range(num_layers):
+            for side in "lr"[:self._dir]:
+                self._add(f"{side}{layer}_i2h_weight", (rows, input_size), i2h_weight_initializer)
+                self._add(f"{side}{layer}_h2h_weight", (rows, length), h2h_weight_initializer)
+                self._add(f"{side}{layer}_i2h_bias", (rows,), i2h_bias_initializer)
+                self._add(f"{side}{layer}_h2h_bias", (rows,), h2h_bias_initializer)
+                if self._projection_size:
+                    self._add(f"{side}{layer}_h2r_weight", (length, hidden_size), h2r_weight_initializer)
+            input_size = length * self._dir
+
+    def _add(self, name: str, shape: tuple[int, ...], init: Any) -> None:
+        setattr(self, name, self.params.get(name, shape=shape, init=init, allow_deferred_init=True, dtype=self._dtype))
+
+    def __repr__(self) -> str:
+        rows, columns = self.l0_i2h_weight.shape
+        parts = [f"{columns or None} -> {rows // self._gates}", self._layout]
+        parts += [f"num_layers={self._num_layers}"] * (self._num_layers != 1)
+        parts += [f"dropout={self._dropout}"] * (self._dropout != 0)
+        parts += ["bidirectional"] * (self._dir == 2)
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+    def _collect_params_with_prefix(self, prefix: str = "") -> dict[str, Parameter]:
+        """Parameters under the names of the cells that `_unfuse` makes, as MXNet's files have them."""
+        prefix += "." if prefix else ""
+        found = {}
+        for name, param in self._reg_params.items():
+            side, layer, gate, kind = _PARAMETER.match(name).groups()
+            cell = f".{side}_cell" if self._dir == 2 else ""
+            found[f"{prefix}_unfused.{layer}{cell}.{gate}_{kind}"] = param
+        for name, child in self._children.items():
+            found.update(child._collect_params_with_prefix(prefix + name))
+        return found
+
+    def _state_lengths(self) -> list[int]:
+        """Length of each state's vectors."""
+        return [self._hidden_size]
+
+    def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
+        """Shape, layout and dtype of each state."""
+        return [{"shape": (self._num_layers * self._dir, batch_size, length), "__layout__": "LNC",
+                 "dtype": self._dtype} for length in self._state_lengths()]
+
+    def begin_state(self, batch_size: int = 0, func: Callable = nd.zeros, **kwargs: Any) -> list[Any]:
+        """States to begin with; arguments as in `RecurrentCell.begin_state`."""
+        return [func(name=f"{self.prefix}h0_{i}", **{**info, **kwargs})
+                for i, info in enumerate(self.state_info(batch_size))]
+
+    def _unfuse(self) -> rnn_cell.HybridSequentialRNNCell:
+        """The same network as cells, which share this layer's parameters."""
+        if self._projection_size:
+            raise AssertionError("_unfuse does not support projection layer yet!")
+        if self._clip["lstm_state_clip_min"] or self._clip["lstm_state_clip_max"]:
+            raise AssertionError("_unfuse does not support state clipping yet!")
+        kinds = {"lstm": rnn_cell.LSTMCell, "gru": rnn_cell.GRUCell}
+        options = {} if self._mode in kinds else {"activation": self._mode.removeprefix("rnn_")}
+        stack = rnn_cell.HybridSequentialRNNCell(prefix=self.prefix, params=self.params)
+        with stack.name_scope():
+            input_size = self._input_size
+            for layer in range(self._num_layers):
+                cells = [kinds.get(self._mode, rnn_cell.RNNCell)(
+                    self._hidden_size, prefix=f"{side}{layer}_", input_size=input_size, **options,
+                    **self._initializers) for side in "lr"[:self._dir]]
+                stack.add(rnn_cell.BidirectionalCell(*cells) if self._dir == 2 else cells[0])
+                if self._dropout > 0 and layer != self._num_layers - 1:
+                    stack.add(rnn_cell.DropoutCell(self._dropout))
+                input_size = self._hidden_size * self._dir
+        return stack
+
+    def cast(self, dtype: Any) -> None:
+        """Converts the parameters, and states made from now on, to another dtype."""
+        super().cast(dtype)
+        self._dtype = dtype
+
+    def __call__(self, inputs: Any, states: Any = None, sequence_length: Any = None, **kwargs: Any) -> Any:
+        """Runs the layers over a sequence.
+
+        Args:
+            inputs: (time, batch, input_size), or with layout "NTC" (batch, time, input_size).
+            states: state or list of states to begin with; by default zeros.
+            sequence_length: (batch,) length of each example, where the layer was made with use_sequence_length.
+
+        Returns:
+            The outputs, or where states were given (outputs, list of states).
+        """
+        self.skip_states = states is None
+        if states is None:
+            if isinstance(inputs, NDArray):
+                states = self.begin_state(inputs.shape[self._layout.find("N")], ctx=inputs.context, dtype=inputs.dtype)
+            else:
+                states = self.begin_state(0, func=symbol.zeros)
+        states = [states] if isinstance(states, tensor_types) else states
+        more = (sequence_length,) if self._use_sequence_length else ()
+        return super().__call__(inputs, states, *more, **kwargs)
+
+    def hybrid_forward(self, F: Any, inputs: Any, states: Any, sequence_length: Any = None,  # noqa: N803
+                       **kwargs: Any) -> Any:
+        """The outputs, and the states unless there were none.
+
+        Raises:
+            ValueError: a state has the wrong shape.
+        """
+        if F is nd:
+            for state, info in zip(states, self.state_info(inputs.shape[self._layout.find("N")]), strict=True):
+                if state.shape != info["shape"]:
+                    raise ValueError(f"Invalid recurrent state shape. Expecting {info['shape']}, got {state.shape}.")
+        if self._layout == "NTC":
+            inputs = F.swapaxes(inputs, 0, 1)
+        gates = ("i2h", "h2h", "h2r") if self._projection_size else ("i2h", "h2h")
+        names = [f"{side}{layer}_{gate}_{kind}" for kind in ("weight", "bias") for layer in range(self._num_layers)
+                 for side in "lr"[:self._dir] for gate in gates if (gate, kind) != ("h2r", "bias")]
+        flat = F._internal._rnn_param_concat(*[kwargs[name].reshape(-1) for name in names], dim=0)
+        more = [sequence_length] if self._use_sequence_length else []
+        outputs, *after = F.RNN(
+            inputs, flat, *states, *more, use_sequence_length=self._use_sequence_length, state_size=self._hidden_size,
+            projection_size=self._projection_size, num_layers=self._num_layers, bidirectional=self._dir == 2,
+            p=self._dropout, state_outputs=True, mode=self._mode, **self._clip)
+        if self._layout == "NTC":
+            outputs = F.swapaxes(outputs, 0, 1)
+        return outputs if self.skip_states else (outputs, after)
+
+
+class RNN(_RNNLayer):
+    """Plain recurrent layers, see `RNNCell`.
+
+    Args:
+        hidden_size: length of the state.
+        num_layers: number of layers on top of each other.
+        activation: "relu" or "tanh".
+        layout: order of the axes of inputs and outputs: "TNC" or "NTC".
+        dropout: rate of dropout between the layers.
+        bidirectional: run in both directions and join the outputs.
+        i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer: initializers.
+        input_size: length of the input; 0: known at the first call.
+        dtype: type of parameters and states.
+        kwargs: use_sequence_length (take lengths of the examples), prefix and params.
+    """
+
+    def __init__(self, hidden_size: int, num_layers: int = 1, activation: str = "relu", layout: str = "TNC",
+                 dropout: float = 0, bidirectional: bool = False, i2h_weight_initializer: Any = None,
+                 h2h_weight_initializer: Any = None, i2h_bias_initializer: Any = "zeros",
+                 h2h_bias_initializer: Any = "zeros", input_size: int = 0, dtype: Any = "float32",
+                 **kwargs: Any) -> None:
+        super().__init__(hidden_size, num_layers, layout, dropout, bidirectional, input_size, i2h_weight_initializer,
+                         h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, "rnn_" + activation, None,
+                         None, None, None, False, dtype, **kwargs)
+
+
+class LSTM(_RNNLayer):
+    """LSTM layers, see `LSTMCell`.
+
+    Args:
+        hidden_size, num_layers, layout, dropout, bidirectional, input_size: as in `RNN`.
+        i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer: initializers.
+        projection_size: length the outputs are projected to. Sak et al., 2014, arXiv:1402.1128.
+        h2r_weight_initializer: initializer of the projection.
+        state_clip_min, state_clip_max, state_clip_nan: bounds of the cell state's values, and whether NaN passes.
+        dtype: type of parameters and states.
+        kwargs: use_sequence_length (take lengths of the examples), prefix and params.
+
+    Example:
+        >>> layer = mx.gluon.rnn.LSTM(100, 3)
+        >>> layer.initialize()
+        >>> layer(mx.nd.random.uniform(shape=(5, 3, 10))).shape
+        (5, 3, 100)
+    """
+
+    def __init__(self, hidden_size: int, num_layers: int = 1, layout: str = "TNC", dropout: float = 0,
+                 bidirectional: bool = False, input_size: int = 0, i2h_weight_initializer: Any = None,
+                 h2h_weight_initializer: Any = None, i2h_bias_initializer: Any = "zeros",
+                 h2h_bias_initializer: Any = "zeros", projection_size: int | None = None,
+                 h2r_weight_initializer: Any = None, state_clip_min: float | None = None,
+                 state_clip_max: float | None = None, state_clip_nan: bool = False, dtype: Any = "float32",
+                 **kwargs: Any) -> None:
+        super().__init__(hidden_size, num_layers, layout, dropout, bidirectional, input_size, i2h_weight_initializer,
+                         h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, "lstm", projection_size,
+                         h2r_weight_initializer, state_clip_min, state_clip_max, state_clip_nan, dtype, **kwargs)
+
+    def _state_lengths(self) -> list[int]:
+        return [self._projection_size or self._hidden_size, self._hidden_size]
+
+
+class GRU(_RNNLayer):
+    """GRU layers, see `GRUCell`.
+
+    Args:
+        hidden_size, num_layers, layout, dropout, bidirectional, input_size, dtype, kwargs: as in `RNN`.
+        i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer: initializers.
+    """
+
+    def __init__(self, hidden_size: int, num_layers: int = 1, layout: str = "TNC", dropout: float = 0,
+                 bidirectional: bool = False, input_size: int = 0, i2h_weight_initializer: Any = None,
+                 h2h_weight_initializer: Any = None, i2h_bias_initializer: Any = "zeros",
+                 h2h_bias_initializer: Any = "zeros", dtype: Any = "float32", **kwargs: Any) -> None:
+        super().__init__(hidden_size, num_layers, layout, dropout, bidirectional, input_size, i2h_weight_initializer,
+                         h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer, "gru", None, None, None,
+                         None, False, dtype, **kwargs)
