@@ -215,6 +215,7 @@ class Executor:
             heads = [out_grads[n] for n in self._symbol.list_outputs()]
         else:
             heads = list(out_grads)
+        heads = heads or None
         for head in heads or ():
             if not isinstance(head, NDArray):
                 raise TypeError("inputs must be NDArray")
@@ -565,6 +566,19 @@ class _StepRun(_Run):
         if executor._callback is not None:
             for name, result in zip(node.output_names(), results, strict=False):
                 executor._callback(name, result.detach())
+            entry = results[0]._entry
+            if entry is not None:
+                entry[0].watch = self._watcher(node, inputs, ctx)
+
+    def _watcher(self, node: Any, inputs: list[NDArray], ctx: Context) -> Callable[[Sequence[Any]], None]:
+        """Shows the monitor a node's gradients, as outputs of its backward; zeros where none is wanted."""
+        def watch(grads: Sequence[Any]) -> None:
+            for i, array in enumerate(inputs):
+                grad = grads[i] if i < len(grads) else None
+                number = "" if len(inputs) == 1 else str(i)
+                self.executor._callback(f"{node.name}_backward_output{number}",
+                                        zeros(array.shape, ctx, array.dtype) if grad is None else wrap(grad, ctx))
+        return watch
 
     def backward(self, heads: list[NDArray] | None) -> None:
         if not any(self.executor._wanted):

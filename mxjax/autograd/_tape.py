@@ -26,12 +26,13 @@ class Node:
     came from, or None; outs: (shape, dtype) of each output. A variable has grad (an NDArray) and req instead.
     """
 
-    __slots__ = ("kernel", "args", "parents", "outs", "ctx", "grad", "req", "sequence", "pull", "alive", "fresh")
+    __slots__ = ("kernel", "args", "parents", "outs", "ctx", "grad", "req", "sequence", "pull", "alive", "fresh", "watch")
 
     def __init__(self, kernel: Kernel | None, args: Sequence[Any] = (), parents: Sequence[Any] = (),
                  outs: Sequence[Any] = (), ctx: Any = None) -> None:
         self.kernel, self.args, self.parents, self.outs, self.ctx = kernel, args, parents, outs, ctx
         self.grad, self.req, self.pull, self.alive, self.fresh = None, "null", None, True, False
+        self.watch: Callable[[Sequence[Any]], None] | None = None  # called with the gradients of the arguments
         self.sequence = next(_sequence)
 
 
@@ -120,6 +121,8 @@ def backward(heads: Sequence[Any], head_grads: Sequence[Any], retain: bool, crea
             raise MXNetError("backward through a graph that a previous backward has freed: "
                              "pass retain_graph=True to the first one")
         grads = node.pull(slots, create_graph) if node.pull else _pull(node, slots, create_graph)
+        if node.watch is not None:
+            node.watch(grads)
         for parent, grad in zip(node.parents, grads, strict=False):
             if parent is not None and grad is not None:
                 _add(totals, (id(parent[0]), parent[1]), grad, create_graph, node.ctx)
@@ -154,7 +157,7 @@ def _replay(nodes: list[Node], heads: dict[tuple[int, int], Any], retain: bool) 
                 return False
             rows.append(None)
             continue
-        if kernel.eager or not node.alive:
+        if kernel.eager or not node.alive or node.watch is not None:
             return False
         rows.append((kernel, tuple([None if p is None else (place[id(p[0])], p[1]) for p in node.parents]),
                      len(node.outs)))

@@ -53,7 +53,11 @@ def _mean(data: Array, axes: Axes, keepdims: bool) -> Array:
 @partial(jax.custom_jvp, nondiff_argnums=(0, 2, 3))
 def _extreme(function: Callable[..., Array], data: Array, axes: Axes, keepdims: bool) -> Array:
     """Maximum or minimum; all elements equal to it take its whole gradient, as in MXNet."""
-    return function(data, axes, keepdims=keepdims)
+    result = function(data, axes, keepdims=keepdims)
+    if not is_float(data.dtype):
+        return result
+    # XLA's reduction on a CPU (jax 0.10 to 0.12) loses NaNs of larger arrays
+    return jnp.where(jnp.any(jnp.isnan(data), axes, keepdims=keepdims), jnp.nan, result)
 
 
 @_extreme.defjvp
