@@ -61,7 +61,8 @@ def zeros(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str 
 
 def _into(result: NDArray, kwargs: dict[str, Any]) -> NDArray:
     out = kwargs.pop("out", None)
-    kwargs.pop("name", None)
+    for unused in ("name", "__layout__"):  # what symbols of the same call would have
+        kwargs.pop(unused, None)
     if kwargs:
         raise TypeError(f"unknown arguments: {', '.join(kwargs)}")
     if out is None:
