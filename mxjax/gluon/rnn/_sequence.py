@@ -52,10 +52,16 @@ def format_sequence(length: int | None, inputs: Any, layout: str, merge: bool | 
     if length is not None and steps not in (None, length) and (merge is False or not single):
         raise AssertionError(f"unroll of {length} steps got a sequence of {steps}")
     if single and merge is False:
-        inputs = list(_as_list(F.split(inputs, axis=axis, num_outputs=steps or length, squeeze_axis=True)))
+        inputs = _steps(F, inputs, steps or length, axis)
     elif not single and merge is True:
         inputs = F.stack(*inputs, axis=axis)
     return Formatted(inputs, axis, F, batch_size)
+
+
+def _steps(F: Any, data: Any, count: int, axis: int) -> list[Any]:  # noqa: N803
+    """An array split into its steps."""
+    parts = F.split(data, num_outputs=count, axis=axis, squeeze_axis=True)
+    return list(parts) if F is symbol else list(_as_list(parts))
 
 
 def mask(F: Any, data: Any, length: int, valid_length: Any, axis: int, merge: bool) -> Any:  # noqa: N803
@@ -63,7 +69,7 @@ def mask(F: Any, data: Any, length: int, valid_length: Any, axis: int, merge: bo
     if not isinstance(data, tensor_types):
         data = F.stack(*data, axis=axis)
     data = F.SequenceMask(data, sequence_length=valid_length, use_sequence_length=True, axis=axis)
-    return data if merge else list(_as_list(F.split(data, num_outputs=length, axis=axis, squeeze_axis=True)))
+    return data if merge else _steps(F, data, length, axis)
 
 
 def reverse(sequence: Sequence[Any], length: int, valid_length: Any = None) -> list[Any]:
@@ -72,7 +78,7 @@ def reverse(sequence: Sequence[Any], length: int, valid_length: Any = None) -> l
         return list(reversed(sequence))
     F = symbol if isinstance(sequence[0], Symbol) else nd  # noqa: N806
     turned = F.SequenceReverse(F.stack(*sequence, axis=0), sequence_length=valid_length, use_sequence_length=True)
-    return list(_as_list(F.split(turned, axis=0, num_outputs=length, squeeze_axis=True)))
+    return _steps(F, turned, length, 0)
 
 
 def begin_state(cell: Any, F: Any, given: Any, inputs: Any, batch_size: int) -> list[Any]:  # noqa: N803
