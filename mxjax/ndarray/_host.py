@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import engine
+from ..base import MXNetError
 from ..context import Context
 from ..ops.kernel import Kernel, run
 from ._chunk import Pending
@@ -18,18 +19,23 @@ __all__ = ["HostPending", "push", "push_kernel"]
 class HostPending(Pending):
     """A value that a function pushed to the engine will set; its variable orders that function's users."""
 
-    __slots__ = ("var",)
+    __slots__ = ("var", "failure")
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype) -> None:
         super().__init__(shape, dtype)
         self.var = engine.get().new_variable()
+        self.failure: BaseException | None = None
 
     def force(self) -> None:
-        """Waits for the engine; raises what the function, or one it depends on, raised."""
-        engine.get().wait_for_var(self.var)
-        if self.value is None:
+        """Waits for the engine; raises what the function, or one it depends on, raised, however often it is asked."""
+        try:
             engine.get().wait_for_var(self.var)
-            raise RuntimeError("this array's value was never computed: the function that should have has failed")
+        except Exception as error:
+            self.failure = error
+            raise
+        if self.value is None:  # the engine has reported the failure already, to somebody else
+            raise self.failure or MXNetError("this array's value was never computed: a function that it depends on "
+                                             "has failed, and its error was raised earlier")
 
 
 def push(function: Callable[[list[Any]], Sequence[Any]], inputs: Sequence[Any],
@@ -50,8 +56,14 @@ def push(function: Callable[[list[Any]], Sequence[Any]], inputs: Sequence[Any],
     held = [v.get() if isinstance(v, Pending) and not isinstance(v, HostPending) else v for v in inputs]
 
     def work(_: Any) -> None:
-        values = function([v.value if isinstance(v, HostPending) else v for v in held])
-        held.clear()
+        try:
+            values = function([v.value if isinstance(v, HostPending) else v for v in held])
+        except BaseException as error:
+            for result in results:
+                result.failure = error
+            raise
+        finally:
+            held.clear()
         for result, value in zip(results, values, strict=True):
             result.value = value
     if not results:

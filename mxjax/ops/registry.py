@@ -127,14 +127,17 @@ class Op:
     def _read_signature(self, function: Callable[..., Any]) -> None:
         self.doc = self.doc or inspect.getdoc(function) or ""
         signature = inspect.signature(function).parameters
+        named = [n for n, kind, _ in self._attrs.get("arguments", ()) if "NDArray" in kind or "Symbol" in kind]
+        names = []  # what `add_argument` said goes before the function's own names
         for name, p in signature.items():
             if p.kind is p.VAR_POSITIONAL:
                 self.variadic = self.variadic or "num_args"
                 self._attrs["variadic_name"] = name
-            elif p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and name not in self.input_names:
-                self.input_names.append(name)
+            elif p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
+                names.append(named[len(names)] if len(names) < len(named) else name)
                 if p.default is not p.empty:
-                    self.optional_inputs.add(name)
+                    self.optional_inputs.add(names[-1])
+        self.input_names = names or self.input_names
         if not self.params:
             self.params = _params.schema(self.name, function)
         self.uses_train, self.uses_key = "_train" in signature, "_key" in signature

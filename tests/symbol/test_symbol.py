@@ -199,7 +199,7 @@ def damaged(text, rng):
 def rewired(text, rng):
     """The graph with one to three values replaced by others: valid JSON, wrong content."""
     graph = json.loads(text)
-    values = [None, -1, 0, 10**9, 10**30, 1.5, True, "", "text", [], [0], [[0, 0]], {}, {"op": "null"}, "(1,", "(((1"]
+    values = [None, -1, 10**9, 10**30, 1.5, True, "", "text", [], [0], [[0, 0]], {}, {"op": "null"}, "(1,", "(("]
     for _ in range(rng.integers(1, 4)):
         place = graph
         while True:

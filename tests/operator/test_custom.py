@@ -1,0 +1,234 @@
+"""Custom operators: any Python, run by the engine; its errors appear where a result is looked at."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import mxjax as mx
+from mxjax.base import MXNetError
+
+X = np.float32([1, 2, 3])
+
+
+def define(name, forward, backward=None, arguments=("data",), outputs=("output",), states=(), **options):
+    """Registers a custom operator out of two functions with the signatures of CustomOp's methods."""
+    class Op(mx.operator.CustomOp):
+        pass
+    Op.forward = lambda self, *args: forward(self, *args)
+    if backward is not None:
+        Op.backward = lambda self, *args: backward(self, *args)
+
+    class Prop(mx.operator.CustomOpProp):
+        def __init__(self, **kwargs):
+            super().__init__(**options)
+            self.kwargs = kwargs
+
+        def list_arguments(self):
+            return list(arguments)
+
+        def list_outputs(self):
+            return list(outputs)
+
+        def list_auxiliary_states(self):
+            return list(states)
+
+        def infer_shape(self, in_shape):
+            return in_shape, [in_shape[0]] * len(outputs), [in_shape[0]] * len(states)
+
+        def create_operator(self, ctx, shapes, dtypes):
+            op = Op()
+            op.kwargs = self.kwargs
+            return op
+    mx.operator.register(name)(Prop)
+
+
+def scale(self, is_train, req, in_data, out_data, aux):
+    factor = float(self.kwargs.get("factor", 2))
+    self.assign(out_data[0], req[0], mx.nd.array(in_data[0].asnumpy() * factor, dtype=in_data[0].dtype))
+
+
+def scale_gradient(self, req, out_grad, in_data, out_data, in_grad, aux):
+    self.assign(in_grad[0], req[0], out_grad[0] * float(self.kwargs.get("factor", 2)))
+
+
+define("test_scale", scale, scale_gradient)
+
+
+def test_forward_and_backward():
+    x = mx.nd.array(X)
+    x.attach_grad()
+    with mx.autograd.record():
+        y = mx.nd.Custom(x * 1, op_type="test_scale", factor=5)
+        z = (y * y).sum()
+    z.backward()
+    np.testing.assert_array_equal(y.asnumpy(), 5 * X)
+    np.testing.assert_array_equal(x.grad.asnumpy(), 50 * X)
+    assert mx.nd.Custom(mx.nd.array(X, dtype="float64"), op_type="test_scale").dtype == np.float64
+
+
+def test_several_arrays_and_states():
+    def forward(self, is_train, req, in_data, out_data, aux):
+        aux[0][:] += 1
+        self.assign(out_data[0], req[0], in_data[0] + in_data[1])
+        self.assign(out_data[1], req[1], in_data[0] * in_data[1] + aux[0] * is_train)
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        self.assign(in_grad[0], req[0], out_grad[0] + out_grad[1] * in_data[1])
+        self.assign(in_grad[1], req[1], out_grad[0] + out_grad[1] * in_data[0])
+    define("test_pair", forward, backward, ("a", "b"), ("sum", "product"), ("calls",))
+    a, b, calls = mx.nd.array(X), mx.nd.array(X + 1), mx.nd.zeros((3,))
+    for array in (a, b):
+        array.attach_grad()
+    with mx.autograd.record():
+        total, product = mx.nd.Custom(a, b, calls, op_type="test_pair")
+        loss = total * 10 + product
+    loss.backward()
+    np.testing.assert_array_equal(product.asnumpy(), X * (X + 1) + 1)
+    np.testing.assert_array_equal(a.grad.asnumpy(), 10 + X + 1)
+    np.testing.assert_array_equal(b.grad.asnumpy(), 10 + X)
+    np.testing.assert_array_equal(calls.asnumpy(), [1, 1, 1])
+    symbol = mx.sym.Custom(op_type="test_pair", name="p")
+    assert symbol.list_arguments() == ["p_a", "p_b"] and symbol.list_auxiliary_states() == ["p_calls"]
+    assert symbol.list_outputs() == ["p_sum", "p_product"]
+
+
+def test_it_runs_off_the_callers_thread():
+    threads, started = [], threading.Event()
+
+    def slow(self, is_train, req, in_data, out_data, aux):
+        threads.append(threading.current_thread())
+        started.wait(10)
+        self.assign(out_data[0], req[0], in_data[0] + 1)
+    define("test_slow", slow)
+    begun = time.perf_counter()
+    y = mx.nd.Custom(mx.nd.array(X), op_type="test_slow")
+    z = y * 2 + mx.nd.array(X)    # waits for nobody
+    assert z.shape == (3,) and time.perf_counter() - begun < 5
+    started.set()
+    np.testing.assert_array_equal(z.asnumpy(), 2 * (X + 1) + X)
+    assert threads[0] is not threading.current_thread()
+
+
+def test_two_run_side_by_side():
+    both = threading.Barrier(2, timeout=20)
+
+    def meet(self, is_train, req, in_data, out_data, aux):
+        both.wait()
+        self.assign(out_data[0], req[0], in_data[0] + 1)
+    define("test_meet", meet)
+    results = [mx.nd.Custom(mx.nd.array(X), op_type="test_meet") for _ in range(2)]
+    for result in results:
+        np.testing.assert_array_equal(result.asnumpy(), X + 1)
+
+
+def test_many_in_many_threads():
+    failures = []
+
+    def work(seed):
+        try:
+            x = mx.nd.array(X + seed)
+            x.attach_grad()
+            for _ in range(10):
+                with mx.autograd.record():
+                    y = mx.nd.Custom(mx.nd.Custom(x, op_type="test_scale"), op_type="test_scale", factor=3) * 1
+                y.backward()
+                np.testing.assert_array_equal(y.asnumpy(), 6 * (X + seed))
+                np.testing.assert_array_equal(x.grad.asnumpy(), [6, 6, 6])
+        except Exception as error:
+            failures.append(error)
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not failures and not any(t.is_alive() for t in threads)
+
+
+def test_an_operator_may_use_operators():
+    def nested(self, is_train, req, in_data, out_data, aux):
+        with mx.autograd.record():
+            inner = mx.nd.Custom(in_data[0], op_type="test_scale")
+        self.assign(out_data[0], req[0], mx.nd.dot(inner, inner) * mx.nd.ones((3,)))
+    define("test_nested", nested)
+    y = mx.nd.Custom(mx.nd.array(X), op_type="test_nested")
+    np.testing.assert_array_equal(y.asnumpy(), [56, 56, 56])
+
+
+# ------------------------------------------------------------------ errors
+class Special(Exception):
+    pass
+
+
+def fail(*_):
+    raise Special("in the operator")
+
+
+define("test_fail", fail)
+define("test_fail_backward", scale, fail)
+
+
+def test_errors_appear_at_the_wait_point():
+    x = mx.nd.array(X)
+    y = mx.nd.Custom(x, op_type="test_fail")
+    z = y * 2 + 1
+    w = x * 3
+    for look in (z.asnumpy, y.wait_to_read, y.asnumpy):
+        with pytest.raises(Special, match="in the operator"):
+            look()
+    np.testing.assert_array_equal(w.asnumpy(), 3 * X)
+    mx.nd.Custom(x, op_type="test_fail")
+    with pytest.raises(Special):
+        mx.nd.waitall()
+    mx.nd.waitall()
+
+
+def test_errors_of_the_backward():
+    x = mx.nd.array(X)
+    x.attach_grad()
+    with mx.autograd.record():
+        y = mx.nd.Custom(x, op_type="test_fail_backward")
+    np.testing.assert_array_equal(y.asnumpy(), 2 * X)
+    with pytest.raises(Special):
+        y.backward()
+        x.grad.asnumpy()
+    x.grad[:] = 0
+    np.testing.assert_array_equal(x.grad.asnumpy(), [0, 0, 0])
+
+
+def test_errors_in_a_graph():
+    net = mx.sym.Custom(mx.sym.Variable("data") * 2, op_type="test_fail", name="custom") + 1
+    executor = net.simple_bind(mx.cpu(), data=(3,))
+    with pytest.raises(Special):
+        executor.forward(is_train=True)[0].asnumpy()
+
+
+def test_misuse():
+    x = mx.nd.array(X)
+    for wrong, words in ((lambda: mx.nd.Custom(x, op_type="nothing"), "nothing"),
+                         (lambda: mx.nd.Custom(x, x, op_type="test_scale"), "test_scale|Custom"),
+                         (lambda: mx.operator.register("test_wrong")(int), "CustomOpProp"),
+                         (lambda: mx.sym.Custom(mx.sym.Variable("x"), op_type="test_scale").to_jax(), "pure JAX")):
+        with pytest.raises(MXNetError, match=words):
+            wrong()
+    with pytest.raises(MXNetError, match="create_graph"):
+        x.attach_grad()
+        with mx.autograd.record():
+            y = mx.nd.Custom(x, op_type="test_scale")
+            mx.autograd.grad(y, x, create_graph=True)
+
+
+# ------------------------------------------------------------------ the oldest forms
+@pytest.mark.parametrize("kind", [mx.operator.NumpyOp, mx.operator.NDArrayOp])
+def test_python_ops(kind):
+    class Cube(kind):
+        def forward(self, in_data, out_data):
+            assert isinstance(in_data[0], np.ndarray) == (kind is mx.operator.NumpyOp)
+            out_data[0][:] = in_data[0]**3
+
+        def backward(self, out_grad, in_data, out_data, in_grad):
+            in_grad[0][:] = 3 * in_data[0]**2 * out_grad[0]
+    symbol = Cube()(mx.sym.Variable("x") * 1, name="cube")
+    mx.test_utils.check_symbolic_forward(symbol, [X], [X**3], rtol=1e-5)
+    mx.test_utils.check_symbolic_backward(symbol, [X], [np.float32([1, 2, 3])], [3 * X**2 * [1, 2, 3]], rtol=1e-5)

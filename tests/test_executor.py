@@ -1,0 +1,294 @@
+"""Executors: one program for forward and backward, requests, reshaping, sharing, monitors, devices, mirrors, cuts."""
+
+import re
+
+import jax
+import numpy as np
+import pytest
+
+import mxjax as mx
+from mxjax.base import MXNetError
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(4, 5)).astype("float32")
+W = RNG.normal(size=(3, 5)).astype("float32")
+LABEL = np.float32([0, 1, 2, 1])
+
+
+def softmax(z):
+    e = np.exp(z - z.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
+
+
+def classifier():
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, no_bias=True, name="fc")
+    return mx.sym.SoftmaxOutput(net, name="softmax")
+
+
+def bound(symbol=None, **kwargs):
+    executor = (classifier() if symbol is None else symbol).simple_bind(mx.cpu(), data=X.shape, **kwargs)
+    fill(executor)
+    return executor
+
+
+def fill(executor):
+    for name, value in (("data", X), ("fc_weight", W), ("softmax_label", LABEL)):
+        if name in executor.arg_dict:
+            executor.arg_dict[name][:] = value
+
+
+PROB = softmax(X @ W.T)
+SLOPE = (PROB - np.eye(3)[LABEL.astype(int)]).T @ X
+
+
+@pytest.fixture
+def programs(monkeypatch):
+    """Names of the compiled programs of graphs, in the order of their calls."""
+    from mxjax.symbol._lower import Lowered
+    called, original = [], Lowered._compiled
+
+    def counting(self, key, function, **options):
+        program = original(self, key, function, **options)
+
+        def call(*args):
+            called.append(key[0])
+            return program(*args)
+        return call
+    monkeypatch.setattr(Lowered, "_compiled", counting)
+    return called
+
+
+# ------------------------------------------------------------------ laziness
+def test_forward_and_backward_are_one_program(programs):
+    executor = bound()
+    outputs = executor.forward(is_train=True)
+    assert programs == []
+    executor.backward()
+    assert programs == ["forward_backward"]
+    np.testing.assert_allclose(outputs[0].asnumpy(), PROB, rtol=1e-5)
+    np.testing.assert_allclose(executor.grad_dict["fc_weight"].asnumpy(), SLOPE, rtol=1e-4, atol=1e-5)
+    assert programs == ["forward_backward"]
+
+
+def test_outputs_read_first(programs):
+    executor = bound()
+    outputs = executor.forward(is_train=True)
+    np.testing.assert_allclose(outputs[0].asnumpy(), PROB, rtol=1e-5)
+    assert programs == ["residual"]
+    executor.backward()
+    assert programs == ["residual", "pull"], "the forward is not computed again"
+    np.testing.assert_allclose(executor.grad_dict["fc_weight"].asnumpy(), SLOPE, rtol=1e-4, atol=1e-5)
+
+
+def test_a_forward_nobody_looks_at_is_never_run(programs):
+    executor = bound()
+    for _ in range(3):
+        executor.forward()
+    assert programs == []
+    executor.outputs[0].wait_to_read()
+    assert programs == ["forward"]
+
+
+def test_steps_compile_once(compiles):
+    executor = bound()
+    for step in range(6):
+        if step == 2:
+            compiles.clear()
+        executor.forward(is_train=True, data=mx.nd.array(X + step))
+        executor.backward()
+        mx.nd.sgd_update(executor.arg_dict["fc_weight"], executor.grad_dict["fc_weight"], lr=0.1 / (step + 1),
+                         out=executor.arg_dict["fc_weight"])
+    mx.nd.waitall()
+    assert compiles == []
+
+
+def test_a_forward_sees_the_values_of_its_time():
+    executor = bound()
+    output = executor.forward()[0]
+    executor.arg_dict["fc_weight"][:] = 0
+    np.testing.assert_allclose(output.asnumpy(), PROB, rtol=1e-5)
+    np.testing.assert_allclose(executor.forward()[0].asnumpy(), 1 / 3, rtol=1e-5)
+    np.testing.assert_allclose(output.asnumpy(), 1 / 3, rtol=1e-5, err_msg="later forwards write to the same arrays")
+
+
+# ------------------------------------------------------------------ requests
+@pytest.mark.parametrize("look_first", [False, True])
+def test_gradient_requests(look_first):
+    x, y = mx.sym.Variable("x"), mx.sym.Variable("y")
+    symbol = x * y + mx.sym.Variable("z")
+    args = {n: mx.nd.full((2,), v) for n, v in (("x", 2), ("y", 3), ("z", 1))}
+    grads = {n: mx.nd.full((2,), 100) for n in "xyz"}
+    executor = symbol.bind(mx.cpu(), args, grads, {"x": "add", "y": "write", "z": "null"})
+    for _ in range(2):
+        executor.forward(is_train=True)
+        if look_first:
+            executor.outputs[0].asnumpy()
+        executor.backward([mx.nd.array([1, 10])])
+    np.testing.assert_array_equal(grads["x"].asnumpy(), [106, 160])
+    np.testing.assert_array_equal(grads["y"].asnumpy(), [2, 20])
+    np.testing.assert_array_equal(grads["z"].asnumpy(), [100, 100])
+
+
+def test_integer_and_wide_arguments():
+    symbol = mx.sym.take(mx.sym.Variable("w"), mx.sym.Variable("i")) * 2
+    w = mx.nd.array(np.arange(3) + 2.0**-40, dtype="float64")
+    executor = symbol.bind(mx.cpu(), {"w": w, "i": mx.nd.array([2, 2], dtype="int64")},
+                           {"w": mx.nd.zeros((3,), dtype="float64")})
+    out = executor.forward(is_train=True)[0]
+    executor.backward([mx.nd.ones((2,), dtype="float64")])
+    np.testing.assert_array_equal(out.asnumpy(), 2 * (2 + 2.0**-40) * np.ones(2))
+    np.testing.assert_array_equal(executor.grad_dict["w"].asnumpy(), [0, 0, 4])
+
+
+def test_auxiliary_states_move_in_training_only():
+    executor = bound(mx.sym.BatchNorm(mx.sym.Variable("data"), fix_gamma=False, momentum=0.5, name="bn"))
+    mean = executor.aux_dict["bn_moving_mean"]
+    executor.forward(is_train=False)[0].wait_to_read()
+    np.testing.assert_array_equal(mean.asnumpy(), np.zeros(5))
+    executor.forward(is_train=True)
+    np.testing.assert_allclose(mean.asnumpy(), X.mean(0) / 2, rtol=1e-4, atol=1e-6)
+
+
+def test_random_operators_differ_from_step_to_step():
+    executor = bound(mx.sym.Dropout(mx.sym.Variable("data"), p=0.5))
+    executor.arg_dict["data"][:] = 1
+    first = executor.forward(is_train=True)[0].asnumpy()
+    executor.backward([mx.nd.ones(X.shape)])
+    np.testing.assert_array_equal(executor.grad_dict["data"].asnumpy(), first, err_msg="the same mask both ways")
+    second = executor.forward(is_train=True)[0].asnumpy()
+    assert set(np.unique([first, second])) <= {0, 2} and (first != second).any()
+    np.testing.assert_array_equal(executor.forward()[0].asnumpy(), np.ones(X.shape))
+
+
+# ------------------------------------------------------------------ reshape, sharing, parameters
+def test_reshape_shares_parameters():
+    executor = bound()
+    smaller = executor.reshape(data=(2, 5), softmax_label=(2,))
+    np.testing.assert_allclose(smaller.forward(data=mx.nd.array(X[:2]))[0].asnumpy(), PROB[:2], rtol=1e-5)
+    smaller.arg_dict["fc_weight"][:] = 0
+    assert not executor.arg_dict["fc_weight"].asnumpy().any()
+    with pytest.raises((AssertionError, MXNetError), match="allow_up_sizing"):
+        executor.reshape(data=(8, 5), softmax_label=(8,))
+    larger = executor.reshape(data=(8, 5), softmax_label=(8,), allow_up_sizing=True)
+    assert larger.outputs[0].shape == (8, 3)
+    with pytest.raises((AssertionError, MXNetError), match="partial_shaping"):
+        executor.reshape(data=(4, 4))
+    assert executor.reshape(data=(4, 4), partial_shaping=True).arg_dict["fc_weight"].shape == (3, 4)
+
+
+def test_shared_executor():
+    first = bound()
+    second = classifier().simple_bind(mx.cpu(), data=X.shape, shared_exec=first)
+    assert second.arg_dict["fc_weight"] is first.arg_dict["fc_weight"]
+    np.testing.assert_allclose(second.forward()[0].asnumpy(), PROB, rtol=1e-5)
+
+
+def test_copy_params_from():
+    executor = classifier().simple_bind(mx.cpu(), data=X.shape)
+    executor.copy_params_from({"fc_weight": mx.nd.array(W, dtype="float64")})
+    np.testing.assert_array_equal(executor.arg_dict["fc_weight"].asnumpy(), W)
+    with pytest.raises(ValueError, match="nobody"):
+        executor.copy_params_from({"nobody": mx.nd.zeros((1,))})
+    executor.copy_params_from({"nobody": mx.nd.zeros((1,))}, allow_extra_params=True)
+
+
+def test_wrong_use():
+    executor = bound()
+    with pytest.raises(MXNetError, match="forward"):
+        executor.backward()
+    with pytest.raises(TypeError, match="colour"):
+        executor.forward(colour=mx.nd.ones(1))
+    with pytest.raises(ValueError, match=r"data.*\(4, 5\).*\(2, 5\)"):
+        executor.forward(data=mx.nd.ones((2, 5)))
+    executor.forward(is_train=True)
+    with pytest.raises(MXNetError, match="2 head gradients for 1"):
+        executor.backward([mx.nd.ones((4, 3))] * 2)
+    with pytest.raises(ValueError, match="grad_req"):
+        classifier().simple_bind(mx.cpu(), grad_req="often", data=X.shape)
+
+
+# ------------------------------------------------------------------ monitor, devices, mirror, cut
+def test_monitor():
+    executor, seen = bound(), {}
+    executor.set_monitor_callback(lambda name, array: seen.setdefault(name, array.asnumpy()), monitor_all=True)
+    executor.forward(is_train=True)
+    executor.backward()
+    np.testing.assert_allclose(seen["fc_output"], X @ W.T, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(seen["softmax_output"], PROB, rtol=1e-5)
+    assert {"data", "fc_weight"} <= set(seen)
+    np.testing.assert_allclose(executor.grad_dict["fc_weight"].asnumpy(), SLOPE, rtol=1e-4, atol=1e-5)
+    with pytest.raises(TypeError, match="callable"):
+        executor.set_monitor_callback(3)
+
+
+def test_group2ctx():
+    with mx.AttrScope(ctx_group="first"):
+        hidden = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, no_bias=True, name="fc")
+    with mx.AttrScope(ctx_group="second"):
+        net = mx.sym.SoftmaxOutput(hidden, name="softmax")
+    executor = net.simple_bind(mx.cpu(), group2ctx={"first": mx.cpu(1), "second": mx.cpu(2)}, data=X.shape)
+    fill(executor)
+    assert executor.arg_dict["fc_weight"].context == mx.cpu(1)
+    assert executor.forward(is_train=True)[0].context == mx.cpu(2)
+    executor.backward()
+    np.testing.assert_allclose(executor.outputs[0].asnumpy(), PROB, rtol=1e-5)
+    np.testing.assert_allclose(executor.grad_dict["fc_weight"].asnumpy(), SLOPE, rtol=1e-4, atol=1e-5)
+
+
+def test_mirror(monkeypatch):
+    """With MXNET_BACKWARD_DO_MIRROR the backward computes activations again instead of keeping them."""
+    net = mx.sym.Variable("data")
+    for _ in range(4):
+        net = mx.sym.tanh(mx.sym.exp(net * 0.1))
+    results, kept = {}, {}
+    for value in ("0", "1"):
+        monkeypatch.setenv("MXNET_BACKWARD_DO_MIRROR", value)
+        executor = net.simple_bind(mx.cpu(), data=(256, 1024))
+        executor.arg_dict["data"][:] = 0.5
+        executor.forward(is_train=True)
+        executor.backward([mx.nd.ones((256, 1024))])
+        results[value] = executor.grad_dict["data"].asnumpy()
+        kept[value] = int(re.search(r"Total (\d+) MB", executor.debug_str())[1])
+    np.testing.assert_allclose(results["0"], results["1"], rtol=1e-6)
+    assert kept["1"] < kept["0"]
+
+
+@mx.operator.register("test_executor_square")
+class SquareProp(mx.operator.CustomOpProp):
+    def create_operator(self, ctx, shapes, dtypes):
+        class Square(mx.operator.CustomOp):
+            def forward(self, is_train, req, in_data, out_data, aux):
+                self.assign(out_data[0], req[0], mx.nd.array(in_data[0].asnumpy()**2))
+
+            def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+                self.assign(in_grad[0], req[0], 2 * in_data[0] * out_grad[0])
+        return Square()
+
+
+@pytest.mark.parametrize("look_first", [False, True])
+def test_a_custom_operator_cuts_the_graph(look_first):
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, no_bias=True, name="fc")
+    net = mx.sym.Custom(net * 2, op_type="test_executor_square", name="square") + 1
+    executor = bound(mx.sym.sum(net, axis=1), grad_req="add")
+    z = X @ W.T
+    for _ in range(2):
+        executor.forward(is_train=True)
+        if look_first:
+            executor.outputs[0].asnumpy()
+        executor.backward([mx.nd.ones((4,))])
+    np.testing.assert_allclose(executor.outputs[0].asnumpy(), (4 * z**2 + 1).sum(1), rtol=1e-4)
+    np.testing.assert_allclose(executor.grad_dict["fc_weight"].asnumpy(), 2 * (8 * z).T @ X, rtol=1e-3, atol=1e-3)
+
+
+def test_mistakes_name_the_node():
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="the_fc")
+    with pytest.raises(MXNetError, match="the_fc"):
+        net.bind(mx.cpu(), [mx.nd.ones((2, 5)), mx.nd.ones((3, 4)), mx.nd.ones((3,))])
+    with pytest.raises((MXNetError, ValueError), match="fc_weight"):
+        classifier().bind(mx.cpu(), {"data": mx.nd.ones((2, 5))})
+
+
+def test_no_jax_setting_is_changed():
+    before = {name: getattr(jax.config, name) for name in ("jax_enable_x64", "jax_platforms", "jax_default_prng_impl")}
+    bound().forward()[0].asnumpy()
+    assert before == {name: getattr(jax.config, name) for name in before}
