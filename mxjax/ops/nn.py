@@ -18,7 +18,8 @@ def _without(flag: str, *names: str, absent: str = "bias") -> Any:
     return lambda p: [*names] if p[flag] else [*names, absent]
 
 
-@register("FullyConnected", inputs=_without("no_bias", "data", "weight"), infer_shape=filled(
+@register("FullyConnected", aliases=("_npx_fully_connected", "_sparse_FullyConnected"),
+          inputs=_without("no_bias", "data", "weight"), infer_shape=filled(
     lambda p, x, out: (out[0], *x[1:]) if p["flatten"] else (*out[:-1], x[-1]),
     weight=lambda p, x: (p["num_hidden"], size_of(x[1:]) if p["flatten"] else x[-1]),
     bias=lambda p, x: (p["num_hidden"],)))
