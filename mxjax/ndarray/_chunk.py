@@ -12,7 +12,7 @@ from ..base import MXNetError
 from ..context import Context
 from ..ops.kernel import is_wide
 
-__all__ = ["Chunk", "Pending", "placed"]
+__all__ = ["Chunk", "Pending", "placed", "transformation"]
 
 
 class Pending:
@@ -41,15 +41,16 @@ class Chunk:
     """A buffer, or a pending one, and the context it belongs to.
 
     `version` grows with every write, so that views know when their cached value is old. `lent` says that somebody
-    outside has the buffer's memory without Python holding a reference (dlpack); it is then never donated.
+    outside has the buffer's memory without Python holding a reference (dlpack); it is then never donated. `born` is
+    the JAX transformation it was made in, where it holds no tracer by which one could tell (None: in none).
     """
 
-    __slots__ = ("buffer", "pending", "ctx", "wide", "version", "lent", "__weakref__")
+    __slots__ = ("buffer", "pending", "ctx", "wide", "version", "lent", "born", "__weakref__")
 
     def __init__(self, buffer: Any, ctx: Context, pending: Pending | None = None) -> None:
         self.buffer, self.pending, self.ctx = buffer, pending, ctx
         self.wide = is_wide((buffer if pending is None else pending).dtype)
-        self.version, self.lent = 0, False
+        self.version, self.lent, self.born = 0, False, None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -73,7 +74,8 @@ class Chunk:
 
     def write(self, buffer: Any) -> None:
         """Points to a new buffer (of the same shape and dtype)."""
-        if isinstance(buffer, jax.core.Tracer) and not isinstance(self.buffer, jax.core.Tracer):
+        if isinstance(buffer, jax.core.Tracer) and not isinstance(self.buffer, jax.core.Tracer) \
+                and (self.born is None or self.born != transformation()):
             raise MXNetError("an NDArray made outside a JAX transformation (jit, grad, vmap ...) cannot be written "
                              "from inside it: return the new value instead, or make the array inside")
         self.buffer, self.pending = buffer, None
@@ -88,6 +90,19 @@ class Chunk:
         """Whether nobody but this chunk holds the buffer, so that its memory may be reused."""
         return (self.pending is None and not self.lent and sys.getrefcount(self.buffer) == _ALONE
                 and isinstance(self.buffer, jax.Array) and not isinstance(self.buffer, jax.core.Tracer))
+
+
+def transformation() -> Any:
+    """Identifies the JAX transformation (grad, vmap ...) that is being traced; None where there is none."""
+    if not _trace_states:
+        from jax.extend.core import get_opaque_trace_state  # late: it takes a while to import
+        with jax.ensure_compile_time_eval():
+            _trace_states.extend((get_opaque_trace_state, get_opaque_trace_state(convention="mxjax")))
+    found = _trace_states[0](convention="mxjax")
+    return None if found == _trace_states[1] else found
+
+
+_trace_states: list[Any] = []  # JAX's function, and the state outside of all transformations
 
 
 def placed(value: jax.Array, device: Any) -> jax.Array:

@@ -13,7 +13,7 @@ from ..context import Context, current_context
 from ..ops.kernel import Kernel, prepare, run
 from ..ops.registry import Op
 from ..random import next_key
-from ._chunk import Chunk, Pending
+from ._chunk import Chunk, Pending, transformation
 from ._host import HostPending, push_kernel
 
 __all__ = ["State", "call", "invoke", "late", "state", "wrap"]
@@ -103,11 +103,12 @@ def check_inputs(op: Op, params: dict[str, Any], count: int, _: Any = None) -> N
 def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any = None,
            ctx: Context | None = None) -> Any:
     """Runs a kernel on NDArrays and returns an NDArray, or a list where it has several visible outputs."""
-    wide, missing = kernel.wide, False
+    wide, missing, born = kernel.wide, False, None
     args: list[Any] = []
     for a in arrays:
         chunk = a._chunk
         wide = wide or chunk.wide
+        born = born or chunk.born
         if a._view is None and chunk.pending is None:
             args.append(chunk.buffer)
         else:
@@ -131,18 +132,21 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
         return finish(kernel, arrays, args, push_kernel(kernel, args, wide, ctx, failure), target, ctx)
     if target is None and arrays and kernel.num_outputs == 1 and not kernel.mutated:  # the usual case, shortest
         result = wrap(run(kernel, args, wide)[0], ctx, type(arrays[0]))
+        result._chunk.born = born
         if state.recording:
             late.record(kernel, arrays, args, (result,))
         return result
     donated = ()
     if (target is not None or kernel.mutated) and not state.recording:
         donated = _donations(kernel, arrays, args, target)
+    if not arrays:
+        born = transformation()
     if arrays or on_default_device(ctx):
         outputs = run(kernel, args, wide, kernel.donating(donated) if donated else None)
     else:
         with jax.default_device(ctx.jax_device):
             outputs = jax.device_put(run(kernel, args, wide), ctx.jax_device)
-    return finish(kernel, arrays, args, outputs, target, ctx)
+    return finish(kernel, arrays, args, outputs, target, ctx, born)
 
 
 def _fill(args: list[Any], arrays: Sequence[Any]) -> bool:
@@ -159,12 +163,14 @@ def _fill(args: list[Any], arrays: Sequence[Any]) -> bool:
 
 
 def finish(kernel: Kernel, arrays: Sequence[Any], args: list[Any], outputs: Sequence[Any], target: Any,
-           ctx: Context) -> Any:
+           ctx: Context, born: Any = None) -> Any:
     """Writes mutated inputs, wraps or writes the outputs, records the call. Values may be buffers or Pending."""
     for position, value in zip(kernel.mutated, outputs[kernel.num_outputs:], strict=True):
         arrays[position]._write(value)
     kind = type(arrays[0]) if arrays else None
     results = [wrap(value, ctx, kind) for value in outputs[:kernel.num_outputs]]
+    for result in results if born is not None else ():
+        result._chunk.born = born
     if state.recording and arrays:
         late.record(kernel, arrays, args, results)
     results = results[:kernel.num_visible]

@@ -16,7 +16,7 @@ from ..ops import registry
 from ..ops.kernel import Kernel, prepare, run
 from ..ops.params import np_dtype
 from . import _format, _index
-from ._chunk import Chunk, Pending, placed
+from ._chunk import Chunk, Pending, placed, transformation
 from ._invoke import call, invoke, late, on_default_device, state, wrap
 
 __all__ = ["NDArray"]
@@ -561,6 +561,7 @@ class NDArray:
 _ALL = slice(None)
 _IN_PLACE = "Inplace operations (+=, -=, x[:]=, etc) are not supported when recording with autograd"
 py_slice = slice  # `slice` is also an operator
+_STORAGE_TYPE_STR_TO_ID = {stype: number for number, stype in _format._STYPES.items()}
 _WIDE = frozenset(map(np.dtype, ("float64", "int64", "uint64", "complex128")))
 
 
@@ -643,7 +644,9 @@ def _put(array: np.ndarray, ctx: Context) -> jax.Array:
 
 
 def _from_host(array: np.ndarray, ctx: Context, kind: type = NDArray) -> Any:
-    return wrap(_put(array, ctx), ctx, kind)
+    made = wrap(_put(array, ctx), ctx, kind)
+    made._chunk.born = transformation()
+    return made
 
 
 def _unpickle(kind: type) -> NDArray:
@@ -733,6 +736,7 @@ def _unflatten(kind_and_ctx: Any, leaves: Any) -> NDArray:
     array._chunk = Chunk.__new__(Chunk)
     chunk = array._chunk
     chunk.buffer, chunk.pending, chunk.ctx, chunk.version, chunk.lent = leaves[0], None, ctx, 0, False
+    chunk.born = transformation()
     chunk.wide = getattr(leaves[0], "dtype", None) in _WIDE
     array._view = array._entry = array._grad = None
     return array

@@ -163,8 +163,8 @@ def test_json_round_trip(symbol, shapes, tmp_path):
 
 def test_json_of_mxnet_0_8():
     net = mx.sym.load(str(MXNET / "save_000800.json"))
-    assert net.list_arguments() == ["data", "fc1_weight", "fc1_bias", "fc2_weight", "fc2_bias", "fc3_weight", "fc3_bias",
-                                    "batchnorm0_gamma", "batchnorm0_beta", "softmax_label"]
+    assert net.list_arguments() == ["data", "fc1_weight", "fc1_bias", "fc2_weight", "fc2_bias", "fc3_weight",
+                                    "fc3_bias", "batchnorm0_gamma", "batchnorm0_beta", "softmax_label"]
     assert net.list_auxiliary_states() == ["batchnorm0_moving_mean", "batchnorm0_moving_var"]
     attributes = net.attr_dict()
     assert attributes["fc1_weight"]["__lr_mult__"] == "1.2" and attributes["fc1_weight"]["__wd_mult__"] == "0.3"

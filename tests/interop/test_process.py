@@ -1,0 +1,98 @@
+"""What importing mxjax does to a process (nothing), the `mxnet` alias, and the command line."""
+
+import json
+import subprocess
+import sys
+
+_IMPORT = """
+import json, os, sys, threading
+import jax
+def settings():
+    return {n: repr(getattr(jax.config, n)) for n in dir(jax.config) if n.startswith("jax_")}
+before, environment, threads = settings(), dict(os.environ), threading.active_count()
+import mxjax as mx
+for name in ("nd", "sym", "autograd", "mod", "kv", "io", "optimizer", "random", "operator", "interop", "test_utils",
+             "engine", "executor", "metric", "init"):
+    getattr(mx, name)
+dir(mx.nd), mx.nd.FullyConnected, mx.sym.FullyConnected
+x = mx.sym.FullyConnected(mx.sym.Variable("x"), num_hidden=3)
+from jax._src import xla_bridge
+print(json.dumps({"changed": sorted(n for n, v in settings().items() if before.get(n) != v),
+                  "environment": os.environ == environment, "threads": threading.active_count() - threads,
+                  "backend": xla_bridge.backends_are_initialized(), "cpu": str(mx.cpu(0)) == "cpu(0)"}))
+"""
+
+
+def run(*arguments, **kwargs):
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=200, **kwargs)
+
+
+def test_importing_changes_nothing():
+    done = run("-c", _IMPORT)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert json.loads(done.stdout) == {"changed": [], "environment": True, "threads": 0, "backend": False,
+                                       "cpu": True}
+
+
+def test_using_changes_nothing():
+    done = run("-c", """
+import jax
+def settings():
+    return {n: repr(getattr(jax.config, n)) for n in dir(jax.config) if n.startswith("jax_")}
+before = settings()
+import mxjax as mx
+x = mx.nd.array([1.0], dtype="float64"); x.attach_grad()
+with mx.autograd.record():
+    y = mx.nd.Dropout(x * 2 + mx.nd.random.uniform(shape=(1,)).astype("float64"))
+y.backward(); mx.nd.waitall(); mx.random.seed(0)
+assert jax.numpy.asarray(1.5).dtype == "float32"
+assert settings() == before
+print("good")
+""")
+    assert done.stdout == "good\n", done.stderr[-3000:]
+
+
+def test_run_a_script_that_says_mxnet(tmp_path):
+    (tmp_path / "helper.py").write_text("import mxnet\nzeros = mxnet.nd.zeros\n")
+    script = tmp_path / "script.py"
+    script.write_text("""
+import sys
+import mxnet as mx
+from mxnet import nd, autograd, gluon
+from mxnet.ndarray import NDArray
+import mxnet.symbol as sym
+from helper import zeros
+import mxjax
+assert mx is mxjax and isinstance(zeros((2,)), NDArray) and sym is mxjax.symbol and __name__ == "__main__"
+try:
+    import mxnet.no_such_module
+except ModuleNotFoundError as error:
+    print(error.name)
+print(sys.argv[1:])
+""")
+    done = run("-m", "mxjax", "run", str(script), "--rate", "3")
+    assert done.stdout == "mxnet.no_such_module\n['--rate', '3']\n", done.stderr[-3000:]
+    script.write_text("raise SystemExit(7)")
+    assert run("-m", "mxjax", "run", str(script)).returncode == 7
+    missing = run("-m", "mxjax", "run", str(tmp_path / "nothing.py"))
+    assert missing.returncode == 2 and "nothing.py" in missing.stderr
+
+
+def test_the_alias_does_not_replace_a_real_mxnet():
+    done = run("-c", """
+import sys, types
+sys.modules["mxnet"] = types.ModuleType("mxnet")
+import mxjax
+try:
+    mxjax.interop.install_mxnet_alias()
+except RuntimeError as error:
+    print(error)
+""")
+    assert "imported already" in done.stdout, done.stderr[-3000:]
+
+
+def test_info():
+    done = run("-m", "mxjax", "info")
+    assert done.returncode == 0, done.stderr[-3000:]
+    for word in ("mxjax", "1.9.1", "jax ", "devices", "cpu:0", "ThreadedEnginePerDevice"):
+        assert word in done.stdout
