@@ -1,0 +1,129 @@
+"""Seeds, streams per context, resources; the distributions themselves are tested with their operators."""
+
+import threading
+
+import jax
+import numpy as np
+import pytest
+
+import mxjax as mx
+from mxjax.base import MXNetError
+from mxjax.resource import Resource, ResourceManager, ResourceRequest
+
+
+def draw(ctx=None, shape=(5,)):
+    return mx.nd.random.uniform(shape=shape, ctx=ctx).asnumpy()
+
+
+def test_a_seed_repeats_everything():
+    runs = []
+    for _ in range(2):
+        mx.random.seed(42)
+        x = mx.nd.random.normal(shape=(3,))
+        runs.append([x.asnumpy(), draw(), mx.nd.random.randint(0, 100, shape=(4,)).asnumpy(),
+                     mx.nd.shuffle(mx.nd.arange(10)).asnumpy(), draw(mx.cpu(1)),
+                     mx.nd.sample_multinomial(mx.nd.ones((9,)) / 9).asnumpy()])
+    for first, second in zip(*runs, strict=True):
+        np.testing.assert_array_equal(first, second)
+    mx.random.seed(43)
+    assert (mx.nd.random.normal(shape=(3,)).asnumpy() != runs[0][0]).all()
+
+
+def test_numbers_go_on():
+    mx.random.seed(0)
+    draws = [draw(shape=(1000,)) for _ in range(3)]
+    assert len({d.tobytes() for d in draws}) == 3
+    assert abs(np.corrcoef(draws)[np.triu_indices(3, 1)]).max() < 0.15
+
+
+def test_contexts_have_streams_of_their_own():
+    mx.random.seed(7)
+    together = [draw(mx.cpu(i)) for i in range(3)]
+    assert len({d.tobytes() for d in together}) == 3
+    mx.random.seed(7)
+    np.testing.assert_array_equal(draw(mx.cpu(2)), together[2], err_msg="however much the others drew")
+
+
+def test_seeding_one_context():
+    mx.random.seed(7)
+    other = draw(mx.cpu(1))
+    mx.random.seed(7)
+    mx.random.seed(5, ctx=mx.cpu(0))
+    np.testing.assert_array_equal(draw(mx.cpu(1)), other)
+    first = draw(mx.cpu(0))
+    mx.random.seed(5, ctx=mx.cpu(3))
+    np.testing.assert_array_equal(draw(mx.cpu(3)), first, err_msg="one seed, one context: the same numbers anywhere")
+
+
+def test_graphs_repeat_too():
+    net = mx.sym.Dropout(mx.sym.random.uniform(shape=(50,)) + mx.sym.Variable("x"), p=0.5)
+    executor = net.bind(mx.cpu(), {"x": mx.nd.zeros((50,))})
+    runs = []
+    for _ in range(2):
+        mx.random.seed(3)
+        runs.append([executor.forward(is_train=True)[0].asnumpy() for _ in range(2)])
+    np.testing.assert_array_equal(runs[0], runs[1])
+    assert (runs[0][0] != runs[0][1]).any()
+
+
+def test_a_loop_of_draws_compiles_once(compiles):
+    for step in range(6):
+        if step == 1:
+            compiles.clear()
+        mx.nd.random.uniform(step, step + 1, shape=(4,)).wait_to_read()
+    assert compiles == []
+
+
+def test_many_threads_draw_different_numbers():
+    mx.random.seed(1)
+    drawn = []
+
+    def work():
+        for _ in range(20):
+            drawn.append(draw().tobytes())
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(drawn) == len(set(drawn)) == 80
+
+
+@pytest.mark.parametrize("seed", [0, -1, 2**31, 2**40 + 1, np.int64(3)])
+def test_any_integer_is_a_seed(seed):
+    mx.random.seed(seed)
+    first = draw()
+    mx.random.seed(seed)
+    np.testing.assert_array_equal(draw(), first)
+
+
+def test_wrong_seeds():
+    for wrong in ("three", 1.5, None):
+        with pytest.raises(ValueError, match="seed_state"):
+            mx.random.seed(wrong)
+    with pytest.raises(ValueError, match="ctx"):
+        mx.random.seed(1, ctx="some")
+    with pytest.raises(AttributeError, match="no_such"):
+        mx.random.no_such
+
+
+def test_module_level_functions():
+    assert mx.random.uniform(2, 3, shape=(4,)).asnumpy().min() >= 2
+    assert mx.random.normal(shape=(2, 2)).shape == (2, 2)
+
+
+# ------------------------------------------------------------------ resources
+def test_resources():
+    manager = ResourceManager.get()
+    assert manager is ResourceManager.get()
+    manager.seed_random(9)
+    random = manager.request(mx.cpu(), ResourceRequest("random"))
+    keys = [random.get_key() for _ in range(2)]
+    assert (jax.random.uniform(keys[0], (3,)) != jax.random.uniform(keys[1], (3,))).all()
+    manager.seed_random(9)
+    np.testing.assert_array_equal(jax.random.key_data(random.get_key()), jax.random.key_data(keys[0]))
+    space = manager.request(None, "temp_space")
+    assert isinstance(space, Resource) and space.get_space((2, 3), "float64").dtype == np.float64
+    for wrong in (space.get_key, lambda: random.get_space((1,)), lambda: manager.request(None, "money")):
+        with pytest.raises(MXNetError):
+            wrong()
