@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import jax
 
-from .base import MXNetError
+from .base import MXNetError, classproperty
 
 __all__ = ["Context", "cpu", "cpu_pinned", "gpu", "tpu", "num_gpus", "num_tpus", "gpu_memory_info", "current_context"]
 
@@ -81,8 +81,8 @@ class Context:
     def __reduce__(self) -> tuple:
         return Context, (self.device_type, self.device_id)
 
-    @classmethod
-    def default_ctx(cls) -> Context:
+    @classproperty
+    def default_ctx(cls) -> Context:  # noqa: N805
         """The innermost `with` context of this thread, else `cpu(0)`."""
         return getattr(cls._scope, "current", None) or _DEFAULT
 
@@ -156,4 +156,4 @@ def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
 
 def current_context() -> Context:
     """The context new arrays get: the innermost `with` block's, else `cpu(0)`."""
-    return Context.default_ctx()
+    return Context.default_ctx

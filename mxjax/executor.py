@@ -257,8 +257,8 @@ class Executor:
             if old is None or old.shape == shape:
                 return old
             if not partial_shaping and name not in kwargs:
-                raise AssertionError(f"reshape: {what}{name}, which was not named, changes from {old.shape} to {shape}, "
-                                     "so it could not be shared; allow that with partial_shaping=True")
+                raise AssertionError(f"reshape: {what}{name}, which was not named, changes from {old.shape} to "
+                                     f"{shape}, so it could not be shared; allow that with partial_shaping=True")
             if math.prod(shape) > old.size:
                 if not allow_up_sizing:
                     raise AssertionError(f"reshape: {what}{name} would grow from {old.shape} to {shape}; bind the "
@@ -549,7 +549,7 @@ class _StepRun(_Run):
         inputs = [values[id(n), i].as_in_context(ctx) if executor._group2ctx else values[id(n), i]
                   for n, i in node.inputs]
         if executor._callback is not None and executor._monitor_all:
-            for (source, i), name, value in zip(node.inputs, node.input_names(), inputs, strict=True):
+            for (source, _), name, value in zip(node.inputs, node.input_names(), inputs, strict=True):
                 label = source.name if source.op is None else f"{node.name}_{name}"
                 executor._callback(label, value.detach())
         try:

@@ -142,12 +142,12 @@ def backward(heads: Sequence[NDArray] | NDArray, head_grads: Sequence[NDArray | 
 
 def grad(heads: Sequence[NDArray] | NDArray, variables: Sequence[NDArray] | NDArray,
          head_grads: Sequence[NDArray | None] | NDArray | None = None, retain_graph: bool | None = None,
-         create_graph: bool = False, train_mode: bool = True) -> Any:
+         create_graph: bool = False, train_mode: bool = True) -> list[NDArray]:
     """Gradients of `heads` with respect to `variables` as new arrays.
 
     Args:
         heads, head_grads, train_mode: as in `backward`.
-        variables: arrays with `attach_grad`, or results within the graph; one gives one gradient, a list a list.
+        variables: arrays with `attach_grad`, or results within the graph; an array or a list.
         retain_graph: keep the graph; by default where `create_graph` is set.
         create_graph: record the backward pass too, for derivatives of any order.
 
@@ -155,8 +155,7 @@ def grad(heads: Sequence[NDArray] | NDArray, variables: Sequence[NDArray] | NDAr
         MXNetError: a variable is not in the graph.
     """
     heads, head_grads = _heads(heads, head_grads)
-    single = isinstance(variables, NDArray)
-    variables = [variables] if single else list(variables)
+    variables = [variables] if isinstance(variables, NDArray) else list(variables)
     if not variables:
         raise MXNetError("grad: there are no variables")
     if any(v._entry is None for v in variables):
@@ -164,13 +163,14 @@ def grad(heads: Sequence[NDArray] | NDArray, variables: Sequence[NDArray] | NDAr
     retain = create_graph if retain_graph is None else retain_graph
     with _Scope(create_graph, train_mode):
         found = _tape.backward(heads, head_grads, retain, create_graph, variables)
-    grads = [_result(v, g) for v, g in zip(variables, found, strict=True)]
-    return grads[0] if single else grads
+        return [_result(v, g) for v, g in zip(variables, found, strict=True)]
 
 
 def _result(variable: NDArray, found: Any) -> NDArray:
     if found is None:
-        return zeros(variable.shape, variable.context, variable.dtype)
+        found = zeros(variable.shape, variable.context, variable.dtype)
+    if isinstance(found, NDArray) and found._entry is None and state.recording:
+        found._entry = (_tape.Node(None, outs=((found.shape, found._chunk.dtype),)), 0)  # a constant of the graph
     return found if isinstance(found, NDArray) else wrap(found, variable.context, type(variable))
 
 

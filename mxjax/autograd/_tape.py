@@ -12,6 +12,7 @@ import numpy as np
 from ..base import MXNetError
 from ..ndarray._chunk import Pending
 from ..ndarray._invoke import invoke, late, state, wrap
+from ..ndarray._recorded import run_together
 from ..ops.kernel import Absent, Kernel, is_wide, run
 
 __all__ = ["Node", "backward", "mark", "record"]
@@ -26,7 +27,8 @@ class Node:
     came from, or None; outs: (shape, dtype) of each output. A variable has grad (an NDArray) and req instead.
     """
 
-    __slots__ = ("kernel", "args", "parents", "outs", "ctx", "grad", "req", "sequence", "pull", "alive", "fresh", "watch")
+    __slots__ = ("kernel", "args", "parents", "outs", "ctx", "grad", "req", "sequence", "pull", "alive", "fresh",
+                 "watch")
 
     def __init__(self, kernel: Kernel | None, args: Sequence[Any] = (), parents: Sequence[Any] = (),
                  outs: Sequence[Any] = (), ctx: Any = None) -> None:
@@ -103,7 +105,8 @@ def backward(heads: Sequence[Any], head_grads: Sequence[Any], retain: bool, crea
         _add(totals, (id(node), index), given, create_graph, head._chunk.ctx)
         roots[id(node)] = node
     nodes = _reachable(roots)
-    if variables is None and not create_graph and _replay(nodes, totals, retain):
+    if variables is None and not create_graph and (run_together(nodes, totals, retain) or
+                                                   _replay(nodes, totals, retain)):
         return None
     kept = {v._entry[0].sequence if v._entry else -1 for v in variables or ()}
     results: dict[int, Any] = {}

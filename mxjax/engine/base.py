@@ -268,7 +268,7 @@ class Engine(ABC):
         self._refuse_in_bookkeeping()
         self._drain(-1)
         with self._lock:
-            failures, self._failures = list(self._failures), {}
+            failures, self._failures = [f for f in self._failures if not f.abandoned], {}
             for failure in failures[1:]:
                 if failure.error is not failures[0].error:
                     failures[0].error.add_note(f"also failed: {failure.name}: {failure.error!r}")
@@ -522,6 +522,7 @@ class Engine(ABC):
             block.failure = failure
             for var in op.mutate_vars:
                 var._failure = failure
+                failure.vars.append(var)
         for var in op.mutate_vars:
             var.version += 1
 

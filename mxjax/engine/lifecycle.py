@@ -69,7 +69,7 @@ def _at_exit() -> None:
         unfinished = engine.stop(max(end - time.monotonic(), 0.0))
         if unfinished:
             _report(f"given up {timeout:g} s after the program's end: {_some(unfinished)}")
-        lost = [f"{failure.name}: {failure.error!r}" for failure in engine._failures]
+        lost = [f"{failure.name}: {failure.error!r}" for failure in engine._failures if not failure.abandoned]
         if lost:
             _report(f"errors that no wait has raised: {_some(lost)}")
 

@@ -78,12 +78,18 @@ class Operator:
 class Failure:
     """An error kept for a wait.  All variables that it reached share it; ``error`` is None once it was raised."""
 
-    __slots__ = ("error", "traceback", "name")
+    __slots__ = ("error", "traceback", "name", "vars")
 
     def __init__(self, error: BaseException, traceback: TracebackType | None, name: str) -> None:
         self.error: BaseException | None = error
         self.traceback = traceback
         self.name = name
+        self.vars: list[Var] = []
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether the error has reached variables, and nobody is interested in any of them."""
+        return bool(self.vars) and all(var.abandoned for var in self.vars)
 
 
 class Block:

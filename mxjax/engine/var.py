@@ -20,9 +20,12 @@ class Var:
     Attributes:
         name: text for messages, or None.
         version: number of completed mutations.
+        abandoned: set it where nobody can ask for the result any more: an error that has reached abandoned variables
+            only is then dropped instead of being raised by `wait_for_all`.
     """
 
-    __slots__ = ("name", "version", "_uses", "_writes", "_granted", "_queue", "_failure", "_deleted")
+    __slots__ = ("name", "version", "_uses", "_writes", "_granted", "_queue", "_failure", "_deleted",
+                 "abandoned")
 
     def __init__(self, name: str | None = None) -> None:
         self.name = name
@@ -33,6 +36,7 @@ class Var:
         self._queue: deque[tuple[Any, bool]] | None = None
         self._failure = None
         self._deleted = False
+        self.abandoned = False
 
     @property
     def busy(self) -> bool:

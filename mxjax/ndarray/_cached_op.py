@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-
 from ..base import MXNetError
-from ..ops.kernel import Kernel, is_wide, mistake
+from ..ops.kernel import Kernel
 from ..random import next_key
-from ._chunk import Pending
-from ._invoke import invoke, state, wrap
+from ._invoke import invoke, state
+from ._recorded import record
 from .ndarray import NDArray
 
 if TYPE_CHECKING:
     from ..symbol import Symbol
 
 __all__ = ["CachedOp"]
-
-_USER_MISTAKES = (TypeError, ValueError, IndexError, ZeroDivisionError, NotImplementedError, OverflowError)
 
 
 class CachedOp:
@@ -48,6 +40,7 @@ class CachedOp:
         self._aux_places = [variables.index(id(n)) for n in self._graph.aux_nodes]
         self._names = sym.list_inputs()
         self._kernels: dict[bool, Kernel] = {}
+        self._programs: dict[tuple, Callable] = {}  # of `run_together`: graphs, calls between them, and the walk back
         self._callback: Callable | None = None
         self._monitor_all = False
         checks = [n.op.get_attr("FCheck") for n in self._graph.steps]
@@ -79,7 +72,7 @@ class CachedOp:
         else:
             kernel = self._kernel(state.training)
             if state.recording and any(a._entry is not None for a in args):
-                results = _record(self, kernel, args)
+                results = record(self, kernel, args)
             else:
                 ctx = args[0].context if args else default_ctx
                 key = next_key(ctx, len(self._graph.steps)) if self._graph.random else ()
@@ -137,118 +130,3 @@ class CachedOp:
     def _show(self, node: Any, names: Sequence[str], arrays: Sequence[NDArray]) -> None:
         for name, array in zip(names, arrays, strict=False):
             self._callback(f"{node.name}_{name}", node.op.name, array)
-
-
-class _Value(Pending):
-    """An output, or a new auxiliary state, of a recorded run that has not happened yet."""
-
-    __slots__ = ("run",)
-
-    def __init__(self, run: _Run, shape: tuple[int, ...], dtype: np.dtype) -> None:
-        super().__init__(shape, dtype)
-        self.run: _Run | None = run
-
-    def force(self) -> None:
-        """Runs the forward: somebody looks."""
-        self.run.forward()
-
-
-class _Run(list):
-    """A recorded call: the values of its inputs (and the random key), which the tape holds as the node's arguments.
-
-    Nothing is computed at first. If a backward comes, forward and backward are one program; if somebody looks at an
-    output before that, the forward runs and keeps what the backward needs.
-    """
-
-    __slots__ = ("op", "train", "wide", "wanted", "values", "pull", "__weakref__")
-
-    def __init__(self, op: CachedOp, kernel: Kernel, inputs: list[Any], wanted: tuple[bool, ...], train: bool) -> None:
-        super().__init__(inputs)
-        self.op, self.train, self.pull = op, train, None
-        self.wide = kernel.wide or any(is_wide(v.dtype) for v in inputs[:kernel.num_arrays])
-        self.wanted = tuple(wanted[i] for i in op._arg_places)
-        self.values = [_Value(self, *spec) for spec in kernel.specs(inputs)]
-
-    def _inputs(self) -> tuple[list[Any], list[Any], tuple]:
-        op = self.op
-        return [self[i] for i in op._arg_places], [self[i] for i in op._aux_places], tuple(self[len(op._names):])
-
-    def _call(self, program: Callable, *args: Any) -> Any:
-        try:
-            with jax.enable_x64(self.wide):
-                return program(*args)
-        except MXNetError:
-            raise
-        except _USER_MISTAKES as error:
-            raise mistake("CachedOp", self, error) from None
-
-    def _settle(self, outputs: Sequence[Any], aux: Sequence[Any]) -> None:
-        for value, result in zip(self.values, [*outputs, *(aux if self.train else ())], strict=True):
-            value.value, value.run = result, None
-        self.values = [(v.shape, v.dtype) for v in self.values]
-
-    @property
-    def done(self) -> bool:
-        """Whether the outputs are there."""
-        return not isinstance(self.values[0], _Value)
-
-    def forward(self) -> None:
-        """Computes the outputs, and what `backward` needs."""
-        program = self.op._graph.residual(self.wanted, _mirror(), self.train)
-        outputs, aux, self.pull = self._call(program, *self._inputs())
-        self._settle(outputs, aux)
-
-    def backward(self, heads: Sequence[Any]) -> list[Any]:
-        """Gradients of the wanted arguments for the outputs' gradients (None: zero)."""
-        graph = self.op._graph
-        specs = self.values if self.done else [(v.shape, v.dtype) for v in self.values]
-        with jax.enable_x64(self.wide):
-            heads = [_head(h, *spec) for h, spec in zip(heads, specs, strict=False)]
-        if self.done:
-            return self._call(graph.pull(), self.pull, heads)
-        program = graph.forward_backward(self.wanted, (False,) * sum(self.wanted), True, _mirror(), self.train)
-        outputs, aux, grads = self._call(program, *self._inputs(), heads, [])
-        self._settle(outputs, aux)
-        return grads
-
-
-def _head(given: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    """The gradient of an output as `jax.vjp` wants it."""
-    if not jnp.issubdtype(dtype, jnp.inexact):
-        return np.zeros(shape, jax.dtypes.float0)
-    if given is None:
-        return jnp.zeros(shape, dtype)
-    given = given.get() if isinstance(given, Pending) else given
-    return given if given.dtype == dtype else given.astype(dtype)
-
-
-def _record(op: CachedOp, kernel: Kernel, arrays: Sequence[NDArray]) -> list[NDArray]:
-    """Notes a call on the tape; its results are pending."""
-    from ..autograd import _tape
-    ctx = arrays[0].context
-    key = next_key(ctx, len(op._graph.steps)) if op._graph.random else ()
-    entries = [a._entry for a in arrays]
-    run = _Run(op, kernel, [*(a._read() for a in arrays), *key], tuple(e is not None for e in entries), state.training)
-    for place, value in zip(kernel.mutated, run.values[kernel.num_outputs:], strict=True):
-        arrays[place]._write(value)
-    results = [wrap(value, ctx, type(arrays[0])) for value in run.values[:kernel.num_outputs]]
-    parents = entries + [None] * len(key)
-    outs = [(v.shape, v.dtype) for v in run.values[:kernel.num_outputs]]
-    node = _tape.Node(kernel, run, parents, outs, ctx)
-    saved = weakref.ref(run)  # the node's arguments hold it, and let it go after the backward
-
-    def pull(slots: list[Any], create_graph: bool) -> list[Any]:
-        if create_graph:
-            return _tape._pull(_tape.Node(kernel, list(saved()), parents, outs, ctx), slots, True)
-        run = saved()
-        places = [place for place, wanted in zip(op._arg_places, run.wanted, strict=True) if wanted]
-        found = dict(zip(places, run.backward(slots), strict=True))
-        return [found.get(i) for i in range(len(parents))]
-    node.pull = pull
-    for i, result in enumerate(results):
-        result._entry = (node, i)
-    return results
-
-
-def _mirror() -> bool:
-    return os.environ.get("MXNET_BACKWARD_DO_MIRROR", "0").lower() in ("1", "true")

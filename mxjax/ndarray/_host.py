@@ -26,6 +26,9 @@ class HostPending(Pending):
         self.var = engine.get().new_variable()
         self.failure: BaseException | None = None
 
+    def __del__(self) -> None:
+        self.var.abandoned = True
+
     def force(self) -> None:
         """Waits for the engine; raises what the function, or one it depends on, raised, however often it is asked."""
         try:

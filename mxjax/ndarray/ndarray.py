@@ -17,6 +17,7 @@ from ..ops.kernel import Kernel, prepare, run
 from ..ops.params import np_dtype
 from . import _format, _index
 from ._chunk import Chunk, Pending, placed, transformation
+from ._host import HostPending, push
 from ._invoke import call, invoke, late, on_default_device, state, wrap
 
 __all__ = ["NDArray"]
@@ -238,8 +239,13 @@ class NDArray:
 
     def _to(self, context: Context) -> NDArray:
         """A copy on another context; its gradient comes back the same way."""
-        source = self._chunk.ctx
-        result = wrap(placed(self._read(), context.jax_device), context, type(self))
+        source, device, value = self._chunk.ctx, context.jax_device, self._chunk.pending
+        if isinstance(value, HostPending) and value.value is None and self._view is None:
+            value = push(lambda values: [placed(values[0], device)], [value], [(value.shape, value.dtype)], ctx=context,
+                         name="copy")[0]
+        else:
+            value = placed(self._read(), device)
+        result = wrap(value, context, type(self))
         if state.recording and self._entry is not None:
             from ..autograd import _tape
             node = _tape.Node(None, (), [self._entry], [(self.shape, self._chunk.dtype)], context)

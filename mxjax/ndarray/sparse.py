@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -193,7 +194,8 @@ class RowSparseNDArray(BaseSparseNDArray):
 
     def _to_dense(self) -> Any:
         data, rows = self._parts[0]._read(), self._parts[1].asnumpy()
-        return jnp.zeros(self.shape, data.dtype).at[rows.astype(np.int32)].set(data)
+        with jax.enable_x64(self._chunk.wide):
+            return jnp.zeros(self.shape, data.dtype).at[rows.astype(np.int32)].set(data)
 
 
 def retain(data: RowSparseNDArray, indices: NDArray, out: Any = None) -> RowSparseNDArray:

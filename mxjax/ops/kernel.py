@@ -116,7 +116,8 @@ class Kernel:
         given, num_outputs = [i for i, h in enumerate(heads) if h], self.num_outputs
 
         def backward(*args: Any) -> tuple:
-            inputs = [jnp.zeros(a.shape, a.dtype) if isinstance(a, Absent) else a for a in args[:len(args) - len(given)]]
+            inputs = [jnp.zeros(a.shape, a.dtype) if isinstance(a, Absent) else a
+                      for a in args[:len(args) - len(given)]]
             head_grads = args[len(args) - len(given):]
 
             def of_wanted(*values: Any) -> tuple:

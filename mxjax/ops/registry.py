@@ -43,8 +43,8 @@ class Op:
                             itself on the tape; in a graph it cuts the compiled program in two
         FResourceRequest    names out of "random", "temp_space"
         FInplaceOption      pairs (input, output) that may share memory
-        FCheck              function(params) -> None, or an exception that MXNet raises only when the result is looked at
-        eager_when          function(params) -> whether imperative calls look at the values (to check them): not compiled
+        FCheck              function(params) -> None, or an exception, raised only when the result is looked at
+        eager_when          function(params) -> whether imperative calls check the values, so are not compiled
         TIsBackward         True for operators that only backward passes use
     """
 
@@ -233,7 +233,8 @@ def register(name: str, *, aliases: Sequence[str] = (), num_outputs: int | Rule 
         op = Op(name)
         op.variadic, op.eager = variadic, eager
         op.set_attr("FCompute", function)
-        known = {"FNumOutputs": num_outputs, "FNumVisibleOutputs": num_visible, "FMutateInputs": mutates if callable(mutates) else tuple(mutates) or None,
+        known = {"FNumOutputs": num_outputs, "FNumVisibleOutputs": num_visible,
+                 "FMutateInputs": mutates if callable(mutates) else tuple(mutates) or None,
                  "FListInputNames": inputs, "FListOutputNames": output_names, "FInferShape": infer_shape,
                  "FInferType": infer_type, **attrs}
         for key, value in known.items():

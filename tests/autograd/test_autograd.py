@@ -202,7 +202,7 @@ def test_higher_orders(function, derivatives):
     with autograd.record():
         y = function(x)
         for order, wanted in enumerate(derivatives, 1):
-            y = autograd.grad(y, x, create_graph=True, retain_graph=True)
+            y, = autograd.grad(y, x, create_graph=True, retain_graph=True)
             close(y, wanted(X), rtol=1e-4)
             assert order
     y.backward()
@@ -217,7 +217,7 @@ def test_gradient_penalty():
     """A loss that contains a gradient: d/dx (x² + (d(x³)/dx)²) = 2 x + 36 x³."""
     x = variable()
     with autograd.record():
-        slope = autograd.grad(x * x * x, x, create_graph=True, retain_graph=True)
+        slope, = autograd.grad(x * x * x, x, create_graph=True, retain_graph=True)
         loss = x * x + slope * slope
     loss.backward()
     close(x.grad, 2 * X + 36 * X**3, rtol=1e-4)
@@ -227,7 +227,7 @@ def test_mixed_second_derivative():
     x, w = variable(), variable(X + 1)
     with autograd.record():
         y = x * x * w
-        dx = autograd.grad(y, x, create_graph=True, retain_graph=True)
+        dx, = autograd.grad(y, x, create_graph=True, retain_graph=True)
     dx.backward()
     close(w.grad, 2 * X)
 

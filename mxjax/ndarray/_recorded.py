@@ -1,0 +1,286 @@
+"""Recorded calls of whole graphs (`CachedOp`), computed as late as possible.
+
+A call under `autograd.record()` computes nothing at first. If a backward comes before somebody looks at a result, all
+that is left of the forward and the whole backward run as one XLA program (`run_together`): network and loss, each
+hybridized by itself, included. If somebody looks first, that call's forward runs and keeps what the backward needs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import weakref
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..base import MXNetError
+from ..ops.kernel import Kernel, is_wide, mistake
+from ..random import next_key
+from ._chunk import Pending
+from ._invoke import state, wrap
+
+if TYPE_CHECKING:
+    from ._cached_op import CachedOp
+    from .ndarray import NDArray
+
+__all__ = ["record", "run_together"]
+
+_USER_MISTAKES = (TypeError, ValueError, IndexError, ZeroDivisionError, NotImplementedError, OverflowError)
+_MOST_CALLS = 64  # recorded imperative calls that one program takes in beside the graphs
+
+
+class _Value(Pending):
+    """An output, or a new auxiliary state, of a run that has not happened yet."""
+
+    __slots__ = ("run",)
+
+    def __init__(self, run: _Run, shape: tuple[int, ...], dtype: np.dtype) -> None:
+        super().__init__(shape, dtype)
+        self.run: _Run | None = run
+
+    def force(self) -> None:
+        """Runs the forward: somebody looks."""
+        self.run.forward()
+
+
+class _Run(list):
+    """A recorded call: the values of its inputs (and the random key), which the tape holds as the node's arguments.
+
+    values: the results until they are there, then their shapes and dtypes; wanted: for each argument of the graph
+    whether it gets a gradient; pull: what the forward kept for the backward, a function of the outputs' gradients.
+    """
+
+    __slots__ = ("op", "train", "wide", "wanted", "values", "pull", "done", "__weakref__")
+
+    def __init__(self, op: CachedOp, kernel: Kernel, inputs: list[Any], wanted: tuple[bool, ...], train: bool) -> None:
+        super().__init__(inputs)
+        self.op, self.train, self.pull, self.done = op, train, None, False
+        self.wide = kernel.wide or any(is_wide(v.dtype) for v in inputs[:kernel.num_arrays])
+        self.wanted = tuple(wanted[i] for i in op._arg_places)
+        self.values: list[Any] = [_Value(self, *spec) for spec in kernel.specs(inputs)]
+
+    def settle(self, results: Sequence[Any]) -> None:
+        """Hands the results out (None: nobody holds that one any more)."""
+        for value, result in zip(self.values, results, strict=True):
+            value.value, value.run = result, None
+        self.values, self.done = [(v.shape, v.dtype) for v in self.values], True
+
+    def forward(self) -> None:
+        """Computes the results, and what `backward` needs (after a backward with retained graph only the latter)."""
+        for i, value in enumerate(self):
+            if isinstance(value, Pending):
+                self[i] = value.get()
+        graph = self.op._graph
+        program = graph.residual(self.wanted, _mirror(), self.train)
+        outputs, aux, self.pull = _call(self, program, *_split(self.op, self))
+        if not self.done:
+            self.settle([*outputs, *(aux if self.train else ())])
+
+    def backward(self, heads: Sequence[Any]) -> list[Any]:
+        """Gradients of the wanted arguments for the outputs' gradients (None: zero)."""
+        if self.pull is None:
+            self.forward()
+        with jax.enable_x64(self.wide):
+            heads = [_head(h, *spec) for h, spec in zip(heads, self.values, strict=False)]
+        return _call(self, self.op._graph.pull(), self.pull, heads)
+
+    def places(self) -> list[int]:
+        """Positions of the wanted arguments among the inputs."""
+        return [place for place, wanted in zip(self.op._arg_places, self.wanted, strict=True) if wanted]
+
+
+def _split(op: CachedOp, inputs: Sequence[Any]) -> tuple[list[Any], list[Any], tuple]:
+    """A call's inputs as the graph takes them: arguments, auxiliary states, random key."""
+    return ([inputs[i] for i in op._arg_places], [inputs[i] for i in op._aux_places], tuple(inputs[len(op._names):]))
+
+
+def _call(run: _Run, program: Callable, *args: Any) -> Any:
+    try:
+        with jax.enable_x64(run.wide):
+            return program(*args)
+    except MXNetError:
+        raise
+    except _USER_MISTAKES as error:
+        raise mistake("CachedOp", run, error) from None
+
+
+def _head(given: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    """The gradient of an output as `jax.vjp` wants it."""
+    if not jnp.issubdtype(dtype, jnp.inexact):
+        return np.zeros(shape, jax.dtypes.float0)
+    if given is None:
+        return jnp.zeros(shape, dtype)
+    given = given.get() if isinstance(given, Pending) else given
+    return given if given.dtype == dtype else given.astype(dtype)
+
+
+def _mirror() -> bool:
+    return os.environ.get("MXNET_BACKWARD_DO_MIRROR", "0").lower() in ("1", "true")
+
+
+def record(op: CachedOp, kernel: Kernel, arrays: Sequence[NDArray]) -> list[NDArray]:
+    """Notes a call on the tape; its results are pending.
+
+    Args:
+        op: the graph.
+        kernel: the graph as a kernel for the present mode, for shapes and for derivatives of higher order.
+        arrays: inputs, of which at least one is part of a recorded graph.
+    """
+    from ..autograd import _tape
+    ctx = arrays[0].context
+    key = next_key(ctx, len(op._graph.steps)) if op._graph.random else ()
+    entries = [a._entry for a in arrays]
+    inputs = [a._chunk.pending if a._view is None and isinstance(a._chunk.pending, _Value) and
+              a._chunk.pending.value is None else a._read() for a in arrays]
+    run = _Run(op, kernel, [*inputs, *key], tuple(e is not None for e in entries), state.training)
+    for place, value in zip(kernel.mutated, run.values[kernel.num_outputs:], strict=True):
+        arrays[place]._write(value)
+    results = [wrap(value, ctx, type(arrays[0])) for value in run.values[:kernel.num_outputs]]
+    parents = entries + [None] * len(key)
+    outs = [(v.shape, v.dtype) for v in run.values[:kernel.num_outputs]]
+    node = _tape.Node(None, run, parents, outs, ctx)
+    saved = weakref.ref(run)  # the node's arguments hold it, and let it go after the backward
+
+    def pull(slots: list[Any], create_graph: bool) -> list[Any]:
+        run = saved()
+        if create_graph:
+            return _tape._pull(_tape.Node(kernel, list(run), parents, outs, ctx), slots, True)
+        found = dict(zip(run.places(), run.backward(slots), strict=True))
+        return [found.get(i) for i in range(len(parents))]
+    node.pull = pull
+    for i, result in enumerate(results):
+        result._entry = (node, i)
+    return results
+
+
+# -------------------------------------------------------------------- forward and backward as one program
+def run_together(nodes: Sequence[Any], heads: dict[tuple[int, int], Any], retain: bool) -> bool:
+    """Runs what is left of the forward and the whole walk back as one program.
+
+    False: there are no recorded graphs, or this cannot be one program; then nothing was done.
+
+    Args:
+        nodes: nodes of the tape, each after its users.
+        heads: gradient by (id of the node, number of the output).
+        retain: whether the graph is to stay.
+    """
+    from ..autograd import _tape
+    runs = {i: node.args for i, node in enumerate(nodes) if isinstance(node.args, _Run)}
+    if retain or not runs or not _together(nodes, runs):
+        return False
+    place = {id(node): i for i, node in enumerate(nodes)}
+    makers = {id(value): (i, k) for i, run in runs.items() if not run.done for k, value in enumerate(run.values)}
+    uses: Counter = Counter()
+    rows: list[tuple | None] = []
+    leaves: list[Any] = []
+    for i, node in enumerate(nodes):
+        run = runs.get(i)
+        if node.kernel is None and run is None:
+            rows.append(None)
+            continue
+        refs = []
+        for arg in node.args if run is None or not run.done else (run.pull,):
+            ref = makers.get(id(arg))
+            uses[ref] += 1
+            refs.append(ref)
+            if ref is None:
+                leaves.append(arg.get() if isinstance(arg, Pending) else arg)
+        parents = tuple([None if p is None else (place[id(p[0])], p[1]) for p in node.parents])
+        what = node.kernel if run is None else (run.op, run.wanted, run.train, run.done)
+        rows.append((what, parents, tuple(refs), tuple(node.outs)))
+    kept = tuple([ref for ref in makers.values()
+                  if sys.getrefcount(runs[ref[0]].values[ref[1]]) > _ALONE + uses[ref]])
+    given = tuple([(place[node], index) for node, index in heads])
+    first = next(iter(runs.values()))
+    key = tuple(rows), kept, given, _mirror()
+    program = first.op._programs.get(key)
+    if program is None:
+        program = first.op._programs[key] = jax.jit(_program(rows, kept, given, _mirror()))
+    values = [v.get() if isinstance(v, Pending) else v for v in heads.values()]
+    first.wide = any(run.wide for run in runs.values()) or any(
+        is_wide(v.dtype) for v in [*leaves, *values] if hasattr(v, "dtype"))
+    grads, results = _call(first, program, leaves, values)
+    found = dict(zip(kept, results, strict=True))
+    for i, run in runs.items():
+        if not run.done:
+            run.settle([found.get((i, k)) for k in range(len(run.values))])
+    for node, grad in zip([n for n, row in zip(nodes, rows, strict=True) if row is None], grads, strict=True):
+        if grad is not None:
+            _tape._store(node, grad)
+    for node, row in zip(nodes, rows, strict=True):
+        if row is not None:
+            node.args, node.alive = (), False
+    return True
+
+
+def _together(nodes: Sequence[Any], runs: dict[int, _Run]) -> bool:
+    """Whether all nodes can be in one program: graphs, and not too many operator calls, on one device."""
+    calls = [node for i, node in enumerate(nodes) if node.kernel is not None or node.pull is not None]
+    return (len(calls) - len(runs) <= _MOST_CALLS and len({node.ctx for node in calls}) == 1 and
+            all(node.alive for node in calls) and
+            all(i in runs or node.pull is None and (node.kernel is None or not node.kernel.eager)
+                for i, node in enumerate(nodes)))
+
+
+def _program(rows: Sequence[tuple | None], kept: tuple, given: tuple, mirror: bool) -> Callable:
+    """fn(values from outside, head gradients) -> (gradients of the variables, forward results that are kept)."""
+    def fn(leaves: Sequence[Any], head_grads: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        outside = iter(leaves)
+        made: dict[tuple[int, int], Any] = {}
+        taken = [None if row is None else [next(outside) if ref is None else ref for ref in row[2]] for row in rows]
+        pulls: dict[int, Any] = {}
+        for i in reversed(range(len(rows))):
+            row = rows[i]
+            if row is None:
+                continue
+            taken[i] = args = [v if ref is None else made[ref] for v, ref in zip(taken[i], row[2], strict=True)]
+            if isinstance(row[0], Kernel):
+                continue
+            op, wanted, train, done = row[0]
+            if done:
+                pulls[i] = args[0]
+                continue
+            function, selected = op._graph._differentiable(*_split(op, args), wanted, mirror, train)
+            outputs, pulls[i], aux = jax.vjp(function, *selected, has_aux=True)
+            made.update({(i, k): value for k, value in enumerate([*outputs, *(aux if train else ())])})
+        totals = dict(zip(given, head_grads, strict=True))
+        for i, row in enumerate(rows):
+            if row is None:
+                continue
+            what, parents, _, outs = row
+            slots = [totals.get((i, k)) for k in range(len(outs))]
+            if all(s is None for s in slots):
+                continue
+            for parent, grad in _gradients(what, parents, outs, taken[i], pulls.get(i), slots):
+                totals[parent] = totals[parent] + grad.astype(totals[parent].dtype) if parent in totals else grad
+        return [totals.get((i, 0)) for i, row in enumerate(rows) if row is None], [made[ref] for ref in kept]
+    return fn
+
+
+def _gradients(what: Any, parents: tuple, outs: tuple, args: list[Any], pull: Any, slots: list[Any]) -> list[tuple]:
+    """(parent, gradient) of a node's arguments."""
+    if isinstance(what, Kernel):
+        wanted = tuple(p is not None for p in parents)
+        if not any(wanted):
+            return []
+        heads = tuple([s is not None for s in slots] + [False] * (what.num_outputs - len(slots)))
+        grads = what.vjp(wanted, heads).fn(*args, *[s for s in slots if s is not None])
+        return list(zip([p for p in parents if p is not None], grads, strict=True))
+    op, wanted, _, _ = what
+    grads = pull([_head(s, *spec) for s, spec in zip(slots, outs, strict=True)])
+    places = [place for place, w in zip(op._arg_places, wanted, strict=True) if w]
+    return [(parents[place], grad) for place, grad in zip(places, grads, strict=True)]
+
+
+def _references_alone() -> int:
+    """What `sys.getrefcount` says in `run_together` of a value that only its run holds."""
+    values = {0: [_Value.__new__(_Value)]}
+    return sys.getrefcount(values[0][0])
+
+
+_ALONE = _references_alone()
