@@ -1,0 +1,119 @@
+"""Parameters: initialization now or later, contexts, sharing, files."""
+
+import numpy as np
+import pytest
+
+import mxjax as mx
+from mxjax import gluon
+
+
+def test_values_and_gradients_on_each_context():
+    p = gluon.Parameter("weight", shape=(2, 3), init="ones")
+    p.initialize(ctx=[mx.cpu(0), mx.cpu(1)])
+    assert p.list_ctx() == [mx.cpu(0), mx.cpu(1)] and len(p.list_grad()) == 2
+    assert p.data(mx.cpu(1)).context == mx.cpu(1) and p.data().asnumpy().tolist() == [[1] * 3] * 2
+    p.set_data(mx.nd.full((2, 3), 4))
+    assert all(d.asnumpy().sum() == 24 for d in p.list_data())
+    p.reset_ctx([mx.cpu(2)])
+    assert p.list_ctx() == [mx.cpu(2)] and p.data().asnumpy().sum() == 24
+    with pytest.raises(RuntimeError, match="only initialized on"):
+        p.data(mx.cpu(0))
+
+
+def test_initialization_waits_for_the_shape():
+    p = gluon.Parameter("weight", shape=(2, 0), allow_deferred_init=True, init=mx.init.Constant(3))
+    p.initialize()
+    with pytest.raises(gluon.DeferredInitializationError):
+        p.data()
+    p.shape = (2, 4)
+    p._finish_deferred_init()
+    assert p.data().asnumpy().tolist() == [[3] * 4] * 2
+    with pytest.raises(AssertionError, match="compatible"):
+        p.shape = (2, 5)
+    with pytest.raises(ValueError, match="shape is not known"):
+        gluon.Parameter("other", shape=(0,)).initialize()
+    with pytest.raises(RuntimeError, match="not been initialized"):
+        gluon.Parameter("other", shape=(1,)).data()
+
+
+def test_grad_req_may_change_and_dtype_too():
+    p = gluon.Parameter("weight", shape=(2,), init="ones", grad_req="null")
+    p.initialize()
+    with pytest.raises(RuntimeError, match="grad_req='null'"):
+        p.grad()
+    p.grad_req = "add"
+    for _ in range(2):
+        with mx.autograd.record():
+            y = p.data() * 3
+        y.backward()
+    assert p.grad().asnumpy().tolist() == [6, 6]
+    p.zero_grad()
+    assert p.grad().asnumpy().tolist() == [0, 0]
+    p.cast("float64")
+    assert p.data().dtype == p.grad().dtype == np.float64
+    with pytest.raises(AssertionError, match="grad_req"):
+        p.grad_req = "sometimes"
+    with pytest.raises(AssertionError, match="stype"):
+        gluon.Parameter("weight", shape=(2,), stype="dense")
+
+
+def test_dictionary_makes_shares_and_checks():
+    one = gluon.ParameterDict("net_")
+    w = one.get("w", shape=(3, 0), dtype="float32")
+    assert w.name == "net_w" and one.get("w", shape=(0, 5)) is w and w.shape == (3, 5)
+    with pytest.raises(AssertionError, match="shape"):
+        one.get("w", shape=(4, 5))
+    other = gluon.ParameterDict("net_", shared=one)
+    assert other.get("w") is w
+    third = gluon.ParameterDict()
+    third.update(one)
+    with pytest.raises(AssertionError, match="same name"):
+        third.update({"net_w": gluon.Parameter("net_w")})
+    constant = one.get_constant("c", [[1, 2]])
+    assert constant.grad_req == "null" and one.get_constant("c", np.array([[1, 2]])) is constant
+    with pytest.raises(AssertionError, match="another value"):
+        one.get_constant("c", np.array([[1, 3]]))
+    with pytest.raises(KeyError):
+        one.get_constant("missing")
+
+
+def test_files_prefixes_and_dtypes(tmp_path):
+    file = str(tmp_path / "p.params")
+    one = gluon.ParameterDict("a_")
+    one.get("w", shape=(2,), init="ones")
+    one.get("v", shape=(1,), init="zeros")
+    one.initialize()
+    one.save(file, strip_prefix="a_")
+    assert sorted(mx.nd.load(file)) == ["v", "w"]
+    with pytest.raises(ValueError, match="does not start"):
+        one.save(file, strip_prefix="b_")
+    two = gluon.ParameterDict("b_")
+    two.get("w", shape=(0,), dtype="float64", allow_deferred_init=True)
+    with pytest.raises(AssertionError, match="ignore_extra"):
+        two.load(file, restore_prefix="b_", cast_dtype=True)
+    with pytest.raises(AssertionError, match="cast_dtype"):
+        two.load(file, restore_prefix="b_", ignore_extra=True)
+    two.load(file, restore_prefix="b_", ignore_extra=True, cast_dtype=True)
+    assert two["b_w"].data().dtype == np.float64 and two["b_w"].shape == (2,)
+    two.get("u", shape=(1,))
+    with pytest.raises(AssertionError, match="is missing"):
+        two.load(file, restore_prefix="b_", ignore_extra=True, cast_dtype=True)
+    two.load(file, restore_prefix="b_", ignore_extra=True, cast_dtype=True, allow_missing=True, dtype_source="saved")
+    assert two["b_w"].data().dtype == np.float32
+
+
+def test_row_sparse_parameter_needs_its_own_calls():
+    p = gluon.Parameter("w", shape=(4, 2), stype="row_sparse", grad_stype="row_sparse", init="ones")
+    p.initialize()
+    rows = mx.nd.array([1, 3])
+    with pytest.raises(RuntimeError, match="row_sparse_data"):
+        p.data()
+    with pytest.raises(RuntimeError, match="Trainer"):
+        p.row_sparse_data(rows)
+    trainer = gluon.Trainer([p], "sgd", {"learning_rate": 0.5})
+    with mx.autograd.record():
+        y = p.row_sparse_data(rows) * 2
+    y.backward()
+    trainer.step(1)
+    assert p._reduce().asnumpy().tolist() == [[1, 1], [0, 0], [1, 1], [0, 0]] or \
+        p._reduce().asnumpy().tolist() == [[0, 0]] * 4

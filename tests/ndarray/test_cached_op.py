@@ -1,0 +1,177 @@
+"""CachedOp: one program, one node on the tape."""
+
+import numpy as np
+import pytest
+
+import mxjax as mx
+from mxjax.base import MXNetError
+
+
+def _net():
+    data, w = mx.sym.var("data"), mx.sym.var("w")
+    bn = mx.sym.BatchNorm(mx.sym.FullyConnected(data, w, num_hidden=2, no_bias=True), fix_gamma=False, name="bn")
+    return mx.nd.CachedOp(mx.sym.Group([bn, mx.sym.sum(bn * bn)]))
+
+
+def _arrays():
+    rng = np.random.RandomState(0)
+    shapes = [(4, 3), (2, 3), (2,), (2,), (2,), (2,)]
+    values = [rng.rand(*shapes[0]), rng.rand(*shapes[1]), np.ones(2), np.zeros(2), np.zeros(2), np.ones(2)]
+    return [mx.nd.array(v) for v in values]
+
+
+def _imperative(data, w, gamma, beta, mean, var):
+    out = mx.nd.BatchNorm(mx.nd.FullyConnected(data, w, num_hidden=2, no_bias=True), gamma, beta, mean, var,
+                          fix_gamma=False)
+    return out, (out * out).sum()
+
+
+@pytest.mark.parametrize("look", [False, True])
+def test_gradients_and_states(look):
+    results = []
+    for function in (_net(), _imperative):
+        arrays = _arrays()
+        arrays[1].attach_grad()
+        with mx.autograd.record():
+            out, total = function(*arrays)
+            if look:
+                out.asnumpy()
+        mx.autograd.backward([total, out], [None, mx.nd.array(np.arange(8).reshape(4, 2))])
+        results.append([out, total, arrays[1].grad, arrays[4], arrays[5]])
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_allclose(one.asnumpy(), other.asnumpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_forward_and_backward_are_one_program(compiles):
+    op, arrays = _net(), _arrays()
+    arrays[1].attach_grad()
+    for _ in range(2):
+        with mx.autograd.record():
+            total = op(*arrays)[1]
+        total.backward()
+        total.asnumpy()
+    first = len(compiles)
+    with mx.autograd.record():
+        total = op(*arrays)[1]
+    total.backward()
+    assert len(compiles) == first <= 2  # the ones of the head gradient, and the program
+
+
+def test_graphs_and_calls_between_them_go_back_together(compiles):
+    op, arrays = _net(), _arrays()
+    loss = mx.nd.CachedOp(mx.sym.mean(mx.sym.var("x") * mx.sym.var("y"), axis=1))
+    arrays[1].attach_grad("add")
+    found = []
+    for between in (lambda x: x, lambda x: x * 2):
+        arrays[1].grad[:] = 0
+        programs = []
+        for _ in range(4):
+            with mx.autograd.record():
+                out = between(op(*arrays)[0])
+                each = loss(out, out)
+            each.backward()
+            each.asnumpy()
+            programs.append(len(compiles))
+        assert programs[1] == programs[3]
+        found.append(arrays[1].grad.asnumpy() / 4)
+        assert each.shape == (4,) and out.shape == (4, 2)
+    np.testing.assert_allclose(found[0] * 4, found[1], rtol=1e-4, atol=1e-6)
+    arrays[1].grad[:] = 0
+    with mx.autograd.record():
+        out = _imperative(*arrays)[0]
+        each = (out * out).mean(axis=1)
+    each.backward()
+    np.testing.assert_allclose(found[0], arrays[1].grad.asnumpy(), rtol=1e-3, atol=1e-6)
+
+
+def test_results_of_a_net_used_twice():
+    x = mx.nd.array([1.0, 2.0])
+    x.attach_grad()
+    square, loss = mx.nd.CachedOp(mx.sym.var("x") ** 2), mx.nd.CachedOp(mx.sym.var("x") * 3)
+    with mx.autograd.record():
+        y = square(x)
+        one, two = loss(y), loss(y)
+    mx.autograd.backward([one, two, y])
+    assert x.grad.asnumpy().tolist() == [14, 28] and y.asnumpy().tolist() == [1, 4]
+    with mx.autograd.record():
+        y = square(x)
+        one, two = loss(y), loss(y)
+    one.backward(retain_graph=True)
+    assert x.grad.asnumpy().tolist() == [6, 12]
+    two.backward()
+    assert x.grad.asnumpy().tolist() == [6, 12] and two.asnumpy().tolist() == [3, 12]
+
+
+def test_prediction_leaves_states_alone():
+    op, arrays = _net(), _arrays()
+    op(*arrays)
+    assert arrays[4].asnumpy().tolist() == [0, 0]
+    with mx.autograd.train_mode():
+        op(*arrays)
+    assert (arrays[4].asnumpy() != 0).all()
+
+
+def test_second_derivative_and_retained_graph():
+    x = mx.nd.array([1.0, 2.0])
+    x.attach_grad()
+    cube = mx.nd.CachedOp(mx.sym.var("x") ** 3)
+    with mx.autograd.record():
+        y = cube(x)
+        first = mx.autograd.grad(y, [x], create_graph=True)[0]
+    first.backward()
+    assert x.grad.asnumpy().tolist() == [6, 12]
+    with mx.autograd.record():
+        y = cube(x)
+    for _ in range(2):
+        y.backward(retain_graph=True)
+    assert x.grad.asnumpy().tolist() == [3, 12]
+    y.backward()
+    with pytest.raises(MXNetError, match="retain_graph"):
+        y.backward()
+
+
+def test_random_numbers_differ_between_calls_and_follow_the_seed():
+    drop = mx.nd.CachedOp(mx.sym.Dropout(mx.sym.Dropout(mx.sym.var("x"), p=0.5), p=0.5))
+    x = mx.nd.ones((50,))
+    draws = []
+    for seed in (3, 3, None):
+        if seed:
+            mx.random.seed(seed)
+        with mx.autograd.record():
+            draws.append(drop(x).asnumpy().tolist())
+    assert draws[0] == draws[1] != draws[2]
+
+
+def test_host_operators_run_call_by_call():
+    class Double(mx.operator.CustomOp):
+        def forward(self, is_train, req, in_data, out_data, aux):
+            self.assign(out_data[0], req[0], in_data[0] * 2)
+
+        def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+            self.assign(in_grad[0], req[0], out_grad[0] * 2)
+
+    @mx.operator.register("cached_op_double")
+    class DoubleProp(mx.operator.CustomOpProp):
+        def create_operator(self, ctx, shapes, dtypes):
+            return Double()
+
+    op = mx.nd.CachedOp(mx.sym.Custom(mx.sym.var("x") + 1, op_type="cached_op_double") * 3)
+    x = mx.nd.array([1.0, 2.0])
+    x.attach_grad()
+    with mx.autograd.record():
+        y = op(x)
+    y.backward()
+    assert y.asnumpy().tolist() == [12, 18] and x.grad.asnumpy().tolist() == [6, 6]
+
+
+def test_wrong_arguments():
+    op = _net()
+    with pytest.raises(MXNetError, match="takes 6 arrays"):
+        op(mx.nd.ones((1,)))
+    with pytest.raises(TypeError, match="must be an NDArray"):
+        op(*_arrays()[:-1], 3)
+    arrays = _arrays()
+    arrays[1] = mx.nd.ones((2, 7))
+    arrays[1].attach_grad()
+    with pytest.raises(MXNetError, match="FullyConnected"), mx.autograd.record():
+        op(*arrays)
