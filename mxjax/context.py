@@ -8,12 +8,25 @@ from typing import ClassVar
 
 import jax
 
-from .base import MXNetError, classproperty
+from .base import MXNetError
 
 __all__ = ["Context", "cpu", "cpu_pinned", "gpu", "tpu", "num_gpus", "num_tpus", "gpu_memory_info", "current_context"]
 
 
-class Context:
+class _ContextType(type):
+    """`Context.default_ctx`: this thread's default context, which can be set."""
+
+    @property
+    def default_ctx(cls) -> Context:
+        """The innermost `with` context of this thread, else `cpu(0)`."""
+        return getattr(cls._scope, "current", None) or _DEFAULT
+
+    @default_ctx.setter
+    def default_ctx(cls, ctx: Context) -> None:
+        cls._scope.current = ctx
+
+
+class Context(metaclass=_ContextType):
     """A device type and number; a `with` block makes it the default for new arrays.
 
     Args:
@@ -80,11 +93,6 @@ class Context:
 
     def __reduce__(self) -> tuple:
         return Context, (self.device_type, self.device_id)
-
-    @classproperty
-    def default_ctx(cls) -> Context:  # noqa: N805
-        """The innermost `with` context of this thread, else `cpu(0)`."""
-        return getattr(cls._scope, "current", None) or _DEFAULT
 
 
 _DEFAULT = Context("cpu", 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ __all__ = ["HostPending", "push", "push_kernel"]
 class HostPending(Pending):
     """A value that a function pushed to the engine will set; its variable orders that function's users."""
 
-    __slots__ = ("var", "failure")
+    __slots__ = ("var", "failure", "__weakref__")
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype) -> None:
         super().__init__(shape, dtype)
@@ -55,6 +56,7 @@ def push(function: Callable[[list[Any]], Sequence[Any]], inputs: Sequence[Any],
         name: for the engine's messages.
     """
     results = [HostPending(shape, np.dtype(dtype)) for shape, dtype in outputs]
+    references = list(map(weakref.ref, results))  # what nobody holds any more needs no value
     waits = list({id(v.var): v.var for v in inputs if isinstance(v, HostPending)}.values())
     held = [v.get() if isinstance(v, Pending) and not isinstance(v, HostPending) else v for v in inputs]
 
@@ -62,13 +64,16 @@ def push(function: Callable[[list[Any]], Sequence[Any]], inputs: Sequence[Any],
         try:
             values = function([v.value if isinstance(v, HostPending) else v for v in held])
         except BaseException as error:
-            for result in results:
-                result.failure = error
+            for reference in references:
+                if (result := reference()) is not None:
+                    result.failure = error
+            result = None  # the error's traceback holds this frame, which must not hold the array
             raise
         finally:
             held.clear()
-        for result, value in zip(results, values, strict=True):
-            result.value = value
+        for reference, value in zip(references, values, strict=True):
+            if (result := reference()) is not None:
+                result.value = value
     if not results:
         engine.get().push(work, waits, (), ctx=ctx, priority=priority, name=name)
     else:
