@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 
 from . import autograd
 from .base import MXNetError
@@ -187,8 +188,8 @@ class Executor:
         for name, value in values.items():
             if name not in arrays:
                 raise TypeError(f"Unknown argument {name}")
-            if not isinstance(value, NDArray):
-                raise ValueError("only accept keyword argument of NDArrays")
+            if not isinstance(value, (NDArray, np.ndarray)):
+                raise ValueError("only accept keyword argument of NDArrays and numpy.ndarray")
             if arrays[name].shape != value.shape:
                 raise ValueError(f"Shape not match! Argument {name}, need: {arrays[name].shape}, received: "
                                  f"{value.shape}")
