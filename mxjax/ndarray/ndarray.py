@@ -644,9 +644,8 @@ def context_of(value: Any) -> Context:
 def _put(array: np.ndarray, ctx: Context) -> jax.Array:
     """A NumPy array (not changed by anybody afterwards) as a buffer on a context."""
     with jax.enable_x64(array.dtype in _WIDE):
-        if array.nbytes < 1 << 16 and on_default_device(ctx):
-            return jax.numpy.asarray(array)  # the quicker way for small arrays
-        return jax.device_put(array, ctx.jax_device)
+        # not jax.numpy.asarray, which compiles a program for each new shape
+        return jax.device_put(array, None if on_default_device(ctx) else ctx.jax_device)
 
 
 def _from_host(array: np.ndarray, ctx: Context, kind: type = NDArray) -> Any:

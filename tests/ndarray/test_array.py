@@ -230,3 +230,10 @@ def test_reshape_errors():
             wrong(mx.nd.array(A))
     with pytest.raises(TypeError, match="speed"):
         mx.nd.array(A).reshape(2, 3, speed=1)
+
+
+def test_making_arrays_of_new_shapes_compiles_nothing(compiles):
+    for n in range(1, 20):
+        mx.nd.array(np.ones((n, 3))).wait_to_read()
+        mx.nd.zeros((n, 5)).wait_to_read()
+    assert compiles == []
