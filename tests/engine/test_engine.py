@@ -255,8 +255,9 @@ def test_base_exceptions_reach_the_wait_and_workers_go_on(eng, kind):
 
 def test_priority_among_ready_functions(monkeypatch):
     monkeypatch.setenv("MXNET_CPU_WORKER_NTHREADS", "1")
-    eng, go, seen = engine.ThreadedEngine(), threading.Event(), []
-    eng.push(lambda run_ctx: go.wait(10))
+    eng, go, started, seen = engine.ThreadedEngine(), threading.Event(), threading.Event(), []
+    eng.push(lambda run_ctx: (started.set(), go.wait(10)))
+    started.wait(10)
     for priority in (0, 5, -5, 9, 5):
         eng.push(lambda run_ctx, p=priority: seen.append(p), priority=priority)
     go.set()
