@@ -178,10 +178,11 @@ def test_errors_appear_at_the_wait_point():
         with pytest.raises(Special, match="in the operator"):
             look()
     np.testing.assert_array_equal(w.asnumpy(), 3 * X)
-    mx.nd.Custom(x, op_type="test_fail")
+    kept = mx.nd.Custom(x, op_type="test_fail")
     with pytest.raises(Special):
         mx.nd.waitall()
     mx.nd.waitall()
+    assert kept.shape == x.shape
 
 
 def test_errors_of_the_backward():
