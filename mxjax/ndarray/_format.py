@@ -51,7 +51,17 @@ class _Reader:
 
     def __init__(self, file: BinaryIO, size: int, source: str) -> None:
         self.file, self.size, self.source, self.offset = file, size, source, 0
-        self._later: list[tuple[np.ndarray, int]] = []
+        self._later: list[Any] = []  # reads to be done, or under way in the pool
+        self._pool = None
+        if size > 1 << 23 and not isinstance(file, io.BytesIO):  # a large file: mostly copying, so two threads
+            self._pool = ThreadPoolExecutor(2)
+
+    def __enter__(self) -> _Reader:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
 
     def error(self, what: str, offset: int | None = None) -> MXNetError:
         """The error for damage at an offset (default: here)."""
@@ -101,28 +111,27 @@ class _Reader:
         self._reserve(math.prod(shape) * dtype.itemsize, f"{dtype.name} array of shape {shape}")
         try:
             values = aligned(shape, dtype)
-            self._later.append((values.reshape(-1).view(np.uint8), self.offset - values.nbytes))
+            entry = (values.reshape(-1).view(np.uint8), self.offset - values.nbytes)
+            self._later.append(self._pool.submit(self._read, *entry) if self._pool is not None else entry)
             return values
         except ValueError as error:  # no elements, but dimensions whose product NumPy cannot hold, or too many
             raise self.error(f"Invalid NDArray file format: shape {shape}: {error}") from None
 
+    def _read(self, values: np.ndarray, offset: int) -> None:
+        while len(values):  # one call reads at most 2 GiB
+            count = os.preadv(self.file.fileno(), [values], offset)
+            if not count:
+                raise self.error("the file has become shorter while it was read", offset)
+            values, offset = values[count:], offset + count
 
     def fill(self) -> None:
-        """Reads the values of all arrays so far; a large file in two threads, since that is mostly copying."""
-        def read(entry: tuple[np.ndarray, int]) -> None:
-            values, offset = entry
-            while len(values):  # one call reads at most 2 GiB
-                count = os.preadv(self.file.fileno(), [values], offset)
-                if not count:
-                    raise self.error("the file has become shorter while it was read", offset)
-                values, offset = values[count:], offset + count
-        if self.size > 1 << 23 and not isinstance(self.file, io.BytesIO):
-            with ThreadPoolExecutor(2) as pool:
-                list(pool.map(read, self._later))
-        else:
-            for values, offset in self._later:
-                self.file.seek(offset)
-                self.file.readinto(memoryview(values))
+        """Finishes reading the values of all arrays so far."""
+        for entry in self._later:
+            if self._pool is not None:
+                entry.result()
+            else:
+                self.file.seek(entry[1])
+                self.file.readinto(memoryview(entry[0]))
         self._later.clear()
 
 
@@ -134,7 +143,8 @@ def read_file(path: str) -> Any:
         if head[:4] == b"PK\x03\x04" or head == b"\x93NUMPY":
             return _read_numpy(path)
         file.seek(0)
-        return _read_list(_Reader(file, size, path))
+        with _Reader(file, size, path) as reader:
+            return _read_list(reader)
 
 
 def _read_numpy(path: str) -> Any:

@@ -107,13 +107,26 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
     args: list[Any] = []
     for a in arrays:
         chunk = a._chunk
-        wide = wide or chunk.wide
-        born = born or chunk.born
+        if chunk.wide:
+            wide = True
+        if chunk.born is not None:
+            born = chunk.born
         if a._view is None and chunk.pending is None:
             args.append(chunk.buffer)
         else:
             args.append(None)
             missing = True
+    direct = kernel.simple and arrays and not missing and state.segment is None
+    if direct and out is None:  # the usual case, shortest
+        args += extras
+        result = wrap(run(kernel, args, wide)[0], arrays[0]._chunk.ctx, type(arrays[0]))
+        result._chunk.born = born
+        if state.recording:
+            late.record(kernel, arrays, args, (result,))
+        return result
+    if direct and type(out) is late.array and out._view is None and out._entry is None and not state.recording:
+        args += extras
+        return _into(kernel, arrays, args, wide, out)
     if arrays:
         ctx = arrays[0]._chunk.ctx
     elif ctx is None:
@@ -130,12 +143,6 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
     target = out if out is None or isinstance(out, (list, tuple)) else (out,)
     if waiting:
         return finish(kernel, arrays, args, push_kernel(kernel, args, wide, ctx, failure), target, ctx)
-    if target is None and arrays and kernel.num_outputs == 1 and not kernel.mutated:  # the usual case, shortest
-        result = wrap(run(kernel, args, wide)[0], ctx, type(arrays[0]))
-        result._chunk.born = born
-        if state.recording:
-            late.record(kernel, arrays, args, (result,))
-        return result
     donated = ()
     if (target is not None or kernel.mutated) and not state.recording:
         donated = _donations(kernel, arrays, args, target)
@@ -185,24 +192,41 @@ def finish(kernel: Kernel, arrays: Sequence[Any], args: list[Any], outputs: Sequ
     return results[0] if len(results) == 1 else results
 
 
+def _into(kernel: Kernel, arrays: Sequence[Any], args: list[Any], wide: bool, out: Any) -> Any:
+    """Runs a simple kernel whose result replaces the value of `out`."""
+    chunk = out._chunk
+    place = _reusable(chunk, arrays, args)
+    value = run(kernel, args, wide, kernel.donating((place,)) if place >= 0 else None)[0]
+    ctx = arrays[0]._chunk.ctx
+    if chunk.ctx is not ctx or value.shape != chunk.shape or value.dtype != chunk.dtype:
+        return finish(kernel, arrays, args, (value,), (out,), ctx)
+    chunk.write(value)
+    return out
+
+
 def _donations(kernel: Kernel, arrays: Sequence[Any], args: list[Any], target: Any) -> tuple[int, ...]:
     """Positions of the arguments that are about to be overwritten and that nobody else holds."""
-    overwritten = {id(arrays[i]._chunk) for i in kernel.mutated}
-    overwritten.update(id(t._chunk) for t in target or ())
     if kernel.eager:
         return ()
-    chosen, seen = [], []
+    chunks = [arrays[i]._chunk for i in kernel.mutated] + [t._chunk for t in target or ()]
+    return tuple(sorted({place for c in chunks if (place := _reusable(c, arrays, args)) >= 0}))
+
+
+def _reusable(chunk: Chunk, arrays: Sequence[Any], args: list[Any]) -> int:
+    """The position at which `chunk`, read there alone, may give up its buffer, or -1."""
+    place = -1
     for i, a in enumerate(arrays):
-        chunk = a._chunk
-        if id(chunk) in overwritten and a._view is None:
-            args[i] = None
-            if not any(c is chunk for c in seen) and chunk.sole():
-                chosen.append(i)
-            args[i] = chunk.buffer
-        seen.append(chunk)
-    if len({id(c) for c in seen}) != len(seen):
-        chosen = [i for i in chosen if sum(c is arrays[i]._chunk for c in seen) == 1]
-    return tuple(chosen)
+        if a._chunk is chunk:
+            if place >= 0 or a._view is not None:
+                return -1
+            place = i
+    if place >= 0:
+        args[place] = None
+        sole = chunk.sole()
+        args[place] = chunk.buffer
+        if not sole:
+            return -1
+    return place
 
 
 def wrap(value: Any, ctx: Context, kind: type | None = None) -> Any:

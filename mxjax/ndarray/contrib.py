@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from .._namespace import attach
+from .._nested import flatten, regroup
 from ..context import Context, current_context
 from ..ops import registry
 from . import _front
 from ._invoke import call
 from .ndarray import NDArray
-from .utils import array, full
+from .utils import array, full, zeros
 
-__all__ = ["adamw_update", "isfinite", "isinf", "isnan", "mp_adamw_update", "multi_adamw_update", "multi_lamb_update",
-           "multi_mp_adamw_update", "multi_mp_lamb_update", "rand_zipfian"]
+__all__ = ["adamw_update", "cond", "foreach", "isfinite", "isinf", "isnan", "mp_adamw_update", "multi_adamw_update",
+           "multi_lamb_update", "multi_mp_adamw_update", "multi_mp_lamb_update", "rand_zipfian", "while_loop"]
 
 
 def isfinite(data: NDArray) -> NDArray:
@@ -124,6 +125,106 @@ def rand_zipfian(true_classes: NDArray, num_sampled: int, range_max: int,
         classes = classes.astype(np.float64)
         return array(np.log((classes + 2) / (classes + 1)) / log_range * num_sampled, ctx, "float64")
     return array(drawn, ctx, "int64"), expected(true_classes.asnumpy()), expected(drawn)
+
+
+# -------------------------------------------------------------------- control flow
+def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states: Any) -> tuple[Any, Any]:
+    """Calls `body(slices of data, states) -> (outputs, new states)` along axis 0 of the data.
+
+    Args:
+        body: function of NDArrays.
+        data: an NDArray or list of NDArrays of equal length.
+        init_states: states before the first call, an NDArray or nested list.
+
+    Returns:
+        (outputs stacked along a new axis 0, states after the last call), in the structures that `body` returned.
+
+    Raises:
+        AssertionError: something is no NDArray.
+
+    Example:
+        >>> outs, states = mx.nd.contrib.foreach(lambda x, s: (x + s, s * 2), mx.nd.array([1, 2, 3]), mx.nd.array([1]))
+        >>> outs.asnumpy().ravel(), states.asscalar()
+        (array([2., 4., 7.], dtype=float32), np.float32(8.0))
+    """
+    flat, form = flatten(data, NDArray, "foreach input")
+    flatten(init_states, NDArray, "foreach states")
+    states, steps, out_form = init_states, [], []
+    for i in range(flat[0].shape[0]):
+        outs, states = body(regroup([d[i] for d in flat], form), states)
+        outs, out_form = flatten(outs, NDArray, "foreach output")
+        steps.append(outs)
+    return regroup(_stacked(steps), out_form), states
+
+
+def _stacked(steps: Sequence[Sequence[NDArray]]) -> list[NDArray]:
+    """What each step gave at one place, stacked."""
+    return [call(registry.get("stack"), items, {}) for items in zip(*steps, strict=True)]
+
+
+def while_loop(cond: Callable[..., NDArray], func: Callable[..., tuple[Any, Any]], loop_vars: Any,
+               max_iterations: int | None = None) -> tuple[Any, Any]:
+    """Calls `func(*loop_vars) -> (outputs, new loop_vars)` while `cond(*loop_vars)` is true.
+
+    Args:
+        cond: function of NDArrays that returns one of a single element.
+        func: function of NDArrays.
+        loop_vars: an NDArray or nested list, at least one NDArray.
+        max_iterations: most calls; the length of the stacked outputs, whose rest is zero.
+
+    Returns:
+        (outputs stacked along a new axis 0, last loop_vars); no outputs where `func` is never called.
+
+    Raises:
+        ValueError: there is no `max_iterations`, `loop_vars` is empty or its length changes, shapes or number of the
+            outputs change, or `cond` gives no truth value.
+    """
+    if max_iterations is None:
+        raise ValueError("max_iterations should be specified")
+    limit = _python(max_iterations, int, "max_iteration")
+    if len(loop_vars) == 0:
+        raise ValueError("loop_vars should contain at least one element")
+    single = isinstance(loop_vars, NDArray)
+    values = [loop_vars] if single else list(loop_vars)
+    steps: list[list[NDArray]] = []
+    form: Any = []
+    while len(steps) < limit and _python(cond(*values), bool, "Return value of cond"):
+        outs, new = func(*values)
+        new = [] if new is None else list(new) if isinstance(new, (list, tuple)) else [new]
+        if len(new) != len(values):
+            raise ValueError("The length of loop_vars should be consistent during the loop")
+        outs, form = flatten([] if outs is None else outs, NDArray, "while output")
+        if steps and [o.shape for o in outs] != [o.shape for o in steps[0]]:
+            raise ValueError(f"while_loop: the outputs of step {len(steps)} have the shapes {[o.shape for o in outs]}, "
+                             f"those of step 0 {[o.shape for o in steps[0]]}")
+        values = new
+        steps.append(outs)
+    stacked = _stacked(steps)
+    if len(steps) < limit:
+        stacked = [call(registry.get("concat"), [s, zeros((limit - len(steps), *s.shape[1:]), s.context, s.dtype)],
+                        {"dim": 0}) for s in stacked]
+    return regroup(stacked, form), values[0] if single else values
+
+
+def cond(pred: NDArray, then_func: Callable[[], Any], else_func: Callable[[], Any]) -> Any:
+    """`then_func()` where `pred` is true, else `else_func()`.
+
+    Args:
+        pred: NDArray of a single element, or a number.
+        then_func, else_func: functions without arguments.
+
+    Raises:
+        ValueError: `pred` gives no truth value.
+    """
+    return then_func() if _python(pred, bool, "pred") else else_func()
+
+
+def _python(value: Any, kind: type, what: str) -> Any:
+    value = value.asscalar() if isinstance(value, NDArray) else value
+    try:
+        return kind(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"Cannot convert {what} to python {kind.__name__}") from None
 
 
 attach(globals(), _front.make, "contrib")

@@ -59,13 +59,14 @@ class Kernel:
     """
 
     __slots__ = ("name", "fn", "num_arrays", "num_outputs", "num_visible", "wide", "mutated", "op", "params", "dynamic",
-                 "uses_key", "check", "eager", "jitted", "_vjps", "_specs", "_needs", "_donated")
+                 "uses_key", "check", "simple", "eager", "jitted", "_vjps", "_specs", "_needs", "_donated")
 
     def __init__(self, name: str, fn: Callable[..., tuple], num_arrays: int, num_outputs: int, *, wide: bool = False,
                  mutated: tuple[int, ...] = (), eager: bool = False) -> None:
         self.name, self.fn, self.num_arrays, self.num_outputs = name, fn, num_arrays, num_outputs
         self.num_visible = num_outputs
         self.wide, self.mutated, self.eager = wide, mutated, eager
+        self.simple = num_outputs == 1 and not mutated  # and no key, no check: nothing but a call
         self.op: Op | None = None
         self.params: dict[str, Any] = {}
         self.dynamic: tuple[str, ...] = ()
@@ -258,6 +259,7 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], present: in
     kernel.op, kernel.params, kernel.dynamic, kernel.uses_key = op, params, dynamic, op.uses_key
     kernel.check = op.get_attr("FCheck")
     kernel.num_visible = op.num_visible(params)
+    kernel.simple = kernel.simple and not kernel.uses_key and kernel.check is None
     return kernel
 
 
