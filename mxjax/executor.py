@@ -56,6 +56,7 @@ class Executor:
         self._wanted = tuple(r != "null" and g is not None for r, g in zip(self._reqs, self.grad_arrays, strict=True))
         self._callback: Callable | None = None
         self._monitor_all = False
+        self._merges = os.environ.get("MXNET_ELIMINATE_COMMON_EXPR", "1") != "0"
         self._run: _Run | None = None
         self._check_devices()
         self.outputs: list[NDArray] = self._new_outputs()
@@ -220,8 +221,9 @@ class Executor:
         for head in heads or ():
             if not isinstance(head, NDArray):
                 raise TypeError("inputs must be NDArray")
-        if heads is not None and len(heads) != len(self.outputs):
+        if heads is not None and len(heads) < len(self.outputs):
             raise MXNetError(f"backward: {len(heads)} head gradients for {len(self.outputs)} outputs")
+        heads = heads and heads[:len(self.outputs)]  # further ones are ignored, as in MXNet
         self._run.backward(heads)
 
     def copy_params_from(self, arg_params: dict[str, NDArray], aux_params: dict[str, NDArray] | None = None,
@@ -297,7 +299,7 @@ class Executor:
 
     def get_optimized_symbol(self) -> Any:
         """The symbol that runs, with common subexpressions merged (unless MXNET_ELIMINATE_COMMON_EXPR is 0)."""
-        if os.environ.get("MXNET_ELIMINATE_COMMON_EXPR", "1") == "0":
+        if not self._merges:
             return self._symbol
         return type(self._symbol)(eliminate_common(self._symbol._outputs))
 

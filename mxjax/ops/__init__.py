@@ -4,6 +4,7 @@ from . import (
     activation,
     attention,
     broadcast,
+    control_flow,
     conv,
     ctc,
     dot,

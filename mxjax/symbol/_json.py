@@ -8,6 +8,7 @@ from typing import Any
 
 from ..base import MXNetError, literal
 from ..ops import registry
+from ..ops.control_flow import bind
 from ..util import is_np_shape
 from ._node import HIDDEN, Entry, Node, hidden, topological
 
@@ -23,6 +24,13 @@ def dumps(outputs: Sequence[Entry], remove_amp_cast: bool = True) -> str:
         outputs: the graph's outputs.
         remove_amp_cast: leave out the casts that automatic mixed precision put in.
     """
+    graph = _rows(outputs, remove_amp_cast)
+    graph["attrs"] = {"mxnet_version": ["int", VERSION], **({"is_np_shape": ["int", 1]} if is_np_shape() else {})}
+    return json.dumps(graph, indent=2)
+
+
+def _rows(outputs: Sequence[Entry], remove_amp_cast: bool) -> dict[str, Any]:
+    """A graph as JSON values, without the attributes that only the outermost one has."""
     replaced: dict[tuple[int, int], Entry] = {}
 
     def final(entry: Entry) -> Entry:
@@ -45,13 +53,11 @@ def dumps(outputs: Sequence[Entry], remove_amp_cast: bool = True) -> str:
         row["inputs"] = [[number[id(n)], i, _version(node, k)] for k, (n, i) in
                          enumerate(map(final, node.inputs))]
         if node.subgraphs:
-            row["subgraphs"] = [json.loads(dumps(s._outputs, remove_amp_cast)) for s in node.subgraphs]
+            row["subgraphs"] = [_rows(s._outputs, remove_amp_cast) for s in node.subgraphs]
         rows.append(row)
         pointers.append(pointers[-1] + node.num_outputs)
-    graph = {"nodes": rows, "arg_nodes": [i for i, n in enumerate(nodes) if n.op is None], "node_row_ptr": pointers,
-             "heads": [[number[id(n)], i, 0] for n, i in map(final, outputs)],
-             "attrs": {"mxnet_version": ["int", VERSION], **({"is_np_shape": ["int", 1]} if is_np_shape() else {})}}
-    return json.dumps(graph, indent=2)
+    return {"nodes": rows, "arg_nodes": [i for i, n in enumerate(nodes) if n.op is None], "node_row_ptr": pointers,
+            "heads": [[number[id(n)], i, 0] for n, i in map(final, outputs)]}
 
 
 def _version(node: Node, position: int) -> int:
@@ -80,7 +86,7 @@ def _graph(graph: Any, source: str) -> list[Entry]:
     nodes: list[Node] = []
     for number, row in enumerate(graph["nodes"]):
         try:
-            nodes.append(_node(row, nodes, version, source))
+            nodes.append(_node(row, nodes, version, source, graph.get("attrs")))
             if legacy_shapes and "__shape__" in nodes[-1].attrs:  # there, 0 meant unknown; here -1 does
                 shape = literal(nodes[-1].attrs["__shape__"])
                 nodes[-1].attrs["__shape__"] = str(tuple(-1 if n == 0 else n for n in shape))
@@ -114,7 +120,7 @@ def _entry(reference: Any, nodes: list[Node]) -> Entry:
     return nodes[node], output
 
 
-def _node(row: dict, nodes: list[Node], version: int, source: str) -> Node:
+def _node(row: dict, nodes: list[Node], version: int, source: str, graph_attrs: Any) -> Node:
     name, kind = str(row["name"]), str(row["op"])
     attrs: dict[str, str] = {}
     for part in ("param", "attr", "attrs"):
@@ -132,7 +138,9 @@ def _node(row: dict, nodes: list[Node], version: int, source: str) -> Node:
     subgraphs = []
     if row.get("subgraphs"):
         from .symbol import Symbol
-        subgraphs = [Symbol(_graph(g, f"{source}: node {name}")) for g in row["subgraphs"]]
+        subgraphs = [Symbol(_graph({**g, "attrs": graph_attrs}, f"{source}: node {name}"))
+                     for g in row["subgraphs"]]
+        op = bind(op, subgraphs)
     params = op.parse({k: v for k, v in attrs.items() if k in op.params or k == op.variadic})
     names = op.inputs(params, len(inputs))
     if not op.variadic and version < 900:

@@ -19,7 +19,7 @@ def eliminate_common(outputs: Sequence[Entry]) -> list[Entry]:
             replaced[id(node)] = node
             continue
         inputs = [(replaced[id(n)], i) for n, i in node.inputs]
-        key = (node.op.name, tuple(sorted(node.params.items(), key=lambda item: item[0])),
+        key = (node.op, tuple(sorted(node.params.items(), key=lambda item: item[0])),
                tuple((id(n), i) for n, i in inputs))
         if node.op.uses_key or node.op.get_attr("FHost") or node.mutated() or key not in known:
             known[key] = Node(node.op, node.name, node.attrs, node.params, inputs, node.subgraphs)

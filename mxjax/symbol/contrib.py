@@ -1,6 +1,219 @@
-"""`mx.sym.contrib`: Operators that MXNet calls experimental."""
+"""`mx.sym.contrib`: Operators that MXNet calls experimental, and control flow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from .._namespace import attach
+from .._nested import flatten, regroup
+from ..attribute import AttrScope
 from . import _front
+from ._node import Entry, Node, topological
+from .symbol import Symbol, Variable, apply
+
+__all__ = ["cond", "foreach", "while_loop"]
+
+_MARK = "__subgraph_name__"  # nodes made while a body is called carry the name of its graph
+
+
+def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states: Any,
+            name: str = "foreach") -> tuple[Any, Any]:
+    """Calls `body(slices of data, states) -> (outputs, new states)` along axis 0 of the data.
+
+    Args:
+        body: function of symbols; it may use symbols from outside.
+        data: a symbol or nested list of symbols of equal length; all have to be used.
+        init_states: states before the first call, a symbol or nested list; all have to be used.
+        name: beginning of the graph's name.
+
+    Returns:
+        (outputs stacked along a new axis 0, states after the last call), in the structures that `body` returned.
+
+    Raises:
+        AssertionError: something is no symbol, an input is not used, or the states change their structure.
+
+    Example:
+        >>> data, state = mx.sym.var("data"), mx.sym.var("state")
+        >>> outs, states = mx.sym.contrib.foreach(lambda x, s: (x + s, s * 2), data, state)
+        >>> outs.eval(data=mx.nd.array([1, 2, 3]), state=mx.nd.array(1))[0]
+        [2. 4. 7.]
+        <NDArray 3 @cpu(0)>
+    """
+    flat_data, data_form = flatten(data, Symbol, "foreach input")
+    flat_states, state_form = flatten(init_states, Symbol, "foreach states")
+    graph = _Body(name)
+    with graph:
+        outs, states = body(regroup(graph.variables(flat_data), data_form),
+                            regroup(graph.variables(flat_states), state_form))
+        flat_outs, out_form = flatten(outs, Symbol, "foreach output")
+        new_states, new_form = flatten(states, Symbol, "foreach loop_vars")
+        if new_form != state_form:
+            raise AssertionError("The input and output loop_vars have different format")
+        graph.close([*flat_outs, *new_states])
+    places = graph.places()
+    if None in places:
+        unused = [*flat_data, *flat_states][places.index(None)]
+        raise AssertionError(f"the data and state arrays have to be used in the loop body; {unused.name} is not")
+    rest = [i for i in range(len(graph.inputs)) if i not in places]
+    result = _node("_foreach", [graph], [graph.inputs[i][0] for i in [*places, *rest]],
+                   num_outputs=len(flat_outs) + len(new_states), num_out_data=len(flat_outs),
+                   in_state_locs=places[len(flat_data):], in_data_locs=places[:len(flat_data)], remain_locs=rest)
+    return regroup(result[:len(flat_outs)], out_form), regroup(result[len(flat_outs):], state_form)
+
+
+def while_loop(cond: Callable[..., Symbol], func: Callable[..., tuple[Any, Any]], loop_vars: Any,
+               max_iterations: int | None = None, name: str = "while_loop") -> tuple[Any, Any]:
+    """Calls `func(*loop_vars) -> (outputs, new loop_vars)` while `cond(*loop_vars)` is true.
+
+    Args:
+        cond: function of symbols that returns one of a single element.
+        func: function of symbols; it may use symbols from outside.
+        loop_vars: a symbol or nested list, at least one symbol.
+        max_iterations: most calls; the length of the stacked outputs, whose rest is zero.
+        name: beginning of the graphs' names.
+
+    Returns:
+        (outputs stacked along a new axis 0, last loop_vars).
+
+    Raises:
+        ValueError: there is no `max_iterations`, `loop_vars` is empty or its length changes, a variable is not used in
+            `func`, `cond` returns no symbol.
+    """
+    if max_iterations is None:
+        raise ValueError("max_iterations should be specified")
+    try:
+        max_iterations = int(max_iterations.asscalar() if hasattr(max_iterations, "asscalar") else max_iterations)
+    except (TypeError, ValueError):
+        raise ValueError("Cannot convert max_iteration to python int") from None
+    flat, form = flatten(loop_vars, Symbol, "while loop_vars")
+    if not flat:
+        raise ValueError("loop_vars should contain at least one element")
+
+    def called(function: Callable, graph: _Body) -> Any:
+        values = regroup(graph.variables(flat), form)
+        return function(*(values if isinstance(values, list) else [values]))
+    test, body = _Body(name + "_cond"), _Body(name + "_func")
+    with test:
+        result = called(cond, test)
+        if not isinstance(result, Symbol):
+            raise ValueError("Return of cond must be a Symbol")
+        test.close([result])
+    with body:
+        outs, new = called(func, body)
+        flat_outs, out_form = flatten([] if outs is None else outs, Symbol, "while output")
+        new_vars, _ = flatten([] if new is None else new, Symbol, "while loop_vars")
+        if len(new_vars) != len(flat):
+            raise ValueError("The number of loop_vars should be consistent during the loop")
+        body.close([*flat_outs, *new_vars])
+    places = body.places()
+    if None in places:
+        raise ValueError(f"The {places.index(None) + 1}-th loop_var doesn't involve into the computation")
+    inputs, (test_places, body_places) = _union(test, body)
+    result = _node("_while_loop", [test, body], inputs, max_iterations=max_iterations, cond_input_locs=test_places,
+                   func_input_locs=body_places, func_var_locs=places, num_out_data=len(flat_outs),
+                   num_outputs=len(flat_outs) + len(flat))
+    return regroup(result[:len(flat_outs)], out_form), regroup(result[len(flat_outs):], form)
+
+
+def cond(pred: Symbol, then_func: Callable[[], Any], else_func: Callable[[], Any], name: str = "cond") -> Any:
+    """What `then_func()` gives where `pred` is true, else what `else_func()` gives; only one of them is computed.
+
+    Args:
+        pred: symbol of a single element.
+        then_func, else_func: functions that return symbols, as many, of equal shapes and dtypes.
+        name: beginning of the graphs' names.
+
+    Raises:
+        ValueError: `pred` has several outputs, or the branches differ in their number.
+    """
+    graphs = [_Body(f"{name}_{part}") for part in ("pred", "then", "else")]
+    forms = []
+    for graph, function in zip(graphs, (lambda: pred, then_func, else_func), strict=True):
+        with graph:
+            flat, form = flatten(function(), Symbol, "cond outputs")
+            forms.append((len(flat), form))
+            graph.close(flat)
+    if forms[0][0] != 1:
+        raise ValueError("pred should always be a single output")
+    if forms[1][0] != forms[2][0]:
+        raise ValueError("Number of outputs differs between then-branch and else-branch")
+    inputs, places = _union(*graphs)
+    return regroup(_node("_cond", graphs, inputs, num_outputs=forms[1][0], cond_input_locs=places[0],
+                         then_input_locs=places[1], else_input_locs=places[2]), forms[1][1])
+
+
+class _Body(AttrScope):
+    """A graph being made: what is made inside the `with` block belongs to it, the rest becomes its inputs.
+
+    After `close`: symbol, the graph; inputs, for each of its inputs the entry of the graph around it that it stands for,
+    and the number of the body's argument that it is, or None.
+    """
+
+    def __init__(self, name: str) -> None:
+        outer = self._current.value._attr.get(_MARK)
+        name = f"{outer}${name}" if outer else name
+        number = AttrScope._subgraph_names[name]
+        AttrScope._subgraph_names[name] += 1
+        self.name = f"{name}{number}"
+        self._outside: dict[Node, tuple[Entry, int | None]] = {}
+        super().__init__(**{_MARK: self.name})
+
+    def variables(self, symbols: Sequence[Symbol]) -> list[Symbol]:
+        """Variables for what the body is called with."""
+        made = []
+        for symbol in symbols:
+            node, output = symbol._outputs[0]
+            made.append(Variable(f"{node.name}-{output}"))
+            self._outside[made[-1]._outputs[0][0]] = (node, output), len(self._outside)
+        return made
+
+    def close(self, outputs: Sequence[Symbol]) -> None:
+        """Cuts the graph with these outputs off its surroundings."""
+        inside = {n.name for n in topological([s._outputs[0] for s in outputs]) if n.op is None}
+        seen: set[Entry] = set()
+        entries = []
+        for symbol in outputs:
+            entry = symbol._outputs[0]
+            if entry[0].name in inside or not self._made(entry[0]) or entry in seen:
+                entry = apply("identity", "identity", [Symbol([entry])], {})._outputs[0]
+            seen.add(entry)
+            entries.append(entry)
+        stand_ins: dict[Entry, Entry] = {}
+        for node in filter(self._made, topological(entries)):
+            for place, (source, output) in enumerate(node.inputs):
+                own = self._made(source)
+                if own and (source.op is not None or source in self._outside):
+                    continue
+                # a variable made inside goes to the graph around it as well, so this one gets a copy
+                stand_in = Node(None, source.output_names()[output], dict(source.attrs) if own else {})
+                node.inputs[place] = stand_ins.setdefault((source, output), (stand_in, 0))
+        self._outside.update({inner: (outer, None) for outer, (inner, _) in stand_ins.items()})
+        self.symbol = Symbol(entries)
+        names = self.symbol.list_inputs()
+        if len(set(names)) != len(names):
+            raise AssertionError(f"The inputs of the subgraph don't have unique names: {names}")
+        self.inputs = [self._outside[n] for n in topological(entries) if n.op is None]
+
+    def _made(self, node: Node) -> bool:
+        return node.attrs.get(_MARK) == self.name
+
+    def places(self) -> list[int | None]:
+        """Which input of the graph each argument of the body is; None: it is not used."""
+        found = {argument: i for i, (_, argument) in enumerate(self.inputs)}
+        return [found.get(i) for i in range(sum(argument is not None for _, argument in self._outside.values()))]
+
+
+def _union(*graphs: _Body) -> tuple[list[Entry], list[list[int]]]:
+    """The entries that the graphs' inputs stand for, each once, and for each graph which of them its inputs are."""
+    inputs = list(dict.fromkeys(i for graph in graphs for i in graph.inputs))
+    return [entry for entry, _ in inputs], [[inputs.index(i) for i in graph.inputs] for graph in graphs]
+
+
+def _node(op: str, graphs: Sequence[_Body], entries: Sequence[Entry], **params: Any) -> list[Symbol]:
+    """A node that holds the graphs, as a list of its outputs."""
+    text = {k: str(v) for k, v in {**params, "num_args": len(graphs) + len(entries)}.items()}
+    return list(apply(op, op, [Symbol([e]) for e in entries], text, subgraphs=[g.symbol for g in graphs]))
+
 
 attach(globals(), _front.make, "contrib")

@@ -15,6 +15,7 @@ from ..attribute import AttrScope
 from ..base import MXNetError, NotImplementedForSymbol, numeric_types
 from ..context import Context, current_context
 from ..ops import registry
+from ..ops.control_flow import bind
 from ..ops.params import np_dtype
 from ..util import is_np_shape
 from . import _infer, _json
@@ -597,7 +598,7 @@ def apply(op_name: str, hint: str, inputs: Sequence[Symbol], params: dict[str, A
         subgraphs: symbols inside the node.
     """
     from ..name import NameManager
-    op = registry.get(op_name)
+    op = registry.get(op_name) if not subgraphs else bind(registry.get(op_name), subgraphs)
     given = AttrScope._current.value.get(attr)
     for key in [k for k in params if hidden(k) != k or k.startswith("__") and k.endswith("__")]:
         given[key] = str(params.pop(key))
