@@ -86,7 +86,8 @@ class _ControlFlow(Op):
                 "FInferShape": self._infer_shape, "FInferType": self._infer_type,
                 "wide": lambda p: any(k.wide for g in lowered for k in g.kernels(False))}.items():
             self.set_attr(key, value)
-        if any(g.cut for g in lowered):
+        self.eager = any(g.cut for g in lowered)
+        if self.eager:
             self.set_attr("FHost", lambda p, arrays, ctx: self.host(p, arrays))
 
     # ------------------------------------------------------------ what subclasses define
