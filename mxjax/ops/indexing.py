@@ -175,7 +175,9 @@ def scatter_set_nd(lhs: Array, rhs: Array, indices: Array, *, shape: Shape) -> A
 
 
 def _where_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
-    outs[0] = ins[1] = ins[2] = unify(unify(ins[1], ins[2]), outs[0])
+    ins[1] = ins[2] = shape = unify(unify(ins[1], ins[2]), outs[0])
+    if ins[0] is not None and None not in ins[0]:  # a condition may be a vector or of the full shape
+        outs[0] = shape
 
 
 @register("where", aliases=("_sparse_where",), infer_shape=_where_shapes, infer_type=gives(lambda p: None, "float32"))
