@@ -129,11 +129,13 @@ class _ControlFlow(Op):
         known = next((n for n in lengths if n is not None), None)
 
         def slice_of(i: int) -> Any:
-            return ins[i] if i >= count or ins[i] is None else ins[i][1:]
+            return ins[i] if i >= count or ins[i] is None else ins[i][1:] or (1,)
 
         def learn(i: int, shape: Any) -> None:
             if shape is not None:
-                ins[i] = unify(ins[i], shape if i >= count else (known, *shape), f"input data{i}")
+                vector = ins[i] is not None and len(ins[i]) == 1
+                sliced = (known,) if vector else (known, *shape)
+                ins[i] = unify(ins[i], shape if i >= count else sliced, f"input data{i}")
         self._infer(p, ins, outs, "shapes", slice_of, learn,
                     lambda shape, n=None: None if shape is None else (known if n is None else n, *shape), unify)
 
@@ -190,6 +192,7 @@ class _Foreach(_ControlFlow):
         def step(carry: tuple, item: tuple) -> tuple:
             states, changed = carry
             number, slices = item
+            slices = [jnp.atleast_1d(s) for s in slices]  # as MXNet has no arrays without dimensions
             full = (*slices, *states, *(changed.get(i, r) for i, r in enumerate(rest, start)))
             outputs, new = graph([full[i] for i in feed], _folded(key, number), train)
             states = _like("foreach", "state", outputs[count:], states)

@@ -36,9 +36,8 @@ def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states:
     Example:
         >>> data, state = mx.sym.var("data"), mx.sym.var("state")
         >>> outs, states = mx.sym.contrib.foreach(lambda x, s: (x + s, s * 2), data, state)
-        >>> outs.eval(data=mx.nd.array([1, 2, 3]), state=mx.nd.array(1))[0]
-        [2. 4. 7.]
-        <NDArray 3 @cpu(0)>
+        >>> outs.eval(data=mx.nd.array([1, 2, 3]), state=mx.nd.array([1]))[0].asnumpy().ravel()
+        array([2., 4., 7.], dtype=float32)
     """
     flat_data, data_form = flatten(data, Symbol, "foreach input")
     flat_states, state_form = flatten(init_states, Symbol, "foreach states")
@@ -146,8 +145,8 @@ def cond(pred: Symbol, then_func: Callable[[], Any], else_func: Callable[[], Any
 class _Body(AttrScope):
     """A graph being made: what is made inside the `with` block belongs to it, the rest becomes its inputs.
 
-    After `close`: symbol, the graph; inputs, for each of its inputs the entry of the graph around it that it stands for,
-    and the number of the body's argument that it is, or None.
+    After `close`: symbol, the graph; inputs, for each of its inputs the entry of the graph around it that it is, and the
+    number of the argument of the body that it is, or None.
     """
 
     def __init__(self, name: str) -> None:

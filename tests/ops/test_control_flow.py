@@ -59,7 +59,13 @@ def choose(F, a, b, c):
                            lambda: b - c)]
 
 
-CASES = {"nested foreach": (loop, [DATA, STATE, WEIGHT]), "while_loop": (search, [STATE, np.full(1, 3.0), WEIGHT]),
+def vectors(F, x, s):
+    outs, state = F.contrib.foreach(lambda x, s: (x + s, s * 2), x, s)
+    return [outs, state]
+
+
+CASES = {"vectors": (vectors, [STATE, np.full(1, 3.0)]),
+         "nested foreach": (loop, [DATA, STATE, WEIGHT]), "while_loop": (search, [STATE, np.full(1, 3.0), WEIGHT]),
          "no iteration": (lambda *a: search(*a)[1:], [STATE, np.full(1, 0.0), WEIGHT]),
          "cond, first": (choose, [[5.0], [2.0], [1.0]]), "cond, inner": (choose, [[5.0], [-2.0], [1.0]]),
          "cond, second": (choose, [[0.0], [2.0], [1.0]])}
