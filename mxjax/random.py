@@ -56,6 +56,13 @@ def next_key(ctx: Context, count: int = 1) -> tuple[np.ndarray, np.uint32]:
         return stream[0], np.uint32(first & 0xFFFFFFFF)
 
 
+def state(ctx: Context) -> tuple:
+    """What the next numbers on `ctx` follow from; reading it uses no numbers up."""
+    with _lock:
+        key, count = _streams.get(ctx) or (_key_data(_base_seed, ctx.device_id), 0)
+        return key.tolist(), count
+
+
 def _key_data(number: int, stream: int) -> np.ndarray:
     """Two words out of a seed of any size and a stream's number (mixed by NumPy's SeedSequence)."""
     return np.random.SeedSequence([number & (2**64 - 1), stream]).generate_state(2, np.uint32)

@@ -1,0 +1,279 @@
+"""Worker processes and threads that load batches: the side of the training process."""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import multiprocessing
+import os
+import pickle
+import random
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent import futures
+from typing import Any
+
+import numpy as np
+
+from ... import random as mx_random
+from ...base import MXNetError
+from ...context import cpu
+from ...util import is_np_array, is_np_shape, np_array, np_shape
+from . import _transport
+
+__all__ = ["ProcessPool", "RemoteTraceback", "ThreadPool"]
+
+
+class RemoteTraceback(Exception):
+    """The traceback, as text, of an error in a worker: the cause of the error raised here."""
+
+    def __str__(self) -> str:
+        return f'\n"""\n{self.args[0]}"""'
+
+
+class _Server:
+    """The process that workers are forked from (see `_worker`); one for each training process, made when needed."""
+
+    _lock = threading.Lock()
+    _current: _Server | None = None
+
+    @classmethod
+    def get(cls) -> _Server:
+        """The server of this process."""
+        with cls._lock:
+            if cls._current is None or cls._current._owner != os.getpid() or cls._current._process.poll() is not None:
+                cls._current = cls()
+            return cls._current
+
+    def __init__(self) -> None:
+        self._owner = os.getpid()
+        self._requests = threading.Lock()
+        self._socket, theirs = socket.socketpair()
+        start = f"import sys; sys.path[:] = {sys.path!r}; from mxjax.gluon.data._worker import serve; " \
+                f"serve({theirs.fileno()})"
+        # Workers compute on the host, whatever the training process uses, and share its cores.
+        environment = {**os.environ, "JAX_PLATFORMS": "cpu", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        with theirs:
+            self._process = subprocess.Popen([sys.executable, "-c", start], pass_fds=[theirs.fileno()],
+                                             env=environment, stdin=subprocess.DEVNULL)
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        """Ends the server, and with it what it waits for."""
+        if self._owner == os.getpid():
+            self._socket.close()
+            self._process.wait()
+
+    def _ask(self, request: bytes, fds: Sequence[int] = ()) -> int:
+        with self._requests:
+            try:
+                socket.send_fds(self._socket, [request], fds)
+                return int(self._socket.recv(20))
+            except (OSError, ValueError):
+                raise MXNetError("the process that starts DataLoader workers has ended with status "
+                                 f"{self._process.wait()}; what it printed says why") from None
+
+    def start(self, sock: socket.socket, last_words: Any) -> int:
+        """Starts a worker; its pid."""
+        return self._ask(b"start", [sock.fileno(), last_words.fileno()])
+
+    def end(self, pid: int) -> int:
+        """Ends a worker; its status, negative where a signal ended it."""
+        return self._ask(b"%d" % pid)
+
+
+class _Worker:
+    """A worker process: its socket, and the numbers of the batches it is busy with."""
+
+    def __init__(self, server: _Server) -> None:
+        self.server = server
+        self.busy: deque[int] = deque()
+        self.last_words = tempfile.TemporaryFile()
+        self.socket, theirs = socket.socketpair()
+        with theirs:
+            self.pid = server.start(theirs, self.last_words)
+
+    def post_mortem(self) -> str:
+        """How the worker ended, and where, if it could still say so."""
+        status = self.server.end(self.pid)
+        how = f"exited with status {status}" if status >= 0 else f"was killed by {signal.Signals(-status).name}"
+        self.last_words.seek(0)
+        words = self.last_words.read().decode(errors="replace")
+        return f"DataLoader worker (pid {self.pid}) {how}" + (f"\n{words}" if words else "")
+
+
+class ProcessPool:
+    """Worker processes with a copy of the data set each.
+
+    Args:
+        count: how many.
+        dataset: what they load from.
+        batchify: function(list of samples) -> batch.
+        ahead: how many batches may be in work at once.
+
+    Raises:
+        TypeError: data set or function cannot be sent to another process.
+    """
+
+    kind = "process"
+
+    def __init__(self, count: int, dataset: Any, batchify: Callable, ahead: int) -> None:
+        if not hasattr(socket, "send_fds"):
+            raise MXNetError("DataLoader's worker processes need Unix sockets, which this system does not have: use "
+                             "thread_pool=True")
+        self._owner = os.getpid()
+        self._lock = threading.Lock()
+        self._limit = max(2, -(-ahead // count))
+        self._waiting: deque[tuple[int, list[Any]]] = deque()
+        self._done: dict[int, tuple[Any, str | None]] = {}
+        self._failure: str | None = None
+        self._next = 0
+        self._workers: list[_Worker] = []
+        self._selector = selectors.DefaultSelector()
+        server = _Server.get()
+        setup = {"folder": os.getcwd(), "environment": _environment(), "path": sys.path,
+                 "numpy": (is_np_shape(), is_np_array())}
+        try:
+            for i in range(count):
+                worker = _Worker(server)
+                self._workers.append(worker)
+                self._selector.register(worker.socket, selectors.EVENT_READ, worker)
+                _transport.send(worker.socket, {**setup, "seeds": _seeds(i)})
+                _transport.send(worker.socket, (dataset, batchify))
+        except BaseException:
+            self.close()
+            raise
+
+    def submit(self, indices: Sequence[Any]) -> int:
+        """Has a batch loaded; a number to get it by."""
+        with self._lock:
+            number, self._next = self._next, self._next + 1
+            self._waiting.append((number, list(indices)))
+            self._hand_out()
+            return number
+
+    def _hand_out(self) -> None:
+        """Gives waiting batches to the workers with the least to do."""
+        while self._waiting and self._failure is None:
+            worker = min(self._workers, key=lambda w: len(w.busy))
+            if len(worker.busy) >= self._limit:
+                return
+            try:
+                _transport.send(worker.socket, self._waiting[0])
+            except OSError:
+                self._fail(worker)
+                return
+            worker.busy.append(self._waiting.popleft()[0])
+
+    def get(self, number: int, timeout: float) -> Any:
+        """A batch.
+
+        Args:
+            number: what `submit` gave.
+            timeout: seconds to wait for it.
+
+        Raises:
+            multiprocessing.TimeoutError: it did not come in time.
+            MXNetError: a worker died.
+            Exception: what was raised in the worker; its cause is a RemoteTraceback.
+        """
+        deadline = time.monotonic() + timeout
+        with self._lock:
+            while number not in self._done:
+                if self._failure is not None:
+                    raise MXNetError(self._failure)
+                for key, _ in self._selector.select(max(0, deadline - time.monotonic())):
+                    self._read(key.data)
+                if number not in self._done and time.monotonic() >= deadline:
+                    raise multiprocessing.TimeoutError
+            batch, text = self._done.pop(number)
+        if text is None:
+            return batch
+        if batch is None:
+            raise MXNetError(f"a DataLoader worker failed:\n{text}")
+        raise batch from RemoteTraceback(text)
+
+    def _read(self, worker: _Worker) -> None:
+        try:
+            number, batch, text = _transport.receive(worker.socket)
+        except (EOFError, OSError):
+            self._fail(worker)
+            return
+        if number is None:  # it could not even begin
+            self._failure = f"a DataLoader worker could not take over the data set:\n{text}"
+            return
+        worker.busy.remove(number)
+        self._done[number] = batch, text
+        self._hand_out()
+
+    def _fail(self, worker: _Worker) -> None:
+        self._failure = worker.post_mortem()
+        self._selector.unregister(worker.socket)
+
+    def close(self) -> None:
+        """Ends the workers."""
+        if self._owner != os.getpid():
+            return
+        for worker in self._workers:
+            worker.socket.close()
+            try:
+                worker.server.end(worker.pid)
+            except MXNetError:  # the server has gone, and the workers with it
+                continue
+        self._workers.clear()
+        self._selector.close()
+
+
+def _environment() -> dict[str, str]:
+    """The environment variables that workers take over."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("JAX_PLATFORM")
+            and not name.endswith("_NUM_THREADS")}
+
+
+def _seeds(worker: int) -> tuple[int, int, int]:
+    """Seeds of a worker's generators (Python's, NumPy's, MXNet's), which follow from the state of those here.
+
+    A seeded script is thus reproducible, no two workers draw the same numbers, and no numbers are used up here.
+    """
+    states = random.getstate(), np.random.get_state(legacy=False), mx_random.state(cpu())
+    return tuple(int.from_bytes(hashlib.sha256(pickle.dumps((state, worker))).digest()[:4]) for state in states)
+
+
+class ThreadPool:
+    """Worker threads; the interface of `ProcessPool`."""
+
+    kind = "thread"
+
+    def __init__(self, count: int, dataset: Any, batchify: Callable, ahead: int) -> None:
+        shape, array = is_np_shape(), is_np_array()
+
+        def begin() -> None:
+            np_shape(shape).__enter__()
+            np_array(array).__enter__()
+        self._threads = futures.ThreadPoolExecutor(count, "DataLoader", begin)
+        self._load = lambda indices: batchify([dataset[i] for i in indices])
+
+    def submit(self, indices: Sequence[Any]) -> futures.Future:
+        """Has a batch loaded; something to get it by."""
+        return self._threads.submit(self._load, indices)
+
+    def get(self, future: futures.Future, timeout: float) -> Any:
+        """A batch; raises as `ProcessPool.get`."""
+        try:
+            return future.result(timeout)
+        except futures.TimeoutError:
+            if future.done():  # the data set's own
+                raise
+            raise multiprocessing.TimeoutError from None
+
+    def close(self) -> None:
+        """Ends the threads, each after what it is busy with."""
+        self._threads.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,116 @@
+"""What runs in other processes: a server that forks workers, and a worker's loop.
+
+The server is a fresh interpreter that has imported what workers need but started no JAX backend, so it can be forked
+safely and at once, which a training process cannot. It ends when its socket does, as workers do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import importlib
+import os
+import random
+import signal
+import socket
+import sys
+import traceback
+from typing import Any
+
+import numpy as np
+
+from ...random import seed
+from ...util import set_np
+from . import _transport
+
+__all__ = ["serve"]
+
+
+def serve(fd: int) -> None:
+    """The server's loop, over the socket `fd`.
+
+    Requests: ("start", fd of the worker's socket, fd for its last words) -> pid; ("kill", pid) -> its exit status.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the training process's affair
+    with contextlib.suppress(ImportError):
+        importlib.import_module("cv2").setNumThreads(int(os.environ.get("MXNET_MP_OPENCV_NUM_THREADS", "0")))
+    importlib.import_module("mxjax.image")
+    control = socket.socket(fileno=fd)
+    while True:
+        request, fds, _, _ = socket.recv_fds(control, 64, 2)
+        if not request:
+            return
+        if fds:
+            pid = os.fork()
+            if not pid:
+                control.close()
+                _run(socket.socket(fileno=fds[0]), fds[1])
+            for number in fds:
+                os.close(number)
+            control.sendall(b"%20d" % pid)
+        else:
+            control.sendall(b"%20d" % _end(int(request)))
+
+
+def _end(pid: int) -> int:
+    """Ends a worker, if it has not ended by itself; its status as `os.waitstatus_to_exitcode` says it."""
+    done, status = os.waitpid(pid, os.WNOHANG)
+    if not done:
+        os.kill(pid, signal.SIGKILL)
+        _, status = os.waitpid(pid, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
+def _run(sock: socket.socket, last_words: int) -> None:
+    """A worker's life; does not return."""
+    faulthandler.enable(last_words)
+    code = 1
+    try:
+        _work(sock)
+        code = 0
+    except (EOFError, OSError):  # the training process is gone
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _work(sock: socket.socket) -> None:
+    try:
+        setup = _transport.receive(sock)
+        os.chdir(setup["folder"])
+        os.environ.update(setup["environment"])
+        sys.path[:] = setup["path"]
+        set_np(*setup["numpy"])
+        random.seed(setup["seeds"][0])
+        np.random.seed(setup["seeds"][1])
+        seed(setup["seeds"][2])
+        dataset, batchify = _transport.receive(sock)
+    except EOFError:
+        raise
+    except Exception as error:
+        _answer(sock, None, error)
+        return
+    while True:
+        number, indices = _transport.receive(sock)
+        try:
+            batch = batchify([dataset[i] for i in indices])
+            _transport.send(sock, (number, batch, None))
+        except OSError as error:
+            if isinstance(error, ConnectionError):
+                raise
+            _answer(sock, number, error)
+        except Exception as error:
+            _answer(sock, number, error)
+
+
+def _answer(sock: socket.socket, number: Any, error: Exception) -> None:
+    """Sends an error, with its traceback as text; as text alone where it cannot be pickled."""
+    text = traceback.format_exc()
+    try:
+        _transport.send(sock, (number, error, text))
+    except TypeError:
+        _transport.send(sock, (number, None, text))

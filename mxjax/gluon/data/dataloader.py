@@ -1,0 +1,221 @@
+"""The `DataLoader`: batches of a data set's samples, loaded here, by worker threads or by worker processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...context import Context, cpu_pinned, current_context
+from ...ndarray import NDArray, stack
+from ...ndarray.ndarray import _from_host
+from ...util import is_np_array
+from ._pool import ProcessPool, ThreadPool
+from ._protocol import (
+    ConnectionWrapper,
+    Queue,
+    SimpleQueue,
+    fetcher_loop_v1,
+    rebuild_ndarray,
+    rebuild_np_ndarray,
+    reduce_ndarray,
+    reduce_np_ndarray,
+    worker_loop_v1,
+)
+from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
+
+__all__ = ["ConnectionWrapper", "DataLoader", "DataLoaderV1", "Queue", "SimpleQueue", "default_batchify_fn",
+           "default_mp_batchify_fn", "fetcher_loop_v1", "rebuild_ndarray", "rebuild_np_ndarray", "reduce_ndarray",
+           "reduce_np_ndarray", "worker_loop_v1"]
+
+
+def default_batchify_fn(data: Sequence[Any]) -> Any:
+    """A batch of samples: arrays stacked along a new first axis; samples of several parts part by part.
+
+    Args:
+        data: samples: NDArrays, tuples, or numbers and whatever else NumPy makes arrays of.
+    """
+    first = data[0]
+    if isinstance(first, tuple):
+        return [default_batchify_fn(part) for part in zip(*data, strict=True)]
+    if isinstance(first, NDArray):
+        if first.context.device_type in ("gpu", "tpu"):
+            return stack(*data)
+        # on the host without XLA, which would compile a program for each batch size
+        return _from_host(np.stack([np.asarray(sample._read()) for sample in data]), first.context, type(first))
+    values = np.asarray(data)
+    if values.dtype.kind not in "biufV":
+        raise TypeError(f"samples of type {type(first).__name__} cannot be put into an array (dtype {values.dtype}); "
+                        "give the DataLoader a batchify_fn")
+    return _from_host(values, current_context(), _array_class())
+
+
+default_mp_batchify_fn = default_batchify_fn
+
+
+def _array_class() -> type:
+    if is_np_array():
+        from ...numpy import ndarray
+        return ndarray
+    return NDArray
+
+
+def _as_in_context(data: Any, ctx: Context) -> Any:
+    """A batch's arrays on a context."""
+    if isinstance(data, NDArray):
+        return data.as_in_context(ctx)
+    if isinstance(data, (list, tuple)):
+        return [_as_in_context(part, ctx) for part in data]
+    return data
+
+
+class _Batches:
+    """The batches of one round, loaded by a pool ahead of their use."""
+
+    def __init__(self, loader: DataLoader) -> None:
+        self._loader = loader
+        self._order = iter(loader._batch_sampler)
+        self._pending: list[Any] = []
+        for _ in range(loader._prefetch):
+            self._load_next()
+
+    def _load_next(self) -> None:
+        indices = next(self._order, None)
+        if indices is not None:
+            self._pending.append(self._loader._worker_pool.submit(indices))
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        loader = self._loader
+        self._load_next()
+        if not self._pending:
+            raise StopIteration
+        try:
+            batch = loader._worker_pool.get(self._pending.pop(0), loader._timeout)
+        except multiprocessing.TimeoutError:
+            raise multiprocessing.TimeoutError(
+                f"a DataLoader worker {loader._worker_pool.kind} gave no batch within {loader._timeout} seconds: the "
+                "data set or its transforms are slow (raise timeout=) or hang") from None
+        return loader._placed(batch)
+
+    next = __next__
+
+    def __len__(self) -> int:
+        return len(self._loader._batch_sampler)
+
+
+class DataLoader:
+    """Gives the samples of a data set in batches.
+
+    Args:
+        dataset: a Dataset, or anything with a length and items.
+        batch_size: samples in a batch.
+        shuffle: take them in an order drawn anew each round.
+        sampler: the order, instead of `shuffle`.
+        last_batch: "keep", "discard" or "rollover", as in `BatchSampler`.
+        batch_sampler: gives the batches' indices, instead of the four arguments above.
+        batchify_fn: function(list of samples) -> batch; default `default_batchify_fn`.
+        num_workers: workers that load batches ahead of time; 0: batches are loaded when they are asked for.
+        pin_memory: put the arrays on the context `cpu_pinned(pin_device_id)`.
+        pin_device_id: its number.
+        prefetch: how many batches to load ahead; default 2 for each worker.
+        thread_pool: the workers are threads. By default they are processes: started afresh, never forked from this
+            one; each has a copy of the data set, and batches come back through shared memory.
+        timeout: seconds to wait for a batch.
+        auto_reload: begin to load the next round's first batches at a round's end (and at once).
+
+    Raises:
+        ValueError: arguments exclude each other, or one is missing.
+        AssertionError: `timeout` is not positive.
+
+    While iterating, what the data set raises is raised here, with the worker's traceback as its cause; a worker that
+    dies gives an MXNetError, one that is too slow a `multiprocessing.TimeoutError`.
+
+    Example:
+        >>> [batch.asnumpy().tolist() for batch in DataLoader([1, 2, 3], batch_size=2)]
+        [[1, 2], [3]]
+    """
+
+    def __init__(self, dataset: Any, batch_size: int | None = None, shuffle: bool = False,
+                 sampler: Sampler | None = None, last_batch: str | None = None, batch_sampler: Sampler | None = None,
+                 batchify_fn: Callable | None = None, num_workers: int = 0, pin_memory: bool = False,
+                 pin_device_id: int = 0, prefetch: int | None = None, thread_pool: bool = False, timeout: float = 120,
+                 auto_reload: bool = False) -> None:
+        self._worker_pool = None
+        if timeout <= 0:
+            raise AssertionError(f"timeout must be positive, got {timeout}")
+        self._dataset, self._timeout, self._thread_pool = dataset, timeout, thread_pool
+        self._pin_memory, self._pin_device_id = pin_memory, pin_device_id
+        self._batch_sampler = _batch_sampler(dataset, batch_size, shuffle, sampler, last_batch, batch_sampler)
+        self._batchify_fn = batchify_fn or default_batchify_fn
+        self._num_workers = max(num_workers, 0)
+        self._prefetch = max(0, int(prefetch) if prefetch is not None else 2 * self._num_workers)
+        if self._num_workers:
+            kind = ThreadPool if thread_pool else ProcessPool
+            self._worker_pool = kind(self._num_workers, dataset, self._batchify_fn, self._prefetch)
+        self.auto_reload = auto_reload
+        self._iter: Any = None
+        if auto_reload:
+            self.refresh()
+
+    def _placed(self, batch: Any) -> Any:
+        return _as_in_context(batch, cpu_pinned(self._pin_device_id)) if self._pin_memory else batch
+
+    def _load_here(self) -> Iterator[Any]:
+        for indices in self._batch_sampler:
+            yield self._placed(self._batchify_fn([self._dataset[i] for i in indices]))
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._iter is None:
+            self.refresh()
+        batches, self._iter = self._iter, None  # used once
+        yield from batches
+        if self._iter is None and self.auto_reload:
+            self.refresh()
+
+    def __len__(self) -> int:
+        return len(self._batch_sampler)
+
+    def __del__(self) -> None:
+        if self._worker_pool is not None:
+            self._worker_pool.close()
+
+    def refresh(self) -> None:
+        """Begin to load the next round's first batches."""
+        self._iter = _Batches(self) if self._num_workers else self._load_here()
+
+    def clean(self) -> None:
+        """Forget what was loaded ahead for the next round."""
+        self._iter = None
+
+
+def _batch_sampler(dataset: Any, batch_size: int | None, shuffle: bool, sampler: Sampler | None,
+                   last_batch: str | None, batch_sampler: Sampler | None) -> Sampler:
+    """What gives the batches' indices, out of a DataLoader's arguments."""
+    if batch_sampler is not None:
+        if batch_size is not None or shuffle or sampler is not None or last_batch is not None:
+            raise ValueError("batch_size, shuffle, sampler and last_batch must not be specified if batch_sampler is "
+                             "specified")
+        return batch_sampler
+    if batch_size is None:
+        raise ValueError("batch_size must be specified unless batch_sampler is specified")
+    if sampler is None:
+        sampler = RandomSampler(len(dataset)) if shuffle else SequentialSampler(len(dataset))
+    elif shuffle:
+        raise ValueError("shuffle must not be specified if sampler is specified")
+    return BatchSampler(sampler, batch_size, last_batch or "keep")
+
+
+class DataLoaderV1(DataLoader):
+    """The first version's name and arguments; see `DataLoader`."""
+
+    def __init__(self, dataset: Any, batch_size: int | None = None, shuffle: bool = False,
+                 sampler: Sampler | None = None, last_batch: str | None = None, batch_sampler: Sampler | None = None,
+                 batchify_fn: Callable | None = None, num_workers: int = 0, pin_memory: bool = False,
+                 pin_device_id: int = 0) -> None:
+        super().__init__(dataset, batch_size, shuffle, sampler, last_batch, batch_sampler, batchify_fn, num_workers,
+                         pin_memory, pin_device_id)

@@ -1,0 +1,202 @@
+"""Data sets: samples by number, and data sets made from other ones."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from ... import recordio
+from ...ndarray import NDArray
+from .sampler import FilterSampler, Sampler, SequentialSampler
+
+__all__ = ["ArrayDataset", "Dataset", "RecordFileDataset", "SimpleDataset"]
+
+
+class Dataset:
+    """Base of data sets: a subclass defines `__getitem__`, by number, and `__len__`. Arrays and lists will also do."""
+
+    def __getitem__(self, idx: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} must define __getitem__")
+
+    def __len__(self) -> int:
+        raise NotImplementedError(f"{type(self).__name__} must define __len__")
+
+    def filter(self, fn: Callable[[Any], bool]) -> Dataset:
+        """The samples for which `fn(sample)` is true; found out at once, fetched again when used."""
+        return _SampledDataset(self, FilterSampler(fn, self))
+
+    def shard(self, num_shards: int, index: int) -> Dataset:
+        """One of `num_shards` parts of (nearly) equal length.
+
+        Raises:
+            AssertionError: `index` is not in [0, num_shards).
+        """
+        if not 0 <= index < num_shards:
+            raise AssertionError(f"shard {index} of {num_shards} is out of bounds: it must be in [0, num_shards)")
+        least, longer = divmod(len(self), num_shards)
+        return _SampledDataset(self, SequentialSampler(least + (index < longer), least * index + min(index, longer)))
+
+    def take(self, count: int | None) -> Dataset:
+        """The first `count` samples, or all where there are fewer or `count` is None."""
+        return _SampledDataset(self, SequentialSampler(len(self) if count is None else min(count, len(self))))
+
+    def sample(self, sampler: Sampler) -> Dataset:
+        """The samples that a sampler chooses, in its order.
+
+        Raises:
+            TypeError: it is no Sampler.
+        """
+        if not isinstance(sampler, Sampler):
+            raise TypeError(f"sampler must be a gluon.data.Sampler, got {type(sampler).__name__}")
+        return _SampledDataset(self, sampler)
+
+    def transform(self, fn: Callable, lazy: bool = True) -> Dataset:
+        """The samples after a function.
+
+        Args:
+            fn: function of a sample, or of its parts where samples are tuples.
+            lazy: call it whenever a sample is fetched, not once for all now.
+        """
+        transformed = _LazyTransformDataset(self, fn)
+        return transformed if lazy else SimpleDataset([transformed[i] for i in range(len(transformed))])
+
+    def transform_first(self, fn: Callable, lazy: bool = True) -> Dataset:
+        """The samples with a function applied to their first part; arguments as in `transform`."""
+        return self.transform(_TransformFirst(fn), lazy)
+
+
+class SimpleDataset(Dataset):
+    """A data set out of anything with a length and items.
+
+    Args:
+        data: list, array, ...
+    """
+
+    def __init__(self, data: Any) -> None:
+        self._data = data
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def __getitem__(self, idx: Any) -> Any:
+        return self._data[idx]
+
+
+class _LazyTransformDataset(SimpleDataset):
+    """Another data set's samples after a function."""
+
+    def __init__(self, data: Any, fn: Callable) -> None:
+        super().__init__(data)
+        self._fn = fn
+
+    def __getitem__(self, idx: Any) -> Any:
+        item = self._data[idx]
+        return self._fn(*item) if isinstance(item, tuple) else self._fn(item)
+
+
+class _TransformFirst:
+    """Applies a function to the first argument and hands on the others."""
+
+    def __init__(self, fn: Callable) -> None:
+        self._fn = fn
+
+    def __call__(self, first: Any, *rest: Any) -> Any:
+        return (self._fn(first), *rest) if rest else self._fn(first)
+
+
+class _SampledDataset(Dataset):
+    """Some of another data set's samples."""
+
+    def __init__(self, dataset: Any, sampler: Sampler) -> None:
+        self._dataset, self._sampler = dataset, sampler
+        self._indices = list(sampler)
+
+    def __len__(self) -> int:
+        return len(self._sampler)
+
+    def __getitem__(self, idx: Any) -> Any:
+        return self._dataset[self._indices[idx]]
+
+
+class ArrayDataset(Dataset):
+    """Data sets side by side: sample i is (x1[i], x2[i], ...), or x1[i] where there is only one.
+
+    Args:
+        args: arrays, lists or data sets of equal length.
+
+    Raises:
+        AssertionError: there is none, or their lengths differ.
+
+    Example:
+        >>> ArrayDataset([1, 2], ["a", "b"])[1]
+        (2, 'b')
+    """
+
+    def __init__(self, *args: Any) -> None:
+        if not args:
+            raise AssertionError("ArrayDataset needs at least one array")
+        self._length = len(args[0])
+        for i, data in enumerate(args):
+            if len(data) != self._length:
+                raise AssertionError(f"all arrays must have the same length: the first one has {self._length}, number "
+                                     f"{i + 1} has {len(data)}")
+        # numbers come out of a NumPy array at once, one by one out of an NDArray
+        self._data = [data.asnumpy() if isinstance(data, NDArray) and data.ndim == 1 else data for data in args]
+
+    def __getitem__(self, idx: Any) -> Any:
+        if len(self._data) == 1:
+            return self._data[0][idx]
+        return tuple(data[idx] for data in self._data)
+
+    def __len__(self) -> int:
+        return self._length
+
+
+class RecordFileDataset(Dataset):
+    """The records of a record file, as bytes.
+
+    Args:
+        filename: path of the ".rec" file; its index, ".idx", must be beside it.
+
+    Raises:
+        MXNetError: as `recordio.MXIndexedRecordIO`.
+    """
+
+    def __init__(self, filename: str | os.PathLike[str]) -> None:
+        self.filename = os.fspath(filename)
+        self.idx_file = os.path.splitext(self.filename)[0] + ".idx"
+        self._record = recordio.MXIndexedRecordIO(self.idx_file, self.filename, "r")
+
+    def __getitem__(self, idx: int) -> bytes:
+        return self._record.read_idx(self._record.keys[idx])
+
+    def __len__(self) -> int:
+        return len(self._record.keys)
+
+
+class _DownloadedDataset(Dataset):
+    """A data set kept in a folder, and downloaded to it where it is not there yet.
+
+    Args:
+        root: the folder.
+        transform: function(image, label) applied to each sample, or None.
+    """
+
+    def __init__(self, root: str | os.PathLike[str], transform: Callable | None) -> None:
+        self._transform = transform
+        self._data = self._label = None
+        self._root = os.path.expanduser(root)
+        os.makedirs(self._root, exist_ok=True)
+        self._get_data()
+
+    def __getitem__(self, idx: Any) -> Any:
+        sample = self._data[idx], self._label[idx]
+        return sample if self._transform is None else self._transform(*sample)
+
+    def __len__(self) -> int:
+        return len(self._label)
+
+    def _get_data(self) -> None:
+        """Sets `_data` and `_label`."""
+        raise NotImplementedError(f"{type(self).__name__} must define _get_data")

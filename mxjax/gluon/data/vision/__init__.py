@@ -1,0 +1,6 @@
+"""Data sets of images and their transforms."""
+
+from . import transforms
+from .datasets import CIFAR10, CIFAR100, MNIST, FashionMNIST, ImageFolderDataset, ImageRecordDataset
+
+__all__ = ["CIFAR10", "CIFAR100", "FashionMNIST", "ImageFolderDataset", "ImageRecordDataset", "MNIST", "transforms"]

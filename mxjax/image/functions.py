@@ -1,0 +1,286 @@
+"""Functions of images: NDArrays (height, width, channels), in RGB order."""
+
+from __future__ import annotations
+
+import os
+import random
+import warnings
+from collections.abc import Sequence
+from numbers import Number
+from typing import Any
+
+import numpy as np
+
+from .. import ndarray as nd
+from ..base import MXNetError, numeric_types
+from ..context import cpu
+from ..ndarray import NDArray
+from ..ndarray.ndarray import _from_host
+from ..util import is_np_array
+from . import _host
+
+__all__ = ["center_crop", "color_normalize", "copyMakeBorder", "fixed_crop", "imdecode", "imread", "imresize",
+           "imrotate", "random_crop", "random_rotate", "random_size_crop", "resize_short", "scale_down"]
+
+Rectangle = tuple[int, int, int, int]  # x, y, width, height
+
+
+def array_class() -> type:
+    """What images are handed out as: NDArray, or mx.np.ndarray where those are in use."""
+    if is_np_array():
+        from ..numpy import ndarray
+        return ndarray
+    return NDArray
+
+
+def host(src: Any) -> np.ndarray:
+    """An image's values as a NumPy array; not to be written to."""
+    return np.asarray(src._read()) if isinstance(src, NDArray) else src
+
+
+def like(values: np.ndarray, src: Any, out: NDArray | None = None) -> Any:
+    """A result in the form its source came in (NDArray or NumPy array), or written to `out`."""
+    if out is not None:
+        out[:] = _from_host(np.ascontiguousarray(values), out.context, type(out))
+        return out
+    if not isinstance(src, NDArray):
+        return values
+    return _from_host(np.ascontiguousarray(values), src.context, type(src))
+
+
+def _decoded(data: bytes | np.ndarray, flag: int, to_rgb: bool, out: NDArray | None) -> NDArray:
+    pixels = _host.decode(data, int(flag), bool(to_rgb))
+    return like(pixels, None, out) if out is not None else _from_host(pixels, cpu(), array_class())
+
+
+def imread(filename: str | os.PathLike[str], flag: int = 1, to_rgb: bool = True,
+           out: NDArray | None = None) -> NDArray:
+    """Reads an image file.
+
+    Args:
+        filename: its path.
+        flag: 1 for colour, 0 for grey.
+        to_rgb: channels in the order red, green, blue; otherwise blue, green, red.
+        out: an array to write to.
+
+    Returns:
+        (height, width, 3) or, grey, (height, width, 1), uint8.
+
+    Raises:
+        MXNetError: the file cannot be read, or holds no image; names it.
+    """
+    try:
+        with open(filename, "rb") as file:
+            data = file.read()
+        return _decoded(data, flag, to_rgb, out)
+    except OSError as error:
+        raise MXNetError(f"imread: couldn't open file {os.fspath(filename)!r}: {error.strerror}") from error
+    except MXNetError as error:
+        raise MXNetError(f"imread: {os.fspath(filename)!r}: {error}") from error
+
+
+def imdecode(buf: bytes | bytearray | np.ndarray | NDArray, flag: int = 1, to_rgb: bool = True,
+             out: NDArray | None = None) -> NDArray:
+    """Decodes an image file's content.
+
+    Args:
+        buf: its bytes.
+        flag, to_rgb, out: as in `imread`.
+
+    Raises:
+        ValueError: `buf` is of another type.
+        MXNetError: there is no image in it.
+    """
+    if isinstance(buf, NDArray):
+        buf = host(buf)
+    elif not isinstance(buf, (bytes, bytearray, memoryview, np.ndarray)):
+        raise ValueError("buf must be of type bytes, bytearray or numpy.ndarray,if you would like to input type str, "
+                         "please convert to bytes")
+    return _decoded(buf, flag, to_rgb, out)
+
+
+def imresize(src: Any, w: int, h: int, interp: int = 1, out: NDArray | None = None) -> Any:
+    """An image of another size.
+
+    Args:
+        src: (height, width, channels).
+        w, h: the new width and height.
+        interp: 0 nearest, 1 bilinear, 2 bicubic, 3 by area, 4 Lanczos; 9: bicubic to enlarge, by area to shrink, else
+            bilinear; 10: any of them, at random.
+        out: an array to write to.
+
+    Raises:
+        MXNetError: the size is not positive.
+        ValueError: another `interp`.
+    """
+    return like(_host.resize(host(src), w, h, interp), src, out)
+
+
+def scale_down(src_size: Sequence[int], size: Sequence[int]) -> tuple[int, int]:
+    """A size of the same proportions as `size` that fits into `src_size`; both are (width, height).
+
+    Example:
+        >>> scale_down((640, 480), (720, 120))
+        (640, 106)
+    """
+    w, h = size
+    sw, sh = src_size
+    if sh < h:
+        w, h = float(w * sh) / h, sh
+    if sw < w:
+        w, h = sw, float(h * sw) / w
+    return int(w), int(h)
+
+
+def copyMakeBorder(src: Any, top: int, bot: int, left: int, right: int, type: int = 0,  # noqa: N802
+                   value: float = 0.0, values: Sequence[float] = (), out: NDArray | None = None) -> Any:
+    """An image with a border.
+
+    Args:
+        src: (height, width, channels).
+        top, bot, left, right: the border's widths.
+        type: 0 of one colour, 1 mirrored, 2 mirrored without the edge, 3 the edge repeated, 4 the image repeated.
+        value, values: the colour: one number, or one for each channel.
+        out: an array to write to.
+    """
+    return like(_host.border(host(src), top, bot, left, right, type, value, values), src, out)
+
+
+def resize_short(src: Any, size: int, interp: int = 2) -> Any:
+    """An image whose shorter edge has length `size`, and the longer one what follows; `interp` as in `imresize`."""
+    return like(_host.resize_short(host(src), size, interp), src)
+
+
+def fixed_crop(src: Any, x0: int, y0: int, w: int, h: int, size: Sequence[int] | None = None, interp: int = 2) -> Any:
+    """A rectangle of an image, resized to `size` (width, height) if that is given."""
+    return like(_host.crop(host(src), x0, y0, w, h, size, interp), src)
+
+
+def random_crop(src: Any, size: Sequence[int], interp: int = 2) -> tuple[Any, Rectangle]:
+    """A rectangle of a size at a random place; enlarged, where the image is too small.
+
+    Args:
+        src: (height, width, channels).
+        size: (width, height).
+        interp: as in `imresize`.
+
+    Returns:
+        (image, (x, y, width, height) of the rectangle).
+    """
+    h, w = src.shape[:2]
+    new_w, new_h = scale_down((w, h), size)
+    x0, y0 = random.randint(0, w - new_w), random.randint(0, h - new_h)
+    return fixed_crop(src, x0, y0, new_w, new_h, size, interp), (x0, y0, new_w, new_h)
+
+
+def center_crop(src: Any, size: Sequence[int], interp: int = 2) -> tuple[Any, Rectangle]:
+    """The middle of an image; arguments and result as in `random_crop`."""
+    h, w = src.shape[:2]
+    new_w, new_h = scale_down((w, h), size)
+    x0, y0 = (w - new_w) // 2, (h - new_h) // 2
+    return fixed_crop(src, x0, y0, new_w, new_h, size, interp), (x0, y0, new_w, new_h)
+
+
+def color_normalize(src: Any, mean: Any, std: Any = None) -> Any:
+    """(src - mean) / std in place; src a float array, mean and std arrays that can be broadcast to it, or None."""
+    if mean is not None:
+        src -= mean
+    if std is not None:
+        src /= std
+    return src
+
+
+def renamed_area(area: Any, kwargs: dict[str, Any], what: str) -> Any:
+    """`area`, or what was given for it under its old name."""
+    if "min_area" in kwargs:
+        warnings.warn("`min_area` is deprecated. Please use `area` instead.", DeprecationWarning, stacklevel=3)
+        area = kwargs.pop("min_area")
+    if kwargs:
+        raise AssertionError(f"unexpected keyword arguments for `{what}`: {', '.join(kwargs)}")
+    return area
+
+
+def random_size_crop(src: Any, size: Sequence[int], area: Any, ratio: tuple[float, float], interp: int = 2,
+                     **kwargs: Any) -> tuple[Any, Rectangle]:
+    """A random rectangle, resized; the middle, where ten attempts give none that fits into the image.
+
+    Args:
+        src: (height, width, channels).
+        size: (width, height) of the result.
+        area: bounds of the rectangle's part of the area, or the lower one (the upper one is then 1).
+        ratio: bounds of its width over height.
+        interp: as in `imresize`.
+
+    Returns:
+        As `random_crop`.
+    """
+    area = renamed_area(area, kwargs, "random_size_crop")
+    h, w = src.shape[:2]
+    bounds = (area, 1.0) if isinstance(area, numeric_types) else area
+    for _ in range(10):
+        target = random.uniform(bounds[0], bounds[1]) * h * w
+        proportion = np.exp(random.uniform(np.log(ratio[0]), np.log(ratio[1])))
+        new_w, new_h = int(round(np.sqrt(target * proportion))), int(round(np.sqrt(target / proportion)))
+        if new_w <= w and new_h <= h:
+            x0, y0 = random.randint(0, w - new_w), random.randint(0, h - new_h)
+            return fixed_crop(src, x0, y0, new_w, new_h, size, interp), (x0, y0, new_w, new_h)
+    return center_crop(src, size, interp)
+
+
+def imrotate(src: NDArray, rotation_degrees: Any, zoom_in: bool = False, zoom_out: bool = False) -> NDArray:
+    """Images rotated about their middle.
+
+    Args:
+        src: (channels, height, width) or (batch, channels, height, width), float32.
+        rotation_degrees: the angle, or for a batch one for each image.
+        zoom_in: so far that nothing of the outside (zeros) is seen.
+        zoom_out: so far that the whole image is seen.
+
+    Raises:
+        ValueError: both zooms, other numbers of axes, or as many angles as images are not.
+        TypeError: another dtype, or several angles for one image.
+    """
+    if zoom_in and zoom_out:
+        raise ValueError("`zoom_in` and `zoom_out` cannot be both True")
+    if src.dtype != np.float32:
+        raise TypeError(f"imrotate takes float32 images, got {np.dtype(src.dtype)}")
+    if src.ndim == 3:
+        if not isinstance(rotation_degrees, Number):
+            raise TypeError("one image (3 axes) takes one angle, a number")
+        return imrotate(src.expand_dims(axis=0), rotation_degrees, zoom_in, zoom_out)[0]
+    if src.ndim != 4:
+        raise ValueError(f"imrotate takes images with 3 axes or batches with 4, got {src.ndim}")
+    count, _, height, width = src.shape
+    angles = np.full(count, rotation_degrees, np.float32) if isinstance(rotation_degrees, Number) \
+        else np.asarray(host(rotation_degrees), np.float32)
+    if len(angles) != count:
+        raise ValueError(f"{count} images need as many angles, got {len(angles)}")
+    grid = _rotation_grid(angles * np.float32(np.pi / 180), height, width, zoom_in, zoom_out)
+    return nd.BilinearSampler(src, _from_host(grid, src.context, type(src)))
+
+
+def _rotation_grid(angles: np.ndarray, height: int, width: int, zoom_in: bool, zoom_out: bool) -> np.ndarray:
+    """Where each pixel of rotated images comes from: (images, 2, height, width) in [-1, 1]."""
+    angles = angles[:, None, None]
+    half_y, half_x = (height - 1) / 2, (width - 1) / 2
+    y = (np.arange(height, dtype=np.float32) - half_y)[None, :, None]
+    x = (np.arange(width, dtype=np.float32) - half_x)[None, None, :]
+    sin, cos = np.sin(angles), np.cos(angles)
+    grid = np.stack([(x * cos - y * sin) / half_x, (x * sin + y * cos) / half_y], axis=1)
+    if zoom_in or zoom_out:
+        # the farthest that the corners of the rotated frame get, in each direction
+        reach, slope = np.hypot(height, width), np.arctan(height / width)
+        corners = [slope + np.abs(angles), slope - np.abs(angles)]
+        far_x = reach * np.maximum(*np.abs(np.cos(corners)))
+        far_y = reach * np.maximum(*np.abs(np.sin(corners)))
+        scale = np.maximum(far_x / width, far_y / height) if zoom_out else \
+            np.minimum(width / far_x, height / far_y)
+        grid = grid * scale[:, None]
+    return grid.astype(np.float32)
+
+
+def random_rotate(src: NDArray, angle_limits: tuple[float, float], zoom_in: bool = False,
+                  zoom_out: bool = False) -> NDArray:
+    """Images rotated by random angles between the two limits, in degrees; otherwise as `imrotate`."""
+    angles = np.random.uniform(*angle_limits, size=None if src.ndim == 3 else src.shape[0])
+    return imrotate(src, angles, zoom_in=zoom_in, zoom_out=zoom_out)

@@ -1,0 +1,250 @@
+"""The image iterator: batches of augmented images out of a record file, an image list or single files."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import io, recordio
+from ..base import numeric_types
+from ..context import cpu
+from ..ndarray import NDArray
+from ..ndarray.ndarray import _from_host
+from .augment import CreateAugmenter, chain
+from .functions import array_class, host, imdecode, like
+
+__all__ = ["ImageIter"]
+
+
+class ImageIter(io.DataIter):
+    """Batches of images (batch, channels, height, width) float32, and labels.
+
+    Args:
+        batch_size: images in a batch.
+        data_shape: (3, height, width) of an image.
+        label_width: labels of an image.
+        path_imgrec: a record file; or
+        path_imglist: an image list, with lines "number<tab>label ...<tab>path"; or
+        imglist: a list of [label or list of labels, path].
+        path_root: folder that the paths of both lists are relative to.
+        path_imgidx: the record file's index; needed for shuffling and parts.
+        shuffle: take the images in an order drawn anew each round.
+        part_index, num_parts: use only the one of so many parts.
+        aug_list: augmenters; by default `CreateAugmenter(data_shape, **kwargs)`.
+        data_name, label_name: names of data and label.
+        dtype: of the labels.
+        last_batch_handle: what becomes of images that do not fill a batch: "pad" from the beginning, "discard", or
+            "roll_over": they begin the next round.
+
+    Raises:
+        AssertionError: no source of images, or arguments that do not go together.
+        ValueError: `data_shape` has a wrong form.
+        RuntimeError: while iterating: an image cannot be decoded; names it.
+    """
+
+    def __init__(self, batch_size: int, data_shape: Sequence[int], label_width: int = 1,
+                 path_imgrec: str | None = None, path_imglist: str | None = None, path_root: str | None = None,
+                 path_imgidx: str | None = None, shuffle: bool = False, part_index: int = 0, num_parts: int = 1,
+                 aug_list: list | None = None, imglist: list | None = None, data_name: str = "data",
+                 label_name: str = "softmax_label", dtype: str = "float32", last_batch_handle: str = "pad",
+                 **kwargs: Any) -> None:
+        super().__init__()
+        if not (path_imgrec or path_imglist or isinstance(imglist, list)):
+            raise AssertionError(f"{type(self).__name__} needs path_imgrec, path_imglist or imglist")
+        if dtype not in ("int32", "float32", "int64", "float64"):
+            raise AssertionError(f"{dtype} label not supported; known: int32, float32, int64, float64")
+        self.check_data_shape(data_shape)
+        self._label_dtype = dtype
+        self.imgrec: recordio.MXRecordIO | None = None
+        self.imgidx: list[Any] | None = None
+        if path_imgrec and path_imgidx:
+            self.imgrec = recordio.MXIndexedRecordIO(path_imgidx, path_imgrec, "r")
+            self.imgidx = list(self.imgrec.keys)
+        elif path_imgrec:
+            self.imgrec = recordio.MXRecordIO(path_imgrec, "r")
+        self.imglist = self._read_list(path_imglist) if path_imglist else \
+            self._take_list(imglist) if isinstance(imglist, list) else None
+        self.path_root = path_root
+        self.batch_size, self.data_shape, self.label_width = batch_size, tuple(data_shape), label_width
+        self.provide_data = [(data_name, (batch_size, *data_shape))]
+        self.provide_label = [(label_name, (batch_size, label_width) if label_width > 1 else (batch_size,))]
+        self.shuffle = shuffle
+        self.seq = self.imgidx if self.imgrec is not None else list(self.imglist)
+        if self.seq is None and (shuffle or num_parts > 1):
+            raise AssertionError("shuffle and num_parts need the record file's index: path_imgidx")
+        if num_parts > 1:
+            if not 0 <= part_index < num_parts:
+                raise AssertionError(f"part_index must be in [0, {num_parts}), got {part_index}")
+            size = len(self.seq) // num_parts
+            self.seq = self.seq[part_index * size:(part_index + 1) * size]
+        self.auglist = CreateAugmenter(data_shape, **kwargs) if aug_list is None else aug_list
+        self.last_batch_handle = last_batch_handle
+        self.num_image = None if self.seq is None else len(self.seq)
+        self.hard_reset()
+
+    def _read_list(self, path: str) -> dict[Any, tuple[np.ndarray, str]]:
+        """An image list from a file: label and path by number."""
+        entries = {}
+        with open(path) as file:
+            for number, line in enumerate(file, start=1):
+                key, *labels, name = line.strip().split("\t")
+                try:
+                    entries[int(key)] = np.array(labels, self._label_dtype), name
+                except ValueError as error:
+                    raise ValueError(f"{path}, line {number}: expected number, labels and path, with tabs between "
+                                     f"them ({error})") from error
+        return entries
+
+    def _take_list(self, images: list) -> dict[Any, tuple[np.ndarray, str]]:
+        """An image list from a list: label and path by number, as text."""
+        def label(entry: Sequence[Any]) -> np.ndarray:
+            first = entry[:-1] if len(entry) > 2 or isinstance(entry[0], numeric_types) else entry[0]
+            return np.array(host(first), self._label_dtype)
+        return {str(number): (label(entry), entry[-1]) for number, entry in enumerate(images, start=1)}
+
+    def reset(self) -> None:
+        """Start from the beginning; with "roll_over", behind what began this round."""
+        if self.seq is not None and self.shuffle:
+            random.shuffle(self.seq)
+        if self.last_batch_handle != "roll_over" or self._cache is None:
+            if self.imgrec is not None:
+                self.imgrec.reset()
+            self.cur = 0
+            self._allow_read = True
+
+    def hard_reset(self) -> None:
+        """Start from the beginning; what was left over from the last round is forgotten."""
+        self._cache: tuple[np.ndarray, np.ndarray, int] | None = None
+        self.reset()
+
+    def next_sample(self) -> tuple[Any, bytes]:
+        """Label and encoded image of the next sample.
+
+        Raises:
+            StopIteration: there is none.
+        """
+        if not self._allow_read:
+            raise StopIteration
+        again = self.last_batch_handle != "discard"
+        if self.seq is None:
+            record = self.imgrec.read()
+            if record is None:
+                if again:
+                    self.imgrec.reset()
+                raise StopIteration
+            header, image = recordio.unpack(record)
+            return header.label, image
+        if self.cur >= self.num_image:
+            if again:
+                self.cur = 0
+            raise StopIteration
+        key = self.seq[self.cur]
+        self.cur += 1
+        if self.imgrec is None:
+            label, name = self.imglist[key]
+            return label, self.read_image(name)
+        header, image = recordio.unpack(self.imgrec.read_idx(key))
+        return header.label if self.imglist is None else self.imglist[key][0], image
+
+    def _fill(self, data: np.ndarray, label: np.ndarray, row: int, sample: Any) -> bool:
+        """Puts a sample into a batch's row; False where it is invalid and skipped."""
+        target, encoded = sample
+        image = self.imdecode(encoded)
+        try:
+            self.check_valid_image(image)
+        except RuntimeError as error:
+            logging.debug("Invalid image, skipping:  %s", error)
+            return False
+        data[row] = host(self.postprocess_data(self.augmentation_transform(image)))
+        label[row] = host(target)
+        return True
+
+    def _batchify(self, batch_data: np.ndarray, batch_label: np.ndarray, start: int = 0) -> int:
+        """Fills a batch from row `start` on; the number of rows that are full then."""
+        row = start
+        while row < self.batch_size:
+            try:
+                sample = self.next_sample()
+            except StopIteration:
+                if not row:
+                    raise
+                break
+            row += self._fill(batch_data, batch_label, row, sample)
+        return row
+
+    def _empty_label(self) -> np.ndarray:
+        return np.zeros(self.provide_label[0][1], np.float32)
+
+    def next(self) -> io.DataBatch:
+        """The next batch."""
+        if self._cache is not None:
+            data, label, count = self._cache
+        else:
+            data, label = np.zeros((self.batch_size, *self.data_shape), np.float32), self._empty_label()
+            count = self._batchify(data, label)
+        pad = self.batch_size - count
+        if pad:
+            if self.last_batch_handle == "discard":
+                raise StopIteration
+            if self.last_batch_handle == "roll_over" and self._cache is None:
+                self._cache = data, label, count
+                raise StopIteration
+            self._batchify(data, label, count)
+            if self.last_batch_handle == "pad":
+                self._allow_read = False
+            self._cache = None
+        return io.DataBatch([self._array(data)], [self._array(label)], pad=pad)
+
+    @staticmethod
+    def _array(values: np.ndarray) -> NDArray:
+        return _from_host(values, cpu(), array_class())
+
+    def check_data_shape(self, data_shape: Sequence[int]) -> None:
+        """Raises ValueError where a shape is not (3, height, width)."""
+        if len(data_shape) != 3:
+            raise ValueError(f"data_shape should have length 3, with dimensions CxHxW; got {tuple(data_shape)}")
+        if data_shape[0] != 3:
+            raise ValueError(f"This iterator expects inputs to have 3 channels; got data_shape {tuple(data_shape)}")
+
+    def check_valid_image(self, data: Any) -> None:
+        """Raises RuntimeError where an image has no shape."""
+        if len(data[0].shape) == 0:
+            raise RuntimeError("Data shape is wrong")
+
+    def imdecode(self, s: bytes) -> NDArray:
+        """Decodes an image.
+
+        Raises:
+            RuntimeError: that failed; names the image.
+        """
+        try:
+            return imdecode(s)
+        except Exception as error:
+            raise RuntimeError(f"Broken image {self._current()}, {error}") from error
+
+    def _current(self) -> str:
+        """The name of the last sample read."""
+        if self.seq is None:
+            return f"in {self.imgrec.uri}, before offset {self.imgrec.handle.tell()}"
+        key = self.seq[(self.cur or self.num_image) - 1]
+        if self.imglist is not None:
+            return f"filename: {self.imglist[key][1]}"
+        return f"index: {key} of {self.imgrec.uri}"
+
+    def read_image(self, fname: str) -> bytes:
+        """The bytes of an image file."""
+        with open(os.path.join(self.path_root or "", fname), "rb") as file:
+            return file.read()
+
+    def augmentation_transform(self, data: Any) -> Any:
+        """An image after the augmenters."""
+        return chain(self.auglist, data)
+
+    def postprocess_data(self, datum: Any) -> Any:
+        """(height, width, channels) -> (channels, height, width)."""
+        return like(host(datum).transpose(2, 0, 1), datum)
