@@ -145,8 +145,8 @@ def cond(pred: Symbol, then_func: Callable[[], Any], else_func: Callable[[], Any
 class _Body(AttrScope):
     """A graph being made: what is made inside the `with` block belongs to it, the rest becomes its inputs.
 
-    After `close`: symbol, the graph; inputs, for each of its inputs the entry of the graph around it that it is, and the
-    number of the argument of the body that it is, or None.
+    After `close`: symbol, the graph; inputs, for each of its inputs the outer entry that it stands for, and the number
+    of the argument of the body that it is, or None.
     """
 
     def __init__(self, name: str) -> None:
