@@ -3,6 +3,7 @@
 from . import (
     activation,
     attention,
+    box,
     broadcast,
     control_flow,
     conv,
@@ -15,6 +16,7 @@ from . import (
     init_op,
     linalg,
     matrix,
+    multibox,
     nn,
     norm,
     optimizer_op,
