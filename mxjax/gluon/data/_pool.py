@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import hashlib
 import multiprocessing
 import os
@@ -91,23 +92,29 @@ class _Server:
 
 
 class _Worker:
-    """A worker process: its socket, and the numbers of the batches it is busy with."""
+    """A worker process: its socket, and what it is busy with: the indices of batches, by their numbers."""
 
     def __init__(self, server: _Server) -> None:
         self.server = server
-        self.busy: deque[int] = deque()
+        self.busy: dict[int, list[Any]] = {}
         self.last_words = tempfile.TemporaryFile()
         self.socket, theirs = socket.socketpair()
         with theirs:
-            self.pid = server.start(theirs, self.last_words)
+            self.pid: int | None = server.start(theirs, self.last_words)
+
+    def end(self) -> int | None:
+        """Ends the process; its status, negative where a signal ended it."""
+        pid, self.pid = self.pid, None
+        return None if pid is None else self.server.end(pid)
 
     def post_mortem(self) -> str:
-        """How the worker ended, and where, if it could still say so."""
-        status = self.server.end(self.pid)
+        """How the worker ended, at what, and where, if it could still say so."""
+        pid, status = self.pid, self.end()
         how = f"exited with status {status}" if status >= 0 else f"was killed by {signal.Signals(-status).name}"
+        what = f" while loading the samples {next(iter(self.busy.values()))}" if self.busy else ""
         self.last_words.seek(0)
         words = self.last_words.read().decode(errors="replace")
-        return f"DataLoader worker (pid {self.pid}) {how}" + (f"\n{words}" if words else "")
+        return f"DataLoader worker (pid {pid}) {how}{what}" + (f"\n{words}" if words else "")
 
 
 class ProcessPool:
@@ -171,7 +178,8 @@ class ProcessPool:
             except OSError:
                 self._fail(worker)
                 return
-            worker.busy.append(self._waiting.popleft()[0])
+            number, indices = self._waiting.popleft()
+            worker.busy[number] = indices
 
     def get(self, number: int, timeout: float) -> Any:
         """A batch.
@@ -210,7 +218,7 @@ class ProcessPool:
         if number is None:  # it could not even begin
             self._failure = f"a DataLoader worker could not take over the data set:\n{text}"
             return
-        worker.busy.remove(number)
+        del worker.busy[number]
         self._done[number] = batch, text
         self._hand_out()
 
@@ -224,10 +232,8 @@ class ProcessPool:
             return
         for worker in self._workers:
             worker.socket.close()
-            try:
-                worker.server.end(worker.pid)
-            except MXNetError:  # the server has gone, and the workers with it
-                continue
+            with contextlib.suppress(MXNetError):  # the server has gone, and the workers with it
+                worker.end()
         self._workers.clear()
         self._selector.close()
 

@@ -7,13 +7,16 @@ arrays lie there. Nothing is left behind by a process that dies, for the memory 
 
 from __future__ import annotations
 
+import functools
 import io
 import mmap
 import os
 import pickle
 import socket
 import struct
+import sys
 import tempfile
+import types
 from typing import Any
 
 import numpy as np
@@ -23,9 +26,9 @@ from ...ndarray import NDArray
 from ...ndarray.ndarray import _from_host
 
 try:  # it also pickles lambdas, local functions, and what stands in the script itself
-    from cloudpickle import Pickler as _Pickler
+    import cloudpickle
 except ImportError:
-    from pickle import Pickler as _Pickler
+    cloudpickle = None
 
 __all__ = ["receive", "send"]
 
@@ -35,15 +38,32 @@ _SMALL = 2048  # bytes that may go through the socket, so that sending never has
 _ALIGN = 64  # what XLA wants of arrays it does not copy
 
 
-class _ArrayPickler(_Pickler):
-    """Pickles an NDArray as the NumPy array over its memory."""
+class _Pickler((cloudpickle or pickle).Pickler):
+    """Pickles an NDArray as the NumPy array over its memory, and by value what the other process cannot import."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.by_value: list[Any] = []
 
     def reducer_override(self, obj: Any) -> Any:
-        """How an object is reduced; None-like for what the base class knows."""
+        """How an object is reduced."""
         if isinstance(obj, NDArray) and obj.stype == "default":
             return _array, (np.asarray(obj._read()), type(obj))
-        override = getattr(super(), "reducer_override", None)
-        return NotImplemented if override is None else override(obj)
+        if cloudpickle is None:
+            return NotImplemented
+        if isinstance(obj, (type, types.FunctionType)):
+            module = sys.modules.get(obj.__module__)
+            if module is not None and module not in self.by_value and not _importable(obj.__module__):
+                self.by_value.append(module)
+                cloudpickle.register_pickle_by_value(module)
+        return super().reducer_override(obj)
+
+
+@functools.cache
+def _importable(module: str) -> bool:
+    """Whether a fresh interpreter with this one's search path finds a module."""
+    top = module.partition(".")[0]
+    return top == "__main__" or any(finder.find_spec(top, None) is not None for finder in sys.meta_path)
 
 
 def _array(values: np.ndarray, kind: type) -> NDArray:
@@ -57,13 +77,17 @@ def dumps(obj: Any) -> tuple[bytes, list[memoryview]]:
         TypeError: it cannot be pickled; says what to do.
     """
     out, buffers = io.BytesIO(), []
+    pickler = _Pickler(out, 5, buffer_callback=buffers.append)
     try:
-        _ArrayPickler(out, 5, buffer_callback=buffers.append).dump(obj)
+        pickler.dump(obj)
     except Exception as error:
-        hint = "" if _Pickler is not pickle.Pickler else \
+        hint = "" if cloudpickle else \
             " Functions and classes of the script itself need cloudpickle: pip install cloudpickle."
         raise TypeError(f"cannot be sent to another process: {error}.{hint} With thread_pool=True nothing has to "
                         "be sent.") from error
+    finally:
+        for module in pickler.by_value:
+            cloudpickle.unregister_pickle_by_value(module)
     return out.getvalue(), [buffer.raw() for buffer in buffers]
 
 

@@ -10,6 +10,7 @@ import contextlib
 import faulthandler
 import importlib
 import os
+import pickle
 import random
 import signal
 import socket
@@ -68,7 +69,7 @@ def _run(sock: socket.socket, last_words: int) -> None:
     try:
         _work(sock)
         code = 0
-    except (EOFError, OSError):  # the training process is gone
+    except (EOFError, ConnectionError):  # the training process is gone
         code = 0
     except BaseException:
         traceback.print_exc()
@@ -98,19 +99,20 @@ def _work(sock: socket.socket) -> None:
         number, indices = _transport.receive(sock)
         try:
             batch = batchify([dataset[i] for i in indices])
-            _transport.send(sock, (number, batch, None))
-        except OSError as error:
-            if isinstance(error, ConnectionError):
-                raise
-            _answer(sock, number, error)
         except Exception as error:
+            _answer(sock, number, error)
+            continue
+        try:
+            _transport.send(sock, (number, batch, None))
+        except TypeError as error:
             _answer(sock, number, error)
 
 
 def _answer(sock: socket.socket, number: Any, error: Exception) -> None:
-    """Sends an error, with its traceback as text; as text alone where it cannot be pickled."""
+    """Sends an error, with its traceback as text; as text alone where it cannot be pickled and unpickled."""
     text = traceback.format_exc()
     try:
-        _transport.send(sock, (number, error, text))
-    except TypeError:
-        _transport.send(sock, (number, None, text))
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        error = None
+    _transport.send(sock, (number, error, text))
