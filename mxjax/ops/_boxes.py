@@ -45,7 +45,7 @@ def pairwise_iou(lhs: Array, rhs: Array) -> Array:
     return jnp.where(shared > 0, shared / jnp.where(shared > 0, union, 1), 0)
 
 
-def suppress(alive: Array, suppressed_by: Callable[[Array], Array]) -> Array:
+def suppress(alive: Array, suppressed_by: Callable[[Array], Array], most: int | None = None) -> Array:
     """Greedy non-maximum suppression over boxes in descending order of score; returns which are left.
 
     The loop runs once for each box that is kept.
@@ -53,6 +53,7 @@ def suppress(alive: Array, suppressed_by: Callable[[Array], Array]) -> Array:
     Args:
         alive: (n,) which boxes take part.
         suppressed_by: function(i) -> (n,) which boxes box i suppresses.
+        most: stop after this many kept boxes; what comes after them is then not looked at.
     """
     places = jnp.arange(len(alive))
 
@@ -60,13 +61,15 @@ def suppress(alive: Array, suppressed_by: Callable[[Array], Array]) -> Array:
         left = alive & (places > i)
         return jnp.where(left.any(), jnp.argmax(left), len(alive))
 
-    def step(state: tuple[Array, Array]) -> tuple[Array, Array]:
-        i, alive = state
+    def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        i, count, alive = state
         alive &= ~(suppressed_by(i) & (places > i))
-        return following(i, alive), alive
+        return following(i, alive), count + 1, alive
     if not len(alive):
         return alive
-    return lax.while_loop(lambda state: state[0] < len(alive), step, (following(jnp.array(-1), alive), alive))[1]
+    limit = len(alive) if most is None else most
+    start = following(jnp.array(-1), alive), jnp.array(0), alive
+    return lax.while_loop(lambda state: (state[0] < len(alive)) & (state[1] < limit), step, start)[2]
 
 
 @jax.custom_jvp
