@@ -147,20 +147,44 @@ def set_module(module: str) -> Callable[[Any], Any]:
     return decorate
 
 
+_UFUNC_DEFAULTS = {"where": True, "casting": "same_kind", "order": "K", "dtype": None, "subok": True}
+_UFUNC_DTYPES = ("int8", "uint8", "int32", "int64", "float16", "float32", "float64")
+
+
 def np_ufunc_legal_option(key: str, value: Any) -> bool:
-    """Whether a ufunc option may be given because it says what happens anyway."""
-    legal = {"where": (True,), "casting": ("same_kind",), "order": ("K",), "subok": (True,), "dtype": None}
-    return key in legal and (legal[key] is None or value in legal[key])
+    """Whether NumPy's ufuncs understand an option with this value."""
+    if key == "where":
+        return True
+    if key == "casting":
+        return value in ("no", "equiv", "safe", "same_kind", "unsafe")
+    if key == "order":
+        return isinstance(value, str)
+    if key == "dtype":
+        return getattr(value, "__name__", str(value)) in _UFUNC_DTYPES
+    return key == "subok" and isinstance(value, bool)
+
+
+def check_ufunc_options(name: str, options: dict[str, Any]) -> None:
+    """Checks the options that a call of function `name` gives besides its arguments.
+
+    Raises:
+        TypeError: an option, or its value, means nothing to NumPy either.
+        NotImplementedError: it is not the default.
+    """
+    for key, value in options.items():
+        if key not in _UFUNC_DEFAULTS:
+            raise TypeError(f"{key} is an invalid keyword to function '{name}'")
+        if value != _UFUNC_DEFAULTS[key]:
+            if np_ufunc_legal_option(key, value):
+                raise NotImplementedError(f"{key}={value} is not implemented yet for function '{name}'")
+            raise TypeError(f"{key}={value} not understood for function '{name}'")
 
 
 def _wrap_np_func(func: Callable) -> Callable:
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        for key in ("where", "casting", "order", "dtype", "subok"):
-            if key in kwargs:
-                value = kwargs.pop(key)
-                if value is not None and not np_ufunc_legal_option(key, value):
-                    raise TypeError(f"{func.__name__} does not support {key}={value!r}")
+        options = {k: kwargs.pop(k) for k in list(kwargs) if k not in ("x", "x1", "x2", "out")}
+        check_ufunc_options(func.__name__, options)
         return func(*args, **kwargs)
     return wrapper
 

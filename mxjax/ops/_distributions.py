@@ -88,7 +88,8 @@ def sample(distribution: Distribution, key: Array, shape: Shape, dtype: Any, *pa
     return distribution.draw(key, shape, wide, *values).astype(dtype)
 
 
-def declared(function: Callable[..., Array], arrays: tuple[str, ...], numbers: dict[str, Any], doc: str) -> Callable:
+def declared(function: Callable[..., Array], arrays: tuple[str, ...], numbers: dict[str, Any], doc: str,
+             optional: bool = False) -> Callable:
     """`function(*arrays, _key, **numbers)` with a signature that the registry can read.
 
     Args:
@@ -96,10 +97,11 @@ def declared(function: Callable[..., Array], arrays: tuple[str, ...], numbers: d
         arrays: names of the input arrays.
         numbers: names of the parameters, each with (annotation, default).
         doc: documentation.
+        optional: whether the arrays may be absent.
     """
     kinds = inspect.Parameter
     function.__signature__ = inspect.Signature(
-        [kinds(n, kinds.POSITIONAL_OR_KEYWORD) for n in arrays]
+        [kinds(n, kinds.POSITIONAL_OR_KEYWORD, default=None if optional else kinds.empty) for n in arrays]
         + [kinds(n, kinds.KEYWORD_ONLY, annotation=a, default=d) for n, (a, d) in numbers.items()]
         + [kinds("_key", kinds.KEYWORD_ONLY, default=None)])
     function.__annotations__ = {n: a for n, (a, _) in numbers.items()}

@@ -114,13 +114,13 @@ def inverse(A: Array) -> Array:
     return jnp.linalg.inv(A)
 
 
-@_linalg("det", "_npi_det")
+@_linalg("det")
 def det(A: Array) -> Array:
     """The determinant: (..., n, n) -> (...)."""
     return _reduced(jnp.linalg.det(A))
 
 
-@_linalg("slogdet", "_npi_slogdet", num_outputs=2)
+@_linalg("slogdet", num_outputs=2)
 def slogdet(A: Array) -> tuple[Array, Array]:
     """Sign and logarithm of the absolute value of the determinant: (..., n, n) -> (...), (...)."""
     sign, log = jnp.linalg.slogdet(A)

@@ -5,6 +5,7 @@ An operator's keyword-only arguments are its parameters. Their annotations are t
     int  float  bool  str       plain values; text such as "3" or "True" (from JSON) parses too
     Scalar                      a number that is an argument of the compiled program: a new value never recompiles
     Shape                       tuple of ints; a single int is a tuple of one
+    Shapes                      tuple of tuples of ints
     Floats                      tuple of floats
     Scalars                     tuple of floats, arguments of the compiled program as a Scalar is
     DType                       a dtype's name ("float32"); classes and NumPy dtypes are accepted
@@ -29,7 +30,8 @@ import numpy as np
 
 from ..base import MXNetError, _Null
 
-__all__ = ["DType", "Floats", "Param", "Range", "Scalar", "Scalars", "Shape", "dtype_name", "np_dtype", "schema"]
+__all__ = ["DType", "Floats", "Param", "Range", "Scalar", "Scalars", "Shape", "Shapes", "dtype_name", "np_dtype",
+           "schema"]
 
 
 class Range(NamedTuple):
@@ -53,6 +55,7 @@ class _Kind:
 
 Scalar = Annotated[float, _Kind("scalar")]
 Shape = Annotated[tuple[int, ...], _Kind("shape")]
+Shapes = Annotated[tuple[tuple[int, ...], ...], _Kind("shapes")]
 Floats = Annotated[tuple[float, ...], _Kind("floats")]
 Scalars = Annotated[tuple[float, ...], _Kind("scalars")]
 DType = Annotated[str, _Kind("dtype")]
@@ -123,6 +126,10 @@ def _shape(value: Any) -> tuple[int | None, ...]:
     return tuple(None if i is None else _int(i) for i in items)
 
 
+def _shapes(value: Any) -> tuple[tuple[int | None, ...], ...]:
+    return tuple(map(_shape, _literal(value)))
+
+
 def _floats(value: Any) -> tuple[float, ...]:
     value = _literal(value)
     return tuple(float(i) for i in (value if isinstance(value, (tuple, list, np.ndarray)) else (value,)))
@@ -135,6 +142,7 @@ def _hashable(value: Any) -> Any:
 _PARSERS: dict[Any, tuple[Callable[[Any], Any], str]] = {
     int: (_int, "int"), float: (_float, "float"), bool: (_bool, "boolean"), str: (str, "string"),
     "scalar": (_scalar, "float"), "shape": (_shape, "Shape(tuple)"), "floats": (_floats, "tuple of <float>"),
+    "shapes": (_shapes, "tuple of <Shape(tuple)>"),
     "scalars": (_floats, "tuple of <float>"),
     "dtype": (dtype_name, "dtype"), Any: (_hashable, "any"),
 }

@@ -1,0 +1,138 @@
+"""How a function of mx.np becomes a call: on arrays at once, on symbols as a node; both from one definition.
+
+Functions with array arguments find their flavour by those (`call`). Functions that make arrays out of nothing take the
+flavour as first argument; `bound` fixes it for a namespace.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..base import numeric_types
+from ..ndarray._front import context
+from ..ndarray._invoke import call as call_operator
+from ..ndarray._invoke import invoke, late, state
+from ..ops import registry
+from ..ops.kernel import Kernel, prepare
+
+__all__ = ["IMPERATIVE", "SYMBOLIC", "Flavour", "bound", "call", "is_array", "is_number"]
+
+
+class Flavour:
+    """What a namespace of functions works on: `ndarray`s or `_Symbol`s."""
+
+    def is_array(self, value: Any) -> bool:
+        """Whether a value is one of its arrays."""
+        raise NotImplementedError
+
+    def call(self, name: str, inputs: Sequence[Any], params: dict[str, Any], out: Any = None, ctx: Any = None) -> Any:
+        """Calls an operator.
+
+        Raises:
+            TypeError: an input is not one of its arrays.
+        """
+        raise NotImplementedError
+
+    def check(self, name: str, inputs: Sequence[Any]) -> None:
+        """Raises TypeError unless all inputs (but absent ones) are its arrays."""
+        for value in inputs:
+            if value is not None and not self.is_array(value):
+                raise TypeError(f"{name}: type {type(value)} not supported")
+
+
+class _Imperative(Flavour):
+    """Calls operators on `mx.np.ndarray`s."""
+
+    def __init__(self) -> None:
+        self.kind: Any = None  # mx.np.ndarray, set where that is defined
+        self._kernels: dict[Any, tuple[Kernel, tuple]] = {}
+
+    def is_array(self, value: Any) -> bool:
+        return isinstance(value, self.kind)
+
+    def call(self, name: str, inputs: Sequence[Any], params: dict[str, Any], out: Any = None, ctx: Any = None) -> Any:
+        self.check(name, inputs)
+        if out is not None:
+            self.check("out", out if isinstance(out, (list, tuple)) else [out])
+        op = registry.get(name)
+        params = {k: v for k, v in params.items() if v is not None}
+        if not inputs:
+            made = call_operator(op, inputs, params, out, context(ctx))
+            return made if out is not None else self.own(made)
+        if op.eager or any(i is None for i in inputs) or not op.dynamic_names.isdisjoint(params):
+            return call_operator(op, inputs, params, out)
+        try:
+            key = (op, len(inputs), tuple(params.items()), state.training)
+            found = self._kernels.get(key)
+        except TypeError:  # an unhashable parameter, such as a list
+            return call_operator(op, inputs, params, out)
+        if found is None:
+            if op.get_attr("FHost") is not None or op.get_attr("eager_when") is not None:
+                return call_operator(op, inputs, params, out)
+            values = op.parse(params)
+            kernel = prepare(op, values, len(inputs), state.training)
+            found = self._kernels[key] = kernel, tuple(values[n] for n in kernel.dynamic)
+        return invoke(found[0], inputs, found[1], out)
+
+    def own(self, array: Any) -> Any:
+        """An array of any class as `mx.np.ndarray`."""
+        return array if type(array) is not late.array else array._alias(self.kind)
+
+
+class _Symbolic(Flavour):
+    """Makes nodes of `mx.sym.np._Symbol`s."""
+
+    def is_array(self, value: Any) -> bool:
+        from ..symbol import Symbol
+        return isinstance(value, Symbol)
+
+    def call(self, name: str, inputs: Sequence[Any], params: dict[str, Any], out: Any = None, ctx: Any = None) -> Any:
+        from ..symbol.symbol import apply
+        self.check(name, inputs)
+        params = {k: v for k, v in params.items() if v is not None}
+        if ctx is not None and "ctx" in registry.get(name).params:
+            params["ctx"] = str(ctx)
+        made = apply(name, name.lstrip("_"), [i for i in inputs if i is not None], params)
+        return made if len(made) == 1 else list(made)
+
+
+IMPERATIVE, SYMBOLIC = _Imperative(), _Symbolic()
+
+
+def flavour_of(inputs: Sequence[Any]) -> Flavour:
+    """The flavour of the first array; imperative where there is none."""
+    for value in inputs:
+        if IMPERATIVE.is_array(value):
+            return IMPERATIVE
+        if value is not None and not isinstance(value, numeric_types) and SYMBOLIC.is_array(value):
+            return SYMBOLIC
+    return IMPERATIVE
+
+
+def call(name: str, inputs: Sequence[Any], out: Any = None, **params: Any) -> Any:
+    """Calls an operator on arrays or symbols; parameters that are None keep their defaults."""
+    return flavour_of(inputs).call(name, inputs, params, out)
+
+
+def is_array(value: Any) -> bool:
+    """Whether a value is an `ndarray` or a symbol."""
+    return IMPERATIVE.is_array(value) or SYMBOLIC.is_array(value)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a Python or NumPy number."""
+    return isinstance(value, numeric_types)
+
+
+def bound(flavour: Flavour, function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function(flavour, ...)` as a function of the rest."""
+    @functools.wraps(function)
+    def fixed(*args: Any, **kwargs: Any) -> Any:
+        return function(flavour, *args, **kwargs)
+    signature = inspect.signature(function)
+    fixed.__signature__ = signature.replace(parameters=list(signature.parameters.values())[1:])
+    del fixed.__wrapped__
+    return fixed

@@ -1,0 +1,107 @@
+"""Functions of mx.np that NumPy computes: arrays go to the host and back; they cannot be differentiated."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..base import MXNetError
+from ..ndarray._invoke import state
+from ._dispatch import IMPERATIVE
+
+__all__ = """allclose alltrue apply_along_axis apply_over_axes argpartition argwhere array_equal array_equiv choose
+compress corrcoef correlate count_nonzero cov digitize divmod extract flatnonzero float_power frexp heaviside
+histogram2d histogram_bin_edges histogramdd i0 in1d interp intersect1d isclose isin ix_ lexsort min_scalar_type mirr
+modf msort nanargmax nanargmin nancumprod nancumsum nanmax nanmedian nanmin nanpercentile nanprod nanquantile ndim npv
+packbits partition piecewise poly polyadd polydiv polyfit polyint polymul polysub positive ppmt promote_types ptp pv
+rate real result_type rollaxis roots searchsorted select setdiff1d setxor1d signbit size spacing take_along_axis trapz
+tril_indices_from trim_zeros triu_indices_from union1d unpackbits unwrap vander""".split()
+
+# what NumPy has called otherwise since then, or has dropped
+_NEW_NAMES = {"alltrue": np.all, "in1d": np.isin, "trapz": getattr(np, "trapezoid", None),
+              "msort": functools.partial(np.sort, axis=0)}
+_FINANCIAL = ("mirr", "npv", "ppmt", "pv", "rate")
+
+
+def to_host(value: Any) -> Any:
+    """A value, or the items of lists and tuples in it, as NumPy arrays where they are ndarrays."""
+    if isinstance(value, IMPERATIVE.kind):
+        return value.asnumpy()
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        return type(value)(map(to_host, value))
+    return value
+
+
+def to_device(value: Any, ctx: Any = None) -> Any:
+    """What NumPy returned, its arrays as ndarrays."""
+    if isinstance(value, np.ndarray):
+        from .multiarray import array
+        return array(value, dtype=value.dtype, ctx=ctx) if value.dtype.kind in "biuf" else value
+    if isinstance(value, (list, tuple)):
+        return (list if isinstance(value, list) else tuple)(to_device(v, ctx) for v in value)
+    return value
+
+
+def host_call(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Calls a function of NumPy with ndarrays.
+
+    Raises:
+        ValueError: the call is being recorded, but could not be differentiated.
+    """
+    if state.recording:
+        name = getattr(function, "__name__", function)
+        raise ValueError(f"Falling back to NumPy operator {name} with autograd active is not supported. Please "
+                         "consider moving the operator to the outside of the autograd scope.")
+    contexts = [a.ctx for a in _leaves((args, tuple(kwargs.values()))) if isinstance(a, IMPERATIVE.kind)]
+    out = kwargs.get("out")
+    host = {k: to_host(v) for k, v in kwargs.items() if k != "out" or not isinstance(v, IMPERATIVE.kind)}
+    result = function(*to_host(args), **host)
+    if isinstance(out, IMPERATIVE.kind):
+        out[:] = result
+        return out
+    if isinstance(result, np.generic) and contexts and result.dtype.kind in "biuf":
+        result = np.asarray(result) if isinstance(function, np.ufunc) else result
+    return to_device(result, contexts[0] if contexts else None)
+
+
+def _leaves(value: Any) -> list[Any]:
+    return [leaf for v in value for leaf in _leaves(v)] if isinstance(value, (list, tuple)) else [value]
+
+
+def fallback(name: str, source: Any = np) -> Callable[..., Any]:
+    """NumPy's function `name` for ndarrays."""
+    function = _NEW_NAMES.get(name) or getattr(source, name, None)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return host_call(function, args, kwargs)
+    call.__name__ = call.__qualname__ = name
+    call.__module__ = "mxjax.numpy.fallback"
+    call.__doc__ = f"NumPy's `{name}`: ndarrays go to the host and back."
+    try:
+        call.__signature__ = inspect.signature(function)
+    except (TypeError, ValueError):  # ufuncs have none
+        pass
+    return call
+
+
+def _financial(name: str) -> Callable[..., Any]:
+    """A function that NumPy 1.20 gave away to the package numpy_financial."""
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            function = getattr(importlib.import_module("numpy_financial"), name)
+        except ImportError:
+            raise MXNetError(f"NumPy has had no {name} since 1.20; install its successor: "
+                             "pip install numpy-financial") from None
+        return host_call(function, args, kwargs)
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"`numpy_financial.{name}`, for ndarrays."
+    return call
+
+
+for _name in __all__:
+    globals()[_name] = _financial(_name) if _name in _FINANCIAL else fallback(_name)

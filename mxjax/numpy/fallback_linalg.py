@@ -1,0 +1,9 @@
+"""Functions of mx.np.linalg that NumPy computes."""
+
+import numpy as _np
+
+from .fallback import fallback as _fallback
+
+__all__ = ["cond", "lstsq", "matrix_power", "matrix_rank", "multi_dot", "qr"]
+
+cond, lstsq, matrix_power, matrix_rank, multi_dot, qr = (_fallback(name, _np.linalg) for name in __all__)
