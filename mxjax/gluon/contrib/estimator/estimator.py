@@ -1,0 +1,270 @@
+"""The estimator: a training loop with event handlers."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from ....context import Context, cpu, gpu, num_gpus
+from ....metric import EvalMetric
+from ....metric import Loss as MetricLoss
+from ...block import Block
+from ...data import DataLoader
+from ...loss import Loss
+from ...trainer import Trainer
+from .batch_processor import BatchProcessor
+from .event_handler import (
+    BatchBegin,
+    BatchEnd,
+    EpochBegin,
+    EpochEnd,
+    EventHandler,
+    GradientUpdateHandler,
+    LoggingHandler,
+    MetricHandler,
+    StoppingHandler,
+    TrainBegin,
+    TrainEnd,
+    ValidationHandler,
+    _check_event_handlers,
+)
+from .utils import _check_handler_metric_ref, _check_metrics, _suggest_metric_for_loss
+
+__all__ = ["Estimator"]
+
+
+class Estimator:
+    """Trains and evaluates a network.
+
+    Args:
+        net: the network.
+        loss: its loss.
+        train_metrics: metrics of training; by default what suits the loss, and the loss itself.
+        val_metrics: metrics of validation; by default those of training.
+        initializer: initializer of the network, where it is not initialized yet.
+        trainer: default: stochastic gradient descent with learning rate 0.001.
+        context: a context or several; default the first GPU, else the host.
+        val_net: network to validate with; default `net`.
+        val_loss: loss to validate with; default `loss`.
+        batch_processor: what is done with a batch; default a `BatchProcessor`.
+
+    Raises:
+        ValueError: an argument is of a wrong kind.
+        AssertionError: a context is not there.
+
+    Example:
+        >>> estimator = Estimator(net, mx.gluon.loss.L2Loss(), trainer=trainer)  # doctest: +SKIP
+        >>> estimator.fit(loader, epochs=3)  # doctest: +SKIP
+    """
+
+    logger: logging.Logger | None = None
+
+    def __init__(self, net: Block, loss: Loss, train_metrics: Any = None, val_metrics: Any = None,
+                 initializer: Any = None, trainer: Trainer | None = None, context: Any = None,
+                 val_net: Block | None = None, val_loss: Loss | None = None,
+                 batch_processor: BatchProcessor | None = None) -> None:
+        self.net, self.loss = net, self._check_loss(loss)
+        self._train_metrics, self._val_metrics = _check_metrics(train_metrics), _check_metrics(val_metrics)
+        self._name_metrics()
+        self.val_loss = self.loss if val_loss is None else self._check_loss(val_loss)
+        self.val_net = net if val_net is None else val_net
+        self.logger = logging.Logger(name="Estimator", level=logging.INFO)
+        self.logger.addHandler(logging.StreamHandler(sys.stdout))
+        self.context = self._check_context(context)
+        self._initialize(initializer)
+        self.trainer = self._check_trainer(trainer)
+        self.batch_processor = self._check_batch_processor(batch_processor)
+        self.max_epoch: int | None = None
+        self.max_batch: int | None = None
+        self.batch_axis = 0
+
+    @staticmethod
+    def _check_loss(loss: Any) -> Loss:
+        if not isinstance(loss, Loss):
+            raise ValueError(f"loss must be a Loss, refer to gluon.loss.Loss:{loss}")
+        return loss
+
+    @staticmethod
+    def _check_context(context: Any) -> list[Context]:
+        gpus = [gpu(i) for i in range(num_gpus())]
+        if not context:
+            if len(gpus) > 1:
+                warnings.warn("You have multiple GPUs, gpu(0) will be used by default. To utilize all your GPUs, "
+                              "specify context as a list of gpus, e.g. context=[mx.gpu(0), mx.gpu(1)]", stacklevel=3)
+            return gpus[:1] or [cpu()]
+        contexts = [context] if isinstance(context, Context) else context
+        if not (isinstance(contexts, list) and all(isinstance(one, Context) for one in contexts)):
+            raise ValueError("context must be a Context or a list of Context, for example mx.cpu() or [mx.gpu(0), "
+                             f"mx.gpu(1)], refer to mxnet.Context:{context}")
+        for one in contexts:
+            if one not in gpus and not one.device_type.startswith("cpu"):
+                raise AssertionError(f"{one} is not available, please make sure your context is in one of: mx.cpu(), "
+                                     f"{', '.join(map(str, gpus))}")
+        return contexts
+
+    @staticmethod
+    def _check_batch_processor(batch_processor: Any) -> Any:
+        if batch_processor is None:
+            return BatchProcessor()
+        if not all(callable(getattr(batch_processor, name, None)) for name in ("fit_batch", "evaluate_batch")):
+            raise ValueError("Customized Batch Processor must contain fit_batch() and evaluate_batch() methods")
+        return batch_processor
+
+    def _check_trainer(self, trainer: Any) -> Trainer:
+        if not trainer:
+            warnings.warn("No trainer specified, default SGD optimizer with learning rate 0.001 is used.",
+                          stacklevel=3)
+            return Trainer(self.net.collect_params(), "sgd", {"learning_rate": 0.001})
+        if not isinstance(trainer, Trainer):
+            raise ValueError(f"Trainer must be a Gluon Trainer instance, refer to gluon.Trainer:{trainer}")
+        return trainer
+
+    def _initialize(self, initializer: Any) -> None:
+        if not self._is_initialized():
+            options = {"init": initializer} if initializer else {}
+            self.net.initialize(ctx=self.context, **options)
+        elif initializer:
+            warnings.warn("Network already fully initialized, skipping initialization. You don't need to pass "
+                          "initializer if you already initialized your net. You can use "
+                          "net.initialize(init=your_initializer, force_reinit=True) to force re-initialize.",
+                          stacklevel=3)
+
+    def _is_initialized(self) -> bool:
+        try:
+            for param in self.net.collect_params().values():
+                param.list_ctx()
+        except RuntimeError:
+            return False
+        return True
+
+    def _name_metrics(self) -> None:
+        """Adds default metrics, and says in the metrics' names what they are for."""
+        if not self._train_metrics:
+            suggested = _suggest_metric_for_loss(self.loss)
+            self._train_metrics = [suggested] if suggested else []
+            self._train_metrics.append(MetricLoss(self.loss.name.rstrip("1234567890")))
+        for metric in self._train_metrics:
+            metric.name = "training " + metric.name
+        if not self._val_metrics:
+            self._val_metrics = [copy.deepcopy(metric) for metric in self._train_metrics]
+        for metric in self._val_metrics:
+            metric.name = metric.name.replace("training", "validation") if "training" in metric.name else \
+                "validation " + metric.name
+
+    @property
+    def train_metrics(self) -> list[EvalMetric]:
+        """The metrics of training."""
+        return self._train_metrics
+
+    @property
+    def val_metrics(self) -> list[EvalMetric]:
+        """The metrics of validation."""
+        return self._val_metrics
+
+    def evaluate(self, val_data: DataLoader, batch_axis: int = 0, event_handlers: Any = None) -> None:
+        """Evaluates on a data set; the results are in `val_metrics`.
+
+        Args:
+            val_data: gives (data, label).
+            batch_axis: axis along which a batch is split over the contexts.
+            event_handlers: handlers; a MetricHandler and a LoggingHandler are added where there are none.
+
+        Raises:
+            ValueError: `val_data` is no DataLoader.
+        """
+        self._check_loader(val_data)
+        for metric in self.val_metrics:
+            metric.reset()
+        handlers = self._prepare_default_validation_handlers(event_handlers)
+        _, epoch_begin, batch_begin, batch_end, epoch_end, _ = self._categorize_handlers(handlers)
+        for handler in epoch_begin:
+            handler.epoch_begin(self)
+        for batch in val_data:
+            for handler in batch_begin:
+                handler.batch_begin(self, batch=batch)
+            _, label, pred, loss = self.batch_processor.evaluate_batch(self, batch, batch_axis)
+            for handler in batch_end:
+                handler.batch_end(self, batch=batch, pred=pred, label=label, loss=loss)
+        for handler in epoch_end:
+            handler.epoch_end(self)
+
+    def fit(self, train_data: DataLoader, val_data: DataLoader | None = None, epochs: int | None = None,
+            event_handlers: Any = None, batches: int | None = None, batch_axis: int = 0) -> None:
+        """Trains for a number of epochs or of batches.
+
+        Args:
+            train_data, val_data: give (data, label).
+            epochs, batches: how many; one of them.
+            event_handlers: handlers; those for stopping, updating, metrics, validation and logging are added where
+                there are none.
+            batch_axis: axis along which a batch is split over the contexts.
+
+        Raises:
+            ValueError: `train_data` is no DataLoader, or not exactly one of `epochs` and `batches` is given.
+        """
+        self._check_loader(train_data)
+        if (not epochs) == (not batches):
+            raise ValueError("Fit only support exactly one type of iteration, train by number of epochs or number of "
+                             "batches. Please specify one and only one of: epochs or batches.")
+        self.max_epoch, self.max_batch, self.batch_axis = epochs, batches, batch_axis
+        handlers = self._prepare_default_handlers(val_data, event_handlers)
+        train_begin, epoch_begin, batch_begin, batch_end, epoch_end, train_end = self._categorize_handlers(handlers)
+        for handler in train_begin:
+            handler.train_begin(self)
+        stop = False
+        while not stop:
+            for handler in epoch_begin:
+                handler.epoch_begin(self)
+            for batch in train_data:
+                for handler in batch_begin:
+                    handler.batch_begin(self, batch=batch)
+                _, label, pred, loss = self.batch_processor.fit_batch(self, batch, batch_axis)
+                answers = [handler.batch_end(self, batch=batch, pred=pred, label=label, loss=loss)
+                           for handler in batch_end]
+                if any(answers):
+                    break
+            stop = any([handler.epoch_end(self) for handler in epoch_end])
+        for handler in train_end:
+            handler.train_end(self)
+
+    @staticmethod
+    def _check_loader(data: Any) -> None:
+        if not isinstance(data, DataLoader):
+            raise ValueError("Estimator only support input as Gluon DataLoader. Alternatively, you can transform your "
+                             "DataIter or any NDArray into Gluon DataLoader. Refer to gluon.data.DataLoader")
+
+    def _prepare_default_handlers(self, val_data: Any, event_handlers: Any) -> list[EventHandler]:
+        """The handlers of training, with those that are missing, in the order of their priorities."""
+        defaults = [(None, lambda: StoppingHandler(self.max_epoch, self.max_batch)),
+                    (GradientUpdateHandler, GradientUpdateHandler),
+                    (MetricHandler, lambda: MetricHandler(metrics=self.train_metrics)),
+                    (LoggingHandler, lambda: LoggingHandler(metrics=self.train_metrics))]
+        if val_data:
+            defaults.insert(3, (ValidationHandler, lambda: ValidationHandler(val_data, self.evaluate)))
+        return self._complete(event_handlers, defaults, self.train_metrics + self.val_metrics)
+
+    def _prepare_default_validation_handlers(self, event_handlers: Any) -> list[EventHandler]:
+        """The handlers of validation, likewise."""
+        defaults = [(MetricHandler, lambda: MetricHandler(metrics=self.val_metrics)),
+                    (LoggingHandler, lambda: LoggingHandler(metrics=self.val_metrics))]
+        return self._complete(event_handlers, defaults, self.val_metrics)
+
+    @staticmethod
+    def _complete(event_handlers: Any, defaults: Sequence[tuple], known: list[EvalMetric]) -> list[EventHandler]:
+        given = list(_check_event_handlers(event_handlers))
+        added = [make() for kind, make in defaults
+                 if kind is None or not any(isinstance(handler, kind) for handler in given)]
+        if given and added:
+            for handler in given + added:
+                _check_handler_metric_ref(handler, known)
+        return sorted(given + added, key=lambda handler: getattr(handler, "priority", 0))
+
+    @staticmethod
+    def _categorize_handlers(event_handlers: list[EventHandler]) -> tuple[list[Any], ...]:
+        """The handlers of each event."""
+        events = (TrainBegin, EpochBegin, BatchBegin, BatchEnd, EpochEnd, TrainEnd)
+        return tuple([handler for handler in event_handlers if isinstance(handler, event)] for event in events)

@@ -1,0 +1,45 @@
+"""Metrics of estimators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ....metric import Accuracy, CompositeEvalMetric, EvalMetric
+from ...loss import Loss, SoftmaxCrossEntropyLoss
+
+__all__: list[str] = []
+
+
+def _check_metrics(metrics: Any) -> list[EvalMetric]:
+    """A list of metrics out of one, several, a composite one or None.
+
+    Raises:
+        ValueError: there is something else among them.
+    """
+    if isinstance(metrics, CompositeEvalMetric):
+        return [single for metric in metrics.metrics for single in _check_metrics(metric)]
+    if isinstance(metrics, EvalMetric):
+        return [metrics]
+    metrics = metrics or []
+    if not all(isinstance(metric, EvalMetric) for metric in metrics):
+        raise ValueError(f"metrics must be a Metric or a list of Metric, refer to mxnet.metric.EvalMetric: {metrics}")
+    return metrics
+
+
+def _check_handler_metric_ref(handler: Any, known_metrics: Iterable[EvalMetric]) -> None:
+    """Raises ValueError where a handler has other metrics than the estimator's, which nobody would update."""
+    for name in dir(handler):
+        if "metric" not in name:
+            continue
+        reference = getattr(handler, name)
+        for metric in reference if isinstance(reference, list) else [reference] if reference else []:
+            if metric not in known_metrics:
+                raise ValueError(f"Event handler {type(handler).__name__} refers to a metric instance {metric} outside "
+                                 "of the known training and validation metrics. Please use the metrics from "
+                                 "estimator.train_metrics and estimator.val_metrics instead.")
+
+
+def _suggest_metric_for_loss(loss: Loss) -> EvalMetric | None:
+    """The metric that goes with a loss."""
+    return Accuracy() if isinstance(loss, SoftmaxCrossEntropyLoss) else None
