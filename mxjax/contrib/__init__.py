@@ -1,5 +1,22 @@
 """`mx.contrib`: what MXNet calls experimental."""
 
+from importlib import import_module as _import_module
+
 from . import amp, autograd, ndarray, symbol
 from . import ndarray as nd
 from . import symbol as sym
+
+_LATER = ("io", "onnx", "quantization", "svrg_optimization", "tensorboard", "text")
+_ALIASES = {"quant": "quantization"}
+
+
+def __getattr__(name: str) -> object:
+    """Sub-packages that are imported on first use."""
+    module = f"{__name__}.{_ALIASES.get(name, name)}"
+    if name in _LATER or name in _ALIASES:
+        try:
+            return _import_module(module)
+        except ModuleNotFoundError as error:
+            if error.name != module:
+                raise
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

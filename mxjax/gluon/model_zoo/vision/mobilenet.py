@@ -1,0 +1,136 @@
+"""MobileNet and MobileNetV2."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....context import cpu
+from ... import nn
+from ...block import HybridBlock
+from ._family import ROOT, Classifier, trained, variant
+
+__all__ = ["MobileNet", "MobileNetV2", "get_mobilenet", "get_mobilenet_v2", "mobilenet0_25", "mobilenet0_5",
+           "mobilenet0_75", "mobilenet1_0", "mobilenet_v2_0_25", "mobilenet_v2_0_5", "mobilenet_v2_0_75",
+           "mobilenet_v2_1_0"]
+
+
+class RELU6(HybridBlock):
+    """x cut to [0, 6]."""
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+        """x, cut."""
+        return F.clip(x, 0, 6, name="relu6")
+
+
+def _convolution(out: nn.HybridSequential, channels: int, kernel: int = 1, stride: int = 1, groups: int = 1,
+                 activation: HybridBlock | None = None) -> None:
+    """Adds a convolution that keeps the size (but for the stride), batch normalization and an activation."""
+    out.add(nn.Conv2D(channels, kernel, stride, kernel // 2, groups=groups, use_bias=False), nn.BatchNorm(scale=True))
+    if activation is not None:
+        out.add(activation)
+
+
+class LinearBottleneck(HybridBlock):
+    """An inverted residual: many channels, a convolution of each, few channels without an activation.
+
+    Args:
+        in_channels, channels: number of input and output channels.
+        t: how many times more channels between them.
+        stride: of the middle convolution.
+    """
+
+    def __init__(self, in_channels: int, channels: int, t: int, stride: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.use_shortcut = stride == 1 and in_channels == channels
+        inner = in_channels * t
+        with self.name_scope():
+            self.out = nn.HybridSequential()
+            _convolution(self.out, inner, activation=RELU6())
+            _convolution(self.out, inner, 3, stride, inner, RELU6())
+            _convolution(self.out, channels)
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
+        """The block's output."""
+        out = self.out(x)
+        return F.elemwise_add(out, x) if self.use_shortcut else out
+
+
+class MobileNet(Classifier):
+    """MobileNet. Howard et al., 2017, arXiv:1704.04861.
+
+    Args:
+        multiplier: factor of all numbers of channels.
+        classes: number of classes.
+    """
+
+    def __init__(self, multiplier: float = 1.0, classes: int = 1000, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        channels = [int(n * multiplier) for n in (32, 64, 128, 128, 256, 256, *(512,) * 6, 1024, 1024)]
+        strides = (1, 2, 1, 2, 1, 2, 1, 1, 1, 1, 1, 2, 1)
+        with self.name_scope():
+            self.features = nn.HybridSequential(prefix="")
+            _convolution(self.features, channels[0], 3, 2, activation=nn.Activation("relu"))
+            for before, after, stride in zip(channels, channels[1:], strides, strict=False):
+                _convolution(self.features, before, 3, stride, before, nn.Activation("relu"))
+                _convolution(self.features, after, activation=nn.Activation("relu"))
+            self.features.add(nn.GlobalAvgPool2D(), nn.Flatten())
+            self.output = nn.Dense(classes)
+
+
+class MobileNetV2(Classifier):
+    """MobileNetV2. Sandler et al., 2018, arXiv:1801.04381.
+
+    Args:
+        multiplier: factor of all numbers of channels.
+        classes: number of classes.
+    """
+
+    def __init__(self, multiplier: float = 1.0, classes: int = 1000, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        repeated = ((32, 1), (16, 1), (24, 2), (32, 3), (64, 4), (96, 3), (160, 3), (320, 1))
+        channels = [int(n * multiplier) for n, times in repeated for _ in range(times)]
+        strides = (1, 2, 1, 2, 1, 1, 2, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1)
+        with self.name_scope():
+            self.features = nn.HybridSequential(prefix="features_")
+            with self.features.name_scope():
+                _convolution(self.features, channels[0], 3, 2, activation=RELU6())
+                for i, stride in enumerate(strides):
+                    self.features.add(LinearBottleneck(channels[i], channels[i + 1], 6 if i else 1, stride))
+                _convolution(self.features, int(1280 * max(multiplier, 1.0)), activation=RELU6())
+                self.features.add(nn.GlobalAvgPool2D())
+            self.output = nn.HybridSequential(prefix="output_")
+            with self.output.name_scope():
+                self.output.add(nn.Conv2D(classes, 1, use_bias=False, prefix="pred_"), nn.Flatten())
+
+
+def _suffix(multiplier: float) -> str:
+    """A multiplier as it stands in the names of parameter files."""
+    return f"{multiplier:.2f}".removesuffix("0") if multiplier in (1.0, 0.5) else f"{multiplier:.2f}"
+
+
+def get_mobilenet(multiplier: float, pretrained: bool = False, ctx: Any = cpu(), root: str = ROOT,
+                  **kwargs: Any) -> MobileNet:
+    """A MobileNet.
+
+    Args:
+        multiplier: 1.0, 0.75, 0.5 or 0.25; any number without trained parameters.
+        pretrained: load parameters trained on ImageNet.
+        ctx: where those go.
+        root: folder where they are kept.
+        kwargs: arguments of `MobileNet`.
+    """
+    return trained(MobileNet(multiplier, **kwargs), f"mobilenet{_suffix(multiplier)}", pretrained, ctx, root)
+
+
+def get_mobilenet_v2(multiplier: float, pretrained: bool = False, ctx: Any = cpu(), root: str = ROOT,
+                     **kwargs: Any) -> MobileNetV2:
+    """A MobileNetV2; arguments as in `get_mobilenet`."""
+    return trained(MobileNetV2(multiplier, **kwargs), f"mobilenetv2_{_suffix(multiplier)}", pretrained, ctx, root)
+
+
+mobilenet1_0, mobilenet0_75, mobilenet0_5, mobilenet0_25 = (
+    variant(f"mobilenet{m}".replace(".", "_"), f"MobileNet with {m} times the channels", get_mobilenet, m)
+    for m in (1.0, 0.75, 0.5, 0.25))
+mobilenet_v2_1_0, mobilenet_v2_0_75, mobilenet_v2_0_5, mobilenet_v2_0_25 = (
+    variant(f"mobilenet_v2_{m}".replace(".", "_"), f"MobileNetV2 with {m} times the channels", get_mobilenet_v2, m)
+    for m in (1.0, 0.75, 0.5, 0.25))
