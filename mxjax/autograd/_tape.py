@@ -11,9 +11,9 @@ import numpy as np
 
 from ..base import MXNetError
 from ..ndarray._chunk import Pending
-from ..ndarray._invoke import invoke, late, state, wrap
+from ..ndarray._invoke import invoke, late, perform, state, wrap
 from ..ndarray._recorded import run_together
-from ..ops.kernel import Absent, Kernel, is_wide, run
+from ..ops.kernel import Absent, Kernel, is_wide
 
 __all__ = ["Node", "backward", "mark", "record"]
 
@@ -53,7 +53,8 @@ def mark(array: Any, gradient: Any, req: str) -> None:
 
 def record(kernel: Kernel, arrays: Sequence[Any], args: list[Any], results: Sequence[Any]) -> None:
     """Notes a call whose inputs are part of a graph; `args` are the inputs' values and the extras."""
-    parents = [a._entry for a in arrays]
+    # what an earlier backward has freed counts as a constant
+    parents = [e if (e := a._entry) is None or e[0].alive else None for a in arrays]
     if not any(parents):
         for result in results:
             result._entry = None
@@ -177,9 +178,10 @@ def _replay(nodes: list[Node], heads: dict[tuple[int, int], Any], retain: bool) 
         return False
     if entry[1] is None:
         entry[1] = Kernel("backward", _walk(rows, given), 0, sum(r is None for r in rows))
-    values = [v.get() if isinstance(v, Pending) else v for v in [*values, *heads.values()]]
+    values += heads.values()
     wide = any([is_wide(v.dtype) for v in values if hasattr(v, "dtype")])
-    grads = run(entry[1], values, wide or any([r is not None and r[0].wide for r in rows]))
+    ctx = next((n.ctx for n in nodes if n.kernel is not None), None)
+    grads = perform(entry[1], values, ctx, wide or any([r is not None and r[0].wide for r in rows]))
     for node, grad in zip([n for n in nodes if n.kernel is None], grads, strict=True):
         if grad is not None:
             _store(node, grad)
@@ -234,13 +236,12 @@ def _pull(node: Node, slots: list[Any], create_graph: bool) -> list[Any]:
         return []
     heads = tuple([s is not None for s in slots] + [False] * (node.kernel.num_outputs - len(slots)))
     kernel = node.kernel.vjp(wanted, heads)
-    given = [s.get() if isinstance(s, Pending) else s for s in slots if s is not None]
+    given = [s for s in slots if s is not None]
     if create_graph:
-        grads = _pull_recorded(node, kernel, given)
+        grads = _pull_recorded(node, kernel, [s.get() if isinstance(s, Pending) else s for s in given])
     else:
-        args = [a.get() if isinstance(a, Pending) else a for a in node.args] + given
-        wide = any(is_wide(a.dtype) for a in args if hasattr(a, "dtype"))
-        grads = run(kernel, args, wide)
+        args = [*node.args, *given]
+        grads = perform(kernel, args, node.ctx, any(is_wide(a.dtype) for a in args if hasattr(a, "dtype")))
     result, grads = [], iter(grads)
     for w in wanted:
         result.append(next(grads) if w else None)
@@ -281,8 +282,7 @@ def _add(totals: dict, key: tuple[int, int], grad: Any, recorded: bool, ctx: Any
     elif recorded:
         totals[key] = old + grad
     else:
-        pair = [g.get() if isinstance(g, Pending) else g for g in (old, grad)]
-        totals[key] = run(_ADD, pair, is_wide(grad.dtype))[0]
+        totals[key] = perform(_ADD, [old, grad], ctx, is_wide(grad.dtype))[0]
 
 
 _ADD = Kernel("gradient accumulation", lambda a, b: (a + b.astype(a.dtype),), 2, 1)
@@ -319,7 +319,7 @@ def _store(node: Node, grad: Any) -> None:
         value = value.astype(target.dtype)
         state.recording = recording
     if node.req == "add":
-        if target._view is None and not isinstance(grad, NDArray):
+        if target._view is None and not isinstance(grad, NDArray) and state.segment is None:
             target._update(_ADD, [None, value._read()])
             return
         value = target + value

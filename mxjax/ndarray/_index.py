@@ -54,7 +54,7 @@ def plan(key: Any, shape: tuple[int, ...], zero_dim: bool = False) -> Plan:
     Raises:
         IndexError: too many indices, an index out of bounds, an unusable key.
     """
-    items = list(key) if isinstance(key, tuple) else [key]
+    items = [list(i) if isinstance(i, tuple) else i for i in key] if isinstance(key, tuple) else [key]
     items = [_boolean_items(i) if _is_boolean(i) else [i] for i in items]
     items = [i for group in items for i in group]
     used = sum(1 for i in items if i is not None and i is not Ellipsis)

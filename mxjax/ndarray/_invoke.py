@@ -16,7 +16,7 @@ from ..random import next_key
 from ._chunk import Chunk, Pending, transformation
 from ._host import HostPending, push_kernel
 
-__all__ = ["State", "call", "invoke", "late", "state", "wrap"]
+__all__ = ["State", "call", "invoke", "late", "perform", "state", "wrap"]
 
 
 class State(threading.local):
@@ -154,6 +154,13 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
         with jax.default_device(ctx.jax_device):
             outputs = jax.device_put(run(kernel, args, wide), ctx.jax_device)
     return finish(kernel, arrays, args, outputs, target, ctx, born)
+
+
+def perform(kernel: Kernel, args: list[Any], ctx: Context, wide: bool) -> Sequence[Any]:
+    """Runs a kernel on buffers or Pending values, or defers it where a segment is open."""
+    if state.segment is not None and not kernel.eager and state.segment.accepts(ctx):
+        return state.segment.defer(kernel, args, ctx, wide)
+    return run(kernel, [a.get() if isinstance(a, Pending) else a for a in args], wide)
 
 
 def _fill(args: list[Any], arrays: Sequence[Any]) -> bool:

@@ -23,8 +23,10 @@ from ..ops.kernel import Kernel, is_wide, mistake
 from ..random import next_key
 from ._chunk import Pending
 from ._invoke import state, wrap
+from ._segment import Deferred
 
 if TYPE_CHECKING:
+    from ..context import Context
     from ._cached_op import CachedOp
     from .ndarray import NDArray
 
@@ -41,11 +43,14 @@ class _Value(Pending):
 
     def __init__(self, run: _Run, shape: tuple[int, ...], dtype: np.dtype) -> None:
         super().__init__(shape, dtype)
-        self.run: _Run | None = run
+        self.run: _Run | Pending | None = run  # what will have the value: the run, or a segment's promise
 
     def force(self) -> None:
         """Runs the forward: somebody looks."""
-        self.run.forward()
+        if isinstance(self.run, Pending):
+            self.value, self.run = self.run.get(), None
+        else:
+            self.run.forward()
 
 
 class _Run(list):
@@ -55,10 +60,12 @@ class _Run(list):
     whether it gets a gradient; pull: what the forward kept for the backward, a function of the outputs' gradients.
     """
 
-    __slots__ = ("op", "train", "wide", "wanted", "values", "pull", "done", "__weakref__")
+    __slots__ = ("op", "ctx", "train", "wide", "wanted", "values", "pull", "done", "__weakref__")
 
-    def __init__(self, op: CachedOp, kernel: Kernel, inputs: list[Any], wanted: tuple[bool, ...], train: bool) -> None:
+    def __init__(self, op: CachedOp, kernel: Kernel, inputs: list[Any], wanted: tuple[bool, ...], train: bool,
+                 ctx: Context) -> None:
         super().__init__(inputs)
+        self.ctx = ctx
         self.op, self.train, self.pull, self.done = op, train, None, False
         self.wide = kernel.wide or any(is_wide(v.dtype) for v in inputs[:kernel.num_arrays])
         self.wanted = tuple(wanted[i] for i in op._arg_places)
@@ -67,7 +74,7 @@ class _Run(list):
     def settle(self, results: Sequence[Any]) -> None:
         """Hands the results out (None: nobody holds that one any more)."""
         for value, result in zip(self.values, results, strict=True):
-            value.value, value.run = result, None
+            value.value, value.run = (None, result) if isinstance(result, Pending) else (result, None)
         self.values, self.done = [(v.shape, v.dtype) for v in self.values], True
 
     def forward(self) -> None:
@@ -134,10 +141,10 @@ def record(op: CachedOp, kernel: Kernel, arrays: Sequence[NDArray]) -> list[NDAr
     from ..autograd import _tape
     ctx = arrays[0].context
     key = next_key(ctx, len(op._graph.steps)) if op._graph.random else ()
-    entries = [a._entry for a in arrays]
-    inputs = [a._chunk.pending if a._view is None and isinstance(a._chunk.pending, _Value) and
+    entries = [e if (e := a._entry) is None or e[0].alive else None for a in arrays]
+    inputs = [a._chunk.pending if a._view is None and isinstance(a._chunk.pending, (_Value, Deferred)) and
               a._chunk.pending.value is None else a._read() for a in arrays]
-    run = _Run(op, kernel, [*inputs, *key], tuple(e is not None for e in entries), state.training)
+    run = _Run(op, kernel, [*inputs, *key], tuple(e is not None for e in entries), state.training, ctx)
     for place, value in zip(kernel.mutated, run.values[kernel.num_outputs:], strict=True):
         arrays[place]._write(value)
     results = [wrap(value, ctx, type(arrays[0])) for value in run.values[:kernel.num_outputs]]
@@ -160,7 +167,7 @@ def record(op: CachedOp, kernel: Kernel, arrays: Sequence[NDArray]) -> list[NDAr
 
 # -------------------------------------------------------------------- forward and backward as one program
 def run_together(nodes: Sequence[Any], heads: dict[tuple[int, int], Any], retain: bool) -> bool:
-    """Runs what is left of the forward and the whole walk back as one program.
+    """Runs what is left of the forward and the whole walk back as one program (or a part of the open segment's).
 
     False: there are no recorded graphs, or this cannot be one program; then nothing was done.
 
@@ -189,7 +196,7 @@ def run_together(nodes: Sequence[Any], heads: dict[tuple[int, int], Any], retain
             uses[ref] += 1
             refs.append(ref)
             if ref is None:
-                leaves.append(arg.get() if isinstance(arg, Pending) else arg)
+                leaves.append(arg)
         parents = tuple([None if p is None else (place[id(p[0])], p[1]) for p in node.parents])
         what = node.kernel if run is None else (run.op, run.wanted, run.train, run.done)
         rows.append((what, parents, tuple(refs), tuple(node.outs)))
@@ -200,11 +207,11 @@ def run_together(nodes: Sequence[Any], heads: dict[tuple[int, int], Any], retain
     key = tuple(rows), kept, given, _mirror()
     program = first.op._programs.get(key)
     if program is None:
-        program = first.op._programs[key] = jax.jit(_program(rows, kept, given, _mirror()))
-    values = [v.get() if isinstance(v, Pending) else v for v in heads.values()]
+        program = first.op._programs[key] = _Program(rows, kept, given, _mirror())
+    values = list(heads.values())
     first.wide = any(run.wide for run in runs.values()) or any(
         is_wide(v.dtype) for v in [*leaves, *values] if hasattr(v, "dtype"))
-    grads, results = _call(first, program, leaves, values)
+    grads, results = program(first, leaves, values)
     found = dict(zip(kept, results, strict=True))
     for i, run in runs.items():
         if not run.done:
@@ -227,7 +234,34 @@ def _together(nodes: Sequence[Any], runs: dict[int, _Run]) -> bool:
                 for i, node in enumerate(nodes)))
 
 
-def _program(rows: Sequence[tuple | None], kept: tuple, given: tuple, mirror: bool) -> Callable:
+class _Program:
+    """The compiled forms of a walk: by itself, and as a call in a segment, where all its values are flat.
+
+    Called with a run to blame mistakes on, values from outside and head gradients (all may be Pending).
+    """
+
+    def __init__(self, rows: Sequence[tuple | None], kept: tuple, given: tuple, mirror: bool) -> None:
+        function = _function(rows, kept, given, mirror)
+        self._heads, self._jitted = len(given), jax.jit(function)
+        self._present: list[bool] = []
+
+        def flat(*values: Any) -> tuple:
+            grads, results = function(values[:-self._heads], values[-self._heads:])
+            self._present = [g is not None for g in grads]
+            return (*[g for g in grads if g is not None], *results)
+        self._kernel = Kernel("forward and backward", flat, 0, 0)
+
+    def __call__(self, run: _Run, leaves: list[Any], heads: list[Any]) -> tuple[list[Any], list[Any]]:
+        segment, ctx = state.segment, run.ctx
+        if segment is None or any(isinstance(v, jax.tree_util.Partial) for v in leaves) or not segment.accepts(ctx):
+            leaves, heads = ([v.get() if isinstance(v, Pending) else v for v in values] for values in (leaves, heads))
+            return _call(run, self._jitted, leaves, heads)
+        results = iter(segment.defer(self._kernel, [*leaves, *heads], ctx, run.wide))
+        grads = [next(results) if present else None for present in self._present]
+        return grads, list(results)
+
+
+def _function(rows: Sequence[tuple | None], kept: tuple, given: tuple, mirror: bool) -> Callable:
     """fn(values from outside, head gradients) -> (gradients of the variables, forward results that are kept)."""
     def fn(leaves: Sequence[Any], head_grads: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         outside = iter(leaves)

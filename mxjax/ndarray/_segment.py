@@ -2,14 +2,15 @@
 
 A segment holds calls whose outputs are `Deferred` values. It runs when somebody looks at one of them, when it is
 full, or when the scope ends. Segments of equal structure share a compiled program; only values that somebody still
-holds are outputs of it, so XLA fuses away the rest. A structure seen for the first times runs call by call: a
-program that keeps changing never pays for compilation.
+holds are outputs of it, so XLA fuses away the rest, and values that nobody holds any more give it their memory. A
+structure seen for the first times runs call by call: a program that keeps changing never pays for compilation.
 """
 
 from __future__ import annotations
 
 import sys
 import threading
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,7 +23,7 @@ from ._chunk import Pending
 
 __all__ = ["Deferred", "Segment", "flush"]
 
-_SEEN_BEFORE_COMPILING = 2
+_TRIALS = 2
 _programs: dict[Any, Any] = {}
 _lock = threading.RLock()
 
@@ -30,15 +31,23 @@ _lock = threading.RLock()
 class Deferred(Pending):
     """An output of a call in a segment."""
 
-    __slots__ = ("segment", "call", "index")
+    __slots__ = ("segment", "call", "index", "failure")
 
     def __init__(self, segment: Segment, call: int, index: int, shape: tuple[int, ...], dtype: Any) -> None:
         super().__init__(shape, dtype)
         self.segment, self.call, self.index = segment, call, index
+        self.failure: BaseException | None = None
 
     def force(self) -> None:
-        """Runs the segment."""
-        self.segment.run()
+        """Runs the segment; raises what running it raised before."""
+        if self.failure is None:
+            self.segment.run()
+        if self.failure is not None:
+            raise self.failure
+
+    def deliver(self, value: jax.Array) -> None:
+        """Takes the value of a segment that has run."""
+        self.value = value
 
 
 class Segment:
@@ -46,10 +55,15 @@ class Segment:
 
     Args:
         size: the number of calls after which it runs by itself.
+        trials: how often a structure runs call by call before it is compiled.
     """
 
-    def __init__(self, size: int) -> None:
-        self.size = size
+    promise: type[Deferred] = Deferred
+    layout: Any = None  # part of what identifies the program
+    options: dict[str, Any] = {}  # of `jax.jit`
+
+    def __init__(self, size: int, trials: int = _TRIALS) -> None:
+        self.size, self.trials = size, trials
         self._clear()
 
     def _clear(self) -> None:
@@ -59,6 +73,7 @@ class Segment:
         self.outputs: list[list[Deferred]] = []
         self.values: list[Any] = []
         self._known: dict[int, int] = {}
+        self._lent: list[Any] = []  # buffers whose memory somebody has without Python holding a reference
 
     def accepts(self, ctx: Context) -> bool:
         """Whether calls on this context can be deferred; runs what is there where the context changes."""
@@ -70,28 +85,43 @@ class Segment:
         """Defers a call and returns its results (as `invoke` does)."""
         from ._invoke import finish
         with _lock:
-            if self.calls and wide != self.wide:
-                self.run()
-            self.ctx, self.wide = ctx, wide
             args = [a._chunk.pending if a._view is None and a._chunk.pending is not None else a._read()
                     for a in arrays]
-            args = [a.value if isinstance(a, Pending) and a.value is not None else a for a in args]
-            args = [a.get() if isinstance(a, Pending) and getattr(a, "segment", None) is not self else a for a in args]
+            self._lent += [a._chunk.buffer for a in arrays if a._chunk.lent]
             args += extras
-            specs = kernel.specs(args)
-            refs = tuple(self._reference(a) for a in args)
-            number = len(self.calls)
-            outputs = [Deferred(self, number, i, *spec) for i, spec in enumerate(specs)]
-            self.calls.append((kernel, refs))
-            self.outputs.append(outputs)
-            full = len(self.calls) >= self.size
+            outputs = self.defer(kernel, args, ctx, wide)
         if target is not None and not isinstance(target, (list, tuple)):
             target = (target,)
         result = finish(kernel, arrays, args, outputs, target, ctx)
         del outputs, args
-        if full:
+        if len(self.calls) >= self.size:
             self.run()
         return result
+
+    def defer(self, kernel: Kernel, args: list[Any], ctx: Context, wide: bool) -> list[Deferred]:
+        """Defers a call on buffers, Pending values and extras, and returns its results. `args` is brought up to date:
+        Pending values that are there, or belong to somebody else, become buffers."""
+        with _lock:
+            if self.calls and wide != self.wide:
+                self.run()
+            self.ctx, self.wide = ctx, wide
+            for i, a in enumerate(args):
+                if isinstance(a, Pending) and (a.value is not None or getattr(a, "segment", None) is not self):
+                    args[i] = self._taken(a)
+            refs = tuple([self._reference(a) for a in args])
+            number = len(self.calls)
+            outputs = [self.promise(self, number, i, *spec) for i, spec in enumerate(kernel.specs(args))]
+            self.calls.append((kernel, refs))
+            self.outputs.append(outputs)
+        return list(outputs)
+
+    def _taken(self, pending: Pending) -> Any:
+        """The value of a Pending from elsewhere."""
+        return pending.get()
+
+    def _placed(self, value: Any) -> Any:
+        """An external value as the program takes it."""
+        return value
 
     def _reference(self, arg: Any) -> tuple:
         if isinstance(arg, Deferred):
@@ -99,7 +129,7 @@ class Segment:
         place = self._known.get(id(arg)) if hasattr(arg, "shape") else None
         if place is None:
             place = len(self.values)
-            self.values.append(arg)
+            self.values.append(self._placed(arg))
             if hasattr(arg, "shape"):
                 self._known[id(arg)] = place
         return ("value", place)
@@ -107,7 +137,7 @@ class Segment:
     def run(self) -> None:
         """Runs the deferred calls and sets the values that are still wanted."""
         with _lock:
-            calls, outputs, values, wide = self.calls, self.outputs, self.values, self.wide
+            calls, outputs, values, wide, lent = self.calls, self.outputs, self.values, self.wide, self._lent
             self._clear()
             if not calls:
                 return
@@ -116,18 +146,34 @@ class Segment:
                 for i in range(len(row)):
                     if sys.getrefcount(row[i]) > _ALONE:
                         wanted.append(row[i])
-            places = tuple((d.call, d.index) for d in wanted)
-            key = (tuple((id(k), refs) for k, refs in calls), places, wide)
+            places = tuple([(d.call, d.index) for d in wanted])
+            key = (tuple([(id(k), refs) for k, refs in calls]), places, wide, self.layout)
             entry = _programs.setdefault(key, [0, None, [k for k, _ in calls]])
             entry[0] += 1
-            if entry[1] is None and entry[0] > _SEEN_BEFORE_COMPILING:
-                entry[1] = Kernel("bulk segment", _composed(calls, places), len(values), len(places))
-            if entry[1] is not None:
-                results = run(entry[1], values, wide)
-            else:
-                results = _one_by_one(calls, values, places, wide)
+            if entry[1] is None and entry[0] > self.trials:
+                entry[1] = Kernel("bulk segment", _composed(calls, places), len(values), len(places),
+                                  options=self.options)
+            try:
+                results = _one_by_one(calls, values, places, wide) if entry[1] is None else \
+                    self._compiled(entry[1], values, wanted, wide)
+            except BaseException as error:
+                for deferred in wanted:
+                    deferred.failure = error
+                raise
+            del lent
             for deferred, value in zip(wanted, results, strict=True):
-                deferred.value = value
+                deferred.deliver(value)
+
+    def _compiled(self, kernel: Kernel, values: list[Any], wanted: list[Deferred], wide: bool) -> Sequence[Any]:
+        """The results of the segment's program, which may write them over values that nobody else holds."""
+        room = Counter([(d.shape, d.dtype) for d in wanted])
+        free = []
+        for i in range(len(values)):
+            if sys.getrefcount(values[i]) == _UNUSED and isinstance(values[i], jax.Array) and \
+                    not isinstance(values[i], jax.core.Tracer) and room[values[i].shape, values[i].dtype] > 0:
+                room[values[i].shape, values[i].dtype] -= 1
+                free.append(i)
+        return run(kernel, values, wide, kernel.donating(tuple(free)) if free else None)
 
 
 def _lookup(ref: tuple, values: Sequence[Any], done: list[Sequence[Any]]) -> Any:
@@ -158,7 +204,14 @@ def _references_alone() -> int:
     return sys.getrefcount(row[i])
 
 
+def _references_unused() -> int:
+    """What `sys.getrefcount` says there of a value that only the segment holds."""
+    values = [object()]
+    return sys.getrefcount(values[0])
+
+
 _ALONE = _references_alone()
+_UNUSED = _references_unused()
 
 
 def flush() -> None:

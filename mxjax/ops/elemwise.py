@@ -14,7 +14,7 @@ from ..base import MXNetError
 from ._common import Array, absolute, converted, in_float, is_float
 from .infer import elementwise, unify
 from .params import DType, Scalar, np_dtype
-from .registry import register
+from .registry import get, register
 
 
 def _unary(name: str, function: Callable[[Array], Array], doc: str, aliases: tuple[str, ...] = (), *,
@@ -120,6 +120,9 @@ for _name, _function, _doc, *_prefixes in [
     _unary(_name, _function, _doc, tuple(p + _name for p in _prefixes), exact=True)
 
 
+# a NaN's gradient is NaN, where jax.nn.relu's is zero
+get("relu").set_attr("FGradient", lambda heads, inputs, outputs:
+                              heads[0] * jnp.where(inputs[0] > 0, 1, jnp.where(inputs[0] <= 0, 0, inputs[0])))
 _unary("_copy", lambda x: x, "A copy", ("identity",), exact=True)
 _unary("_copyto", lambda x: x, "A copy, for assignments", ("_npi_copyto",), exact=True)
 

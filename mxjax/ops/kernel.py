@@ -56,13 +56,15 @@ class Kernel:
         num_outputs: outputs, without new values of mutated inputs.
         wide: the function makes 64-bit values whatever its inputs are.
         mutated: positions of the inputs whose new values follow the outputs.
+        eager: runs as it is, never compiled.
+        options: further arguments of `jax.jit`.
     """
 
     __slots__ = ("name", "fn", "num_arrays", "num_outputs", "num_visible", "wide", "mutated", "op", "params", "dynamic",
-                 "uses_key", "check", "simple", "eager", "jitted", "_vjps", "_specs", "_needs", "_donated")
+                 "uses_key", "check", "simple", "eager", "options", "jitted", "_vjps", "_specs", "_needs", "_donated")
 
     def __init__(self, name: str, fn: Callable[..., tuple], num_arrays: int, num_outputs: int, *, wide: bool = False,
-                 mutated: tuple[int, ...] = (), eager: bool = False) -> None:
+                 mutated: tuple[int, ...] = (), eager: bool = False, options: dict[str, Any] | None = None) -> None:
         self.name, self.fn, self.num_arrays, self.num_outputs = name, fn, num_arrays, num_outputs
         self.num_visible = num_outputs
         self.wide, self.mutated, self.eager = wide, mutated, eager
@@ -72,7 +74,8 @@ class Kernel:
         self.dynamic: tuple[str, ...] = ()
         self.uses_key = False
         self.check: Callable[[dict[str, Any]], Exception | None] | None = None
-        self.jitted = fn if eager else jax.jit(fn)
+        self.options = options or {}
+        self.jitted = fn if eager else jax.jit(fn, **self.options)
         self._vjps: dict[Any, Kernel] = {}
         self._specs: dict[Any, tuple[Spec, ...]] = {}
         self._needs: dict[Any, tuple[bool, ...]] = {}
@@ -81,7 +84,8 @@ class Kernel:
     def donating(self, positions: tuple[int, ...]) -> Callable[..., tuple]:
         """The compiled function that may reuse the memory of the arguments at these positions."""
         if positions not in self._donated:
-            self._donated[positions] = self.fn if self.eager else jax.jit(self.fn, donate_argnums=positions)
+            self._donated[positions] = self.fn if self.eager else \
+                jax.jit(self.fn, donate_argnums=positions, **self.options)
         return self._donated[positions]
 
     def specs(self, args: Sequence[Any]) -> tuple[Spec, ...]:

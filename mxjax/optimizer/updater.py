@@ -57,15 +57,9 @@ class Updater:
         """
         if not _is_list(index):
             index, grad, weight = [index], [grad], [weight]
-        rows = []
-        for key, one_grad, one_weight in zip(index, grad, weight, strict=True):
-            key = key.decode() if isinstance(key, bytes) else key
-            if key not in self.states:
-                self.states[key] = self.optimizer.create_state_multi_precision(key, one_weight)
-            elif not self.states_synced[key]:
-                self.states[key] = self.sync_state_context(self.states[key], one_weight.context)
-            self.states_synced[key] = True
-            rows.append((key, one_weight, one_grad, self.states[key]))
+        index = [key.decode() if isinstance(key, bytes) else key for key in index]
+        self._prepare(index, weight)
+        rows = [(key, w, g, self.states[key]) for key, w, g in zip(index, weight, grad, strict=True)]
         if not rows:
             return
         self.optimizer._set_current_context(rows[0][1].context.device_id)
@@ -81,6 +75,15 @@ class Updater:
             for start in range(0, len(group), size):
                 columns = zip(*group[start:start + size], strict=True)
                 self.optimizer.update_multi_precision(*map(list, columns))
+
+    def _prepare(self, indices: list[Any], weights: list[NDArray]) -> None:
+        """Makes the states that weights have not got yet, and brings loaded ones to their contexts."""
+        for key, weight in zip(indices, weights, strict=True):
+            if key not in self.states:
+                self.states[key] = self.optimizer.create_state_multi_precision(key, weight)
+            elif not self.states_synced[key]:
+                self.states[key] = self.sync_state_context(self.states[key], weight.context)
+            self.states_synced[key] = True
 
     def sync_state_context(self, state: Any, context: Context) -> Any:
         """A state with its arrays on a context.

@@ -1,0 +1,142 @@
+"""TrainStep: a training step as one compiled program."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+
+from .. import autograd
+from ..ndarray import NDArray
+from ..ndarray._invoke import state
+from ..ndarray._mesh import MeshSegment
+from ..ndarray._segment import Segment
+from ._structure import flatten
+from .block import HybridBlock
+from .trainer import Trainer
+
+__all__ = ["TrainStep"]
+
+_MANY_SHAPES = 8
+
+
+class TrainStep:
+    """Forward, backward, optimizer and auxiliary states as one XLA program, which updates all memory in place.
+
+    A call does what this loop's body does, with the same numbers:
+
+        with mx.autograd.record():
+            loss = loss_fn(net(data), label)
+        loss.backward()
+        trainer.step(data.shape[0])
+
+    The gradients exist only inside the program: `Parameter.grad()` keeps what it had. Each new shape or dtype of the
+    inputs is compiled once. A network or loss that can be hybridized is.
+
+    Args:
+        net: the network; its inputs are all arguments of a call but the last.
+        loss: function or block of (output of the network, label); None where the network returns the loss itself, and
+            all arguments are its inputs.
+        trainer: the optimizer of the parameters, which are on one context.
+        mesh: devices to share the work: each gets an equal part of the batch and all parameters. The numbers are
+            those of one device (batch normalization sees the whole batch). Parameters are gathered when looked at.
+        axis: the mesh axis along which batches are split; default the first.
+
+    Raises:
+        TypeError, ValueError: an argument is of another kind; the trainer has several contexts.
+
+    Example:
+        >>> net = mx.gluon.nn.Dense(1, in_units=2)
+        >>> net.initialize()
+        >>> trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
+        >>> step = mx.gluon.TrainStep(net, mx.gluon.loss.L2Loss(), trainer)
+        >>> step(mx.nd.ones((4, 2)), mx.nd.ones((4, 1))).shape
+        (4,)
+    """
+
+    def __init__(self, net: Callable[..., Any], loss: Callable[..., Any] | None, trainer: Trainer, *,
+                 mesh: jax.sharding.Mesh | None = None, axis: str | None = None) -> None:
+        if not isinstance(trainer, Trainer):
+            raise TypeError(f"TrainStep: trainer must be a gluon.Trainer, got {type(trainer).__name__}")
+        if len(trainer._contexts) > 1:
+            raise ValueError(f"TrainStep: the parameters are on {len(trainer._contexts)} contexts; initialize them on "
+                             "one and give a mesh of devices")
+        for name, part in (("net", net), ("loss", loss)):
+            if not (callable(part) or name == "loss" and part is None):
+                raise TypeError(f"TrainStep: {name} must be callable, got {type(part).__name__}")
+            if isinstance(part, HybridBlock) and not part._active:
+                part.hybridize()
+        self._net, self._loss, self._trainer, self._mesh = net, loss, trainer, mesh
+        self._axis = axis or (mesh.axis_names[0] if mesh is not None else None)
+        self._shapes: set[Any] = set()
+
+    def __call__(self, *inputs: NDArray, batch_size: int | None = None) -> Any:
+        """Does one step.
+
+        Args:
+            inputs: the network's inputs, then the label, all on one context.
+            batch_size: what gradients are divided by; default the length of the first input (times the number of
+                processes of a mesh).
+
+        Returns:
+            What the loss returned, before the update.
+
+        Raises:
+            TypeError: an input is no NDArray.
+            MXNetError: shapes do not fit.
+            UserWarning: the loss does not depend on one of the trainer's parameters.
+        """
+        self._check(inputs)
+        self._initialize(inputs)
+        trainer, processes = self._trainer, 1
+        if self._mesh is None:
+            segment = Segment(1 << 30, trials=0)
+        else:
+            segment = MeshSegment(self._mesh, self._axis, [a._read() for a in inputs])
+            processes = len({device.process_index for device in self._mesh.devices.flat})
+        unwanted = [(grad._chunk, grad._chunk.read()) for param in trainer._params if param.grad_req == "write"
+                    for grad in param.list_grad() if grad.stype == "default"]
+        before, state.segment = state.segment, segment
+        try:
+            with autograd.record():
+                out = self._net(*inputs) if self._loss is None else self._loss(self._net(*inputs[:-1]), inputs[-1])
+            autograd.backward(flatten(out, "output")[0])
+            trainer.step(batch_size or inputs[0].shape[0] * processes)
+            for chunk, value in unwanted:
+                chunk.write(value)
+        finally:
+            state.segment = before
+        segment.run()
+        return out
+
+    def _check(self, inputs: Sequence[NDArray]) -> None:
+        """Checks the inputs' kinds, and warns of a program that is compiled again and again."""
+        wrong = next((a for a in inputs if not isinstance(a, NDArray)), None)
+        if wrong is not None or not inputs:
+            raise TypeError(f"TrainStep: inputs must be NDArrays, got {type(wrong).__name__}")
+        form = tuple([(a.shape, a.dtype) for a in inputs])
+        if form not in self._shapes:
+            self._shapes.add(form)
+            if len(self._shapes) == _MANY_SHAPES:
+                warnings.warn(f"TrainStep was compiled for {_MANY_SHAPES} different shapes of its inputs, the last "
+                              f"{[shape for shape, _ in form]}: pad or bucket batches so that shapes are few",
+                              stacklevel=3)
+
+    def _initialize(self, inputs: Sequence[NDArray]) -> None:
+        """Finishes deferred initialization and makes the optimizer's states, so that all steps are one program."""
+        trainer = self._trainer
+        if any(param._deferred_init for param in trainer._params):
+            given = inputs if self._loss is None else inputs[:-1]
+            if isinstance(self._net, HybridBlock):
+                self._net._deferred_infer_shape(*given)
+                for param in self._net.collect_params().values():
+                    param._finish_deferred_init()
+            else:
+                with autograd.pause():
+                    self._net(*given)
+        trainer._prepare()
+        if not trainer._update_on_kvstore:
+            trained = [(i, p) for i, p in enumerate(trainer._params) if p.grad_req != "null"]
+            trainer._updaters[0]._prepare([i for i, _ in trained], [p._data[0] for _, p in trained])

@@ -1,0 +1,198 @@
+"""TrainStep: the numbers of the classic loop, in one program."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import mxjax as mx
+from mxjax.ndarray import _segment
+
+DATA = np.random.RandomState(0).randn(16, 6).astype("float32")
+LABEL = np.random.RandomState(1).randint(0, 3, 16).astype("float32")
+
+
+def network(dropout=0.0):
+    mx.random.seed(7)
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Dense(8, activation="relu"), mx.gluon.nn.BatchNorm(), mx.gluon.nn.Dropout(dropout),
+            mx.gluon.nn.Dense(3))
+    net.initialize(mx.init.Uniform(0.5))
+    return net
+
+
+def trained(optimizer, steps=3, make=None, net=None, **params):
+    """Parameters and the last loss after some steps of the classic loop, or of what `make` returns."""
+    net = net or network()
+    loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()
+    trainer = mx.gluon.Trainer(net.collect_params(), optimizer, {"learning_rate": 0.1, **params})
+    x, y = mx.nd.array(DATA), mx.nd.array(LABEL)
+    step = make(net, loss, trainer) if make else None
+    if step is None:
+        net.hybridize()
+    for _ in range(steps):
+        if step is not None:
+            value = step(x, y)
+            continue
+        with mx.autograd.record():
+            value = loss(net(x), y)
+        value.backward()
+        trainer.step(len(DATA))
+    return [p.data().asnumpy() for p in net.collect_params().values()] + [value.asnumpy()]
+
+
+@pytest.mark.parametrize("optimizer, params", [("sgd", {"momentum": 0.9, "wd": 1e-3}), ("adam", {})])
+def test_same_numbers_as_the_classic_loop(optimizer, params):
+    expected = trained(optimizer, **params)
+    found = trained(optimizer, make=mx.gluon.TrainStep, **params)
+    for a, b in zip(expected, found, strict=True):
+        np.testing.assert_allclose(b, a, rtol=1e-5, atol=1e-6)
+
+
+_MESH = """
+import jax, numpy as np
+jax.config.update("jax_num_cpu_devices", 4)
+import mxjax as mx
+random = np.random.RandomState(0)
+x, y = mx.nd.array(random.randn(16, 6)), mx.nd.array(random.randint(0, 3, 16))
+
+def trained(mesh, looks):
+    mx.random.seed(7)
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Dense(8, activation="relu"), mx.gluon.nn.BatchNorm(), mx.gluon.nn.Dense(3))
+    net.initialize(mx.init.Uniform(0.5))
+    trainer = mx.gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 0.1})
+    step = mx.gluon.TrainStep(net, mx.gluon.loss.SoftmaxCrossEntropyLoss(), trainer, mesh=mesh)
+    for _ in range(3):
+        loss = step(x, y)
+        if looks:
+            assert np.isfinite(net(x).asnumpy()).all()  # an ordinary call on one device, in between
+    return step, [p.data().asnumpy() for p in net.collect_params().values()] + [loss.asnumpy()]
+
+_, expected = trained(None, False)
+for mesh, looks in ((jax.make_mesh((4,), ("data",)), False), (jax.make_mesh((2, 2), ("batch", "other")), True)):
+    step, found = trained(mesh, looks)
+    for a, b in zip(expected, found):
+        np.testing.assert_allclose(b, a, rtol=1e-4, atol=1e-5)
+try:
+    step(x[:3], y[:3])
+except mx.MXNetError as error:
+    assert "cannot be split" in str(error)
+else:
+    raise AssertionError("3 rows on 2 devices")
+print("good")
+"""
+
+
+def test_mesh_gives_the_numbers_of_one_device():
+    done = subprocess.run([sys.executable, "-W", "error", "-c", _MESH], capture_output=True, text=True, timeout=300)
+    assert done.stdout.strip() == "good", done.stderr
+
+
+def test_one_program_for_all_steps_and_learning_rates():
+    net = network(dropout=0.5)
+    x, y = mx.nd.array(DATA), mx.nd.array(LABEL)
+    schedule = mx.lr_scheduler.FactorScheduler(step=1, factor=0.5, base_lr=0.1)
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"lr_scheduler": schedule, "momentum": 0.9})
+    step = mx.gluon.TrainStep(net, mx.gluon.loss.SoftmaxCrossEntropyLoss(), trainer)
+    before = len(_segment._programs)
+    losses = [step(x, y).asnumpy() for _ in range(4)]
+    assert len(_segment._programs) == before + 1
+    assert not np.array_equal(losses[2], losses[3])  # new random numbers in each step
+
+
+def test_memory_is_updated_in_place_and_gradients_are_left_alone():
+    net = network()
+    x, y = mx.nd.array(DATA), mx.nd.array(LABEL)
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
+    step = mx.gluon.TrainStep(net, mx.gluon.loss.SoftmaxCrossEntropyLoss(), trainer)
+    step(x, y)
+    weight = net[0].weight
+    address = weight.data().to_jax().unsafe_buffer_pointer()
+    step(x, y)
+    assert weight.data().to_jax().unsafe_buffer_pointer() == address
+    assert not weight.grad().asnumpy().any()
+    held = weight.data().to_jax()
+    value = np.array(held)
+    step(x, y)
+    np.testing.assert_array_equal(held, value)  # somebody's own array stays as it was
+
+
+def test_imperative_blocks_and_losses_inside():
+    class Net(mx.gluon.Block):
+        def __init__(self):
+            super().__init__()
+            self.dense = mx.gluon.nn.Dense(3)
+
+        def forward(self, x, y):
+            return mx.gluon.loss.SoftmaxCrossEntropyLoss()(self.dense(x), y)
+    mx.random.seed(3)
+    net = Net()
+    net.initialize()
+    x, y = mx.nd.array(DATA), mx.nd.array(LABEL)
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5})
+    step = mx.gluon.TrainStep(net, None, trainer)
+    losses = [step(x, y).mean().asscalar() for _ in range(6)]
+    assert losses[-1] < losses[0]
+
+
+def test_gradients_that_add_up_are_kept():
+    def grad(step_of):
+        mx.random.seed(3)
+        net = mx.gluon.nn.Dense(1, in_units=6)
+        net.initialize()
+        net.weight.grad_req = "add"
+        trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.0})
+        step = step_of(net, mx.gluon.loss.L2Loss(), trainer)
+        for _ in range(2):
+            step(mx.nd.array(DATA), mx.nd.array(LABEL))
+        return net.weight.grad().asnumpy()
+
+    def classic(net, loss, trainer):
+        def step(x, y):
+            with mx.autograd.record():
+                value = loss(net(x), y)
+            value.backward()
+            trainer.step(16)
+        return step
+    np.testing.assert_allclose(grad(mx.gluon.TrainStep), grad(classic), rtol=1e-5)
+
+
+def test_mistakes():
+    net = network()
+    loss = mx.gluon.loss.L2Loss()
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd")
+    with pytest.raises(TypeError, match="trainer must be"):
+        mx.gluon.TrainStep(net, loss, "sgd")
+    with pytest.raises(TypeError, match="net must be callable"):
+        mx.gluon.TrainStep(None, loss, trainer)
+    step = mx.gluon.TrainStep(net, loss, trainer)
+    with pytest.raises(TypeError, match="must be NDArrays"):
+        step(DATA, LABEL)
+    two = network()
+    two.collect_params().reset_ctx([mx.cpu(0), mx.cpu(1)])
+    with pytest.raises(ValueError, match="2 contexts"):
+        mx.gluon.TrainStep(two, loss, mx.gluon.Trainer(two.collect_params(), "sgd"))
+
+
+def test_a_mistake_in_a_shape_leaves_the_network_as_it_was():
+    net = network()
+    x, y = mx.nd.array(DATA), mx.nd.array(LABEL)
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
+    step = mx.gluon.TrainStep(net, mx.gluon.loss.SoftmaxCrossEntropyLoss(), trainer)
+    step(x, y)
+    before = net[0].weight.data().asnumpy()
+    with pytest.raises(mx.MXNetError):
+        step(mx.nd.ones((4, 5)), y)
+    np.testing.assert_array_equal(net[0].weight.data().asnumpy(), before)
+    assert np.isfinite(step(x, y).asnumpy()).all()
+
+
+def test_many_shapes_are_reported():
+    net = mx.gluon.nn.Dense(1, in_units=2)
+    net.initialize()
+    step = mx.gluon.TrainStep(net, mx.gluon.loss.L2Loss(), mx.gluon.Trainer(net.collect_params(), "sgd"))
+    with pytest.warns(UserWarning, match="different shapes"):
+        for n in range(1, 9):
+            step._check([mx.nd.ones((n, 2)), mx.nd.ones((n, 1))])
