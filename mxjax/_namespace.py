@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -12,16 +13,19 @@ from .ops import registry
 __all__ = ["attach", "signature", "document"]
 
 _PREFIXES = {"contrib": "_contrib_", "linalg": "_linalg_", "random": "_random_", "image": "_image_",
-             "sparse": "_sparse_", "numpy": "_np_", "numpy_extension": "_npx_"}
+             "sparse": "_sparse_", "numpy": "_np_", "numpy._internal": "_npi_", "numpy_extension": "_npx_",
+             "numpy_extension.image": "_npx__image_"}
 
 
-def attach(scope: dict[str, Any], make: Callable[[registry.Op, str], Callable], kind: str) -> None:
+def attach(scope: dict[str, Any], make: Callable[[registry.Op, str], Callable], kind: str,
+           modules: dict[str, str] | None = None) -> None:
     """Gives a module `__getattr__` and `__dir__` that make functions of operators.
 
     Args:
         scope: the module's `globals()`.
         make: function(op, public name) -> the front-end function.
         kind: "op" (plain names), "_internal" (names with an underscore) or one of the prefixed families.
+        modules: submodules to import on first use, by the names they have here.
     """
     prefix = _PREFIXES.get(kind, "")
     module = scope["__name__"]
@@ -35,6 +39,8 @@ def attach(scope: dict[str, Any], make: Callable[[registry.Op, str], Callable], 
         return found
 
     def getter(name: str) -> Any:
+        if modules and name in modules:
+            return scope.setdefault(name, importlib.import_module(f"{module}.{modules[name]}"))
         op = lookup(name)
         if op is None:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
@@ -44,7 +50,7 @@ def attach(scope: dict[str, Any], make: Callable[[registry.Op, str], Callable], 
         return function
 
     def names() -> list[str]:
-        own = [n for n in scope if not n.startswith("__")]
+        own = [n for n in (*scope, *(modules or ())) if not n.startswith("__")]
         if kind == "op":
             generated = [n for n in registry.names() if not n.startswith("_")]
         elif kind == "_internal":

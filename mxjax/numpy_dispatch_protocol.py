@@ -21,7 +21,7 @@ diag_indices_from delete var vdot vstack column_stack hstack dstack zeros_like l
 linalg.solve linalg.tensorinv linalg.tensorsolve linalg.pinv linalg.eigvals linalg.eig linalg.eigvalsh linalg.eigh shape
 trace tril meshgrid outer einsum polyval shares_memory may_share_memory quantile percentile diff ediff1d resize where
 full_like bincount empty_like nan_to_num isnan isfinite isposinf isneginf isinf pad moveaxis average rot90""".split()
-_NUMPY_ARRAY_UFUNC_LIST = list(mx_np.multiarray._UFUNCS)
+_NUMPY_ARRAY_UFUNC_LIST = list(mx_np.multiarray.UFUNCS)
 
 
 @functools.cache

@@ -55,6 +55,7 @@ from .utils import (
 )
 
 _engine.on_bulk_exit(_segment._bulk_changed)
-_attach(globals(), _front.make, "op")
+_attach(globals(), _front.make, "op", {"np": "numpy", "numpy": "numpy", "npx": "numpy_extension",
+                                       "numpy_extension": "numpy_extension"})
 
 from .. import operator as _operator  # noqa: E402  last, because it needs all of the above: registers Custom

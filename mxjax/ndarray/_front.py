@@ -84,6 +84,8 @@ def _general(op: Op, inputs: list[str], cache: dict, key: Any, arrays: tuple, re
         kwargs[n] = value
     for unknown in ("attr", "__layout__"):
         kwargs.pop(unknown, None)
+    if op.variadic in op.params:
+        kwargs.setdefault(op.variadic, len(given))
     values = op.parse({k: v for k, v in kwargs.items() if v is not _Null})
     while given and given[-1] is None:
         given.pop()

@@ -14,7 +14,7 @@ from typing import Any
 from ..base import numeric_types
 from ..ndarray._front import context
 from ..ndarray._invoke import call as call_operator
-from ..ndarray._invoke import invoke, late, state
+from ..ndarray._invoke import invoke, state
 from ..ops import registry
 from ..ops.kernel import Kernel, prepare
 
@@ -35,6 +35,21 @@ class Flavour:
             TypeError: an input is not one of its arrays.
         """
         raise NotImplementedError
+
+    def own(self, value: Any) -> Any:
+        """A result of any flavour, or a list of them, in this one."""
+        return [self.own(v) for v in value] if isinstance(value, list) else value.as_np_ndarray()
+
+    def maker(self, make: Callable[[registry.Op, str], Callable]) -> Callable[[registry.Op, str], Callable]:
+        """`make(operator, name)` of a front end, for functions whose results are of this flavour."""
+        def owned(op: registry.Op, name: str) -> Callable:
+            function = make(op, name)
+
+            @functools.wraps(function)
+            def call(*args: Any, **kwargs: Any) -> Any:
+                return self.own(function(*args, **kwargs))
+            return call
+        return owned
 
     def check(self, name: str, inputs: Sequence[Any]) -> None:
         """Raises TypeError unless all inputs (but absent ones) are its arrays."""
@@ -77,10 +92,6 @@ class _Imperative(Flavour):
             found = self._kernels[key] = kernel, tuple(values[n] for n in kernel.dynamic)
         return invoke(found[0], inputs, found[1], out)
 
-    def own(self, array: Any) -> Any:
-        """An array of any class as `mx.np.ndarray`."""
-        return array if type(array) is not late.array else array._alias(self.kind)
-
 
 class _Symbolic(Flavour):
     """Makes nodes of `mx.sym.np._Symbol`s."""
@@ -95,7 +106,7 @@ class _Symbolic(Flavour):
         params = {k: v for k, v in params.items() if v is not None}
         if ctx is not None and "ctx" in registry.get(name).params:
             params["ctx"] = str(ctx)
-        made = apply(name, name.lstrip("_"), [i for i in inputs if i is not None], params)
+        made = apply(name, name.split("_", 2)[2], [i for i in inputs if i is not None], params)
         return made if len(made) == 1 else list(made)
 
 

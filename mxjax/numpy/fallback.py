@@ -40,7 +40,7 @@ def to_host(value: Any) -> Any:
 def to_device(value: Any, ctx: Any = None) -> Any:
     """What NumPy returned, its arrays as ndarrays."""
     if isinstance(value, np.ndarray):
-        from .multiarray import array
+        from ._ndarray import array
         return array(value, dtype=value.dtype, ctx=ctx) if value.dtype.kind in "biuf" else value
     if isinstance(value, (list, tuple)):
         return (list if isinstance(value, list) else tuple)(to_device(v, ctx) for v in value)

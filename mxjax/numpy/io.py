@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..context import current_context
-from .multiarray import array
+from ._ndarray import array
 
 __all__ = ["genfromtxt"]
 

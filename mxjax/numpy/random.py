@@ -180,11 +180,10 @@ def shuffle(flavour: Flavour, x: Any) -> None:
     flavour.call("_npi_shuffle", [x], {}, x)
 
 
-def _bind(flavour: Flavour, scope: dict[str, Any], names: list[str]) -> None:
+def bind(flavour: Flavour, scope: dict[str, Any], names: list[str]) -> None:
     """Fills a namespace with the functions for one flavour."""
-    for name in names:
-        scope[name] = bound(flavour, _definitions[name])
+    scope.update({name: bound(flavour, _definitions[name]) for name in names})
 
 
 _definitions = {name: globals()[name] for name in __all__}
-_bind(IMPERATIVE, vars(sys.modules[__name__]), __all__)
+bind(IMPERATIVE, vars(sys.modules[__name__]), __all__)

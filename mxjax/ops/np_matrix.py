@@ -221,19 +221,11 @@ def copy(a: Array) -> Array:
 
 
 def _at_least(ndim: int) -> None:
-    def compute(*arys: Array) -> tuple[Array, ...]:
+    def compute(*arys: Array, num_args: int) -> tuple[Array, ...]:
         function = getattr(jnp, f"atleast_{ndim}d")
         return tuple(function(a) for a in arys)
     compute.__doc__ = f"The arrays with at least {ndim} dimensions."
-    register(f"_np_atleast_{ndim}d", num_outputs=lambda p: p["num_args"])(_counted(compute, "arys"))
-
-
-def _counted(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Gives a function of any number of arrays the parameter that counts them."""
-    def compute(*data: Array, num_args: int) -> Any:
-        return function(*data)
-    compute.__doc__ = function.__doc__
-    return compute
+    register(f"_np_atleast_{ndim}d", num_outputs=lambda p: p["num_args"])(compute)
 
 
 for _ndim in (1, 2, 3):

@@ -21,4 +21,5 @@ from ._make import (
 )
 from .symbol import Group, Symbol, Variable, load, load_json, var
 
-_attach(globals(), _front.make, "op")
+_attach(globals(), _front.make, "op", {"np": "numpy", "numpy": "numpy", "npx": "numpy_extension",
+                                       "numpy_extension": "numpy_extension"})

@@ -115,12 +115,12 @@ class Symbol:
     def get_internals(self) -> Symbol:
         """A group of every output of every node."""
         entries = [(n, i) for n in topological(self._outputs) for i in range(n.num_visible)]
-        return Symbol(entries)
+        return type(self)(entries)
 
     def get_children(self) -> Symbol | None:
         """A group of the node's inputs; None for a variable."""
         entries = [e for n in dict.fromkeys(n for n, _ in self._outputs) for e in n.inputs]
-        return Symbol(entries) if entries else None
+        return type(self)(entries) if entries else None
 
     def _gen_atomic_symbol(self) -> Symbol:
         """The (single) node's operator with the same parameters, applied to new variables."""
@@ -133,7 +133,7 @@ class Symbol:
 
     def get_inputs(self) -> Symbol:
         """A group of all variables."""
-        return Symbol([(n, 0) for n in topological(self._outputs) if n.op is None])
+        return type(self)([(n, 0) for n in topological(self._outputs) if n.op is None])
 
     def __getitem__(self, index: int | str | slice) -> Symbol:
         if isinstance(index, slice):
@@ -410,10 +410,13 @@ class Symbol:
         return copy.copy(self)
 
     def as_np_ndarray(self) -> Symbol:
-        """The symbol itself: both flavours are one class."""
-        return self
+        """The same outputs as a symbol with NumPy's semantics."""
+        from .numpy import _Symbol
+        return _Symbol(self._outputs)
 
-    as_nd_ndarray = as_np_ndarray
+    def as_nd_ndarray(self) -> Symbol:
+        """The symbol itself."""
+        return self
 
     # ------------------------------------------------------------ operators of Python
     def __neg__(self) -> Symbol:
@@ -627,7 +630,11 @@ def apply(op_name: str, hint: str, inputs: Sequence[Symbol], params: dict[str, A
     node = Node(op, name, attrs, canonical, entries, subgraphs)
     if not (op.variadic and not op.input_names):
         _fill_inputs(node, entries, named)
-    return Symbol([(node, i) for i in range(node.num_visible)])
+    kind = next((type(s) for s in [*inputs, *named.values()] if type(s) is not Symbol), Symbol)
+    if kind is Symbol and op_name.startswith("_np"):
+        from .numpy import _Symbol
+        kind = _Symbol
+    return kind([(node, i) for i in range(node.num_visible)])
 
 
 def _text(op: registry.Op, key: str, value: Any, canonical: dict[str, Any]) -> str:

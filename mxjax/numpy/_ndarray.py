@@ -1,0 +1,259 @@
+"""`mx.np.ndarray`, and how values become one."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..base import MXNetError
+from ..context import Context, current_context
+from ..ndarray._invoke import state
+from ..ndarray.ndarray import _IN_PLACE, NDArray, _flatten, _from_host, _unflatten
+from ..ops.params import np_dtype
+from . import _create, _elemwise, _index, _matrix, fallback
+from ._dispatch import IMPERATIVE
+from ._methods import Methods
+
+__all__ = ["array", "empty", "ndarray"]
+
+
+class ndarray(Methods, NDArray):  # noqa: N801  NumPy's name
+    """An array on a device with NumPy's semantics; made by `np.array`, `np.zeros`, ...
+
+    It differs from `mx.nd.NDArray` as NumPy does: arrays without dimensions, empty arrays, boolean masks, comparisons
+    that give booleans; and from NumPy as MXNet does: float32 is the default dtype. Reading and writing by ints and
+    slices that lie side by side in memory gives views.
+
+    Example:
+        >>> from mxjax import np
+        >>> a = np.arange(6).reshape(2, 3)
+        >>> a[a > 2].sum()
+        array(12.)
+    """
+
+    __slots__ = ()
+    _zero_dim = True
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The element type."""
+        return self._chunk.dtype
+
+    # ------------------------------------------------------------ NumPy's protocols
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method != "__call__":
+            return NotImplemented
+        if "out" in kwargs:
+            if len(kwargs["out"]) != 1:
+                raise ValueError("The `out` parameter must have exactly one ndarray")
+            kwargs["out"] = kwargs["out"][0]
+        from .multiarray import UFUNCS
+        own = UFUNCS.get(ufunc.__name__)
+        return fallback.host_call(ufunc, inputs, kwargs) if own is None else own(*inputs, **kwargs)
+
+    def __array_function__(self, func: Callable, types: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+        from ..numpy_dispatch_protocol import array_functions
+        own = array_functions().get(func)
+        if own is None:
+            return fallback.host_call(func, args, kwargs)
+        if not all(issubclass(t, ndarray) for t in types):
+            return NotImplemented
+        return own(*args, **kwargs)
+
+    # ------------------------------------------------------------ values
+    def item(self, *args: Any) -> Any:
+        """An element as a Python number: the only one, the one at a flat position, or at a tuple of positions."""
+        return self.asnumpy().item(*args)
+
+    def asscalar(self) -> Any:
+        """Not for ndarrays.
+
+        Raises:
+            AttributeError: always; use `item`.
+        """
+        raise AttributeError("mxnet.numpy.ndarray object has no attribute asscalar")
+
+    def tolist(self) -> Any:
+        """The values as nested lists of Python numbers."""
+        return self.asnumpy().tolist()
+
+    def copy(self, order: str = "C") -> ndarray:
+        """A copy on the same context.
+
+        Raises:
+            NotImplementedError: `order` is not "C".
+        """
+        if order != "C":
+            raise NotImplementedError("ndarray.copy only supports order='C'")
+        return _matrix.copy(self)
+
+    def __bool__(self) -> bool:
+        if self.size == 0:
+            warnings.warn("The truth value of an empty array is ambiguous. Returning False, but in future this will "
+                          "result in an error.", DeprecationWarning, stacklevel=2)
+            return False
+        if self.size > 1:
+            raise ValueError("The truth value of an ndarray with multiple elements is ambiguous.")
+        return bool(self.item())
+
+    def _single(self) -> Any:
+        if self.size != 1:
+            raise TypeError("only size-1 arrays can be converted to Python scalars")
+        return self.item()
+
+    def __float__(self) -> float:
+        return float(self._single())
+
+    def __int__(self) -> int:
+        return int(self._single())
+
+    def __index__(self) -> int:
+        if self._chunk.dtype.kind not in "iu":
+            raise TypeError("only integer scalar arrays can be converted to a scalar index")
+        return int(self._single())
+
+    def __hash__(self) -> int:
+        return id(self) >> 4
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __iter__(self) -> Any:
+        if not self.shape:
+            raise TypeError("iteration over a 0-d array")
+        return NDArray.__iter__(self)
+
+    # ------------------------------------------------------------ print
+    def __repr__(self) -> str:
+        if isinstance(self._chunk.buffer, jax.core.Tracer):
+            return NDArray.__repr__(self)
+        values, notes = self.asnumpy(), []
+        shown = np.array_repr(values.astype(np.float64) if values.dtype.name == "bfloat16" else values)
+        shown, _, rest = shown.partition("dtype=")
+        body = shown.rstrip().removesuffix(",") if rest else shown.removesuffix(")")
+        if values.dtype not in (np.float32, np.bool_):
+            notes.append(f"dtype={values.dtype.name}")
+        if self.context.device_type != "cpu":
+            notes.append(f"ctx={self.context}")
+        return ", ".join([body, *notes]) + ")"
+
+    def __str__(self) -> str:
+        if isinstance(self._chunk.buffer, jax.core.Tracer):
+            return NDArray.__repr__(self)
+        text = str(self.asnumpy())
+        return text if self.context.device_type == "cpu" or not self.shape else f"{text} @{self.context}"
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if not self.shape else object.__format__(self, spec)
+
+    def __round__(self, n: int = 0) -> ndarray:
+        return _elemwise.round(self, n)
+
+    def __floor__(self) -> ndarray:
+        return _elemwise.floor(self)
+
+    def __ceil__(self) -> ndarray:
+        return _elemwise.ceil(self)
+
+    def __trunc__(self) -> ndarray:
+        return _elemwise.trunc(self)
+
+    # ------------------------------------------------------------ what differs from the classic array
+    def reshape_view(self, *shape: Any, **kwargs: Any) -> ndarray:
+        """The same memory with another shape, as `NDArray.reshape`."""
+        return NDArray.reshape(self, *shape, **kwargs)
+
+    def attach_grad(self, grad_req: str = "write") -> None:
+        """Makes this array a variable whose gradient `backward` puts into `.grad`; see `NDArray.attach_grad`."""
+        NDArray.attach_grad(self, grad_req)
+
+    def sort(self, axis: int | None = -1, kind: Any = None, order: Any = None) -> None:
+        """Sorts in place along an axis.
+
+        Raises:
+            NotImplementedError: `order` is given.
+        """
+        self[...] = _index.sort(self, axis, kind, order)
+
+    def nonzero(self) -> tuple[ndarray, ...]:
+        """`np.nonzero` of this array."""
+        return _index.nonzero(self)
+
+    def diag(self, k: int = 0, **kwargs: Any) -> ndarray:
+        """`np.diag` of this array."""
+        return _matrix.diag(self, k)
+
+    def expand_dims(self, axis: int, inplace: bool = False) -> ndarray:
+        """`np.expand_dims` of this array."""
+        return _matrix.expand_dims(self, axis)
+
+    def tostype(self, stype: str) -> ndarray:
+        """A copy; there are only dense ndarrays.
+
+        Raises:
+            ValueError: another storage type.
+        """
+        if stype != "default":
+            raise ValueError(f"mx.np.ndarray has only the storage type 'default', got {stype!r}")
+        return self.copy()
+
+    # ------------------------------------------------------------ for JAX and pickle
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if isinstance(value, NDArray) and not isinstance(value, ndarray):
+            raise TypeError(f"cannot assign a classic {type(value).__name__} to an ndarray; use its as_np_ndarray()")
+        NDArray.__setitem__(self, key, value)
+
+
+def _inplace(function: Callable) -> Callable[[ndarray, Any], ndarray]:
+    def method(self: ndarray, other: Any) -> ndarray:
+        if state.recording and self._entry is not None:
+            raise MXNetError(_IN_PLACE)
+        return function(self, other, out=self)
+    return method
+
+
+for _name, _function in [("add", "add"), ("sub", "subtract"), ("mul", "multiply"), ("truediv", "true_divide"),
+                         ("mod", "mod"), ("and", "bitwise_and"), ("or", "bitwise_or"), ("xor", "bitwise_xor")]:
+    setattr(ndarray, f"__i{_name}__", _inplace(getattr(_elemwise, _function)))
+ndarray.__imatmul__ = _inplace(_matrix.matmul)
+
+IMPERATIVE.kind = ndarray
+jax.tree_util.register_pytree_node(ndarray, _flatten, _unflatten)
+
+
+# ------------------------------------------------------------ arrays out of values
+def array(object: Any, dtype: Any = None, ctx: Context | None = None) -> ndarray:
+    """An ndarray with the values of an array, number or nested sequence.
+
+    Args:
+        object: the values.
+        dtype: default that of an array, else float32.
+        ctx: default the current context.
+
+    Raises:
+        ValueError: `object` is a classic NDArray; use its `as_np_ndarray()`, which copies nothing.
+        TypeError: the values do not form an array.
+    """
+    ctx = current_context() if ctx is None else ctx
+    if isinstance(object, NDArray) and not isinstance(object, ndarray):
+        raise ValueError("If you're trying to create a mxnet.numpy.ndarray from mx.nd.NDArray, please use the "
+                         "zero-copy as_np_ndarray function.")
+    if isinstance(object, (list, tuple)) and any(isinstance(v, NDArray) for v in object):
+        object = [fallback.to_host(v) for v in object]
+    dtype = np_dtype(getattr(object, "dtype", None) if dtype is None else dtype)
+    try:
+        values = np.array(object.asnumpy() if isinstance(object, ndarray) else object, dtype=dtype)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"np.array cannot make an array of this: {error}") from None
+    return _from_host(values, ctx, ndarray)
+
+
+def empty(shape: Any, dtype: Any = np.float32, order: str = "C", ctx: Context | None = None) -> ndarray:
+    """An array whose values mean nothing yet (zeros); arguments as in `np.zeros`."""
+    return _create.zeros(IMPERATIVE, shape, dtype, order, ctx)

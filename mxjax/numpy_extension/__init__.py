@@ -1,0 +1,40 @@
+"""`mx.npx`: what MXNet adds to NumPy: neural networks, scopes, devices, files."""
+
+from .._namespace import attach as _attach
+from ..context import Context, cpu, cpu_pinned, current_context, gpu, gpu_memory_info, num_gpus
+from ..ndarray import _front, waitall
+from ..numpy._dispatch import IMPERATIVE as _IMPERATIVE
+from ..numpy._dispatch import call as _call
+from ..util import get_cuda_compute_capability, is_np_array, is_np_shape, reset_np, set_np
+from . import image, random, utils
+from .utils import load, save
+
+
+def reshape(a, newshape, reverse=False, order="C"):
+    """The same elements in another shape.
+
+    Args:
+        a: ndarray or symbol.
+        newshape: ints; -1 is computed, -2 keeps a dimension, -3 drops one of size 1, -4 keeps all that remain, -5
+            multiplies two, -6 splits one into the two numbers that follow.
+        reverse: read `newshape` from the right.
+        order: "C".
+    """
+    return _call("_npx_reshape", [a], newshape=newshape, reverse=reverse, order=order)
+
+
+def nonzero(a):
+    """Positions of the nonzero elements of an ndarray, a row each: (count, dimensions) int64."""
+    return _call("_npx_nonzero", [a])
+
+
+def constraint_check(x, msg):
+    """True where all elements of x are true.
+
+    Raises:
+        ValueError: some element is false; the message is `msg`.
+    """
+    return _call("_npx_constraint_check", [x], msg=msg)
+
+
+_attach(globals(), _IMPERATIVE.maker(_front.make), "numpy_extension")

@@ -1,0 +1,59 @@
+"""`mx.npx.random`: random numbers in MXNet's own forms, and the seed."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from ..context import Context
+from ..numpy._dispatch import IMPERATIVE, Flavour, bound
+from ..numpy.random import _draw
+from ..random import seed
+
+__all__ = ["bernoulli", "normal_n", "seed", "uniform_n"]
+
+
+def bernoulli(flavour: Flavour, prob: Any = None, logit: Any = None, size: Any = None, dtype: Any = None,
+              ctx: Context | None = None, out: Any = None) -> Any:
+    """Ones with probability `prob`, or sigmoid(`logit`), zeros else.
+
+    Args:
+        prob, logit: one of them, a number or ndarray.
+        size: shape of the draws; default that of the parameter.
+        dtype: default float32.
+        ctx: default the current context.
+        out: ndarray to fill.
+
+    Raises:
+        ValueError: both or none of prob and logit are given.
+    """
+    if (prob is None) == (logit is None):
+        raise ValueError(f"Either `prob` or `logit` must be specified, but not both. Received prob={prob}, "
+                         f"logit={logit}")
+    value, name = (logit, "logit") if prob is None else (prob, "prob")
+    arrays = [value] if flavour.is_array(value) else []
+    params = {"is_logit": prob is None, "size": None if size == () else size, "dtype": dtype}
+    return flavour.call("_npi_bernoulli", arrays, params if arrays else {**params, name: value}, out, ctx)
+
+
+def uniform_n(flavour: Flavour, low: Any = 0.0, high: Any = 1.0, batch_shape: Any = None, dtype: Any = None,
+              ctx: Context | None = None) -> Any:
+    """Draws from the uniform distribution, `batch_shape` of them for each parameter."""
+    return _draw(flavour, "uniform_n", {"low": low, "high": high}, batch_shape, ctx, None, dtype)
+
+
+def normal_n(flavour: Flavour, loc: Any = 0.0, scale: Any = 1.0, batch_shape: Any = None, dtype: Any = None,
+             ctx: Context | None = None) -> Any:
+    """Draws from the normal distribution, `batch_shape` of them for each parameter."""
+    return _draw(flavour, "normal_n", {"loc": loc, "scale": scale}, batch_shape, ctx, None, dtype)
+
+
+_definitions = {name: globals()[name] for name in __all__ if name != "seed"}
+
+
+def bind(flavour: Flavour, scope: dict[str, Any], names: list[str]) -> None:
+    """Fills a namespace with the functions for one flavour."""
+    scope.update({name: bound(flavour, _definitions[name]) for name in names})
+
+
+bind(IMPERATIVE, vars(sys.modules[__name__]), list(_definitions))

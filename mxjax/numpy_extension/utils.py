@@ -1,0 +1,47 @@
+"""Files of ndarrays."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ..ndarray import utils as _utils
+from ..numpy import ndarray
+from ..util import is_np_array, is_np_shape
+
+__all__ = ["load", "save"]
+
+
+def _need_np(what: str) -> None:
+    if not (is_np_shape() and is_np_array()):
+        raise ValueError(f"Cannot {what} `mxnet.numpy.ndarray` in legacy mode. Please activate numpy semantics by "
+                         "calling `npx.set_np()` in the global scope before calling this function.")
+
+
+def save(file: str | os.PathLike, arr: Any) -> None:
+    """Saves an ndarray, a list of ndarrays or a dictionary of named ndarrays in MXNet's format.
+
+    Raises:
+        ValueError: NumPy semantics are off (`npx.set_np()` turns them on), or the data is something else.
+        TypeError: there is something else in the list or dictionary.
+    """
+    _need_np("save")
+    values = list(arr.values()) if isinstance(arr, dict) else arr if isinstance(arr, (list, tuple)) else [arr]
+    if not isinstance(arr, (list, tuple, dict, ndarray)):
+        raise ValueError("data needs to either be a ndarray, dict of (str, ndarray) pairs or a list of ndarrays.")
+    if any(not isinstance(v, ndarray) for v in values):
+        raise TypeError("Only accepts dict str->ndarray or list of ndarrays")
+    _utils.save(file, arr)
+
+
+def load(file: str | os.PathLike) -> Any:
+    """The ndarrays of a file: a list, or a dictionary where they have names.
+
+    Raises:
+        ValueError: NumPy semantics are off; `npx.set_np()` turns them on.
+    """
+    _need_np("load")
+    found = _utils.load(file)
+    if isinstance(found, dict):
+        return {name: array.as_np_ndarray() for name, array in found.items()}
+    return [array.as_np_ndarray() for array in found]

@@ -1,0 +1,7 @@
+"""`mx.sym.np._internal`: the operators that the functions of mx.np call."""
+
+from ..._namespace import attach
+from ...numpy._dispatch import SYMBOLIC
+from .. import _front
+
+attach(globals(), SYMBOLIC.maker(_front.make), "numpy._internal")

@@ -1,0 +1,64 @@
+"""`mx.sym.np._Symbol`: a symbol with NumPy's semantics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ...base import integer_types
+from ...numpy._create import CREATORS
+from ...numpy._dispatch import SYMBOLIC, call
+from ...numpy._index import sort
+from ...numpy._methods import Methods
+from ...numpy._namespace import functions
+from ..symbol import Symbol
+
+globals().update(functions(SYMBOLIC))
+__all__ = ["_Symbol", *CREATORS]
+
+
+class _Symbol(Methods, Symbol):
+    """A symbol whose operators and methods are those of mx.np; `as_nd_ndarray` gives the classic one.
+
+    A symbol of several outputs is indexed by output; one of a single output is sliced, as an array is.
+    """
+
+    __slots__ = ()
+    __hash__ = Symbol.__hash__
+
+    def __getitem__(self, key: Any) -> _Symbol:
+        if len(self) > 1 or isinstance(key, str):
+            return Symbol.__getitem__(self, key)
+        if key == ():
+            return self
+        begin, end, step, shape = [], [], [], []
+        for item in key if isinstance(key, tuple) else (key,):
+            if isinstance(item, slice):
+                if item.step == 0:
+                    raise ValueError("slice step cannot be zero")
+                row, code = (item.start, item.stop, item.step), -2
+            elif isinstance(item, integer_types):
+                row, code = (item, None if item == -1 else item + 1, 1), -3
+            else:
+                raise IndexError("Only integer, slice, or tuple of these types are supported! "
+                                 f"Received key={key}")
+            for target, value in zip((begin, end, step), row, strict=True):
+                target.append(value)
+            shape.append(code)
+        cut = call("_npi_slice", [self], begin=begin, end=end, step=step)
+        return call("_npi_reshape", [cut], newshape=(*shape, -4)) if -3 in shape else cut
+
+    def __iter__(self) -> Iterator[_Symbol]:
+        return (type(self)([entry]) for entry in self._outputs)
+
+    def as_np_ndarray(self) -> _Symbol:
+        """The symbol itself."""
+        return self
+
+    def as_nd_ndarray(self) -> Symbol:
+        """The same outputs as a classic symbol."""
+        return Symbol(self._outputs)
+
+    def sort(self, axis: int | None = -1, kind: Any = None, order: Any = None) -> _Symbol:
+        """`np.sort` of this symbol."""
+        return sort(self, axis, kind, order)

@@ -1,0 +1,2 @@
+"""`mx.sym.np.linalg`: linear algebra on the last two axes."""
+

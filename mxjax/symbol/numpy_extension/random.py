@@ -1,0 +1,6 @@
+"""`mx.sym.npx.random`: random numbers of `mx.npx.random`, as symbols."""
+
+from ...numpy._dispatch import SYMBOLIC as _SYMBOLIC
+from ...numpy_extension import random as _random
+
+_random.bind(_SYMBOLIC, globals(), ["bernoulli", "normal_n", "uniform_n"])
