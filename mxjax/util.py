@@ -85,8 +85,12 @@ def np_array(active: bool = True) -> _Scope:
 
 def _use(func: Any, *scopes: Callable[[bool], _Scope]) -> Any:
     if inspect.isclass(func):
-        for name, member in list(vars(func).items()):
-            if callable(member) and not inspect.isclass(member) and (name == "__init__" or not name.startswith("__")):
+        for name, _ in inspect.getmembers(func, lambda m: inspect.isfunction(m) or isinstance(m, property)):
+            member = inspect.getattr_static(func, name)  # inherited methods, too, as in MXNet
+            if isinstance(member, property):
+                parts = (part and _use(part, *scopes) for part in (member.fget, member.fset, member.fdel))
+                setattr(func, name, property(*parts, member.__doc__))
+            elif inspect.isfunction(member):
                 setattr(func, name, _use(member, *scopes))
         return func
     if not callable(func):

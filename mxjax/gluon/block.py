@@ -18,6 +18,7 @@ from ..context import Context
 from ..ndarray import NDArray
 from ..ops.params import np_dtype
 from ..symbol import Symbol
+from ..util import is_np_array
 from . import _summary
 from ._structure import flatten, kinds, regroup
 from .parameter import DeferredInitializationError, Parameter, ParameterDict
@@ -496,11 +497,14 @@ class HybridBlock(Block):
                 raise ValueError(f"All args are None and we do not support such a case. Received args={args}")
             names = iter(["data"] if count == 1 else [f"data{i}" for i in range(count)])
             variables = [None if arg is None else symbol.var(next(names)) for arg in flat]
+            if is_np_array():
+                variables = [None if variable is None else variable.as_np_ndarray() for variable in variables]
             params = {name: param.var() for name, param in self._reg_params.items()}
             with self.name_scope():
                 out = self.hybrid_forward(symbol, *regroup(variables, self._in_format), **params)
             outputs, self._out_format = flatten(out, "output")
-            self._cached_graph = [v for v in variables if v is not None], symbol.Group(outputs)
+            self._cached_graph = ([v for v in variables if v is not None],
+                                  symbol.Group(outputs, type(outputs[0])))
         return self._cached_graph
 
     def _build_cache(self, *args: Any) -> None:
@@ -603,6 +607,11 @@ class HybridBlock(Block):
                          **dict.fromkeys(out.list_auxiliary_states(), "aux")}
         nd.save(f"{path}-{epoch:04d}.params", {f"{kinds_by_name[param.name]}:{param.name}": param._reduce()
                                               for is_arg, param in self._cached_op_args if not is_arg})
+
+    def to_jax(self, *inputs: Any) -> tuple[Callable[..., Any], dict[str, Any], dict[str, Any]]:
+        """(apply, params, aux): the block as a pure JAX function; see `mx.interop.block_to_jax`."""
+        from ..interop import block_to_jax
+        return block_to_jax(self, *inputs)
 
     def _describe_graph(self) -> dict[str, Any]:
         if not self._cached_graph:

@@ -16,7 +16,7 @@ from ..context import Context, cpu, current_context
 from ..ndarray import NDArray
 from ..ops.params import np_dtype
 from ..symbol import Symbol
-from ..util import is_np_shape
+from ..util import is_np_array, is_np_shape
 from .utils import _brief_print_list, _indent, shape_is_known
 
 if TYPE_CHECKING:
@@ -47,6 +47,11 @@ def _contexts(ctx: Context | Sequence[Context] | None) -> list[Context]:
     if ctx is None:
         return [current_context()]
     return [ctx] if isinstance(ctx, Context) else list(ctx)
+
+
+def _flavoured(array: NDArray) -> NDArray:
+    """The same dense array with NumPy's semantics where these are on."""
+    return array.as_np_ndarray() if is_np_array() and array.stype == "default" else array
 
 
 def _place(ctx: Context) -> tuple[str, int]:
@@ -160,7 +165,7 @@ class Parameter:
         if self._var is None:
             self._var = symbol.var(self.name, shape=self.shape, dtype=self.dtype, lr_mult=self.lr_mult,
                                    wd_mult=self.wd_mult, init=self.init, stype=self._stype)
-        return self._var
+        return self._var.as_np_ndarray() if is_np_array() else self._var
 
     # ------------------------------------------------------------ initialization
     def initialize(self, init: Any = None, ctx: Context | Sequence[Context] | None = None,
@@ -201,7 +206,7 @@ class Parameter:
                                  f"{self.shape}. Please specify in_units, in_channels, etc for `Block`s.")
         with autograd.pause():
             if data is None:
-                data = nd.zeros(self.shape, cpu(), self.dtype, self._stype)
+                data = _flavoured(nd.zeros(self.shape, cpu(), self.dtype, self._stype))
                 initializer.create(default_init)(initializer.InitDesc(self.name, {"__init__": init}), data)
             self._init_impl(data, ctx)
 
@@ -209,7 +214,7 @@ class Parameter:
         """Copies a value to contexts and makes gradients there."""
         self._ctx_list = list(ctx_list)
         self._ctx_map = {_place(ctx): i for i, ctx in enumerate(self._ctx_list)}
-        self._data = [data.copyto(ctx) for ctx in self._ctx_list]
+        self._data = [_flavoured(data.copyto(ctx)) for ctx in self._ctx_list]
         self._init_grad()
 
     def _init_grad(self) -> None:
@@ -217,7 +222,7 @@ class Parameter:
         if self.grad_req == "null":
             self._grad = None
             return
-        self._grad = [nd.zeros(d.shape, d.context, d.dtype, self._grad_stype) for d in self._data]
+        self._grad = [_flavoured(nd.zeros(d.shape, d.context, d.dtype, self._grad_stype)) for d in self._data]
         autograd.mark_variables(self._data, self._grad, self.grad_req)
 
     def _load_init(self, data: NDArray, ctx: Context | Sequence[Context] | None, cast_dtype: bool = False,
@@ -441,7 +446,7 @@ class Constant(Parameter):
         """The symbol that stands for this constant in graphs; its value is not written into them."""
         if self._var is None:
             self._var = symbol.var(self.name, shape=self.shape, dtype=self.dtype)
-        return self._var
+        return self._var.as_np_ndarray() if is_np_array() else self._var
 
     @property
     def grad_req(self) -> str:

@@ -34,6 +34,7 @@ class CachedOp:
 
     def __init__(self, sym: Symbol, flags: Sequence[tuple[str, Any]] = ()) -> None:
         self._graph = sym._lower()
+        self._np = type(sym).__name__ == "_Symbol"
         self._flags = dict(flags)
         variables = [id(n) for n in self._graph.nodes if n.op is None]
         self._arg_places = [variables.index(id(n)) for n in self._graph.arg_nodes]
@@ -78,6 +79,8 @@ class CachedOp:
                 key = next_key(ctx, len(self._graph.steps)) if self._graph.random else ()
                 results = invoke(kernel, args, key, None, ctx)
                 results = results if isinstance(results, list) else [results]
+        if self._np:
+            results = [result.as_np_ndarray() for result in results]
         if out is not None:
             targets = out if isinstance(out, (list, tuple)) else [out]
             for target, result in zip(targets, results, strict=True):

@@ -203,12 +203,6 @@ class ndarray(Methods, NDArray):  # noqa: N801  NumPy's name
             raise ValueError(f"mx.np.ndarray has only the storage type 'default', got {stype!r}")
         return self.copy()
 
-    # ------------------------------------------------------------ for JAX and pickle
-    def __setitem__(self, key: Any, value: Any) -> None:
-        if isinstance(value, NDArray) and not isinstance(value, ndarray):
-            raise TypeError(f"cannot assign a classic {type(value).__name__} to an ndarray; use its as_np_ndarray()")
-        NDArray.__setitem__(self, key, value)
-
 
 def _inplace(function: Callable) -> Callable[[ndarray, Any], ndarray]:
     def method(self: ndarray, other: Any) -> ndarray:

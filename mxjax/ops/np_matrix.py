@@ -379,7 +379,16 @@ def _need_product(name: str, *arrays: Array) -> None:
         raise MXNetError(f"operator {name} takes floating point arrays, got {arrays[0].dtype}")
 
 
-@register("_np_dot")
+def _dot_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
+    """The summed axes agree."""
+    a, b = ins
+    if a and b:
+        size = unify(a[-1:], b[max(len(b) - 2, 0):][:1], "the summed axis")
+        ins[0] = a[:-1] + size
+        ins[1] = b[:-2] + size + b[-1:] if len(b) > 1 else size
+
+
+@register("_np_dot", infer_shape=_dot_shapes)
 def dot(a: Array, b: Array) -> Array:
     """Product of vectors, matrices, numbers, or sums over the last axis of a and the second to last (or only) of b."""
     _need_product("_np_dot", a, b)
@@ -388,7 +397,7 @@ def dot(a: Array, b: Array) -> Array:
     return jnp.dot(a, b)
 
 
-@register("_npi_matmul")
+@register("_npi_matmul", infer_shape=_dot_shapes)
 def matmul(a: Array, b: Array) -> Array:
     """Matrix products over the last two axes, the others broadcast; vectors count as rows and columns."""
     same_dtype("_npi_matmul", a, b)
