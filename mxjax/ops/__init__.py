@@ -34,6 +34,8 @@ from . import (
     ordering,
     output,
     proposal,
+    quantize,
+    quantized,
     random_op,
     reduce,
     resize,
