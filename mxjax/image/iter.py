@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import io, recordio
+from .. import recordio
 from ..base import numeric_types
 from ..context import cpu
+from ..io.base import DataBatch, DataIter
 from ..ndarray import NDArray
 from ..ndarray.ndarray import _from_host
 from .augment import CreateAugmenter, chain
@@ -21,7 +22,7 @@ from .functions import array_class, host, imdecode, like
 __all__ = ["ImageIter"]
 
 
-class ImageIter(io.DataIter):
+class ImageIter(DataIter):
     """Batches of images (batch, channels, height, width) float32, and labels.
 
     Args:
@@ -180,7 +181,7 @@ class ImageIter(io.DataIter):
     def _empty_label(self) -> np.ndarray:
         return np.zeros(self.provide_label[0][1], np.float32)
 
-    def next(self) -> io.DataBatch:
+    def next(self) -> DataBatch:
         """The next batch."""
         if self._cache is not None:
             data, label, count = self._cache
@@ -198,7 +199,7 @@ class ImageIter(io.DataIter):
             if self.last_batch_handle == "pad":
                 self._allow_read = False
             self._cache = None
-        return io.DataBatch([self._array(data)], [self._array(label)], pad=pad)
+        return DataBatch([self._array(data)], [self._array(label)], pad=pad)
 
     @staticmethod
     def _array(values: np.ndarray) -> NDArray:

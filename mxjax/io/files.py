@@ -5,19 +5,18 @@ from __future__ import annotations
 import logging
 import math
 import os
-from typing import Any
 
 import numpy as np
 
-from .. import ndarray as nd
 from ..base import MXNetError
-from .base import DataBatch, DataDesc, DataIter
+from ..ops.params import Shape
+from .creator import creator
 
-__all__ = ["MXDataIter", "CSVIter", "MNISTIter"]
+__all__ = ["CSVIter", "MNISTIter"]
 
 
 class _Rows:
-    """Batches of rows of two host arrays: what an `MXDataIter` iterates over.
+    """Batches of rows of two host arrays; a `Source`.
 
     Args:
         data, label: arrays of equal length.
@@ -52,72 +51,9 @@ class _Rows:
         self.pad = fill
         return True
 
-
-class MXDataIter(DataIter):
-    """An iterator over a file: what `CSVIter` and its like return.
-
-    Args:
-        handle: what gives the batches.
-        data_name, label_name: names of data and label.
-    """
-
-    def __init__(self, handle: _Rows, data_name: str = "data", label_name: str = "softmax_label", **_: Any) -> None:
-        super().__init__(handle.batch_size)
-        self.handle = handle
-        self._repeat_first = False
-        self.first_batch: DataBatch | None = None
-        self.first_batch = self.next()
-        data, label = self.first_batch.data[0], self.first_batch.label[0]
-        self.provide_data = [DataDesc(data_name, data.shape, data.dtype)]
-        self.provide_label = [DataDesc(label_name, label.shape, label.dtype)]
-
-    def debug_skip_load(self) -> None:
-        """From now on give the current batch again and again, to measure what else takes time."""
-        self._repeat_first = True
-        logging.info("debug_skip_load: every batch is the current one from now on")
-
-    def reset(self) -> None:
-        self._at_begin = True
-        self.first_batch = None
-        self.handle.reset()
-
-    _at_begin = True
-
-    def next(self) -> DataBatch:
-        if self._repeat_first and not self._at_begin:
-            return self._batch()
-        if self.first_batch is not None:
-            batch, self.first_batch = self.first_batch, None
-            return batch
-        self._at_begin = False
-        if not self.handle.next():
-            raise StopIteration
-        return self._batch()
-
-    def iter_next(self) -> bool:
-        return self.first_batch is not None or self.handle.next()
-
-    def _batch(self) -> DataBatch:
-        return DataBatch([self.getdata()], [self.getlabel()], self.getpad(), self.getindex())
-
-    def getdata(self) -> nd.NDArray:
-        """Data of the current batch; one array, not a list."""
-        return _as_ndarray(self.handle.data[self.handle.rows])
-
-    def getlabel(self) -> nd.NDArray:
-        """Labels of the current batch; one array, not a list."""
-        return _as_ndarray(self.handle.label[self.handle.rows])
-
-    def getindex(self) -> np.ndarray:
-        """Numbers of the current batch's rows; zeros where the source does not number them."""
-        return (self.handle.rows if self.handle.with_index else self.handle.rows * 0).astype(np.uint64)
-
-    def getpad(self) -> int:
-        return self.handle.pad
-
-
-def _as_ndarray(values: np.ndarray) -> nd.NDArray:
-    return nd.array(values, dtype=values.dtype)
+    def batch(self) -> tuple[np.ndarray, np.ndarray, int, np.ndarray]:
+        """Data, labels, number of filling rows, and numbers of the rows."""
+        return self.data[self.rows], self.label[self.rows], self.pad, self.rows * self.with_index
 
 
 def _read_csv(path: str, shape: tuple[int, ...], dtype: str) -> np.ndarray:
@@ -137,9 +73,10 @@ def _read_csv(path: str, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     return np.concatenate(tables).reshape(-1, *shape)
 
 
-def CSVIter(*, data_csv: str, data_shape: tuple[int, ...], label_csv: str = "NULL",  # noqa: N802
-            label_shape: tuple[int, ...] = (1,), batch_size: int, round_batch: bool = True, prefetch_buffer: int = 4,
-            ctx: str = "gpu", dtype: str | None = None, **kwargs: Any) -> MXDataIter:
+@creator
+def CSVIter(*, data_csv: str, data_shape: Shape, label_csv: str = "NULL", label_shape: Shape = (1,),  # noqa: N802
+            batch_size: int, round_batch: bool = True, prefetch_buffer: int = 4, ctx: str = "gpu",
+            dtype: str | None = None) -> _Rows:
     """An iterator over the rows of CSV files.
 
     Args:
@@ -152,7 +89,7 @@ def CSVIter(*, data_csv: str, data_shape: tuple[int, ...], label_csv: str = "NUL
             otherwise its last rows are those of the batch before.
         prefetch_buffer, ctx: kept for MXNet's sake; the file is read as a whole.
         dtype: "float32" (default), "int32" or "int64".
-        **kwargs: `data_name`, `label_name`; others are ignored, as by MXNet.
+        data_name, label_name: names of data and label.
 
     Raises:
         MXNetError: a file that is not there, is no CSV, or does not fit the shapes.
@@ -168,8 +105,7 @@ def CSVIter(*, data_csv: str, data_shape: tuple[int, ...], label_csv: str = "NUL
         label = label.reshape(-1) if tuple(label_shape) == (1,) else label
     if len(label) < len(data):
         raise MXNetError(f"CSVIter: {data_csv} has {len(data)} rows, but {label_csv} only {len(label)}")
-    rows = _Rows(data, label, batch_size, "round" if round_batch else "keep")
-    return MXDataIter(rows, **kwargs)
+    return _Rows(data, label, batch_size, "round" if round_batch else "keep")
 
 
 def _read_idx(path: str, dimensions: int) -> np.ndarray:
@@ -189,10 +125,11 @@ def _read_idx(path: str, dimensions: int) -> np.ndarray:
     return raw[header:header + math.prod(shape)].reshape(shape)
 
 
+@creator
 def MNISTIter(*, image: str = "./train-images-idx3-ubyte", label: str = "./train-labels-idx1-ubyte",  # noqa: N802
               batch_size: int = 128, shuffle: bool = True, flat: bool = False, seed: int = 0, silent: bool = False,
               num_parts: int = 1, part_index: int = 0, prefetch_buffer: int = 4, ctx: str = "gpu",
-              dtype: str | None = None, **kwargs: Any) -> MXDataIter:
+              dtype: str | None = None) -> _Rows:
     """An iterator over MNIST's files; values are 0 to 255/256, a last incomplete batch is left out.
 
     Args:
@@ -205,7 +142,7 @@ def MNISTIter(*, image: str = "./train-images-idx3-ubyte", label: str = "./train
         num_parts, part_index: use only one of several equal parts.
         prefetch_buffer, ctx: kept for MXNet's sake; the files are read as a whole.
         dtype: "float32", the default.
-        **kwargs: `data_name`, `label_name`; others are ignored, as by MXNet.
+        data_name, label_name: names of data and label.
 
     Raises:
         MXNetError: a file that is not there or damaged.
@@ -226,4 +163,4 @@ def MNISTIter(*, image: str = "./train-images-idx3-ubyte", label: str = "./train
     if not silent:
         logging.info("MNISTIter: %d images, shuffle=%s, shape=%s", len(data), bool(shuffle),
                      (batch_size, *data.shape[1:]))
-    return MXDataIter(_Rows(data, target, batch_size, "drop", index=False), **kwargs)
+    return _Rows(data, target, batch_size, "drop", index=False)

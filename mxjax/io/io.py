@@ -1,9 +1,20 @@
 """All data iterators under the path that MXNet keeps them at."""
 
 from .base import DataBatch, DataDesc, DataIter, ResizeIter
-from .files import CSVIter, MNISTIter, MXDataIter
+from .creator import MXDataIter
+from .files import CSVIter, MNISTIter
+from .image_record import (
+    ImageDetRecordIter,
+    ImageRecordInt8Iter,
+    ImageRecordIter,
+    ImageRecordIter_v1,
+    ImageRecordUInt8Iter,
+    ImageRecordUInt8Iter_v1,
+)
+from .libsvm import LibSVMIter
 from .ndarray_iter import NDArrayIter
 from .prefetch import PrefetchingIter
 
-__all__ = ["CSVIter", "DataBatch", "DataDesc", "DataIter", "MNISTIter", "MXDataIter", "NDArrayIter",
-           "PrefetchingIter", "ResizeIter"]
+__all__ = ["CSVIter", "DataBatch", "DataDesc", "DataIter", "ImageDetRecordIter", "ImageRecordInt8Iter",
+           "ImageRecordIter", "ImageRecordIter_v1", "ImageRecordUInt8Iter", "ImageRecordUInt8Iter_v1", "LibSVMIter",
+           "MNISTIter", "MXDataIter", "NDArrayIter", "PrefetchingIter", "ResizeIter"]

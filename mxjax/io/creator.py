@@ -1,0 +1,123 @@
+"""Iterators made by functions of keyword arguments: what they have in common."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from .. import ndarray as nd
+from ..base import MXNetError
+from ..ops.params import schema
+from .base import DataBatch, DataDesc, DataIter
+
+__all__ = ["MXDataIter", "Source", "creator"]
+
+
+class Source(Protocol):
+    """What gives an `MXDataIter` its batches."""
+
+    batch_size: int
+
+    def reset(self) -> None:
+        """Go before the first batch."""
+
+    def next(self) -> bool:
+        """Go to the next batch; whether there is one."""
+
+    def batch(self) -> tuple[Any, Any, int, np.ndarray]:
+        """Data, labels (arrays of any kind), pad, and the samples' numbers of the current batch."""
+
+
+class MXDataIter(DataIter):
+    """An iterator over files: what `CSVIter` and its like return.
+
+    Args:
+        handle: what gives the batches.
+        data_name, label_name: names of data and label.
+    """
+
+    def __init__(self, handle: Source, data_name: str = "data", label_name: str = "softmax_label", **_: Any) -> None:
+        super().__init__(handle.batch_size)
+        self.handle = handle
+        self._repeat_first = False
+        self.first_batch: DataBatch | None = None
+        self.first_batch = self.next()
+        data, label = self.first_batch.data[0], self.first_batch.label[0]
+        self.provide_data = [DataDesc(data_name, data.shape, data.dtype)]
+        self.provide_label = [DataDesc(label_name, label.shape, label.dtype)]
+
+    def debug_skip_load(self) -> None:
+        """From now on give the current batch again and again, to measure what else takes time."""
+        self._repeat_first = True
+        logging.info("debug_skip_load: every batch is the current one from now on")
+
+    def reset(self) -> None:
+        self._at_begin = True
+        self.first_batch = None
+        self.handle.reset()
+
+    _at_begin = True
+
+    def next(self) -> DataBatch:
+        if self._repeat_first and not self._at_begin:
+            return self._batch()
+        if self.first_batch is not None:
+            batch, self.first_batch = self.first_batch, None
+            return batch
+        self._at_begin = False
+        if not self.handle.next():
+            raise StopIteration
+        return self._batch()
+
+    def iter_next(self) -> bool:
+        return self.first_batch is not None or self.handle.next()
+
+    def _batch(self) -> DataBatch:
+        data, label, pad, index = self.handle.batch()
+        return DataBatch([_as_ndarray(data)], [_as_ndarray(label)], pad, index.astype(np.uint64))
+
+    def getdata(self) -> nd.NDArray:
+        """Data of the current batch; one array, not a list."""
+        return _as_ndarray(self.handle.batch()[0])
+
+    def getlabel(self) -> nd.NDArray:
+        """Labels of the current batch; one array, not a list."""
+        return _as_ndarray(self.handle.batch()[1])
+
+    def getindex(self) -> np.ndarray:
+        """Numbers of the current batch's samples; zeros where the source does not number them."""
+        return self.handle.batch()[3].astype(np.uint64)
+
+    def getpad(self) -> int:
+        return self.handle.batch()[2]
+
+
+def _as_ndarray(values: Any) -> nd.NDArray:
+    return values if isinstance(values, nd.NDArray) else nd.array(values, dtype=values.dtype)
+
+
+def creator(function: Callable[..., Source]) -> Callable[..., MXDataIter]:
+    """Makes a function that gives a Source into one that gives an iterator.
+
+    Its keyword-only arguments are the iterator's parameters, by the vocabulary of `ops.params`: text is parsed, limits
+    are checked. Further arguments go to `MXDataIter`, which ignores unknown ones, as MXNet does.
+    """
+    name = function.__name__
+
+    def create(*args: Any, **kwargs: Any) -> MXDataIter:
+        if args:
+            raise TypeError(f"{name} can only accept keyword arguments")
+        params = schema(name, function)
+        missing = [key for key, param in params.items() if param.required and key not in kwargs]
+        if missing:
+            raise MXNetError(f"{name}: required parameter {missing[0]} is missing ({params[missing[0]]})")
+        values = {key: params[key].parse(value) for key, value in kwargs.items() if key in params}
+        return MXDataIter(function(**values), **{key: value for key, value in kwargs.items() if key not in params})
+    functools.update_wrapper(create, function)
+    del create.__wrapped__  # its signature is (*args, **kwargs), as in MXNet; the parameters are in the docstring
+    create.__annotations__ = {"return": "MXDataIter"}
+    return create

@@ -1,0 +1,500 @@
+"""Iterators over the images in record files, decoded and augmented by threads ahead of their use."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
+from types import SimpleNamespace
+from typing import Annotated, Any, Literal
+
+import numpy as np
+
+from .. import ndarray as nd
+from .. import recordio
+from ..base import MXNetError
+from ..image import _host
+from ..ops.params import Floats, Range, Shape
+from .creator import creator
+from .image_augment import Augmenter
+from .image_det_augment import DetAugmenter
+from .record_source import Record, open_records
+
+__all__ = ["ImageDetRecordIter", "ImageRecordInt8Iter", "ImageRecordIter", "ImageRecordIter_v1",
+           "ImageRecordUInt8Iter", "ImageRecordUInt8Iter_v1"]
+
+
+class _Loading:
+    """A batch that threads are filling."""
+
+    def __init__(self, data: np.ndarray, label: np.ndarray, pad: int, wrapped: bool) -> None:
+        self.data, self.label, self.pad, self.wrapped = data, label, pad, wrapped
+        self.index = np.zeros(len(data), np.uint64)
+        self.parts: list[Future] = []
+
+
+class _Images:
+    """Batches of the images of a record file; a `Source`.
+
+    Args:
+        p: the iterator's parameters, as attributes.
+        label_width: values of a label.
+        load: function(record, its number in the round, random numbers, data row, label row) -> its index; fills the
+            rows.
+        dtype: of the data.
+    """
+
+    def __init__(self, p: Any, label_width: int, load: Callable, dtype: Any) -> None:
+        self.batch_size, self._p, self._load, self._dtype = p.batch_size, p, load, np.dtype(dtype)
+        self._label_width = label_width
+        self._records = open_records(p.path_imgrec, p.path_imgidx, p.part_index, p.num_parts, p.shuffle, p.seed,
+                                     p.shuffle_chunk_size, p.shuffle_chunk_seed)
+        self._reader = ThreadPoolExecutor(1, "records")
+        self._decoders = ThreadPoolExecutor(p.preprocess_threads, "decode")
+        self._round: Iterator[Record] = iter(self._records)
+        self._number = self._rounds = 0
+        self._ahead: deque[Future] = deque()
+        self._current: _Loading | None = None
+        self._ended = False
+        self._read_ahead()
+
+    def __del__(self) -> None:
+        for pool in (getattr(self, "_reader", None), getattr(self, "_decoders", None)):
+            if pool is not None:
+                pool.shutdown(wait=False, cancel_futures=True)
+
+    def _read_ahead(self) -> None:
+        while len(self._ahead) < max(self._p.prefetch_buffer, 1):
+            self._ahead.append(self._reader.submit(self._read))
+
+    def _read(self) -> _Loading | None:
+        """Reads the next batch's records and has them decoded; None where the round is over. In the reader's thread."""
+        if self._ended:
+            return None
+        records = list(islice(self._round, self.batch_size))
+        missing = self.batch_size - len(records)
+        if missing:
+            self._ended = True
+        if not records:
+            return None
+        wrapped = bool(missing) and self._p.round_batch
+        numbers = self._take_numbers(len(records))
+        if wrapped:
+            self._begin_round()
+            rest = list(islice(self._round, missing))
+            if len(rest) < missing:
+                raise MXNetError(f"number of input images must be bigger than the batch size {self.batch_size} in "
+                                 f"{self._p.path_imgrec}")
+            records += rest
+            numbers += self._take_numbers(len(rest))
+        batch = _Loading(np.zeros((self.batch_size, *self._p.data_shape), self._dtype),
+                         np.zeros((self.batch_size, self._label_width), np.float32), missing, wrapped)
+        share = -(-len(records) // self._p.preprocess_threads)
+        for begin in range(0, len(records), share):
+            batch.parts.append(self._decoders.submit(self._decode, batch, records, numbers,
+                                                     range(begin, min(begin + share, len(records)))))
+        return batch
+
+    def _take_numbers(self, count: int) -> list[tuple[int, int]]:
+        """(round, number in it) of the next records."""
+        first = self._number
+        self._number += count
+        return [(self._rounds, number) for number in range(first, self._number)]
+
+    def _begin_round(self) -> None:
+        self._round = iter(self._records)
+        self._rounds += 1
+        self._number = 0
+
+    def _decode(self, batch: _Loading, records: list[Record], numbers: list[tuple[int, int]], rows: range) -> None:
+        """Fills some rows of a batch. In a decoder's thread."""
+        seed = getattr(self._p, "seed_aug", None)
+        for row in rows:
+            record, (turn, number) = records[row], numbers[row]
+            rng = random.Random(f"{self._p.seed}/{turn}/{number}" if seed is None else f"{seed}/{number}")
+            try:
+                batch.index[row] = self._load(record, rng, batch.data[row], batch.label[row])
+            except (MXNetError, ValueError, _host.cv2().error) as error:
+                raise MXNetError(f"{record.file}, {record.place}: {error}") from error
+
+    def next(self) -> bool:
+        """Go to the next batch; whether there is one."""
+        self._read_ahead()
+        batch = self._ahead.popleft().result()
+        if batch is None:
+            return False
+        self._current = batch
+        for part in batch.parts:
+            part.result()
+        self._read_ahead()
+        return True
+
+    def batch(self) -> tuple[np.ndarray, np.ndarray, int, np.ndarray]:
+        """Data, labels, number of filling samples, and the samples' numbers."""
+        label = self._current.label
+        return self._current.data, label[:, 0] if label.shape[1] == 1 else label, self._current.pad, \
+            self._current.index
+
+    def reset(self) -> None:
+        """Go before the first batch; behind the samples that filled up the last one, where there were such."""
+        for ahead in self._ahead:
+            ahead.cancel()
+        self._reader.submit(self._restart, self._current is not None and self._current.wrapped).result()
+        self._ahead.clear()
+        self._current = None
+        self._read_ahead()
+
+    def _restart(self, wrapped: bool) -> None:
+        """In the reader's thread."""
+        self._ended = False
+        if not wrapped:
+            self._begin_round()
+
+
+def _pixels(record: Record, channels: int) -> tuple[recordio.IRHeader, np.ndarray]:
+    """Header and image (height, width, channels) uint8, BGR, of a record.
+
+    Raises:
+        MXNetError: there is no image in it, or one with other channels.
+    """
+    header, content = recordio.unpack(record.content)
+    if not content:
+        raise MXNetError("the record holds no image")
+    cv2 = _host.cv2()
+    flags = {1: cv2.IMREAD_GRAYSCALE, 3: cv2.IMREAD_COLOR, 4: cv2.IMREAD_UNCHANGED}
+    if channels not in flags:
+        raise MXNetError(f"data_shape must begin with 1, 3 or 4 channels, got {channels}")
+    # as MXNet, which decodes JPEGs by themselves, without regard to how the camera was held
+    flag = flags[channels] | (cv2.IMREAD_IGNORE_ORIENTATION if channels != 4 else 0)
+    pixels = cv2.imdecode(np.frombuffer(content, np.uint8), flag)
+    if pixels is None:
+        raise MXNetError("the image cannot be decoded")
+    pixels = _host._shaped(pixels)
+    if pixels.shape[2] != channels:
+        raise MXNetError(f"expected an image with {channels} channels, got {pixels.shape[2]}")
+    return header, pixels
+
+
+def _planes(pixels: np.ndarray, mirrored: bool) -> list[np.ndarray]:
+    """The channels of an image, in RGB order."""
+    planes = list(_host.cv2().split(np.ascontiguousarray(pixels)))
+    if len(planes) >= 3:
+        planes[0], planes[2] = planes[2], planes[0]
+    return [plane[:, ::-1] for plane in planes] if mirrored else planes
+
+
+def _read_labels(path: str, width: int) -> dict[int, np.ndarray] | None:
+    """Labels by the images' numbers, of an image list; None without one.
+
+    Raises:
+        MXNetError: the list is not there or damaged.
+    """
+    if not path:
+        return None
+    try:
+        with open(path) as file:
+            lines = list(file)
+    except OSError as error:
+        raise MXNetError(f"cannot read image list {path}: {error.strerror}") from error
+    labels = {}
+    for number, line in enumerate(lines, start=1):
+        words = line.split()
+        if not words:
+            continue
+        try:
+            values = np.array(words[1:1 + width if width > 0 else -1], np.float32)
+            labels[int(words[0])] = values
+        except ValueError as error:
+            raise MXNetError(f"invalid image list {path} at line {number}: {error}") from error
+        if len(values) < width:
+            raise MXNetError(f"invalid image list {path} at line {number}: {len(values)} labels, not {width}")
+    return labels
+
+
+def _label(header: recordio.IRHeader, labels: dict[int, np.ndarray] | None) -> np.ndarray:
+    """A record's label: the list's, or its own."""
+    if labels is None:
+        return np.atleast_1d(np.asarray(header.label, np.float32))
+    if header.id not in labels:
+        raise MXNetError(f"the image list has no label for number {header.id}")
+    return labels[header.id]
+
+
+class _Normalizer:
+    """Mean, deviation, scale, and random contrast and illumination of the channels.
+
+    Args:
+        p: the parameters, as attributes.
+        dtype: of the result: float32 (all of it), int8 (the mean only, rounded) or uint8 (nothing).
+    """
+
+    def __init__(self, p: Any, dtype: np.dtype) -> None:
+        self._p, self._dtype = p, dtype
+        self._mean: Any = np.array([p.mean_r, p.mean_g, p.mean_b, p.mean_a], np.float32)
+        self._std = [p.std_r, p.std_g, p.std_b, p.std_a]
+
+    def use(self, mean_image: np.ndarray) -> None:
+        """Takes an image (channels, height, width) for the mean."""
+        self._mean = mean_image
+
+    def __call__(self, planes: list[np.ndarray], out: np.ndarray, rng: random.Random) -> None:
+        """Writes normalized channels to `out` (channels, height, width)."""
+        p = self._p
+        if self._dtype == np.uint8:
+            for plane, target in zip(planes, out, strict=True):
+                target[:] = plane
+            return
+        if self._dtype == np.int8:
+            for plane, mean, target in zip(planes, self._mean, out, strict=False):
+                target[:] = np.clip(plane - np.round(mean), -128, 127)
+            return
+        contrast = rng.uniform(1 - p.max_random_contrast, 1 + p.max_random_contrast) * p.scale
+        light = rng.uniform(-p.max_random_illumination, p.max_random_illumination) * p.scale
+        for plane, mean, std, target in zip(planes, self._mean, self._std, out, strict=False):
+            std = std if std > 0 else 1.0
+            np.subtract(plane, mean, out=target, dtype=np.float32)
+            if contrast != std:
+                target *= np.float32(contrast / std)
+            if light:
+                target += np.float32(light / std)
+
+
+def _use_mean_image(p: Any, normalize: _Normalizer, augmented: Callable[[Record, random.Random], np.ndarray]) -> None:
+    """Gives the normalizer the mean image, which is computed and stored where its file is missing."""
+    if not p.mean_img:
+        return
+    if os.path.exists(p.mean_img):
+        stored = nd.load(p.mean_img)
+        arrays = list(stored.values()) if isinstance(stored, dict) else stored
+        if len(arrays) != 1 or arrays[0].shape != tuple(p.data_shape):
+            raise MXNetError(f"mean image {p.mean_img} must hold one array of shape {tuple(p.data_shape)}, got "
+                             f"{[array.shape for array in arrays]}")
+        normalize.use(arrays[0].asnumpy())
+        return
+    if p.verbose:
+        logging.info("cannot find %s: creating the mean image, which takes a while", p.mean_img)
+    total, count = np.zeros(p.data_shape), 0
+    for record in open_records(p.path_imgrec, p.path_imgidx, p.part_index, p.num_parts, False, 0):
+        total += np.stack(_planes(augmented(record, random.Random(count)), False))
+        count += 1
+    if not count:
+        raise MXNetError(f"there are no images in {p.path_imgrec}")
+    normalize.use((total / count).astype(np.float32))
+    nd.save(p.mean_img, {"mean_img": nd.array(total / count)})
+
+
+def _threads(p: Any, name: str) -> None:
+    """Bounds the threads by the machine's cores, and says how many there are."""
+    p.preprocess_threads = min(p.preprocess_threads, os.cpu_count() or 1)
+    if not p.path_imgrec:
+        raise MXNetError(f"{name}: path_imgrec must be given")
+    if len(p.data_shape) != 3 or 0 in p.data_shape:
+        raise MXNetError(f"{name}: data_shape must be (channels, height, width), got {p.data_shape}")
+    if p.verbose:
+        logging.info("%s: %s, use %d threads for decoding..", name, p.path_imgrec, p.preprocess_threads)
+
+
+_Positive = Annotated[int, Range(1)]
+
+
+@creator
+def ImageRecordIter(*, path_imglist: str = "", path_imgrec: str = "", path_imgidx: str = "",  # noqa: N802
+                    aug_seq: str = "aug_default", label_width: _Positive = 1, data_shape: Shape,
+                    preprocess_threads: _Positive = 4, verbose: bool = True, num_parts: int = 1, part_index: int = 0,
+                    device_id: int = 0, shuffle_chunk_size: int = 0, shuffle_chunk_seed: int = 0,
+                    seed_aug: int | None = None, shuffle: bool = False, seed: int = 0, batch_size: int,
+                    round_batch: bool = True, prefetch_buffer: int = 4, ctx: Literal["gpu", "cpu"] = "gpu",
+                    dtype: Literal["float32", "uint8", "int8"] | None = None, resize: int = -1,
+                    rand_crop: bool = False, random_resized_crop: bool = False, max_rotate_angle: int = 0,
+                    max_aspect_ratio: float = 0.0, min_aspect_ratio: float | None = None,
+                    max_shear_ratio: float = 0.0, max_crop_size: int = -1, min_crop_size: int = -1,
+                    max_random_scale: float = 1.0, min_random_scale: float = 1.0, max_random_area: float = 1.0,
+                    min_random_area: float = 1.0, max_img_size: float = 1e10, min_img_size: float = 0.0,
+                    brightness: float = 0.0, contrast: float = 0.0, saturation: float = 0.0, pca_noise: float = 0.0,
+                    random_h: int = 0, random_s: int = 0, random_l: int = 0, rotate: int = -1,
+                    rotate_list: str = "", fill_value: int = 255, inter_method: int = 1, pad: int = 0,
+                    mirror: bool = False, rand_mirror: bool = False, mean_img: str = "", mean_r: float = 0.0,
+                    mean_g: float = 0.0, mean_b: float = 0.0, mean_a: float = 0.0, std_r: float = 1.0,
+                    std_g: float = 1.0, std_b: float = 1.0, std_a: float = 1.0, scale: float = 1.0,
+                    max_random_contrast: float = 0.0, max_random_illumination: float = 0.0) -> _Images:
+    """An iterator over the images of record files: data (batch, channels, height, width), RGB.
+
+    Args:
+        path_imgrec: the record file; without an index also several, with ";" between them, or a folder.
+        path_imgidx: its index.
+        path_imglist: an image list, whose labels replace the records' own.
+        label_width: values of a label; 1 gives labels of shape (batch,).
+        data_shape: (channels, height, width) of an image; 1, 3 or 4 channels.
+        batch_size: images in a batch.
+        round_batch: fill the last batch up from the beginning (the next round then starts behind those images);
+            otherwise its last images are zeros, and `pad` says how many.
+        shuffle: take the images in another order each round: of all images where there is an index, else 64 MB of
+            them at a time.
+        seed: of shuffling and augmentation.
+        seed_aug: seed of the augmentation that makes it the same each round.
+        shuffle_chunk_size, shuffle_chunk_seed: without an index: MB of the pieces whose order is shuffled as well.
+        num_parts, part_index: use only one of several parts.
+        preprocess_threads: threads that decode, at most one for each core.
+        prefetch_buffer: how many batches to load ahead.
+        dtype: "float32" (default); "uint8": not normalized; "int8": only the rounded mean subtracted.
+        resize: length of the shorter edge, first of all; -1: leave it.
+        rand_crop: cut out at a random place, not from the middle.
+        random_resized_crop, min_random_area, max_random_area: cut out a rectangle of random size and proportions.
+        min_crop_size, max_crop_size: cut out a square of random size; then resized.
+        max_rotate_angle, rotate, rotate_list: rotate by up to that many degrees; by a fixed angle; by one of a list
+            ("0,90").
+        min_aspect_ratio, max_aspect_ratio: bounds of width over height; without the first one: how far from 1.
+        max_shear_ratio, min_random_scale, max_random_scale, min_img_size, max_img_size: bounds of shear, scale, and
+            the edges after that.
+        pad, fill_value: width and grey of a border.
+        brightness, contrast, saturation, pca_noise, random_h, random_s, random_l: how far the colours change.
+        inter_method: interpolation, as in `image.imresize`.
+        mirror, rand_mirror: mirror, or half of the time.
+        mean_r, mean_g, mean_b, mean_a, std_r, std_g, std_b, std_a: subtracted from, and divided by, the channels.
+        mean_img: file with an image to subtract instead; made where it is missing.
+        scale, max_random_contrast, max_random_illumination: factor of the result, and bounds of random changes.
+        verbose: log what is read.
+        data_name, label_name: names of data and label.
+        aug_seq, ctx, device_id: kept for MXNet's sake.
+
+    Raises:
+        MXNetError: a file is missing, damaged or holds something else (names file and record); parameters exclude
+            each other. What happens in a thread appears when the batch is asked for.
+    """
+    p = SimpleNamespace(**locals())
+    _threads(p, "ImageRecordIter")
+    dtype = np.dtype(dtype or "float32")
+    labels = _read_labels(path_imglist, label_width)
+    augment, normalize = Augmenter(p), _Normalizer(p, dtype)
+
+    def augmented(record: Record, rng: random.Random) -> np.ndarray:
+        return augment(_pixels(record, data_shape[0])[1], rng)
+
+    def load(record: Record, rng: random.Random, data: np.ndarray, label: np.ndarray) -> int:
+        header, pixels = _pixels(record, data_shape[0])
+        values = _label(header, labels)
+        if len(values) != label_width:
+            raise MXNetError(f"the record has {len(values)} labels, but label_width is {label_width}")
+        label[:] = values
+        pixels = augment(pixels, rng)
+        normalize(_planes(pixels, mirror or rand_mirror and rng.random() < 0.5), data, rng)
+        return 0  # MXNet does not number these
+    if dtype != np.uint8:
+        _use_mean_image(p, normalize, augmented)
+    return _Images(p, label_width, load, dtype)
+
+
+def _of_dtype(name: str, dtype: str) -> Callable:
+    """`ImageRecordIter` under a name of its own, with a fixed dtype."""
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if args:
+            raise TypeError(f"{name} can only accept keyword arguments")
+        return ImageRecordIter(**{**kwargs, "dtype": dtype})
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"`ImageRecordIter` with dtype=\"{dtype}\"."
+    return function
+
+
+ImageRecordUInt8Iter = _of_dtype("ImageRecordUInt8Iter", "uint8")
+ImageRecordInt8Iter = _of_dtype("ImageRecordInt8Iter", "int8")
+ImageRecordIter_v1 = _of_dtype("ImageRecordIter_v1", "float32")
+ImageRecordUInt8Iter_v1 = _of_dtype("ImageRecordUInt8Iter_v1", "uint8")
+
+
+@creator
+def ImageDetRecordIter(*, path_imglist: str = "", path_imgrec: str = "./data/imgrec.rec",  # noqa: N802
+                       aug_seq: str = "det_aug_default", label_width: int = -1, data_shape: Shape,
+                       preprocess_threads: _Positive = 4, verbose: bool = True, num_parts: int = 1,
+                       part_index: int = 0, shuffle_chunk_size: int = 0, shuffle_chunk_seed: int = 0,
+                       label_pad_width: int = 0, label_pad_value: float = -1.0, shuffle: bool = False, seed: int = 0,
+                       batch_size: int, round_batch: bool = True, prefetch_buffer: int = 4,
+                       ctx: Literal["gpu", "cpu"] = "gpu", dtype: Literal["float32"] | None = None, resize: int = -1,
+                       rand_crop_prob: float = 0.0, min_crop_scales: Floats = (0.0,), max_crop_scales: Floats = (1.0,),
+                       min_crop_aspect_ratios: Floats = (1.0,), max_crop_aspect_ratios: Floats = (1.0,),
+                       min_crop_overlaps: Floats = (0.0,), max_crop_overlaps: Floats = (1.0,),
+                       min_crop_sample_coverages: Floats = (0.0,), max_crop_sample_coverages: Floats = (1.0,),
+                       min_crop_object_coverages: Floats = (0.0,), max_crop_object_coverages: Floats = (1.0,),
+                       num_crop_sampler: int = 1, crop_emit_mode: Literal["center", "overlap"] = "center",
+                       emit_overlap_thresh: float = 0.3, max_crop_trials: Shape = (25,), rand_pad_prob: float = 0.0,
+                       max_pad_scale: float = 1.0, max_random_hue: int = 0, random_hue_prob: float = 0.0,
+                       max_random_saturation: int = 0, random_saturation_prob: float = 0.0,
+                       max_random_illumination: int = 0, random_illumination_prob: float = 0.0,
+                       max_random_contrast: float = 0.0, random_contrast_prob: float = 0.0,
+                       rand_mirror_prob: float = 0.0, fill_value: int = 127, inter_method: int = 1,
+                       resize_mode: Literal["force", "shrink", "fit"] = "force", mean_img: str = "",
+                       mean_r: float = 0.0, mean_g: float = 0.0, mean_b: float = 0.0, mean_a: float = 0.0,
+                       std_r: float = 0.0, std_g: float = 0.0, std_b: float = 0.0, std_a: float = 0.0,
+                       scale: float = 1.0) -> _Images:
+    """An iterator over the images of record files for object detection.
+
+    A label is (channels, height and width of the image as it stands in the batch, number of values that follow; then
+    the raw label: length of its header, values per object, rest of the header, objects), filled up to one width.
+
+    Args:
+        path_imglist, path_imgrec, data_shape, preprocess_threads, verbose, num_parts, part_index,
+            shuffle_chunk_size, shuffle_chunk_seed, shuffle, seed, batch_size, round_batch, prefetch_buffer, resize,
+            fill_value, inter_method, mean_img, mean_r, mean_g, mean_b, mean_a, std_r, std_g, std_b, std_a, scale,
+            data_name, label_name: as in `ImageRecordIter`.
+        label_width: values of a raw label; -1: they differ.
+        label_pad_width, label_pad_value: width that labels are filled up to (0: that of the longest), and with what.
+        rand_crop_prob: how probably to cut out a box, by one of `num_crop_sampler` samplers, whose bounds are:
+        min_crop_scales, max_crop_scales, min_crop_aspect_ratios, max_crop_aspect_ratios: of the box;
+        min_crop_overlaps, max_crop_overlaps, min_crop_sample_coverages, max_crop_sample_coverages,
+            min_crop_object_coverages, max_crop_object_coverages: of intersection over union with an object, and of
+            the intersection's part of the box and of the object.
+        num_crop_sampler: how many samplers; bounds are one number, or one for each of them.
+        crop_emit_mode: drop objects whose "center" is outside, or that "overlap" by no more than
+        emit_overlap_thresh.
+        max_crop_trials: attempts of each sampler.
+        rand_pad_prob, max_pad_scale: how probably to put the image into a larger one, and how large.
+        max_random_hue, max_random_saturation, max_random_illumination, max_random_contrast and their probabilities:
+            how far the colours change, and how probably.
+        rand_mirror_prob: how probably to mirror.
+        resize_mode: "force" to the size of data_shape; "shrink" into it, keeping proportions; "fit": likewise, also
+            enlarging.
+        aug_seq, ctx, dtype: kept for MXNet's sake.
+
+    Raises:
+        MXNetError: as `ImageRecordIter`, and where a label has another form or is wider than `label_pad_width`.
+    """
+    p = SimpleNamespace(**locals(), path_imgidx="", seed_aug=None)
+    p.max_random_contrast, colour_contrast = 0.0, max_random_contrast
+    p.max_random_illumination, colour_light = 0.0, max_random_illumination
+    _threads(p, "ImageDetRecordIter")
+    labels = _read_labels(path_imglist, label_width)
+    settings = SimpleNamespace(**{**vars(p), "max_random_contrast": colour_contrast,
+                                  "max_random_illumination": colour_light})
+    augment, normalize = DetAugmenter(settings), _Normalizer(p, np.dtype(np.float32))
+
+    def raw(record: Record, header: recordio.IRHeader) -> np.ndarray:
+        values = _label(header, labels)
+        if label_width > 0 and len(values) != label_width:
+            raise MXNetError(f"{record.file}, {record.place}: the record has {len(values)} labels, but label_width is "
+                             f"{label_width}")
+        return values
+    widest = max((len(raw(record, recordio.unpack(record.content)[0]))
+                  for record in open_records(path_imgrec, "", part_index, num_parts, False, 0)), default=0)
+    if 0 < label_pad_width < widest:
+        raise MXNetError(f"ImageDetRecordIter: label_pad_width {label_pad_width} is smaller than the width of the "
+                         f"longest label, {widest}")
+    width = max(label_pad_width, widest)
+
+    def augmented(record: Record, rng: random.Random) -> np.ndarray:
+        header, pixels = _pixels(record, data_shape[0])
+        return augment(pixels, raw(record, header), rng)[0]
+
+    def load(record: Record, rng: random.Random, data: np.ndarray, label: np.ndarray) -> int:
+        header, pixels = _pixels(record, data_shape[0])
+        pixels, values = augment(pixels, raw(record, header), rng)
+        rows, columns = pixels.shape[:2]
+        label[:] = label_pad_value
+        label[:4] = data_shape[0], rows, columns, len(values)
+        label[4:4 + len(values)] = values
+        normalize(_planes(pixels, False), data[:, :rows, :columns], rng)
+        return header.id
+    _use_mean_image(p, normalize, augmented)
+    return _Images(p, width + 4, load, np.float32)

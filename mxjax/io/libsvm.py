@@ -1,0 +1,135 @@
+"""An iterator over files in LibSVM's format."""
+
+from __future__ import annotations
+
+import math
+import os
+
+import numpy as np
+
+from ..base import MXNetError
+from ..ndarray import sparse
+from ..ops.params import Shape
+from .creator import creator
+
+__all__ = ["LibSVMIter"]
+
+
+class _SparseRows:
+    """Batches of the rows of a SciPy matrix, with labels; a `Source`.
+
+    Args:
+        data: csr matrix.
+        label: array, or csr matrix of the same length.
+        batch_size: rows in a batch.
+        round_batch: fill the last batch up from the beginning; the next round begins behind those rows. Otherwise its
+            last rows are empty.
+    """
+
+    def __init__(self, data: object, label: object, batch_size: int, round_batch: bool) -> None:
+        self.data, self.label, self.batch_size, self.round_batch = data, label, batch_size, round_batch
+        self.position = self.overflow = self.pad = 0
+        self.rows = np.zeros(0, np.int64)
+
+    def reset(self) -> None:
+        """Go before the first batch."""
+        self.position, self.overflow = self.overflow, 0
+
+    def next(self) -> bool:
+        """Go to the next batch; whether there is one."""
+        total = self.data.shape[0]
+        count = min(self.batch_size, total - self.position)
+        if self.overflow or count <= 0:
+            return False
+        self.rows = np.arange(self.position, self.position + self.batch_size) % total
+        self.position += count
+        self.pad = self.batch_size - count
+        if self.round_batch:
+            self.overflow = self.pad % total
+        return True
+
+    def batch(self) -> tuple:
+        """Data, labels, number of filling rows, and numbers of the rows."""
+        def take(values: object) -> object:
+            filled = values[self.rows]
+            if self.pad and not self.round_batch:
+                filled[self.batch_size - self.pad:] = 0
+            return filled if isinstance(filled, np.ndarray) else sparse.csr_matrix(filled)
+        return take(self.data), take(self.label), self.pad, self.rows
+
+
+def _read(path: str, width: int) -> tuple[object, np.ndarray, int]:
+    """(matrix of the entries, numbers before them: (rows, labels), labels in a row) of a file or a folder of files."""
+    from scipy.sparse import csr_matrix
+    names = sorted(os.path.join(path, name) for name in os.listdir(path)) if os.path.isdir(path) else [path]
+    values, columns, pointers, labels = [], [], [0], []
+    for name in names:
+        try:
+            with open(name) as file:
+                lines = list(file)
+        except OSError as error:
+            raise MXNetError(f"cannot read LibSVM file {name}: {error.strerror}") from error
+        for number, line in enumerate(lines, start=1):
+            words = line.partition("#")[0].split()
+            if not words:
+                continue
+            try:
+                labels.append([float(word) for word in words if ":" not in word])
+                entries = [word.split(":") for word in words if ":" in word]
+                row = [int(column) for column, _ in entries]
+                values += [float(value) for _, value in entries]
+            except ValueError as error:
+                raise MXNetError(f"invalid LibSVM file {name} at line {number}: {error}") from error
+            if row and not 0 <= min(row) <= max(row) < width:
+                raise MXNetError(f"invalid LibSVM file {name} at line {number}: column {max(row)} (counted from 0) "
+                                 f"does not fit rows of {width}")
+            if len(labels[-1]) != len(labels[0]):
+                raise MXNetError(f"invalid LibSVM file {name} at line {number}: {len(labels[-1])} labels, not "
+                                 f"{len(labels[0])} as before")
+            columns += row
+            pointers.append(len(columns))
+    if not labels:
+        raise MXNetError(f"there are no rows in {path}")
+    matrix = csr_matrix((np.array(values, np.float32), columns, pointers), (len(labels), width))
+    return matrix, np.array(labels, np.float32), len(labels[0])
+
+
+@creator
+def LibSVMIter(*, data_libsvm: str, data_shape: Shape, label_libsvm: str = "NULL",  # noqa: N802
+               label_shape: Shape = (1,), num_parts: int = 1, part_index: int = 0, batch_size: int,
+               round_batch: bool = True, prefetch_buffer: int = 4, ctx: str = "gpu",
+               dtype: str | None = None) -> _SparseRows:
+    """An iterator over LibSVM files: lines "label column:value ...", columns from 0; data are CSRNDArrays.
+
+    Args:
+        data_libsvm: the file, or a folder of files.
+        data_shape: (length of a row,).
+        label_libsvm: a file with the labels, in the same form; "NULL": they are in the data file.
+        label_shape: shape of a row's label.
+        num_parts, part_index: use only one of several parts.
+        batch_size: rows in a batch.
+        round_batch: fill the last batch up from the beginning (the next round then starts behind those rows).
+        prefetch_buffer, ctx, dtype: kept for MXNet's sake; the files are read as a whole.
+        data_name, label_name: names of data and label.
+
+    Raises:
+        MXNetError: a file that is not there or damaged (names file and line), or does not fit the shapes.
+    """
+    if len(data_shape) != 1:
+        raise MXNetError(f"LibSVMIter: data_shape must be (length of a row,), got {data_shape}")
+    if not 0 <= part_index < num_parts:
+        raise MXNetError(f"LibSVMIter: part_index must be from 0 to {num_parts - 1}, got {part_index}")
+    data, label, count = _read(data_libsvm, data_shape[0])
+    if label_libsvm != "NULL":
+        label, _, _ = _read(label_libsvm, math.prod(label_shape))
+        if label.shape[0] < data.shape[0]:
+            raise MXNetError(f"LibSVMIter: {data_libsvm} has {data.shape[0]} rows, but {label_libsvm} only "
+                             f"{label.shape[0]}")
+    elif count != math.prod(label_shape):
+        raise MXNetError(f"LibSVMIter: {data_libsvm} has {count} labels in a row, which does not fit label_shape "
+                         f"{label_shape}")
+    else:
+        label = label.reshape(-1) if label_shape == (1,) else label.reshape(-1, *label_shape)
+    step = -(-data.shape[0] // num_parts)
+    part = slice(step * part_index, step * (part_index + 1))
+    return _SparseRows(data[part], label[part], batch_size, round_batch)
