@@ -81,6 +81,11 @@ def gives(dtype: str | Callable[[dict[str, Any]], str | None], *inputs: str | No
     return rule
 
 
+def no_gradient(heads: tuple, inputs: tuple, outputs: tuple, **params: Any) -> tuple:
+    """The gradient (FGradient) of operators that MXNet does not differentiate: zero."""
+    return (None,) * len(inputs)
+
+
 def whole(index: Array) -> Array:
     """Positions given in any dtype as integers that JAX can index with."""
     return index if jnp.issubdtype(index.dtype, jnp.integer) else index.astype(jnp.int32)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..base import MXNetError
-from ._common import Array, converted, gives, normalized, same_dtype
+from ._common import Array, converted, gives, no_gradient, normalized, same_dtype
 from .infer import elementwise
 from .params import DType, Scalar, Shape, np_dtype
 from .registry import register
@@ -66,7 +66,9 @@ def boolean_mask_assign_scalar(data: Array, mask: Array, *, value: Scalar = 0.0,
 def boolean_mask_assign_tensor(data: Array, mask: Array, value: Array, *, start_axis: int = 0) -> Array:
     """data with the elements where the mask is true replaced by those of `value`, in order or broadcast."""
     _aligned("_npi_boolean_mask_assign_tensor", data, mask, start_axis)
-    places = (slice(None),) * start_axis + tuple(np.nonzero(np.asarray(mask)))
+    if mask.ndim == 0:
+        return boolean_mask_assign_tensor(data[None], mask[None], value)[0]
+    places = (slice(None),) * start_axis + (np.asarray(mask) != 0,)
     target = data.at[places]
     return target.set(jnp.broadcast_to(value.astype(data.dtype), target.get().shape))
 
@@ -74,7 +76,7 @@ def boolean_mask_assign_tensor(data: Array, mask: Array, value: Array, *, start_
 @register("_npx_nonzero", aliases=("_npi_nonzero",), eager=True, wide=True, infer_type=gives("int64"))
 def nonzero(x: Array) -> Array:
     """Positions of the nonzero elements, a row each: (count, dimensions) int64."""
-    return jnp.asarray(np.argwhere(np.asarray(x)), jnp.int64)
+    return jnp.asarray(np.argwhere(np.atleast_1d(np.asarray(x))), jnp.int64)
 
 
 @register("_npx_constraint_check", eager=True, infer_type=gives("bool"))
@@ -98,7 +100,7 @@ def _unique_count(params: dict[str, Any]) -> int:
     return 1 + params["return_index"] + params["return_inverse"] + params["return_counts"]
 
 
-@register("_npi_unique", eager=True, wide=True, num_outputs=_unique_count)
+@register("_npi_unique", eager=True, FGradient=no_gradient, wide=True, num_outputs=_unique_count)
 def unique(data: Array, *, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
            axis: int | None = None) -> tuple[Array, ...]:
     """The different values in order; positions of the first ones, of each element's value, and how often each comes.
@@ -191,11 +193,11 @@ def _insertion(kind: str, eager: bool) -> None:
         size = arr.shape[axis]
         places = _chosen(name, size, start, stop, step, int_ind, obj)
         values = (others[0] if val is None else jnp.asarray(val)).astype(arr.dtype)
-        if places.ndim == 0:  # one position takes as many slices as there are values, as in NumPy
-            if values.ndim and others:
-                values = jnp.moveaxis(values.reshape((1,) * (arr.ndim - values.ndim) + values.shape), 0, axis)
-            count = values.shape[axis] if values.ndim == arr.ndim else 1
-            places = np.full(count, places)
+        if places.size == 1:  # one position takes as many slices as there are values, as in NumPy
+            values = values.reshape((1,) * (arr.ndim - values.ndim) + values.shape)
+            if places.ndim == 0:
+                values = jnp.moveaxis(values, 0, axis)
+            places = np.full(values.shape[axis], places)
         shape = (*arr.shape[:axis], len(places), *arr.shape[axis + 1:])
         order = np.argsort(np.concatenate([np.arange(size), places - 0.5]), kind="stable")
         return jnp.take(jnp.concatenate([arr, jnp.broadcast_to(values, shape)], axis), order, axis)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..base import MXNetError
-from ._common import Array, absolute, is_float
+from ._common import Array, absolute, is_float, no_gradient
 from .linalg import syevd
 from .np_reduce import axes_of
 from .params import Shape
@@ -59,13 +59,22 @@ def cholesky(A: Array) -> Array:
     return jnp.linalg.cholesky(A)
 
 
+def _sign_of_largest(rows: Array) -> Array:
+    largest = jnp.take_along_axis(rows, jnp.argmax(jnp.abs(rows), -1, keepdims=True), -1)
+    return lax.stop_gradient(jnp.where(largest < 0, -1, 1).astype(rows.dtype))
+
+
 @_linalg("svd", square=False, num_outputs=3)
 def svd(A: Array) -> tuple[Array, Array, Array]:
-    """U (..., m, m), singular values L (..., m) and V (..., m, n) with A = U·diag(L)·V.  A: (..., m, n) with m <= n."""
+    """U (..., m, m), singular values L (..., m) and V (..., m, n) with A = U·diag(L)·V.  A: (..., m, n) with m <= n.
+
+    The largest number of each row of V is positive.
+    """
     if A.shape[-2] > A.shape[-1]:
         raise MXNetError(f"operator _npi_svd: A must have at most as many rows as columns, the shape is {A.shape}")
-    v, values, u = jnp.linalg.svd(_t(A), full_matrices=False)
-    return _t(u), values, _t(v)
+    u, values, v = jnp.linalg.svd(A, full_matrices=False)
+    sign = _sign_of_largest(v)
+    return u * _t(sign), values, v * sign
 
 
 # ------------------------------------------------------------ eigenvalues
@@ -75,13 +84,13 @@ def _symmetric(A: Array, UPLO: str) -> Array:  # noqa: N803
 
 
 
-@register("_npi_eigvals")
+@register("_npi_eigvals", wide=True, FGradient=no_gradient)
 def eigvals(A: Array) -> Array:
     """Eigenvalues (real parts) of general matrices: (..., n, n) -> (..., n)."""
     return eig(A)[0]
 
 
-@register("_npi_eig", num_outputs=2)
+@register("_npi_eig", wide=True, FGradient=no_gradient, num_outputs=2)
 def eig(A: Array) -> tuple[Array, Array]:
     """Eigenvalues (..., n) and eigenvectors (columns) of general matrices; real parts."""
     _need_square("_npi_eig", A)
@@ -98,19 +107,22 @@ def _need_square(name: str, A: Array) -> None:  # noqa: N803
 
 
 def _wide(A: Array) -> Array:  # noqa: N803
-    """Integers as float32."""
-    return A if is_float(A.dtype) else A.astype(jnp.float32)
+    """Integers as float64."""
+    return A if is_float(A.dtype) else A.astype(jnp.float64)
 
 
-@register("_npi_eigh", num_outputs=2)
+@register("_npi_eigh", wide=True, FGradient=no_gradient, num_outputs=2)
 def eigh(A: Array, *, UPLO: Triangle = "L") -> tuple[Array, Array]:  # noqa: N803
     """Eigenvalues (..., n), rising, and eigenvectors (columns) of symmetric matrices given by one triangle."""
     _need_square("_npi_eigh", A)
-    rows, values = syevd(_symmetric(_wide(A), UPLO))
+    wide = _symmetric(_wide(A), UPLO)
+    if wide.size == 0:
+        return jnp.zeros(wide.shape[:-1], wide.dtype), wide
+    rows, values = syevd(wide)
     return values, _t(rows)
 
 
-@register("_npi_eigvalsh")
+@register("_npi_eigvalsh", wide=True, FGradient=no_gradient)
 def eigvalsh(A: Array, *, UPLO: Triangle = "L") -> Array:  # noqa: N803
     """Eigenvalues, rising, of symmetric matrices given by one triangle: (..., n, n) -> (..., n)."""
     return eigh(A, UPLO=UPLO)[0]
@@ -123,13 +135,13 @@ def solve(A: Array, B: Array) -> Array:
     return jnp.linalg.solve(A, B[..., None])[..., 0] if B.ndim == A.ndim - 1 else jnp.linalg.solve(A, B)
 
 
-@_linalg("pinv", square=False)
+@_linalg("pinv", square=False, FGradient=no_gradient)
 def pinv(A: Array, rcond: Array, *, hermitian: bool = False) -> Array:
     """The Moore-Penrose inverse; singular values up to rcond times the largest count as zero."""
     return jnp.linalg.pinv(A, rtol=rcond, hermitian=hermitian)
 
 
-@_linalg("pinv_scalar_rcond", square=False)
+@_linalg("pinv_scalar_rcond", square=False, FGradient=no_gradient)
 def pinv_scalar_rcond(A: Array, *, rcond: float = 1e-15, hermitian: bool = False) -> Array:
     """The Moore-Penrose inverse; singular values up to rcond times the largest count as zero."""
     return jnp.linalg.pinv(A, rtol=max(rcond, float(jnp.finfo(A.dtype).eps)), hermitian=hermitian)
@@ -150,7 +162,13 @@ def tensorinv(a: Array, *, ind: int = 2) -> Array:
 @register("_npi_tensorsolve")
 def tensorsolve(a: Array, b: Array, *, a_axes: Shape | None = ()) -> Array:
     """x with tensordot(a, x, x.ndim) = b; `a_axes` are moved to the end of a first."""
-    return jnp.linalg.tensorsolve(a, b, a_axes or None)
+    moved = [n % a.ndim for n in a_axes or ()]
+    a = jnp.transpose(a, [n for n in range(a.ndim) if n not in moved] + moved)
+    shape = a.shape[-(a.ndim - b.ndim):]  # as in NumPy, also where b has as many dimensions or more
+    count = math.prod(shape)
+    if count * count != a.size or count != b.size:
+        raise MXNetError(f"operator _npi_tensorsolve: a of shape {a.shape} is no square map for b of shape {b.shape}")
+    return jnp.linalg.solve(a.reshape(count, count), b.ravel()).reshape(shape)
 
 
 # ------------------------------------------------------------ norms

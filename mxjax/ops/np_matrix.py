@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..base import MXNetError
-from ._common import Array, normalized, same_dtype, size_of
+from ._common import Array, need_float, normalized, same_dtype, size_of
 from .infer import elementwise, known, unify
 from .np_reduce import axes_of
 from .params import Scalar, Shape, Shapes
@@ -167,6 +167,8 @@ def moveaxis(a: Array, *, source: Shape, destination: Shape) -> Array:
 @register("_np_squeeze")
 def squeeze(a: Array, *, axis: Shape | None = None) -> Array:
     """Without axes of size 1: all of them, or those given."""
+    if a.ndim == 0 and axis in ((0,), (-1,)):
+        return a
     if axis is not None:
         axis = axes_of("_np_squeeze", axis, a.ndim)
         if any(a.shape[i] != 1 for i in axis):
@@ -373,12 +375,6 @@ def ediff1d(input1: Array, input2: Array | None = None, input3: Array | None = N
 
 
 # ------------------------------------------------------------ products
-def _need_product(name: str, *arrays: Array) -> None:
-    same_dtype(name, *arrays)
-    if not jnp.issubdtype(arrays[0].dtype, jnp.floating):
-        raise MXNetError(f"operator {name} takes floating point arrays, got {arrays[0].dtype}")
-
-
 def _dot_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
     """The summed axes agree."""
     a, b = ins
@@ -391,7 +387,8 @@ def _dot_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
 @register("_np_dot", infer_shape=_dot_shapes)
 def dot(a: Array, b: Array) -> Array:
     """Product of vectors, matrices, numbers, or sums over the last axis of a and the second to last (or only) of b."""
-    _need_product("_np_dot", a, b)
+    same_dtype("_np_dot", a, b)
+    need_float("_np_dot", a)
     if a.ndim and b.ndim and a.shape[-1] != b.shape[max(b.ndim - 2, 0)]:
         raise MXNetError(f"operator _np_dot: the last axis of {a.shape} does not fit {b.shape}")
     return jnp.dot(a, b)
@@ -432,7 +429,7 @@ def einsum(*data: Array, subscripts: str = "", optimize: int = 0) -> Array:
 @register("_npi_polyval", infer_shape=lambda p, ins, outs: outs.__setitem__(0, unify(ins[1], outs[0])))
 def polyval(p: Array, x: Array) -> Array:
     """The polynomial with coefficients p, the highest power first, at x.  p: (n,); x: any shape -> its shape."""
-    _need_product("_npi_polyval", p, x)
+    same_dtype("_npi_polyval", p, x)
     if p.ndim != 1:
         raise MXNetError(f"operator _npi_polyval: p must be a vector, got shape {p.shape}")
     return jnp.polyval(p, x)

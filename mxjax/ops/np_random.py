@@ -147,7 +147,7 @@ def bernoulli(input1: Array | None = None, *, prob: Scalar | None = None, logit:
 @register("_npi_choice", inputs=lambda p: ["input1", "input2"][:(p["a"] is None) + p["weighted"]], wide=True,
           infer_type=gives("int64", "float32", "float32"), **RANDOM)
 def choice(input1: Array | None = None, input2: Array | None = None, *, a: int | None = None,
-           size: Shape | None = None, ctx: str = "cpu", replace: bool = True, weighted: bool = False,
+           size: Shape | None = None, ctx: str | None = "cpu", replace: bool = True, weighted: bool = False,
            _key: Any = None) -> Array:
     """Random positions (int64) out of range(a) or of a vector; the last input may hold their probabilities."""
     weights = (input2 if a is None else input1) if weighted else None

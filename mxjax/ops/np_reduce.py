@@ -7,9 +7,10 @@ from typing import Annotated, Any, Literal
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from ..base import MXNetError
-from ._common import Array, gives, is_float, normalized
+from ._common import Array, gives, is_float, no_gradient, normalized, size_of
 from .params import DType, Range, Shape, np_dtype
 from .reduce import _extreme
 from .registry import register
@@ -74,7 +75,7 @@ def mean(a: Array, *, axis: Shape | None = None, dtype: DType | None = None, kee
     """Mean over axes (None: all), in `dtype` (default: the array's, float32 for integers); of nothing: zero."""
     out = np_dtype(dtype or (a.dtype if is_float(a.dtype) else "float32"))
     axes = axes_of("_npi_mean", axis, a.ndim)
-    count = max(int(np.prod([a.shape[i] for i in axes])), 1)
+    count = max(size_of([a.shape[i] for i in axes]), 1)
     inner = out if is_float(out) else jnp.float32
     total = jnp.sum(a, axes, dtype=jnp.promote_types(inner, jnp.float32), keepdims=keepdims)
     return (total / count).astype(out)
@@ -89,17 +90,12 @@ def _deviation(name: str, function: Callable[[Array], Array], doc: str) -> None:
         wide = a.astype(jnp.promote_types(out if is_float(out) else jnp.float32, jnp.float32))
         return function(jnp.var(wide, axes, ddof=ddof, keepdims=keepdims)).astype(out)
     compute.__doc__ = f"{doc} over axes (None: all), divided by count - ddof; in `dtype` (default: the array's)."
-    register(f"_npi_{name}", output_names=lambda p: [name], infer_type=gives(lambda p: p["dtype"]))(compute)
-
-
-def _root(variance: Array) -> Array:
-    """The square root, whose derivative at zero is taken as zero."""
-    safe = jnp.where(variance == 0, 1, variance)
-    return jnp.where(variance == 0, 0, jnp.sqrt(safe))
+    register(f"_npi_{name}", output_names=lambda p: [name], infer_type=gives(lambda p: p["dtype"]),
+             FGradient=no_gradient)(compute)
 
 
 _deviation("var", lambda x: x, "Variance")
-_deviation("std", _root, "Standard deviation")
+_deviation("std", jnp.sqrt, "Standard deviation")
 
 
 # ------------------------------------------------------------ extremes
@@ -125,6 +121,9 @@ def _position(name: str, function: Callable[..., Array], doc: str) -> None:
     def compute(data: Array, *, axis: int | None = None, keepdims: bool = False) -> Array:
         if data.dtype == jnp.bool_:
             raise MXNetError(f"operator {name} does not take boolean arrays")
+        if data.ndim == 0:
+            data = data.reshape(1)
+            return compute(data, axis=axis).reshape(())
         if axis is not None:
             axis = normalized(axis, data.ndim)
         _not_empty(name, data, tuple(range(data.ndim)) if axis is None else (axis,))
@@ -160,18 +159,20 @@ def average(a: Array, weights: Array | None = None, *, axis: Shape | None = None
     """
     axes = axes_of("_npi_average", axis, a.ndim)
     if weights is None:
-        weights = jnp.ones((), a.dtype)
-    elif weights.shape != a.shape:
+        count = size_of([a.shape[i] for i in axes])
+        return jnp.mean(a, axes).astype(a.dtype), jnp.asarray(count, a.dtype)
+    if weights.shape != a.shape:
         if len(axes) != 1 or weights.shape != (a.shape[axes[0]],):
             raise MXNetError(f"operator _npi_average: weights of shape {weights.shape} must have the shape of a, "
                              f"{a.shape}, or be a vector along the one axis; axis={axis}")
         weights = weights.reshape([-1 if i == axes[0] else 1 for i in range(a.ndim)])
     weights = jnp.broadcast_to(weights, a.shape)
     total = jnp.sum(weights, axes)
-    return (jnp.sum(a * weights, axes) / total).astype(a.dtype), total.astype(a.dtype)
+    returned = lax.stop_gradient(total)  # as in MXNet: only the average is differentiated
+    return (jnp.sum(a * weights, axes) / total).astype(a.dtype), returned.astype(a.dtype)
 
 
-@register("_npi_percentile", inputs=lambda p: ["a", "q"] if p["q_scalar"] is None else ["a"],
+@register("_npi_percentile", FGradient=no_gradient, inputs=lambda p: ["a", "q"] if p["q_scalar"] is None else ["a"],
           infer_type=lambda p, ins, outs: outs.__setitem__(0, ins[0] if ins[0] == "float64" else "float32"))
 def percentile(a: Array, q: Array | None = None, *, axis: Shape | None = None,
                interpolation: Literal["linear", "lower", "higher", "midpoint", "nearest"] = "linear",
@@ -189,7 +190,8 @@ def percentile(a: Array, q: Array | None = None, *, axis: Shape | None = None,
     return jnp.percentile(a.astype(out), place, axes, method=interpolation, keepdims=keepdims)
 
 
-@register("_npi_bincount", eager=True, inputs=lambda p: ["data", "weights"] if p["has_weights"] else ["data"])
+@register("_npi_bincount", eager=True, FGradient=no_gradient,
+          inputs=lambda p: ["data", "weights"] if p["has_weights"] else ["data"])
 def bincount(data: Array, weights: Array | None = None, *, minlength: Annotated[int, Range(0)] = 0,
              has_weights: bool = False) -> Array:
     """How often each of 0, 1, 2, ... is in a vector of integers, or the sum of the weights there.
