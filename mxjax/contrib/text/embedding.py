@@ -73,17 +73,19 @@ class _TokenEmbedding(Vocabulary):
         return file
 
     @classmethod
-    def _get_pretrained_file(cls, root: str, file: str) -> str:
-        """Path of a file, downloaded where it is missing or not what it should be.
-
-        Raises:
-            KeyError: there is no such file.
-        """
-        from ...gluon.utils import _get_repo_file_url, check_sha1, download
+    def _check_pretrained_file_names(cls, file: str) -> None:
+        """Raises KeyError where there is no such file."""
         name = cls.__name__.lower()
         if file not in cls.pretrained_file_name_sha1:
             raise KeyError(f"Cannot find pretrained file {file} for token embedding {name}. Valid pretrained files "
                            f"for embedding {name}: {', '.join(cls.pretrained_file_name_sha1)}")
+
+    @classmethod
+    def _get_pretrained_file(cls, root: str, file: str) -> str:
+        """Path of a file, downloaded where it is missing or not what it should be; KeyError: there is no such file."""
+        from ...gluon.utils import _get_repo_file_url, check_sha1, download
+        cls._check_pretrained_file_names(file)
+        name = cls.__name__.lower()
         folder = os.path.join(os.path.expanduser(root), name)
         path, sha1 = os.path.join(folder, file), cls.pretrained_file_name_sha1[file]
         if os.path.exists(path) and check_sha1(path, sha1):
@@ -100,9 +102,8 @@ class _TokenEmbedding(Vocabulary):
                 content.extractall(folder, filter="data")
         return path
 
-    def _load(self, path: str, delimiter: str, init_unknown_vec: Callable, vocabulary: Vocabulary | None,
-              encoding: str = "utf8") -> None:
-        """Reads vectors from a file, and keeps those of a vocabulary if there is one.
+    def _load_embedding(self, path: str, delimiter: str, init_unknown_vec: Callable, encoding: str = "utf8") -> None:
+        """Reads vectors from a file.
 
         A token's first line counts; the unknown token's vector is the file's, else `init_unknown_vec(shape=...)`.
         """
@@ -148,6 +149,9 @@ class _TokenEmbedding(Vocabulary):
         first = init_unknown_vec(shape=self._vec_len).asnumpy() if unknown is None else unknown
         reserved = [np.zeros(self._vec_len, np.float32)] * (len(self) - len(rows) - 1)
         self._idx_to_vec = _array(np.stack([first, *reserved, *rows]))
+
+    def _build_embedding_for_vocabulary(self, vocabulary: Vocabulary | None) -> None:
+        """Keeps only the tokens of a vocabulary, if there is one."""
         if vocabulary is not None:
             self._restrict(vocabulary, [self])
 
@@ -242,7 +246,8 @@ class GloVe(_TokenEmbedding):
     def __init__(self, pretrained_file_name: str = "glove.840B.300d.txt", embedding_root: str = ROOT,
                  init_unknown_vec: Callable = nd.zeros, vocabulary: Vocabulary | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._load(self._get_pretrained_file(embedding_root, pretrained_file_name), " ", init_unknown_vec, vocabulary)
+        self._load_embedding(self._get_pretrained_file(embedding_root, pretrained_file_name), " ", init_unknown_vec)
+        self._build_embedding_for_vocabulary(vocabulary)
 
 
 @register
@@ -268,7 +273,8 @@ class FastText(_TokenEmbedding):
     def __init__(self, pretrained_file_name: str = "wiki.simple.vec", embedding_root: str = ROOT,
                  init_unknown_vec: Callable = nd.zeros, vocabulary: Vocabulary | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._load(self._get_pretrained_file(embedding_root, pretrained_file_name), " ", init_unknown_vec, vocabulary)
+        self._load_embedding(self._get_pretrained_file(embedding_root, pretrained_file_name), " ", init_unknown_vec)
+        self._build_embedding_for_vocabulary(vocabulary)
 
 
 class CustomEmbedding(_TokenEmbedding):
@@ -288,7 +294,8 @@ class CustomEmbedding(_TokenEmbedding):
     def __init__(self, pretrained_file_path: str, elem_delim: str = " ", encoding: str = "utf8",
                  init_unknown_vec: Callable = nd.zeros, vocabulary: Vocabulary | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._load(pretrained_file_path, elem_delim, init_unknown_vec, vocabulary, encoding)
+        self._load_embedding(pretrained_file_path, elem_delim, init_unknown_vec, encoding)
+        self._build_embedding_for_vocabulary(vocabulary)
 
 
 class CompositeEmbedding(_TokenEmbedding):
