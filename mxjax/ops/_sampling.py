@@ -37,5 +37,5 @@ def interpolate(rows: Array, base: Any, y: Array, x: Array, height: int, width: 
             weight = weight_y * weight_x
             weight = weight if inside is None else jnp.where(inside, weight, 0)
             index = base + (row.astype(jnp.int32) * width + column.astype(jnp.int32)) * stride
-            out = out + rows.at[index].get(mode="clip") * weight[..., None].astype(rows.dtype)
+            out = out + jnp.take(rows, index, axis=0, mode="clip") * weight[..., None].astype(rows.dtype)
     return out

@@ -1,0 +1,115 @@
+"""Quantization: integers stand for the floats that they came from, and layers of them for the layers of floats."""
+
+import numpy as np
+import pytest
+from opcall import call, partial_shapes
+
+from mxjax.base import MXNetError
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(2, 3, 6, 6)).astype("float32")
+
+
+def back(values, low, high):
+    """The floats that a quantized array stands for; int32 by its range."""
+    most = {"int8": 127.5, "uint8": 255.5, "int32": 2.0**31}[values.dtype.name]
+    return values * (max(abs(low[0]), abs(high[0])) / most)
+
+
+def packed(array):
+    return call("_contrib_quantize_v2", array, out_type="int8")
+
+
+@pytest.mark.parametrize("out_type", ["int8", "uint8"])
+def test_there_and_back(out_type):
+    data = abs(X) if out_type == "uint8" else X
+    values, low, high = call("_contrib_quantize_v2", data, out_type=out_type)
+    assert values.dtype == out_type and high[0] == abs(X).max()
+    np.testing.assert_allclose(call("_contrib_dequantize", values, low, high), data, atol=abs(X).max() / 250)
+    limited = call("_contrib_quantize_v2", data, out_type=out_type, min_calib_range=0.0, max_calib_range=0.5)[0]
+    assert limited.max() == (127 if out_type == "int8" else 255)
+    old, *_ = call("_contrib_quantize", data, np.array([0], "f"), np.array([abs(X).max()], "f"), out_type=out_type)
+    assert abs(old.astype(int) - values).max() <= 1
+
+
+def test_automatic_type_and_asymmetry():
+    known = {"min_calib_range": 0.0, "max_calib_range": 1.0}
+    assert call("_contrib_quantize_v2", X, out_type="auto", **known)[0].dtype == "uint8"
+    assert call("_contrib_quantize_v2", X, out_type="auto")[0].dtype == "int8"
+    values, scale, shift = call("_contrib_quantize_asym", X)
+    assert values.min() == 0 and values.max() == 255
+    np.testing.assert_allclose((values - shift) / scale, X, atol=0.03)
+
+
+def test_requantize():
+    values = np.array([-2**30, 0, 2**29], "int32")
+    edge = np.array([3.0], "f")
+    small, low, high = call("_contrib_requantize", values, -edge, edge)
+    assert small.tolist() == [-127, 0, 64] and high[0] == 1.5 and low[0] == -1.5
+    assert call("_contrib_requantize", values, -edge, edge, min_calib_range=-3.0, max_calib_range=3.0)[0][0] == -64
+
+
+def test_convolution_and_fully_connected():
+    weight, bias = RNG.normal(size=(4, 3, 3, 3)).astype("f"), RNG.normal(size=4).astype("f")
+    (x, *xr), (w, *wr), (b, *br) = map(packed, (X, weight, bias))
+    options = {"kernel": (3, 3), "num_filter": 4, "pad": (1, 1)}
+    out, low, high = call("_contrib_quantized_conv", x, w, b, *xr, *wr, *br, **options)
+    assert out.dtype == "int32"
+    np.testing.assert_allclose(back(out, low, high), call("Convolution", X, weight, bias, **options), atol=0.25)
+    weight = RNG.normal(size=(4, 108)).astype("f")
+    w, *wr = packed(weight)
+    out, low, high = call("_contrib_quantized_fully_connected", x, w, b, *xr, *wr, *br, num_hidden=4)
+    np.testing.assert_allclose(back(out, low, high), X.reshape(2, -1) @ weight.T + bias, atol=0.4)
+    exact = call("_contrib_quantized_fully_connected", x, w, *xr, *wr, num_hidden=4, no_bias=True)[0]
+    np.testing.assert_array_equal(exact, x.reshape(2, -1).astype(int) @ w.T.astype(int))
+    ins, _ = partial_shapes("_contrib_quantized_conv", [X.shape] + [None] * 8, **options)
+    assert ins[1:3] == [(4, 3, 3, 3), (4,)] and ins[3:] == [(1,)] * 6
+
+
+def test_layers_that_keep_the_range():
+    x, *r = packed(X)
+    assert (call("_contrib_quantized_act", x, *r, act_type="relu")[0] == np.maximum(x, 0)).all()
+    assert call("_contrib_quantized_flatten", x, *r)[0].shape == (2, 108)
+    blocks = x.reshape(2, 3, 3, 2, 3, 2)
+    options = {"kernel": (2, 2), "stride": (2, 2)}
+    np.testing.assert_array_equal(call("_contrib_quantized_pooling", x, *r, **options)[0], blocks.max((3, 5)))
+    np.testing.assert_array_equal(call("_contrib_quantized_pooling", x, *r, pool_type="avg", **options)[0],
+                                  blocks.astype(float).mean((3, 5)).round())
+    table = RNG.integers(-127, 127, (4, 5)).astype("int8")
+    rows = call("_contrib_quantized_embedding", np.array([2, 0], "f"), table, *r, input_dim=4, output_dim=5)[0]
+    np.testing.assert_array_equal(rows, table[[2, 0]])
+    with pytest.raises(MXNetError, match="relu"):
+        call("_contrib_quantized_act", x, *r, act_type="tanh")
+
+
+def test_layers_that_join_ranges():
+    other = RNG.normal(size=X.shape).astype("f") / 3
+    (x, *xr), (y, *yr) = packed(X), packed(other)
+    joined = call("_contrib_quantized_concat", x, y, *xr, *yr, num_args=2, dim=1)
+    np.testing.assert_allclose(back(*joined), np.concatenate([X, other], 1), atol=0.03)
+    for known in ({}, {"min_calib_range": -5.0, "max_calib_range": 5.0}):
+        np.testing.assert_allclose(back(*call("_contrib_quantized_elemwise_add", x, y, *xr, *yr, **known)), X + other,
+                                   atol=0.05)
+        np.testing.assert_allclose(back(*call("_contrib_quantized_elemwise_mul", x, y, *xr, *yr, **known)), X * other,
+                                   atol=0.1)
+    floats = call("_contrib_quantized_elemwise_mul", x, y, *xr, *yr, enable_float_output=True)[0]
+    np.testing.assert_allclose(floats, X * other, atol=0.1)
+
+
+def test_batch_norm():
+    gamma, beta, mean, var = (RNG.uniform(0.5, 1, 3).astype("f") for _ in range(4))
+    x, *r = packed(X)
+    out = call("_contrib_quantized_batch_norm", x, gamma, beta, mean, var, *r, min_calib_range=-8.0,
+               max_calib_range=8.0)
+    wanted = (X - mean[:, None, None]) / np.sqrt(var + 1e-3)[:, None, None] * gamma[:, None, None] + beta[:, None, None]
+    np.testing.assert_allclose(back(*out), wanted, atol=0.1)
+    with pytest.raises(MXNetError, match="calib"):
+        call("_contrib_quantized_batch_norm", x, gamma, beta, mean, var, *r)
+
+
+def test_entropy_calibration_cuts_off_outliers():
+    values = np.append(RNG.normal(size=20000), [-30, 30])
+    counts, edges = np.histogram(values, bins=401, range=(-30, 30))
+    threshold, divergence = call("_contrib_calibrate_entropy", counts.astype("f"), edges.astype("f"),
+                                 num_quantized_bins=31)
+    assert 2 < threshold[0] < 10 and 0 < divergence[0] < 1
