@@ -1,6 +1,17 @@
 """`mx.nd._internal`: Operators whose names begin with an underscore."""
 
 from .._namespace import attach
+from ..base import MXNetError
 from . import _front
+from .ndarray import NDArray
+
+
+def _set_value(src: float, out: NDArray | None = None, **kwargs: object) -> NDArray:
+    """Fills `out` with a number."""
+    if out is None:
+        raise MXNetError("_set_value needs out=, the array that it fills")
+    out[:] = src
+    return out
+
 
 attach(globals(), _front.make, "_internal")

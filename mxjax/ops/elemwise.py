@@ -123,7 +123,7 @@ for _name, _function, _doc, *_prefixes in [
 # a NaN's gradient is NaN, where jax.nn.relu's is zero
 get("relu").set_attr("FGradient", lambda heads, inputs, outputs:
                               heads[0] * jnp.where(inputs[0] > 0, 1, jnp.where(inputs[0] <= 0, 0, inputs[0])))
-_unary("_copy", lambda x: x, "A copy", ("identity",), exact=True)
+_unary("_copy", lambda x: x, "A copy", ("identity", "_CrossDeviceCopy"), exact=True)
 _unary("_copyto", lambda x: x, "A copy, for assignments", ("_npi_copyto",), exact=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,20 +10,20 @@ import numpy as np
 
 from ..base import MXNetError
 from ._common import Array, gives
+from ._on_host import on_host
 from .params import Floats, Shape
-from .registry import register
 
 
-def _on_host(name: str, aliases: tuple[str, ...] = (), **attrs: Any) -> Callable[[Callable], Callable]:
-    """Registers a function of NumPy arrays that runs on the host; in a graph it cuts the compiled program in two."""
+def _on_pixels(name: str, aliases: tuple[str, ...] = (), **attrs: Any) -> Callable[[Callable], Callable]:
+    """Registers a function of NumPy arrays as an operator that runs on the host."""
     def decorate(function: Callable) -> Callable:
-        def on_host(params: dict[str, Any], arrays: list[Any], ctx: Any) -> list[Any]:
+        @functools.wraps(function)
+        def of_arrays(*arrays: Any, _ctx: Any = None, **params: Any) -> list[Any]:
             from ..ndarray import array
             from ..ndarray._invoke import wrap
             result = function(*[a.asnumpy() for a in arrays], **params)
-            return [wrap(array(result, ctx, result.dtype)._read(), ctx, type(arrays[0]) if arrays else None)]
-
-        register(name, aliases=aliases, eager=True, FHost=on_host, **attrs)(function)
+            return [wrap(array(result, _ctx, result.dtype)._read(), _ctx, type(arrays[0]) if arrays else None)]
+        on_host(name, aliases, **attrs)(of_arrays)
         return function
     return decorate
 
@@ -48,7 +49,7 @@ def _resize_shape(p: dict[str, Any], ins: list, outs: list) -> None:
         outs[0] = (*ins[0][:-3], *_resized(*ins[0][-3:-1], p["size"], p["keep_ratio"]), ins[0][-1])
 
 
-@_on_host("_image_resize", ("_npx__image_resize",), infer_shape=_resize_shape)
+@_on_pixels("_image_resize", ("_npx__image_resize",), infer_shape=_resize_shape)
 def resize(data: Array, *, size: Shape = (), keep_ratio: bool = False, interp: int = 1) -> Array:
     """Images (height, width, channel), or a batch of them, of another size.
 
@@ -67,13 +68,13 @@ def resize(data: Array, *, size: Shape = (), keep_ratio: bool = False, interp: i
     return np.stack([_host().resize(image, width, height, interp) for image in data])
 
 
-@_on_host("_cvimdecode", ("_npi_cvimdecode",), infer_type=gives("uint8", "uint8"))
+@_on_pixels("_cvimdecode", ("_npi_cvimdecode",), infer_type=gives("uint8", "uint8"))
 def cvimdecode(buf: Array, *, flag: int = 1, to_rgb: bool = True) -> Array:
     """An image file's bytes, uint8, as an image (height, width, channel); flag 0: grey, 1: colour."""
     return _host().decode(buf, flag, to_rgb)
 
 
-@_on_host("_cvimread", ("_npi_cvimread",), infer_type=gives("uint8"))
+@_on_pixels("_cvimread", ("_npi_cvimread",), infer_type=gives("uint8"))
 def cvimread(*, filename: str, flag: int = 1, to_rgb: bool = True) -> Array:
     """An image file as an image (height, width, channel); flag 0: grey, 1: colour."""
     try:
@@ -83,14 +84,14 @@ def cvimread(*, filename: str, flag: int = 1, to_rgb: bool = True) -> Array:
         raise MXNetError(f"Imread: {filename!r} couldn't open file: {error.strerror}") from None
 
 
-@_on_host("_cvimresize", ("_npi_cvimresize",),
+@_on_pixels("_cvimresize", ("_npi_cvimresize",),
           infer_shape=lambda p, ins, outs: outs.__setitem__(0, ins[0] and (p["h"], p["w"], ins[0][-1])))
 def cvimresize(data: Array, *, w: int, h: int, interp: int = 1) -> Array:
     """An image (height, width, channel) with the size (h, w); `interp` as in `resize`."""
     return _host().resize(data, w, h, interp)
 
 
-@_on_host("_cvcopyMakeBorder")
+@_on_pixels("_cvcopyMakeBorder")
 def copy_make_border(data: Array, *, top: int, bot: int, left: int, right: int, type: int = 0, value: float = 0.0,
                      values: Floats = ()) -> Array:
     """An image with a border of these widths; type: OpenCV's number, 0 is constant `value` or `values`."""
