@@ -9,6 +9,7 @@ from . import (
     conv,
     ctc,
     deformable,
+    dgl,
     dot,
     elemwise,
     elemwise_binary,
@@ -46,6 +47,7 @@ from . import (
     sketch,
     slicing,
     softmax,
+    sparse,
     spatial,
 )
 from .registry import Op, find, get, names, register
