@@ -234,6 +234,7 @@ class BaseModule:
         for epoch in range(begin_epoch, num_epoch):
             tic = time.time()
             eval_metric.reset()
+            self._begin_epoch(epoch, train_data)
             batches = iter(train_data)
             data_batch = next(batches, None)
             if data_batch is None:
@@ -267,6 +268,9 @@ class BaseModule:
                                               batch_end_callback=eval_batch_end_callback, epoch=epoch):
                     self.logger.info("Epoch[%d] Validation-%s=%f", epoch, name, value)
             train_data.reset()
+
+    def _begin_epoch(self, epoch: int, train_data: DataIter) -> None:
+        """Called by `fit` when an epoch begins; for subclasses."""
 
     # ------------------------------------------------------------------ what it is
     @property

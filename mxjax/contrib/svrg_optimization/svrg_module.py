@@ -1,0 +1,188 @@
+"""A module that trains with variance reduced gradients."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from ... import ndarray as nd
+from ... import optimizer as opt
+from ...context import cpu
+from ...io import DataBatch, DataIter
+from ...model import _create_kvstore
+from ...module import Module
+from ...ndarray import NDArray
+from ...symbol import Symbol
+from .svrg_optimizer import _SVRGOptimizer
+
+__all__ = ["SVRGModule"]
+
+
+class SVRGModule(Module):
+    """A Module whose gradients are g(w, batch) - g(v, batch) + g(v, all data). Johnson and Zhang, NIPS 2013.
+
+    v are the parameters as they were when the gradient over all data was last computed, which happens every
+    `update_freq` epochs.
+
+    Args:
+        symbol, data_names, label_names, logger, context, work_load_list, fixed_param_names, state_names, group2ctxs,
+            compression_params: as in `Module`.
+        update_freq: after how many epochs to compute the gradient over all data.
+
+    Raises:
+        TypeError: `update_freq` is no int.
+        ValueError: it is not positive.
+    """
+
+    def __init__(self, symbol: Symbol, data_names: Sequence[str] | None = ("data",),
+                 label_names: Sequence[str] | None = ("softmax_label",), logger: Any = logging, context: Any = cpu(),
+                 work_load_list: Sequence[float] | None = None, fixed_param_names: Sequence[str] | None = None,
+                 state_names: Sequence[str] | None = None, group2ctxs: Any = None, compression_params: Any = None,
+                 update_freq: int | None = None) -> None:
+        arguments = (data_names, label_names, logger, context, work_load_list, fixed_param_names, state_names,
+                     group2ctxs, compression_params)
+        super().__init__(symbol, *arguments)
+        if not isinstance(update_freq, int):
+            raise TypeError(f"update_freq in SVRGModule must be an integer to represent the frequency for calculating "
+                            f"full gradients, got {update_freq!r}")
+        if update_freq <= 0:
+            raise ValueError("update_freq in SVRGModule must be a positive integer to represent the frequency for "
+                             f"calculating full gradients, got {update_freq}")
+        self.update_freq = update_freq
+        self._mod_aux = Module(symbol, *arguments)
+        self._param_dict: list[dict[str, NDArray]] = []  # gradients over all data, for each device
+        self._ctx_len = len(self._context)
+
+    def _reset_bind(self) -> None:
+        super()._reset_bind()
+        self._mod_aux._reset_bind()
+
+    def reshape(self, data_shapes: Any, label_shapes: Any = None) -> None:
+        """As `Module.reshape`."""
+        super().reshape(data_shapes, label_shapes=label_shapes)
+        self._mod_aux.reshape(data_shapes, label_shapes=label_shapes)
+
+    def bind(self, data_shapes: Any, label_shapes: Any = None, for_training: bool = True,
+             inputs_need_grad: bool = False, force_rebind: bool = False, shared_module: Any = None,
+             grad_req: Any = "write") -> None:
+        """As `Module.bind`."""
+        arguments = (data_shapes, label_shapes, for_training, inputs_need_grad, force_rebind, shared_module, grad_req)
+        super().bind(*arguments)
+        if for_training:
+            self._mod_aux.bind(*arguments)
+
+    def init_optimizer(self, kvstore: Any = "local", optimizer: Any = "sgd",
+                       optimizer_params: Any = (("learning_rate", 0.01),), force_init: bool = False) -> None:
+        """As `Module.init_optimizer`."""
+        self._param_dict = [{name: nd.zeros(array.shape, ctx=ctx) for name, array in self.get_params()[0].items()}
+                            for ctx in self._context]
+        combined = self._create_optimizer(optimizer, kvstore, dict(optimizer_params))
+        super().init_optimizer(kvstore=kvstore, optimizer=combined, optimizer_params=optimizer_params,
+                               force_init=force_init)
+        if self._kvstore:
+            for name in self._exec_group.param_names:
+                self._kvstore.init(name + "_full", nd.zeros(self._arg_params[name].shape))
+
+    def _create_optimizer(self, optimizer: Any, kvstore: Any, params: dict[str, Any]) -> opt.Optimizer:
+        """The optimizer of parameters and full gradients."""
+        store, on_store = _create_kvstore(kvstore, self._ctx_len, self._arg_params)
+        samples = self._exec_group.batch_size
+        if store and "dist" in store.type and "_sync" in store.type:
+            samples *= store.num_workers
+        copies = 1 if on_store else self._ctx_len
+        names = self._exec_group.param_names
+        numbered = [name for name in names for _ in range(copies)] + [name + "_full" for name in names]
+        return opt.create(_SVRGOptimizer.__name__, default_optimizer=optimizer,
+                          **{"rescale_grad": 1.0 / samples, **params, "param_idx2name": dict(enumerate(numbered))})
+
+    def forward(self, data_batch: DataBatch, is_train: bool | None = None) -> None:
+        """As `Module.forward`, with both sets of parameters in training."""
+        super().forward(data_batch, is_train)
+        if is_train:
+            self._mod_aux.forward(data_batch, is_train)
+
+    def backward(self, out_grads: list[NDArray] | None = None) -> None:
+        """As `Module.backward`, for both sets of parameters."""
+        super().backward(out_grads)
+        if self._mod_aux.binded:
+            self._mod_aux.backward(out_grads)
+
+    def prepare(self, data_batch: DataBatch, sparse_row_id_fn: Any = None) -> None:
+        """As `Module.prepare`."""
+        super().prepare(data_batch, sparse_row_id_fn=sparse_row_id_fn)
+        self._mod_aux.prepare(data_batch, sparse_row_id_fn=sparse_row_id_fn)
+
+    def update(self) -> None:
+        """As `Module.update`, by the variance reduced gradients."""
+        self._update_svrg_gradients()
+        super().update()
+
+    def _update_svrg_gradients(self) -> None:
+        """Corrects the gradients of this batch."""
+        for i, name in enumerate(self._exec_group.param_names):
+            for k in range(self._ctx_len):
+                grad = self._exec_group.grad_arrays[i][k]
+                self._svrg_grads_update_rule([grad], [self._mod_aux._exec_group.grad_arrays[i][k]],
+                                             [self._param_dict[k][name]])
+
+    @staticmethod
+    def _svrg_grads_update_rule(current: list[NDArray], special: list[NDArray], full: list[NDArray]) -> list[NDArray]:
+        """current - special + full, in place."""
+        for grad, at_special, over_all in zip(current, special, full, strict=True):
+            grad -= at_special
+            grad += over_all
+        return current
+
+    def update_full_grads(self, train_data: DataIter) -> None:
+        """Keeps the current parameters, and computes the mean of their gradients over all batches."""
+        names = self._exec_group.param_names
+        self._mod_aux.set_params(*self.get_params())
+        for sums in self._param_dict:
+            for name in names:
+                sums[name][:] = 0
+        train_data.reset()
+        batches, pad = 0, 0
+        for batch in train_data:
+            self._mod_aux.forward(batch, is_train=True)
+            self._mod_aux.backward()
+            batches, pad = batches + 1, batch.pad or 0
+            for i, name in enumerate(names):
+                for k, sums in enumerate(self._param_dict):
+                    sums[name] += self._mod_aux._exec_group.grad_arrays[i][k]
+        count = batches - pad / train_data.batch_size
+        for name in names:
+            for sums in self._param_dict:
+                sums[name] /= count
+            if self._kvstore:
+                self._average(name)
+
+    def _average(self, name: str) -> None:
+        """The mean over devices (and workers' sum) of a full gradient."""
+        arrays = [sums[name] for sums in self._param_dict]
+        self._kvstore.push(name + "_full", arrays)
+        self._kvstore.pull(name + "_full", arrays)
+        for array in arrays:
+            array /= self._ctx_len
+
+    def fit(self, train_data: DataIter, eval_data: DataIter | None = None, eval_metric: Any = "acc",
+            epoch_end_callback: Any = None, batch_end_callback: Any = None, kvstore: Any = "local",
+            optimizer: Any = "sgd", optimizer_params: Any = (("learning_rate", 0.01),), eval_end_callback: Any = None,
+            eval_batch_end_callback: Any = None, initializer: Any = None,
+            arg_params: dict[str, NDArray] | None = None, aux_params: dict[str, NDArray] | None = None,
+            allow_missing: bool = False, force_rebind: bool = False, force_init: bool = False, begin_epoch: int = 0,
+            num_epoch: int | None = None, validation_metric: Any = None, monitor: Any = None,
+            sparse_row_id_fn: Any = None) -> None:
+        """As `Module.fit`; computes the gradients over all data every `update_freq` epochs."""
+        options = {} if initializer is None else {"initializer": initializer}
+        super().fit(train_data, eval_data, eval_metric, epoch_end_callback, batch_end_callback, kvstore, optimizer,
+                    optimizer_params, eval_end_callback, eval_batch_end_callback, arg_params=arg_params,
+                    aux_params=aux_params, allow_missing=allow_missing, force_rebind=force_rebind,
+                    force_init=force_init, begin_epoch=begin_epoch, num_epoch=num_epoch,
+                    validation_metric=validation_metric, monitor=monitor, sparse_row_id_fn=sparse_row_id_fn,
+                    **options)
+
+    def _begin_epoch(self, epoch: int, train_data: DataIter) -> None:
+        if epoch % self.update_freq == 0:
+            self.update_full_grads(train_data)
+            train_data.reset()
