@@ -55,9 +55,9 @@ def plan(key: Any, shape: tuple[int, ...], zero_dim: bool = False) -> Plan:
         IndexError: too many indices, an index out of bounds, an unusable key.
     """
     items = [list(i) if isinstance(i, tuple) else i for i in key] if isinstance(key, tuple) else [key]
-    items = [_boolean_items(i) if _is_boolean(i) else [i] for i in items]
-    items = [i for group in items for i in group]
-    used = sum(1 for i in items if i is not None and i is not Ellipsis)
+    if any(map(_is_boolean, items)):
+        items = _without_masks(items, shape)
+    used = sum(1 for i in items if i is not None and i is not Ellipsis and not isinstance(i, bool))
     if used > len(shape):
         raise IndexError(f"too many indices: {used} for an array of {len(shape)} dimensions")
     gaps = [n for n, i in enumerate(items) if i is Ellipsis]
@@ -66,7 +66,7 @@ def plan(key: Any, shape: tuple[int, ...], zero_dim: bool = False) -> Plan:
     fill = [slice(None)] * (len(shape) - used)
     place = gaps[0] if gaps else len(items)
     items[place:place + 1] = fill
-    gather = any(_is_array(i) for i in items if i is not None)
+    gather = any(_is_array(i) or isinstance(i, bool) for i in items if i is not None)
     return _gather(items, shape) if gather else _basic(items, shape, zero_dim)
 
 
@@ -77,10 +77,25 @@ def _is_boolean(item: Any) -> bool:
         or isinstance(item, list) and bool(item) and isinstance(item[0], (bool, np.bool_))
 
 
-def _boolean_items(item: Any) -> list[Any]:
-    if isinstance(item, (bool, np.bool_)):
-        return [None, np.zeros(int(item), np.int64)]
-    return list(np.nonzero(item.asnumpy() if hasattr(item, "asnumpy") else np.asarray(item)))
+def _without_masks(items: list[Any], shape: tuple[int, ...]) -> list[Any]:
+    """The items with the positions of its true elements, an index array for each axis, in place of each mask."""
+    masks = [np.asarray(i.asnumpy() if hasattr(i, "asnumpy") else i) if _is_boolean(i) else None for i in items]
+    used = sum(0 if i is None or i is Ellipsis else 1 if m is None else m.ndim
+               for i, m in zip(items, masks, strict=True))
+    result, axis = [], 0
+    for item, mask in zip(items, masks, strict=True):
+        if mask is None:
+            result.append(item)
+            axis += len(shape) - used if item is Ellipsis else item is not None
+        elif mask.ndim == 0:
+            result.append(bool(mask))
+        elif mask.shape != shape[axis:axis + mask.ndim]:
+            raise IndexError(f"a boolean index of shape {mask.shape} does not match axes {axis} ... of an array of "
+                             f"shape {shape}")
+        else:
+            result += np.nonzero(mask)
+            axis += mask.ndim
+    return result
 
 
 def _position(item: Any, size: int, axis: int) -> int:
@@ -135,8 +150,8 @@ def _offset(starts: list[int], sizes: list[int], shape: tuple[int, ...]) -> int 
 def _gather(items: list[Any], shape: tuple[int, ...]) -> Plan:
     static, arrays, axis = [], [], 0
     for item in items:
-        if item is None:
-            static.append(None)
+        if item is None or isinstance(item, bool):
+            static.append(item)
             continue
         size = shape[axis]
         if isinstance(item, slice):

@@ -104,7 +104,7 @@ def linspace(flavour: Flavour, start: float, stop: float, num: int = 50, endpoin
     _need_numbers(start, stop, axis)
     made = flavour.call("_npi_linspace", [], {"start": start, "stop": stop, "num": num, "endpoint": endpoint,
                                               "dtype": dtype}, None, ctx)
-    return (made, (stop - start) / (num - 1 if endpoint else num)) if retstep else made
+    return (made, (stop - start) / (num - 1)) if retstep else made
 
 
 def logspace(flavour: Flavour, start: float, stop: float, num: int = 50, endpoint: bool = True, base: float = 10.0,

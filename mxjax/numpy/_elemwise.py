@@ -118,6 +118,8 @@ def clip(a: Any, a_min: float | None, a_max: float | None, out: Any = None) -> A
     Raises:
         ValueError: both limits are None.
     """
+    if is_number(a):
+        return np.clip(a, a_min, a_max)
     if a_min is None and a_max is None:
         raise ValueError("array_clip: must set either max or min")
     return call("_npi_clip", [a], out, a_min=-np.inf if a_min is None else a_min,

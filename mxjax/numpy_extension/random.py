@@ -7,7 +7,7 @@ from typing import Any
 
 from ..context import Context
 from ..numpy._dispatch import IMPERATIVE, Flavour, bound
-from ..numpy.random import _draw
+from ..numpy._random import _draw
 from ..random import seed
 
 __all__ = ["bernoulli", "normal_n", "seed", "uniform_n"]

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..base import MXNetError
-from ._common import Array, need_float, normalized, same_dtype, size_of
+from ._common import Array, need_float, no_gradient, normalized, same_dtype, size_of
 from .infer import elementwise, known, unify
 from .np_reduce import axes_of
 from .params import Scalar, Shape, Shapes
@@ -227,7 +227,7 @@ def _at_least(ndim: int) -> None:
         function = getattr(jnp, f"atleast_{ndim}d")
         return tuple(function(a) for a in arys)
     compute.__doc__ = f"The arrays with at least {ndim} dimensions."
-    register(f"_np_atleast_{ndim}d", num_outputs=lambda p: p["num_args"])(compute)
+    register(f"_np_atleast_{ndim}d", FGradient=no_gradient, num_outputs=lambda p: p["num_args"])(compute)
 
 
 for _ndim in (1, 2, 3):

@@ -174,4 +174,6 @@ def multinomial(a: Array | None = None, *, n: int, pvals: Floats | None = None, 
 def multivariate_normal(mean: Array, cov: Array, *, size: Shape | None = None, _key: Any = None) -> Array:
     """Draws from normal distributions with these mean vectors (..., n) and covariance matrices (..., n, n)."""
     batch = jnp.broadcast_shapes(mean.shape[:-1], cov.shape[:-2])
-    return jax.random.multivariate_normal(_key, mean, cov, (() if size is None else size) + batch)
+    wide = jnp.promote_types(mean.dtype, jnp.float32)
+    shape = (() if size is None else size) + batch
+    return jax.random.multivariate_normal(_key, mean.astype(wide), cov.astype(wide), shape).astype(mean.dtype)

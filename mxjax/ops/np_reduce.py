@@ -165,9 +165,10 @@ def average(a: Array, weights: Array | None = None, *, axis: Shape | None = None
         if len(axes) != 1 or weights.shape != (a.shape[axes[0]],):
             raise MXNetError(f"operator _npi_average: weights of shape {weights.shape} must have the shape of a, "
                              f"{a.shape}, or be a vector along the one axis; axis={axis}")
+        total = jnp.sum(weights)
         weights = weights.reshape([-1 if i == axes[0] else 1 for i in range(a.ndim)])
-    weights = jnp.broadcast_to(weights, a.shape)
-    total = jnp.sum(weights, axes)
+    else:
+        total = jnp.sum(weights, axes)
     returned = lax.stop_gradient(total)  # as in MXNet: only the average is differentiated
     return (jnp.sum(a * weights, axes) / total).astype(a.dtype), returned.astype(a.dtype)
 

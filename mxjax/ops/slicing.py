@@ -15,7 +15,7 @@ from .registry import register
 
 
 # ------------------------------------------------------------ slices
-def _slices(name: str, ndim: int, begin: Shape, end: Shape, step: Shape = ()) -> tuple[slice, ...]:
+def _slices(name: str, ndim: int, begin: Shape, end: Shape, step: Shape | None = ()) -> tuple[slice, ...]:
     """One slice for each of the first axes; raises MXNetError where the parameters do not fit together."""
     steps = step or (None,) * len(begin)
     if not len(begin) == len(end) == len(steps) <= ndim or 0 in steps:
@@ -37,7 +37,7 @@ def _slice_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
 
 
 @register("slice", aliases=("crop", "_npi_slice", "_npx_slice", "_sparse_slice"), infer_shape=_slice_shapes)
-def slice_(data: Array, *, begin: Shape, end: Shape, step: Shape = ()) -> Array:
+def slice_(data: Array, *, begin: Shape, end: Shape, step: Shape | None = ()) -> Array:
     """data[begin[0]:end[0]:step[0], ...] of the first axes, with Python's rules; None leaves a limit open."""
     return data[_slices("slice", data.ndim, begin, end, step)]
 

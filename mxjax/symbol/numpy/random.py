@@ -1,8 +1,7 @@
 """`mx.sym.np.random`: draws from distributions whose parameters are numbers or symbols."""
 
-from ...numpy import random as _random
 from ...numpy._dispatch import SYMBOLIC as _SYMBOLIC
+from ...numpy._random import functions as _functions
 
-__all__ = [name for name in _random.__all__ if name not in ("multinomial", "randn")]
-
-_random.bind(_SYMBOLIC, globals(), __all__)
+_ARRAYS_ONLY = ("multinomial", "randn")
+globals().update({k: v for k, v in _functions(_SYMBOLIC).items() if k not in _ARRAYS_ONLY})
