@@ -48,19 +48,19 @@ def like(values: np.ndarray, src: Any, out: NDArray | None = None) -> Any:
     return _from_host(np.ascontiguousarray(values), src.context, type(src))
 
 
-def _decoded(data: bytes | np.ndarray, flag: int, to_rgb: bool, out: NDArray | None) -> NDArray:
+def _decoded(data: bytes | np.ndarray, flag: int = 1, to_rgb: bool = True, out: NDArray | None = None,
+             name: str | None = None) -> NDArray:
     pixels = _host.decode(data, int(flag), bool(to_rgb))
     return like(pixels, None, out) if out is not None else _from_host(pixels, cpu(), array_class())
 
 
-def imread(filename: str | os.PathLike[str], flag: int = 1, to_rgb: bool = True,
-           out: NDArray | None = None) -> NDArray:
+def imread(filename: str | os.PathLike[str], *args: Any, **kwargs: Any) -> NDArray:
     """Reads an image file.
 
     Args:
         filename: its path.
-        flag: 1 for colour, 0 for grey.
-        to_rgb: channels in the order red, green, blue; otherwise blue, green, red.
+        flag: 1 (default) for colour, 0 for grey.
+        to_rgb: channels in the order red, green, blue (default); otherwise blue, green, red.
         out: an array to write to.
 
     Returns:
@@ -72,15 +72,14 @@ def imread(filename: str | os.PathLike[str], flag: int = 1, to_rgb: bool = True,
     try:
         with open(filename, "rb") as file:
             data = file.read()
-        return _decoded(data, flag, to_rgb, out)
+        return _decoded(data, *args, **kwargs)
     except OSError as error:
         raise MXNetError(f"imread: couldn't open file {os.fspath(filename)!r}: {error.strerror}") from error
     except MXNetError as error:
         raise MXNetError(f"imread: {os.fspath(filename)!r}: {error}") from error
 
 
-def imdecode(buf: bytes | bytearray | np.ndarray | NDArray, flag: int = 1, to_rgb: bool = True,
-             out: NDArray | None = None) -> NDArray:
+def imdecode(buf: bytes | bytearray | np.ndarray | NDArray, *args: Any, **kwargs: Any) -> NDArray:
     """Decodes an image file's content.
 
     Args:
@@ -96,23 +95,27 @@ def imdecode(buf: bytes | bytearray | np.ndarray | NDArray, flag: int = 1, to_rg
     elif not isinstance(buf, (bytes, bytearray, memoryview, np.ndarray)):
         raise ValueError("buf must be of type bytes, bytearray or numpy.ndarray,if you would like to input type str, "
                          "please convert to bytes")
-    return _decoded(buf, flag, to_rgb, out)
+    return _decoded(buf, *args, **kwargs)
 
 
-def imresize(src: Any, w: int, h: int, interp: int = 1, out: NDArray | None = None) -> Any:
+def imresize(src: Any, w: int, h: int, *args: Any, **kwargs: Any) -> Any:
     """An image of another size.
 
     Args:
         src: (height, width, channels).
         w, h: the new width and height.
-        interp: 0 nearest, 1 bilinear, 2 bicubic, 3 by area, 4 Lanczos; 9: bicubic to enlarge, by area to shrink, else
-            bilinear; 10: any of them, at random.
+        interp: 0 nearest, 1 bilinear (default), 2 bicubic, 3 by area, 4 Lanczos; 9: bicubic to enlarge, by area to
+            shrink, else bilinear; 10: any of them, at random.
         out: an array to write to.
 
     Raises:
         MXNetError: the size is not positive.
         ValueError: another `interp`.
     """
+    return _resized(src, w, h, *args, **kwargs)
+
+
+def _resized(src: Any, w: int, h: int, interp: int = 1, out: NDArray | None = None, name: str | None = None) -> Any:
     return like(_host.resize(host(src), w, h, interp), src, out)
 
 
@@ -132,17 +135,23 @@ def scale_down(src_size: Sequence[int], size: Sequence[int]) -> tuple[int, int]:
     return int(w), int(h)
 
 
-def copyMakeBorder(src: Any, top: int, bot: int, left: int, right: int, type: int = 0,  # noqa: N802
-                   value: float = 0.0, values: Sequence[float] = (), out: NDArray | None = None) -> Any:
+def copyMakeBorder(src: Any, top: int, bot: int, left: int, right: int, *args: Any,  # noqa: N802
+                   **kwargs: Any) -> Any:
     """An image with a border.
 
     Args:
         src: (height, width, channels).
         top, bot, left, right: the border's widths.
-        type: 0 of one colour, 1 mirrored, 2 mirrored without the edge, 3 the edge repeated, 4 the image repeated.
-        value, values: the colour: one number, or one for each channel.
+        type: 0 (default) of one colour, 1 mirrored, 2 mirrored without the edge, 3 the edge repeated, 4 the image
+            repeated.
+        value, values: the colour: one number, or one for each channel; default 0.
         out: an array to write to.
     """
+    return _bordered(src, top, bot, left, right, *args, **kwargs)
+
+
+def _bordered(src: Any, top: int, bot: int, left: int, right: int, type: int = 0, value: float = 0.0,
+              values: Sequence[float] = (), out: NDArray | None = None, name: str | None = None) -> Any:
     return like(_host.border(host(src), top, bot, left, right, type, value, values), src, out)
 
 

@@ -12,6 +12,7 @@ from ...context import cpu
 from ...io import DataBatch, DataIter
 from ...model import _create_kvstore
 from ...module import Module
+from ...module.base_module import _UNIFORM
 from ...ndarray import NDArray
 from ...symbol import Symbol
 from .svrg_optimizer import _SVRGOptimizer
@@ -135,12 +136,12 @@ class SVRGModule(Module):
         return current
 
     def update_full_grads(self, train_data: DataIter) -> None:
-        """Keeps the current parameters, and computes the mean of their gradients over all batches."""
+        """Keeps the current parameters, and computes the mean of their gradients over all batches.
+
+        As in MXNet the sum begins with the previous mean, not with zero.
+        """
         names = self._exec_group.param_names
         self._mod_aux.set_params(*self.get_params())
-        for sums in self._param_dict:
-            for name in names:
-                sums[name][:] = 0
         train_data.reset()
         batches, pad = 0, 0
         for batch in train_data:
@@ -168,19 +169,16 @@ class SVRGModule(Module):
     def fit(self, train_data: DataIter, eval_data: DataIter | None = None, eval_metric: Any = "acc",
             epoch_end_callback: Any = None, batch_end_callback: Any = None, kvstore: Any = "local",
             optimizer: Any = "sgd", optimizer_params: Any = (("learning_rate", 0.01),), eval_end_callback: Any = None,
-            eval_batch_end_callback: Any = None, initializer: Any = None,
+            eval_batch_end_callback: Any = None, initializer: Any = _UNIFORM,
             arg_params: dict[str, NDArray] | None = None, aux_params: dict[str, NDArray] | None = None,
             allow_missing: bool = False, force_rebind: bool = False, force_init: bool = False, begin_epoch: int = 0,
             num_epoch: int | None = None, validation_metric: Any = None, monitor: Any = None,
             sparse_row_id_fn: Any = None) -> None:
         """As `Module.fit`; computes the gradients over all data every `update_freq` epochs."""
-        options = {} if initializer is None else {"initializer": initializer}
         super().fit(train_data, eval_data, eval_metric, epoch_end_callback, batch_end_callback, kvstore, optimizer,
-                    optimizer_params, eval_end_callback, eval_batch_end_callback, arg_params=arg_params,
-                    aux_params=aux_params, allow_missing=allow_missing, force_rebind=force_rebind,
-                    force_init=force_init, begin_epoch=begin_epoch, num_epoch=num_epoch,
-                    validation_metric=validation_metric, monitor=monitor, sparse_row_id_fn=sparse_row_id_fn,
-                    **options)
+                    optimizer_params, eval_end_callback, eval_batch_end_callback, initializer, arg_params, aux_params,
+                    allow_missing, force_rebind, force_init, begin_epoch, num_epoch, validation_metric, monitor,
+                    sparse_row_id_fn)
 
     def _begin_epoch(self, epoch: int, train_data: DataIter) -> None:
         if epoch % self.update_freq == 0:

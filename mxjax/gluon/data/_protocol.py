@@ -6,11 +6,14 @@ The `DataLoader` does not need them; scripts that start processes themselves do.
 from __future__ import annotations
 
 import io
+import math
+import mmap
 import multiprocessing.queues
+import os
 import pickle
 import threading
 from collections.abc import Callable
-from multiprocessing.reduction import ForkingPickler
+from multiprocessing import reduction
 from typing import Any
 
 import numpy as np
@@ -18,29 +21,39 @@ import numpy as np
 from ...context import cpu, cpu_pinned
 from ...ndarray import NDArray
 from ...ndarray.ndarray import _from_host
+from . import _transport
 
 __all__ = ["ConnectionWrapper", "Queue", "SimpleQueue", "fetcher_loop_v1", "rebuild_ndarray", "rebuild_np_ndarray",
            "reduce_ndarray", "reduce_np_ndarray", "worker_loop_v1"]
 
 
-def rebuild_ndarray(*args: Any) -> NDArray:
-    """An NDArray out of what `reduce_ndarray` gave."""
-    return _from_host(np.array(args[0]), cpu())
+def rebuild_ndarray(pid: int, fd: Any, shape: tuple[int, ...], dtype: Any) -> NDArray:
+    """An NDArray out of what `reduce_ndarray` gave: who sent it, a descriptor of the memory, shape and dtype."""
+    number = fd.detach()
+    try:
+        memory = mmap.mmap(number, 0)
+    finally:
+        os.close(number)
+    return _from_host(np.frombuffer(memory, dtype, math.prod(shape)).reshape(shape), cpu())
 
 
 def reduce_ndarray(data: NDArray) -> tuple:
-    """How an NDArray is pickled: (function, its arguments)."""
-    return rebuild_ndarray, (data.asnumpy(),)
+    """How an NDArray is sent to another process, by shared memory: (function, its arguments)."""
+    values = data.asnumpy()
+    with _transport._memory() as file:
+        file.write(values.data if values.size else b"\0")
+        file.flush()
+        return rebuild_ndarray, (os.getpid(), reduction.DupFd(file.fileno()), values.shape, values.dtype)
 
 
-def rebuild_np_ndarray(*args: Any) -> Any:
+def rebuild_np_ndarray(pid: int, fd: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     """An mx.np.ndarray out of what `reduce_np_ndarray` gave."""
-    return rebuild_ndarray(*args).as_np_ndarray()
+    return rebuild_ndarray(pid, fd, shape, dtype).as_np_ndarray()
 
 
 def reduce_np_ndarray(data: Any) -> tuple:
-    """How an mx.np.ndarray is pickled: (function, its arguments)."""
-    return rebuild_np_ndarray, (data.asnumpy(),)
+    """As `reduce_ndarray`, for mx.np.ndarrays."""
+    return rebuild_np_ndarray, reduce_ndarray(data)[1]
 
 
 class ConnectionWrapper:
@@ -56,7 +69,7 @@ class ConnectionWrapper:
     def send(self, obj: Any) -> None:
         """Sends an object."""
         out = io.BytesIO()
-        ForkingPickler(out, pickle.HIGHEST_PROTOCOL).dump(obj)
+        reduction.ForkingPickler(out, pickle.HIGHEST_PROTOCOL).dump(obj)
         self._conn.send_bytes(out.getvalue())
 
     def recv(self) -> Any:

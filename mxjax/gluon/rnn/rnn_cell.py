@@ -353,6 +353,10 @@ class SequentialRNNCell(_Stack, RecurrentCell):
         prefix, params: see `Block`.
     """
 
+    def hybrid_forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Not there: `HybridSequentialRNNCell` can be hybridized."""
+        raise NotImplementedError("SequentialRNNCell cannot be hybridized; HybridSequentialRNNCell can")
+
 
 class HybridSequentialRNNCell(_Stack, HybridRecurrentCell):
     """Hybrid cells on top of each other.
@@ -484,6 +488,10 @@ class ModifierCell(HybridRecurrentCell):
         self._check_not_modified()
         with _Released(self.base_cell):
             return self.base_cell.begin_state(func=func, **kwargs)
+
+    def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> tuple[Any, list[Any]]:  # noqa: N803
+        """One step: (output, new states)."""
+        raise NotImplementedError(f"{type(self).__name__} must define hybrid_forward")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base_cell})"

@@ -17,6 +17,9 @@ __all__ = ["MobileNet", "MobileNetV2", "get_mobilenet", "get_mobilenet_v2", "mob
 class RELU6(HybridBlock):
     """x cut to [0, 6]."""
 
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+
     def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
         """x, cut."""
         return F.clip(x, 0, 6, name="relu6")
