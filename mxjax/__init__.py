@@ -13,7 +13,7 @@ from .libinfo import __version__
 
 _MODULES = """attribute autograd base callback contrib context engine error executor executor_manager gluon image
 initializer interop io kvstore libinfo log lr_scheduler metric misc model module monitor name ndarray numpy
-numpy_extension onnx operator optimizer profiler random recordio registry resource rnn runtime storage symbol test_utils
+numpy_dispatch_protocol numpy_extension numpy_op_fallback numpy_op_signature onnx operator optimizer profiler random recordio registry resource rnn runtime storage symbol test_utils
 util visualization""".split()
 _ALIASES = {"nd": "ndarray", "sym": "symbol", "np": "numpy", "npx": "numpy_extension", "kv": "kvstore", "mod": "module",
             "init": "initializer", "mon": "monitor", "viz": "visualization", "rnd": "random", "img": "image",

@@ -61,8 +61,8 @@ def attach(scope: dict[str, Any], make: Callable[[registry.Op, str], Callable], 
     scope["__getattr__"], scope["__dir__"] = getter, names
 
 
-def signature(op: registry.Op) -> inspect.Signature:
-    """The signature users see: inputs, parameters, out, name."""
+def signature(op: registry.Op, last: tuple[str, ...] = ("out", "name")) -> inspect.Signature:
+    """The signature users see: inputs, parameters, and what follows them."""
     kind = inspect.Parameter
     rows = [kind(n, kind.POSITIONAL_OR_KEYWORD, default=None) for n in op.input_names]
     if op.variadic:
@@ -70,7 +70,7 @@ def signature(op: registry.Op) -> inspect.Signature:
     after = kind.KEYWORD_ONLY if op.variadic else kind.POSITIONAL_OR_KEYWORD
     taken = {r.name for r in rows}
     rows += [kind(n, after, default=_Null) for n in op.params if n.isidentifier() and n not in taken]
-    rows += [kind("out", after, default=None), kind("name", after, default=None), kind("kwargs", kind.VAR_KEYWORD)]
+    rows += [*(kind(n, after, default=None) for n in last), kind("kwargs", kind.VAR_KEYWORD)]
     seen: set[str] = set()
     return inspect.Signature([r for r in rows if not (r.name in seen or seen.add(r.name))])
 

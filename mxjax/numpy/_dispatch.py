@@ -106,7 +106,11 @@ class _Symbolic(Flavour):
         params = {k: v for k, v in params.items() if v is not None}
         if ctx is not None and "ctx" in registry.get(name).params:
             params["ctx"] = str(ctx)
-        made = apply(name, name.split("_", 2)[2], [i for i in inputs if i is not None], params)
+        hint = name.split("_", 2)[2]
+        if name.endswith("_fallback"):  # what MXNet, which may read the graph, has as custom operators
+            name, params = "Custom", {"op_type": hint, **params}
+        made = apply(name, hint, [i for i in inputs if i is not None], params)
+        made = made.as_np_ndarray()
         return made if len(made) == 1 else list(made)
 
 

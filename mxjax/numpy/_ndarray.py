@@ -189,9 +189,13 @@ class ndarray(Methods, NDArray):  # noqa: N801  NumPy's name
         """`np.diag` of this array."""
         return _matrix.diag(self, k)
 
-    def expand_dims(self, axis: int, inplace: bool = False) -> ndarray:
+    def expand_dims(self, *args: Any, **kwargs: Any) -> ndarray:
         """`np.expand_dims` of this array."""
-        return _matrix.expand_dims(self, axis)
+        return _matrix.expand_dims(self, *args, **kwargs)
+
+    def as_in_ctx(self, ctx: Context) -> ndarray:
+        """This array if it is on `ctx`, else a copy there."""
+        return self.as_in_context(ctx)
 
     def tostype(self, stype: str) -> ndarray:
         """A copy; there are only dense ndarrays.

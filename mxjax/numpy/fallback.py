@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 import inspect
 from collections.abc import Callable
@@ -22,10 +21,55 @@ packbits partition piecewise poly polyadd polydiv polyfit polyint polymul polysu
 rate real result_type rollaxis roots searchsorted select setdiff1d setxor1d signbit size spacing take_along_axis trapz
 tril_indices_from trim_zeros triu_indices_from union1d unpackbits unwrap vander""".split()
 
-# what NumPy has called otherwise since then, or has dropped
-_NEW_NAMES = {"alltrue": np.all, "in1d": np.isin, "trapz": getattr(np, "trapezoid", None),
-              "msort": functools.partial(np.sort, axis=0)}
-_FINANCIAL = ("mirr", "npv", "ppmt", "pv", "rate")
+_FINANCIAL = ("mirr", "npv", "pmt", "ppmt", "pv", "rate")
+
+
+# ------------------------------------------------------------ what NumPy has changed since MXNet
+def _alltrue(*args: Any, **kwargs: Any) -> Any:
+    return np.all(*args, **kwargs)
+
+
+def _in1d(ar1: Any, ar2: Any, assume_unique: bool = False, invert: bool = False) -> Any:
+    return np.isin(np.ravel(ar1), ar2, assume_unique, invert)
+
+
+def _msort(a: Any) -> Any:
+    return np.sort(a, axis=0)
+
+
+def _trapz(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Any:
+    return getattr(np, "trapezoid", getattr(np, "trapz", None))(y, x, dx, axis)
+
+
+def _corrcoef(x: Any, y: Any = None, rowvar: bool = True, bias: Any = np._NoValue, ddof: Any = np._NoValue,
+              *, dtype: Any = None) -> Any:
+    return np.corrcoef(x, y, rowvar, dtype=dtype)  # bias and ddof have long had no effect
+
+
+def _histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, normed: Any = None, weights: Any = None,
+                 density: Any = None) -> Any:
+    return np.histogram2d(x, y, bins, range, normed if density is None else density, weights)
+
+
+def _histogramdd(sample: Any, bins: Any = 10, range: Any = None, normed: Any = None, weights: Any = None,
+                 density: Any = None) -> Any:
+    return np.histogramdd(sample, bins, range, normed if density is None else density, weights)
+
+
+def _nan_quantile(name: str) -> Callable[..., Any]:
+    def call(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
+             keepdims: Any = np._NoValue, *, interpolation: str | None = None) -> Any:
+        return getattr(np, name)(a, q, axis, out, overwrite_input, interpolation or method, keepdims)
+    return call
+
+
+def _lstsq(a: Any, b: Any, rcond: Any = "warn") -> Any:
+    return np.linalg.lstsq(a, b, None if rcond == "warn" else rcond)
+
+
+_CHANGED = {"alltrue": _alltrue, "in1d": _in1d, "msort": _msort, "trapz": _trapz, "corrcoef": _corrcoef,
+            "histogram2d": _histogram2d, "histogramdd": _histogramdd, "lstsq": _lstsq,
+            "nanpercentile": _nan_quantile("nanpercentile"), "nanquantile": _nan_quantile("nanquantile")}
 
 
 def to_host(value: Any) -> Any:
@@ -75,7 +119,7 @@ def _leaves(value: Any) -> list[Any]:
 
 def fallback(name: str, source: Any = np) -> Callable[..., Any]:
     """NumPy's function `name` for ndarrays."""
-    function = _NEW_NAMES.get(name) or getattr(source, name, None)
+    function = _CHANGED.get(name) or getattr(source, name)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return host_call(function, args, kwargs)
@@ -103,5 +147,5 @@ def _financial(name: str) -> Callable[..., Any]:
     return call
 
 
-for _name in __all__:
+for _name in (*__all__, "nanstd", "nansum", "nanvar", "pmt"):
     globals()[_name] = _financial(_name) if _name in _FINANCIAL else fallback(_name)

@@ -8,7 +8,7 @@ from typing import Any
 from ..context import Context
 from ..numpy._dispatch import IMPERATIVE, Flavour, bound
 from ..numpy._random import _draw
-from ..random import seed
+from ..random import seed as _seed
 
 __all__ = ["bernoulli", "normal_n", "seed", "uniform_n"]
 
@@ -46,6 +46,11 @@ def normal_n(flavour: Flavour, loc: Any = 0.0, scale: Any = 1.0, batch_shape: An
              ctx: Context | None = None) -> Any:
     """Draws from the normal distribution, `batch_shape` of them for each parameter."""
     return _draw(flavour, "normal_n", {"loc": loc, "scale": scale}, batch_shape, ctx, None, dtype)
+
+
+def seed(seed: int, ctx: Context | str = "all") -> None:
+    """Seeds the random number generators; see `mx.random.seed`."""
+    _seed(seed, ctx)
 
 
 _definitions = {name: globals()[name] for name in __all__ if name != "seed"}

@@ -114,6 +114,8 @@ class _Custom(registry.Op):
         """The property's arguments, as text, in a fixed order."""
         given = {k: v for k, v in given.items() if v is not None}
         kind = str(given.pop("op_type", ""))
+        if kind not in _PROPS and kind.endswith("_fallback"):
+            from .. import numpy_op_fallback  # noqa: F401  registers those of mx.np
         if kind not in _PROPS:
             raise MXNetError(f"Custom: no operator is registered as op_type {kind!r}; registered: "
                              f"{', '.join(_PROPS) or 'none'}")
@@ -263,7 +265,7 @@ for _key, _attribute in {
         "FNumOutputs": lambda p: len(_prop(p).list_outputs()), "FListOutputNames": lambda p: _prop(p).list_outputs(),
         "FMutateInputs": lambda p: _prop(p).list_auxiliary_states()}.items():
     _custom.set_attr(_key, _attribute)
-registry.add(_custom)
+registry.add(_custom).add_alias("_npi_Custom")
 
 
 # ---------------------------------------------------------------- the two oldest forms

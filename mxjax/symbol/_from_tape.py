@@ -45,8 +45,7 @@ def symbol_of(array: Any) -> Symbol:
                 variables += 1
             else:
                 inputs.append((made[id(parent[0])], parent[1]))
-        params = {**node.kernel.params, **dict(zip(node.kernel.dynamic, node.args[node.kernel.num_arrays:],
-                                                   strict=False))}
+        params = {**node.kernel.params, **node.kernel.numbers(node.args[node.kernel.num_arrays:])}
         attrs = {k: str(v) for k, v in params.items() if v is not None}
         made[id(node)] = Node(op, f"{op.name.lower()}{len(made)}", attrs, params, inputs)
     node, index = array._entry

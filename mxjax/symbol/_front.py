@@ -45,6 +45,6 @@ def make(op: Op, name: str) -> Callable[..., Symbol]:
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = document(op)
-    function.__signature__ = signature(op)
+    function.__signature__ = signature(op, ("name", "attr", "out"))
     return function
 

@@ -11,10 +11,10 @@ from ...numpy._dispatch import SYMBOLIC, call
 from ...numpy._index import sort
 from ...numpy._methods import Methods
 from ...numpy._namespace import functions
-from ..symbol import Symbol
+from ..symbol import Symbol, load, load_json
 
 globals().update(functions(SYMBOLIC))
-__all__ = ["_Symbol", *CREATORS]
+__all__ = ["_Symbol", "load", "load_json", *CREATORS]
 
 
 class _Symbol(Methods, Symbol):

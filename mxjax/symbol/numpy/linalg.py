@@ -1,2 +1,6 @@
 """`mx.sym.np.linalg`: linear algebra on the last two axes."""
 
+from ...numpy import linalg as _linalg
+
+_ARRAYS_ONLY = ("cond", "lstsq", "matrix_power", "matrix_rank", "multi_dot", "qr")
+globals().update({name: getattr(_linalg, name) for name in _linalg.__all__ if name not in _ARRAYS_ONLY})
