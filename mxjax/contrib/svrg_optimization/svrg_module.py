@@ -43,6 +43,7 @@ class SVRGModule(Module):
                  update_freq: int | None = None) -> None:
         arguments = (data_names, label_names, logger, context, work_load_list, fixed_param_names, state_names,
                      group2ctxs, compression_params)
+        self._mod_aux = Module(symbol, *arguments)
         super().__init__(symbol, *arguments)
         if not isinstance(update_freq, int):
             raise TypeError(f"update_freq in SVRGModule must be an integer to represent the frequency for calculating "
@@ -51,7 +52,6 @@ class SVRGModule(Module):
             raise ValueError("update_freq in SVRGModule must be a positive integer to represent the frequency for "
                              f"calculating full gradients, got {update_freq}")
         self.update_freq = update_freq
-        self._mod_aux = Module(symbol, *arguments)
         self._param_dict: list[dict[str, NDArray]] = []  # gradients over all data, for each device
         self._ctx_len = len(self._context)
 

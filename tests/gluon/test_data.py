@@ -1,0 +1,206 @@
+"""Tests of data sets, samplers and the DataLoader."""
+
+import multiprocessing
+import os
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import mxjax as mx
+from mxjax.gluon import data
+
+
+def batches(loader):
+    return [batch.asnumpy().tolist() for batch in loader]
+
+
+# -------------------------------------------------------------------- samplers and data sets
+def test_samplers():
+    assert list(data.SequentialSampler(3, 2)) == [2, 3, 4]
+    np.random.seed(0)
+    drawn = list(data.RandomSampler(10))
+    np.random.seed(0)
+    expected = np.arange(10)
+    np.random.shuffle(expected)
+    assert drawn == expected.tolist()
+    assert list(data.FilterSampler(lambda x: x > 4, [3, 5, 4, 9])) == [1, 3]
+
+
+@pytest.mark.parametrize("last,first,second,length", [
+    ("keep", [[0, 1], [2, 3], [4]], [[0, 1], [2, 3], [4]], 3),
+    ("discard", [[0, 1], [2, 3]], [[0, 1], [2, 3]], 2),
+    ("rollover", [[0, 1], [2, 3]], [[4, 0], [1, 2], [3, 4]], 2)])
+def test_batch_sampler(last, first, second, length):
+    sampler = data.BatchSampler(data.SequentialSampler(5), 2, last)
+    assert len(sampler) == length
+    assert list(sampler) == first
+    assert list(sampler) == second
+
+
+def test_batch_sampler_refuses_other_words():
+    with pytest.raises(ValueError, match="'keep', 'discard', or 'rollover', but got 'all'"):
+        list(data.BatchSampler(data.SequentialSampler(5), 2, "all"))
+
+
+def test_data_sets_from_data_sets():
+    numbers = data.SimpleDataset(list(range(9)))
+    assert list(numbers.filter(lambda x: x % 2 == 0)) == [0, 2, 4, 6, 8]
+    assert [list(numbers.shard(4, i)) for i in range(4)] == [[0, 1, 2], [3, 4], [5, 6], [7, 8]]
+    assert list(numbers.take(2)) == [0, 1] and len(numbers.take(None)) == len(numbers.take(99)) == 9
+    assert list(numbers.sample(data.SequentialSampler(2, 4))) == [4, 5]
+    assert list(numbers.transform(lambda x: x * 10).take(2)) == [0, 10]
+    eager = numbers.transform(lambda x: x + 1, lazy=False)
+    assert eager[0] == 1 and isinstance(eager, data.SimpleDataset)
+    pairs = data.ArrayDataset(mx.nd.arange(3), ["a", "b", "c"])
+    assert pairs[1] == (1.0, "b") and pairs.transform_first(lambda x: -x)[2] == (-2.0, "c")
+
+
+@pytest.mark.parametrize("make,error,words", [
+    (lambda: data.ArrayDataset([1], [1, 2]), AssertionError, "number 2 has 2"),
+    (lambda: data.ArrayDataset(), AssertionError, "at least one"),
+    (lambda: data.SimpleDataset([1]).shard(2, 2), AssertionError, "shard 2 of 2"),
+    (lambda: data.SimpleDataset([1]).sample([0]), TypeError, "Sampler, got list"),
+    (lambda: data.DataLoader([1]), ValueError, "batch_size must be specified"),
+    (lambda: data.DataLoader([1], 1, shuffle=True, sampler=data.SequentialSampler(1)), ValueError, "shuffle must not"),
+    (lambda: data.DataLoader([1], 1, batch_sampler=[[0]]), ValueError, "must not be specified if batch_sampler"),
+    (lambda: data.DataLoader([1], 1, timeout=0), AssertionError, "timeout must be positive")])
+def test_bad_arguments(make, error, words):
+    with pytest.raises(error, match=words):
+        make()
+
+
+def test_records(tmp_path):
+    with mx.recordio.MXIndexedRecordIO(tmp_path / "x.idx", tmp_path / "x.rec", "w") as writer:
+        for i in range(3):
+            writer.write_idx(i, b"record %d" % i)
+    records = data.RecordFileDataset(str(tmp_path / "x.rec"))
+    assert len(records) == 3 and records[1] == b"record 1"
+
+
+# -------------------------------------------------------------------- the DataLoader
+def test_batches_keep_dtypes_and_structure():
+    samples = [(np.float16(i), mx.nd.array([i, i], dtype="int32"), [1.0, 2.0]) for i in range(3)]
+    first, last = data.DataLoader(samples, 2)
+    halves, arrays, lists = first
+    assert halves.dtype == np.float16 and arrays.dtype == np.int32 and arrays.shape == (2, 2)
+    assert lists.asnumpy().tolist() == [[1, 2], [1, 2]] and lists.dtype == np.float64
+    assert last[1].shape == (1, 2)
+
+
+def test_batches_compile_nothing(compiles):
+    arrays = [mx.nd.array(np.full((2, 3), i, np.float32)) for i in range(5)]
+    compiles.clear()
+    assert [batch.shape for batch in data.DataLoader(arrays, 3)] == [(3, 2, 3), (2, 2, 3)]
+    assert not compiles
+
+
+def test_samples_that_form_no_array():
+    with pytest.raises(TypeError, match="dict cannot be put into an array.*batchify_fn"):
+        next(iter(data.DataLoader([{"a": 1}], 1)))
+
+
+@pytest.mark.parametrize("options", [{}, {"num_workers": 2, "thread_pool": True}, {"num_workers": 2}])
+def test_rounds(options):
+    loader = data.DataLoader(data.SimpleDataset(list(range(7))).transform(lambda x: x * 2), 3, **options)
+    assert len(loader) == 3
+    for _ in range(2):
+        assert batches(loader) == [[0, 2, 4], [6, 8, 10], [12]]
+
+
+def test_pinned_and_reloaded():
+    loader = data.DataLoader(range(4), 2, num_workers=1, thread_pool=True, pin_memory=True, auto_reload=True)
+    for _ in range(2):
+        assert [(batch.context.device_type, batch.asnumpy().tolist()) for batch in loader] == \
+            [("cpu_pinned", [0, 1]), ("cpu_pinned", [2, 3])]
+
+
+class Troubled(data.Dataset):
+    """Number 2 makes trouble."""
+
+    def __init__(self, trouble):
+        self.trouble = trouble
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, i):
+        if i == 2:
+            self.trouble()
+        return i
+
+
+def raises():
+    raise KeyError("no such sample")
+
+
+@pytest.mark.parametrize("threads", [True, False])
+def test_errors_arrive_with_their_traceback(threads):
+    loader = data.DataLoader(Troubled(raises), 1, num_workers=2, thread_pool=threads)
+    seen = []
+    with pytest.raises(KeyError, match="no such sample") as caught:
+        seen.extend(batches([batch]) for batch in loader)
+    assert len(seen) == 2
+    if not threads:
+        assert "in __getitem__" in str(caught.value.__cause__)
+
+
+@pytest.mark.parametrize("trouble,words", [
+    (lambda: os._exit(7), "exited with status 7 while loading the samples .2."),
+    (lambda: os.kill(os.getpid(), 9), "was killed by SIGKILL while loading the samples .2."),
+    (lambda: __import__("ctypes").string_at(0), "(?s)was killed by SIGSEGV.*Segmentation fault.*__getitem__")])
+def test_dead_workers_are_reported(trouble, words):
+    with pytest.raises(mx.MXNetError, match=words):
+        batches(data.DataLoader(Troubled(trouble), 1, num_workers=2))
+
+
+@pytest.mark.parametrize("threads", [True, False])
+def test_timeout(threads):
+    begin = time.monotonic()
+    with pytest.raises(multiprocessing.TimeoutError, match="within 0.3 seconds"):
+        batches(data.DataLoader(Troubled(lambda: time.sleep(3)), 1, num_workers=2, thread_pool=threads, timeout=0.3))
+    assert time.monotonic() - begin < 2.5
+
+
+def test_what_cannot_be_sent():
+    with pytest.raises(TypeError, match="cannot be sent to another process.*thread_pool"):
+        data.DataLoader([threading.Lock()], 1, num_workers=1)
+
+
+def test_workers_draw_different_and_reproducible_numbers():
+    def draw(_):
+        return np.random.randint(1 << 30)
+
+    def drawn():
+        np.random.seed(5)
+        loader = data.DataLoader(data.SimpleDataset([0] * 4).transform(draw), 1, num_workers=1)
+        return batches(loader)
+    first = drawn()
+    assert drawn() == first and len({batch[0] for batch in first}) == 4
+    np.random.seed(5)
+    state = np.random.get_state()[1].tolist()
+    data.DataLoader([0], 1, num_workers=1)
+    assert np.random.get_state()[1].tolist() == state
+
+
+def test_workers_hand_over_arrays_of_all_kinds():
+    def batchify(samples):
+        return {"half": mx.nd.array(samples, dtype="float16"), "numpy": np.array(samples), "text": "x" * 5000}
+    batch, = data.DataLoader([1, 2], 2, batchify_fn=batchify, num_workers=1)
+    assert batch["half"].dtype == np.float16 and batch["half"].asnumpy().tolist() == [1, 2]
+    batch["numpy"][0] = 5
+    assert batch["numpy"].tolist() == [5, 2] and batch["text"] == "x" * 5000
+
+
+def test_queues_of_arrays():
+    function, arguments = data.dataloader.reduce_ndarray(mx.nd.array([[1, 2], [3, 4]]))
+    assert function(*arguments).asnumpy().tolist() == [[1, 2], [3, 4]]
+    keys, done = data.dataloader.SimpleQueue(), data.dataloader.SimpleQueue()
+    keys.put((0, [1, 2]))
+    keys.put((None, None))
+    data.dataloader.worker_loop_v1([5, 6, 7], keys, done, data.dataloader.default_batchify_fn)
+    done.put((None, None))
+    found = {}
+    data.dataloader.fetcher_loop_v1(done, found)
+    assert found[0].asnumpy().tolist() == [6, 7]
