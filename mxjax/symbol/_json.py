@@ -141,7 +141,8 @@ def _node(row: dict, nodes: list[Node], version: int, source: str, graph_attrs: 
         subgraphs = [Symbol(_graph({**g, "attrs": graph_attrs}, f"{source}: node {name}"))
                      for g in row["subgraphs"]]
         op = bind(op, subgraphs)
-    params = op.parse({k: v for k, v in attrs.items() if k in op.params or k == op.variadic})
+    own = None if op.name == "Custom" else {*op.params, op.variadic}  # a custom operator takes what it is given
+    params = op.parse({k: v for k, v in attrs.items() if own is None and not k.startswith("__") or k in (own or ())})
     names = op.inputs(params, len(inputs))
     if not op.variadic and version < 900:
         for missing in names[len(inputs):]:
