@@ -12,13 +12,13 @@ from ..symbol import Symbol
 __all__ = ["flatten", "kinds", "regroup"]
 
 
-def flatten(args: Any, what: str) -> tuple[list[Any], Any]:
-    """(flat list, format) of NDArrays, Symbols, None, and nested lists of them.
+def flatten(args: Any, what: str, leaves: tuple[type, ...] = (NDArray,)) -> tuple[list[Any], Any]:
+    """(flat list, format) of NDArrays (or other `leaves`), Symbols, None, and nested lists of them.
 
     Raises:
         ValueError: there is something else in it; `what` ("input" or "output") is for the message.
     """
-    if isinstance(args, NDArray):
+    if isinstance(args, leaves):
         return [args], 0
     if isinstance(args, Symbol):
         count = len(args.list_outputs())
@@ -30,7 +30,7 @@ def flatten(args: Any, what: str) -> tuple[list[Any], Any]:
                          f"got {args} of type {type(args)}")
     flat, formats = [], []
     for arg in args:
-        part, form = flatten(arg, what)
+        part, form = flatten(arg, what, leaves)
         flat += part
         formats.append(form)
     return flat, formats

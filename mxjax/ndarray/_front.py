@@ -18,7 +18,7 @@ __all__ = ["make"]
 
 def make(op: Op, name: str) -> Callable[..., Any]:
     """The imperative function of an operator."""
-    cache: dict[Any, tuple[Kernel, tuple]] = {}
+    cache: dict[Any, _Prepared] = {}
     inputs = op.input_names
 
     def function(*args: Any, out: Any = None, name: str | None = None, **kwargs: Any) -> Any:
@@ -28,22 +28,41 @@ def make(op: Op, name: str) -> Callable[..., Any]:
                 break
             count += 1
         arrays, rest = args[:count], args[count:]
-        if count and op.dynamic_names.isdisjoint(kwargs):
-            key = (count, rest, tuple(kwargs.items()), state.training)
+        key = None
+        if count:
+            key = (count, rest, _form(kwargs, op.dynamic_names), state.training)
             try:
                 found = cache.get(key)
             except TypeError:  # an unhashable argument, such as a list
                 found = key = None
             if found is not None:
-                return invoke(found[0], arrays, found[1], out)
-        else:
-            key = None
+                kernel, extras, numbers = found
+                if numbers is not None:
+                    extras = _extras(kernel, numbers, kwargs, arrays)
+                return invoke(kernel, arrays, extras, out)
         return _general(op, inputs, cache, key, arrays, rest, out, kwargs)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = document(op)
     function.__signature__ = signature(op)
     return function
+
+
+# kernel, its extras where they are the same for every call, else the numbers to put together: (name, default)
+_Prepared = tuple[Kernel, tuple, "list[tuple[str, Any]] | None"]
+
+
+def _form(kwargs: dict[str, Any], dynamic: frozenset[str]) -> tuple:
+    """What of the keyword arguments identifies a kernel: of those that are arguments of the program only the kind."""
+    if dynamic.isdisjoint(kwargs):
+        return tuple(kwargs.items())
+    return tuple([(k, v) if k not in dynamic else (k, len(v) if type(v) in (tuple, list) else type(v))
+                  for k, v in kwargs.items()])
+
+
+def _extras(kernel: Kernel, numbers: list[tuple[str, Any]], kwargs: dict[str, Any], arrays: tuple) -> tuple:
+    wide = any([a._chunk.wide for a in arrays])
+    return kernel.extras({name: kwargs.get(name, default) for name, default in numbers}, wide)
 
 
 def _general(op: Op, inputs: list[str], cache: dict, key: Any, arrays: tuple, rest: tuple, out: Any,
@@ -99,10 +118,15 @@ def _general(op: Op, inputs: list[str], cache: dict, key: Any, arrays: tuple, re
     check_inputs(op, values, present if isinstance(present, int) else len(present))
     if op.get_attr("FHost") is not None:
         return run_host(op, values, given, out)
-    kernel = prepare(op, values, present, state.training)
-    extras = tuple(values[n] for n in kernel.dynamic)
-    if key is not None and not kernel.dynamic:
-        cache[key] = (kernel, extras)
+    kernel = prepare(op, values, present, state.training, pack=True)
+    extras = kernel.extras(values, any([a._chunk.wide for a in given]))
+    if key is not None:
+        names = [n for n in op.params if n in kwargs and n in op.dynamic_names]
+        numbers = [(n, values[n]) for n in (*dict(kernel.packed), *kernel.dynamic)]
+        if not numbers:
+            cache[key] = (kernel, extras, None)
+        elif all(type(kwargs[n]) in (float, tuple, list) and not op.params[n].limits for n in names):
+            cache[key] = (kernel, extras, numbers)
     return invoke(kernel, given, extras, out, context(ctx))
 
 

@@ -69,8 +69,8 @@ def call(op: Op, arrays: Sequence[Any], params: dict[str, Any], out: Any = None,
     check_inputs(op, values, len(arrays) if isinstance(present, int) else len(present), type_of(arrays))
     if op.get_attr("FHost") is not None:
         return run_host(op, values, list(arrays), out)
-    kernel = prepare(op, values, present, state.training)
-    return invoke(kernel, arrays, tuple(values[n] for n in kernel.dynamic), out, ctx)
+    kernel = prepare(op, values, present, state.training, pack=True)
+    return invoke(kernel, arrays, kernel.extras(values, any([a._chunk.wide for a in arrays])), out, ctx)
 
 
 def run_host(op: Op, params: dict[str, Any], arrays: list[Any], out: Any = None) -> Any:

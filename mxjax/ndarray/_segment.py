@@ -15,13 +15,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import numpy as np
 
 from .. import engine
 from ..context import Context
 from ..ops.kernel import Kernel, run
 from ._chunk import Pending
 
-__all__ = ["Deferred", "Segment", "flush"]
+__all__ = ["Deferred", "Segment", "deferred", "flush"]
 
 _TRIALS = 2
 _programs: dict[Any, Any] = {}
@@ -73,6 +74,8 @@ class Segment:
         self.outputs: list[list[Deferred]] = []
         self.values: list[Any] = []
         self._known: dict[int, int] = {}
+        self._numbers: list[np.ndarray] = []  # vectors of dynamic parameters, which go as one argument
+        self._count = 0
         self._lent: list[Any] = []  # buffers whose memory somebody has without Python holding a reference
 
     def accepts(self, ctx: Context) -> bool:
@@ -126,18 +129,24 @@ class Segment:
     def _reference(self, arg: Any) -> tuple:
         if isinstance(arg, Deferred):
             return ("call", arg.call, arg.index)
+        if isinstance(arg, np.ndarray) and arg.dtype == np.float32 and arg.ndim == 1:
+            self._numbers.append(arg)
+            self._count += len(arg)
+            return ("numbers", self._count - len(arg), len(arg))
         place = self._known.get(id(arg)) if hasattr(arg, "shape") else None
         if place is None:
             place = len(self.values)
             self.values.append(self._placed(arg))
             if hasattr(arg, "shape"):
                 self._known[id(arg)] = place
-        return ("value", place)
+        return ("value", place, 0)
 
     def run(self) -> None:
         """Runs the deferred calls and sets the values that are still wanted."""
         with _lock:
             calls, outputs, values, wide, lent = self.calls, self.outputs, self.values, self.wide, self._lent
+            if self._numbers:
+                values.append(np.concatenate(self._numbers))
             self._clear()
             if not calls:
                 return
@@ -177,7 +186,10 @@ class Segment:
 
 
 def _lookup(ref: tuple, values: Sequence[Any], done: list[Sequence[Any]]) -> Any:
-    return values[ref[1]] if ref[0] == "value" else done[ref[1]][ref[2]]
+    kind, place, index = ref
+    if kind == "call":
+        return done[place][index]
+    return values[place] if kind == "value" else values[-1][place:place + index]
 
 
 def _composed(calls: list[tuple[Kernel, tuple]], places: tuple) -> Any:
@@ -212,6 +224,23 @@ def _references_unused() -> int:
 
 _ALONE = _references_alone()
 _UNUSED = _references_unused()
+
+
+class deferred:  # noqa: N801
+    """A `with` scope whose calls become one program, compiled at once; inside another segment it does nothing."""
+
+    def __enter__(self) -> None:
+        from ._invoke import state
+        self._segment = None
+        if state.segment is None:
+            self._segment = state.segment = Segment(1 << 30, trials=0)
+
+    def __exit__(self, kind: Any, *_: object) -> None:
+        from ._invoke import state
+        if self._segment is not None:
+            state.segment = None
+            if kind is None:  # else what was put off runs when somebody looks
+                self._segment.run()
 
 
 def flush() -> None:

@@ -292,9 +292,12 @@ def waitall() -> None:
     from ._segment import flush
     flush()
     engine.get().wait_for_all()
-    for value in jax.live_arrays():
-        if not value.is_deleted():
-            value.block_until_ready()
+    try:
+        jax.block_until_ready(jax.live_arrays())
+    except RuntimeError:  # one has been donated meanwhile, or has failed: then say which, in turn
+        for value in jax.live_arrays():
+            if not value.is_deleted():
+                value.block_until_ready()
 
 
 def save(fname: str | os.PathLike, data: Any) -> None:

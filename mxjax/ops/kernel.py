@@ -61,7 +61,8 @@ class Kernel:
     """
 
     __slots__ = ("name", "fn", "num_arrays", "num_outputs", "num_visible", "wide", "mutated", "op", "params", "dynamic",
-                 "uses_key", "check", "simple", "eager", "options", "jitted", "_vjps", "_specs", "_needs", "_donated")
+                 "packed", "uses_key", "check", "simple", "eager", "options", "jitted", "_vjps", "_specs", "_needs",
+                 "_donated")
 
     def __init__(self, name: str, fn: Callable[..., tuple], num_arrays: int, num_outputs: int, *, wide: bool = False,
                  mutated: tuple[int, ...] = (), eager: bool = False, options: dict[str, Any] | None = None) -> None:
@@ -72,6 +73,7 @@ class Kernel:
         self.op: Op | None = None
         self.params: dict[str, Any] = {}
         self.dynamic: tuple[str, ...] = ()
+        self.packed: tuple[tuple[str, int], ...] = ()
         self.uses_key = False
         self.check: Callable[[dict[str, Any]], Exception | None] | None = None
         self.options = options or {}
@@ -80,6 +82,28 @@ class Kernel:
         self._specs: dict[Any, tuple[Spec, ...]] = {}
         self._needs: dict[Any, tuple[bool, ...]] = {}
         self._donated: dict[tuple[int, ...], Callable] = {}
+
+    def extras(self, values: dict[str, Any], wide: bool) -> tuple:
+        """The arguments after the arrays for these dynamic parameters.
+
+        Several numbers are one vector: each argument of its own would cost as much as a small array.
+        """
+        rest = tuple([values[n] for n in self.dynamic])
+        if not self.packed:
+            return rest
+        numbers: list[float] = []
+        for name, length in self.packed:
+            numbers += values[name] if length else (values[name],)
+        return (np.array(numbers, np.float64 if wide or self.wide else np.float32), *rest)
+
+    def numbers(self, extras: Sequence[Any]) -> dict[str, Any]:
+        """The dynamic parameters out of what `extras` made of them."""
+        found = {}
+        if self.packed:
+            numbers, extras = iter(extras[0].tolist()), extras[1:]
+            for name, length in self.packed:
+                found[name] = tuple([next(numbers) for _ in range(length)]) if length else next(numbers)
+        return {**found, **dict(zip(self.dynamic, extras, strict=False))}
 
     def donating(self, positions: tuple[int, ...]) -> Callable[..., tuple]:
         """The compiled function that may reuse the memory of the arguments at these positions."""
@@ -209,7 +233,8 @@ def mistake(name: str, args: Sequence[Any], error: BaseException) -> MXNetError:
     return MXNetError(f"operator {name}: {reason} [inputs: {got}]")
 
 
-def prepare(op: Op, params: dict[str, Any], present: int | tuple[bool, ...], train: bool) -> Kernel:
+def prepare(op: Op, params: dict[str, Any], present: int | tuple[bool, ...], train: bool,
+            pack: bool = False) -> Kernel:
     """The kernel of an operator with canonical parameters.
 
     Args:
@@ -217,24 +242,31 @@ def prepare(op: Op, params: dict[str, Any], present: int | tuple[bool, ...], tra
         params: canonical parameters (`op.parse`); dynamic ones are left out of the key.
         present: how many inputs are given, or for each declared input whether it is.
         train: training mode (only part of the key where the operator asks for it).
+        pack: for imperative calls, whose `Kernel.extras` are arguments again and again.
     """
     dynamic = tuple(n for n, p in op.params.items() if p.dynamic and params[n] is not None)
     static = tuple(item for item in params.items() if item[0] not in dynamic)
-    key = (static, dynamic, present, train and op.uses_train)
+    packed: tuple[tuple[str, int], ...] = ()
+    if pack and dynamic and op.get_attr("FCheck") is None:
+        packed = tuple([(n, 0 if type(params[n]) is float else len(params[n])) for n in dynamic
+                        if type(params[n]) in (float, tuple)])
+        packed = packed if sum(length or 1 for _, length in packed) > 1 else ()
+        dynamic = tuple(n for n in dynamic if n not in dict(packed))
+    key = (static, dynamic, packed, present, train and op.uses_train)
     kernel = op.kernels.get(key)
     if kernel is None:
-        kernel = op.kernels[key] = _build(op, params, dynamic, present, train)
+        kernel = op.kernels[key] = _build(op, params, dynamic, packed, present, train)
     return kernel
 
 
-def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], present: int | tuple[bool, ...],
-           train: bool) -> Kernel:
+def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tuple[tuple[str, int], ...],
+           present: int | tuple[bool, ...], train: bool) -> Kernel:
     function = op.get_attr("FCompute")
     if function is None:
         raise MXNetError(f"operator {op.name} has no FCompute")
     count = present if isinstance(present, int) else sum(present)
     mask = None if isinstance(present, int) else present
-    static = {k: v for k, v in params.items() if k not in dynamic}
+    static = {k: v for k, v in params.items() if k not in dynamic and k not in dict(packed)}
     if op.uses_train:
         static["_train"] = train
     num_outputs = op.num_outputs(params)
@@ -248,7 +280,13 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], present: in
 
     def fn(*args: Any) -> tuple:
         extras = dict(static)
-        extras.update(zip(dynamic, jax.tree.map(jnp.asarray, args[count:]), strict=False))
+        rest = args[count:]
+        if packed:
+            numbers = iter([_weak(number) for number in jnp.asarray(rest[0])])
+            extras.update({name: tuple([next(numbers) for _ in range(length)]) if length else next(numbers)
+                           for name, length in packed})
+            rest = rest[1:]
+        extras.update(zip(dynamic, jax.tree.map(jnp.asarray, rest), strict=False))
         if op.uses_key:
             extras["_key"] = jax.random.fold_in(jax.random.wrap_key_data(args[-2]), args[-1])
         compute = _with_gradient(function, gradient, extras) if gradient else lambda *a: _tuple(function(*a, **extras))
@@ -260,11 +298,17 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], present: in
     wide = any(p.kind == "dtype" and params[n] in WIDE for n, p in op.params.items()) or op.get_attr("wide", False)
     kernel = Kernel(op.name, fn, count, num_outputs, wide=bool(wide(params) if callable(wide) else wide),
                     mutated=mutated, eager=op.eager or op.get_attr("eager_when", _never)(params))
-    kernel.op, kernel.params, kernel.dynamic, kernel.uses_key = op, params, dynamic, op.uses_key
+    kernel.op, kernel.params, kernel.uses_key = op, params, op.uses_key
+    kernel.dynamic, kernel.packed = dynamic, packed
     kernel.check = op.get_attr("FCheck")
     kernel.num_visible = op.num_visible(params)
     kernel.simple = kernel.simple and not kernel.uses_key and kernel.check is None
     return kernel
+
+
+def _weak(number: jax.Array) -> jax.Array:
+    """A number out of a vector as what a Python float is: it takes the dtype of the array it meets."""
+    return jax.lax.convert_element_type_p.bind(number, new_dtype=number.dtype, weak_type=True, sharding=None)
 
 
 def _never(params: dict[str, Any]) -> bool:

@@ -18,9 +18,14 @@ from .. import ndarray as nd
 from ..base import MXNetError
 from ..context import Context
 from ..ndarray import NDArray, _format
+from ..ndarray._segment import deferred
 from .base import Optimizer, _is_list
 
 __all__ = ["Updater", "get_updater"]
+
+
+_TRIALS = 8  # calls with the same weights before they become one program
+_FEW = 4  # weights for which that would gain nothing
 
 
 class Updater:
@@ -42,6 +47,7 @@ class Updater:
         self.optimizer = optimizer
         self.states: dict[Any, Any] = {}
         self.states_synced: dict[Any, bool] = {}  # whether a loaded state is on its weight's context already
+        self._repeated: tuple[Any, int] = (None, 0)  # the last call's weights, and how often in a row they came
 
     @property
     def aggregate_updates(self) -> bool:
@@ -63,6 +69,15 @@ class Updater:
         if not rows:
             return
         self.optimizer._set_current_context(rows[0][1].context.device_id)
+        before, times = self._repeated
+        self._repeated = index, times + 1 if index == before else 0
+        if len(rows) >= _FEW and self._repeated[1] >= _TRIALS and all(row[1]._plain and row[2]._plain for row in rows):
+            with deferred():  # this goes on for long: one program for all weights is worth being compiled
+                self._update(rows)
+        else:
+            self._update(rows)
+
+    def _update(self, rows: list[tuple]) -> None:
         size = self.optimizer.aggregate_num
         if size <= 0:
             for row in rows:

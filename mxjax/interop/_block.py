@@ -1,0 +1,121 @@
+"""Gluon blocks as pure JAX functions, and as programs in files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..base import MXNetError
+from ..ndarray import NDArray
+from ._arrays import from_jax
+from ._graph import JaxFunction
+
+if TYPE_CHECKING:
+    from ..gluon import HybridBlock
+
+__all__ = ["block_to_jax", "export_block"]
+
+
+def block_to_jax(block: HybridBlock, *inputs: Any) -> tuple[Callable[..., Any], dict[str, jax.Array],
+                                                           dict[str, jax.Array]]:
+    """A hybridizable block as a pure function and its values.
+
+    Args:
+        block: initialized.
+        inputs: example inputs (NDArrays or JAX arrays); not needed for a block that has run hybridized, nor for a
+            SymbolBlock.
+
+    Returns:
+        (apply, params, aux): `apply(params, aux, *inputs, rng=None, train=False) -> (outputs, new aux)`, where params
+        and aux are dictionaries of JAX arrays by parameter name and outputs have the structure of the block's. `train`
+        is static under jit; `rng` is a JAX random key, needed where the block draws random numbers.
+
+    Raises:
+        MXNetError: the block's graph is not known yet and there are no example inputs, or part of it runs on the host.
+
+    Example:
+        >>> net = mx.gluon.nn.Dense(2, in_units=3)
+        >>> net.initialize()
+        >>> apply, params, aux = net.to_jax(mx.nd.ones((1, 3)))
+        >>> jax.grad(lambda p: apply(p, aux, jnp.ones((4, 3)))[0].sum())(params)["dense0_bias"]
+        Array([4., 4.], dtype=float32)
+    """
+    from ..gluon._structure import flatten, regroup
+    arrays = [from_jax(a) if isinstance(a, jax.Array) else a for a in inputs]
+    if not block._cached_graph and not arrays:
+        raise MXNetError(f"to_jax: the graph of {block.name} is made from inputs: give examples, "
+                         "block.to_jax(x), or hybridize the block and call it first")
+    variables, out = block._get_graph(*arrays)
+    values = {p.name: p for p in block.collect_params().values()}
+    if any(p._deferred_init for p in values.values()):
+        block._deferred_infer_shape(*arrays)
+        for param in values.values():
+            param._finish_deferred_init()
+    function, form, in_form = JaxFunction(out), block._out_format, block._in_format
+    names = [v.name for v in variables]
+
+    def apply(params: dict[str, Any], aux: dict[str, Any], *inputs: Any, rng: jax.Array | None = None,
+              train: bool = False) -> tuple[Any, dict[str, jax.Array]]:
+        flat, given_form = flatten(inputs, "input", (NDArray, jax.Array, np.ndarray))
+        if given_form != in_form:
+            raise MXNetError(f"the inputs of {block.name} are grouped as {in_form}, these as {given_form}")
+        given = dict(zip(names, [a for a in flat if a is not None], strict=True))
+        outputs, states = function({**params, **given}, aux, rng, train)
+        return regroup(outputs, form), states
+    params, aux = ({n: values[n].data().to_jax() for n in wanted if n not in names}
+                   for wanted in (function.arg_names, function.aux_names))
+    return apply, params, aux
+
+
+def export_block(block: HybridBlock, path: str | os.PathLike, *inputs: Any, train: bool = False,
+                 dynamic_batch: bool = False, platforms: Sequence[str] | None = None) -> str:
+    """Writes a block with its parameters as a StableHLO program that plain JAX runs, without mxjax.
+
+    Args:
+        block: initialized.
+        path: the file.
+        inputs: example inputs, for shapes and dtypes.
+        train: as in training mode (batch normalization with the batch's statistics, ...).
+        dynamic_batch: the program takes any length of the inputs' first axis.
+        platforms: what it can run on, e.g. ("cpu", "cuda"); default where JAX runs now.
+
+    Returns:
+        The path.
+
+    Raises:
+        MXNetError: see `block_to_jax`; or the graph needs to know the batch's length.
+        ImportError: flatbuffers is missing (the `export` extra).
+
+    Example:
+        >>> mx.interop.export_block(net, "net.stablehlo", mx.nd.ones((1, 3)))
+        >>> program = jax.export.deserialize(open("net.stablehlo", "rb").read())
+        >>> program.call(jnp.ones((1, 3)))
+    """
+    import jax.export
+    apply, params, aux = block_to_jax(block, *inputs)
+    specs = [jax.ShapeDtypeStruct(a.shape, jnp.dtype(a.dtype)) for a in inputs]
+    if dynamic_batch:
+        batch = jax.export.symbolic_shape("batch")
+        specs = [jax.ShapeDtypeStruct((*batch, *s.shape[1:]), s.dtype) for s in specs]
+
+    def program(*values: Any) -> Any:
+        return apply(params, aux, *values, train=train)[0]
+    try:
+        exported = jax.export.export(jax.jit(program), platforms=platforms)(*specs)
+    except (TypeError, ValueError, jax.errors.JAXTypeError) as error:
+        if not dynamic_batch:
+            raise
+        raise MXNetError(f"export_block: {block.name} cannot be exported for every batch length: "
+                         f"{str(error).splitlines()[0]}") from None
+    try:
+        written = exported.serialize()
+    except ImportError as error:
+        raise ImportError("export_block needs flatbuffers: pip install 'mxjax[export]'") from error
+    with open(path, "wb") as file:
+        file.write(written)
+    return os.fspath(path)

@@ -1,0 +1,268 @@
+"""flax modules as Gluon blocks, and Gluon blocks as flax modules. Needs the `flax` extra."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+try:
+    import flax.linen as linen
+    from flax import nnx, traverse_util
+except ImportError as error:
+    raise ImportError("mxjax.interop.flax needs flax: pip install 'mxjax[flax]'") from error
+
+from .. import autograd
+from ..base import MXNetError
+from ..gluon import Block, HybridBlock
+from ..initializer import Constant
+from ..ndarray import NDArray
+from ..ndarray._invoke import invoke
+from ..ops.kernel import Kernel
+from ..random import next_key
+from ._block import block_to_jax
+
+__all__ = ["FlaxBlock", "LinenModule", "to_linen", "to_nnx"]
+
+Options = Callable[[bool], Mapping[str, Any]]
+
+
+class FlaxBlock(Block):
+    """A flax module (linen or nnx) as a Gluon block: recorded, trained, saved and loaded like any other.
+
+    The module's parameters are Gluon parameters named after their place in the module ("flaxblock0_Dense_0.kernel");
+    its other state (batch statistics, ...) are parameters without gradient, updated in training mode. Random numbers
+    (dropout) come from `mx.random`.
+
+    Args:
+        module: a linen module, or an nnx module with its values.
+        inputs: example inputs (NDArrays, or anything with shape and dtype), for a linen module's initialization.
+        options: keyword arguments of the module's call in training mode (True) and otherwise (False); for nnx the
+            module is put in `train()` or `eval()` mode in any case. Default none.
+        prefix, params: see `Block`.
+
+    Raises:
+        TypeError: `module` is no flax module.
+
+    Example:
+        >>> import flax.linen as nn
+        >>> block = FlaxBlock(nn.Dense(3), mx.nd.ones((1, 4)))
+        >>> with mx.autograd.record():
+        ...     y = block(mx.nd.ones((2, 4)))
+        >>> y.backward()
+        >>> block.collect_params("*kernel")[...].grad()
+    """
+
+    def __init__(self, module: Any, *inputs: Any, options: Options | None = None, prefix: str | None = None,
+                 params: Any = None) -> None:
+        super().__init__(prefix, params)
+        self._options = options or (lambda train: {})
+        if isinstance(module, nnx.Module):
+            self._split, values = _nnx_parts(module)
+        elif isinstance(module, linen.Module):
+            self._split, values = _linen_parts(module, inputs, self._options)
+        else:
+            raise TypeError(f"FlaxBlock takes a flax.linen.Module or a flax.nnx.Module, got {type(module).__name__}")
+        self._trained = [name for name, (_, trained) in values.items() if trained]
+        self._states = [name for name, (_, trained) in values.items() if not trained]
+        with self.name_scope():
+            for name, (value, trained) in values.items():
+                value = np.asarray(value)
+                param = self.params.get(name, shape=value.shape, dtype=value.dtype, init=_Given(value),
+                                        grad_req="write" if trained else "null")
+                self._reg_params[name] = param
+        self._kernels: dict[bool, Kernel] = {}
+        self._form: Any = None
+        self.initialize()
+
+    def _kernel(self, train: bool, count: int) -> Kernel:
+        """The module's call as a kernel: fn(*parameters, *states, *inputs, key, counter)."""
+        key = (train, count)
+        if key not in self._kernels:
+            number, states = len(self._trained), len(self._states)
+
+            def fn(*values: Any) -> tuple:
+                params = dict(zip(self._trained, values[:number], strict=True))
+                state = dict(zip(self._states, values[number:number + states], strict=True))
+                rng = jax.random.fold_in(jax.random.wrap_key_data(values[-2]), values[-1])
+                out, state = self._split(params, state, values[number + states:-2], rng, train, self._options(train))
+                flat, self._form = jax.tree.flatten(out)
+                return (*flat, *(state[name] for name in self._states))
+            self._kernels[key] = Kernel(type(self).__name__, fn, number + states + count, 0)
+        return self._kernels[key]
+
+    def forward(self, *inputs: NDArray) -> Any:
+        """Calls the module.
+
+        Args:
+            inputs: the module's inputs, NDArrays on one context.
+
+        Returns:
+            What the module returns, with NDArrays for arrays.
+        """
+        ctx, train = inputs[0].context, autograd.is_training()
+        kernel = self._kernel(train, len(inputs))
+        params = [self._reg_params[n].data(ctx) for n in (*self._trained, *self._states)]
+        key = next_key(ctx)
+        arrays = [*params, *inputs]
+        if not kernel.num_outputs:
+            kernel.num_outputs = len(kernel.specs([*[a._read() for a in arrays], *key]))
+            kernel.num_visible = kernel.num_outputs
+        results = invoke(kernel, arrays, key)
+        results = results if isinstance(results, list) else [results]
+        visible = len(results) - len(self._states)
+        if train:
+            with autograd.pause():
+                for param, value in zip(params[len(self._trained):], results[visible:], strict=True):
+                    param._write_result(value.detach())
+        return jax.tree.unflatten(self._form, results[:visible])
+
+    def variables(self) -> dict[str, jax.Array]:
+        """The present values by name: parameters and other state."""
+        return {name: param.data().to_jax() for name, param in self._reg_params.items()}
+
+
+class _Given(Constant):
+    """Initializes a parameter with the value that flax gave it."""
+
+    def _init_weight(self, name: str, arr: NDArray) -> None:
+        arr[:] = self.value
+
+    _init_default = _init_weight
+
+    def init_weight(self, name: str, arr: NDArray) -> None:
+        """Whatever the parameter is called."""
+        arr[:] = self.value
+
+    def __call__(self, desc: Any, arr: NDArray) -> None:
+        arr[:] = self.value
+
+
+def _linen_parts(module: linen.Module, inputs: tuple, options: Options) -> tuple[Callable, dict[str, tuple]]:
+    if not inputs:
+        raise MXNetError("FlaxBlock: a linen module is initialized from example inputs: FlaxBlock(module, x)")
+    examples = [jnp.zeros(x.shape, jnp.dtype(x.dtype)) for x in inputs]
+    seed, count = next_key(inputs[0].context) if isinstance(inputs[0], NDArray) else next_key(_context())
+    rng = jax.random.fold_in(jax.random.wrap_key_data(jnp.asarray(seed)), count)
+    keys = dict(zip(("params", "dropout"), jax.random.split(rng), strict=True))
+    found = traverse_util.flatten_dict(module.init(keys, *examples, **options(False)), sep=".")
+    mutable = sorted({name.split(".")[0] for name in found} - {"params"})
+    # parameters go without "params.", other collections keep their name
+    names = {name.removeprefix("params."): name for name in found}
+
+    def call(params: dict, state: dict, values: tuple, rng: Any, train: bool, kwargs: Mapping) -> tuple[Any, dict]:
+        variables = traverse_util.unflatten_dict({names[n]: v for n, v in {**params, **state}.items()}, sep=".")
+        rngs = {"dropout": rng}
+        if not (train and mutable):
+            return module.apply(variables, *values, rngs=rngs, **kwargs), state
+        out, changed = module.apply(variables, *values, rngs=rngs, mutable=mutable, **kwargs)
+        return out, {**state, **traverse_util.flatten_dict(changed, sep=".")}
+    return call, {short: (found[name], name.startswith("params.")) for short, name in names.items()}
+
+
+def _nnx_parts(module: nnx.Module) -> tuple[Callable, dict[str, tuple]]:
+    graph, params, rngs, state = nnx.split(module, nnx.Param, nnx.RngState, ...)
+
+    def flat(tree: Any) -> dict[str, Any]:
+        return {".".join(map(str, path)): value for path, value in nnx.to_flat_state(tree)}
+
+    def filled(tree: Any, values: dict[str, Any]) -> Any:
+        return nnx.from_flat_state([(path, value.replace(values[".".join(map(str, path))]))
+                                    for path, value in nnx.to_flat_state(tree)])
+
+    def drawn(rng: Any) -> Any:
+        """The random streams, begun anew from a key."""
+        streams = [(path, value.replace(jax.random.fold_in(rng, i) if jnp.issubdtype(
+            value.get_value().dtype, jax.dtypes.prng_key) else jnp.zeros_like(value.get_value())))
+            for i, (path, value) in enumerate(nnx.to_flat_state(rngs))]
+        return nnx.from_flat_state(streams)
+
+    def call(given: dict, states: dict, values: tuple, rng: Any, train: bool, kwargs: Mapping) -> tuple[Any, dict]:
+        model = nnx.merge(graph, filled(params, given), drawn(rng), filled(state, states))
+        model.train() if train else model.eval()
+        out = model(*values, **kwargs)
+        changed = flat(nnx.split(model, nnx.Param, nnx.RngState, ...)[3])
+        return out, {name: changed[name].get_value() for name in states}
+    values = {name: (v.get_value(), True) for name, v in flat(params).items()}
+    return call, {**values, **{name: (v.get_value(), False) for name, v in flat(state).items()}}
+
+
+def _context() -> Any:
+    from ..context import current_context
+    return current_context()
+
+
+class LinenModule(linen.Module):
+    """A Gluon block as a linen module; made by `to_linen`.
+
+    Its parameters are the collection "params", its auxiliary states "batch_stats" (changed when `train` is set and
+    the collection is mutable), its random numbers come from the stream "dropout".
+    """
+
+    function: Callable[..., Any]
+    initial: Any
+
+    @linen.compact
+    def __call__(self, *inputs: Any, train: bool = False) -> Any:
+        """Runs the block on JAX arrays."""
+        values, states = self.initial
+        params = {name: self.param(name, lambda _, n=name: values[n]) for name in values}
+        aux = {name: self.variable("batch_stats", name, lambda n=name: states[n]) for name in states}
+        rng = self.make_rng("dropout") if self.has_rng("dropout") else None
+        out, changed = self.function(params, {n: v.value for n, v in aux.items()}, *inputs, rng=rng, train=train)
+        if train and not self.is_initializing() and self.is_mutable_collection("batch_stats"):
+            for name, variable in aux.items():
+                variable.value = changed[name]
+        return out
+
+
+class _Values:
+    """Arrays as a module's attribute: equal only to itself, so that flax can hash it."""
+
+    def __init__(self, *groups: dict[str, jax.Array]) -> None:
+        self._groups = groups
+
+    def __iter__(self) -> Any:
+        return iter(self._groups)
+
+
+def to_linen(block: HybridBlock, *inputs: Any) -> LinenModule:
+    """A Gluon block as a linen module, which starts with the block's values.
+
+    Args:
+        block: initialized and hybridizable.
+        inputs: example inputs; see `mx.interop.block_to_jax`.
+
+    Returns:
+        The module: `variables = module.init(key, x)`, `module.apply(variables, x, train=False)`.
+
+    Raises:
+        MXNetError: see `mx.interop.block_to_jax`.
+
+    Example:
+        >>> module = to_linen(net, mx.nd.ones((1, 3)))
+        >>> variables = module.init(jax.random.key(0), jnp.ones((1, 3)))
+    """
+    apply, params, aux = block_to_jax(block, *inputs)
+    return LinenModule(apply, _Values(params, aux))
+
+
+def to_nnx(block: HybridBlock, *inputs: Any) -> nnx.Module:
+    """A Gluon block as an nnx module with the block's values.
+
+    Args:
+        block: initialized and hybridizable.
+        inputs: example inputs; needed to build the module.
+
+    Raises:
+        MXNetError: there are no example inputs; see `mx.interop.block_to_jax`.
+    """
+    if not inputs:
+        raise MXNetError("to_nnx: an nnx module is built from example inputs: to_nnx(block, x)")
+    values = [a.to_jax() if isinstance(a, NDArray) else a for a in inputs]
+    return nnx.bridge.ToNNX(to_linen(block, *inputs), rngs=nnx.Rngs(0)).lazy_init(*values)
+
+
