@@ -162,7 +162,10 @@ class ImageIter(DataIter):
             logging.debug("Invalid image, skipping:  %s", error)
             return False
         data[row] = host(self.postprocess_data(self.augmentation_transform(image)))
-        label[row] = host(target)
+        values = np.ravel(host(target))
+        if values.size != label[row].size:
+            raise ValueError(f"{self._current()} has {values.size} labels, but label_width is {self.label_width}")
+        label[row] = values.reshape(label[row].shape)
         return True
 
     def _batchify(self, batch_data: np.ndarray, batch_label: np.ndarray, start: int = 0) -> int:

@@ -51,10 +51,12 @@ class _SparseRows:
     def batch(self) -> tuple:
         """Data, labels, number of filling rows, and numbers of the rows."""
         def take(values: object) -> object:
-            filled = values[self.rows]
-            if self.pad and not self.round_batch:
-                filled[self.batch_size - self.pad:] = 0
-            return filled if isinstance(filled, np.ndarray) else sparse.csr_matrix(filled)
+            if self.round_batch:
+                taken = values[self.rows]
+            else:
+                taken = values[self.rows[:self.batch_size - self.pad]].copy()
+                taken.resize((self.batch_size, *values.shape[1:]))
+            return taken if isinstance(taken, np.ndarray) else sparse.csr_matrix(taken)
         return take(self.data), take(self.label), self.pad, self.rows
 
 

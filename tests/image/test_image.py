@@ -1,0 +1,185 @@
+"""Tests of image functions, augmenters and ImageIter."""
+
+import random
+
+import numpy as np
+import pytest
+
+import mxjax as mx
+
+cv2 = pytest.importorskip("cv2")
+pixels = np.random.RandomState(0).randint(0, 256, (8, 10, 3)).astype(np.uint8)  # RGB
+png = cv2.imencode(".png", pixels[:, :, ::-1])[1].tobytes()
+image = mx.nd.array(pixels, dtype="uint8")
+
+
+# -------------------------------------------------------------------- functions
+def test_decoding(tmp_path):
+    (tmp_path / "x.png").write_bytes(png)
+    assert np.array_equal(mx.img.imdecode(png).asnumpy(), pixels)
+    assert np.array_equal(mx.img.imdecode(np.frombuffer(png, np.uint8), to_rgb=0).asnumpy(), pixels[:, :, ::-1])
+    assert mx.img.imread(str(tmp_path / "x.png"), flag=0).shape == (8, 10, 1)
+    out = mx.nd.zeros((8, 10, 3), dtype="uint8")
+    mx.img.imdecode(png, out=out)
+    assert np.array_equal(out.asnumpy(), pixels)
+
+
+@pytest.mark.parametrize("call,error,words", [
+    (lambda: mx.img.imdecode(b"junk"), mx.MXNetError, "Invalid image file"),
+    (lambda: mx.img.imdecode(b""), mx.MXNetError, "empty buffer"),
+    (lambda: mx.img.imdecode("text"), ValueError, "bytes"),
+    (lambda: mx.img.imdecode(png, flag=-1), mx.MXNetError, "flag"),
+    (lambda: mx.img.imread("/nowhere/x.png"), mx.MXNetError, "'/nowhere/x.png'"),
+    (lambda: mx.img.imresize(image, 0, 3), mx.MXNetError, "positive"),
+    (lambda: mx.img.imresize(image, 3, 3, interp=7), ValueError, "Unknown interp method 7"),
+    (lambda: mx.img.imrotate(image.astype("float32"), 3, True, True), ValueError, "cannot be both"),
+    (lambda: mx.img.CreateAugmenter((3, 4, 4), rand_resize=True), AssertionError, "rand_crop")])
+def test_bad_arguments(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_missing_opencv_is_named(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "cv2", None)
+    with pytest.raises(mx.MXNetError, match=r"pip install 'mxjax\[image\]'"):
+        mx.img.imdecode(png)
+
+
+@pytest.mark.parametrize("interp", range(5))
+def test_resizing(interp):
+    expected = cv2.resize(pixels, (5, 4), interpolation=interp)
+    assert np.array_equal(mx.img.imresize(image, 5, 4, interp).asnumpy(), expected)
+    assert mx.img.imresize(mx.img.imdecode(png, 0), 5, 4).shape == (4, 5, 1)
+    assert mx.img.resize_short(image, 4, interp).shape == (4, 5, 3)
+
+
+def test_crops():
+    assert np.array_equal(mx.img.fixed_crop(image, 1, 2, 3, 4).asnumpy(), pixels[2:6, 1:4])
+    crop, rectangle = mx.img.center_crop(image, (4, 6))
+    assert rectangle == (3, 1, 4, 6) and np.array_equal(crop.asnumpy(), pixels[1:7, 3:7])
+    random.seed(1)
+    crop, (x, y, w, h) = mx.img.random_crop(image, (4, 6))
+    assert (w, h) == (4, 6) and np.array_equal(crop.asnumpy(), pixels[y:y + 6, x:x + 4])
+    crop, (x, y, w, h) = mx.img.random_size_crop(image, (3, 3), (0.2, 0.5), (0.5, 2))
+    assert crop.shape == (3, 3, 3) and 0 <= x <= 10 - w and 0 <= y <= 8 - h and w * h <= 0.6 * 80
+    with pytest.warns(DeprecationWarning, match="min_area"):
+        mx.img.random_size_crop(image, (3, 3), None, (0.5, 2), min_area=0.2)
+    assert mx.img.scale_down((640, 480), (720, 120)) == (640, 106)
+
+
+def test_border():
+    grown = mx.img.copyMakeBorder(image, 1, 2, 3, 4, values=(7, 8, 9)).asnumpy()
+    assert grown.shape == (11, 17, 3) and grown[0, 0].tolist() == [7, 8, 9]
+    assert np.array_equal(grown[1:9, 3:13], pixels)
+
+
+def test_rotation():
+    rows = mx.nd.array(np.arange(9).reshape(1, 1, 3, 3))
+    np.testing.assert_allclose(mx.img.imrotate(rows, 180).asnumpy()[0, 0], [[8, 7, 6], [5, 4, 3], [2, 1, 0]], atol=1e-4)
+    both = mx.img.imrotate(mx.nd.concat(rows, rows, dim=0), mx.nd.array([0, 90])).asnumpy()
+    np.testing.assert_allclose(both[0], rows.asnumpy()[0], atol=1e-4)
+    np.testing.assert_allclose(both[1, 0], [[2, 5, 8], [1, 4, 7], [0, 3, 6]], atol=1e-4)
+    ones = mx.nd.ones((1, 1, 9, 9))
+    assert mx.img.imrotate(ones, 45).asnumpy().min() < 0.1
+    assert mx.img.imrotate(ones, 45, zoom_in=True).asnumpy().min() > 0.9
+
+
+# -------------------------------------------------------------------- augmenters
+def apply(augmenter, seed=0, like=image.astype("float32")):
+    random.seed(seed)
+    np.random.seed(seed)
+    return augmenter(like).asnumpy()
+
+
+def test_colour_augmenters():
+    x = pixels.astype(np.float32)
+    grey = (x * [0.299, 0.587, 0.114]).sum(2, keepdims=True)
+    random.seed(0)
+    alpha = 1 + random.uniform(-0.5, 0.5)
+    np.testing.assert_allclose(apply(mx.img.BrightnessJitterAug(0.5)), x * alpha, rtol=1e-5)
+    np.testing.assert_allclose(apply(mx.img.ContrastJitterAug(0.5)), x * alpha + (1 - alpha) * grey.mean(), rtol=1e-4)
+    np.testing.assert_allclose(apply(mx.img.SaturationJitterAug(0.5)), x * alpha + (1 - alpha) * grey, rtol=1e-4,
+                               atol=1e-3)
+    np.testing.assert_allclose(apply(mx.img.HueJitterAug(0.0)), x, atol=1.5)
+    np.testing.assert_allclose(apply(mx.img.ColorNormalizeAug(np.array([1, 2, 3]), mx.nd.array([2, 4, 8]))),
+                               (x - [1, 2, 3]) / [2, 4, 8], rtol=1e-6)
+    assert np.ptp(apply(mx.img.RandomGrayAug(1)), axis=2).max() < 1e-3
+    assert np.array_equal(apply(mx.img.HorizontalFlipAug(1)), x[:, ::-1])
+    noise = apply(mx.img.LightingAug(0.1, np.ones(3), np.eye(3))) - x
+    assert np.ptp(noise.reshape(-1, 3), axis=0).max() < 1e-4 and np.abs(noise).max() > 0
+
+
+def test_chain():
+    augmenters = mx.img.CreateAugmenter((3, 4, 5), resize=6, rand_crop=True, rand_mirror=True, mean=True, std=True,
+                                        brightness=0.1, contrast=0.1, saturation=0.1, hue=0.1, pca_noise=0.1,
+                                        rand_gray=0.5, inter_method=10)
+    first, second = (apply(mx.img.SequentialAug(augmenters), 3, image) for _ in range(2))
+    assert first.shape == (4, 5, 3) and first.dtype == np.float32 and np.array_equal(first, second)
+    assert augmenters[0].dumps() == '["resizeaug", {"size": 6, "interp": 10}]'
+    assert mx.img.ColorJitterAug(0.1, 0, 0).dumps() == \
+        ["colorjitteraug", ['["brightnessjitteraug", {"brightness": 0.1}]']]
+
+
+# -------------------------------------------------------------------- ImageIter
+@pytest.fixture
+def files(tmp_path):
+    with mx.recordio.MXIndexedRecordIO(tmp_path / "x.idx", tmp_path / "x.rec", "w") as writer:
+        for i in range(5):
+            (tmp_path / f"{i}.png").write_bytes(png)
+            writer.write_idx(i, mx.recordio.pack((0, float(i), i, 0), png))
+    (tmp_path / "x.lst").write_text("".join(f"{i}\t{i}\t{i}.png\n" for i in range(5)))
+    return tmp_path
+
+
+def labels(batches):
+    return [(batch.label[0].asnumpy().tolist(), batch.pad) for batch in batches]
+
+
+@pytest.mark.parametrize("source", [
+    lambda d: {"path_imgrec": str(d / "x.rec")},
+    lambda d: {"path_imgrec": str(d / "x.rec"), "path_imgidx": str(d / "x.idx")},
+    lambda d: {"path_imglist": str(d / "x.lst"), "path_root": str(d)},
+    lambda d: {"imglist": [[i, f"{i}.png"] for i in range(5)], "path_root": str(d)}])
+@pytest.mark.parametrize("last,first,second", [
+    ("pad", [([0, 1], 0), ([2, 3], 0), ([4, 0], 1)], [([0, 1], 0), ([2, 3], 0), ([4, 0], 1)]),
+    ("discard", [([0, 1], 0), ([2, 3], 0)], [([0, 1], 0), ([2, 3], 0)]),
+    ("roll_over", [([0, 1], 0), ([2, 3], 0)], [([4, 0], 1), ([1, 2], 0), ([3, 4], 0)])])
+def test_image_iter(files, source, last, first, second):
+    batches = mx.image.ImageIter(2, (3, 8, 8), last_batch_handle=last, **source(files))
+    batch = next(batches)
+    assert batch.data[0].shape == (2, 3, 8, 8)
+    assert np.array_equal(batch.data[0].asnumpy()[1], pixels[:, 1:9].transpose(2, 0, 1))
+    assert labels([batch, *batches]) == first
+    batches.reset()
+    assert labels(batches) == second
+
+
+def test_parts_and_shuffling(files):
+    source = {"path_imgrec": str(files / "x.rec"), "path_imgidx": str(files / "x.idx")}
+    assert labels(mx.image.ImageIter(2, (3, 8, 8), num_parts=2, part_index=1, **source)) == [([2, 3], 0)]
+    random.seed(0)
+    shuffled = mx.image.ImageIter(5, (3, 8, 8), shuffle=True, **source)
+    orders = []
+    for _ in range(3):
+        orders.append(labels(shuffled)[0][0])
+        shuffled.reset()
+    assert all(sorted(order) == [0, 1, 2, 3, 4] for order in orders) and len(set(map(tuple, orders))) > 1
+    with pytest.raises(AssertionError, match="path_imgidx"):
+        mx.image.ImageIter(2, (3, 8, 8), path_imgrec=str(files / "x.rec"), shuffle=True)
+
+
+def test_broken_images_are_named(files):
+    (files / "3.png").write_bytes(b"junk")
+    with pytest.raises(RuntimeError, match="Broken image filename: 3.png"):
+        list(mx.image.ImageIter(2, (3, 8, 8), path_imglist=str(files / "x.lst"), path_root=str(files)))
+
+
+def test_own_augmenters_get_ndarrays(files):
+    seen = []
+
+    def mine(x):
+        seen.append(type(x))
+        return x * 0 + 7
+    batches = mx.image.ImageIter(2, (3, 8, 8), path_imgrec=str(files / "x.rec"),
+                                 aug_list=[mx.img.CenterCropAug((8, 8)), mx.img.CastAug(), mine])
+    assert (next(batches).data[0].asnumpy() == 7).all() and set(seen) == {mx.nd.NDArray}

@@ -1,0 +1,222 @@
+"""Tests of the iterators over image records; figures recorded with MXNet 1.9.1 are marked."""
+
+import numpy as np
+import pytest
+
+import mxjax as mx
+
+cv2 = pytest.importorskip("cv2")
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """Ten PNGs of 20 to 29 by 24 pixels, with and without objects."""
+    folder = tmp_path_factory.mktemp("records")
+    random = np.random.RandomState(0)
+    with mx.recordio.MXIndexedRecordIO(folder / "a.idx", folder / "a.rec", "w") as plain, \
+            mx.recordio.MXIndexedRecordIO(folder / "b.idx", folder / "b.rec", "w") as objects:
+        for i in range(10):
+            image = (random.rand(20 + i, 24, 3) * 255).astype(np.uint8)
+            label = [4, 5, i, 20, 1, 0.1, 0.1, 0.5, 0.6] + ([] if i % 2 else [2, 0.2, 0.2, 0.7, 0.8])
+            plain.write_idx(i, mx.recordio.pack_img((0, float(i), i, 0), image, 3, ".png"))
+            objects.write_idx(i, mx.recordio.pack_img((0, label, i, 0), image, 3, ".png"))
+    return folder
+
+
+@pytest.fixture
+def make(path):
+    def make(kind="ImageRecordIter", **options):
+        name = "b.rec" if "Det" in kind else "a.rec"
+        return getattr(mx.io, kind)(**{"path_imgrec": str(path / name), "data_shape": (3, 16, 16), "batch_size": 4,
+                                       "preprocess_threads": 2, "verbose": False, **options})
+    return make
+
+
+def labels(batches):
+    return [batch.label[0].asnumpy().tolist() for batch in batches]
+
+
+def means(batches):
+    return [round(float(batch.data[0].asnumpy().astype(float).mean()), 3) for batch in batches]
+
+
+# -------------------------------------------------------------------- order
+@pytest.mark.parametrize("indexed", [False, True])
+def test_round_batches(make, path, indexed):
+    batches = make(path_imgidx=str(path / "a.idx") if indexed else "")
+    assert batches.provide_data[0].shape == (4, 3, 16, 16) and batches.provide_label[0].shape == (4,)
+    first = list(batches)
+    assert labels(first) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 0, 1]] and [b.pad for b in first] == [0, 0, 2]
+    batches.reset()
+    assert labels(batches) == [[2, 3, 4, 5], [6, 7, 8, 9]]
+    batches.reset()
+    next(batches)
+    batches.reset()  # in the middle
+    assert labels(batches) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 0, 1]]
+
+
+def test_short_batches(make):
+    batches = list(make(round_batch=False))
+    assert batches[2].pad == 2 and labels(batches)[2] == [8, 9, 0, 0]
+    with pytest.raises(mx.MXNetError, match="number of input images must be bigger than the batch size 24"):
+        make(batch_size=24)
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_parts(make, path, indexed):
+    index = {"path_imgidx": str(path / "a.idx")} if indexed else {}
+    parts = [labels(make(num_parts=3, part_index=i, **index)) for i in range(3)]
+    assert parts == [[[0, 1, 2, 3]], [[4, 5, 6, 7]], [[8, 9, 8, 9]]]  # as MXNet's
+
+
+@pytest.mark.parametrize("options", [{}, {"indexed": True}, {"shuffle_chunk_size": 1}])
+def test_shuffling(make, path, options):
+    index = {"path_imgidx": str(path / "a.idx")} if options.pop("indexed", False) else {}
+    batches = make(shuffle=True, batch_size=5, seed=3, **index, **options)
+    rounds = []
+    for _ in range(3):
+        rounds.append(sum(labels(batches), []))
+        batches.reset()
+    assert all(sorted(numbers) == list(range(10)) for numbers in rounds)
+    assert len(set(map(tuple, rounds))) == 3
+    assert sum(labels(make(shuffle=True, batch_size=5, seed=3, **index, **options)), []) == rounds[0]
+
+
+# -------------------------------------------------------------------- images
+@pytest.mark.parametrize("options,expected", [  # means of the batches, recorded with MXNet
+    ({}, [126.644, 125.154, 126.52]), ({"dtype": "uint8"}, [126.644, 125.154, 126.52]),
+    ({"dtype": "int8", "mean_r": 10}, [92.948, 92.221, 92.808]),
+    ({"mean_r": 100, "std_r": 2, "scale": 0.5, "mirror": True}, [44.362, 43.767, 44.349]),
+    ({"resize": 40}, [123.611, 125.363, 124.18]), ({"data_shape": "(3, 40, 40)"}, [125.935, 125.304, 126.458]),
+    ({"max_crop_size": 12, "min_crop_size": 12}, [124.752, 125.05, 124.403]), ({"pad": 4}, [126.644, 125.154, 126.52]),
+    ({"data_shape": (1, 16, 16)}, [126.238, 124.026, 125.325])])
+def test_sizes_and_normalization(make, options, expected):
+    assert means(make(**options)) == pytest.approx(expected, abs=0.002)
+
+
+def test_kinds(make):
+    assert make("ImageRecordUInt8Iter").provide_data[0].dtype == np.uint8
+    assert make("ImageRecordInt8Iter").provide_data[0].dtype == np.int8
+    assert labels(make("ImageRecordIter_v1"))[0] == [0, 1, 2, 3]
+
+
+AUGMENTED = {"rand_crop": True, "rand_mirror": True, "max_rotate_angle": 10, "max_aspect_ratio": 0.2,
+             "max_shear_ratio": 0.1, "max_random_scale": 1.2, "min_random_scale": 0.9, "brightness": 0.2,
+             "contrast": 0.2, "saturation": 0.2, "pca_noise": 0.1, "random_h": 10, "random_s": 10, "random_l": 10,
+             "max_random_contrast": 0.1, "max_random_illumination": 5, "inter_method": 10}
+
+
+def test_augmentation_is_reproducible(make):
+    def images(**options):
+        return np.stack([batch.data[0].asnumpy() for batch in make(**AUGMENTED, **options)])
+    first = images(seed=1)
+    assert np.array_equal(first, images(seed=1, preprocess_threads=1)) and not np.array_equal(first, images(seed=2))
+    batches = make(**AUGMENTED, seed_aug=3, batch_size=5)
+    rounds = []
+    for _ in range(2):
+        rounds.append(np.stack([batch.data[0].asnumpy() for batch in batches]))
+        batches.reset()
+    assert np.array_equal(*rounds)
+
+
+def test_resized_crops(make):
+    batch = next(make(random_resized_crop=True, min_random_area=0.2, max_random_area=0.6, max_aspect_ratio=0.3))
+    assert batch.data[0].shape == (4, 3, 16, 16)
+    with pytest.raises(mx.MXNetError, match="random_resized_crop excludes"):
+        make(random_resized_crop=True, rand_crop=True)
+
+
+def test_mean_image(make, tmp_path):
+    file = str(tmp_path / "mean.bin")
+    made = make(mean_img=file, batch_size=10)
+    mean = mx.nd.load(file)["mean_img"].asnumpy()
+    plain = next(make(batch_size=10)).data[0].asnumpy()
+    np.testing.assert_allclose(mean, plain.mean(axis=0), rtol=1e-5)
+    for batches in (made, make(mean_img=file, batch_size=10)):
+        np.testing.assert_allclose(next(batches).data[0].asnumpy(), plain - mean, atol=1e-4)
+
+
+def test_labels_from_a_list(make, tmp_path):
+    file = tmp_path / "x.lst"
+    file.write_text("".join(f"{i}\t{i * 10}\t{i * 20}\tx.png\n" for i in range(10)))
+    assert labels(make(path_imglist=str(file), label_width=2))[0][1] == [10, 20]
+    with pytest.raises(mx.MXNetError, match="label_width is 2"):
+        make(label_width=2)
+    file.write_text("0\tnothing\tx.png\n")
+    with pytest.raises(mx.MXNetError, match="x.lst at line 1"):
+        make(path_imglist=str(file))
+
+
+# -------------------------------------------------------------------- damage
+def test_damaged_images_are_named(path, tmp_path):
+    file = tmp_path / "x.rec"
+    with mx.recordio.MXRecordIO(file, "w") as writer, mx.recordio.MXRecordIO(path / "a.rec", "r") as reader:
+        for _ in range(4):
+            writer.write(reader.read())
+        writer.write(mx.recordio.pack((0, 1.0, 4, 0), b"no image"))
+    options = {"path_imgrec": str(file), "data_shape": (3, 16, 16), "batch_size": 2, "verbose": False}
+    batches = mx.io.ImageRecordIter(**options)
+    next(batches)
+    next(batches)
+    with pytest.raises(mx.MXNetError, match="x.rec, the record at offset .*cannot be decoded"):
+        next(batches)
+    file.write_bytes(file.read_bytes()[:3000])
+    with pytest.raises(mx.MXNetError, match="x.rec at offset .*ends within a part"):
+        list(mx.io.ImageRecordIter(**options))
+
+
+@pytest.mark.parametrize("options,words", [
+    ({"path_imgrec": "/nowhere.rec"}, "'/nowhere.rec'"), ({"path_imgrec": ""}, "path_imgrec must be given"),
+    ({"data_shape": (3, 16)}, "channels, height, width"), ({"data_shape": (2, 16, 16)}, "1, 3 or 4 channels"),
+    ({"preprocess_threads": 0}, "preprocess_threads must be int >= 1"), ({"dtype": "float16"}, "dtype"),
+    ({"part_index": 2, "num_parts": 2}, "part_index must be from 0 to 1"), ({"inter_method": 7}, "inter_method 7"),
+    ({"max_crop_size": 30}, "smaller than max_crop_size")])
+def test_bad_parameters(make, options, words):
+    with pytest.raises(mx.MXNetError, match=words):
+        make(**options)
+
+
+def test_keywords_only():
+    with pytest.raises(TypeError, match="ImageRecordIter can only accept keyword arguments"):
+        mx.io.ImageRecordIter("x.rec")
+    with pytest.raises(mx.MXNetError, match="required parameter data_shape is missing"):
+        mx.io.ImageRecordIter(path_imgrec="x.rec", batch_size=3)
+
+
+# -------------------------------------------------------------------- detection
+def test_objects(make):
+    batches = make("ImageDetRecordIter")
+    batch = next(batches)
+    assert means([batch]) == pytest.approx([125.94], abs=0.002)  # recorded with MXNet
+    assert batch.label[0].shape == (4, 18) and batch.index.tolist() == [0, 1, 2, 3]
+    first, second = batch.label[0].asnumpy()[:2]
+    np.testing.assert_allclose(first, [3, 16, 16, 14, 4, 5, 0, 20, 1, 0.1, 0.1, 0.5, 0.6, 2, 0.2, 0.2, 0.7, 0.8],
+                               rtol=1e-6)
+    assert second[3] == 9 and (second[13:] == -1).all()
+    padded = next(make("ImageDetRecordIter", label_pad_width=30, label_pad_value=-2)).label[0].asnumpy()
+    assert padded.shape == (4, 34) and (padded[:, 18:] == -2).all()
+    with pytest.raises(mx.MXNetError, match="label_pad_width 5 is smaller"):
+        make("ImageDetRecordIter", label_pad_width=5)
+
+
+def test_mirrored_objects(make):
+    batch = next(make("ImageDetRecordIter", rand_mirror_prob=1, mean_r=10, std_r=2))
+    assert means([batch]) == pytest.approx([103.223], abs=0.002)  # recorded with MXNet
+    np.testing.assert_allclose(batch.label[0].asnumpy()[0, 8:13], [1, 0.5, 0.1, 0.9, 0.6], rtol=1e-6)
+
+
+def test_cropped_and_padded_objects(make):
+    options = {"rand_crop_prob": 1, "num_crop_sampler": 2, "min_crop_scales": (0.5, 0.7),
+               "max_crop_aspect_ratios": 2, "min_crop_aspect_ratios": 0.5, "min_crop_object_coverages": 0.5,
+               "rand_pad_prob": 0.5, "max_pad_scale": 2, "random_hue_prob": 1, "max_random_hue": 10}
+    for batch in make("ImageDetRecordIter", **options):
+        for label in batch.label[0].asnumpy():
+            boxes = label[8:4 + int(label[3])].reshape(-1, 5)[:, 1:]
+            assert len(boxes) and (boxes >= 0).all() and (boxes <= 1).all() and (boxes[:, :2] < boxes[:, 2:]).all()
+
+
+@pytest.mark.parametrize("mode,size", [("shrink", (12, 15)), ("fit", (30, 36))])
+def test_resize_modes(make, mode, size):
+    shape = (3, 12, 30) if mode == "shrink" else (3, 30, 60)
+    label = next(make("ImageDetRecordIter", resize_mode=mode, data_shape=shape)).label[0].asnumpy()[0]
+    assert tuple(label[1:3]) == (size[0], pytest.approx(size[1], abs=1))
