@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -76,7 +75,8 @@ def _propose(operator: str, cls_prob: Array, bbox_pred: Array, im_info: Array, p
         kept = jnp.argsort(~left, stable=True)
         index = kept[jnp.arange(post) % jnp.minimum(left.sum(), most)]  # too few are repeated
         return boxes[index], scores[index]
-    boxes, scores = jax.vmap(of_one)(*lax.stop_gradient((cls_prob, bbox_pred, im_info)))
+    # one image after the other: the results do not depend on the size of the batch
+    boxes, scores = lax.map(lambda image: of_one(*image), lax.stop_gradient((cls_prob, bbox_pred, im_info)))
     image = jnp.broadcast_to(jnp.arange(images, dtype=boxes.dtype)[:, None, None], (images, post, 1))
     return jnp.concatenate([image, boxes], -1).reshape(-1, 5), scores.reshape(-1, 1)
 

@@ -14,7 +14,10 @@ from .conv import Count, Layout, _check_spatial, _numbers, _per_axis, _pooling, 
 from .infer import filled
 from .params import Shape
 from .quantize import larger, quantized, steps, types
-from .registry import register
+from .registry import get, register
+from .rnn import _inputs as rnn_inputs
+from .rnn import _outputs as rnn_outputs
+from .rnn import rnn
 
 _OUTPUTS = {"num_outputs": 3, "output_names": lambda p: ["output", "min_output", "max_output"]}
 _RANGES = ("min_data", "max_data", "min_weight", "max_weight", "min_bias", "max_bias", "min_lhs", "max_lhs")
@@ -38,8 +41,9 @@ def _layer_types(p: dict[str, Any], ins: list, outs: list, names: Any = ()) -> N
 _layer_types.wants_names = True
 
 
-def _parts(p: dict[str, Any], arrays: tuple[Array, ...]) -> dict[str, Array]:
-    return dict(zip(_layer_inputs(p), arrays, strict=True))
+def _parts(no_bias: bool, *arrays: Array | None) -> dict[str, Array]:
+    """The inputs by name; without a bias those behind it come earlier."""
+    return dict(zip(_layer_inputs({"no_bias": no_bias}), [a for a in arrays if a is not None], strict=True))
 
 
 def _product_range(data: Array, a: dict[str, Array]) -> Array:
@@ -63,20 +67,20 @@ def _same(data: Array, weight: Array) -> tuple[Array, Array]:
 @register("_contrib_quantized_conv", **_OUTPUTS, inputs=_layer_inputs, infer_type=_layer_types,
           infer_shape=filled(weight=_weight_shape, bias=lambda p, x: (p["num_filter"],),
                              **dict.fromkeys(_RANGES, _one)))
-def quantized_conv(*arrays: Array, kernel: Shape, stride: Shape = (), dilate: Shape = (), pad: Shape = (),
+def quantized_conv(data: Array, weight: Array, bias: Array | None = None, min_data: Array | None = None,
+                   max_data: Array | None = None, min_weight: Array | None = None, max_weight: Array | None = None,
+                   min_bias: Array | None = None, max_bias: Array | None = None, *,
+                   kernel: Shape, stride: Shape = (), dilate: Shape = (), pad: Shape = (),
                    num_filter: Count, num_group: Count = 1, workspace: int = 1024, no_bias: bool = False,
                    cudnn_tune: Literal["fastest", "limited_workspace", "off"] | None = None, cudnn_off: bool = False,
                    layout: Layout = None) -> tuple[Array, Array, Array]:
-    """`Convolution` of int8 or uint8 data with int8 weight and bias, exact in int32.
-
-    arrays: data, weight, bias (unless no_bias), then minimum and maximum of each.
-    """
-    a = _parts({"no_bias": no_bias}, arrays)
-    data, dims = a["data"], len(kernel)
+    """`Convolution` of int8 or uint8 data with int8 weight and bias, exact in int32; with the ranges of all of them."""
+    a = _parts(no_bias, data, weight, bias, min_data, max_data, min_weight, max_weight, min_bias, max_bias)
+    dims = len(kernel)
     _check_spatial("quantized_conv", data, kernel)
     numbers = _numbers(dims, layout)
     out = lax.conv_general_dilated(
-        *_same(data, a["weight"]), _per_axis("stride", stride, dims, 1),
+        *_same(data, weight), _per_axis("stride", stride, dims, 1),
         [(p, p) for p in _per_axis("pad", pad, dims, 0)], rhs_dilation=_per_axis("dilate", dilate, dims, 1),
         dimension_numbers=numbers, feature_group_count=num_group, preferred_element_type=jnp.int32)
     edge = _product_range(data, a)
@@ -89,15 +93,14 @@ def quantized_conv(*arrays: Array, kernel: Shape, stride: Shape = (), dilate: Sh
 @register("_contrib_quantized_fully_connected", **_OUTPUTS, inputs=_layer_inputs, infer_type=_layer_types,
           infer_shape=filled(weight=lambda p, x: (p["num_hidden"], int(np.prod(x[1:])) if p["flatten"] else x[-1]),
                              bias=lambda p, x: (p["num_hidden"],), **dict.fromkeys(_RANGES, _one)))
-def quantized_fully_connected(*arrays: Array, num_hidden: int, no_bias: bool = False,
+def quantized_fully_connected(data: Array, weight: Array, bias: Array | None = None, min_data: Array | None = None,
+                              max_data: Array | None = None, min_weight: Array | None = None,
+                              max_weight: Array | None = None, min_bias: Array | None = None,
+                              max_bias: Array | None = None, *, num_hidden: int, no_bias: bool = False,
                               flatten: bool = True) -> tuple[Array, Array, Array]:
-    """`FullyConnected` of int8 or uint8 data with int8 weight and bias, exact in int32.
-
-    arrays: data, weight, bias (unless no_bias), then minimum and maximum of each.
-    """
-    a = _parts({"no_bias": no_bias}, arrays)
-    data = a["data"].reshape(len(a["data"]), -1) if flatten else a["data"]
-    left, right = _same(data, a["weight"])
+    """`FullyConnected` of int8 or uint8 data with int8 weight and bias, exact in int32; with the ranges of them."""
+    a = _parts(no_bias, data, weight, bias, min_data, max_data, min_weight, max_weight, min_bias, max_bias)
+    left, right = _same(data.reshape(len(data), -1) if flatten else data, weight)
     out = lax.dot_general(left, right, (((left.ndim - 1,), (1,)), ((), ())), preferred_element_type=jnp.int32)
     edge = _product_range(data, a)
     return out if no_bias else out + _bias(a), -edge, edge
@@ -235,3 +238,38 @@ def quantized_batch_norm(data: Array, gamma: Array, beta: Array, moving_mean: Ar
     shape = [-1 if i == axis % data.ndim else 1 for i in range(data.ndim)]
     out = quantized(values.astype(jnp.float32) * scale.reshape(shape) + shift.reshape(shape), jnp.int8)
     return out, *(jnp.full(1, v, jnp.float32) for v in (min_calib_range, max_calib_range))
+
+
+def _rnn_inputs(p: dict[str, Any]) -> list[str]:
+    return [*rnn_inputs(p), "data_scale", "data_shift"]
+
+
+def _rnn_types(p: dict[str, Any], ins: list, outs: list) -> None:
+    ins[:] = [t or ("uint8" if i == 0 else "float32") for i, t in enumerate(ins)]
+    outs[:] = [t or "float32" for t in outs]
+
+
+def _rnn_shapes(p: dict[str, Any], ins: list, outs: list, names: Any = ()) -> None:
+    get("RNN").get_attr("FInferShape")(p, ins, outs, names)
+    ins[-2:] = [(1,), (1,)]
+
+
+_rnn_shapes.wants_names = True
+
+
+@register("_contrib_quantized_rnn", inputs=_rnn_inputs, infer_type=_rnn_types, infer_shape=_rnn_shapes,
+          num_outputs=lambda p: len(rnn_outputs(p)), output_names=rnn_outputs)
+def quantized_rnn(data: Array, parameters: Array, state: Array, state_cell: Array | None = None,
+                  sequence_length: Array | None = None, data_scale: Array | None = None,
+                  data_shift: Array | None = None, *, state_size: Count, num_layers: Count, bidirectional: bool = False,
+                  mode: Literal["gru", "lstm", "rnn_relu", "rnn_tanh"], p: float = 0.0, state_outputs: bool = False,
+                  projection_size: int | None = None, lstm_state_clip_min: float | None = None,
+                  lstm_state_clip_max: float | None = None, lstm_state_clip_nan: bool = False,
+                  use_sequence_length: bool = False) -> Array | tuple[Array, ...]:
+    """`RNN` of data that `quantize_asym` made uint8, with their scale and shift (1,); computed in floats."""
+    given = parameters, state, state_cell, sequence_length, data_scale, data_shift
+    *rest, scale, shift = (a for a in given if a is not None)
+    return rnn((data.astype(jnp.float32) - shift) / scale, *rest, state_size=state_size, num_layers=num_layers,
+               bidirectional=bidirectional, mode=mode, state_outputs=state_outputs, projection_size=projection_size,
+               lstm_state_clip_min=lstm_state_clip_min, lstm_state_clip_max=lstm_state_clip_max,
+               lstm_state_clip_nan=lstm_state_clip_nan, use_sequence_length=use_sequence_length)

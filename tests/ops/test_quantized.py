@@ -107,6 +107,14 @@ def test_batch_norm():
         call("_contrib_quantized_batch_norm", x, gamma, beta, mean, var, *r)
 
 
+def test_recurrent_layer():
+    data, weight = RNG.uniform(-1, 1, (5, 2, 4)).astype("f"), RNG.uniform(-1, 1, 4 * 3 * (4 + 3 + 2)).astype("f")
+    state, options = np.zeros((1, 2, 3), "f"), {"state_size": 3, "num_layers": 1, "mode": "lstm"}
+    out = call("_contrib_quantized_rnn", *call("_contrib_quantize_asym", data)[:1], weight, state, state,
+               *call("_contrib_quantize_asym", data)[1:], **options)
+    np.testing.assert_allclose(out, call("RNN", data, weight, state, state, **options), atol=0.01)
+
+
 def test_entropy_calibration_cuts_off_outliers():
     values = np.append(RNG.normal(size=20000), [-30, 30])
     counts, edges = np.histogram(values, bins=401, range=(-30, 30))
