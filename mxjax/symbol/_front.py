@@ -36,8 +36,9 @@ def make(op: Op, name: str) -> Callable[..., Symbol]:
                 raise TypeError(f"operator {op.name}: parameter {key} is given twice")
             kwargs[key] = value
         named = {k: v for k, v in kwargs.items() if isinstance(v, Symbol)}
+        left_out = {k for k, p in op.params.items() if p.default is None and not p.required}.union(op.input_names)
         params = {k: v for k, v in kwargs.items() if k not in named and v is not _Null and
-                  not (v is None and (k in op.input_names or k in op.params and op.params[k].default is None))}
+                  not (v is None and k in left_out)}
         params.pop("ctx", None) if "ctx" not in op.params else None
         if "ctx" in params:
             params["ctx"] = str(params["ctx"])
