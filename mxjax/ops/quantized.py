@@ -260,16 +260,17 @@ _rnn_shapes.wants_names = True
 @register("_contrib_quantized_rnn", inputs=_rnn_inputs, infer_type=_rnn_types, infer_shape=_rnn_shapes,
           num_outputs=lambda p: len(rnn_outputs(p)), output_names=rnn_outputs)
 def quantized_rnn(data: Array, parameters: Array, state: Array, state_cell: Array | None = None,
-                  sequence_length: Array | None = None, data_scale: Array | None = None,
-                  data_shift: Array | None = None, *, state_size: Count, num_layers: Count, bidirectional: bool = False,
+                  data_scale: Array | None = None, data_shift: Array | None = None, *,
+                  state_size: Count, num_layers: Count, bidirectional: bool = False,
                   mode: Literal["gru", "lstm", "rnn_relu", "rnn_tanh"], p: float = 0.0, state_outputs: bool = False,
                   projection_size: int | None = None, lstm_state_clip_min: float | None = None,
                   lstm_state_clip_max: float | None = None, lstm_state_clip_nan: bool = False,
                   use_sequence_length: bool = False) -> Array | tuple[Array, ...]:
     """`RNN` of data that `quantize_asym` made uint8, with their scale and shift (1,); computed in floats."""
-    given = parameters, state, state_cell, sequence_length, data_scale, data_shift
-    *rest, scale, shift = (a for a in given if a is not None)
+    if use_sequence_length:
+        raise MXNetError("operator quantized_rnn does not support use_sequence_length")
+    *rest, scale, shift = (a for a in (parameters, state, state_cell, data_scale, data_shift) if a is not None)
     return rnn((data.astype(jnp.float32) - shift) / scale, *rest, state_size=state_size, num_layers=num_layers,
                bidirectional=bidirectional, mode=mode, state_outputs=state_outputs, projection_size=projection_size,
                lstm_state_clip_min=lstm_state_clip_min, lstm_state_clip_max=lstm_state_clip_max,
-               lstm_state_clip_nan=lstm_state_clip_nan, use_sequence_length=use_sequence_length)
+               lstm_state_clip_nan=lstm_state_clip_nan)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,10 +10,11 @@ from .._namespace import attach
 from .._nested import flatten, regroup
 from ..attribute import AttrScope
 from . import _front
+from ._make import full
 from ._node import Entry, Node, topological
 from .symbol import Symbol, Variable, apply
 
-__all__ = ["cond", "foreach", "while_loop"]
+__all__ = ["adamw_update", "cond", "foreach", "mp_adamw_update", "rand_zipfian", "while_loop"]
 
 _MARK = "__subgraph_name__"  # nodes made while a body is called carry the name of its graph
 
@@ -213,6 +215,53 @@ def _node(op: str, graphs: Sequence[_Body], entries: Sequence[Entry], **params: 
     """A node that holds the graphs, as a list of its outputs."""
     text = {k: str(v) for k, v in {**params, "num_args": len(graphs) + len(entries)}.items()}
     return list(apply(op, op, [Symbol([e]) for e in entries], text, subgraphs=[g.symbol for g in graphs]))
+
+
+# -------------------------------------------------------------------- functions of several operators
+def _scale(rescale_grad: Any) -> Symbol:
+    """The factor of the gradients as a symbol."""
+    return rescale_grad if isinstance(rescale_grad, Symbol) else full((1,), rescale_grad)
+
+
+def adamw_update(weight: Symbol, grad: Symbol, mean: Symbol, var: Symbol, rescale_grad: Any, lr: float, eta: float,
+                 beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8, wd: float = 0,
+                 clip_gradient: float = -1, out: Any = None, name: str | None = None, **kwargs: Any) -> Symbol:
+    """Adam with decoupled weight decay; `rescale_grad` may be a symbol, whose 0 or NaN skips the update."""
+    return apply("_adamw_update", "_adamw_update", [weight, grad, mean, var, _scale(rescale_grad)], {
+        "lr": lr, "eta": eta, "beta1": beta1, "beta2": beta2, "epsilon": epsilon, "wd": wd,
+        "clip_gradient": clip_gradient, **kwargs}, name)
+
+
+def mp_adamw_update(weight: Symbol, grad: Symbol, mean: Symbol, var: Symbol, weight32: Symbol, rescale_grad: Any,
+                    lr: float, eta: float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8,
+                    wd: float = 0, clip_gradient: float = -1, out: Any = None, name: str | None = None,
+                    **kwargs: Any) -> Symbol:
+    """`adamw_update` with float32 master weights."""
+    return apply("_mp_adamw_update", "_mp_adamw_update", [weight, grad, mean, var, weight32, _scale(rescale_grad)], {
+        "lr": lr, "eta": eta, "beta1": beta1, "beta2": beta2, "epsilon": epsilon, "wd": wd,
+        "clip_gradient": clip_gradient, **kwargs}, name)
+
+
+def rand_zipfian(true_classes: Symbol, num_sampled: int, range_max: int) -> tuple[Symbol, Symbol, Symbol]:
+    """Draws candidate classes with log-uniform (Zipfian) probability, as for sampled softmax.
+
+    Args:
+        true_classes: class numbers, a vector.
+        num_sampled: how many to draw.
+        range_max: number of classes.
+
+    Returns:
+        (drawn classes int64, expected counts of the true classes, expected counts of the drawn ones; float64).
+    """
+    log_range = math.log(range_max + 1)
+    drawn = apply("_random_uniform", "_random_uniform", [], {"low": 0, "high": log_range, "shape": (num_sampled,),
+                                                             "dtype": "float64"})
+    drawn = (drawn.exp() - 1).astype("int64") % range_max
+
+    def expected(classes: Symbol) -> Symbol:
+        classes = classes.astype("float64")
+        return ((classes + 2.0) / (classes + 1.0)).log() / log_range * num_sampled
+    return drawn, expected(true_classes), expected(drawn)
 
 
 attach(globals(), _front.make, "contrib")
