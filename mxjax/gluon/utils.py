@@ -18,7 +18,7 @@ import numpy as np
 from .. import ndarray as nd
 from ..context import Context
 from ..ndarray import NDArray
-from ..util import is_np_shape
+from ..util import is_np_array, is_np_shape
 
 __all__ = ["HookHandle", "check_sha1", "clip_global_norm", "download", "replace_file", "shape_is_known",
            "split_and_load", "split_data"]
@@ -64,6 +64,7 @@ def split_and_load(data: Any, ctx_list: Sequence[Context], batch_axis: int = 0,
     """
     if not isinstance(data, NDArray):
         data = nd.array(data, ctx=ctx_list[0])
+        data = data.as_np_ndarray() if is_np_array() else data
     if len(ctx_list) == 1:
         return [data.as_in_context(ctx_list[0])]
     slices = split_data(data, len(ctx_list), batch_axis, even_split)

@@ -52,9 +52,9 @@ class Flavour:
         return owned
 
     def check(self, name: str, inputs: Sequence[Any]) -> None:
-        """Raises TypeError unless all inputs (but absent ones) are its arrays."""
+        """Raises TypeError unless all inputs are its arrays."""
         for value in inputs:
-            if value is not None and not self.is_array(value):
+            if not self.is_array(value):
                 raise TypeError(f"{name}: type {type(value)} not supported")
 
 
@@ -77,7 +77,7 @@ class _Imperative(Flavour):
         if not inputs:
             made = call_operator(op, inputs, params, out, context(ctx))
             return made if out is not None else self.own(made)
-        if op.eager or any(i is None for i in inputs) or not op.dynamic_names.isdisjoint(params):
+        if op.eager or not op.dynamic_names.isdisjoint(params):
             return call_operator(op, inputs, params, out)
         try:
             key = (op, len(inputs), tuple(params.items()), state.training)
@@ -109,7 +109,7 @@ class _Symbolic(Flavour):
         hint = name.split("_", 2)[2]
         if name.endswith("_fallback"):  # what MXNet, which may read the graph, has as custom operators
             name, params = "Custom", {"op_type": hint, **params}
-        made = apply(name, hint, [i for i in inputs if i is not None], params)
+        made = apply(name, hint, inputs, params)
         made = made.as_np_ndarray()
         return made if len(made) == 1 else list(made)
 

@@ -187,10 +187,10 @@ def _lcm(a: Array, b: Array) -> Array:
     return jnp.lcm(a, b)
 
 
-def _types(rule: Callable[..., Any], result: str | None) -> Callable[..., None]:
-    """A type rule (FInferType): unknown inputs are like known ones, the output is of the dtype that `rule` says."""
+def _types(rule: Callable[..., Any], result: str | None, default: str | None) -> Callable[..., None]:
+    """A type rule (FInferType): unknown inputs are like known ones (or `default`), the output is what `rule` says."""
     def infer(params: dict[str, Any], ins: list[str | None], outs: list[str | None]) -> None:
-        first = next((t for t in ins if t), None)
+        first = next((t for t in ins if t), default)
         if first is not None:
             ins[:] = [t or first for t in ins]
             outs[0] = result or rule(*(jax.ShapeDtypeStruct((), np_dtype(t)) for t in ins)).name
@@ -229,7 +229,8 @@ def _binary(name: str, function: Binary, doc: str, dtypes: Callable[..., Any], r
                              "together") from None
         return function(lhs.astype(dtype), rhs.astype(dtype)).astype(result or dtype)
     compute.__doc__ = f"{doc}, element by element with broadcasting (a: {inputs[0]}, b: {inputs[1]})."
-    types = _types(partial(dtypes, f"_npi_{name}"), result)
+    default = "int32" if dtypes is _integer else None
+    types = _types(partial(dtypes, f"_npi_{name}"), result, default)
     register(f"_npi_{name}", infer_type=types)(_inputs(compute, *inputs))
     rule = partial(_scalar_dtype(dtypes), f"_npi_{name}_scalar")
 
@@ -242,7 +243,7 @@ def _binary(name: str, function: Binary, doc: str, dtypes: Callable[..., Any], r
         return compute
     for side in scalars:
         register(f"_npi_{side}{name}_scalar", infer_shape=elementwise,
-                 infer_type=_types(rule, result))(with_number(side == "r"))
+                 infer_type=_types(rule, result, default))(with_number(side == "r"))
 
 
 _SIDES = ("lhs", "rhs")

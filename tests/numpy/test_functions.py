@@ -1,0 +1,180 @@
+"""The functions of mx.np against NumPy, for arrays and for symbols."""
+
+import jax
+import numpy as onp
+import pytest
+from jax.test_util import check_grads
+
+import mxjax as mx
+from mxjax import np
+from mxjax.ops import registry
+
+A = onp.array([[0.5, -1.5, 2.0], [3.5, -0.25, 1.0]], "float32")
+B = onp.array([[2.0, 0.5, -1.0], [1.5, 2.5, 3.0]], "float32")
+V = onp.array([0.5, 1.5, 2.5], "float32")
+I = onp.array([[3, 1, 2], [4, 0, 5]], "int32")  # noqa: E741
+SQUARE = onp.array([[4.0, 1.0], [2.0, 3.0]], "float32")
+
+# name, positional arguments (arrays are NumPy's), keyword arguments
+CALLS = [
+    *[(name, (A,), {}) for name in """abs absolute fabs negative sign square cbrt exp expm1 sin cos tan arctan sinh cosh
+      tanh arcsinh degrees rad2deg radians deg2rad ceil floor trunc fix isnan isinf isposinf isneginf isfinite
+      logical_not sum prod mean std var max min amax amin all any argmax argmin cumsum ravel transpose flip flipud
+      fliplr rot90 copy atleast_3d diff ediff1d trace tril diag sort argsort unique zeros_like ones_like
+      nan_to_num""".split()],
+    *[(name, (onp.abs(A),), {}) for name in ("sqrt", "log", "log2", "log10", "log1p", "reciprocal")],
+    *[(name, (A / 4,), {}) for name in ("arcsin", "arccos", "arctanh")], ("arccosh", (onp.abs(A) + 1,), {}),
+    *[(name, (A, B), {}) for name in """add subtract multiply divide true_divide mod remainder maximum minimum arctan2
+      hypot copysign equal not_equal greater greater_equal less less_equal""".split()],
+    *[(name, (A, 2.0), {}) for name in "add subtract multiply divide mod power maximum arctan2 copysign less".split()],
+    *[(name, (2.0, A), {}) for name in "subtract divide mod power arctan2 copysign greater".split()],
+    ("power", (onp.abs(A), B), {}), ("ldexp", (A, 2), {}), ("lcm", (I, I[:1]), {}), ("bitwise_and", (I, 3), {}),
+    ("bitwise_or", (I, I[::-1]), {}), ("bitwise_xor", (I, 5), {}), ("bitwise_not", (I,), {}), ("invert", (I,), {}),
+    ("add", (2, 3), {}), ("sin", (1.0,), {}),
+    *[(name, (A,), {"axis": 1}) for name in "sum prod mean std var max min all any argmax argmin cumsum sort".split()],
+    *[(name, (A,), {"axis": (0, 1), "keepdims": True}) for name in "sum prod mean max min all".split()],
+    ("sum", (A,), {"axis": ()}), ("std", (A,), {"ddof": 1}), ("around", (A,), {"decimals": 1}), ("round", (A * 3,), {}),
+    ("clip", (A, -1, 2), {}), ("clip", (A, None, 2), {}), ("average", (A,), {"weights": B, "axis": 1}),
+    ("percentile", (A, 30), {}), ("quantile", (A, V / 3), {"axis": 1}), ("bincount", (I.ravel(),), {"minlength": 8}),
+    ("histogram", (A,), {"bins": 4, "range": (-2, 4)}),
+    ("reshape", (A, (3, -1)), {}), ("transpose", (A, (1, 0)), {}), ("swapaxes", (A, 0, 1), {}),
+    ("moveaxis", (A[None], 0, -1), {}), ("expand_dims", (A, 1), {}), ("squeeze", (A[None],), {"axis": 0}),
+    ("roll", (A, (1, 2)), {"axis": (0, 1)}), ("roll", (A, 1), {}), ("broadcast_to", (V, (2, 3)), {}),
+    ("repeat", (A, 2), {"axis": 1}), ("tile", (A, (2, 1, 2)), {}), ("resize", (A, (4, 2)), {}),
+    ("pad", (A, ((1, 0), (0, 2))), {"mode": "constant", "constant_values": 3}),
+    ("pad", (A, ((1, 1), (1, 1))), {"mode": "reflect"}), ("diagflat", (V,), {"k": 1}),
+    ("diagonal", (A[None],), {"axis1": 1, "axis2": 2}), ("diff", (A,), {"n": 2}),
+    ("concatenate", ([A, B],), {"axis": 1}), ("concatenate", ([A, B],), {"axis": None}), ("append", (A, B), {}),
+    ("stack", ([A, B],), {"axis": 1}), ("vstack", ([A, B],), {}), ("hstack", ([A, B],), {}), ("dstack", ([A, B],), {}),
+    ("column_stack", ([V, V],), {}), ("split", (A, 3), {"axis": 1}), ("split", (A, (1, 2)), {"axis": 1}),
+    ("array_split", (V, 2), {}), ("hsplit", (A, [1]), {}), ("vsplit", (A, 2), {}), ("dsplit", (A[None], 3), {}),
+    ("dot", (A, V), {}), ("matmul", (A, B.T), {}), ("inner", (A, B), {}), ("outer", (V, V), {}), ("vdot", (A, B), {}),
+    ("tensordot", (A, B), {"axes": ([0, 1], [0, 1])}), ("einsum", ("ij,kj->ik", A, B), {}), ("polyval", (V, A), {}),
+    ("where", (A > 0, A, B), {}), ("where", (A > 0, A, 0.0), {}), ("where", (A > 0, 1.0, B), {}),
+    ("where", (A > 0,), {}), ("nonzero", (A > 0,), {}), ("take", (A, onp.array([0, 2])), {"axis": 1}),
+    ("take", (A, onp.array([1, 5])), {}), ("unique", (I.ravel(),), {"return_counts": True, "return_inverse": True}),
+    ("unravel_index", (I.ravel(), (2, 3)), {}), ("diag_indices_from", (SQUARE,), {}), ("delete", (A, 1), {"axis": 1}),
+    ("delete", (A, slice(0, 2)), {"axis": 1}), ("insert", (A, 1, V[:2]), {"axis": 1}), ("insert", (A, 2, 9.0), {}),
+    ("insert", (V, onp.array([0, 2]), V[:2]), {}), ("meshgrid", (V, V), {}), ("broadcast_arrays", (A, V), {}),
+    ("full_like", (A, 3), {}), ("shape", (A,), {}), ("cov", (A,), {}), ("isin", (A, V), {}),
+    ("linalg.norm", (A,), {}), ("linalg.norm", (A,), {"axis": 1}), ("linalg.norm", (A,), {"ord": "nuc"}),
+    ("linalg.norm", (A,), {"ord": 1, "axis": (0, 1)}), ("linalg.det", (SQUARE,), {}), ("linalg.inv", (SQUARE,), {}),
+    ("linalg.slogdet", (SQUARE,), {}), ("linalg.solve", (SQUARE, V[:2]), {}), ("linalg.pinv", (A,), {}),
+    ("linalg.eigvalsh", (SQUARE,), {}), ("linalg.cholesky", (SQUARE @ SQUARE.T,), {}),
+    ("linalg.tensorinv", (onp.eye(4, dtype="float32").reshape(4, 2, 2),), {"ind": 1}),
+    ("linalg.tensorsolve", (SQUARE, V[:2]), {}), ("linalg.qr", (SQUARE,), {}),
+]
+
+
+def function(name, module):
+    for part in name.split("."):
+        module = getattr(module, part)
+    return module
+
+
+def given(value, convert):
+    if isinstance(value, onp.ndarray):
+        return convert(value)
+    arrays = isinstance(value, list) and isinstance(value[0], onp.ndarray)
+    return [given(v, convert) for v in value] if arrays else value
+
+
+def check(got, expected, name):
+    if isinstance(expected, (list, tuple)):
+        for g, e in zip(got, expected, strict=True):
+            check(g, e, name)
+        return
+    values = got.asnumpy() if isinstance(got, mx.nd.NDArray) else got
+    assert onp.shape(values) == onp.shape(expected), name
+    onp.testing.assert_allclose(values, expected, rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("name, args, kwargs", CALLS, ids=[f"{i}-{c[0]}" for i, c in enumerate(CALLS)])
+def test_like_numpy(name, args, kwargs):
+    expected = function(name, onp)(*args, **kwargs)
+    got = function(name, np)(*[given(a, np.array) for a in args], **{k: given(v, np.array) for k, v in kwargs.items()})
+    check(got, expected, name)
+
+
+SYMBOLIC = [c for c in CALLS if c[0] in """sin abs isnan sum mean std max argmax cumsum add power less bitwise_or clip
+reshape transpose squeeze roll broadcast_to tile pad diag concatenate stack split hsplit dot matmul tensordot einsum
+where take full_like linalg.norm linalg.det linalg.slogdet resize unravel_index""".split() and len(c[1]) and
+            not isinstance(c[1][0], (float, int)) and len(c[1]) + (c[0] != "where") > 1]
+
+
+@pytest.mark.parametrize("name, args, kwargs", SYMBOLIC, ids=[f"{i}-{c[0]}" for i, c in enumerate(SYMBOLIC)])
+def test_symbols_give_the_same(name, args, kwargs, np_semantics):
+    bindings = {}
+
+    def variable(value):
+        bindings[f"x{len(bindings)}"] = np.array(value)
+        return mx.sym.var(f"x{len(bindings) - 1}").as_np_ndarray()
+    node = function(name, mx.sym.np)(*[given(a, variable) for a in args], **{k: given(v, variable)
+                                                                            for k, v in kwargs.items()})
+    symbols = list(node) if isinstance(node, (list, tuple)) else [node]
+    assert all(type(s) is mx.sym.np._Symbol for s in symbols)
+    group = mx.sym.Group(symbols)
+    outputs = mx.sym.load_json(group.tojson()).bind(mx.cpu(), bindings).forward()
+    expected = function(name, onp)(*args, **kwargs)
+    check(outputs if isinstance(expected, (list, tuple)) else outputs[0], expected, name)
+    shapes = group.infer_shape(**{k: v.shape for k, v in bindings.items()})[1]
+    assert shapes == [o.shape for o in outputs]
+
+
+@pytest.mark.parametrize("name, count, params", [
+    ("_npi_power", 2, {}), ("_npi_arctan2", 2, {}), ("_npi_hypot", 2, {}), ("_npi_copysign", 2, {}),
+    ("_npi_true_divide_scalar", 1, {"scalar": 3.0}), ("_npi_rpower_scalar", 1, {"scalar": 2.0}),
+    ("_np_prod", 1, {"axis": (1,)}), ("_npi_mean", 1, {}), ("_np_max", 1, {"axis": (0,)}),
+    ("_npi_average", 2, {"axis": (1,)}), ("_npi_norm", 1, {"flag": -2}), ("_npi_diff", 1, {"n": 2}),
+    ("_npi_pad", 1, {"pad_width": ((1, 1), (2, 0)), "mode": "symmetric"}), ("_npi_tensordot_int_axes", 2, {"axes": 2}),
+    ("_npi_einsum", 2, {"subscripts": "ij,kj->ik"}), ("_npi_concatenate", 2, {"axis": None}),
+])
+def test_gradients(name, count, params):
+    op = registry.get(name)
+    values = op.parse(params)
+    inputs = [onp.abs(A) + 0.5, onp.abs(B)][:count]
+    first = lambda *x: jax.tree.leaves(op.get_attr("FCompute")(*x, **values))[0]  # noqa: E731
+    check_grads(first, inputs, 1, modes="rev", atol=3e-2, rtol=3e-2)
+
+
+def test_what_mxnet_does_not_differentiate_has_gradient_zero():
+    for op in (np.std, np.var, lambda a: np.percentile(a, 40)):
+        a = np.array(A)
+        a.attach_grad()
+        with mx.autograd.record():
+            loss = op(a)
+        loss.backward()
+        assert not a.grad.asnumpy().any()
+
+
+@pytest.mark.parametrize("call, error", [
+    (lambda: np.sum(np.ones((2, 2)), axis=5), mx.MXNetError),
+    (lambda: np.dot(np.ones((2, 3)), np.ones(2)), mx.MXNetError),
+    (lambda: np.split(np.ones(3), 2), ValueError),
+    (lambda: np.take(np.ones(3), np.array([7]), mode="no"), NotImplementedError),
+    (lambda: np.zeros((2,), order="F"), NotImplementedError),
+    (lambda: np.sin([1, 2]), TypeError),
+    (lambda: np.sin(np.ones(2), where=False), NotImplementedError),
+    (lambda: np.sin(np.ones(2), foo=1), TypeError),
+    (lambda: np.reshape(np.ones(4), (3,)), mx.MXNetError),
+    (lambda: np.linalg.inv(np.ones((2, 3))), mx.MXNetError),
+    (lambda: np.concatenate([np.ones(2), np.ones(2, dtype="int32")]), mx.MXNetError),
+    (lambda: np.arange(1, step=0), ZeroDivisionError),
+    (lambda: np.add(np.ones((2, 3)), np.ones((2,))), mx.MXNetError),
+    (lambda: np.identity(-1), ValueError),
+    (lambda: np.tensordot(np.ones(2), np.ones(2), axes=(1, 2, 3)), ValueError),
+    (lambda: np.clip(np.ones(2), None, None), ValueError),
+])
+def test_errors(call, error):
+    with pytest.raises(error):
+        call()
+
+
+def test_makers():
+    assert np.zeros((2, 0)).shape == (2, 0) and np.arange(5).dtype == "float32" and np.arange(3, 0).shape == (0,)
+    assert np.full((2,), True).dtype == bool and np.full((2,), np.ones(2) * 3).tolist() == [3, 3]
+    assert np.eye(2, 3, 1).tolist() == [[0, 1, 0], [0, 0, 1]] and np.identity(2).shape == (2, 2)
+    assert np.indices((2, 2)).dtype == "int32" and np.linspace(0, 1, 5).tolist() == [0, 0.25, 0.5, 0.75, 1]
+    onp.testing.assert_allclose(np.hanning(5).asnumpy(), onp.hanning(5), atol=1e-6)
+    onp.testing.assert_allclose(np.logspace(0, 2, 3).asnumpy(), [1, 10, 100], rtol=1e-5)
+    assert np.ones((2,), ctx=mx.cpu(1)).context == mx.cpu(1)
