@@ -14,7 +14,7 @@ from typing import Any
 from ..base import numeric_types
 from ..ndarray._front import context
 from ..ndarray._invoke import call as call_operator
-from ..ndarray._invoke import invoke, state
+from ..ndarray._invoke import check_inputs, invoke, state
 from ..ops import registry
 from ..ops.kernel import Kernel, prepare
 
@@ -69,28 +69,29 @@ class _Imperative(Flavour):
         return isinstance(value, self.kind)
 
     def call(self, name: str, inputs: Sequence[Any], params: dict[str, Any], out: Any = None, ctx: Any = None) -> Any:
+        try:
+            key = (name, len(inputs), state.training, *params.items())
+            found = self._kernels.get(key) if inputs else None
+        except TypeError:  # an unhashable parameter, such as a list
+            key = found = None
         self.check(name, inputs)
         if out is not None:
             self.check("out", out if isinstance(out, (list, tuple)) else [out])
+        if found is not None:
+            return invoke(found[0], inputs, found[1], out)
         op = registry.get(name)
         params = {k: v for k, v in params.items() if v is not None}
         if not inputs:
             made = call_operator(op, inputs, params, out, context(ctx))
             return made if out is not None else self.own(made)
-        if op.eager or not op.dynamic_names.isdisjoint(params):
-            return call_operator(op, inputs, params, out)
-        try:
-            key = (op, len(inputs), tuple(params.items()), state.training)
-            found = self._kernels.get(key)
-        except TypeError:  # an unhashable parameter, such as a list
-            return call_operator(op, inputs, params, out)
-        if found is None:
-            if op.get_attr("FHost") is not None or op.get_attr("eager_when") is not None:
-                return call_operator(op, inputs, params, out)
+        if key is not None and not op.eager and op.dynamic_names.isdisjoint(params) \
+                and op.get_attr("FHost") is None and op.get_attr("eager_when") is None:
             values = op.parse(params)
+            check_inputs(op, values, len(inputs))
             kernel = prepare(op, values, len(inputs), state.training)
             found = self._kernels[key] = kernel, tuple(values[n] for n in kernel.dynamic)
-        return invoke(found[0], inputs, found[1], out)
+            return invoke(found[0], inputs, found[1], out)
+        return call_operator(op, inputs, params, out)
 
 
 class _Symbolic(Flavour):

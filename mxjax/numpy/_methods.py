@@ -168,17 +168,15 @@ class Methods:
         return call("_npi_cast", [self], dtype=dtype)
 
 
-def _operator(function: Callable[[Any, Any], Any], swapped: bool) -> Callable[[Any, Any], Any]:
-    if swapped:
-        return lambda self, other: function(other, self)
-    return lambda self, other: function(self, other)
+def _swapped(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda self, other: function(other, self)
 
 
 for _name, _function in [("add", "add"), ("sub", "subtract"), ("mul", "multiply"), ("truediv", "true_divide"),
                          ("mod", "mod"), ("pow", "power"), ("and", "bitwise_and"), ("or", "bitwise_or"),
                          ("xor", "bitwise_xor")]:
-    for _side in ("", "r"):
-        setattr(Methods, f"__{_side}{_name}__", _operator(getattr(_elemwise, _function), _side == "r"))
+    setattr(Methods, f"__{_name}__", getattr(_elemwise, _function))
+    setattr(Methods, f"__r{_name}__", _swapped(getattr(_elemwise, _function)))
 for _name, _function in [("eq", "equal"), ("ne", "not_equal"), ("gt", "greater"), ("ge", "greater_equal"),
                          ("lt", "less"), ("le", "less_equal")]:
-    setattr(Methods, f"__{_name}__", _operator(getattr(_elemwise, _function), False))
+    setattr(Methods, f"__{_name}__", getattr(_elemwise, _function))
