@@ -2,6 +2,8 @@
 
 import multiprocessing
 import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -191,6 +193,40 @@ def test_workers_hand_over_arrays_of_all_kinds():
     assert batch["half"].dtype == np.float16 and batch["half"].asnumpy().tolist() == [1, 2]
     batch["numpy"][0] = 5
     assert batch["numpy"].tolist() == [5, 2] and batch["text"] == "x" * 5000
+
+
+SCRIPT = """
+import mxjax as mx
+factor = 3
+class Numbers(mx.gluon.data.Dataset):
+    def __len__(self):
+        return 4
+    def __getitem__(self, i):
+        return i * factor
+loader = mx.gluon.data.DataLoader(Numbers().transform(lambda x: x + 1), 2, num_workers=2)
+print([batch.asnumpy().tolist() for batch in loader])
+"""
+
+
+def test_scripts_need_no_main_guard(tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    folder = os.path.dirname(os.path.dirname(mx.__file__))
+    done = subprocess.run([sys.executable, str(tmp_path / "script.py")], capture_output=True, text=True, timeout=100,
+                          env={**os.environ, "PYTHONPATH": folder})
+    assert done.stdout == "[[1, 4], [7, 10]]\n" and not done.stderr, done.stderr
+
+
+def test_workers_end_with_their_process(tmp_path):
+    code = SCRIPT + "import os; print(*[w.pid for w in loader._worker_pool._workers], flush=True); os._exit(0)"
+    folder = os.path.dirname(os.path.dirname(mx.__file__))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100,
+                          env={**os.environ, "PYTHONPATH": folder})
+    pids = [int(pid) for pid in done.stdout.splitlines()[-1].split()]
+    assert len(pids) == 2
+    deadline = time.monotonic() + 20
+    while any(os.path.exists(f"/proc/{pid}") for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(os.path.exists(f"/proc/{pid}") for pid in pids)
 
 
 def test_queues_of_arrays():
