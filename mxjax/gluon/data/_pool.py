@@ -147,7 +147,7 @@ class ProcessPool:
         self._selector = selectors.DefaultSelector()
         server = _Server.get()
         setup = {"folder": os.getcwd(), "environment": _environment(), "path": sys.path,
-                 "numpy": (is_np_shape(), is_np_array())}
+                 "numpy": (is_np_shape(), is_np_array()), "alias": sys.modules.get("mxnet") is sys.modules["mxjax"]}
         try:
             for i in range(count):
                 worker = _Worker(server)

@@ -85,6 +85,8 @@ def _work(sock: socket.socket) -> None:
         os.chdir(setup["folder"])
         os.environ.update(setup["environment"])
         sys.path[:] = setup["path"]
+        if setup["alias"]:  # `import mxnet` means mxjax there, so it must here
+            importlib.import_module("mxjax.interop").install_mxnet_alias()
         set_np(*setup["numpy"])
         random.seed(setup["seeds"][0])
         np.random.seed(setup["seeds"][1])
