@@ -11,6 +11,8 @@ import numpy as np
 
 from .. import ndarray as nd
 from ..base import MXNetError
+from ..context import cpu
+from ..ndarray.ndarray import _from_host
 from ..ops.params import schema
 from .base import DataBatch, DataDesc, DataIter
 
@@ -97,7 +99,7 @@ class MXDataIter(DataIter):
 
 
 def _as_ndarray(values: Any) -> nd.NDArray:
-    return values if isinstance(values, nd.NDArray) else nd.array(values, dtype=values.dtype)
+    return values if isinstance(values, nd.NDArray) else _from_host(np.ascontiguousarray(values), cpu())
 
 
 def creator(function: Callable[..., Source]) -> Callable[..., MXDataIter]:

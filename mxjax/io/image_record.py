@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import random
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -37,6 +38,11 @@ class _Loading:
         self.parts: list[Future] = []
 
 
+def _shut_down(*pools: ThreadPoolExecutor) -> None:
+    for pool in pools:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
 class _Images:
     """Batches of the images of a record file; a `Source`.
 
@@ -55,17 +61,13 @@ class _Images:
                                      p.shuffle_chunk_size, p.shuffle_chunk_seed)
         self._reader = ThreadPoolExecutor(1, "records")
         self._decoders = ThreadPoolExecutor(p.preprocess_threads, "decode")
+        weakref.finalize(self, _shut_down, self._reader, self._decoders)
         self._round: Iterator[Record] = iter(self._records)
         self._number = self._rounds = 0
         self._ahead: deque[Future] = deque()
         self._current: _Loading | None = None
         self._ended = False
         self._read_ahead()
-
-    def __del__(self) -> None:
-        for pool in (getattr(self, "_reader", None), getattr(self, "_decoders", None)):
-            if pool is not None:
-                pool.shutdown(wait=False, cancel_futures=True)
 
     def _read_ahead(self) -> None:
         while len(self._ahead) < max(self._p.prefetch_buffer, 1):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -157,6 +158,7 @@ class DataLoader:
         if self._num_workers:
             kind = ThreadPool if thread_pool else ProcessPool
             self._worker_pool = kind(self._num_workers, dataset, self._batchify_fn, self._prefetch)
+            weakref.finalize(self, self._worker_pool.close)
         self.auto_reload = auto_reload
         self._iter: Any = None
         if auto_reload:
@@ -179,10 +181,6 @@ class DataLoader:
 
     def __len__(self) -> int:
         return len(self._batch_sampler)
-
-    def __del__(self) -> None:
-        if self._worker_pool is not None:
-            self._worker_pool.close()
 
     def refresh(self) -> None:
         """Begin to load the next round's first batches."""
