@@ -115,12 +115,20 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
     if dtype is None:
         dtype = np.float32
     try:
-        values = np.array(source_array, dtype=np_dtype(dtype))
+        values = host_values(source_array, np_dtype(dtype))
     except (TypeError, ValueError) as error:
         if isinstance(source_array, (list, tuple)) and any(isinstance(s, NDArray) for s in source_array):
             return array([s.asnumpy() if isinstance(s, NDArray) else s for s in source_array], ctx, dtype)
         raise TypeError(f"source_array must be array like: {error}") from None
     return _from_host(values, ctx)
+
+
+def host_values(source: Any, dtype: np.dtype) -> np.ndarray:
+    """A NumPy array of a dtype; integers that it cannot hold wrap around, as they did before NumPy 2."""
+    try:
+        return np.array(source, dtype=dtype)
+    except OverflowError:
+        return np.array(source).astype(dtype)
 
 
 def arange(start: float, stop: float | None = None, step: float = 1.0, repeat: int = 1,

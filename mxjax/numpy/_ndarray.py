@@ -13,6 +13,7 @@ from ..base import MXNetError
 from ..context import Context, current_context
 from ..ndarray._invoke import state
 from ..ndarray.ndarray import _IN_PLACE, NDArray, _flatten, _from_host, _unflatten
+from ..ndarray.utils import host_values
 from ..ops.params import np_dtype
 from . import _create, _elemwise, _index, _matrix, fallback
 from ._dispatch import IMPERATIVE
@@ -246,7 +247,7 @@ def array(object: Any, dtype: Any = None, ctx: Context | None = None) -> ndarray
         object = [fallback.to_host(v) for v in object]
     dtype = np_dtype(getattr(object, "dtype", None) if dtype is None else dtype)
     try:
-        values = np.array(object.asnumpy() if isinstance(object, ndarray) else object, dtype=dtype)
+        values = host_values(object.asnumpy() if isinstance(object, ndarray) else object, dtype)
     except (TypeError, ValueError) as error:
         raise TypeError(f"np.array cannot make an array of this: {error}") from None
     return _from_host(values, ctx, ndarray)
