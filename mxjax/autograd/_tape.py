@@ -65,8 +65,25 @@ def record(kernel: Kernel, arrays: Sequence[Any], args: list[Any], results: Sequ
         args = _kept(kernel, args, wanted, heads)
     node = Node(kernel, args, parents + [None] * (len(args) - len(parents)),
                 [(r._chunk.shape, r._chunk.dtype) for r in results], arrays[0]._chunk.ctx)
+    if kernel.params.get("sparse_grad") and len(parents) > 1 and parents[1] is not None and \
+            getattr(parents[1][0].grad, "stype", "default") == "row_sparse":
+        node.pull = _embedding_pull(kernel.params, args[0])
     for i, result in enumerate(results):
         result._entry = (node, i)
+
+
+def _embedding_pull(params: dict[str, Any], data: Any) -> Callable[..., list[Any]]:
+    from ..ndarray._sparse_forms import embedding_gradient
+
+    def pull(slots: list[Any], _: bool) -> list[Any]:
+        head, indices = (v.get() if isinstance(v, Pending) else v for v in (_buffer(slots[0]), data))
+        return [None, embedding_gradient(params, indices, head)]
+    return pull
+
+
+def _buffer(grad: Any) -> Any:
+    """A gradient as a buffer or Pending: a sparse one becomes dense."""
+    return grad._read() if isinstance(grad, late.array) else grad
 
 
 def _kept(kernel: Kernel, args: list[Any], wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> list[Any]:
@@ -236,7 +253,7 @@ def _pull(node: Node, slots: list[Any], create_graph: bool) -> list[Any]:
         return []
     heads = tuple([s is not None for s in slots] + [False] * (node.kernel.num_outputs - len(slots)))
     kernel = node.kernel.vjp(wanted, heads)
-    given = [s for s in slots if s is not None]
+    given = [s if create_graph else _buffer(s) for s in slots if s is not None]
     if create_graph:
         grads = _pull_recorded(node, kernel, [s.get() if isinstance(s, Pending) else s for s in given])
     else:
@@ -279,10 +296,10 @@ def _add(totals: dict, key: tuple[int, int], grad: Any, recorded: bool, ctx: Any
     old = totals.get(key)
     if old is None:
         totals[key] = grad
-    elif recorded:
+    elif recorded or isinstance(old, late.array) and isinstance(grad, late.array):
         totals[key] = old + grad
     else:
-        totals[key] = perform(_ADD, [old, grad], ctx, is_wide(grad.dtype))[0]
+        totals[key] = perform(_ADD, [_buffer(old), _buffer(grad)], ctx, is_wide(grad.dtype))[0]
 
 
 _ADD = Kernel("gradient accumulation", lambda a, b: (a + b.astype(a.dtype),), 2, 1)

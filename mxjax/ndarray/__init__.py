@@ -3,7 +3,7 @@
 from .. import engine as _engine
 from .. import ops as _ops
 from .._namespace import attach as _attach
-from . import _front, _invoke, _segment, contrib, image, linalg, op, random, sparse, utils
+from . import _front, _invoke, _segment, _sparse_forms, contrib, image, linalg, op, random, sparse, utils
 from . import _internal as _internal
 from ._binary import (
     add,

@@ -31,10 +31,11 @@ state = State()
 
 
 class _Late:
-    """What modules imported later provide: the class of dense arrays, and the tape's `record`."""
+    """What modules imported later provide: the class of dense arrays, the tape's `record`, operators' sparse forms."""
 
     array: Any = None
     record: Any = None
+    sparse: Any = None
 
 
 late = _Late()
@@ -127,6 +128,10 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
     if direct and type(out) is late.array and out._view is None and out._entry is None and not state.recording:
         args += extras
         return _into(kernel, arrays, args, wide, out)
+    if missing and not all([a._plain for a in arrays]):
+        result = late.sparse(kernel, arrays, extras, out)
+        if result is not None:
+            return result
     if arrays:
         ctx = arrays[0]._chunk.ctx
     elif ctx is None:

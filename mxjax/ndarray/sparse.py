@@ -40,6 +40,16 @@ class _Dense(Pending):
         self.value = self.owner._to_dense()
 
 
+class _Chunk(Chunk):
+    """A chunk that stays pending, by which callers see that there may be a sparse form to use."""
+
+    __slots__ = ()
+
+    def read(self) -> jax.Array:
+        """The dense value."""
+        return self.pending.get()
+
+
 class BaseSparseNDArray(NDArray):
     """What csr and row_sparse arrays share."""
 
@@ -53,7 +63,7 @@ class BaseSparseNDArray(NDArray):
     def _hold(self, parts: tuple, shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> BaseSparseNDArray:
         """Takes another value; the gradient and the place in the recorded graph stay."""
         self._parts = parts
-        self._chunk = Chunk(None, ctx, _Dense(self, tuple(shape), np.dtype(dtype)))
+        self._chunk = _Chunk(None, ctx, _Dense(self, tuple(shape), np.dtype(dtype)))
         return self
 
     @property
@@ -68,6 +78,11 @@ class BaseSparseNDArray(NDArray):
     def _to_dense(self) -> Any:
         raise NotImplementedError
 
+    def _with(self, data: NDArray) -> BaseSparseNDArray:
+        """An array that stores other values at the same places."""
+        return type(self).__new__(type(self))._set((data, *self._parts[1:]), self.shape, data._chunk.dtype,
+                                                   self.context)
+
     def _write(self, value: Any) -> None:
         """Takes over a dense value, keeping this storage type."""
         value = value.get() if isinstance(value, Pending) else value
@@ -75,7 +90,11 @@ class BaseSparseNDArray(NDArray):
         self._hold(other._parts, self.shape, self._chunk.dtype, self.context)
 
     def _store_gradient(self, gradient: Any, req: str) -> None:
-        """Writes or adds a dense gradient (called by the tape)."""
+        """Writes or adds a gradient (called by the tape)."""
+        if isinstance(gradient, RowSparseNDArray) and self.stype == "row_sparse":
+            total = self + gradient if req == "add" else gradient.astype(self._chunk.dtype, copy=False)
+            self._hold(total._parts, self.shape, self._chunk.dtype, self.context)
+            return
         value = gradient._read() if isinstance(gradient, NDArray) else gradient
         self._write(self._read() + value if req == "add" else value)
 
@@ -122,6 +141,11 @@ class BaseSparseNDArray(NDArray):
     def reshape(self, *shape: Any, **kwargs: Any) -> NDArray:
         """Not there for sparse arrays."""
         raise NotSupportedForSparseNDArray("reshape", None, self)
+
+    def wait_to_read(self) -> None:
+        """Waits until the stored parts are there."""
+        for part in self._parts:
+            part.wait_to_read()
 
     def __repr__(self) -> str:
         return f"\n<{type(self).__name__} {'x'.join(map(str, self.shape))} @{self.context}>"
@@ -171,10 +195,7 @@ class CSRNDArray(BaseSparseNDArray):
         return scipy_csr((self.data.asnumpy(), self.indices.asnumpy(), self.indptr.asnumpy()), self.shape)
 
     def _to_dense(self) -> Any:
-        data, columns, pointers = (p.asnumpy() for p in self._parts)
-        dense = np.zeros(self.shape, self._chunk.dtype)
-        np.add.at(dense, (np.repeat(np.arange(self.shape[0]), np.diff(pointers)), columns), data)
-        return _from_host(dense, self.context)._read()
+        return _from_host(self.asscipy().toarray(), self.context)._read()
 
 
 class RowSparseNDArray(BaseSparseNDArray):

@@ -1,0 +1,347 @@
+"""Operators on sparse arrays that keep to what is stored; all others work on the dense value.
+
+A form is a function(call) -> NDArray, (NDArray, gradient) or None where this combination has no sparse form. Matrices
+by compressed rows are SciPy's business; rows of row_sparse arrays are gathered, computed by the operator's own dense
+function, and scattered back. Row numbers are padded to powers of two, so that few programs are compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..ops.kernel import Kernel
+from ._invoke import call as call_operator
+from ._invoke import invoke, late, state
+from .ndarray import NDArray, _from_host
+from .sparse import CSRNDArray, RowSparseNDArray, csr_matrix, row_sparse_array
+
+__all__ = ["Call", "dispatch", "embedding_gradient"]
+
+
+class Call(NamedTuple):
+    """A call with at least one sparse input."""
+
+    kernel: Kernel
+    arrays: Sequence[NDArray]
+    extras: tuple
+    params: dict[str, Any]
+
+    @property
+    def stypes(self) -> tuple[str, ...]:
+        """The inputs' storage types."""
+        return tuple([a.stype for a in self.arrays])
+
+
+Form = Callable[[Call], Any]
+_forms: dict[str, Form] = {}
+
+
+def _form(*names: str) -> Callable[[Form], Form]:
+    def register(function: Form) -> Form:
+        _forms.update(dict.fromkeys(names, function))
+        return function
+    return register
+
+
+def dispatch(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple, out: Any) -> Any:
+    """The result of an operator's sparse form; None where it has none for these inputs."""
+    form = _forms.get(kernel.op.name) if kernel.op is not None else None
+    if form is None or state.recording and any(a._entry is not None and not a._plain for a in arrays):
+        return None
+    found = form(Call(kernel, arrays, extras, {**kernel.params, **kernel.numbers(extras)}))
+    if found is None:
+        return None
+    result, gradient = found if isinstance(found, tuple) else (found, None)
+    if state.recording and any(a._entry is not None for a in arrays):
+        if gradient is None:
+            return None
+        from ..autograd import _tape
+        node = _tape.Node(None, (), [a._entry for a in arrays], [(result.shape, result._chunk.dtype)], result.context)
+        node.pull = lambda slots, _: gradient(slots[0] if isinstance(slots[0], NDArray) else late_array(slots[0]))
+        result._entry = (node, 0)
+    if out is None or out is result:
+        return result
+    target = out[0] if isinstance(out, (list, tuple)) else out
+    if target is not result:
+        result.copyto(target)
+    return out
+
+
+def late_array(value: Any) -> NDArray:
+    """A buffer as an array."""
+    return late.array(value.get() if hasattr(value, "get") else value)
+
+
+def _host(array: NDArray) -> np.ndarray:
+    """The value for reading, without a copy where the memory is the host's."""
+    return np.asarray(array._read())
+
+
+def _scipy(array: CSRNDArray) -> Any:
+    from scipy.sparse import csr_matrix as matrix
+    return matrix(tuple(map(_host, array._parts)), shape=array.shape)
+
+
+def _csr(found: Any, like: NDArray) -> CSRNDArray:
+    found = found.tocsr()
+    found.sort_indices()
+    return csr_matrix((found.data, found.indices, found.indptr), found.shape, like.context, like.dtype)
+
+
+def _rows(data: np.ndarray, ids: np.ndarray, like: NDArray, shape: tuple[int, ...] | None = None) -> RowSparseNDArray:
+    return row_sparse_array((data, ids), shape or like.shape, like.context, like.dtype)
+
+
+def _dense(value: np.ndarray, like: NDArray) -> NDArray:
+    return _from_host(np.ascontiguousarray(value, like.dtype), like.context)
+
+
+# ------------------------------------------------------------ on the stored values alone: zero stays zero
+@_form("abs", "arcsin", "arcsinh", "arctan", "arctanh", "cbrt", "ceil", "degrees", "expm1", "fix", "floor", "log1p",
+       "negative", "radians", "relu", "rint", "round", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh", "trunc",
+       "_copy", "_mul_scalar", "_div_scalar", "BlockGrad", "clip")
+def _values(c: Call) -> Any:
+    source = c.arrays[0]
+    if c.kernel.op.name == "clip" and not c.params["a_min"] <= 0 <= c.params["a_max"]:
+        return None
+    return source._with(call_operator(c.kernel.op, [source.data], c.params))
+
+
+@_form("zeros_like")
+def _zeros_like(c: Call) -> Any:
+    from .sparse import zeros
+    return zeros(c.arrays[0].stype, c.arrays[0].shape, c.arrays[0].context, c.arrays[0].dtype)
+
+
+# ------------------------------------------------------------ two arrays, element by element
+def _aligned(a: RowSparseNDArray, b: RowSparseNDArray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(row numbers of either, values of a, values of b), with zeros for rows that one has not stored."""
+    ids = np.union1d(_host(a.indices), _host(b.indices))
+    values = []
+    for array in (a, b):
+        full = np.zeros((len(ids), *array.shape[1:]), array.dtype)
+        full[np.searchsorted(ids, _host(array.indices))] = _host(array.data)
+        values.append(full)
+    return ids, *values
+
+
+def _elementwise(function: Callable[[Any, Any], Any]) -> Form:
+    def form(c: Call) -> Any:
+        a, b = c.arrays
+        if a.shape != b.shape:
+            return None
+        if c.stypes == ("csr", "csr"):
+            return _csr(function(_scipy(a), _scipy(b)), a)
+        if c.stypes == ("row_sparse", "row_sparse"):
+            ids, x, y = _aligned(a, b)
+            return _rows(function(x, y), ids, a)
+        return None
+    return form
+
+
+_forms.update(dict.fromkeys(("elemwise_add", "broadcast_add", "_grad_add"), _elementwise(lambda x, y: x + y)))
+_forms.update(dict.fromkeys(("elemwise_sub", "broadcast_sub"), _elementwise(lambda x, y: x - y)))
+
+
+@_form("elemwise_mul", "broadcast_mul", "broadcast_div")
+def _multiply(c: Call) -> Any:
+    a, b = c.arrays
+    divides = c.kernel.op.name == "broadcast_div"
+    if c.stypes == ("default", "row_sparse") or c.stypes == ("default", "csr"):
+        if divides:
+            return None
+        a, b = b, a
+    if a.stype == "csr" and b.stype == "default" and b.ndim <= 2:
+        values = np.broadcast_to(_host(b), a.shape)[_row_numbers(a), _host(a.indices)]
+        return a._with(_dense(_host(a.data) / values if divides else _host(a.data) * values, a))
+    if divides or a.shape != b.shape:
+        return None
+    if a.stype == "csr" and b.stype == "csr":
+        return _csr(_scipy(a).multiply(_scipy(b)), a)
+    if a.stype == "row_sparse" and b.stype == "default":
+        return a._with(_dense(_host(a.data) * _host(b)[_host(a.indices)], a))
+    if c.stypes == ("row_sparse", "row_sparse"):
+        ids, x, y = _aligned(a, b)
+        both = np.isin(ids, _host(a.indices)) & np.isin(ids, _host(b.indices))
+        return _rows((x * y)[both], ids[both], a)
+    return None
+
+
+def _row_numbers(array: CSRNDArray) -> np.ndarray:
+    return np.repeat(np.arange(array.shape[0]), np.diff(_host(array.indptr)))
+
+
+@_form("add_n")
+def _add_n(c: Call) -> Any:
+    if set(c.stypes) != {"row_sparse"}:
+        return None
+    ids, places = np.unique(np.concatenate([_host(a.indices) for a in c.arrays]), return_inverse=True)
+    return _rows(_scattered(np.concatenate([_host(a.data) for a in c.arrays]), places, len(ids)), ids, c.arrays[0])
+
+
+def _scattered(values: np.ndarray, places: np.ndarray, count: int) -> np.ndarray:
+    """Sums of the rows of `values` that belong to each of `count` places."""
+    from scipy.sparse import csr_matrix as matrix
+    choose = matrix((np.ones(len(places), values.dtype), (places, np.arange(len(places)))), (count, len(places)))
+    return (choose @ values.reshape(len(places), -1)).reshape(count, *values.shape[1:])
+
+
+# ------------------------------------------------------------ products
+@_form("dot")
+def _dot(c: Call) -> Any:
+    a, b = c.arrays
+    turned, wanted = (c.params["transpose_a"], c.params["transpose_b"]), c.params["forward_stype"]
+    if a.ndim != 2 or b.ndim > 2 or a.stype == "row_sparse" or b.stype == "row_sparse" and a.stype != "csr":
+        return None
+    if a.stype == "csr":
+        if turned[1] or b.stype == "csr":
+            return None
+        matrix = _scipy(a)
+
+        def gradient(head: NDArray) -> list[Any]:
+            entry = b._entry
+            sparse = entry is not None and getattr(entry[0].grad, "stype", "default") == "row_sparse"
+            return [None, _product(matrix if turned[0] else matrix.T, _host(head), b, sparse and not turned[0])]
+        as_rows = turned[0] and wanted in (None, "row_sparse") and b.ndim == 2
+        return _product(matrix.T if turned[0] else matrix, _host(b), a, as_rows), gradient
+    if b.stype == "csr" and not turned[0]:
+        matrix = _scipy(b)
+        product = (matrix @ _host(a).T).T if turned[1] else (matrix.T @ _host(a).T).T
+        if turned[1] or wanted == "default":
+            return _dense(product, a)
+        return _dense(product, a).tostype("csr")
+    return None
+
+
+def _product(matrix: Any, dense: np.ndarray, like: NDArray, as_rows: bool) -> NDArray:
+    """matrix @ dense; as rows: only those that are not empty."""
+    if not as_rows:
+        return _dense(matrix @ dense, like)
+    matrix = matrix.tocsr()
+    ids = np.flatnonzero(np.diff(matrix.indptr))
+    return _rows(matrix[ids] @ dense, ids, like, (matrix.shape[0], *dense.shape[1:]))
+
+
+# ------------------------------------------------------------ reductions, slices
+@_form("sum", "mean")
+def _reduction(c: Call) -> Any:
+    array, axis = c.arrays[0], c.params["axis"]
+    axis = axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
+    if array.stype != "csr" or axis not in (None, 0, 1) or c.params["exclude"]:
+        return None
+    total = np.asarray(_scipy(array).sum(axis=axis)).reshape(-1)
+    if c.kernel.op.name == "mean":
+        total = total / (np.prod(array.shape) if axis is None else array.shape[axis])
+    if c.params["keepdims"]:
+        total = total.reshape([1 if axis in (None, i) else n for i, n in enumerate(array.shape)])
+    return _dense(total, array)
+
+
+@_form("_square_sum")
+def _square_sum(c: Call) -> Any:
+    array, axis = c.arrays[0], c.params["axis"]
+    if array.stype != "row_sparse" or array.ndim != 2 or axis not in ((0,), (1,)) or c.params["exclude"]:
+        return None
+    squares = np.square(_host(array.data)).sum(axis[0], keepdims=c.params["keepdims"])
+    if axis == (0,):
+        return _dense(squares, array)
+    if c.params["keepdims"]:
+        return _rows(squares, _host(array.indices), array, (array.shape[0], 1))
+    full = np.zeros(array.shape[0], array.dtype)
+    full[_host(array.indices)] = squares
+    return _dense(full, array)
+
+
+@_form("norm")
+def _norm(c: Call) -> Any:
+    if c.params["axis"] is not None or c.params["keepdims"]:
+        return None
+    return call_operator(c.kernel.op, [c.arrays[0].data], c.params)
+
+
+@_form("slice")
+def _slice(c: Call) -> Any:
+    array = c.arrays[0]
+    if array.stype != "csr" or any(s not in (None, 1) for s in c.params["step"] or ()):
+        return None
+    spans = [slice(*pair) for pair in zip(c.params["begin"], c.params["end"], strict=True)]
+    return _csr(_scipy(array)[tuple(spans)], array)
+
+
+@_form("Concat")
+def _concat(c: Call) -> Any:
+    if set(c.stypes) != {"csr"} or c.params["dim"] != 0:
+        return None
+    from scipy.sparse import vstack
+    return _csr(vstack([_scipy(a) for a in c.arrays]), c.arrays[0])
+
+
+# ------------------------------------------------------------ updates of the rows that a gradient has
+@_form("sgd_update", "sgd_mom_update", "adam_update", "ftrl_update", "_sparse_adagrad_update",
+       "_contrib_group_adagrad_update", "mp_sgd_update", "mp_sgd_mom_update", "_adamw_update")
+def _lazy_update(c: Call) -> Any:
+    weight, grad, *states = c.arrays
+    if grad.stype != "row_sparse" or not c.params.get("lazy_update", True):
+        return None
+    ids, values = _padded(_host(grad.indices), _host(grad.data), weight.shape[0])
+    whole = [_all_rows(a) for a in (weight, *states)]
+    invoke(_row_kernel(c.kernel), [whole[0], _from_host(ids, grad.context), _from_host(values, grad.context),
+                                   *whole[1:]], c.extras)
+    for array, rows in zip((weight, *states), whole, strict=True):
+        if not array._plain:
+            array._hold((rows, array._parts[1]), array.shape, array._chunk.dtype, array.context)
+    return weight
+
+
+def _padded(ids: np.ndarray, values: np.ndarray, beyond: int) -> tuple[np.ndarray, np.ndarray]:
+    """Row numbers and values, with numbers beyond the array (which gather and scatter pass over) up to a power of 2."""
+    count = max(16, 1 << max(len(ids) - 1, 0).bit_length())
+    padded = np.full(count, beyond, np.int32)
+    padded[:len(ids)] = ids
+    rows = np.zeros((count, *values.shape[1:]), values.dtype)
+    rows[:len(ids)] = values
+    return padded, rows
+
+
+def _all_rows(array: NDArray) -> NDArray:
+    """A dense array with all rows; a row_sparse one stores them all from now on."""
+    if array._plain:
+        return array
+    if len(array.indices) < array.shape[0] or array.data.shape != array.shape:
+        rows = _from_host(np.arange(array.shape[0]), array.context)
+        array._hold((late.array(array._read()), rows), array.shape, array._chunk.dtype, array.context)
+    return array.data
+
+
+_row_kernels: dict[Kernel, Kernel] = {}
+
+
+def _row_kernel(kernel: Kernel) -> Kernel:
+    """The update of chosen rows: fn(weight, row numbers, gradient rows, *states, *extras) -> new weight and states."""
+    if kernel not in _row_kernels:
+        count = kernel.num_arrays
+
+        def fn(weight: Any, ids: Any, grad: Any, *rest: Any) -> tuple:
+            arrays = [weight, *rest[:count - 2]]
+            rows = [a.at[ids].get(mode="fill", fill_value=0) for a in arrays]
+            new = kernel.fn(rows[0], grad, *rows[1:], *rest[count - 2:])
+            return tuple([a.at[ids].set(n.astype(a.dtype), mode="drop") for a, n in zip(arrays, new, strict=True)])
+        _row_kernels[kernel] = Kernel(f"{kernel.name} of rows", fn, count + 1, 0, wide=kernel.wide,
+                                      mutated=(0, *range(3, count + 1)))
+    return _row_kernels[kernel]
+
+
+# ------------------------------------------------------------ gradients of dense calls
+def embedding_gradient(params: dict[str, Any], data: Any, head: Any) -> RowSparseNDArray:
+    """The gradient of an embedding's table: only the rows that were looked up."""
+    ids = np.clip(np.asarray(data).astype(np.int64).reshape(-1), 0, params["input_dim"] - 1)
+    values = np.asarray(head).reshape(len(ids), params["output_dim"])
+    rows, places = np.unique(ids, return_inverse=True)
+    return row_sparse_array((_scattered(values, places, len(rows)), rows), (params["input_dim"], params["output_dim"]),
+                            dtype=values.dtype)
+
+
+late.sparse = dispatch

@@ -1,0 +1,126 @@
+"""Sparse arrays: operators that keep to what is stored give the dense numbers and MXNet's storage types."""
+
+import numpy as np
+import pytest
+
+import mxjax as mx
+
+R = np.random.RandomState(0)
+A = (R.rand(6, 5) < 0.3) * R.randn(6, 5).astype("float32")
+B = (R.rand(6, 5) < 0.4) * R.randn(6, 5).astype("float32")
+ROWS = np.where(np.isin(np.arange(6), [1, 4])[:, None], R.randn(6, 5), 0).astype("float32")
+OTHER = np.where(np.isin(np.arange(6), [0, 4])[:, None], R.randn(6, 5), 0).astype("float32")
+DENSE = R.randn(5, 3).astype("float32")
+
+
+def sparse(value, stype):
+    return mx.nd.array(value).tostype(stype)
+
+
+@pytest.mark.parametrize("stype, value", [("csr", A), ("row_sparse", ROWS)])
+@pytest.mark.parametrize("name", ["abs", "sign", "square", "sqrt", "tanh", "relu", "negative", "expm1"])
+def test_zero_stays_zero(name, stype, value):
+    value = np.abs(value) if name == "sqrt" else value
+    array = sparse(value, stype)
+    found = getattr(mx.nd.sparse, name)(array)
+    assert found.stype == stype and found.data.shape == array.data.shape
+    np.testing.assert_allclose(found.asnumpy(), getattr(mx.nd, name)(mx.nd.array(value)).asnumpy(), rtol=1e-6)
+
+
+def test_arithmetic():
+    a, b, rows, other = sparse(A, "csr"), sparse(B, "csr"), sparse(ROWS, "row_sparse"), sparse(OTHER, "row_sparse")
+    for found, expected, stype in [
+            (a + b, A + B, "csr"), (a - b, A - B, "csr"), (a * b, A * B, "csr"), (a * 2, A * 2, "csr"),
+            (rows / 4, ROWS / 4, "row_sparse"), (rows + other, ROWS + OTHER, "row_sparse"),
+            (rows - other, ROWS - OTHER, "row_sparse"), (rows * other, ROWS * OTHER, "row_sparse"),
+            (a + 1, A + 1, "default"), (a + mx.nd.array(B), A + B, "default"),
+            (mx.nd.broadcast_mul(a, mx.nd.array(B[:1])), A * B[:1], "csr"),
+            (mx.nd.add_n(rows, other, rows), ROWS * 2 + OTHER, "row_sparse"),
+            (mx.nd.clip(rows, -1, 1), ROWS.clip(-1, 1), "row_sparse"),
+            (mx.nd.zeros_like(rows), ROWS * 0, "row_sparse")]:
+        assert found.stype == stype
+        np.testing.assert_allclose(found.asnumpy(), expected, rtol=1e-6, atol=1e-7)
+    assert (rows * other).indices.asnumpy().tolist() == [4]
+
+
+def test_products():
+    a, d = sparse(A, "csr"), mx.nd.array(DENSE)
+    tall = mx.nd.array(R.randn(6, 2))
+    for found, expected, stype in [
+            (mx.nd.dot(a, d), A @ DENSE, "default"),
+            (mx.nd.dot(a, tall, transpose_a=True), A.T @ tall.asnumpy(), "row_sparse"),
+            (mx.nd.dot(a, tall, transpose_a=True, forward_stype="default"), A.T @ tall.asnumpy(), "default"),
+            (mx.nd.dot(a, sparse(DENSE, "row_sparse")), A @ DENSE, "default"),
+            (mx.nd.dot(tall.T, a), tall.asnumpy().T @ A, "csr"),
+            (mx.nd.dot(d.T, a, transpose_b=True), DENSE.T @ A.T, "default"),
+            (mx.nd.dot(a, mx.nd.array(DENSE[:, 0])), A @ DENSE[:, 0], "default")]:
+        assert found.stype == stype
+        np.testing.assert_allclose(found.asnumpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_reductions_slices_and_stacks():
+    a, rows = sparse(A, "csr"), sparse(ROWS, "row_sparse")
+    for found, expected in [
+            (mx.nd.sum(a, axis=0), A.sum(0)), (mx.nd.sum(a, axis=1, keepdims=True), A.sum(1, keepdims=True)),
+            (mx.nd.mean(a), A.mean()), (mx.nd.norm(rows), np.linalg.norm(ROWS)), (a[2:5], A[2:5]), (a[-1], A[-1:]),
+            (mx.nd.slice(a, begin=(1, 1), end=(5, 4)), A[1:5, 1:4]),
+            (mx.nd.concat(a, a[:2], dim=0), np.concatenate([A, A[:2]])),
+            (mx.nd._internal._square_sum(rows, axis=1, keepdims=True), (ROWS ** 2).sum(1, keepdims=True))]:
+        np.testing.assert_allclose(found.asnumpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_gradients_have_the_rows_that_were_used():
+    table = mx.nd.array(R.randn(10, 3))
+    table.attach_grad(stype="row_sparse")
+    ids = mx.nd.array([[1, 7], [7, 2]])
+    with mx.autograd.record():
+        picked = mx.nd.Embedding(ids, table, input_dim=10, output_dim=3, sparse_grad=True)
+        loss = (picked * picked).sum()
+    loss.backward()
+    assert table.grad.stype == "row_sparse" and table.grad.indices.asnumpy().tolist() == [1, 2, 7]
+    expected = np.zeros((10, 3), "float32")
+    np.add.at(expected, [1, 7, 7, 2], 2 * table.asnumpy()[[1, 7, 7, 2]])
+    np.testing.assert_allclose(table.grad.asnumpy(), expected, rtol=1e-5)
+    weight = mx.nd.array(DENSE)
+    for stype in ("default", "row_sparse"):
+        weight.attach_grad(stype=stype)
+        with mx.autograd.record():
+            loss = mx.nd.dot(sparse(A, "csr"), weight).sum()
+        loss.backward()
+        assert weight.grad.stype == stype
+        np.testing.assert_allclose(weight.grad.asnumpy(), A.T @ np.ones((6, 3)), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name, options", [
+    ("sgd", {"momentum": 0.9, "wd": 0.01}), ("sgd", {"wd": 0.01}), ("adam", {"wd": 0.01}), ("ftrl", {}),
+    ("adagrad", {}), ("groupadagrad", {})])
+@pytest.mark.parametrize("stype", ["default", "row_sparse"])
+def test_lazy_updates_leave_other_rows_alone(name, options, stype):
+    start = R.randn(6, 5).astype("float32")
+    weight, dense = mx.nd.array(start).tostype(stype), mx.nd.array(start)
+    updates = [mx.optimizer.get_updater(mx.optimizer.create(name, learning_rate=0.1, **options)) for _ in range(2)]
+    for _ in range(3):
+        updates[0](0, sparse(ROWS, "row_sparse"), weight)
+        updates[1](0, mx.nd.array(ROWS), dense)
+    assert weight.stype == stype
+    found = weight.asnumpy()
+    np.testing.assert_array_equal(found[[0, 2, 3, 5]], start[[0, 2, 3, 5]])
+    np.testing.assert_allclose(found[[1, 4]], dense.asnumpy()[[1, 4]], rtol=1e-4, atol=1e-6)
+
+
+def test_programs_are_few_for_many_numbers_of_rows(compiles):
+    weight = mx.nd.array(R.randn(64, 4))
+    update = mx.optimizer.get_updater(mx.optimizer.SGD(learning_rate=0.1, momentum=0.9))
+    for count in (3, 5):
+        update(0, mx.nd.sparse.row_sparse_array((np.ones((count, 4)), np.arange(count)), shape=(64, 4)), weight)
+    before = len(compiles)
+    for count in range(1, 16):
+        update(0, mx.nd.sparse.row_sparse_array((np.ones((count, 4)), np.arange(count)), shape=(64, 4)), weight)
+    assert len(compiles) == before
+
+
+def test_other_operators_work_on_the_dense_value():
+    a = sparse(A, "csr")
+    for found, expected in [(mx.nd.exp(a), np.exp(A)), (mx.nd.max(a, axis=1), A.max(1)), (a.T, A.T)]:
+        assert found.stype == "default"
+        np.testing.assert_allclose(found.asnumpy(), expected, rtol=1e-5)
