@@ -11,10 +11,13 @@ from .base import MXNetError
 from .context import Context, cpu, cpu_pinned, current_context, gpu, gpu_memory_info, num_gpus, num_tpus, tpu
 from .libinfo import __version__
 
-_MODULES = """attribute autograd base callback contrib context engine error executor executor_manager gluon image
-initializer interop io kvstore libinfo log lr_scheduler metric misc model module monitor name ndarray numpy
-numpy_dispatch_protocol numpy_extension numpy_op_fallback numpy_op_signature onnx operator optimizer profiler random recordio registry resource rnn runtime storage symbol test_utils
-util visualization""".split()
+_MODULES = """
+    attribute autograd base callback context contrib engine error executor executor_manager gluon image
+    initializer interop io kvstore libinfo log lr_scheduler metric misc model module monitor name ndarray
+    numpy numpy_dispatch_protocol numpy_extension numpy_op_fallback numpy_op_signature onnx operator
+    optimizer profiler random recordio registry resource rnn runtime storage symbol test_utils util
+    visualization
+""".split()
 _ALIASES = {"nd": "ndarray", "sym": "symbol", "np": "numpy", "npx": "numpy_extension", "kv": "kvstore", "mod": "module",
             "init": "initializer", "mon": "monitor", "viz": "visualization", "rnd": "random", "img": "image",
             "opt": "optimizer"}
