@@ -6,6 +6,7 @@ Importing it changes no JAX setting and starts no device.
 """
 
 import importlib as _importlib
+import os as _os
 
 from .base import MXNetError
 from .context import Context, cpu, cpu_pinned, current_context, gpu, gpu_memory_info, num_gpus, num_tpus, tpu
@@ -13,14 +14,14 @@ from .libinfo import __version__
 
 _MODULES = """
     attribute autograd base callback context contrib engine error executor executor_manager gluon image
-    initializer interop io kvstore libinfo log lr_scheduler metric misc model module monitor name ndarray
+    initializer interop io kvstore kvstore_server libinfo library log lr_scheduler metric misc model module monitor name ndarray
     numpy numpy_dispatch_protocol numpy_extension numpy_op_fallback numpy_op_signature onnx operator
-    optimizer profiler random recordio registry resource rnn runtime storage symbol test_utils util
+    optimizer profiler random recordio registry resource rnn rtc runtime storage symbol test_utils util
     visualization
 """.split()
 _ALIASES = {"nd": "ndarray", "sym": "symbol", "np": "numpy", "npx": "numpy_extension", "kv": "kvstore", "mod": "module",
             "init": "initializer", "mon": "monitor", "viz": "visualization", "rnd": "random", "img": "image",
-            "opt": "optimizer"}
+            "opt": "optimizer", "np_symbol": "symbol.numpy"}
 _NAMES = {"AttrScope": "attribute", "is_np_array": "util", "is_np_shape": "util", "np_array": "util",
           "np_shape": "util", "set_np_shape": "util", "use_np": "util", "use_np_array": "util",
           "use_np_shape": "util", "NDArray": "ndarray", "Symbol": "symbol"}
@@ -45,3 +46,8 @@ def __getattr__(name):
 
 def __dir__():
     return sorted({*globals(), *_MODULES, *_ALIASES, *_NAMES})
+
+
+if _os.environ.get("MXNET_PROFILER_AUTOSTART", "0") not in ("", "0"):
+    from . import profiler
+    profiler.autostart()

@@ -64,12 +64,16 @@ def attach(scope: dict[str, Any], make: Callable[[registry.Op, str], Callable], 
 def signature(op: registry.Op, last: tuple[str, ...] = ("out", "name")) -> inspect.Signature:
     """The signature users see: inputs, parameters, and what follows them."""
     kind = inspect.Parameter
-    rows = [kind(n, kind.POSITIONAL_OR_KEYWORD, default=None) for n in op.input_names]
+    hidden = op.get_attr("hidden", ())
+    if op.get_attr("opaque"):
+        return inspect.Signature([kind("data", kind.VAR_POSITIONAL), kind("kwargs", kind.VAR_KEYWORD)])
+    rows = [kind(n, kind.POSITIONAL_OR_KEYWORD, default=None) for n in op.input_names if n not in hidden]
     if op.variadic:
         rows = [kind(op.get_attr("variadic_name", "data"), kind.VAR_POSITIONAL)]
     after = kind.KEYWORD_ONLY if op.variadic else kind.POSITIONAL_OR_KEYWORD
     taken = {r.name for r in rows}
-    rows += [kind(n, after, default=_Null) for n in op.params if n.isidentifier() and n not in taken]
+    rows += [kind(n, after, default=_Null) for n in op.params
+             if n.isidentifier() and n not in taken and n not in hidden]
     rows += [*(kind(n, after, default=None) for n in last), kind("kwargs", kind.VAR_KEYWORD)]
     seen: set[str] = set()
     return inspect.Signature([r for r in rows if not (r.name in seen or seen.add(r.name))])

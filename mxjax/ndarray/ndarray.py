@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -441,6 +442,7 @@ class NDArray:
 
         Raises:
             ValueError: the sizes do not fit.
+            MXNetError: the new shape has more elements than the array.
         """
         if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
             shape = tuple(shape[0])
@@ -455,6 +457,8 @@ class NDArray:
         try:
             target = new_shape(self.shape, tuple(map(int, shape)), bool(kwargs.get("reverse", False)))
         except MXNetError as error:
+            if -1 not in shape and math.prod(n or 1 for n in map(int, shape)) > self.size:
+                raise
             raise ValueError(str(error)) from None
         return self._view_at(0, target)
 

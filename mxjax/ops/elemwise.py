@@ -44,6 +44,11 @@ def _round(x: Array) -> Array:
     return lax.round(x, lax.RoundingMethod.AWAY_FROM_ZERO)
 
 
+def _sign(x: Array) -> Array:
+    """-1, 0 or 1; 0 for -0.0 and NaN as well."""
+    return (x > 0).astype(x.dtype) - (x < 0).astype(x.dtype) if x.dtype != jnp.bool_ else x
+
+
 def _digamma(x: Array) -> Array:
     """Derivative of gammaln: infinite at its poles, as in MXNet (NaN in JAX)."""
     return jnp.where((x <= 0) & (x == jnp.floor(x)), jnp.inf, special.digamma(x))
@@ -112,7 +117,7 @@ for _name, _function, _doc, *_prefixes in [
     ("round", _whole(_round), "Nearest integer, halves rounded away from zero", "_sparse_"),
     ("relu", jax.nn.relu, "max(x, 0)", "_sparse_"),
     ("abs", absolute, "Absolute value", "_sparse_"),
-    ("sign", jnp.sign, "-1, 0 or 1", "_sparse_"),
+    ("sign", _sign, "-1, 0 or 1", "_sparse_"),
     ("negative", jnp.negative, "-x", "_sparse_"),
     ("square", jnp.square, "x²", "_sparse_"),
     ("logical_not", lambda x: x == 0, "1 where x is zero, else 0"),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from ._binary import TABLE, Binary
 from ._common import Array, converted, is_float
 from .infer import elementwise
-from .params import Scalar
+from .params import WIDE, Scalar
 from .registry import register
 
 
@@ -26,8 +27,9 @@ def _scalar(name: str, key: str, swapped: bool, aliases: tuple[str, ...]) -> Non
 
     def compute(data: Array, *, scalar: Scalar = 1.0, is_int: bool = True) -> Array:
         dtype = _result_dtype(data.dtype, is_int)
-        operands = data.astype(dtype), converted(scalar, dtype)
-        return function(*(reversed(operands) if swapped else operands)).astype(dtype)
+        with jax.enable_x64(dtype.name in WIDE or jax.config.jax_enable_x64):  # booleans make 64-bit integers
+            operands = data.astype(dtype), converted(scalar, dtype)
+            return function(*(reversed(operands) if swapped else operands)).astype(dtype)
     pair = "a: scalar, b: data" if swapped else "a: data, b: scalar"
     compute.__doc__ = (f"{doc}, element by element ({pair}).\n\ndata: any shape -> the same shape and dtype; the "
                        "number is converted to that dtype first. With is_int off, integers give float64.")

@@ -127,7 +127,7 @@ def embedding(data: Array, weight: Array, *, input_dim: int, output_dim: int, dt
 
 
 @register("_contrib_SparseEmbedding", infer_type=_embedding_types,
-          infer_shape=filled(weight=lambda p, x: (p["input_dim"], p["output_dim"])))
+          infer_shape=filled(weight=lambda p, x: (p["input_dim"], p["output_dim"])), hidden=("deterministic",))
 def sparse_embedding(data: Array, weight: Array, *, input_dim: int, output_dim: int, dtype: DType = "float32",
                      sparse_grad: bool = False, deterministic: bool = False) -> Array:
     """The old name of Embedding with a row-sparse gradient; always deterministic."""

@@ -88,13 +88,13 @@ def trsm(A: Array, B: Array, *, transpose: bool = False, rightside: bool = False
     return solve_triangular(A, right, trans=int(transpose), lower=lower)
 
 
-@_linalg("potrf")
+@_linalg("potrf", hidden=("lower",))
 def potrf(A: Array, *, lower: bool = True) -> Array:
     """Cholesky factors of symmetric, positive definite matrices (others give NaN): L · Lᵀ = A, else Uᵀ · U = A."""
     return jnp.linalg.cholesky(A, upper=not lower)
 
 
-@_linalg("potri")
+@_linalg("potri", hidden=("lower",))
 def potri(A: Array, *, lower: bool = True) -> Array:
     """The inverse of a matrix out of its Cholesky factor (see `potrf`)."""
     factor = _t(A, not lower)

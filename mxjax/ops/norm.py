@@ -132,11 +132,11 @@ _INITIAL = {"moving_mean": {"__init__": '["zero", {}]'}, "moving_var": {"__init_
 
 
 def _register_batch_norm(name: str, compute: Callable, aliases: tuple[str, ...] = (), what: str = "",
-                         second: str = "1 / sqrt(var + eps)") -> None:
+                         second: str = "1 / sqrt(var + eps)", **attrs: Any) -> None:
     compute.__doc__ = _BATCH_NORM.format(what=what, second=second)
     register(name, aliases=aliases, mutates=("moving_mean", "moving_var"), infer_type=_float32_beside_half,
              infer_shape=_shapes(lambda p, x: x[p.get("axis", 1)]), FSetInputVarAttrOnCompose=_INITIAL,
-             **_with_moments("var"))(compute)
+             **_with_moments("var"), **attrs)(compute)
 
 
 def _with_axis(name: str, finish: Callable[[Array], Array]) -> Callable:
@@ -172,7 +172,7 @@ def _sync_batch_norm(data: Array, gamma: Array, beta: Array, moving_mean: Array,
                        output_mean_var=output_mean_var, train=_train)
 
 
-_register_batch_norm("BatchNorm_v1", _batch_norm_v1, second="variance")
+_register_batch_norm("BatchNorm_v1", _batch_norm_v1, second="variance", hidden=("moving_mean", "moving_var"))
 _register_batch_norm("_contrib_SyncBatchNorm", _sync_batch_norm, second="variance")
 
 

@@ -411,14 +411,22 @@ def reset_arrays(*data: Array, num_arrays: int) -> tuple[Array, ...]:
     return tuple(jnp.zeros_like(a) for a in data)
 
 
-@register("multi_all_finite", variadic="num_arrays", inputs=_listed)
+def _goes_on(params: dict[str, Any]) -> bool:
+    return not params["init_output"]
+
+
+@register("multi_all_finite", variadic="num_arrays", inputs=_listed, FTakesOut=_goes_on)
 def multi_all_finite(*data: Array, num_arrays: int = 1, init_output: bool = True) -> Array:
-    """1 where no value of any array is infinite or NaN, else 0 -> (1,) float32."""
-    finite = [jnp.all(jnp.isfinite(a)) for a in data]
-    return jnp.all(jnp.stack(finite), keepdims=True).astype(jnp.float32)
+    """1 where no value of any array is infinite or NaN, else 0 -> (1,) float32.
+
+    With `init_output` off, `out` must have been 1 as well: the answer for many arrays in several calls.
+    """
+    finite = [jnp.all(jnp.isfinite(a)) for a in data[:num_arrays]]
+    before = [jnp.all(a != 0) for a in data[num_arrays:]]
+    return jnp.all(jnp.stack(finite + before), keepdims=True).astype(jnp.float32)
 
 
-@register("all_finite")
-def all_finite(data: Array, *, init_output: bool = True) -> Array:
-    """1 where no value is infinite or NaN, else 0 -> (1,) float32."""
-    return multi_all_finite(data, num_arrays=1)
+@register("all_finite", FTakesOut=_goes_on, hidden=("before",))
+def all_finite(data: Array, before: Array | None = None, *, init_output: bool = True) -> Array:
+    """1 where no value is infinite or NaN, else 0 -> (1,) float32; see `multi_all_finite`."""
+    return multi_all_finite(*[a for a in (data, before) if a is not None], num_arrays=1, init_output=init_output)

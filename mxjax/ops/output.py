@@ -162,7 +162,7 @@ def _sparse_gradient(heads: tuple, inputs: tuple, outputs: tuple, *, sparseness_
     return (heads[0] + push).astype(data.dtype), None
 
 
-@register("IdentityAttachKLSparseReg", mutates=("moving_avg",), FGradient=_sparse_gradient,
+@register("IdentityAttachKLSparseReg", mutates=("moving_avg",), hidden=("moving_avg",), FGradient=_sparse_gradient,
           infer_shape=filled(moving_avg=lambda p, x: x[1:2]))
 def identity_attach_kl_sparse_reg(data: Array, moving_avg: Array, *,
                                   sparseness_target: Annotated[Scalar, Range(0, 1)] = 0.1,

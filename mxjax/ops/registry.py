@@ -45,6 +45,8 @@ class Op:
         FInplaceOption      pairs (input, output) that may share memory
         FCheck              function(params) -> None, or an exception, raised only when the result is looked at
         eager_when          function(params) -> whether imperative calls check the values, so are not compiled
+        FTakesOut           function(params) -> whether `out=`, where given, is a last input too
+        hidden              names of inputs and parameters that signatures leave out, as MXNet's do
         TIsBackward         True for operators that only backward passes use
     """
 
