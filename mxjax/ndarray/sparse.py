@@ -13,17 +13,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._namespace import attach
-from ..base import MXNetError, NotSupportedForSparseNDArray
+from ..base import MXNetError, NotSupportedForSparseNDArray, _Null
 from ..context import Context, current_context
 from ..ops.params import np_dtype
 from . import _front
+from ._binary import add, divide, multiply, subtract
 from ._chunk import Chunk, Pending
 from .ndarray import NDArray, _from_host
 from .utils import array as _dense_array
 from .utils import zeros as _dense_zeros
 
-__all__ = ["BaseSparseNDArray", "CSRNDArray", "RowSparseNDArray", "array", "cast_storage", "csr_matrix", "empty",
-           "row_sparse_array", "zeros"]
+__all__ = ["BaseSparseNDArray", "CSRNDArray", "RowSparseNDArray", "add", "array", "cast_storage", "csr_matrix",
+           "divide", "empty", "multiply", "row_sparse_array", "subtract", "zeros"]
 
 
 class _Dense(Pending):
@@ -219,7 +220,8 @@ class RowSparseNDArray(BaseSparseNDArray):
             return jnp.zeros(self.shape, data.dtype).at[rows.astype(np.int32)].set(data)
 
 
-def retain(data: RowSparseNDArray, indices: NDArray, out: Any = None) -> RowSparseNDArray:
+def retain(data: RowSparseNDArray = None, indices: NDArray = None, out: Any = None, name: str | None = None,
+           **kwargs: Any) -> RowSparseNDArray:
     """A row_sparse array with only the rows in `indices` kept."""
     if not isinstance(data, RowSparseNDArray):
         raise MXNetError("retain takes a row_sparse array")
@@ -344,12 +346,18 @@ def row_sparse_array(arg1: Any, shape: tuple | None = None, ctx: Context | None 
     return cast_storage(dense, "row_sparse")
 
 
-def cast_storage(array: NDArray, stype: str) -> NDArray:
+def cast_storage(data: NDArray = None, stype: str = _Null, out: Any = None, name: str | None = None,
+                 **kwargs: Any) -> NDArray:
     """The array with another storage type.
 
     Raises:
         MXNetError: there is no such conversion.
     """
+    result = _converted(data, stype)
+    return result if out is None else result.copyto(out)
+
+
+def _converted(array: NDArray, stype: str) -> NDArray:
     if array.stype == stype:
         return array.copy()
     if stype == "default":
