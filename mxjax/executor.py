@@ -24,7 +24,7 @@ from .ndarray._chunk import Pending
 from .ndarray._host import HostPending, push
 from .ndarray._invoke import invoke, state, wrap
 from .ndarray._segment import Segment
-from .ops.kernel import mistake
+from .ops.kernel import mistake, watched
 from .ops.params import np_dtype
 from .random import next_key
 from .symbol import _infer
@@ -447,7 +447,7 @@ class _WholeRun(_Run):
 
     def _call(self, program: Callable, *args: Any) -> Any:
         with jax.enable_x64(self.wide):
-            return self._guard(lambda: program(*args))
+            return self._guard(lambda: watched("Executor", program)(*args))
 
     def force(self) -> None:
         """Runs the forward alone: somebody looks at an output."""
@@ -552,7 +552,7 @@ class _StepRun(_Run):
         inputs = [values[id(n), i].as_in_context(ctx) if executor._group2ctx else values[id(n), i]
                   for n, i in node.inputs]
         if executor._callback is not None and executor._monitor_all:
-            for (source, _), name, value in zip(node.inputs, node.input_names(), inputs, strict=True):
+            for (source, _), name, value in zip(node.inputs, node.seen_names(), inputs, strict=True):
                 label = source.name if source.op is None else f"{node.name}_{name}"
                 executor._callback(label, value.detach())
         try:

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..base import MXNetError
-from ..ops.kernel import Kernel, is_wide, mistake
+from ..ops.kernel import Kernel, is_wide, mistake, watched
 from ..random import next_key
 from ._chunk import Pending
 from ._invoke import state, wrap
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ._cached_op import CachedOp
     from .ndarray import NDArray
 
-__all__ = ["record", "run_together"]
+__all__ = ["graph_of", "record", "run_together"]
 
 _USER_MISTAKES = (TypeError, ValueError, IndexError, ZeroDivisionError, NotImplementedError, OverflowError)
 _MOST_CALLS = 64  # recorded imperative calls that one program takes in beside the graphs
@@ -109,7 +109,7 @@ def _split(op: CachedOp, inputs: Sequence[Any]) -> tuple[list[Any], list[Any], t
 def _call(run: _Run, program: Callable, *args: Any) -> Any:
     try:
         with jax.enable_x64(run.wide):
-            return program(*args)
+            return watched("CachedOp", program)(*args)
     except MXNetError:
         raise
     except _USER_MISTAKES as error:
@@ -163,6 +163,12 @@ def record(op: CachedOp, kernel: Kernel, arrays: Sequence[NDArray]) -> list[NDAr
     for i, result in enumerate(results):
         result._entry = (node, i)
     return results
+
+
+def graph_of(node: Any) -> tuple[Any, int] | None:
+    """The lowered graph that a node of the tape calls, and up to how many operators count as part of the tape."""
+    return (node.args.op._graph, int(node.args.op._flags.get("inline_limit", 2))) \
+        if isinstance(node.args, _Run) else None
 
 
 # -------------------------------------------------------------------- forward and backward as one program

@@ -14,6 +14,7 @@ import numpy as np
 from ..base import MXNetError, integer_types
 from ..context import Context, current_context
 from ..ops import registry
+from ..ops.kernel import watched
 from ..ops.params import np_dtype
 from . import _format
 from ._invoke import call, wrap
@@ -34,8 +35,13 @@ def _shape(shape: Any) -> tuple[int, ...]:
 
 
 def _constant(value: float, shape: Any, ctx: Context | None, dtype: Any) -> NDArray:
-    """An array of one value. Made on the host where that is cheap: XLA would compile a program for each shape."""
-    shape, ctx, dtype = _shape(shape), ctx or current_context(), np_dtype(dtype)
+    """An array of one value."""
+    name = {0: "_zeros", 1: "_ones"}.get(value, "_full")
+    return watched(name, _filled, "imperative")(value, _shape(shape), ctx or current_context(), np_dtype(dtype))
+
+
+def _filled(value: float, shape: tuple[int, ...], ctx: Context, dtype: np.dtype) -> NDArray:
+    """Made on the host where that is cheap: XLA would compile a program for each shape."""
     if ctx.device_type.startswith("cpu") or math.prod(shape) <= 1 << 18:
         return _from_host(np.full(shape, value, dtype) if value else np.zeros(shape, dtype), ctx)
     with jax.enable_x64(dtype in _WIDE):

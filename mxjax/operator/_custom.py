@@ -16,6 +16,7 @@ from ..ndarray._invoke import state, wrap
 from ..ops import registry
 from ..ops.infer import known, unify
 from ..ops.params import np_dtype
+from ..profiler import custom_operator
 
 __all__ = ["CustomOp", "CustomOpProp", "NDArrayOp", "NumpyOp", "PythonOp", "register"]
 
@@ -201,7 +202,8 @@ def _call(params: dict[str, Any], arrays: list[NDArray], ctx: Context) -> list[N
     def forward(buffers: list[Any]) -> list[Any]:
         wrapped = [wrap(b, ctx, k) for b, k in zip(buffers, kinds, strict=True)]
         results = [zeros(s, ctx, t) for s, t in specs]
-        op.forward(train, ["write"] * len(results), wrapped[:count], results, wrapped[count:])
+        with custom_operator(params["op_type"]):
+            op.forward(train, ["write"] * len(results), wrapped[:count], results, wrapped[count:])
         return [a._read() for a in [*results, *wrapped[count:]]]
     pending = push(forward, values, specs + [(a.shape, np_dtype(a.dtype)) for a in aux], ctx=ctx,
                    name=f"custom operator {params['op_type']}")
@@ -240,8 +242,9 @@ def _puller(op: CustomOp, params: dict[str, Any], ctx: Context, values: list[Any
             wrapped = [wrap(b, ctx) for b in buffers]
             n = len(heads)
             grads = [zeros(s, ctx, t) for s, t in in_specs]
-            op.backward(list(reqs), wrapped[:n], wrapped[n:n + count], wrapped[n + len(values):], grads,
-                        wrapped[n + count:n + len(values)])
+            with custom_operator("_backward_" + params["op_type"]):
+                op.backward(list(reqs), wrapped[:n], wrapped[n:n + count], wrapped[n + len(values):], grads,
+                            wrapped[n + count:n + len(values)])
             return [g._read() for g in grads]
         grads = push(backward, [*heads, *values, *pending[:n_outs]], in_specs, ctx=ctx,
                      name=f"backward of custom operator {params['op_type']}")
@@ -259,6 +262,7 @@ _custom = _Custom("Custom", _no_program)
 _custom.eager = True
 _custom.variadic = None
 _custom.input_names, _custom.params = [], {}
+_custom.set_attr("opaque", True)
 _custom.describe("A custom operator: the property class registered as `op_type`, with further arguments passed to it.")
 for _key, _attribute in {
         "FListInputNames": _custom.inputs, "FInferShape": _infer_shape, "FInferType": _infer_type, "FHost": _call,

@@ -6,6 +6,7 @@ evaluation stand here once.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from ..base import MXNetError
 from .params import WIDE
 from .registry import Op
 
-__all__ = ["Absent", "Kernel", "is_wide", "prepare", "run"]
+__all__ = ["Absent", "Kernel", "is_wide", "prepare", "run", "watch", "watched"]
 
 Spec = tuple[tuple[int, ...], np.dtype]
 _USER_MISTAKES = (TypeError, ValueError, IndexError, ZeroDivisionError, NotImplementedError, OverflowError)
@@ -212,9 +213,25 @@ def _live_inputs(jaxpr: Any, used: list[bool]) -> list[bool]:
     return [v in live for v in jaxpr.invars]
 
 
+_observer: Callable[..., Any] | None = None
+
+
+def watch(observer: Callable[..., Any] | None) -> None:
+    """Has `observer(name, kind, call, *args)` make all compiled calls (the profiler); None: nobody watches."""
+    global _observer
+    _observer = observer
+
+
+def watched(name: str, function: Callable[..., Any], kind: str = "symbolic") -> Callable[..., Any]:
+    """A function as the observer calls it where there is one; kind: "symbolic" (a whole graph) or "imperative"."""
+    return function if _observer is None else functools.partial(_observer, name, kind, function)
+
+
 def run(kernel: Kernel, args: Sequence[Any], wide: bool, call: Callable[..., tuple] | None = None) -> tuple:
     """Calls the compiled kernel on buffers, in 64-bit mode where `wide`; a user's mistake becomes an MXNetError."""
     call = call or kernel.jitted
+    if _observer is not None:
+        call = functools.partial(_observer, kernel.name, "imperative", call)
     try:
         if wide or kernel.wide:
             with jax.enable_x64(True):

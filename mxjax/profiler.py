@@ -1,0 +1,563 @@
+"""`mx.profiler`: what ran when and how long, as a Chrome trace and as a table.
+
+    mx.profiler.set_config(filename="trace.json", aggregate_stats=True)
+    mx.profiler.set_state("run")
+    ...
+    mx.profiler.set_state("stop")
+    print(mx.profiler.dumps())
+    mx.profiler.dump()            # chrome://tracing and https://ui.perfetto.dev read the file
+
+XLA runs a graph as one program, which is one event here ("symbolic"); what is inside it is in XLA's own trace, which
+`set_config(jax_trace="folder")` writes beside. While the profiler runs each call waits for its result, so that an
+event's length is the time of the work (`synchronous=False`: of starting it). When it is off it costs one comparison a
+call.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+
+from .base import MXNetError
+from .ops import kernel as _kernel
+
+__all__ = ["Counter", "Domain", "Event", "Frame", "Marker", "Task", "dump", "dump_profile", "dumps", "pause",
+           "profiler_set_config", "profiler_set_state", "resume", "scope", "set_config", "set_kvstore_handle",
+           "set_state"]
+
+_SETTINGS: dict[str, Any] = {
+    "filename": "profile.json", "profile_all": False, "profile_symbolic": True, "profile_imperative": True,
+    "profile_memory": True, "profile_api": True, "continuous_dump": True, "dump_period": 1.0, "aggregate_stats": False,
+    "profile_process": "worker", "jax_trace": "", "synchronous": True}
+_SORTING = {"total": "Total", "avg": "Avg", "min": "Min", "max": "Max", "count": "Count"}
+_MARKER_SCOPES = {"global": "g", "process": "p", "thread": "t", "task": "t", "marker": "t"}
+_SERVER_COMMAND = 5  # the head of the message by which workers ask servers to profile
+_MEMORY = "Device Storage"
+
+
+class _Profiler:
+    """The state of this process's profiler."""
+
+    def __init__(self) -> None:
+        self.settings = dict(_SETTINGS)
+        self.running = self.paused = self.tracing = False
+        self.events: list[dict[str, Any]] = []
+        self.statistics: dict[tuple[str, str], list[float]] = {}
+        self.lock = threading.RLock()
+        self.end: int | None = None  # where in the file the next event goes; None: it has to be begun
+        self.threads: set[int] = set()
+        self.writer: threading.Timer | None = None
+        self.kvstore: Any = None
+        self.sampled = 0.0
+
+    @property
+    def active(self) -> bool:
+        return self.running and not self.paused
+
+    # ------------------------------------------------------------ recording
+    def duration(self, name: str, category: str, begin: int, end: int) -> None:
+        """Notes that something ran from `begin` to `end` (nanoseconds)."""
+        self.note((category, name), (end - begin) / 1e6,
+                  {"ph": "B", "ts": begin // 1000}, {"ph": "E", "ts": end // 1000})
+
+    def counter(self, name: str, category: str, value: float, shown: float) -> None:
+        """Notes a value; `shown` is what the table has."""
+        self.note((category, name), shown, {"ph": "C", "ts": time.time_ns() // 1000, "args": {name: value}})
+
+    def note(self, place: tuple[str, str], value: float | None, *events: dict[str, Any]) -> None:
+        thread = threading.get_ident()
+        with self.lock:
+            if thread not in self.threads:
+                self.threads.add(thread)
+                self.events.append({"name": "thread_name", "ph": "M", "pid": os.getpid(), "tid": thread,
+                                    "args": {"name": threading.current_thread().name}})
+            for event in events:
+                self.events.append({"name": place[1], "cat": place[0], "pid": os.getpid(), "tid": thread, **event})
+            if value is not None and self.settings["aggregate_stats"]:
+                row = self.statistics.setdefault(place, [0, 0.0, value, value])
+                row[:] = row[0] + 1, row[1] + value, min(row[2], value), max(row[3], value)
+
+    def observe(self, name: str, kind: str, call: Callable[..., Any], *args: Any) -> Any:
+        """Makes a compiled call and notes how long it took."""
+        wanted = self.settings["profile_all"] or self.settings[f"profile_{kind}"]
+        if not self.active or not (wanted or _inside.operator):
+            return call(*args)
+        begin = time.time_ns()
+        result = call(*args)
+        if self.settings["synchronous"]:
+            jax.block_until_ready([v for v in jax.tree.leaves(result) if not isinstance(v, jax.core.Tracer)])
+        if _inside.operator:
+            self.duration(f"{_inside.operator}::{name}", "Custom Operator", begin, time.time_ns())
+        else:
+            self.duration(name, "operator" if kind == "imperative" else kind, begin, time.time_ns())
+        if self.settings["profile_all"] or self.settings["profile_memory"]:
+            self.sample_memory()
+        return result
+
+    def sample_memory(self) -> None:
+        """Notes the memory in use on each device, at most a hundred times a second."""
+        now = time.monotonic()
+        if now - self.sampled < 0.01:
+            return
+        self.sampled = now
+        used = {d: (d.memory_stats() or {}).get("bytes_in_use") for d in jax.local_devices()}
+        if None in used.values():  # the host does not count: add up what is alive
+            for array in jax.live_arrays():
+                for shard in array.addressable_shards:
+                    used[shard.device] = (used.get(shard.device) or 0) + shard.data.nbytes
+        for device, count in used.items():
+            self.counter(f"Memory: {device.platform}/{device.id}", _MEMORY, count or 0, (count or 0) / 1e3)
+
+    # ------------------------------------------------------------ state
+    def start(self) -> None:
+        """Begins recording."""
+        if self.running:
+            return
+        self.running, self.paused = True, False
+        _kernel.watch(self.observe)
+        if self.settings["jax_trace"]:
+            jax.profiler.start_trace(self.settings["jax_trace"])
+            self.tracing = True
+        self.write_later()
+
+    def stop(self) -> None:
+        """Ends recording."""
+        if not self.running:
+            return
+        self.running = False
+        _kernel.watch(None)
+        if self.writer is not None:
+            self.writer.cancel()
+            self.writer = None
+        if self.tracing:
+            self.tracing = False
+            jax.profiler.stop_trace()
+
+    def write_later(self) -> None:
+        """Has the file written again and again while the profiler runs."""
+        if self.running and self.settings["continuous_dump"]:
+            self.writer = threading.Timer(self.settings["dump_period"], self._write_again)
+            self.writer.daemon = True
+            self.writer.start()
+
+    def _write_again(self) -> None:
+        if self.running:
+            self.write()
+            self.write_later()
+
+    def write(self) -> None:
+        """Adds the events since the last time to the file, which is complete JSON after each time."""
+        with self.lock:
+            events, self.events = self.events, []
+            first = self.end is None
+            if first:
+                events.insert(0, {"name": "process_name", "ph": "M", "pid": os.getpid(), "args": {"name": _process()}})
+            with open(self.settings["filename"], "w" if first else "r+", encoding="utf-8") as file:
+                file.seek(0 if first else self.end)
+                file.write('{"traceEvents": [\n' if first else "")
+                file.write("".join((",\n" if not first or i else "") + json.dumps(e) for i, e in enumerate(events)))
+                self.end = file.tell()
+                file.write('\n], "displayTimeUnit": "ms"}\n')
+
+
+def _process() -> str:
+    rank = os.environ.get("DMLC_WORKER_ID")
+    return "mxjax" if rank is None else f"mxjax worker {rank}"
+
+
+class _Inside(threading.local):
+    """The custom operator whose Python code this thread runs, and the open scopes."""
+
+    operator = ""
+    scope = ""
+
+
+_inside = _Inside()
+_profiler = _Profiler()
+
+
+@contextlib.contextmanager
+def custom_operator(name: str) -> Iterator[None]:
+    """Says that this thread runs a custom operator's Python code: calls in it count as the operator's."""
+    before, _inside.operator = _inside.operator, name
+    begin = time.time_ns()
+    try:
+        yield
+    finally:
+        _inside.operator = before
+        if _profiler.active:
+            _profiler.duration(f"{name}::pure_python", "Custom Operator", begin, time.time_ns())
+
+
+# -------------------------------------------------------------------- settings
+def set_kvstore_handle(handle: Any) -> None:
+    """Says by which kvstore servers are reached (`profile_process="server"`)."""
+    _profiler.kvstore = handle
+
+
+def _ask_servers(function: str, **arguments: Any) -> None:
+    """Has all servers of the kvstore call a function of this module."""
+    if _profiler.kvstore is None:
+        raise MXNetError(f"profiler.{function}(profile_process='server'): which servers? Call "
+                         "set_kvstore_handle(store) first")
+    _profiler.kvstore._send_command_to_servers(_SERVER_COMMAND, json.dumps({"function": function, **arguments}))
+
+
+def _on_server(process: str, function: str, **arguments: Any) -> bool:
+    """Whether a call is meant for the servers, which have been asked then."""
+    if process not in ("worker", "server"):
+        raise MXNetError(f"profile_process: expected 'worker' or 'server', got {process!r}")
+    if process == "server":
+        _ask_servers(function, **arguments)
+    return process == "server"
+
+
+def obey(body: str) -> None:
+    """Does, on a server, what a worker has asked for by `profile_process="server"`."""
+    asked = json.loads(body)
+    function = {"set_config": set_config, "set_state": set_state, "dump": dump, "pause": pause,
+                "resume": resume}[asked.pop("function")]
+    function(**asked)
+
+
+def set_config(**kwargs: Any) -> None:
+    """Sets up the profiler; what is not given gets its default.
+
+    Args:
+        filename: the trace's file (default "profile.json").
+        profile_all, profile_symbolic, profile_imperative, profile_memory, profile_api: what to record: graphs,
+            operators called one by one, memory in use. (There is no C API here: the last records nothing.)
+        continuous_dump, dump_period: write the file every so many seconds while running.
+        aggregate_stats: keep the statistics that `dumps` shows.
+        profile_process: "worker", or "server": the servers of the store given to `set_kvstore_handle`.
+        jax_trace: folder for XLA's own trace (TensorBoard, Perfetto); mxjax's addition.
+        synchronous: wait for each call's result; mxjax's addition.
+
+    Raises:
+        MXNetError: an unknown setting, or a value of a wrong kind.
+    """
+    unknown = set(kwargs) - set(_SETTINGS)
+    if unknown:
+        raise MXNetError(f"profiler.set_config: unknown settings {', '.join(sorted(unknown))}; known: "
+                         f"{', '.join(_SETTINGS)}")
+    settings = {name: _converted(name, value) for name, value in kwargs.items()}
+    if _on_server(settings.pop("profile_process", "worker"), "set_config", **settings):
+        return
+    with _profiler.lock:
+        if settings.get("filename", _SETTINGS["filename"]) != _profiler.settings["filename"]:
+            _profiler.end = None
+        _profiler.settings = {**_SETTINGS, **settings}
+
+
+def _converted(name: str, value: Any) -> Any:
+    default = _SETTINGS[name]
+    try:
+        if isinstance(default, bool):
+            texts = {"true": True, "1": True, "false": False, "0": False}
+            return texts[str(value).lower()]
+        return type(default)(value)
+    except (KeyError, TypeError, ValueError):
+        raise MXNetError(f"profiler.set_config: {name}={value!r} is no {type(default).__name__}") from None
+
+
+def profiler_set_config(mode: str = "symbolic", filename: str = "profile.json") -> None:
+    """The old form of `set_config`: mode is "symbolic" or "all"."""
+    warnings.warn("profiler.profiler_set_config() is deprecated. Please use profiler.set_config() instead",
+                  stacklevel=2)
+    set_config(**{f"profile_{mode}": True, "filename": filename})
+
+
+def set_state(state: str = "stop", profile_process: str = "worker") -> None:
+    """Begins or ends recording.
+
+    Args:
+        state: "run" or "stop".
+        profile_process: "worker" or "server".
+
+    Raises:
+        KeyError: another state.
+    """
+    action = {"run": _profiler.start, "stop": _profiler.stop}[state]
+    if not _on_server(profile_process, "set_state", state=state):
+        action()
+
+
+def profiler_set_state(state: str = "stop") -> None:
+    """The old form of `set_state`."""
+    warnings.warn("profiler.profiler_set_state() is deprecated. Please use profiler.set_state() instead", stacklevel=2)
+    set_state(state)
+
+
+def pause(profile_process: str = "worker") -> None:
+    """Leaves out what happens until `resume`."""
+    if not _on_server(profile_process, "pause"):
+        _profiler.paused = True
+
+
+def resume(profile_process: str = "worker") -> None:
+    """Ends a `pause`."""
+    if not _on_server(profile_process, "resume"):
+        _profiler.paused = False
+
+
+# -------------------------------------------------------------------- results
+def dump(finished: bool = True, profile_process: str = "worker") -> None:
+    """Writes what was recorded to the file.
+
+    Args:
+        finished: end recording; the next events begin the file anew.
+        profile_process: "worker" or "server".
+    """
+    if _on_server(profile_process, "dump", finished=finished):
+        return
+    if finished:
+        _profiler.stop()
+    _profiler.write()
+    if finished:
+        _profiler.end = None
+        _profiler.threads.clear()
+
+
+def dump_profile() -> None:
+    """The old form of `dump`."""
+    warnings.warn("profiler.dump_profile() is deprecated. Please use profiler.dump() instead", stacklevel=2)
+    dump(True)
+
+
+def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", ascending: bool = False) -> str:
+    """The statistics gathered so far (`set_config(aggregate_stats=True)`), in milliseconds and kB.
+
+    Args:
+        reset: forget them afterwards.
+        format: "table" or "json".
+        sort_by: "total", "avg", "min", "max" or "count", within each category.
+        ascending: smallest first.
+
+    Raises:
+        AssertionError: an argument has another value.
+    """
+    for name, value, known in (("format", format, ("table", "json")), ("sort_by", sort_by, tuple(_SORTING)),
+                               ("ascending", ascending, (False, True)), ("reset", reset, (False, True))):
+        if value not in known:
+            raise AssertionError(f"Invalid value provided for {name}: {value}. Support: {', '.join(map(repr, known))}")
+    with _profiler.lock:
+        rows = {place: list(row) for place, row in _profiler.statistics.items()}
+        if reset:
+            _profiler.statistics.clear()
+    groups: dict[str, dict[str, dict[str, float]]] = {}
+    for (category, name), (count, total, least, most) in rows.items():
+        groups.setdefault(category, {})[name] = {"Count": count, "Total": total, "Min": least, "Max": most,
+                                                 "Avg": total / count}
+    for category in groups:
+        groups[category] = dict(sorted(groups[category].items(), key=lambda item: item[1][_SORTING[sort_by]],
+                                       reverse=not ascending))
+    memory = {_MEMORY: groups.pop(_MEMORY)} if _MEMORY in groups else {}
+    for row in memory.get(_MEMORY, {}).values():
+        del row["Total"]
+    times = dict(sorted(groups.items()))
+    if format == "json":
+        return json.dumps({"Time": times, "Memory": memory, "Unit": {"Time": "ms", "Memory": "kB"}}, indent=4)
+    lines = ["", "Profile Statistics:", "\tNote the difference in units for different entries."]
+    lines += _table(memory, ["Min Use  (kB)", "Max Use  (kB)", "Avg Use  (kB)"], ["Min", "Max", "Avg"])
+    lines += _table(times, ["Time (ms)", "Min Time (ms)", "Max Time (ms)", "Avg Time (ms)"],
+                    ["Total", "Min", "Max", "Avg"])
+    return "\n".join(lines) + "\n"
+
+
+def _table(groups: dict[str, dict[str, dict[str, float]]], titles: list[str], columns: list[str]) -> list[str]:
+    lines = []
+    for category, rows in groups.items():
+        lines += [category, "=" * 17, "".join([f"{'Name':25s}{'Total Count':>16s}", *(f"{t:>17s}" for t in titles)]),
+                  "".join([f"{'----':25s}{'-----------':>16s}", *(f"{'-' * len(t):>17s}" for t in titles)])]
+        lines += ["".join([f"{name:25s}{row['Count']:16d}", *(f"{row[c]:17.4f}" for c in columns)])
+                  for name, row in rows.items()]
+        lines.append("")
+    return lines
+
+
+# -------------------------------------------------------------------- a user's own events
+class _Duration:
+    """Something with a beginning and an end, that may come again and again."""
+
+    _category = ""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._begin: int | None = None
+
+    def start(self) -> None:
+        """Marks the beginning."""
+        self._begin = time.time_ns()
+
+    def stop(self) -> None:
+        """Marks the end; without a beginning it means nothing."""
+        if self._begin is not None and _profiler.active:
+            _profiler.duration(self.name, self._category, self._begin, time.time_ns())
+        self._begin = None
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Domain:
+    """A category of tasks, frames, counters and markers.
+
+    Example:
+        >>> domain = mx.profiler.Domain("input")
+        >>> task = domain.new_task("decode")
+        >>> task.start(); task.stop()
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __str__(self) -> str:
+        return self.name
+
+    def new_task(self, name: str) -> Task:
+        """A Task of this domain."""
+        return Task(self, name)
+
+    def new_frame(self, name: str) -> Frame:
+        """A Frame of this domain."""
+        return Frame(self, name)
+
+    def new_counter(self, name: str, value: int | None = None) -> Counter:
+        """A Counter of this domain."""
+        return Counter(self, name, value)
+
+    def new_marker(self, name: str) -> Marker:
+        """A Marker of this domain."""
+        return Marker(self, name)
+
+
+class Task(_Duration):
+    """A piece of work of a thread: `start`, `stop`; all its times count together."""
+
+    def __init__(self, domain: Domain, name: str) -> None:
+        super().__init__(name)
+        self._category = str(domain)
+
+
+class Frame(_Duration):
+    """One round of something that comes again and again, such as an iteration."""
+
+    def __init__(self, domain: Domain, name: str) -> None:
+        super().__init__(name)
+        self._category = f"{domain},frame"
+
+
+class Event(_Duration):
+    """A stretch of time without a domain."""
+
+    _category = "event"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+
+
+class Counter:
+    """A number that changes over time.
+
+    Args:
+        domain: its category.
+        name: its name.
+        value: its first value.
+    """
+
+    def __init__(self, domain: Domain, name: str, value: int | None = None) -> None:
+        self.name, self._category, self._value = name, str(domain), 0
+        self._lock = threading.Lock()
+        if value is not None:
+            self.set_value(value)
+
+    def _set(self, value: int, delta: int) -> None:
+        with self._lock:
+            self._value = value + delta
+            if _profiler.active:  # the table of statistics divides by a thousand, as for times
+                _profiler.counter(self.name, self._category, self._value, self._value / 1e3)
+
+    def set_value(self, value: int) -> None:
+        """Sets the number."""
+        self._set(int(value), 0)
+
+    def increment(self, delta: int = 1) -> None:
+        """Adds to the number."""
+        self._set(self._value, int(delta))
+
+    def decrement(self, delta: int = 1) -> None:
+        """Takes from the number."""
+        self._set(self._value, -int(delta))
+
+    def __iadd__(self, delta: int) -> Counter:
+        self.increment(delta)
+        return self
+
+    def __isub__(self, delta: int) -> Counter:
+        self.decrement(delta)
+        return self
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Marker:
+    """A moment."""
+
+    def __init__(self, domain: Domain, name: str) -> None:
+        self.name, self.domain = name, domain
+
+    def mark(self, scope: str = "process") -> None:
+        """Marks now.
+
+        Args:
+            scope: how far the mark is drawn: "global", "process", "thread", "task" or "marker".
+
+        Raises:
+            MXNetError: another scope.
+        """
+        if scope not in _MARKER_SCOPES:
+            raise MXNetError(f"Marker.mark: scope {scope!r}; known: {', '.join(_MARKER_SCOPES)}")
+        if _profiler.active:
+            _profiler.note((f"{self.domain},instant_marker", self.name), None,
+                           {"ph": "i", "ts": time.time_ns() // 1000, "s": _MARKER_SCOPES[scope]})
+
+
+@contextlib.contextmanager
+def scope(name: str = "<unk>:", append_mode: bool = True) -> Iterator[None]:
+    """A `with` block that is one event, and a named range in XLA's trace.
+
+    Args:
+        name: its name.
+        append_mode: after the names of the scopes around it.
+    """
+    before = _inside.scope
+    _inside.scope = before + name if append_mode else name
+    begin = time.time_ns()
+    try:
+        with jax.profiler.TraceAnnotation(_inside.scope):
+            yield
+    finally:
+        if _profiler.active:
+            _profiler.duration(_inside.scope, "scope", begin, time.time_ns())
+        _inside.scope = before
+
+
+def autostart() -> None:
+    """Begins recording and writes the file at exit, as MXNET_PROFILER_AUTOSTART asks.
+
+    MXNET_PROFILER_MODE: 0 records graphs only, 1 (default) everything.
+    """
+    everything = os.environ.get("MXNET_PROFILER_MODE", "1") != "0"
+    set_config(profile_all=everything, profile_imperative=everything, profile_memory=everything)
+    set_state("run")
+    atexit.register(dump)

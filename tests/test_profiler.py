@@ -1,0 +1,152 @@
+"""mx.profiler: traces, statistics, a user's own events."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import mxjax as mx
+from mxjax import profiler
+
+
+@pytest.fixture
+def trace(tmp_path):
+    """Starts the profiler; reading it ends it and returns the events of the file."""
+    path = tmp_path / "trace.json"
+    profiler.set_config(profile_all=True, aggregate_stats=True, continuous_dump=False, filename=str(path))
+    profiler.dumps(reset=True)
+    profiler.set_state("run")
+
+    def read(finished=True):
+        profiler.dump(finished)
+        return json.loads(path.read_text())["traceEvents"]
+    yield read
+    profiler.set_state("stop")
+    profiler.dumps(reset=True)
+    profiler.set_config()
+
+
+def _times(**how):
+    return json.loads(profiler.dumps(format="json", **how))["Time"]
+
+
+def test_operators_graphs_and_memory_are_recorded(trace):
+    x = mx.nd.zeros((3, 4))
+    ((x + 1) + 1).sqrt().wait_to_read()
+    net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2).simple_bind(mx.cpu(), data=(3, 4))
+    net.forward()[0].wait_to_read()
+    times = _times()
+    counts = {name: row["Count"] for name, row in times["operator"].items()}
+    assert [counts[name] for name in ("_plus_scalar", "sqrt")] == [2, 1] and counts["_zeros"] >= 1
+    assert times["symbolic"]["Executor"]["Count"] == 1
+    row = times["operator"]["_plus_scalar"]
+    assert 0 < row["Min"] <= row["Avg"] <= row["Max"] < row["Total"]
+    memory = json.loads(profiler.dumps(format="json"))["Memory"]["Device Storage"]
+    assert memory["Memory: cpu/0"]["Max"] > 0
+    events = trace()
+    pairs = [e["ph"] for e in events if e["name"] == "sqrt" and e["cat"] == "operator"]
+    assert pairs == ["B", "E"]
+    assert any(e["ph"] == "C" and e["name"] == "Memory: cpu/0" for e in events)
+
+
+def test_a_users_events(trace):
+    domain = profiler.Domain("input")
+    task, frame, event = domain.new_task("decode"), domain.new_frame("epoch"), profiler.Event("check")
+    for thing in (task, frame, event):
+        thing.start()
+        thing.stop()
+    task.start()
+    task.stop()
+    task.stop()  # without a start it means nothing
+    counter = domain.new_counter("queue", 3)
+    counter += 2
+    counter -= 1
+    domain.new_marker("here").mark("global")
+    with profiler.scope("outer:"), profiler.scope("inner"):
+        pass
+    assert [str(thing) for thing in (domain, task, event, counter)] == ["input", "decode", "check", "queue"]
+    times = _times()
+    assert times["input"]["decode"]["Count"] == 2 and times["input,frame"]["epoch"]["Count"] == 1
+    assert times["event"]["check"]["Count"] == 1 and set(times["scope"]) == {"outer:", "outer:inner"}
+    events = trace()
+    assert [e["args"]["queue"] for e in events if e["ph"] == "C" and e["cat"] == "input"] == [3, 5, 4]
+    mark = next(e for e in events if e["name"] == "here")
+    assert (mark["ph"], mark["s"], mark["cat"]) == ("i", "g", "input,instant_marker")
+
+
+def test_pause_and_what_is_off_record_nothing(trace):
+    x = mx.nd.ones((2,))
+    profiler.pause()
+    (x * 3).wait_to_read()
+    profiler.resume()
+    (x - 3).wait_to_read()
+    profiler.set_state("stop")
+    x.exp().wait_to_read()
+    assert set(_times()["operator"]) == {"_ones", "_minus_scalar"}
+
+
+def test_the_file_grows_and_begins_anew_after_the_last_dump(trace):
+    mx.nd.ones((2,)).exp().wait_to_read()
+    first = trace(finished=False)
+    mx.nd.ones((2,)).log().wait_to_read()
+    second = trace()
+    assert second[:len(first)] == first and "log" in {e["name"] for e in second[len(first):]}
+    profiler.set_state("run")
+    mx.nd.ones((2,)).sin().wait_to_read()
+    assert {"log", "sin"} & {e["name"] for e in trace()} == {"sin"}
+
+
+def test_table_and_sorting(trace):
+    for _ in range(3):
+        mx.nd.ones((2,)).exp()
+    mx.nd.ones((2,)).log()
+    order = list(_times(sort_by="count")["operator"])
+    assert order == ["_ones", "exp", "log"] and list(_times(sort_by="count", ascending=True)["operator"]) == order[::-1]
+    lines = profiler.dumps(reset=True).splitlines()
+    assert "operator" in lines and any(line.split()[:2] == ["exp", "3"] for line in lines)
+    assert _times() == {}
+
+
+def test_custom_operators_are_a_category(trace):
+    class Twice(mx.operator.CustomOp):
+        def forward(self, is_train, req, in_data, out_data, aux):
+            self.assign(out_data[0], req[0], in_data[0] * 2)
+
+    @mx.operator.register("profiled_twice")
+    class TwiceProp(mx.operator.CustomOpProp):
+        def create_operator(self, ctx, shapes, dtypes):
+            return Twice()
+
+    mx.nd.Custom(mx.nd.ones((2,)), op_type="profiled_twice").wait_to_read()
+    assert {"profiled_twice::pure_python", "profiled_twice::_mul_scalar"} <= set(_times()["Custom Operator"])
+
+
+def test_wrong_arguments():
+    with pytest.raises(mx.MXNetError, match="colour.*known: filename"):
+        profiler.set_config(colour="red")
+    with pytest.raises(mx.MXNetError, match="dump_period='soon'"):
+        profiler.set_config(dump_period="soon")
+    with pytest.raises(KeyError):
+        profiler.set_state("walk")
+    with pytest.raises(mx.MXNetError, match="'town'; known: global"):
+        profiler.Domain("d").new_marker("m").mark("town")
+    with pytest.raises(AssertionError, match="'table', 'json'"):
+        profiler.dumps(format="xml")
+    with pytest.raises(mx.MXNetError, match="set_kvstore_handle"):
+        profiler.set_state("run", profile_process="server")
+
+
+def test_autostart(tmp_path):
+    script = "import mxjax as mx; mx.nd.ones((2,)).exp().wait_to_read()"
+    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True, timeout=100,
+                   env=dict(_environment(), MXNET_PROFILER_AUTOSTART="1"))
+    events = json.loads((tmp_path / "profile.json").read_text())["traceEvents"]
+    assert {"exp", "_ones"} <= {e["name"] for e in events}
+
+
+def _environment():
+    import os
+    from pathlib import Path
+    root = str(Path(mx.__file__).parents[1])
+    return dict(os.environ, PYTHONPATH=os.pathsep.join([root, os.environ.get("PYTHONPATH", "")]))
