@@ -7,10 +7,10 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from .base import _Null
+from .base import MXNetError, _Null
 from .ops import registry
 
-__all__ = ["attach", "signature", "document"]
+__all__ = ["attach", "document", "lend", "signature"]
 
 _PREFIXES = {"contrib": "_contrib_", "linalg": "_linalg_", "random": "_random_", "image": "_image_",
              "sparse": "_sparse_", "numpy": "_np_", "numpy._internal": "_npi_", "numpy_extension": "_npx_",
@@ -59,6 +59,19 @@ def attach(scope: dict[str, Any], make: Callable[[registry.Op, str], Callable], 
             generated = [n[len(prefix):] for n in registry.names() if n.startswith(prefix)]
         return sorted({*own, *generated})
     scope["__getattr__"], scope["__dir__"] = getter, names
+
+
+def lend(module: Any, *owners: Any) -> None:
+    """Gives a module the public functions of others: MXNet keeps them there.
+
+    Raises:
+        MXNetError: the module has something else of that name.
+    """
+    for owner in owners:
+        for name in owner.__all__:
+            if getattr(module, name, None) not in (None, getattr(owner, name)):
+                raise MXNetError(f"{module.__name__} has another {name}")
+            setattr(module, name, getattr(owner, name))
 
 
 def signature(op: registry.Op, last: tuple[str, ...] = ("out", "name")) -> inspect.Signature:

@@ -3,7 +3,22 @@
 from .. import engine as _engine
 from .. import ops as _ops
 from .._namespace import attach as _attach
-from . import _front, _invoke, _segment, _sparse_forms, contrib, image, linalg, op, random, sparse, utils
+from .._namespace import lend as _lend
+from . import (
+    _binary,
+    _front,
+    _invoke,
+    _segment,
+    _sparse_forms,
+    contrib,
+    image,
+    linalg,
+    ndarray,
+    op,
+    random,
+    sparse,
+    utils,
+)
 from . import _internal as _internal
 from ._binary import (
     add,
@@ -55,6 +70,7 @@ from .utils import (
 )
 
 _engine.on_bulk_exit(_segment._bulk_changed)
+_lend(ndarray, utils, _binary)
 _attach(globals(), _front.make, "op", {"np": "numpy", "numpy": "numpy", "npx": "numpy_extension",
                                        "numpy_extension": "numpy_extension"})
 

@@ -2,7 +2,8 @@
 
 from .. import ndarray as _ndarray
 from .._namespace import attach as _attach
-from . import _front, contrib, image, linalg, op, random, sparse
+from .._namespace import lend as _lend
+from . import _front, _make, contrib, image, linalg, op, random, sparse, symbol
 from . import _internal as _internal
 from ._make import (
     arange,
@@ -21,5 +22,6 @@ from ._make import (
 )
 from .symbol import Group, Symbol, Variable, load, load_json, var
 
+_lend(symbol, _make)
 _attach(globals(), _front.make, "op", {"np": "numpy", "numpy": "numpy", "npx": "numpy_extension",
                                        "numpy_extension": "numpy_extension"})
