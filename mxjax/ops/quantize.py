@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -144,18 +143,23 @@ def calibrate_entropy(hist: Array, hist_edges: Array, *, num_quantized_bins: int
     if len(hist_edges) != bins + 1:
         raise MXNetError(f"operator calibrate_entropy: {bins} bins have {bins + 1} edges, got {len(hist_edges)}")
     middle, places = bins // 2, jnp.arange(bins)
+    whole = jnp.floor(hist).astype(jnp.int32)
     hist = hist.astype(jnp.float32)
+    # sums of runs are differences of these; wrapped around, they still are
+    until, filled_until = (jnp.concatenate([jnp.zeros(1, jnp.int32), jnp.cumsum(v, dtype=jnp.int32)])
+                           for v in (whole, whole != 0))
 
     def divergence(half: Array) -> Array:
         """For the bins from middle - half to middle + half."""
         start, stop = middle - half, middle + half
         used, inner = (places >= start) & (places <= stop), (places > start) & (places <= stop)
-        counts = jnp.where(inner, jnp.floor(hist), 0)
         real = jnp.where(inner, hist, 0).at[start].set(jnp.where(places <= start, hist, 0).sum())
         real = real.at[stop].add(jnp.where(places > stop, hist, 0).sum())
-        level = jnp.where(used, jnp.minimum((places - start) // ((2 * half + 1) // levels), levels - 1), levels)
-        total = jax.ops.segment_sum(counts, level, levels + 1)[level]
-        filled = jax.ops.segment_sum((counts != 0).astype(jnp.float32), level, levels + 1)[level]
+        width = (2 * half + 1) // levels
+        level = jnp.clip((places - start) // width, 0, levels - 1)
+        first = jnp.maximum(start + level * width, start + 1)
+        last = jnp.where(level == levels - 1, stop + 1, start + (level + 1) * width)
+        total, filled = ((sums[last] - sums[first]).astype(jnp.float32) for sums in (until, filled_until))
         coarse = jnp.where((real != 0) & used & (filled > 0), total / jnp.maximum(filled, 1), 0)
         fine, possible_fine = _smoothed(real, used)
         coarse, possible = _smoothed(coarse, used)

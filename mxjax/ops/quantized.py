@@ -219,14 +219,14 @@ def quantized_elemwise_mul(lhs: Array, rhs: Array, lhs_min: Array, lhs_max: Arra
     return product, -edge, edge
 
 
-@register("_contrib_quantized_batch_norm", **_OUTPUTS, infer_type=types("int8"),
+@register("_contrib_quantized_batch_norm", **_OUTPUTS, infer_type=types("int8"), mutates=("moving_mean", "moving_var"),
           infer_shape=filled(**dict.fromkeys(("gamma", "beta", "moving_mean", "moving_var"),
                                              lambda p, x: (x[p["axis"]],)), min_data=_one, max_data=_one))
 def quantized_batch_norm(data: Array, gamma: Array, beta: Array, moving_mean: Array, moving_var: Array,
                          min_data: Array, max_data: Array, *, eps: float = 1e-3, momentum: float = 0.9,
                          fix_gamma: bool = True, use_global_stats: bool = False, output_mean_var: bool = False,
                          axis: int = 1, cudnn_off: bool = False, min_calib_range: float | None = None,
-                         max_calib_range: float | None = None) -> tuple[Array, Array, Array]:
+                         max_calib_range: float | None = None) -> tuple[Array, ...]:
     """`BatchNorm` of integers with the moving mean and variance, as int8 for a calibrated range."""
     if min_calib_range is None or max_calib_range is None:
         raise MXNetError("operator quantized_batch_norm needs min_calib_range and max_calib_range")
@@ -237,7 +237,8 @@ def quantized_batch_norm(data: Array, gamma: Array, beta: Array, moving_mean: Ar
     values = data if data.dtype == jnp.int8 else quantized(data.astype(jnp.float32) * (127.5 / 255.5), jnp.int8)
     shape = [-1 if i == axis % data.ndim else 1 for i in range(data.ndim)]
     out = quantized(values.astype(jnp.float32) * scale.reshape(shape) + shift.reshape(shape), jnp.int8)
-    return out, *(jnp.full(1, v, jnp.float32) for v in (min_calib_range, max_calib_range))
+    edges = (jnp.full(1, v, jnp.float32) for v in (min_calib_range, max_calib_range))
+    return out, *edges, moving_mean, moving_var
 
 
 def _rnn_inputs(p: dict[str, Any]) -> list[str]:

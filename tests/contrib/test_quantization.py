@@ -1,0 +1,163 @@
+"""Quantization: the graph pass, calibration, and a digits network on integers in Module and as a block."""
+
+import numpy as np
+import pytest
+
+import mxjax as mx
+from mxjax import autograd, gluon
+
+quant = mx.contrib.quant
+
+
+def layers(sym):
+    return {name: name for name in (n.rpartition("_")[0] for n in sym.get_internals().list_outputs())}
+
+
+def branches():
+    data = mx.sym.Variable("data")
+    conv = mx.sym.Convolution(data, kernel=(1, 1), num_filter=4, no_bias=True, name="conv")
+    total = mx.sym.elemwise_add(conv, data, name="sum")
+    relu = mx.sym.Activation(total, act_type="relu", name="relu")
+    tanh = mx.sym.Activation(total, act_type="tanh", name="tanh")
+    pool = mx.sym.Pooling(mx.sym.Concat(relu, tanh, dim=1, name="cat"), global_pool=True, kernel=(1, 1), name="pool")
+    return mx.sym.Group([mx.sym.FullyConnected(mx.sym.Flatten(pool, name="flat"), num_hidden=3, name="fc"), relu])
+
+
+def test_graph_as_mxnet_makes_it():
+    """Names and calibrated outputs were taken from MXNet 1.9.1."""
+    sym = branches()
+    offline = [n for n in sym.list_arguments() if n != "data"]
+    qsym, found = quant._quantize_symbol(sym, mx.cpu(), offline_params=offline, quantize_mode="full",
+                                         quantized_dtype="auto")
+    assert sorted(found) == ["conv_output", "data", "fc_output", "sum_output", "tanh_output"]
+    assert qsym.list_arguments() == [
+        "data", "conv_weight_quantize", "conv_weight_quantize_min", "conv_weight_quantize_max", "fc_weight_quantize",
+        "fc_bias_quantize", "fc_weight_quantize_min", "fc_weight_quantize_max", "fc_bias_quantize_min",
+        "fc_bias_quantize_max"]
+    assert qsym.list_outputs() == ["fc_dequantize_output", "relu_dequantize_output"]
+    assert qsym.attr_dict()["data_quantize"]["out_type"] == "auto"
+    names = set(layers(qsym))
+    assert {"quantized_conv", "requantize_conv", "requantize_sum", "sum_dequantize", "tanh", "quantized_cat",
+            "quantized_pool", "quantized_flat", "requantize_fc"} <= names
+    assert mx.sym.load_json(qsym.tojson()).list_arguments() == qsym.list_arguments()
+
+
+def test_excluded_and_smart():
+    sym = branches()
+    kept, _ = quant._quantize_symbol(sym, mx.cpu(), ["conv"], ["Concat"], quantize_mode="full")
+    assert {"conv", "cat", "quantized_sum", "quantized_fc"} <= set(layers(kept))
+    smart, _ = quant._quantize_symbol(sym, mx.cpu(), ["fc"], quantize_mode="smart")
+    assert "quantized_conv" in layers(smart)
+    assert {"sum", "relu", "pool"} <= set(layers(smart))  # nothing behind them gains
+    with pytest.raises(mx.MXNetError, match="mode must be one of full, smart"):
+        quant._quantize_symbol(sym, mx.cpu(), quantize_mode="most")
+
+
+def test_thresholds():
+    hist = [0] * 998 + [1000]
+    edges = np.linspace(-2, 2, 1000)
+    for dtype in ("int8", "auto"):
+        assert quant._get_optimal_threshold((hist, edges, -2, 2, 2), dtype, 5)[2] == pytest.approx(2)
+    values = np.random.RandomState(0).uniform(-10.5, 10.5, 4000)
+    first = (*np.histogram(values, 101, (-12, 12)), values.min(), values.max(), 12.0)
+    counts, edges, low, high, reach = quant.combine_histogram(first, values * 2, -21, 21, 21.0)
+    assert counts.sum() == 8000 and reach >= 21 and (low, high) == (-21, 21) and len(edges) == len(counts) + 1
+    np.testing.assert_array_equal(counts, np.histogram(np.concatenate([values, values * 2]), len(counts),
+                                                       (-reach, reach))[0])
+
+
+def test_calibrated_ranges():
+    sym = branches()
+    qsym, _ = quant._quantize_symbol(sym, mx.cpu(), quantize_mode="full")
+    attrs = quant._calibrate_quantized_sym(qsym, {"conv_output": (-1.5, 2), "data": (0, 3)}).attr_dict()
+    assert float(attrs["requantize_conv"]["min_calib_range"]) == -1.5
+    assert float(attrs["data_quantize"]["max_calib_range"]) == 3
+    assert "min_calib_range" not in attrs["requantize_sum"]
+
+
+@pytest.fixture(scope="module")
+def digits():
+    """A small convolutional network trained on scikit-learn's digits, and the data."""
+    datasets = pytest.importorskip("sklearn.datasets")
+    found = datasets.load_digits()
+    x, y = (found.images / 16).astype("float32")[:, None], found.target.astype("float32")
+    held = np.arange(len(y)) % 4 == 0
+    mx.random.seed(0)
+    net = gluon.nn.HybridSequential()
+    net.add(gluon.nn.Conv2D(8, 3, use_bias=False), gluon.nn.BatchNorm(), gluon.nn.Activation("relu"),
+            gluon.nn.MaxPool2D(2), gluon.nn.Conv2D(16, 3), gluon.nn.BatchNorm(), gluon.nn.Activation("relu"),
+            gluon.nn.Flatten(), gluon.nn.Dense(10))
+    net.initialize(mx.init.Xavier())
+    net.hybridize()
+    trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 5e-3})
+    loss = gluon.loss.SoftmaxCrossEntropyLoss()
+    batches = gluon.data.DataLoader(gluon.data.ArrayDataset(x[~held], y[~held]), 50, last_batch="discard")
+    for _ in range(4):
+        for data, label in batches:
+            with autograd.record():
+                losses = loss(net(data), label)
+            losses.backward()
+            trainer.step(50)
+    return net, batches, mx.nd.array(x[held]), y[held]
+
+
+def accuracy(logits, labels):
+    return (logits.asnumpy().argmax(1) == labels).mean()
+
+
+@pytest.mark.parametrize("mode, dtype", [("none", "uint8"), ("entropy", "auto")])
+def test_quantized_block_is_as_good(digits, mode, dtype):
+    net, batches, x, y = digits
+    exact = accuracy(net(x), y)
+    assert exact > 0.9
+    qnet = quant.quantize_net_v2(net, dtype, calib_data=batches, calib_mode=mode, num_calib_examples=100)
+    assert abs(accuracy(qnet(x), y) - exact) <= 0.01
+    params = qnet.collect_params()
+    assert {p.dtype for name, p in params.items() if name.endswith("weight_quantize")} == {np.int8}
+    assert not any("batchnorm" in name for name in params)  # folded into the convolutions
+
+
+def test_quantized_module_is_as_good(digits, tmp_path):
+    net, batches, x, y = digits
+    net.export(str(tmp_path / "net"))
+    sym, args, auxs = mx.model.load_checkpoint(str(tmp_path / "net"), 0)
+    data = mx.io.NDArrayIter(np.concatenate([d.asnumpy() for d, _ in batches])[:200], batch_size=100)
+    seen = []
+    logger = type("Log", (), {"info": lambda self, *a: seen.append(a), "debug": lambda self, *a: seen.append(a)})()
+    qsym, qargs, qauxs = quant.quantize_model(sym, args, auxs, calib_mode="naive", calib_data=data, logger=logger)
+    assert seen and sorted(qauxs) == sorted(auxs) == sorted(qsym.list_auxiliary_states())
+    mod = mx.mod.Module(qsym, label_names=None)
+    mod.bind([("data", x.shape)], for_training=False)
+    mod.set_params(qargs, qauxs)
+    mod.forward(mx.io.DataBatch([x]), is_train=False)
+    assert abs(accuracy(mod.get_outputs()[0], y) - accuracy(net(x), y)) <= 0.01
+
+
+def test_by_hand_with_monitor(digits):
+    """`quantize_graph`, statistics through an executor's monitor, `calib_graph`."""
+    net, _, x, y = digits
+    (_, sym), params = net._cached_graph, {p.name: p.data() for p in net.collect_params().values()}
+    args = {k: params[k] for k in sym.list_arguments() if k in params}
+    auxs = {k: params[k] for k in sym.list_auxiliary_states()}
+    qsym, _, _, collector = quant.quantize_graph(sym, args, auxs, calib_mode="naive")
+    bound = sym.bind(mx.cpu(), {**args, "data": x}, aux_states=auxs)
+    bound.set_monitor_callback(collector.collect, monitor_all=True)
+    expected = bound.forward()[0]
+    assert "data" in collector.min_max_dict
+    qsym, qargs, auxs = quant.calib_graph(qsym, args, auxs, collector, "naive")
+    logits = qsym.bind(mx.cpu(), {**qargs, "data": x}, aux_states=auxs).forward()[0]
+    assert abs(accuracy(logits, y) - accuracy(expected, y)) <= 0.01
+
+
+def test_mistakes():
+    sym, data = branches(), mx.io.NDArrayIter(np.zeros((2, 4, 3, 3), "float32"))
+    for kwargs, message in (({"excluded_sym_names": "conv"}, "list of strings"), ({"quantized_dtype": "int4"}, "int4"),
+                            ({"calib_mode": "naive"}, "calib_data must be provided"), ({"ctx": [mx.cpu()]}, "single"),
+                            ({"calib_mode": "best", "calib_data": data}, "unknown calibration mode"),
+                            ({"quantize_granularity": "row"}, "quantize_granularity")):
+        with pytest.raises(ValueError, match=message):
+            quant.quantize_model(sym, {}, {}, **kwargs)
+    net = gluon.nn.Dense(2)
+    net.initialize()
+    with pytest.raises(ValueError, match="data_shapes required"):
+        quant.quantize_net_v2(net)
