@@ -16,7 +16,7 @@ from ..ops.kernel import Kernel
 from ._invoke import call as call_operator
 from ._invoke import invoke, late, state
 from .ndarray import NDArray, _from_host
-from .sparse import CSRNDArray, RowSparseNDArray, csr_matrix, row_sparse_array
+from .sparse import CSRNDArray, RowSparseNDArray, csr_matrix, recorded, row_sparse_array
 
 __all__ = ["Call", "dispatch", "embedding_gradient"]
 
@@ -58,21 +58,13 @@ def dispatch(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple, out: Any)
     if state.recording and any(a._entry is not None for a in arrays):
         if gradient is None:
             return None
-        from ..autograd import _tape
-        node = _tape.Node(None, (), [a._entry for a in arrays], [(result.shape, result._chunk.dtype)], result.context)
-        node.pull = lambda slots, _: gradient(slots[0] if isinstance(slots[0], NDArray) else late_array(slots[0]))
-        result._entry = (node, 0)
+        recorded(result, arrays, gradient)
     if out is None or out is result:
         return result
     target = out[0] if isinstance(out, (list, tuple)) else out
     if target is not result:
         result.copyto(target)
     return out
-
-
-def late_array(value: Any) -> NDArray:
-    """A buffer as an array."""
-    return late.array(value.get() if hasattr(value, "get") else value)
 
 
 def _host(array: NDArray) -> np.ndarray:
@@ -102,12 +94,33 @@ def _dense(value: np.ndarray, like: NDArray) -> NDArray:
 # ------------------------------------------------------------ on the stored values alone: zero stays zero
 @_form("abs", "arcsin", "arcsinh", "arctan", "arctanh", "cbrt", "ceil", "degrees", "expm1", "fix", "floor", "log1p",
        "negative", "radians", "relu", "rint", "round", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh", "trunc",
-       "_copy", "_mul_scalar", "_div_scalar", "BlockGrad", "clip")
+       "_copy", "_mul_scalar", "_div_scalar", "BlockGrad", "make_loss")
 def _values(c: Call) -> Any:
     source = c.arrays[0]
-    if c.kernel.op.name == "clip" and not c.params["a_min"] <= 0 <= c.params["a_max"]:
-        return None
     return source._with(call_operator(c.kernel.op, [source.data], c.params))
+
+
+def _values_where(keeps_zero: Callable[[dict[str, Any]], bool]) -> Form:
+    return lambda c: _values(c) if keeps_zero(c.params) else None
+
+
+for _name, _keeps_zero in {
+        "clip": lambda p: p["a_min"] <= 0 <= p["a_max"],
+        "_plus_scalar": lambda p: p["scalar"] == 0, "_minus_scalar": lambda p: p["scalar"] == 0,
+        "_equal_scalar": lambda p: p["scalar"] != 0, "_not_equal_scalar": lambda p: p["scalar"] == 0,
+        "_greater_scalar": lambda p: p["scalar"] >= 0, "_greater_equal_scalar": lambda p: p["scalar"] > 0,
+        "_lesser_scalar": lambda p: p["scalar"] <= 0, "_lesser_equal_scalar": lambda p: p["scalar"] < 0}.items():
+    _forms[_name] = _values_where(_keeps_zero)
+
+
+@_form("_contrib_quadratic")
+def _quadratic(c: Call) -> Any:
+    return _values(c) if c.arrays[0].stype == "csr" and c.params["c"] == 0 else None
+
+
+@_form("_identity_with_attr_like_rhs")
+def _identity_like(c: Call) -> Any:
+    return None if c.arrays[0]._plain else c.arrays[0].copy()
 
 
 @_form("zeros_like")
@@ -194,6 +207,8 @@ def _scattered(values: np.ndarray, places: np.ndarray, count: int) -> np.ndarray
 def _dot(c: Call) -> Any:
     a, b = c.arrays
     turned, wanted = (c.params["transpose_a"], c.params["transpose_b"]), c.params["forward_stype"]
+    if wanted == "csr" and not state.recording:
+        return invoke(c.kernel, [late.array(x._read()) for x in (a, b)], c.extras).tostype("csr")
     if a.ndim != 2 or b.ndim > 2 or a.stype == "row_sparse" or b.stype == "row_sparse" and a.stype != "csr":
         return None
     if a.stype == "csr":
@@ -269,6 +284,15 @@ def _slice(c: Call) -> Any:
         return None
     spans = [slice(*pair) for pair in zip(c.params["begin"], c.params["end"], strict=True)]
     return _csr(_scipy(array)[tuple(spans)], array)
+
+
+@_form("take")
+def _take(c: Call) -> Any:
+    array, indices = c.arrays
+    if array.stype != "csr" or indices.ndim != 1 or c.params["axis"] != 0:
+        return None
+    ids, count = _host(indices).astype(np.int64), array.shape[0]
+    return _csr(_scipy(array)[ids % count if c.params["mode"] == "wrap" else np.clip(ids, 0, count - 1)], array)
 
 
 @_form("Concat")

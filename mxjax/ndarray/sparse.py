@@ -6,6 +6,7 @@ which is made on first use and kept until the parts change.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -19,6 +20,7 @@ from ..ops.params import np_dtype
 from . import _front
 from ._binary import add, divide, multiply, subtract
 from ._chunk import Chunk, Pending
+from ._invoke import state
 from .ndarray import NDArray, _from_host
 from .utils import array as _dense_array
 from .utils import zeros as _dense_zeros
@@ -220,6 +222,28 @@ class RowSparseNDArray(BaseSparseNDArray):
             return jnp.zeros(self.shape, data.dtype).at[rows.astype(np.int32)].set(data)
 
 
+def recorded(result: NDArray, arrays: Sequence[NDArray], gradient: Callable[[NDArray], list[Any]]) -> NDArray:
+    """`result`, on the tape as what was made of `arrays`, where that is being recorded.
+
+    Args:
+        result: the new array.
+        arrays: what it was made of.
+        gradient: function(head gradient) -> gradients of the arrays (None: none).
+    """
+    if state.recording and any(a._entry is not None for a in arrays):
+        from ..autograd import _tape
+
+        def pull(slots: list[Any], create_graph: bool) -> list[Any]:
+            head = slots[0]
+            if not isinstance(head, NDArray):
+                head = NDArray(head.get() if isinstance(head, Pending) else head)
+            return gradient(head)
+        node = _tape.Node(None, (), [a._entry for a in arrays], [(result.shape, result._chunk.dtype)], result.context)
+        node.pull = pull
+        result._entry = (node, 0)
+    return result
+
+
 def retain(data: RowSparseNDArray = None, indices: NDArray = None, out: Any = None, name: str | None = None,
            **kwargs: Any) -> RowSparseNDArray:
     """A row_sparse array with only the rows in `indices` kept."""
@@ -228,6 +252,7 @@ def retain(data: RowSparseNDArray = None, indices: NDArray = None, out: Any = No
     kept = np.isin(data.indices.asnumpy(), indices.asnumpy().astype(np.int64))
     result = row_sparse_array((data.data.asnumpy()[kept], data.indices.asnumpy()[kept]), shape=data.shape,
                               ctx=data.context, dtype=data.dtype)
+    recorded(result, [data], lambda head: [retain(head.tostype("row_sparse"), indices)])
     if out is None:
         return result
     return result.copyto(out)
@@ -353,7 +378,7 @@ def cast_storage(data: NDArray = None, stype: str = _Null, out: Any = None, name
     Raises:
         MXNetError: there is no such conversion.
     """
-    result = _converted(data, stype)
+    result = recorded(_converted(data, stype), [data], lambda head: [head])
     return result if out is None else result.copyto(out)
 
 

@@ -17,7 +17,7 @@ from ..ops import registry
 from ..ops.kernel import watched
 from ..ops.params import np_dtype
 from . import _format
-from ._invoke import call, wrap
+from ._invoke import call, state, wrap
 from .ndarray import _WIDE, NDArray, _from_host, context_of
 
 __all__ = ["arange", "array", "concatenate", "empty", "eye", "from_dlpack", "from_jax", "from_numpy", "full",
@@ -113,6 +113,8 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
             from . import sparse
             return sparse.array(source_array, ctx=ctx, dtype=dtype)
         dtype = np_dtype(source_array.dtype if dtype is None else dtype)
+        if state.recording and source_array._entry is not None:
+            return source_array.as_nd_ndarray().astype(dtype).as_in_context(ctx)
         source = source_array.asnumpy()
         return _from_host(source if source.dtype == dtype else source.astype(dtype), ctx)
     if hasattr(source_array, "tocsr") and hasattr(source_array, "nnz"):
