@@ -201,8 +201,12 @@ def test_wrong_use():
     with pytest.raises(ValueError, match=r"data.*\(4, 5\).*\(2, 5\)"):
         executor.forward(data=mx.nd.ones((2, 5)))
     executor.forward(is_train=True)
-    with pytest.raises(MXNetError, match="2 head gradients for 1"):
-        executor.backward([mx.nd.ones((4, 3))] * 2)
+    with pytest.raises(TypeError, match="NDArray"):
+        executor.backward([X])
+    pair = bound(mx.sym.Group([classifier(), mx.sym.var("data") * 2]))
+    pair.forward(is_train=True)
+    with pytest.raises(MXNetError, match="1 head gradients for 2"):
+        pair.backward([mx.nd.ones((4, 3))])
     with pytest.raises(ValueError, match="grad_req"):
         classifier().simple_bind(mx.cpu(), grad_req="often", data=X.shape)
 

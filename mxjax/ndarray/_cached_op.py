@@ -117,7 +117,7 @@ class CachedOp:
         for node, kernel in zip(graph.steps, kernels, strict=True):
             inputs = [values[id(n), i] for n, i in node.inputs]
             if self._monitor_all:
-                self._show(node, node.input_names(), inputs)
+                self._show(node, node.seen_names(), inputs)
             host = node.op.get_attr("FHost")
             try:
                 results = host(node.params, inputs, ctx) if host is not None else \

@@ -232,6 +232,8 @@ def _reusable(chunk: Chunk, arrays: Sequence[Any], args: list[Any]) -> int:
             if place >= 0 or a._view is not None:
                 return -1
             place = i
+    if chunk.buffer is None:  # a sparse array's
+        return -1
     if place >= 0:
         args[place] = None
         sole = chunk.sole()

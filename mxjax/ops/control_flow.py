@@ -1,4 +1,4 @@
-"""Control flow in graphs: `_foreach`, `_while_loop` and `_cond`, whose nodes hold the graphs that they run.
+"""Graphs in graphs: `_foreach`, `_while_loop`, `_cond` and `_CachedOp`, whose nodes hold the graphs that they run.
 
 An operator of this family is made anew for its graphs (`bind`); the registered ones only declare the parameters. The
 front ends are `mx.sym.contrib.foreach`, `while_loop` and `cond`. A graph with host code inside (a custom operator) is
@@ -306,6 +306,24 @@ class _Cond(_ControlFlow):
         return [fit(a, b) for a, b in zip(*graph_outs[1:], strict=True)]
 
 
+class _Call(_ControlFlow):
+    """The graph itself, as one node."""
+
+    def feeds(self, p: dict[str, Any]) -> list[Sequence[int]]:
+        return [range(p["num_args"] - 1)]
+
+    def run(self, p: dict[str, Any], arrays: tuple[Array, ...], key: Any, train: bool) -> tuple[list, dict]:
+        changed = {i: arrays[i] for i in self.changed(p)}
+        outputs, new = self.graphs[0](arrays, key, train)
+        return outputs, _after(changed, self.graphs[0], range(len(arrays)), new)
+
+    def host(self, p: dict[str, Any], arrays: list[Any]) -> list[Any]:
+        return self.graphs[0].on_host()(*arrays)
+
+    def results(self, p: dict[str, Any], ins: list, graph_outs: list[list], length: Any, fit: Any) -> list:
+        return graph_outs[0]
+
+
 def _folded(key: Any, *numbers: Any) -> Any:
     """A random key of its own for each iteration and graph; None where nothing is drawn."""
     for number in numbers if key is not None else ():
@@ -330,6 +348,11 @@ class _ForeachParams:
     remain_locs: Shape
 
 
+class _CallParams:
+    num_args: Annotated[int, Range(1)]
+    num_outputs: Annotated[int, Range(1)]
+
+
 class _WhileLoopParams:
     num_args: Annotated[int, Range(2)]
     num_outputs: Annotated[int, Range(1)]
@@ -349,6 +372,7 @@ class _CondParams:
 
 
 _KINDS: dict[str, tuple[type[_ControlFlow], type, int, str]] = {
+    "_CachedOp": (_Call, _CallParams, 1, "Runs a graph."),
     "_foreach": (_Foreach, _ForeachParams, 1, "Runs a graph on each slice of arrays, passing states on."),
     "_while_loop": (_WhileLoop, _WhileLoopParams, 2, "Runs a graph while another one gives true."),
     "_cond": (_Cond, _CondParams, 3, "Runs one of two graphs, as a third one decides.")}

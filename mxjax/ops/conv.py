@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import jax.numpy as jnp
@@ -102,8 +103,10 @@ def _product_is_faster(data: Array, kernel: tuple, stride: tuple, dilate: tuple,
     space = data.shape[1:-1] if _last(layout) else data.shape[2:]
     outputs = [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, d, p in
                zip(space, kernel, stride, dilate, pad, strict=True)]
-    row = math.prod(kernel) * data.shape[-1 if _last(layout) else 1]
-    return row <= 512 and data.shape[0] * math.prod(outputs) * row <= 3_000_000
+    row, count = math.prod(kernel) * data.shape[-1 if _last(layout) else 1], math.prod(outputs)
+    if count <= 16 and data.shape[0] * count * row <= 8 * data.size:  # kernels nearly as large as the picture
+        return True
+    return row <= 512 and data.shape[0] * count * row <= 3_000_000
 
 
 def _as_product(data: Array, weight: Array, kernel: tuple, stride: tuple, dilate: tuple, pad: tuple,
@@ -117,12 +120,16 @@ def _as_product(data: Array, weight: Array, kernel: tuple, stride: tuple, dilate
                                                                   strict=True)]
     batch, channels = data.shape[0], data.shape[-1]
 
-    def shifted(offset: tuple[int, ...]) -> Array:
-        start = [o * d for o, d in zip(offset, dilate, strict=True)]
-        stop = [b + (n - 1) * s + 1 for b, n, s in zip(start, space, stride, strict=True)]
-        return lax.slice(data, (0, *start, 0), (batch, *stop, channels), (1, *stride, 1))
-    windows = [shifted(o) for o in itertools.product(*map(range, kernel))]
-    rows = jnp.concatenate(windows, axis=-1).reshape(batch * math.prod(space), -1)
+    def strided(place: tuple[int, ...], first: tuple, count: Sequence[int], step: tuple) -> Array:
+        start = [o * f for o, f in zip(place, first, strict=True)]
+        stop = [b + (n - 1) * s + 1 for b, n, s in zip(start, count, step, strict=True)]
+        return lax.slice(data, (0, *start, 0), (batch, *stop, channels), (1, *step, 1))
+    if math.prod(space) < math.prod(kernel):  # window by window
+        windows = [strided(o, stride, kernel, dilate).reshape(batch, -1) for o in itertools.product(*map(range, space))]
+        rows = jnp.stack(windows, axis=1).reshape(batch * math.prod(space), -1)
+    else:  # element of the kernel by element
+        windows = [strided(o, dilate, space, stride) for o in itertools.product(*map(range, kernel))]
+        rows = jnp.concatenate(windows, axis=-1).reshape(batch * math.prod(space), -1)
     out = (rows @ weight.reshape(weight.shape[0], -1).T).reshape(batch, *space, weight.shape[0])
     return out if last else jnp.moveaxis(out, dims + 1, 1)
 

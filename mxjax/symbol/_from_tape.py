@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from ..base import MXNetError
-from ._node import Node
+from ..ndarray._recorded import graph_of
+from ..ops.control_flow import bind
+from ..ops.registry import get
+from ._node import Entry, Node
 from .symbol import Symbol
 
 __all__ = ["symbol_of"]
@@ -19,8 +23,11 @@ def symbol_of(array: Any) -> Symbol:
     """
     if array._entry is None:
         raise MXNetError("get_symbol: the array is not part of a recorded graph")
-    made: dict[int, Node] = {}
-    variables = 0
+    made: dict[int, list[Entry]] = {}  # the entries of a node's outputs
+    count = itertools.count()
+
+    def variable() -> Entry:
+        return Node(None, f"var{next(count)}", {}), 0
     order, stack, seen = [], [array._entry[0]], set()
     while stack:
         node = stack.pop()
@@ -29,24 +36,47 @@ def symbol_of(array: Any) -> Symbol:
             order.append(node)
             stack += [p[0] for p in node.parents if p is not None]
     for node in sorted(order, key=lambda n: n.sequence):
-        if node.kernel is None:
+        graph = graph_of(node)
+        if node.kernel is None and graph is None:
             if node.pull is not None:
                 raise MXNetError("get_symbol: the graph contains host code (a Function or custom operator)")
-            made[id(node)] = Node(None, f"var{variables}", {})
-            variables += 1
+            made[id(node)] = [variable()]
+            continue
+        num = node.kernel.num_arrays if graph is None else len(graph[0].arg_nodes) + len(graph[0].aux_nodes)
+        inputs = [variable() if p is None else made[id(p[0])][p[1]] for p in node.parents[:num]]
+        if graph is not None:
+            made[id(node)] = _inlined(graph[0], inputs) if len(graph[0].steps) <= graph[1] else \
+                _call(graph[0], inputs, len(made))
             continue
         op = node.kernel.op
         if op is None:
             raise MXNetError(f"get_symbol: the graph contains {node.kernel.name}, which is no registered operator")
-        inputs = []
-        for parent in node.parents[:node.kernel.num_arrays]:
-            if parent is None:
-                inputs.append((Node(None, f"var{variables}", {}), 0))
-                variables += 1
-            else:
-                inputs.append((made[id(parent[0])], parent[1]))
-        params = {**node.kernel.params, **node.kernel.numbers(node.args[node.kernel.num_arrays:])}
+        params = {**node.kernel.params, **node.kernel.numbers(node.args[num:])}
         attrs = {k: str(v) for k, v in params.items() if v is not None}
-        made[id(node)] = Node(op, f"{op.name.lower()}{len(made)}", attrs, params, inputs)
+        new = Node(op, f"{op.name.lower()}{len(made)}", attrs, params, inputs)
+        made[id(node)] = [(new, i) for i in range(new.num_outputs)]
     node, index = array._entry
-    return Symbol([(made[id(node)], index)])
+    return Symbol([made[id(node)][index]])
+
+
+def _inlined(graph: Any, inputs: list[Entry]) -> list[Entry]:
+    """The outputs of a copy of a lowered graph on these inputs."""
+    variables = iter(inputs)
+    entries: dict[tuple[int, int], Entry] = {}
+    for node in graph.nodes:
+        if node.op is None:
+            entries[id(node), 0] = next(variables)
+            continue
+        copy = Node(node.op, node.name, node.attrs, node.params,
+                    [entries[id(n), i] for n, i in node.inputs], node.subgraphs)
+        entries.update({(id(node), i): (copy, i) for i in range(node.num_outputs)})
+    return [entries[id(n), i] for n, i in graph.outputs]
+
+
+def _call(graph: Any, inputs: list[Entry], number: int) -> list[Entry]:
+    """The outputs of one node that runs a lowered graph."""
+    symbol = Symbol(graph.outputs)
+    op = bind(get("_CachedOp"), [symbol])
+    params = op.parse({"num_args": len(inputs) + 1, "num_outputs": len(graph.outputs)})
+    node = Node(op, f"_cachedop{number}", {k: str(v) for k, v in params.items()}, params, inputs, [symbol])
+    return [(node, i) for i in range(len(graph.outputs))]

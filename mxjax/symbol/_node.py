@@ -14,6 +14,11 @@ Entry = tuple["Node", int]
 # attributes with a meaning for the library; they are kept under __name__ and also found without the underscores
 HIDDEN = ("ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage")
 
+# operators of one input that MXNet registers a name for
+_NAMED_DATA = frozenset("""Dropout LRN Pooling depth_to_space diag im2col log_softmax moments repeat softmax softmin
+space_to_depth split_v2 squeeze tile _contrib_quantize_v2 _contrib_quadratic _image_normalize
+_image_to_tensor""".split())
+
 
 def hidden(key: str) -> str:
     """The key under which an attribute is kept."""
@@ -47,6 +52,11 @@ class Node:
     def input_names(self) -> list[str]:
         """Names of the inputs, in order."""
         return self.op.inputs(self.params, len(self.inputs))[:len(self.inputs)]
+
+    def seen_names(self) -> list[str]:
+        """Names under which monitors see the inputs: MXNet names the one input of most operators just "input0"."""
+        names = self.input_names()
+        return ["input0"] if names == ["data"] and self.op.name not in _NAMED_DATA else names
 
     def mutated(self) -> list[int]:
         """Positions of the inputs the operator changes."""

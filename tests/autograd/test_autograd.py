@@ -1,5 +1,6 @@
 """Recording, backward, gradients of any order, Function, and what misuse leads to."""
 
+import json
 import threading
 
 import numpy as np
@@ -329,6 +330,27 @@ def test_get_symbol():
     names = symbol.list_arguments()
     out = symbol.bind(mx.cpu(), dict(zip(names, (x, y), strict=True))).forward()[0]
     close(out, z.asnumpy())
+
+
+def test_get_symbol_of_hybridized_blocks():
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Dense(3, in_units=2), mx.gluon.nn.Dense(3, in_units=3), mx.gluon.nn.Dense(1, in_units=3))
+    net.initialize(mx.init.One())
+    x = mx.nd.array([[1, 2]])
+    counts = []
+    for limit in (3, 0):  # operators of a small graph are nodes of their own, a larger graph is one node
+        net.hybridize(inline_limit=limit)
+        with autograd.record():
+            y = net(x)
+        symbol = mx.sym.load_json(autograd.get_symbol(y).tojson())
+        counts.append(sum(node["op"] != "null" for node in json.loads(symbol.tojson())["nodes"]))
+        values = dict.fromkeys(symbol.list_arguments())
+        shapes = {(3, 2): 1, (3, 3): 1, (1, 3): 1, (3,): 0, (1,): 0}
+        found = symbol.infer_shape(**{symbol.list_arguments()[0]: (1, 2)})[0] if limit else [p.shape for p in [
+            x, *net.collect_params().values()]]
+        values = {n: x if s == (1, 2) else mx.nd.full(s, shapes[s]) for n, s in zip(values, found, strict=True)}
+        close(symbol.bind(mx.cpu(), values).forward()[0], y.asnumpy())
+    assert counts == [3, 1]
 
 
 # ------------------------------------------------------------------ memory and compile counts

@@ -28,6 +28,9 @@ def test_clip_global_norm():
     np.testing.assert_allclose(arrays[0].asnumpy(), 1.0, rtol=1e-5)
     with pytest.warns(UserWarning, match="nan or inf"):
         utils.clip_global_norm([mx.nd.array([np.inf])], 1.0)
+    rows = mx.nd.ones((4, 4)).tostype("row_sparse")
+    assert utils.clip_global_norm([rows], 2.0) == pytest.approx(4.0) and rows.stype == "row_sparse"
+    np.testing.assert_allclose(rows.asnumpy(), 0.5, rtol=1e-5)
 
 
 def test_download_checks_and_retries(tmp_path, capsys):
