@@ -33,7 +33,7 @@ def fully_connected(data: Array, weight: Array, bias: Array | None = None, *, nu
     if flatten:
         data = data.reshape(data.shape[0], -1)
     out = jnp.matmul(data, weight.T)
-    return out if bias is None else out + bias
+    return out if bias is None else out + bias.reshape(-1)
 
 
 @register("Dropout", aliases=("_npx_dropout",), infer_shape=elementwise, FResourceRequest=("random",))

@@ -181,8 +181,8 @@ def _root(squares: Array) -> Array:
 def norm(data: Array, *, ord: float = 2.0, axis: Shape | None = None, keepdims: bool = False, flag: int = -1) -> Array:
     """A norm over axes (None: all).
 
-    flag: -2 Euclidean norm of all elements; -1 the `ord` norm of vectors (of matrices: 2 and -2 are singular values);
-    0 largest (ord=2) or smallest (-2) singular value, 1 Frobenius, 2 nuclear norm of the matrices in two axes.
+    flag: -2 Euclidean norm of all elements; -1 the `ord` norm of vectors, for two axes and ord 1, -1, inf or -inf of
+    matrices (largest or smallest sum of absolute values of a column or row); 0 largest (ord=2) or smallest (-2) singular value, 1 Frobenius, 2 nuclear norm of the matrices in two axes.
     """
     data = data if is_float(data.dtype) else data.astype(jnp.float32)
     axes = axes_of("_npi_norm", axis, data.ndim)
@@ -196,6 +196,11 @@ def norm(data: Array, *, ord: float = 2.0, axis: Shape | None = None, keepdims: 
     if flag in (-2, 1) or ord == 2:
         return _root(jnp.sum(jnp.square(data), axes, keepdims=keepdims))
     size = absolute(data)
+    if len(axes) == 2 and abs(ord) in (1, math.inf):
+        along, across = axes if abs(ord) == 1 else axes[::-1]
+        sums = jnp.sum(size, along, keepdims=True)
+        result = (jnp.max if ord > 0 else jnp.min)(sums, across, keepdims=True)
+        return result if keepdims else jnp.squeeze(result, axes)
     if math.isinf(ord):
         return (jnp.max if ord > 0 else jnp.min)(size, axes, keepdims=keepdims)
     if ord == 0:

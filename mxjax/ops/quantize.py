@@ -14,10 +14,11 @@ import numpy as np
 from jax import lax
 
 from ..base import MXNetError
-from ._common import Array, need_float
+from ._common import Array, need_float, no_gradient
 from .registry import register
 
-STEPS = {"int8": 127.5, "uint8": 255.5, "int32": float(2**31 - 1)}  # what the end of the range is multiplied to
+# what the end of the range is multiplied to, as float32
+STEPS = {"int8": 127.5, "uint8": 255.5, "int32": 2.0**31}
 
 
 def larger(low: Any, high: Any) -> Array:
@@ -59,7 +60,7 @@ def _chosen(out_type: str, low: float | None) -> str:
     return out_type if out_type != "auto" else "uint8" if low is not None and low >= 0 else "int8"
 
 
-@register("_contrib_quantize", num_outputs=3, infer_type=types(lambda p, ins: p["out_type"]),
+@register("_contrib_quantize", num_outputs=3, FGradient=no_gradient, infer_type=types(lambda p, ins: p["out_type"]),
           infer_shape=lambda p, ins, outs: ins.__setitem__(slice(1, 3), [(1,), (1,)]))
 def quantize(data: Array, min_range: Array, max_range: Array, *,
              out_type: Literal["int8", "uint8"] = "uint8") -> tuple[Array, Array, Array]:
@@ -70,7 +71,7 @@ def quantize(data: Array, min_range: Array, max_range: Array, *,
     return quantized(data * (most / edge), out_type), low.reshape(1), high.reshape(1)
 
 
-@register("_contrib_quantize_v2", num_outputs=3,
+@register("_contrib_quantize_v2", num_outputs=3, FGradient=no_gradient,
           infer_type=types(lambda p, ins: _chosen(p["out_type"], p["min_calib_range"])))
 def quantize_v2(data: Array, *, out_type: Literal["auto", "int8", "uint8"] = "int8",
                 min_calib_range: float | None = None,
@@ -88,7 +89,7 @@ def quantize_v2(data: Array, *, out_type: Literal["auto", "int8", "uint8"] = "in
     return with_range(data, _chosen(out_type, min_calib_range if known else None), low, high)
 
 
-@register("_contrib_quantize_asym", num_outputs=3, output_names=lambda p: ["output", "scale", "shift"],
+@register("_contrib_quantize_asym", num_outputs=3, FGradient=no_gradient, output_names=lambda p: ["output", "scale", "shift"],
           infer_type=types("uint8"))
 def quantize_asym(data: Array, *, min_calib_range: float | None = None,
                   max_calib_range: float | None = None) -> tuple[Array, Array, Array]:
@@ -107,14 +108,14 @@ def quantize_asym(data: Array, *, min_calib_range: float | None = None,
     return values, jnp.asarray(scale, jnp.float32).reshape(1), jnp.asarray(shift, jnp.float32).reshape(1)
 
 
-@register("_contrib_dequantize", infer_type=types("float32"),
+@register("_contrib_dequantize", FGradient=no_gradient, infer_type=types("float32"),
           infer_shape=lambda p, ins, outs: ins.__setitem__(slice(1, 3), [(1,), (1,)]))
 def dequantize(data: Array, min_range: Array, max_range: Array, *, out_type: Literal["float32"] = "float32") -> Array:
     """The floats that integers (int8, uint8 or int32) stand for."""
     return data.astype(jnp.float32) * (larger(min_range, max_range) / steps(data.dtype))
 
 
-@register("_contrib_requantize", num_outputs=3,
+@register("_contrib_requantize", num_outputs=3, FGradient=no_gradient,
           infer_type=types(lambda p, ins: _chosen(p["out_type"], p["min_calib_range"])),
           infer_shape=lambda p, ins, outs: ins.__setitem__(slice(1, 3), [(1,), (1,)]))
 def requantize(data: Array, min_range: Array, max_range: Array, *, out_type: Literal["auto", "int8", "uint8"] = "int8",

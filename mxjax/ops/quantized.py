@@ -9,7 +9,7 @@ import numpy as np
 from jax import lax
 
 from ..base import MXNetError
-from ._common import Array
+from ._common import Array, no_gradient
 from .conv import Count, Layout, _check_spatial, _numbers, _per_axis, _pooling, _weight_shape
 from .infer import filled
 from .params import Shape
@@ -19,7 +19,8 @@ from .rnn import _inputs as rnn_inputs
 from .rnn import _outputs as rnn_outputs
 from .rnn import rnn
 
-_OUTPUTS = {"num_outputs": 3, "output_names": lambda p: ["output", "min_output", "max_output"]}
+_OUTPUTS = {"num_outputs": 3, "output_names": lambda p: ["output", "min_output", "max_output"],
+            "FGradient": no_gradient}
 _RANGES = ("min_data", "max_data", "min_weight", "max_weight", "min_bias", "max_bias", "min_lhs", "max_lhs")
 
 
