@@ -182,7 +182,8 @@ def norm(data: Array, *, ord: float = 2.0, axis: Shape | None = None, keepdims: 
     """A norm over axes (None: all).
 
     flag: -2 Euclidean norm of all elements; -1 the `ord` norm of vectors, for two axes and ord 1, -1, inf or -inf of
-    matrices (largest or smallest sum of absolute values of a column or row); 0 largest (ord=2) or smallest (-2) singular value, 1 Frobenius, 2 nuclear norm of the matrices in two axes.
+    matrices (largest or smallest sum of absolute values of a column or row); 0 largest (ord=2) or
+    smallest (-2) singular value, 1 Frobenius, 2 nuclear norm of the matrices in two axes.
     """
     data = data if is_float(data.dtype) else data.astype(jnp.float32)
     axes = axes_of("_npi_norm", axis, data.ndim)

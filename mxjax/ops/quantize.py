@@ -89,8 +89,8 @@ def quantize_v2(data: Array, *, out_type: Literal["auto", "int8", "uint8"] = "in
     return with_range(data, _chosen(out_type, min_calib_range if known else None), low, high)
 
 
-@register("_contrib_quantize_asym", num_outputs=3, FGradient=no_gradient, output_names=lambda p: ["output", "scale", "shift"],
-          infer_type=types("uint8"))
+@register("_contrib_quantize_asym", num_outputs=3, FGradient=no_gradient,
+          output_names=lambda p: ["output", "scale", "shift"], infer_type=types("uint8"))
 def quantize_asym(data: Array, *, min_calib_range: float | None = None,
                   max_calib_range: float | None = None) -> tuple[Array, Array, Array]:
     """data as uint8: data * scale + shift, for the calibrated range or its own; returns scale and shift as well."""
