@@ -1,14 +1,21 @@
-"""The command line: `python -m mxjax run script.py`, `python -m mxjax info`."""
+"""The command line: `python -m mxjax run script.py`, `launch`, `im2rec`, `info`."""
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import platform
 import sys
 from collections.abc import Sequence
 
+from .base import MXNetError
+
 __all__ = ["main"]
+
+_TOOLS = {"launch": "run a script in several worker processes, here or on several hosts",
+          "im2rec": "make image lists and pack pictures into record files",
+          "stubs": "write the type stubs of functions made from the operator registry"}
 
 
 def _info() -> None:
@@ -33,15 +40,26 @@ def _info() -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m mxjax", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
+    commands = parser.add_subparsers(dest="command_name", required=True)
     run = commands.add_parser("run", help="run a script whose `import mxnet` then means mxjax")
     run.add_argument("script")
     run.add_argument("args", nargs=argparse.REMAINDER, help="arguments of the script")
     commands.add_parser("info", help="print versions, devices and features")
+    argv = sys.argv[1:] if argv is None else list(argv)
+    for name, text in _TOOLS.items():
+        tool = commands.add_parser(name, help=text, description=text,
+                                   formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+        if argv[:1] == [name]:
+            importlib.import_module(f"mxjax.tools.{name}").add_arguments(tool)
     given = parser.parse_args(argv)
-    if given.command == "info":
+    if given.command_name == "info":
         _info()
         return 0
+    if given.command_name in _TOOLS:
+        try:
+            return importlib.import_module(f"mxjax.tools.{given.command_name}").main(given)
+        except MXNetError as error:
+            parser.exit(2, f"{parser.prog} {given.command_name}: {error}\n")
     if not os.path.isfile(given.script):
         parser.error(f"there is no script {given.script}")
     from .interop import run_script

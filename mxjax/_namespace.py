@@ -10,11 +10,19 @@ from typing import Any
 from .base import MXNetError, _Null
 from .ops import registry
 
-__all__ = ["attach", "document", "lend", "signature"]
+__all__ = ["attach", "document", "lend", "public_name", "signature"]
 
 _PREFIXES = {"contrib": "_contrib_", "linalg": "_linalg_", "random": "_random_", "image": "_image_",
              "sparse": "_sparse_", "numpy": "_np_", "numpy._internal": "_npi_", "numpy_extension": "_npx_",
              "numpy_extension.image": "_npx__image_"}
+
+
+def public_name(registered: str, kind: str) -> str | None:
+    """What a family calls an operator's registered name; None where it is not of that family."""
+    if kind in ("op", "_internal"):
+        return registered if registered.startswith("_") == (kind == "_internal") else None
+    prefix = _PREFIXES[kind]
+    return registered[len(prefix):] if registered.startswith(prefix) else None
 
 
 def attach(scope: dict[str, Any], make: Callable[[registry.Op, str], Callable], kind: str,
@@ -51,13 +59,7 @@ def attach(scope: dict[str, Any], make: Callable[[registry.Op, str], Callable], 
 
     def names() -> list[str]:
         own = [n for n in (*scope, *(modules or ())) if not n.startswith("__")]
-        if kind == "op":
-            generated = [n for n in registry.names() if not n.startswith("_")]
-        elif kind == "_internal":
-            generated = [n for n in registry.names() if n.startswith("_")]
-        else:
-            generated = [n[len(prefix):] for n in registry.names() if n.startswith(prefix)]
-        return sorted({*own, *generated})
+        return sorted({*own, *(n for n in (public_name(r, kind) for r in registry.names()) if n)})
     scope["__getattr__"], scope["__dir__"] = getter, names
 
 

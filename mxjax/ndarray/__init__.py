@@ -1,5 +1,7 @@
 """`mx.nd`: imperative arrays and operators."""
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from .. import engine as _engine
 from .. import ops as _ops
 from .._namespace import attach as _attach
@@ -71,6 +73,8 @@ from .utils import (
 
 _engine.on_bulk_exit(_segment._bulk_changed)
 _lend(ndarray, utils, _binary)
+if _TYPE_CHECKING:
+    from ._stubs.op import *
 _attach(globals(), _front.make, "op", {"np": "numpy", "numpy": "numpy", "npx": "numpy_extension",
                                        "numpy_extension": "numpy_extension"})
 

@@ -1,5 +1,7 @@
 """`mx.nd._internal`: Operators whose names begin with an underscore."""
 
+from typing import TYPE_CHECKING
+
 from .._namespace import attach
 from ..base import MXNetError
 from . import _front
@@ -13,5 +15,8 @@ def _set_value(src: float, out: NDArray | None = None, **kwargs: object) -> NDAr
     out[:] = src
     return out
 
+
+if TYPE_CHECKING:
+    from ._stubs._internal import *  # noqa: F403
 
 attach(globals(), _front.make, "_internal")

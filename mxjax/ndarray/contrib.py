@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -226,5 +226,8 @@ def _python(value: Any, kind: type, what: str) -> Any:
     except (TypeError, ValueError):
         raise ValueError(f"Cannot convert {what} to python {kind.__name__}") from None
 
+
+if TYPE_CHECKING:
+    from ._stubs.contrib import *  # noqa: F403
 
 attach(globals(), _front.make, "contrib")

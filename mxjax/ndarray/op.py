@@ -1,6 +1,11 @@
 """`mx.nd.op`: All operators with a public name."""
 
+from typing import TYPE_CHECKING
+
 from .._namespace import attach
 from . import _front
+
+if TYPE_CHECKING:
+    from ._stubs.op import *  # noqa: F403
 
 attach(globals(), _front.make, "op")

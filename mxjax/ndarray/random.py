@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._namespace import attach
 from ..base import _Null, numeric_types
@@ -121,5 +121,8 @@ def shuffle(data: NDArray, **kwargs: Any) -> NDArray:
     """The array with its first axis in random order."""
     return call(registry.get("_shuffle"), [data], {}, kwargs.get("out"))
 
+
+if TYPE_CHECKING:
+    from ._stubs.random import *  # noqa: F403
 
 attach(globals(), _front.make, "random")

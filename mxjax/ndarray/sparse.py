@@ -7,7 +7,7 @@ which is made on first use and kept until the parts change.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -435,5 +435,8 @@ def _rebuild(stype: str, parts: tuple, shape: tuple[int, ...]) -> NDArray:
         return csr_matrix((data, indices, rest[0]), shape, dtype=data.dtype)
     return row_sparse_array((data, indices), shape, dtype=data.dtype)
 
+
+if TYPE_CHECKING:
+    from ._stubs.sparse import *  # noqa: F403
 
 attach(globals(), _front.make, "sparse")

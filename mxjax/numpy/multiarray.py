@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from . import _create, _elemwise, _index, _matrix, _reduce, fallback
 from ._dispatch import IMPERATIVE
 from ._namespace import functions
@@ -10,6 +12,9 @@ from .fallback import *  # noqa: F403  made from a table; its __all__ says which
 
 __all__ = ["array", "empty", "ndarray", *_create.CREATORS, *_create.__all__, *_elemwise.__all__, *_index.__all__,
            *_matrix.__all__, *_reduce.__all__, *fallback.__all__]
+
+if TYPE_CHECKING:
+    from ._stubs.multiarray import *  # noqa: F403
 
 globals().update(functions(IMPERATIVE))
 UFUNCS = {name: globals()[name] for name in """abs fabs add arctan2 copysign degrees hypot lcm subtract multiply

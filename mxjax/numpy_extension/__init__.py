@@ -1,5 +1,7 @@
 """`mx.npx`: what MXNet adds to NumPy: neural networks, scopes, devices, files."""
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from .._namespace import attach as _attach
 from ..context import Context, cpu, cpu_pinned, current_context, gpu, gpu_memory_info, num_gpus
 from ..ndarray import _front, waitall
@@ -36,5 +38,8 @@ def constraint_check(x, msg):
     """
     return _call("_npx_constraint_check", [x], msg=msg)
 
+
+if _TYPE_CHECKING:
+    from ._stubs.op import *
 
 _attach(globals(), _IMPERATIVE.maker(_front.make), "numpy_extension")

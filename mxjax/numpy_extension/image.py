@@ -1,7 +1,12 @@
 """`mx.npx.image`: image operators for ndarrays."""
 
+from typing import TYPE_CHECKING
+
 from .._namespace import attach
 from ..ndarray import _front
 from ..numpy._dispatch import IMPERATIVE
+
+if TYPE_CHECKING:
+    from ._stubs.image import *  # noqa: F403
 
 attach(globals(), IMPERATIVE.maker(_front.make), "numpy_extension.image")

@@ -218,9 +218,8 @@ class Param:
 
     def __str__(self) -> str:
         """The type as MXNet's documentation writes it."""
-        if self.required:
-            return f"{self._type_name}, required"
-        return f"{self._type_name}{' or None' if self.optional else ''}, optional, default={self.default!r}"
+        kind = f"{self._type_name}{f' {self.limits}' if self.limits else ''}{' or None' if self.optional else ''}"
+        return f"{kind}, required" if self.required else f"{kind}, optional, default={self.default!r}"
 
 
 def schema(operator: str, function: Callable[..., Any]) -> dict[str, Param]:

@@ -1,5 +1,7 @@
 """`mx.sym`: graphs of operators."""
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from .. import ndarray as _ndarray
 from .._namespace import attach as _attach
 from .._namespace import lend as _lend
@@ -23,5 +25,7 @@ from ._make import (
 from .symbol import Group, Symbol, Variable, load, load_json, var
 
 _lend(symbol, _make)
+if _TYPE_CHECKING:
+    from ._stubs.op import *
 _attach(globals(), _front.make, "op", {"np": "numpy", "numpy": "numpy", "npx": "numpy_extension",
                                        "numpy_extension": "numpy_extension"})

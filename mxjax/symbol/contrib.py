@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._namespace import attach
 from .._nested import flatten, regroup
@@ -263,5 +263,8 @@ def rand_zipfian(true_classes: Symbol, num_sampled: int, range_max: int) -> tupl
         return ((classes + 2.0) / (classes + 1.0)).log() / log_range * num_sampled
     return drawn, expected(true_classes), expected(drawn)
 
+
+if TYPE_CHECKING:
+    from ._stubs.contrib import *  # noqa: F403
 
 attach(globals(), _front.make, "contrib")

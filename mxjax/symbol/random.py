@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._namespace import attach
 from ..base import _Null
@@ -86,5 +86,8 @@ def shuffle(data: Symbol, **kwargs: Any) -> Symbol:
     """The array with its first axis in random order."""
     return apply("_shuffle", "_shuffle", [data], {}, kwargs.get("name"))
 
+
+if TYPE_CHECKING:
+    from ._stubs.random import *  # noqa: F403
 
 attach(globals(), _front.make, "random")

@@ -1,6 +1,11 @@
 """`mx.sym.sparse`: Operators with sparse storage."""
 
+from typing import TYPE_CHECKING
+
 from .._namespace import attach
 from . import _front
+
+if TYPE_CHECKING:
+    from ._stubs.sparse import *  # noqa: F403
 
 attach(globals(), _front.make, "sparse")

@@ -1,0 +1,1 @@
+"""Command-line tools: `python -m mxjax launch`, `python -m mxjax im2rec`."""
