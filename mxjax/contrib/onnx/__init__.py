@@ -1,0 +1,4 @@
+"""`mx.contrib.onnx`: where MXNet has the import of ONNX files, and first had the export (now `mx.onnx`)."""
+
+from ...onnx import export_model, get_model_metadata, import_model, import_to_gluon
+from . import onnx2mx

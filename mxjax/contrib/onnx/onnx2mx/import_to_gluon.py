@@ -1,0 +1,5 @@
+"""`import_to_gluon`."""
+
+from ....onnx import import_to_gluon
+
+__all__ = ["import_to_gluon"]

@@ -1,0 +1,483 @@
+"""Importers of ONNX operators, one line for a simple one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from ..ops.rnn import pieces
+from ..symbol import Symbol, zeros
+from ._export import package
+from ._import import Call, importer
+from ._to_rnn import _GATES
+
+_FAR = 2**31 - 1
+
+
+def _plain(kind: str, **params: Any) -> Callable[[Call], Symbol]:
+    return lambda c: c.op(kind, c.sym(0), **params)
+
+
+for _onnx, _kind in {
+        "Abs": "abs", "Ceil": "ceil", "Floor": "floor", "Round": "rint", "Exp": "exp", "Log": "log", "Sqrt": "sqrt",
+        "Sin": "sin", "Cos": "cos", "Tan": "tan", "Asin": "arcsin", "Acos": "arccos", "Atan": "arctan", "Sinh": "sinh",
+        "Cosh": "cosh", "Tanh": "tanh", "Asinh": "arcsinh", "Acosh": "arccosh", "Atanh": "arctanh", "Erf": "erf",
+        "Sigmoid": "sigmoid", "Relu": "relu", "Neg": "negative", "Reciprocal": "reciprocal", "Sign": "sign",
+        "Softsign": "softsign", "Identity": "_copy", "Dropout": "_copy", "Not": "logical_not"}.items():
+    importer(_onnx)(_plain(_kind))
+importer("Softplus")(_plain("Activation", act_type="softrelu"))
+importer("Selu")(_plain("LeakyReLU", act_type="selu"))
+importer("Elu")(lambda c: c.op("LeakyReLU", c.sym(0), act_type="elu", slope=c.attr("alpha", 1.0)))
+importer("LeakyRelu")(lambda c: c.op("LeakyReLU", c.sym(0), act_type="leaky", slope=c.attr("alpha", 0.01)))
+importer("Gelu")(_plain("LeakyReLU", act_type="gelu"))
+importer("GlobalAveragePool")(_plain("Pooling", kernel=(1, 1), global_pool=True, pool_type="avg"))
+importer("GlobalMaxPool")(_plain("Pooling", kernel=(1, 1), global_pool=True, pool_type="max"))
+importer("HardSigmoid")(lambda c: c.op("hard_sigmoid", c.sym(0), alpha=c.attr("alpha", 0.2), beta=c.attr("beta", 0.5)))
+importer("LRN")(lambda c: c.op("LRN", c.sym(0), alpha=c.attr("alpha", 1e-4), beta=c.attr("beta", 0.75),
+                               knorm=c.attr("bias", 1.0), nsize=c.attr("size")))
+importer("InstanceNormalization")(lambda c: c.op("InstanceNorm", c.sym(0), c.sym(1), c.sym(2),
+                                                 eps=c.attr("epsilon", 1e-5)))
+importer("SpaceToDepth")(lambda c: c.op("space_to_depth", c.sym(0), block_size=c.attr("blocksize")))
+importer("Sum")(lambda c: reduce(lambda a, b: c.op("broadcast_add", a, b), _all(c)))
+importer("Max")(lambda c: reduce(lambda a, b: c.op("broadcast_maximum", a, b), _all(c)))
+importer("Min")(lambda c: reduce(lambda a, b: c.op("broadcast_minimum", a, b), _all(c)))
+importer("Mean")(lambda c: reduce(lambda a, b: c.op("broadcast_add", a, b), _all(c)) / len(c.inputs))
+importer("MatMul")(lambda c: c.op("_npi_matmul", c.sym(0), c.sym(1)))
+importer("MaxRoiPool")(lambda c: c.op("ROIPooling", c.sym(0), c.sym(1), pooled_size=c.attr("pooled_shape"),
+                                      spatial_scale=c.attr("spatial_scale", 1.0)))
+
+
+def _all(c: Call) -> list[Symbol]:
+    return [c.sym(i) for i in range(len(c.inputs))]
+
+
+# ---------------------------------------------------------------- constants and shapes
+def _number(c: Call) -> np.ndarray:
+    for name in ("value_float", "value_int", "value_floats", "value_ints"):
+        if name in c.attrs:
+            return np.asarray(c.attrs[name], np.int64 if "int" in name else np.float32)
+    return package().numpy_helper.to_array(c.attrs["value"])
+
+
+importer("Constant")(_number)
+
+
+@importer("Shape")
+def _shape(c: Call) -> Any:
+    shape = c.shape(0)
+    return c.op("shape_array", c.sym(0)) if shape is None else np.array(shape, np.int64)
+
+
+@importer("Size")
+def _size(c: Call) -> Any:
+    shape = c.shape(0)
+    return c.op("size_array", c.sym(0)) if shape is None else np.array(math.prod(shape), np.int64)
+
+
+@importer("ConstantOfShape")
+def _constant_of_shape(c: Call) -> np.ndarray:
+    fill = package().numpy_helper.to_array(c.attrs["value"]) if "value" in c.attrs else np.zeros(1, np.float32)
+    return np.full(c.value(0).tolist(), fill.reshape(-1)[0], fill.dtype)
+
+
+@importer("Range")
+def _range(c: Call) -> np.ndarray:
+    return np.arange(*(c.value(i).item() for i in range(3)))
+
+
+def _folding(compute: Callable[..., np.ndarray]) -> Callable[[Callable], Callable]:
+    """The importer of an operator that is also computed at once where all inputs are constant integers."""
+    def decorate(function: Callable[[Call], Any]) -> Callable[[Call], Any]:
+        def convert(c: Call) -> Any:
+            values = [c.known(i) for i in range(len(c.inputs)) if c.inputs[i]]
+            if all(v is not None and (v.dtype.kind in "iub" or v.size == 1) for v in values):
+                return np.asarray(compute(c, *values))
+            return function(c)
+        return convert
+    return decorate
+
+
+# ---------------------------------------------------------------- two operands
+_SCALARS = {"Add": "_plus_scalar", "Sub": "_minus_scalar", "Mul": "_mul_scalar", "Div": "_div_scalar",
+            "Pow": "_power_scalar", "Greater": "_greater_scalar", "Less": "_lesser_scalar", "Equal": "_equal_scalar",
+            "GreaterOrEqual": "_greater_equal_scalar", "LessOrEqual": "_lesser_equal_scalar"}
+_TURNED = {"Add": "_plus_scalar", "Sub": "_rminus_scalar", "Mul": "_mul_scalar", "Div": "_rdiv_scalar",
+           "Pow": "_rpower_scalar"}
+_NUMPY = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Pow": np.power, "Mod": np.mod, "Equal": np.equal,
+          "Div": lambda a, b: a // b if np.asarray(a).dtype.kind in "iu" else a / b, "Greater": np.greater,
+          "Less": np.less}
+
+
+def _two(tensor: str) -> Callable[[Call], Symbol]:
+    def convert(c: Call) -> Symbol:
+        left, right = c.known(0), c.known(1)
+        if c.kind in _SCALARS and right is not None and right.size == 1 and right.ndim <= len(c.shape(0) or (1,) * 9):
+            return c.op(_SCALARS[c.kind], c.sym(0), scalar=right.item())
+        if c.kind in _TURNED and left is not None and left.size == 1 and left.ndim <= len(c.shape(1) or (1,) * 9):
+            return c.op(_TURNED[c.kind], c.sym(1), scalar=left.item())
+        return c.op(tensor, c.sym(0), c.sym(1))
+    return convert
+
+
+for _onnx, _kind in {
+        "Add": "broadcast_add", "Sub": "broadcast_sub", "Mul": "broadcast_mul", "Div": "broadcast_div",
+        "Pow": "broadcast_power", "Mod": "broadcast_mod", "Equal": "broadcast_equal", "Greater": "broadcast_greater",
+        "Less": "broadcast_lesser", "GreaterOrEqual": "broadcast_greater_equal",
+        "LessOrEqual": "broadcast_lesser_equal", "And": "broadcast_logical_and", "Or": "broadcast_logical_or",
+        "Xor": "broadcast_logical_xor"}.items():
+    _converter = _two(_kind)
+    if _onnx in _NUMPY:
+        _converter = _folding(lambda c, a, b, f=_NUMPY[_onnx]: f(a, b))(_converter)
+    importer(_onnx)(_converter)
+
+
+@importer("Where")
+def _where(c: Call) -> Symbol:
+    return c.op("_npi_where", c.op("_not_equal_scalar", c.sym(0), scalar=0), c.sym(1), c.sym(2))
+
+
+def _dtype(c: Call) -> np.dtype:
+    return np.dtype(package().helper.tensor_dtype_to_np_dtype(c.attr("to")))
+
+
+@importer("Cast")
+@_folding(lambda c, x: x.astype(_dtype(c)))
+def _cast(c: Call) -> Symbol:
+    dtype = _dtype(c)
+    if dtype.kind == "b":
+        return c.op("_not_equal_scalar", c.sym(0), scalar=0)
+    return c.op("Cast", c.sym(0), dtype=dtype.name)
+
+
+@importer("Clip")
+def _clip(c: Call) -> Symbol:
+    low, high = (c.value(i).item() if c.has(i) else c.attr(name, default)
+                 for i, name, default in ((1, "min", -np.finfo(np.float32).max), (2, "max", np.finfo(np.float32).max)))
+    return c.op("clip", c.sym(0), a_min=float(low), a_max=float(high))
+
+
+@importer("PRelu")
+def _prelu(c: Call) -> Symbol:
+    slope = c.shape(1)
+    flat = c.sym(1) if slope and len(slope) == 1 else c.op("Reshape", c.sym(1), shape=(-1,))
+    return c.op("LeakyReLU", c.sym(0), flat, act_type="prelu")
+
+
+# ---------------------------------------------------------------- shapes
+@importer("Reshape")
+@_folding(lambda c, x, shape: x.reshape(shape))
+def _reshape(c: Call) -> Symbol:
+    return c.op("Reshape", c.sym(0), shape=c.listed(1, "shape"))
+
+
+@importer("Flatten")
+def _flatten(c: Call) -> Symbol:
+    axis = c.attr("axis", 1)
+    if axis == 1:
+        return c.op("Flatten", c.sym(0))
+    shape = c.shape(0)
+    c.need(shape is not None, "axis other than 1 of an unknown shape")
+    return c.op("Reshape", c.sym(0), shape=(math.prod(shape[:axis]), -1))
+
+
+@importer("Transpose")
+def _transpose(c: Call) -> Symbol:
+    return c.op("transpose", c.sym(0), axes=c.attr("perm", ()))
+
+
+@importer("Unsqueeze")
+@_folding(lambda c, x, *axes: np.expand_dims(x, c.listed(1, "axes")))
+def _unsqueeze(c: Call) -> Symbol:
+    axes = c.listed(1, "axes")
+    if any(a < 0 for a in axes) and len(axes) > 1:
+        ndim = len(c.shape(0) or ()) + len(axes)
+        axes = [a % ndim for a in axes]
+    return reduce(lambda x, a: c.op("expand_dims", x, axis=a), sorted(axes), c.sym(0))
+
+
+@importer("Squeeze")
+@_folding(lambda c, x, *axes: np.squeeze(x, c.listed(1, "axes")))
+def _squeeze(c: Call) -> Symbol:
+    return c.op("squeeze", c.sym(0), axis=c.listed(1, "axes"))
+
+
+@importer("Concat")
+@_folding(lambda c, *parts: np.concatenate(parts, c.attr("axis")))
+def _concat(c: Call) -> Symbol:
+    return c.op("Concat", *_all(c), dim=c.attr("axis"))
+
+
+def _parts(c: Call) -> dict[int, tuple]:
+    """{axis: (begin, end, step)} of a slice; None where it is an end."""
+    begins, ends = c.listed(1, "starts"), c.listed(2, "ends")
+    axes = c.listed(3, "axes") or range(len(begins))
+    steps = c.listed(4, "steps") or (1,) * len(begins)
+    return {a: (None if s < 0 and b >= _FAR else b, None if e >= _FAR or e <= -_FAR else e, s)
+            for a, b, e, s in zip(axes, begins, ends, steps, strict=True)}
+
+
+def _cut(c: Call, x: np.ndarray, *rest: np.ndarray) -> np.ndarray:
+    parts = _parts(c)
+    return x[tuple(slice(*parts.get(i, (None,))) for i in range(x.ndim))]
+
+
+@importer("Slice")
+@_folding(_cut)
+def _slice(c: Call) -> Symbol:
+    parts = _parts(c)
+    if all(step == 1 for _, _, step in parts.values()):
+        return reduce(lambda x, item: c.op("slice_axis", x, axis=item[0], begin=item[1][0] or 0, end=item[1][1]),
+                      parts.items(), c.sym(0))
+    c.need(min(parts) >= 0 or c.shape(0) is not None, "steps along an axis from the end of an unknown shape")
+    ndim = len(c.shape(0)) if c.shape(0) else max(parts) + 1
+    parts = {a % ndim: part for a, part in parts.items()}
+    columns = [parts.get(i, (None, None, None)) for i in range(max(parts) + 1)]
+    return c.op("slice", c.sym(0), **dict(zip(("begin", "end", "step"), map(tuple, zip(*columns, strict=True)),
+                                             strict=True)))
+
+
+@importer("Split")
+def _split(c: Call) -> Any:
+    axis, sizes = c.attr("axis", 0), c.listed(1, "split")
+    if not sizes or len(set(sizes)) == 1:
+        return c.op("SliceChannel", c.sym(0), axis=axis, num_outputs=len(c.outputs))
+    starts = [0, *np.cumsum(sizes).tolist()]
+    return [c.op("slice_axis", c.sym(0), axis=axis, begin=a, end=b)
+            for a, b in zip(starts, starts[1:], strict=False)]
+
+
+@importer("Gather")
+@_folding(lambda c, x, i: np.take(x, i, c.attr("axis", 0)))
+def _gather(c: Call) -> Symbol:
+    axis, places = c.attr("axis", 0), c.known(1)
+    if places is not None and places.ndim == 0:
+        end = places.item() + 1
+        part = c.op("slice_axis", c.sym(0), axis=axis, begin=places.item(), end=end or None)
+        return c.op("squeeze", part, axis=axis)
+    return c.op("take", c.sym(0), c.sym(1), axis=axis, mode="clip" if places is None or places.min() >= 0 else "wrap")
+
+
+@importer("GatherND")
+def _gather_nd(c: Call) -> Symbol:
+    shape = c.shape(1)
+    c.need(shape is not None and not c.attr("batch_dims", 0), "indices of unknown shape, or batch_dims")
+    axes = (len(shape) - 1, *range(len(shape) - 1))
+    return c.op("gather_nd", c.sym(0), c.op("transpose", c.sym(1), axes=axes))
+
+
+@importer("Expand")
+def _expand(c: Call) -> Symbol:
+    shape, wanted = c.shape(0), c.listed(1, "shape")
+    if shape is not None:
+        return c.op("_npi_broadcast_to", c.sym(0), shape=np.broadcast_shapes(shape, wanted))
+    return c.op("broadcast_mul", c.sym(0), c.op("_ones", shape=wanted))
+
+
+@importer("Tile")
+def _tile(c: Call) -> Symbol:
+    return c.op("tile", c.sym(0), reps=c.listed(1, "repeats"))
+
+
+@importer("Pad")
+def _pad(c: Call) -> Symbol:
+    pads = c.listed(1, "pads")
+    width = [n for pair in zip(pads[:len(pads) // 2], pads[len(pads) // 2:], strict=True) for n in pair]
+    value = c.value(2).item() if c.has(2) else c.attr("value", 0.0)
+    return c.op("Pad", c.sym(0), mode=c.attr("mode", "constant"), pad_width=tuple(width), constant_value=value)
+
+
+@importer("OneHot")
+def _one_hot(c: Call) -> Symbol:
+    c.need(c.attr("axis", -1) == -1, "axis other than -1")
+    off, on = c.value(2).tolist()
+    return c.op("one_hot", c.sym(0), depth=int(c.value(1).item()), on_value=on, off_value=off,
+                dtype=c.value(2).dtype.name)
+
+
+@importer("DepthToSpace")
+def _depth_to_space(c: Call) -> Symbol:
+    c.need(c.attr("mode", "DCR") == "DCR", "mode CRD")
+    return c.op("depth_to_space", c.sym(0), block_size=c.attr("blocksize"))
+
+
+@importer("CumSum")
+def _cumsum(c: Call) -> Symbol:
+    c.need(not c.attr("exclusive", 0) and not c.attr("reverse", 0), "exclusive or reverse")
+    return c.op("_np_cumsum", c.sym(0), axis=int(c.value(1).item()))
+
+
+@importer("TopK")
+def _topk(c: Call) -> Symbol:
+    count = int(c.value(1).item()) if c.has(1) else c.attr("k")
+    return c.op("topk", c.sym(0), k=count, axis=c.attr("axis", -1), ret_typ="both", is_ascend=not c.attr("largest", 1),
+                dtype="int64")
+
+
+# ---------------------------------------------------------------- reductions
+def _reduced(kind: str, before: str | None = None, after: str | None = None) -> Callable[[Call], Symbol]:
+    def convert(c: Call) -> Symbol:
+        axes = c.listed(1, "axes")
+        data = c.sym(0) if before is None else c.op(before, c.sym(0))
+        found = c.op(kind, data, axis=axes or (), keepdims=bool(c.attr("keepdims", 1)))
+        return found if after is None else c.op(after, found)
+    return convert
+
+
+for _onnx, _args in {"ReduceSum": ("sum",), "ReduceMean": ("mean",), "ReduceMax": ("max",), "ReduceMin": ("min",),
+                     "ReduceProd": ("prod",), "ReduceSumSquare": ("sum", "square"), "ReduceL1": ("sum", "abs"),
+                     "ReduceL2": ("sum", "square", "sqrt"), "ReduceLogSum": ("sum", None, "log"),
+                     "ReduceLogSumExp": ("sum", "exp", "log")}.items():
+    importer(_onnx)(_reduced(*_args))
+
+
+@importer("ArgMax", "ArgMin")
+def _arg(c: Call) -> Symbol:
+    found = c.op(c.kind.lower(), c.sym(0), axis=c.attr("axis", 0), keepdims=bool(c.attr("keepdims", 1)))
+    return c.op("Cast", found, dtype="int64")
+
+
+@importer("Softmax", "LogSoftmax")
+def _softmax(c: Call) -> Symbol:
+    axis = c.attr("axis", -1 if c.opset >= 13 else 1)
+    return c.op("softmax" if c.kind == "Softmax" else "log_softmax", c.sym(0), axis=axis)
+
+
+@importer("LpNormalization")
+def _lp_normalization(c: Call) -> Symbol:
+    norm = c.op("norm", c.sym(0), ord=c.attr("p", 2), axis=c.attr("axis", -1), keepdims=True)
+    return c.op("broadcast_div", c.sym(0), norm)
+
+
+# ---------------------------------------------------------------- layers
+def _padded(c: Call, kernel: Sequence[int], fill: float = 0.0) -> tuple[Symbol, tuple[int, ...]]:
+    """(data, padding): what is not the same on both sides is put around the data beforehand."""
+    dims, mode = len(kernel), c.attr("auto_pad", "NOTSET")
+    pads = c.attr("pads", (0,) * (2 * dims))
+    if mode in ("SAME_UPPER", "SAME_LOWER"):
+        shape = c.shape(0)
+        c.need(shape is not None, f"auto_pad {mode} of an unknown shape")
+        strides, dilations = (c.attr(name, (1,) * dims) for name in ("strides", "dilations"))
+        total = [max((math.ceil(n / s) - 1) * s + (k - 1) * d + 1 - n, 0)
+                 for n, k, s, d in zip(shape[2:], kernel, strides, dilations, strict=True)]
+        small, large = [t // 2 for t in total], [t - t // 2 for t in total]
+        pads = (*small, *large) if mode == "SAME_UPPER" else (*large, *small)
+    if pads[:dims] == pads[dims:]:
+        return c.sym(0), tuple(pads[:dims])
+    width = [0, 0, 0, 0, *(n for pair in zip(pads[:dims], pads[dims:], strict=True) for n in pair)]
+    return c.op("Pad", c.sym(0), mode="constant", pad_width=tuple(width), constant_value=fill), (0,) * dims
+
+
+@importer("Conv")
+def _conv(c: Call) -> Symbol:
+    weight = c.shape(1)
+    kernel = c.attr("kernel_shape", weight[2:])
+    data, pad = _padded(c, kernel)
+    rest = [c.sym(i) for i in range(1, len(c.inputs)) if c.has(i)]
+    return c.op("Convolution", data, *rest, kernel=kernel, stride=c.attr("strides", ()), pad=pad,
+                dilate=c.attr("dilations", ()), num_filter=weight[0], num_group=c.attr("group", 1),
+                no_bias=len(rest) == 1)
+
+
+@importer("ConvTranspose")
+def _conv_transpose(c: Call) -> Symbol:
+    weight = c.shape(1)
+    kernel = c.attr("kernel_shape", weight[2:])
+    pads = c.attr("pads", (0,) * (2 * len(kernel)))
+    c.need(pads[:len(kernel)] == pads[len(kernel):] and c.attr("auto_pad", "NOTSET") == "NOTSET"
+           and "output_shape" not in c.attrs, "uneven padding, auto_pad or output_shape")
+    rest = [c.sym(i) for i in range(1, len(c.inputs)) if c.has(i)]
+    return c.op("Deconvolution", c.sym(0), *rest, kernel=kernel, stride=c.attr("strides", ()),
+                pad=pads[:len(kernel)], dilate=c.attr("dilations", ()), adj=c.attr("output_padding", ()),
+                num_filter=weight[1] * c.attr("group", 1), num_group=c.attr("group", 1), no_bias=len(rest) == 1)
+
+
+@importer("MaxPool", "AveragePool", "LpPool")
+def _pool(c: Call) -> Symbol:
+    kind = {"MaxPool": "max", "AveragePool": "avg", "LpPool": "lp"}[c.kind]
+    kernel = c.attr("kernel_shape")
+    data, pad = _padded(c, kernel, -3e38 if kind == "max" else 0.0)
+    counted = bool(c.attr("count_include_pad", 0))
+    c.need(kind == "max" or data is c.sym(0) or counted, "uneven padding that does not count")
+    c.need(set(c.attr("dilations", (1,))) == {1}, "dilations")
+    extra = {"p_value": c.attr("p", 2)} if kind == "lp" else {"count_include_pad": counted} if kind == "avg" else {}
+    return c.op("Pooling", data, kernel=kernel, stride=c.attr("strides", (1,) * len(kernel)), pad=pad, pool_type=kind,
+                pooling_convention="full" if c.attr("ceil_mode", 0) else "valid", **extra)
+
+
+@importer("BatchNormalization")
+def _batch_norm(c: Call) -> Symbol:
+    found = c.op("BatchNorm", *(c.sym(i) for i in range(5)), fix_gamma=False, eps=c.attr("epsilon", 1e-5),
+                 momentum=c.attr("momentum", 0.9))
+    return found[0]
+
+
+@importer("LayerNormalization")
+def _layer_norm(c: Call) -> Symbol:
+    c.need(c.attr("axis", -1) == -1 or (c.shape(0) or ())[c.attr("axis"):] == (c.shape(0) or (0,))[-1:], "several axes")
+    width = c.shape(1)
+    beta = c.sym(2) if c.has(2) else c.param(np.zeros(width, np.float32), "beta")
+    return c.op("LayerNorm", c.sym(0), c.sym(1), beta, axis=-1, eps=c.attr("epsilon", 1e-5))
+
+
+@importer("Gemm")
+def _gemm(c: Call) -> Symbol:
+    alpha, beta = c.attr("alpha", 1.0), c.attr("beta", 1.0)
+    left, right, weight = bool(c.attr("transA", 0)), bool(c.attr("transB", 0)), c.shape(1)
+    bias = c.shape(2) if c.has(2) else None
+    if alpha == beta == 1 and right and not left and weight is not None and bias in (None, weight[:1]):
+        rest = [c.sym(i) for i in range(1, 2 + c.has(2))]
+        return c.op("FullyConnected", c.sym(0), *rest, num_hidden=weight[0], no_bias=not c.has(2), flatten=False)
+    product = c.op("dot", c.sym(0), c.sym(1), transpose_a=left, transpose_b=right) * alpha
+    return c.op("broadcast_add", product, c.sym(2) * beta) if c.has(2) else product
+
+
+@importer("Resize", "Upsample")
+def _resize(c: Call) -> Symbol:
+    shape, last = c.shape(0), len(c.inputs) - 1
+    c.need(shape is not None and len(shape) == 4, "data of an unknown shape, or not of 4 dimensions")
+    if c.has(3):
+        size = c.value(3)[2:].tolist()
+    else:
+        scales = c.value(last) if last else np.asarray(c.attr("scales"))
+        size = [int(n * s) for n, s in zip(shape[2:], scales[2:].tolist(), strict=True)]
+    if c.attr("mode", "nearest") == "nearest":
+        c.need(size[0] // shape[2] == size[1] // shape[3] and not size[0] % shape[2] and not size[1] % shape[3],
+               f"nearest neighbours from {shape[2:]} to {size}")
+        return c.op("UpSampling", c.sym(0), scale=size[0] // shape[2], sample_type="nearest", num_args=1)
+    return c.op("_contrib_BilinearResize2D", c.sym(0), height=size[0], width=size[1],
+                align_corners=c.attr("coordinate_transformation_mode", "half_pixel") == "align_corners")
+
+
+_MODES = {"LSTM": "lstm", "GRU": "gru", "RNN": "rnn_tanh"}
+
+
+@importer("LSTM", "GRU", "RNN")
+def _recurrent(c: Call) -> list[Symbol]:
+    mode, size = _MODES[c.kind], c.attr("hidden_size")
+    activations = {a.decode() if isinstance(a, bytes) else a for a in c.attr("activations", ())}
+    if c.kind == "RNN" and activations:
+        c.need(len(activations) == 1, "different activations")
+        mode = f"rnn_{activations.pop().lower()}"
+    c.need(c.kind != "GRU" or c.attr("linear_before_reset", 0) == 1, "linear_before_reset=0")
+    c.need(c.attr("direction", "forward") != "reverse" and not c.has(4) and not c.attr("layout", 0),
+           "direction reverse, lengths of sequences, or layout 1")
+    inputs, hidden = c.value(1), c.value(2)
+    directions, gates, width = inputs.shape
+    bias = c.value(3) if c.has(3) else np.zeros((directions, 2 * gates), inputs.dtype)
+    back = np.argsort(_GATES[mode])
+
+    def ordered(matrix: np.ndarray) -> np.ndarray:
+        parts = np.split(np.asarray(matrix), len(back))
+        return np.concatenate([parts[i] for i in back])
+    tables = {"i2h_weight": inputs, "h2h_weight": hidden, "i2h_bias": bias[:, :gates], "h2h_bias": bias[:, gates:]}
+    flat = [ordered(tables[piece.name][piece.direction]).reshape(-1)
+            for piece in pieces(mode, width, size, 1, directions, None)]
+    starts = [c.sym(i) if c.has(i) else zeros((directions, 0, size)) for i in ((5, 6) if mode == "lstm" else (5,))]
+    out = c.op("RNN", c.sym(0), c.param(np.concatenate(flat), "parameters"), *starts, state_size=size, num_layers=1,
+               bidirectional=directions == 2, mode=mode, state_outputs=True)
+    sequence = c.op("Reshape", out[0], shape=(0, 0, directions, size))
+    return [c.op("transpose", sequence, axes=(0, 2, 1, 3)), *list(out)[1:]]

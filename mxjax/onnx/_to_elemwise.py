@@ -1,0 +1,258 @@
+"""Export of operators that work element by element."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from ._export import Call, converter
+
+# one ONNX operator, the same inputs
+_SAME = {
+    "abs": "Abs", "ceil": "Ceil", "floor": "Floor", "rint": "Round", "exp": "Exp", "log": "Log", "sqrt": "Sqrt",
+    "sin": "Sin", "cos": "Cos", "tan": "Tan", "arcsin": "Asin", "arccos": "Acos", "arctan": "Atan", "sinh": "Sinh",
+    "cosh": "Cosh", "tanh": "Tanh", "arcsinh": "Asinh", "arccosh": "Acosh", "arctanh": "Atanh", "sigmoid": "Sigmoid",
+    "relu": "Relu", "negative": "Neg", "reciprocal": "Reciprocal", "erf": "Erf", "sign": "Sign", "softsign": "Softsign",
+    "_copy": "Identity", "BlockGrad": "Identity", "MakeLoss": "Identity", "make_loss": "Identity",
+    "IdentityAttachKLSparseReg": "Identity", "_identity_with_attr_like_rhs": "Identity",
+    "_contrib_gradientmultiplier": "Identity", "elemwise_add": "Add", "elemwise_sub": "Sub", "elemwise_mul": "Mul",
+    "elemwise_div": "Div", "broadcast_add": "Add", "broadcast_sub": "Sub", "broadcast_mul": "Mul",
+    "broadcast_div": "Div", "_maximum": "Max", "_minimum": "Min", "broadcast_maximum": "Max",
+    "broadcast_minimum": "Min", "_power": "Pow", "broadcast_power": "Pow", "add_n": "Sum", "_npi_add": "Add",
+    "_npi_subtract": "Sub",
+    "_npi_multiply": "Mul", "_npi_true_divide": "Div", "_npi_power": "Pow", "_npi_negative": "Neg", "_npi_exp": "Exp",
+    "_npi_log": "Log", "_npi_sqrt": "Sqrt", "_npi_tanh": "Tanh", "_npi_absolute": "Abs", "_npi_sin": "Sin",
+    "_npi_cos": "Cos", "_npx_relu": "Relu", "_npx_sigmoid": "Sigmoid", "_np_copy": "Identity",
+}
+_ONE_INPUT = {"_identity_with_attr_like_rhs"}
+
+
+def _same(onnx_name: str) -> Callable[[Call], str]:
+    def convert(c: Call) -> str:
+        return c.op(onnx_name, *(c.inputs[:1] if c.kind in _ONE_INPUT else c.inputs))
+    return convert
+
+
+for _name, _onnx in _SAME.items():
+    converter(_name)(_same(_onnx))
+
+# a number as the second operand, or the first one
+_SCALAR = {
+    "_plus_scalar": "Add", "_minus_scalar": "Sub", "_mul_scalar": "Mul", "_div_scalar": "Div", "_power_scalar": "Pow",
+    "_maximum_scalar": "Max", "_minimum_scalar": "Min", "_npi_add_scalar": "Add", "_npi_subtract_scalar": "Sub",
+    "_npi_multiply_scalar": "Mul", "_npi_true_divide_scalar": "Div", "_npi_power_scalar": "Pow",
+    "_scatter_plus_scalar": "Add", "_scatter_minus_scalar": "Sub",
+}
+_REVERSED = {"_rminus_scalar": "Sub", "_rdiv_scalar": "Div", "_rpower_scalar": "Pow", "_npi_rsubtract_scalar": "Sub",
+             "_npi_rtrue_divide_scalar": "Div", "_npi_rpower_scalar": "Pow"}
+
+
+def _with_number(onnx_name: str, turned: bool) -> Callable[[Call], str]:
+    def convert(c: Call) -> str:
+        data = c.inputs[0] if c.out_dtype() == c.dtype() else c.cast(c.inputs[0], c.out_dtype())
+        operands = [data, c.scalar(c.p["scalar"], c.out_dtype())]
+        return c.op(onnx_name, *(operands[::-1] if turned else operands))
+    return convert
+
+
+for _table, _turned in ((_SCALAR, False), (_REVERSED, True)):
+    for _name, _onnx in _table.items():
+        converter(_name)(_with_number(_onnx, _turned))
+
+# comparisons and logic: booleans in ONNX, numbers of the inputs' dtype in MXNet
+_COMPARED = {"equal": ("Equal", False), "not_equal": ("Equal", True), "greater": ("Greater", False),
+             "greater_equal": ("GreaterOrEqual", False), "lesser": ("Less", False),
+             "lesser_equal": ("LessOrEqual", False)}
+_NUMPY_NAMES = {"lesser": "less", "lesser_equal": "less_equal"}
+
+
+def _compared(onnx_name: str, negated: bool) -> Callable[[Call], str]:
+    def convert(c: Call) -> str:
+        right = c.inputs[1] if c.has(1) else c.scalar(c.p["scalar"])
+        found = c.op(onnx_name, c.inputs[0], right)
+        return c.cast(c.op("Not", found) if negated else found, c.out_dtype())
+    return convert
+
+
+for _name, (_onnx, _negated) in _COMPARED.items():
+    _numpy = f"_npi_{_NUMPY_NAMES.get(_name, _name)}"
+    converter(f"_{_name}", f"broadcast_{_name}", f"_{_name}_scalar", _numpy, f"{_numpy}_scalar")(
+        _compared(_onnx, _negated))
+
+
+def _logic(onnx_name: str) -> Callable[[Call], str]:
+    def convert(c: Call) -> str:
+        operands = [c.cast(name, "bool") for name in c.inputs]
+        if len(operands) == 1:
+            operands.append(c.const(bool(c.p["scalar"]), bool))
+        return c.cast(c.op(onnx_name, *operands), c.out_dtype())
+    return convert
+
+
+for _name, _onnx in (("and", "And"), ("or", "Or"), ("xor", "Xor")):
+    converter(f"_logical_{_name}", f"broadcast_logical_{_name}", f"_logical_{_name}_scalar")(_logic(_onnx))
+
+
+@converter("logical_not")
+def _logical_not(c: Call) -> str:
+    return c.cast(c.op("Not", c.cast(c.inputs[0], "bool")), c.out_dtype())
+
+
+# a formula of several steps
+def _scaled(kind: str, factor: float) -> Callable[[Call], str]:
+    return lambda c: c.op("Mul", c.op(kind, c.inputs[0]), c.scalar(factor))
+
+
+converter("log2")(_scaled("Log", 1 / math.log(2)))
+converter("log10")(_scaled("Log", 1 / math.log(10)))
+converter("degrees")(_scaled("Identity", 180 / math.pi))
+converter("radians")(_scaled("Identity", math.pi / 180))
+converter("log1p")(lambda c: c.op("Log", c.op("Add", c.inputs[0], c.scalar(1))))
+converter("expm1")(lambda c: c.op("Sub", c.op("Exp", c.inputs[0]), c.scalar(1)))
+converter("square")(lambda c: c.op("Mul", c.inputs[0], c.inputs[0]))
+converter("rsqrt")(lambda c: c.op("Reciprocal", c.op("Sqrt", c.inputs[0])))
+converter("_contrib_div_sqrt_dim")(lambda c: c.op("Div", c.inputs[0], c.op("Sqrt", c.cast(
+    c.dims(c.inputs[0], [c.ndim() - 1]), c.dtype()))))
+converter("Cast", "amp_cast")(lambda c: c.cast(c.inputs[0], c.out_dtype()))
+
+
+@converter("cbrt")
+def _cbrt(c: Call) -> str:
+    return c.op("Mul", c.op("Sign", c.inputs[0]), c.op("Pow", c.op("Abs", c.inputs[0]), c.scalar(1 / 3)))
+
+
+@converter("trunc", "fix")
+def _trunc(c: Call) -> str:
+    return c.op("Mul", c.op("Sign", c.inputs[0]), c.op("Floor", c.op("Abs", c.inputs[0])))
+
+
+@converter("round")
+def _round(c: Call) -> str:
+    """Halves away from zero."""
+    up = c.op("Floor", c.op("Add", c.op("Abs", c.inputs[0]), c.scalar(0.5)))
+    return c.op("Mul", c.op("Sign", c.inputs[0]), up)
+
+
+@converter("_mod", "broadcast_mod", "_mod_scalar")
+def _mod(c: Call) -> str:
+    """The remainder has the sign of the divisor."""
+    right = c.inputs[1] if c.has(1) else c.scalar(c.p["scalar"])
+    return c.op("Sub", c.inputs[0], c.op("Mul", right, c.op("Floor", c.op("Div", c.inputs[0], right))))
+
+
+@converter("_hypot", "broadcast_hypot")
+def _hypot(c: Call) -> str:
+    return c.op("Sqrt", c.op("Add", *(c.op("Mul", name, name) for name in c.inputs)))
+
+
+@converter("clip")
+def _clip(c: Call) -> str:
+    return c.op("Clip", c.inputs[0], c.scalar(c.p["a_min"]), c.scalar(c.p["a_max"]))
+
+
+@converter("hard_sigmoid")
+def _hard_sigmoid(c: Call) -> str:
+    return c.op("HardSigmoid", c.inputs[0], alpha=float(c.p["alpha"]), beta=float(c.p["beta"]))
+
+
+@converter("where", "_npi_where")
+def _where(c: Call) -> str:
+    condition = c.cast(c.inputs[0], "bool")
+    if c.ndim(0) == 1 and c.ndim(1) > 1 and c.kind == "where":  # a condition for each row
+        condition = c.op("Unsqueeze", condition, c.const(list(range(1, c.ndim(1)))))
+    return c.op("Where", condition, *c.inputs[1:])
+
+
+@converter("smooth_l1")
+def _smooth_l1(c: Call) -> str:
+    squared = c.p["scalar"] ** 2
+    size = c.op("Abs", c.inputs[0])
+    inside = c.op("Mul", c.op("Mul", size, size), c.scalar(0.5 * squared))
+    return c.op("Where", c.op("Less", size, c.scalar(1 / squared)), inside, c.op("Sub", size, c.scalar(0.5 / squared)))
+
+
+@converter("amp_multicast")
+def _amp_multicast(c: Call) -> list[str]:
+    return [c.cast(name, c.out_dtype(i)) for i, name in enumerate(c.inputs)]
+
+
+# reductions
+_REDUCED = {"sum": "ReduceSum", "mean": "ReduceMean", "max": "ReduceMax", "min": "ReduceMin", "prod": "ReduceProd",
+            "_np_sum": "ReduceSum", "_npi_mean": "ReduceMean", "_np_max": "ReduceMax", "_np_min": "ReduceMin"}
+
+
+def reduce(c: Call, kind: str, data: str, axes: list[int] | None, keepdims: bool) -> str:
+    """A reduction; ReduceSum takes its axes as an input, the others as an attribute."""
+    if kind == "ReduceSum":
+        return c.op(kind, data, *([] if axes is None else [c.const(axes)]), keepdims=int(keepdims))
+    return c.op(kind, data, axes=axes, keepdims=int(keepdims))
+
+
+def axes_of(c: Call) -> list[int] | None:
+    """The axes that a reduction's parameters name, None for all."""
+    axis = c.p.get("axis")
+    axes = None if axis is None or axis == () else [c.axis(a) for a in (axis if isinstance(axis, tuple) else (axis,))]
+    if c.p.get("exclude") and axes is not None:
+        axes = [a for a in range(c.ndim()) if a not in axes]
+    return axes
+
+
+def _reduced(onnx_name: str) -> Callable[[Call], str]:
+    def convert(c: Call) -> str:
+        axes = axes_of(c)
+        found = reduce(c, onnx_name, c.inputs[0], axes, c.p["keepdims"])
+        whole = axes is None and not c.p["keepdims"] and len(c.out_shape()) == 1
+        return c.op("Reshape", found, c.const([1])) if whole else found
+    return convert
+
+
+for _name, _onnx in _REDUCED.items():
+    converter(_name)(_reduced(_onnx))
+
+
+@converter("norm")
+def _norm(c: Call) -> str:
+    c.need(c.p["ord"] in (1, 2), f"ord must be 1 or 2, is {c.p['ord']}")
+    return _reduced({1: "ReduceL1", 2: "ReduceL2"}[c.p["ord"]])(c)
+
+
+@converter("argmax", "argmin")
+def _arg(c: Call) -> str:
+    kind = {"argmax": "ArgMax", "argmin": "ArgMin"}[c.kind]
+    data, axis = c.inputs[0], c.p["axis"]
+    if axis is None:
+        data, axis = c.op("Reshape", data, c.const([-1])), 0
+    found = c.op(kind, data, axis=axis, keepdims=int(c.p["keepdims"] or c.p["axis"] is None))
+    return c.cast(found, c.out_dtype())
+
+
+@converter("argmax_channel")
+def _argmax_channel(c: Call) -> str:
+    return c.cast(c.op("ArgMax", c.inputs[0], axis=-1, keepdims=0), c.out_dtype())
+
+
+def folded(c: Call) -> str:
+    """The operator's result as a constant: it depends on shapes and parameters only."""
+    from ..ndarray import zeros
+    from ..symbol import Symbol, var
+    from ..symbol._rewrite import copied
+    shapes = [c.static(c.shape(i), "the shape of an input") for i in range(len(c.inputs))]
+    extra = {"shape": c.static(c.out_shape())} if "shape" in c.p else {}
+    node = copied(c.node, [var(f"input{i}")._outputs[0] for i in range(len(c.inputs))], **extra)
+    values = {f"input{i}": zeros(shape, dtype=c.dtype(i)) for i, shape in enumerate(shapes)}
+    return c.const(Symbol([(node, 0)]).eval(**values)[0].asnumpy(), c.out_dtype())
+
+
+for _name in ("_zeros", "_ones", "_full", "_eye", "_arange", "_linspace", "_contrib_MultiBoxPrior",
+              "_contrib_index_array", "_npi_zeros", "_npi_ones", "_npi_arange"):
+    converter(_name)(folded)
+
+
+@converter("zeros_like", "ones_like")
+def _like(c: Call) -> str:
+    if None not in c.shape():
+        return folded(c)
+    fill = c.const(np.full((), c.kind == "ones_like"), c.dtype())
+    return c.op("Expand", fill, c.op("Shape", c.inputs[0]))

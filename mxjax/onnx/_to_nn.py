@@ -1,0 +1,283 @@
+"""Export of layers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ._export import Call, converter
+from ._to_elemwise import reduce
+
+_ACTIVATIONS = {"relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh", "softrelu": "Softplus", "softsign": "Softsign"}
+
+
+def _window(c: Call) -> dict:
+    """Attributes of a sliding window."""
+    dims = len(c.p["kernel"])
+    layout = c.p.get("layout")
+    c.need(layout is None or layout.startswith("NC"), f"layout {layout}; ONNX has channels first")
+    pad = list(c.p["pad"] or (0,) * dims)
+    return {"kernel_shape": list(c.p["kernel"]), "strides": list(c.p["stride"] or (1,) * dims), "pads": pad + pad}
+
+
+@converter("Convolution", "Convolution_v1")
+def _convolution(c: Call) -> str:
+    return c.op("Conv", *c.inputs, **_window(c), dilations=list(c.p["dilate"] or (1,) * len(c.p["kernel"])),
+                group=c.p["num_group"])
+
+
+@converter("Deconvolution")
+def _deconvolution(c: Call) -> str:
+    window, dims = _window(c), len(c.p["kernel"])
+    dilate, adjust = list(c.p["dilate"] or (1,) * dims), list(c.p["adj"] or (0,) * dims)
+    if c.p["target_shape"]:
+        sizes = c.static(c.shape()[2:], "the size of the image")
+        over = [s * (n - 1) + d * (k - 1) + 1 - t for n, k, s, d, t in zip(
+            sizes, window["kernel_shape"], window["strides"], dilate, c.p["target_shape"], strict=True)]
+        window["pads"], adjust = [(o + 1) // 2 for o in over] * 2, [o % 2 for o in over]
+    return c.op("ConvTranspose", *c.inputs, **window, dilations=dilate, group=c.p["num_group"], output_padding=adjust)
+
+
+@converter("FullyConnected")
+def _fully_connected(c: Call) -> str:
+    data = c.inputs[0]
+    if c.p["flatten"] or c.ndim() == 2:
+        data = data if c.ndim() == 2 else c.op("Flatten", data, axis=1)
+        return c.op("Gemm", data, *c.inputs[1:], transB=1)
+    product = c.op("MatMul", data, c.op("Transpose", c.inputs[1], perm=[1, 0]))
+    return c.op("Add", product, c.inputs[2]) if c.has(2) else product
+
+
+@converter("BatchNorm", "BatchNorm_v1", "_contrib_SyncBatchNorm", "_contrib_BatchNormWithReLU")
+def _batch_norm(c: Call) -> str:
+    c.need(c.p.get("axis", 1) in (1, 1 - c.ndim()) or c.ndim() == 2, f"axis {c.p.get('axis')}")
+    c.need(not c.p["output_mean_var"], "output_mean_var=True")
+    data, gamma, *others = c.inputs
+    if c.p["fix_gamma"]:
+        gamma = c.const(np.ones(c.static(c.shape(1)), c.dtype(1)), c.dtype(1))
+    found = c.op("BatchNormalization", data, gamma, *others, epsilon=float(c.p["eps"]))
+    return c.op("Relu", found) if c.kind.endswith("ReLU") else found
+
+
+@converter("Pooling", "Pooling_v1")
+def _pooling(c: Call) -> str:
+    kind, data = c.p["pool_type"], c.inputs[0]
+    c.need(kind in ("max", "avg", "sum", "lp"), f"pool_type {kind}")
+    c.need((c.p.get("layout") or "NC").startswith("NC"), f"layout {c.p.get('layout')}")
+    power = {"p": int(c.p["p_value"])} if kind == "lp" else {}
+    if c.p["global_pool"]:
+        if kind == "sum":
+            return reduce(c, "ReduceSum", data, list(range(2, c.ndim())), True)
+        return c.op({"max": "GlobalMaxPool", "avg": "GlobalAveragePool", "lp": "GlobalLpPool"}[kind], data, **power)
+    window, full = _window(c), c.p["pooling_convention"] == "full"
+    c.need(c.p["pooling_convention"] in ("valid", "full"), f"pooling_convention {c.p['pooling_convention']}")
+    if kind == "lp":
+        c.need(not full, "pool_type 'lp' with pooling_convention 'full'")
+        return c.op("LpPool", data, **window, **power)
+    window["ceil_mode"] = int(full)
+    if kind == "max":
+        return c.op("MaxPool", data, **window)
+    counted = c.p.get("count_include_pad") in (None, True) or kind == "sum"
+    c.need(kind == "avg" or not full, "pool_type 'sum' with pooling_convention 'full'")
+    found = c.op("AveragePool", data, **window, count_include_pad=int(counted))
+    return found if kind == "avg" else c.op("Mul", found, c.scalar(math.prod(c.p["kernel"])))
+
+
+@converter("_contrib_AdaptiveAvgPooling2D")
+def _adaptive(c: Call) -> str:
+    size = c.p["output_size"] or (1, 1)
+    size = tuple(size) * (2 if len(size) == 1 else 1)
+    if size == (1, 1):
+        return c.op("GlobalAveragePool", c.inputs[0])
+    image = c.static(c.shape()[2:], "the size of the image")
+    c.need(not any(n % k for n, k in zip(image, size, strict=True)), f"an output {size} that does not divide {image}")
+    steps = [n // k for n, k in zip(image, size, strict=True)]
+    return c.op("AveragePool", c.inputs[0], kernel_shape=steps, strides=steps)
+
+
+@converter("Activation")
+def _activation(c: Call) -> str:
+    return c.op(_ACTIVATIONS[c.p["act_type"]], c.inputs[0])
+
+
+def gelu(c: Call, data: str) -> str:
+    """x · (1 + erf(x / sqrt 2)) / 2."""
+    half = c.op("Mul", data, c.scalar(0.5))
+    return c.op("Mul", half, c.op("Add", c.op("Erf", c.op("Mul", data, c.scalar(0.5 ** 0.5))), c.scalar(1)))
+
+
+@converter("LeakyReLU")
+def _leaky_relu(c: Call) -> str:
+    kind, data, slope = c.p["act_type"], c.inputs[0], float(c.p["slope"])
+    if kind == "gelu":
+        return gelu(c, data)
+    if kind == "selu":
+        return c.op("Selu", data)
+    if kind == "prelu":
+        alpha = c.inputs[1]
+        if c.ndim(1) == 1 and c.ndim() > 2:
+            alpha = c.op("Reshape", alpha, c.const([-1] + [1] * (c.ndim() - 2)))
+        return c.op("PRelu", data, alpha)
+    if kind == "rrelu":
+        slope = float(c.p["lower_bound"] + c.p["upper_bound"]) / 2
+    return c.op("Elu" if kind == "elu" else "LeakyRelu", data, alpha=slope)
+
+
+def _softmax(c: Call, data: str, axis: int) -> str:
+    kind = {"softmax": "Softmax", "softmin": "Softmax", "log_softmax": "LogSoftmax"}[c.kind]
+    if c.p["temperature"] not in (None, 1.0):
+        data = c.op("Div", data, c.scalar(c.p["temperature"]))
+    if c.kind == "softmin":
+        data = c.op("Neg", data)
+    return c.op(kind, data, axis=axis)
+
+
+@converter("softmax", "softmin", "log_softmax")
+def _softmaxes(c: Call) -> str:
+    axis = c.axis(c.p["axis"])
+    data = c.inputs[0]
+    if c.p.get("use_length"):
+        shape = c.const([1 if i == axis else 0 for i in range(c.ndim())])
+        lengths = c.op("Unsqueeze", c.cast(c.inputs[1], "int64"), c.const([axis]))
+        numbers = c.op("Range", c.const(0), c.op("Squeeze", c.dims(data, [axis]), c.const([0])), c.const(1))
+        numbers = c.op("Reshape", numbers, c.const([-1 if i == axis else 1 for i in range(c.ndim())]))
+        inside = c.op("Less", numbers, c.op("Reshape", lengths, shape))
+        found = _softmax(c, c.op("Where", inside, data, c.scalar(-1e30 if c.dtype() != np.float16 else -6e4)), axis)
+        found = c.op("Where", inside, found, c.scalar(0))
+    else:
+        found = _softmax(c, data, axis)
+    return found if c.out_dtype() == c.dtype() else c.cast(found, c.out_dtype())
+
+
+@converter("SoftmaxOutput", "SoftmaxActivation")
+def _softmax_output(c: Call) -> str:
+    channel = c.p.get("multi_output") or c.p.get("mode") == "channel"
+    if channel or c.p.get("preserve_shape") or c.ndim() == 2:
+        return c.op("Softmax", c.inputs[0], axis=1 if channel else -1)
+    flat = c.op("Softmax", c.op("Flatten", c.inputs[0], axis=1), axis=-1)
+    return c.op("Reshape", flat, c.op("Shape", c.inputs[0]))
+
+
+converter("LogisticRegressionOutput")(lambda c: c.op("Sigmoid", c.inputs[0]))
+converter("LinearRegressionOutput", "MAERegressionOutput", "SVMOutput")(lambda c: c.op("Identity", c.inputs[0]))
+converter("Dropout")(lambda c: c.op("Identity", c.inputs[0]))
+
+
+@converter("LayerNorm")
+def _layer_norm(c: Call) -> str:
+    c.need(not c.p["output_mean_var"], "output_mean_var=True")
+    axis, (data, gamma, beta) = c.axis(c.p["axis"]), c.inputs
+    if axis == c.ndim() - 1:
+        return c.op("LayerNormalization", data, gamma, beta, axis=-1, epsilon=float(c.p["eps"]))
+    centred = c.op("Sub", data, reduce(c, "ReduceMean", data, [axis], True))
+    variance = reduce(c, "ReduceMean", c.op("Mul", centred, centred), [axis], True)
+    normal = c.op("Div", centred, c.op("Sqrt", c.op("Add", variance, c.scalar(c.p["eps"]))))
+    shape = c.const([-1] + [1] * (c.ndim() - axis - 1))
+    return c.op("Add", c.op("Mul", normal, c.op("Reshape", gamma, shape)), c.op("Reshape", beta, shape))
+
+
+@converter("InstanceNorm")
+def _instance_norm(c: Call) -> str:
+    return c.op("InstanceNormalization", *c.inputs, epsilon=float(c.p["eps"]))
+
+
+@converter("GroupNorm")
+def _group_norm(c: Call) -> str:
+    c.need(not c.p["output_mean_var"], "output_mean_var=True")
+    groups, (data, gamma, beta) = c.p["num_groups"], c.inputs
+    ones, zeros = (c.const(np.full(groups, n), c.dtype()) for n in (1, 0))
+    grouped = c.op("Reshape", data, c.const([0, groups, -1]))
+    normal = c.op("InstanceNormalization", grouped, ones, zeros, epsilon=float(c.p["eps"]))
+    shape = c.const([-1] + [1] * (c.ndim() - 2))
+    if c.shape(1) != (c.shape()[1],):  # one factor for each group
+        grouped = c.op("Add", c.op("Mul", normal, c.op("Reshape", gamma, c.const([-1, 1]))),
+                       c.op("Reshape", beta, c.const([-1, 1])))
+        return c.op("Reshape", grouped, c.op("Shape", data))
+    normal = c.op("Reshape", normal, c.op("Shape", data))
+    return c.op("Add", c.op("Mul", normal, c.op("Reshape", gamma, shape)), c.op("Reshape", beta, shape))
+
+
+@converter("L2Normalization")
+def _l2_normalization(c: Call) -> str:
+    axes = {"instance": list(range(1, c.ndim())), "channel": [1], "spatial": list(range(2, c.ndim()))}[c.p["mode"]]
+    total = reduce(c, "ReduceSum", c.op("Mul", c.inputs[0], c.inputs[0]), axes, True)
+    return c.op("Div", c.inputs[0], c.op("Sqrt", c.op("Add", total, c.scalar(c.p["eps"]))))
+
+
+@converter("LRN")
+def _lrn(c: Call) -> str:
+    return c.op("LRN", c.inputs[0], alpha=float(c.p["alpha"]), beta=float(c.p["beta"]), bias=float(c.p["knorm"]),
+                size=c.p["nsize"])
+
+
+def _turned(c: Call, index: int, wanted: bool) -> str:
+    """An input with its last two axes exchanged, where that is wanted."""
+    n = c.ndim(index)
+    return c.op("Transpose", c.inputs[index], perm=[*range(n - 2), n - 1, n - 2]) if wanted else c.inputs[index]
+
+
+@converter("dot", "batch_dot", "_npi_matmul", "_np_dot")
+def _dot(c: Call) -> str:
+    left, right = (bool(c.p.get(name)) for name in ("transpose_a", "transpose_b"))
+    plain = c.kind in ("batch_dot", "_npi_matmul") or (c.ndim(1) <= 2 and not (left and c.ndim(0) != 2))
+    c.need(plain and not (right and c.ndim(1) < 2), f"a product of {c.ndim(0)} and {c.ndim(1)} dimensions")
+    found = c.op("MatMul", _turned(c, 0, left), _turned(c, 1, right))
+    return c.op("Reshape", found, c.const([1])) if c.kind == "dot" and c.ndim(0) == c.ndim(1) == 1 else found
+
+
+@converter("_linalg_gemm2", "_linalg_gemm")
+def _gemm(c: Call) -> str:
+    c.need(c.p["axis"] == -2, "axis other than -2")
+    product = c.op("MatMul", _turned(c, 0, c.p["transpose_a"]), _turned(c, 1, c.p["transpose_b"]))
+    if c.p["alpha"] != 1:
+        product = c.op("Mul", product, c.scalar(c.p["alpha"]))
+    return c.op("Add", product, c.op("Mul", c.inputs[2], c.scalar(c.p["beta"]))) if c.has(2) else product
+
+
+def _heads(c: Call, index: int, parts: int) -> list[str]:
+    """(time, batch, heads · parts · size) as `parts` values (batch, heads, time, size)."""
+    split = c.op("Reshape", c.inputs[index], c.const([0, 0, c.p["heads"], parts, -1]))
+    turned = c.op("Transpose", split, perm=[3, 1, 2, 0, 4])
+    found = c.op("Split", turned, outputs=parts, axis=0) if parts > 1 else [turned]
+    return [c.op("Squeeze", name, c.const([0])) for name in found]
+
+
+def _flat_heads(c: Call, data: str) -> str:
+    """(batch, heads, a, b) -> (batch · heads, a, b)."""
+    tail = c.op("Slice", c.op("Shape", data), c.const([2]), c.const([4]))
+    return c.op("Reshape", data, c.op("Concat", c.const([-1]), tail, axis=0))
+
+
+@converter("_contrib_interleaved_matmul_selfatt_qk", "_contrib_interleaved_matmul_encdec_qk")
+def _attention_scores(c: Call) -> str:
+    query, key = _heads(c, 0, 3)[:2] if "selfatt" in c.kind else (_heads(c, 0, 1)[0], _heads(c, 1, 2)[0])
+    size = c.op("Cast", c.op("Slice", c.op("Shape", query), c.const([3]), c.const([4])), to=1)
+    query = c.op("Div", query, c.op("Sqrt", size) if c.dtype() == np.float32 else c.cast(c.op("Sqrt", size), c.dtype()))
+    return _flat_heads(c, c.op("MatMul", query, c.op("Transpose", key, perm=[0, 1, 3, 2])))
+
+
+@converter("_contrib_interleaved_matmul_selfatt_valatt", "_contrib_interleaved_matmul_encdec_valatt")
+def _attention_values(c: Call) -> str:
+    values = _heads(c, 0, 3 if "selfatt" in c.kind else 2)[-1]
+    tail = c.op("Slice", c.op("Shape", c.inputs[1]), c.const([1]), c.const([3]))
+    attention = c.op("Reshape", c.inputs[1], c.op("Concat", c.const([-1, c.p["heads"]]), tail, axis=0))
+    found = c.op("Transpose", c.op("MatMul", attention, values), perm=[2, 0, 1, 3])
+    return c.op("Reshape", found, c.const([0, 0, -1]))
+
+
+@converter("UpSampling")
+def _up_sampling(c: Call) -> str:
+    c.need(c.p["sample_type"] == "nearest" and len(c.inputs) == 1, "sample_type 'bilinear', or several inputs")
+    scales = c.const([1, 1, c.p["scale"], c.p["scale"]], np.float32)
+    return c.op("Resize", c.inputs[0], "", scales, mode="nearest", nearest_mode="floor",
+                coordinate_transformation_mode="asymmetric")
+
+
+@converter("_contrib_BilinearResize2D")
+def _bilinear_resize(c: Call) -> str:
+    size = c.static(c.out_shape()[2:], "the size of the result")
+    sizes = c.op("Concat", c.dims(c.inputs[0], [0, 1]), c.const(size), axis=0)
+    corners = c.p.get("align_corners", True)
+    return c.op("Resize", c.inputs[0], "", "", sizes, mode="linear",
+                coordinate_transformation_mode="align_corners" if corners else "half_pixel")
