@@ -211,6 +211,16 @@ def test_wrong_use():
         classifier().simple_bind(mx.cpu(), grad_req="often", data=X.shape)
 
 
+def test_scale_of_a_loss_when_outputs_are_looked_at_before_the_backward():
+    loss = mx.sym.LinearRegressionOutput(mx.sym.var("data"), mx.sym.var("label"), grad_scale=3.0)
+    executor = loss.simple_bind(mx.cpu(), data=(2, 2), label=(2, 2), grad_req={"data": "write", "label": "null"})
+    for step in range(3):
+        executor.forward(is_train=True, data=mx.nd.ones((2, 2)) * step)
+        assert executor.outputs[0].asnumpy()[0, 0] == step
+        executor.backward()
+        np.testing.assert_allclose(executor.grad_dict["data"].asnumpy(), 1.5 * step)
+
+
 # ------------------------------------------------------------------ monitor, devices, mirror, cut
 def test_monitor():
     executor, seen = bound(), {}

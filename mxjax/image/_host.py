@@ -71,7 +71,7 @@ def interpolation(interp: int, sizes: Sequence[int] = ()) -> int:
         sizes: (old height, old width, new height, new width), for 9.
 
     Raises:
-        ValueError: another number.
+        MXNetError: another number.
     """
     if interp == 9:
         if not sizes:
@@ -83,7 +83,7 @@ def interpolation(interp: int, sizes: Sequence[int] = ()) -> int:
     if interp == 10:
         return random.randint(0, 4)
     if interp not in range(5):
-        raise ValueError(f"Unknown interp method {interp}; known: 0 to 4, 9 and 10")
+        raise MXNetError(f"unknown interpolation method {interp}; known: 0 to 4, 9 and 10")
     return interp
 
 

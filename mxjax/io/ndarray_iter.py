@@ -51,7 +51,7 @@ class NDArrayIter(DataIter):
         self._axis = DataDesc.get_batch_axis(layout)
         self.num_data = self.data[0][1].shape[self._axis]
         for name, array in self.data + self.label:
-            if array.shape[self._axis] != self.num_data:
+            if array.shape[self._axis] < self.num_data:  # further ones are not used, as in MXNet
                 raise ValueError(f"{name} has {array.shape[self._axis]} samples, {self.data[0][0]} has {self.num_data}")
         self.idx = np.arange(self.num_data)
         self.shuffle = shuffle

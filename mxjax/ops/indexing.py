@@ -180,7 +180,8 @@ def _where_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
         outs[0] = shape
 
 
-@register("where", aliases=("_sparse_where",), infer_shape=_where_shapes, infer_type=gives(lambda p: None, "float32"))
+@register("where", aliases=("_sparse_where",), infer_shape=_where_shapes, infer_type=gives(lambda p: None, "float32"),
+          FInferPartial=False)
 def where(condition: Array, x: Array, y: Array) -> Array:
     """x where the condition is nonzero, y elsewhere.
 

@@ -337,18 +337,23 @@ def _tuple(result: Any) -> tuple:
 
 
 def _with_gradient(function: Callable, gradient: Callable, params: dict[str, Any]) -> Callable[..., tuple]:
-    """`function` with a hand-written derivative (the FGradient attribute)."""
+    """`function` with a hand-written derivative (the FGradient attribute).
+
+    Parameters that are traced go to the backward as saved values: it may be compiled apart from the forward.
+    """
+    traced = {name: value for name, value in params.items() if isinstance(value, jax.Array)}
+
     @jax.custom_vjp
     def compute(*inputs: Any) -> tuple:
         return _tuple(function(*inputs, **params))
 
     def forward(*inputs: Any) -> tuple:
         outputs = compute(*inputs)
-        return outputs, (inputs, outputs)
+        return outputs, (inputs, outputs, traced)
 
     def backward(saved: tuple, heads: tuple) -> tuple:
-        inputs, outputs = saved
-        grads = _tuple(gradient(heads, inputs, outputs, **params))
+        inputs, outputs, values = saved
+        grads = _tuple(gradient(heads, inputs, outputs, **{**params, **values}))
         grads += (None,) * (len(inputs) - len(grads))
         return tuple(
             (np.zeros(i.shape, jax.dtypes.float0) if not jnp.issubdtype(i.dtype, jnp.inexact)
