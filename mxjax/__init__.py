@@ -51,3 +51,10 @@ def __dir__():
 if _os.environ.get("MXNET_PROFILER_AUTOSTART", "0") not in ("", "0"):
     from . import profiler
     profiler.autostart()
+if _os.environ.get("DMLC_ROLE") in ("server", "scheduler") and "MXJAX_SERVES" not in _os.environ:
+    from .kvstore import kvstore_server as _kvstore_server  # as in MXNet, the script's process becomes one
+    _kvstore_server.become_role()
+elif _os.environ.get("DMLC_ROLE") == "worker" and "DMLC_PS_ROOT_URI" in _os.environ or \
+        _os.environ.get("MXJAX_JOIN", "0") not in ("", "0"):  # before JAX starts its devices
+    from .kvstore import cluster as _cluster
+    _cluster.join()

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import numpy as np
+from jax.experimental import multihost_utils
 
 from .. import autograd
 from ..ndarray import NDArray
@@ -42,6 +44,8 @@ class TrainStep:
         trainer: the optimizer of the parameters, which are on one context.
         mesh: devices to share the work: each gets an equal part of the batch and all parameters. The numbers are
             those of one device (batch normalization sees the whole batch). Parameters are gathered when looked at.
+            It may span several processes (`mx.kv.join()`): each gives its own part of the batch; parameters begin with
+            those of process 0.
         axis: the mesh axis along which batches are split; default the first.
 
     Raises:
@@ -71,6 +75,7 @@ class TrainStep:
         self._net, self._loss, self._trainer, self._mesh = net, loss, trainer, mesh
         self._axis = axis or (mesh.axis_names[0] if mesh is not None else None)
         self._shapes: set[Any] = set()
+        self._begun = False
 
     def __call__(self, *inputs: NDArray, batch_size: int | None = None) -> Any:
         """Does one step.
@@ -90,12 +95,12 @@ class TrainStep:
         """
         self._check(inputs)
         self._initialize(inputs)
-        trainer, processes = self._trainer, 1
+        trainer = self._trainer
         if self._mesh is None:
             segment = Segment(1 << 30, trials=0)
         else:
-            segment = MeshSegment(self._mesh, self._axis, [a._read() for a in inputs])
-            processes = len({device.process_index for device in self._mesh.devices.flat})
+            segment = MeshSegment(self._mesh, self._axis)
+            inputs = [segment.spread(a) for a in inputs]
         unwanted = [(grad._chunk, grad._chunk.read()) for param in trainer._params if param.grad_req == "write"
                     for grad in param.list_grad() if grad.stype == "default"]
         before, state.segment = state.segment, segment
@@ -103,7 +108,7 @@ class TrainStep:
             with autograd.record():
                 out = self._net(*inputs) if self._loss is None else self._loss(self._net(*inputs[:-1]), inputs[-1])
             autograd.backward(flatten(out, "output")[0])
-            trainer.step(batch_size or inputs[0].shape[0] * processes)
+            trainer.step(batch_size or inputs[0].shape[0])
             for chunk, value in unwanted:
                 chunk.write(value)
         finally:
@@ -137,6 +142,18 @@ class TrainStep:
                 with autograd.pause():
                     self._net(*given)
         trainer._prepare()
+        if self._mesh is not None and not self._begun:
+            self._begin_alike()
+        self._begun = True
         if not trainer._update_on_kvstore:
             trained = [(i, p) for i, p in enumerate(trainer._params) if p.grad_req != "null"]
             trainer._updaters[0]._prepare([i for i, _ in trained], [p._data[0] for _, p in trained])
+
+    def _begin_alike(self) -> None:
+        """Gives all processes of the mesh the parameters of the first."""
+        if len({device.process_index for device in self._mesh.devices.flat}) == 1:
+            return
+        arrays = [array for param in self._trainer._params for array in param.list_data()]
+        values = multihost_utils.broadcast_one_to_all([array.asnumpy() for array in arrays])
+        for array, value in zip(arrays, values, strict=True):
+            array[:] = np.asarray(value)

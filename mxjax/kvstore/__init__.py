@@ -1,5 +1,7 @@
 """`mx.kv`: key-value stores for data-parallel training. See README.md."""
 
-from . import base, kvstore
+from . import base, cluster, kvstore, kvstore_server
 from .base import KVStoreBase, TestStore, create
+from .cluster import join, same_everywhere
 from .kvstore import KVStore
+from .kvstore_server import KVStoreServer

@@ -140,15 +140,17 @@ def _pairs(key: Any, value: Any, out: Any) -> list[tuple[list[NDArray], list[NDA
     return list(zip(values, outs, strict=True))
 
 
-_DISTRIBUTED = ("dist_sync", "dist_async", "dist_device_sync", "dist_sync_device", "dist_device_async", "dist")
+_SYNCHRONOUS = ("dist", "dist_sync", "dist_device_sync", "dist_sync_device", "dist_device", "dist_sync_allreduce")
+_ASYNCHRONOUS = ("dist_async", "dist_device_async", "dist_async_device")
 
 
 def create(name: str = "local") -> KVStoreBase:
     """Makes a store.
 
     Args:
-        name: "local", "device", "nccl" and their variants (one process, all its devices), or the lower-case name of
-            a registered class.
+        name: "local", "device", "nccl" and their variants (one process, all its devices), "dist_sync",
+            "dist_device_sync" (several processes that go in step), "dist_async" (each at its own pace), or the
+            lower-case name of a registered class.
 
     Raises:
         TypeError: the name is no text.
@@ -162,7 +164,11 @@ def create(name: str = "local") -> KVStoreBase:
         return KVStoreBase.kv_registry[kind]()
     if kind in TYPES:
         return KVStore(kind)
-    known = ", ".join([*TYPES, *KVStoreBase.kv_registry])
-    if kind in _DISTRIBUTED:
-        raise MXNetError(f"kvstore {name!r}: stores over several processes are not in this version; there are {known}")
+    if kind in _SYNCHRONOUS:
+        from .dist_sync import DistSyncKVStore
+        return DistSyncKVStore(kind)
+    if kind in _ASYNCHRONOUS:
+        from .dist_async import DistAsyncKVStore
+        return DistAsyncKVStore(kind)
+    known = ", ".join([*TYPES, *_SYNCHRONOUS, *_ASYNCHRONOUS, *KVStoreBase.kv_registry])
     raise MXNetError(f"unknown kvstore {name!r}; there are {known}")

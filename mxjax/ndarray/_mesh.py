@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,11 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from ..base import MXNetError
 from ._chunk import Pending
+from ._invoke import wrap
 from ._segment import Deferred, Segment
+
+if TYPE_CHECKING:
+    from .ndarray import NDArray
 
 __all__ = ["MeshSegment"]
 
@@ -42,41 +46,42 @@ class MeshSegment(Segment):
     Args:
         mesh: the devices.
         axis: name of the mesh axis along which batches are split.
-        batch: buffers to split along their first axis; all other values are the same on every device. With several
-            processes each gives its own part of the batch.
-
-    Raises:
-        MXNetError: a batch cannot be split evenly.
     """
 
     promise = _Spread
 
-    def __init__(self, mesh: Mesh, axis: str, batch: list[jax.Array]) -> None:
+    def __init__(self, mesh: Mesh, axis: str) -> None:
         super().__init__(1 << 30, trials=0)
         # XLA chooses the layout of what is in between, whatever kind of axes the user's mesh has
         mesh = Mesh(mesh.devices, mesh.axis_names, axis_types=(AxisType.Auto,) * len(mesh.axis_names))
         self._split, self._same = NamedSharding(mesh, PartitionSpec(axis)), NamedSharding(mesh, PartitionSpec())
-        self._batch = {id(value) for value in batch}
         self.layout, self.options = (mesh, axis), {"out_shardings": self._same}
-        parts = mesh.shape[axis] // max(len({d.process_index for d in mesh.devices.flat}), 1)
-        for value in batch:
-            if not value.shape or value.shape[0] % max(parts, 1):
-                raise MXNetError(f"a batch of shape {value.shape} cannot be split over the {parts} devices of this "
-                                 f"process along mesh axis {axis!r}")
+        processes = {d.process_index for d in mesh.devices.flat}
+        if jax.process_index() not in processes:
+            raise MXNetError("none of the mesh's devices is this process's")
+        self._parts = max(mesh.shape[axis] // len(processes), 1)
+
+    def spread(self, batch: NDArray) -> NDArray:
+        """A batch split along its first axis. With several processes each gives its own part, and gets the whole.
+
+        Raises:
+            MXNetError: it cannot be split evenly.
+        """
+        if not batch.shape or batch.shape[0] % self._parts:
+            raise MXNetError(f"a batch of shape {batch.shape} cannot be split over the {self._parts} devices of this "
+                             f"process along mesh axis {self.layout[1]!r}")
+        return wrap(self._put(batch._read(), self._split), batch.context, type(batch))
 
     def _taken(self, pending: Pending) -> Any:
         whole = getattr(pending, "whole", None)
         return pending.get() if whole is None else whole
 
     def _placed(self, value: Any) -> Any:
-        if not isinstance(value, jax.Array) or value.sharding == self._same:
+        if not isinstance(value, jax.Array) or value.sharding in (self._same, self._split):
             return value
-        mine = id(value) in self._batch
-        sharding = self._split if mine else self._same
+        return self._put(value, self._same)
+
+    def _put(self, value: jax.Array, sharding: NamedSharding) -> jax.Array:
         if sharding.is_fully_addressable:  # of a copy: device_put shares memory, which could not be given away then
-            placed = jax.device_put(jnp.copy(value), sharding)
-        else:
-            placed = jax.make_array_from_process_local_data(sharding, np.asarray(value))
-        if mine:
-            self._lent.append(placed)  # no result has its layout
-        return placed
+            return jax.device_put(jnp.copy(value), sharding)
+        return jax.make_array_from_process_local_data(sharding, np.asarray(value))

@@ -1,0 +1,448 @@
+"""This process as a member of a job of several: where it stands, who else there is, and what happens if one dies.
+
+`join()` is called by `import mxjax` where a launcher has said so (DMLC_ROLE=worker, or MXJAX_JOIN=1), else by the first
+`mx.kv.create("dist_...")`. It must come before JAX starts its devices.
+"""
+
+from __future__ import annotations
+
+import atexit
+import dataclasses
+import hashlib
+import importlib.metadata
+import os
+import re
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from .. import libinfo
+from ..base import MXNetError
+from . import wire
+from .scheduler import Scheduler
+
+__all__ = ["Cluster", "Place", "find_place", "get", "join", "same_everywhere"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """What the environment says of a process.
+
+    Args:
+        size: number of workers.
+        rank: this worker's number; None: the scheduler gives one.
+        address: host and port of the scheduler.
+        hosts: whether this process runs the scheduler.
+        servers: number of server processes.
+        source: whose variables said so.
+    """
+
+    size: int
+    rank: int | None
+    address: tuple[str, int]
+    hosts: bool = False
+    servers: int = 0
+    source: str = ""
+
+
+_DEFAULT_PORT = 9091
+# rank, size, (address, port): the variables of launchers that give each worker its number
+_LAUNCHERS = {
+    "MXJAX": ("MXJAX_RANK", "MXJAX_NUM_WORKERS", None, None),
+    "SLURM": ("SLURM_PROCID", "SLURM_NTASKS", None, "SLURM_JOB_ID"),
+    "Open MPI": ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", None, "OMPI_MCA_ess_base_jobid"),
+    "PMI": ("PMI_RANK", "PMI_SIZE", None, "PMI_JOBID"),
+    "torchrun or Kubeflow": ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"),
+}
+
+
+def _number(env: Mapping[str, str], name: str, least: int = 0) -> int:
+    text = env[name]
+    if not text.isdecimal() or int(text) < least:
+        raise MXNetError(f"{name}={text!r}: expected a number, {least} or more")
+    return int(text)
+
+
+def _seconds(name: str, default: float) -> float:
+    try:
+        return float(os.environ.get(name, default))
+    except ValueError:
+        raise MXNetError(f"{name}={os.environ[name]!r}: expected seconds") from None
+
+
+def find_place(env: Mapping[str, str] = os.environ) -> Place | None:
+    """This process's place in a job, by the first launcher whose variables are there; None: it is alone.
+
+    Raises:
+        MXNetError: variables are incomplete or wrong.
+    """
+    if "DMLC_PS_ROOT_URI" in env:
+        missing = [n for n in ("DMLC_PS_ROOT_PORT", "DMLC_NUM_WORKER") if n not in env]
+        if missing:
+            raise MXNetError(f"DMLC_PS_ROOT_URI is set, but {', '.join(missing)} is not")
+        rank = _number(env, "DMLC_WORKER_ID") if "DMLC_WORKER_ID" in env else None
+        servers = _number(env, "DMLC_NUM_SERVER") if "DMLC_NUM_SERVER" in env else 0
+        return Place(_number(env, "DMLC_NUM_WORKER", 1), rank,
+                     (env["DMLC_PS_ROOT_URI"], _number(env, "DMLC_PS_ROOT_PORT", 1)), False, servers, "DMLC")
+    for source, (rank_name, size_name, address_name, port_name) in _LAUNCHERS.items():
+        if rank_name not in env or size_name not in env:
+            continue
+        rank, size = _number(env, rank_name), _number(env, size_name, 1)
+        if rank >= size:
+            raise MXNetError(f"{rank_name}={rank}, but {size_name}={size}: ranks are numbered from 0")
+        if size == 1:
+            continue
+        return Place(size, rank, _address(env, source, size, address_name, port_name), rank == 0, 0, source)
+    return None
+
+
+def _address(env: Mapping[str, str], source: str, size: int, address_name: str | None,
+             port_name: str | None) -> tuple[str, int]:
+    """Where worker 0 listens."""
+    if "MXJAX_COORDINATOR" in env:
+        host, colon, port = env["MXJAX_COORDINATOR"].rpartition(":")
+        if not colon or not port.isdecimal():
+            raise MXNetError(f"MXJAX_COORDINATOR={env['MXJAX_COORDINATOR']!r}: expected host:port")
+        return host, int(port)
+    port = _DEFAULT_PORT
+    digits = re.sub(r"\D", "", env.get(port_name or "", ""))
+    if digits:  # jobs on one machine should not meet
+        port = int(digits) if port_name == "MASTER_PORT" else 20000 + int(digits) % 20000
+    if address_name and address_name in env:
+        return env[address_name], port
+    nodes = env.get("SLURM_STEP_NODELIST") or env.get("SLURM_JOB_NODELIST") or env.get("SLURM_NODELIST")
+    if source == "SLURM" and nodes:
+        return _first_node(nodes), port
+    local = env.get("OMPI_COMM_WORLD_LOCAL_SIZE") or env.get("MPI_LOCALNRANKS")
+    if local == str(size):
+        return "127.0.0.1", port
+    raise MXNetError(f"{source} says that there are {size} workers, but not where worker 0 is: set "
+                     "MXJAX_COORDINATOR=host:port for all of them, with the host of worker 0 and a free port")
+
+
+def _first_node(nodes: str) -> str:
+    """The first host of a list as SLURM writes it: "a[03-05,9],b" -> "a03"."""
+    match = re.match(r"([^,\[]+)(?:\[([^\],-]+))?", nodes)
+    return match[1] + (match[2] or "")
+
+
+def _versions() -> str:
+    return f"mxjax {libinfo.__version__} with jax {importlib.metadata.version('jax')}"
+
+
+def beat(sock: socket.socket, lock: threading.Lock | None = None) -> None:
+    """Gives the scheduler signs of life from now on.
+
+    Args:
+        sock: the connection to it.
+        lock: what whoever sends on it holds.
+    """
+    period, lock = _seconds("MXJAX_HEARTBEAT_TIMEOUT", 30) / 4, lock or threading.Lock()
+
+    def work() -> None:
+        while True:
+            time.sleep(period)
+            try:
+                with lock:
+                    wire.send(sock, {"op": "ping"})
+            except OSError:
+                return
+    threading.Thread(target=work, name="mxjax-heartbeat", daemon=True).start()
+
+
+class Cluster:
+    """The job that this process is a worker of.
+
+    Args:
+        place: its place.
+        xla: whether to join JAX's devices too, for synchronous stores and meshes over all workers.
+    """
+
+    def __init__(self, place: Place, xla: bool = True) -> None:
+        self.size, self.servers = place.size, place.servers
+        self.failure = ""
+        self.gone = ""  # who has left of their own accord
+        self.busy = 0.0  # since when this worker is in a collective with the others
+        self.lost: dict[tuple[str, int], str] = {}
+        self._working, self._using = set(range(place.size)), set(range(place.size))
+        self.serves = False  # others need this process until they leave
+        self.tolerant = False  # asynchronous: others' deaths are no reason to end
+        self.token = os.environ.get("MXJAX_CLUSTER_TOKEN", "")
+        self._inbox: dict[str, tuple[list[int], list[np.ndarray]]] = {}
+        self._news = threading.Condition()
+        self._sending, self._gathering = threading.Lock(), threading.Lock()
+        self._rounds = 0
+        timeout = _seconds("MXJAX_JOIN_TIMEOUT", 300)
+        heartbeat = _seconds("MXJAX_HEARTBEAT_TIMEOUT", 30)
+        self._grace = _seconds("MXJAX_FAILURE_GRACE", 10)
+        self._scheduler = Scheduler(place.size, place.servers, port=place.address[1], token=self.token,
+                                    join_timeout=timeout, heartbeat_timeout=heartbeat) if place.hosts else None
+        self._sock = wire.connect(place.address, timeout, f"the scheduler of this job ({place.source})")
+        own = self._sock.getsockname()[0]
+        self._send({"op": "hello", "role": "worker", "rank": place.rank, "host": own, "pid": os.getpid(),
+                    "port": wire.free_port(), "token": self.token, "version": _versions()})
+        welcome = wire.receive(self._sock)
+        if welcome is None:
+            raise MXNetError("the scheduler has closed the connection: another job's, or a wrong MXJAX_CLUSTER_TOKEN?")
+        if welcome[0]["op"] == "refused":
+            raise MXNetError(f"this job refuses this process: {welcome[0]['reason']}")
+        self.rank: int = welcome[0]["rank"]
+        self.returning: bool = welcome[0]["returning"]
+        self.members = {(m["role"], m["rank"]): m for m in welcome[0]["members"]}
+        threading.Thread(target=self._listen, name="mxjax-cluster", daemon=True).start()
+        beat(self._sock, self._sending)
+        self.xla = xla and self.size > 1
+        if self.xla:
+            self._join_devices(timeout)
+        atexit.register(self.leave)
+
+    def _join_devices(self, timeout: float) -> None:
+        first = self.members["worker", 0]
+        jax.config.update("jax_enable_recoverability", True)  # that others die is for us to report, not to abort for
+        try:
+            jax.distributed.initialize(f"{first['host']}:{first['port']}", self.size, self.rank,
+                                       initialization_timeout=int(timeout), heartbeat_timeout_seconds=1 << 20,
+                                       shutdown_timeout_seconds=int(self._grace) or 1)
+        except RuntimeError as error:
+            raise MXNetError(
+                f"worker {self.rank} cannot join the others' devices ({error}). JAX must not have started its devices "
+                "before: import mxjax first with DMLC_ROLE=worker or MXJAX_JOIN=1 set (`python -m mxjax launch` does "
+                "that), or create the kvstore before any array") from error
+
+    # ------------------------------------------------------------ messages
+    def _send(self, header: dict[str, Any], arrays: Iterable[np.ndarray] = ()) -> None:
+        with self._sending:
+            wire.send(self._sock, header, list(arrays))
+
+    def _listen(self) -> None:
+        reason = "it has closed the connection"
+        try:
+            while (message := wire.receive(self._sock)) is not None:
+                header, arrays = message
+                with self._news:
+                    if header["op"] == "gathered":
+                        self._inbox[header["name"]] = header["counts"], arrays
+                    elif header["op"] in ("lost", "back"):
+                        self._noticed(header)
+                    elif header["op"] in ("leaving", "left") and header["role"] == "worker":
+                        self._departed(header["op"], header["rank"])
+                    self._news.notify_all()
+                if header["op"] == "end":
+                    return
+        except (OSError, MXNetError) as error:
+            reason = str(error)
+        if not self._left:
+            self._fail(f"the scheduler of this job is lost: {reason}; no worker can go on")
+
+    def _noticed(self, header: dict[str, Any]) -> None:
+        key = header["role"], header["rank"]
+        if header["op"] == "back":
+            self.lost.pop(key, None)
+            self.members[key] = header
+            return
+        self.lost[key] = header["reason"]
+        text = f"{key[0]} {key[1]} (process {header['pid']} on {header['host']}) has died: {header['reason']}"
+        if self.tolerant and key[0] == "worker":
+            print(f"mxjax: worker {self.rank}: {text}; the others go on", file=sys.stderr, flush=True)
+        else:
+            self._fail(text)
+
+    def _departed(self, how: str, rank: int) -> None:
+        self._using.discard(rank)
+        if how == "left":
+            self._working.discard(rank)
+        elif rank != self.rank and not self.gone:
+            self.gone = f"worker {rank} has left the job"
+            if self.busy:  # who waits for it waits in vain
+                threading.Thread(target=self._waits_in_vain, args=(self.busy,), daemon=True).start()
+
+    def _waits_in_vain(self, since: float) -> None:
+        time.sleep(self._grace / 2)
+        if self.busy == since:
+            self._fail(f"{self.gone} while this one waits for it")
+
+    def _fail(self, text: str) -> None:
+        """Says what has happened, now and at whatever this worker does with the others; ends it if it hangs."""
+        if self.failure:
+            return
+        self.failure = text
+        print(f"mxjax: worker {self.rank}: {text}", file=sys.stderr, flush=True)
+        threading.Thread(target=self._end_later, name="mxjax-end", daemon=True).start()
+
+    def _end_later(self) -> None:
+        """XLA's collectives wait for ever for who is dead, and cannot be interrupted."""
+        time.sleep(self._grace)
+        print(f"mxjax: worker {self.rank}: ends, {self._grace:g} s after {self.failure}", file=sys.stderr, flush=True)
+        os._exit(1)
+
+    def check(self) -> None:
+        """Raises MXNetError where another worker has died, or has left."""
+        if self.failure or self.gone and not self.tolerant:
+            raise MXNetError(f"worker {self.rank}: {self.failure or self.gone}")
+
+    def explain(self, error: BaseException) -> BaseException:
+        """What to raise for an error in a collective: who died, if that becomes known in a moment."""
+        end = time.monotonic() + 3
+        while not (self.failure or self.gone) and time.monotonic() < end:
+            time.sleep(0.05)
+        reason = self.failure or self.gone
+        return MXNetError(f"worker {self.rank}: {reason}") if reason else error
+
+    def gather(self, name: str, arrays: Iterable[np.ndarray] = ()) -> list[list[np.ndarray]]:
+        """Everybody's arrays, by rank. All workers call it, in the same order; meant for small values.
+
+        Raises:
+            MXNetError: a worker has died.
+        """
+        with self._gathering:
+            self._rounds += 1
+            name = f"{name}/{self._rounds}"
+            self.check()
+            try:
+                self._send({"op": "gather", "name": name}, arrays)
+            except OSError as error:
+                raise self.explain(MXNetError(f"worker {self.rank}: the scheduler is lost: {error}")) from None
+            with self._news:
+                while name not in self._inbox:
+                    self.check()
+                    self._news.wait(1.0)
+                counts, together = self._inbox.pop(name)
+        parts, rest = [], iter(together)
+        for count in counts:
+            parts.append([next(rest) for _ in range(count)])
+        return parts
+
+    def barrier(self) -> None:
+        """Waits until all workers are here."""
+        self.gather("barrier")
+
+    def agree(self, what: str, names: list[str], values: list[str]) -> None:
+        """Checks that all workers say the same.
+
+        Args:
+            what: for the message.
+            names: what each value is of.
+            values: short texts.
+
+        Raises:
+            MXNetError: another worker says something else; names both and the first difference.
+        """
+        rows = list(map("=".join, zip(names, values, strict=True)))
+        parts = self.gather(what, [np.frombuffer("\n".join(rows).encode(), np.uint8)])
+        said = [bytes(part[0]).decode().split("\n") for part in parts]
+        for rank, other in enumerate(said):
+            if other != said[0]:
+                mine, theirs = next(((a, b) for a, b in zip(said[0], other, strict=False) if a != b),
+                                    (f"{len(said[0])} entries", f"{len(other)} entries"))
+                raise MXNetError(f"{what}: worker {rank} has {theirs}, worker 0 has {mine}; all workers must say the "
+                                 "same, in the same order")
+
+    def tolerate(self) -> None:
+        """Says that this worker can go on without the others (asynchronous stores), and they without it."""
+        self.tolerant = True
+        self._send({"op": "tolerant"})
+
+    # ------------------------------------------------------------ the end
+    _left = False
+
+    def leave(self) -> None:
+        """Says good-bye. After a failure the process ends here: JAX's own shutdown would wait for the dead."""
+        if self._left:
+            return
+        self._left = True
+        try:
+            self._send({"op": "leaving"})
+            if self.serves:
+                self._outstay("_using")
+            if self.xla and not self.failure:
+                self._leave_devices()
+            self._send({"op": "bye"})
+            self._sock.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+        if self._scheduler is not None and not self.failure:
+            self._scheduler.done.wait(self._grace)
+        if self.failure and self.xla:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(1)
+
+
+    def _leave_devices(self) -> None:
+        """Worker 0, whose service the others need to leave theirs, goes last."""
+        if self.rank == 0:
+            self._outstay("_working")
+        if not self.failure:
+            jax.distributed.shutdown()
+
+    def _outstay(self, who: str) -> None:
+        """Waits until no other worker is left in a set."""
+        with self._news:
+            while not self.failure and getattr(self, who) - {self.rank} - {rank for _, rank in self.lost}:
+                self._news.wait(0.5)
+
+
+_cluster: Cluster | None = None
+_lock = threading.Lock()
+_MEMBER = "MXJAX_CLUSTER_MEMBER"
+
+
+def join(xla: bool = True) -> Cluster | None:
+    """Makes this process a worker of the job that the environment describes; a second call does nothing.
+
+    Args:
+        xla: whether JAX's devices are to be joined as well (synchronous stores, meshes over all workers). The
+            environment's MXJAX_JOIN_XLA=0 says no.
+
+    Returns:
+        The cluster, or None where the process is alone.
+
+    Raises:
+        MXNetError: the others cannot be reached, refuse this process, or JAX has started its devices already.
+    """
+    global _cluster
+    with _lock:
+        if _cluster is None and os.environ.get(_MEMBER, str(os.getpid())) == str(os.getpid()):
+            place = find_place()
+            if place is not None:
+                _cluster = Cluster(place, xla and os.environ.get("MXJAX_JOIN_XLA", "1") != "0")
+                os.environ[_MEMBER] = str(os.getpid())  # worker processes of a data loader are no members
+        return _cluster
+
+
+def get() -> Cluster | None:
+    """The cluster that this process has joined, if any."""
+    return _cluster
+
+
+def same_everywhere(params: Any, what: str = "parameters") -> str:
+    """Checks that arrays are the same, bit for bit, on all workers.
+
+    Args:
+        params: arrays by name, or something with `collect_params()` (a Gluon block).
+        what: for the message.
+
+    Returns:
+        Their digest.
+
+    Raises:
+        MXNetError: a worker has other values; names it and the first array that differs.
+    """
+    if hasattr(params, "collect_params"):
+        params = params.collect_params()
+    names, digests = [], []
+    for name in sorted(params.keys()):
+        value = params[name]
+        value = value.data(value.list_ctx()[0]) if hasattr(value, "list_ctx") else value
+        array = np.ascontiguousarray(value.asnumpy())
+        names.append(name)
+        digests.append(hashlib.sha256(array.tobytes() + str((array.shape, array.dtype)).encode()).hexdigest())
+    if _cluster is not None:
+        _cluster.agree(what, names, digests)
+    return hashlib.sha256("".join(digests).encode()).hexdigest()

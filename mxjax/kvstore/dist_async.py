@@ -1,0 +1,253 @@
+"""The asynchronous store: parameter servers update with each worker's gradients as they come; nobody waits."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from .. import optimizer as opt
+from ..base import MXNetError
+from ..ndarray import array
+from ..ndarray.sparse import BaseSparseNDArray, row_sparse_array
+from . import wire
+from .compression import Compression
+from .dist_sync import _Dist
+from .reduce import Reduced
+from .server import ParameterServer
+
+__all__ = ["DistAsyncKVStore"]
+
+
+class _Server:
+    """This worker's connection to one server. Requests without an answer are only sent."""
+
+    def __init__(self, address: tuple[str, int], number: int, token: str, timeout: float) -> None:
+        self._name = f"server {number} at {address[0]}:{address[1]}"
+        self._sock = wire.connect(address, timeout, self._name)
+        self._lock, self._token = threading.Lock(), token
+        self.sent = 0
+
+    def ask(self, op: str, arrays: list[np.ndarray] | tuple = (), answer: bool = True,
+            **header: Any) -> tuple[dict[str, Any], list[np.ndarray]]:
+        """Makes a request and waits for its answer; raises MXNetError what the server found wrong."""
+        with self._lock:
+            try:
+                self.sent += wire.send(self._sock, {"op": op, "token": self._token, "answer": answer, **header}, arrays)
+                message = wire.receive(self._sock) if answer else ({"error": ""}, [])
+            except OSError as error:
+                raise MXNetError(f"dist_async: {self._name} is lost: {error}") from None
+        if message is None:
+            raise MXNetError(f"dist_async: {self._name} has closed the connection")
+        if message[0]["error"]:
+            raise MXNetError(f"{self._name}: {message[0]['error']}")
+        return message
+
+
+class DistAsyncKVStore(_Dist):
+    """Values on parameter servers, an optimizer there, workers at their own pace; made by `create("dist_async")`.
+
+    `push` sends a gradient and goes on; `pull` gets what the value is by now. Arrays of more than
+    MXNET_KVSTORE_BIGARRAY_BOUND values (default a million) are spread over the servers by rows; others are each on one.
+    Servers are processes of their own (`mxjax launch -s`), or else a thread in each worker.
+    """
+
+    def __init__(self, handle: str) -> None:
+        super().__init__(handle)
+        self._bound = int(os.environ.get("MXNET_KVSTORE_BIGARRAY_BOUND", "1000000"))
+        self._shapes: dict[Any, tuple[tuple[int, ...], np.dtype, str]] = {}
+        self._seen: dict[tuple[Any, int], int] = {}
+        self._wire: Compression | None = None
+        token, addresses = "", []
+        self._own: ParameterServer | None = None
+        if self._cluster is not None:
+            self._cluster.tolerate()
+            token = self._cluster.token
+            addresses = [(m["host"], m["port"]) for (role, _), m in sorted(self._cluster.members.items())
+                         if role == "server"]
+        if not addresses:
+            self._own = ParameterServer(token)
+            addresses = [("127.0.0.1", self._own.port)]
+            if self._cluster is not None:
+                self._cluster.serves = True
+                ports = self._cluster.gather("dist_async servers", [np.array([self._own.port])])
+                addresses = [(self._cluster.members["worker", rank]["host"], int(part[0][0]))
+                             for rank, part in enumerate(ports)]
+        self._servers = [_Server(address, i, token, 30) for i, address in enumerate(addresses)]
+
+    # ------------------------------------------------------------ who has what
+    def _shards(self, key: Any) -> list[tuple[int, int, int]]:
+        """(server, first row, end) of a key's parts."""
+        if key not in self._shapes:
+            raise MXNetError(f"key {key!r} has not been initialized")
+        shape, _, _ = self._shapes[key]
+        count = len(self._servers)
+        rows = shape[0] if shape else 1
+        if np.prod(shape, dtype=np.int64) < self._bound or rows < count:
+            number = key if isinstance(key, int) else sum(key.encode())
+            return [(number % count, 0, rows)]
+        ends = [rows * i // count for i in range(count + 1)]
+        return [(i, ends[i], ends[i + 1]) for i in range(count)]
+
+    # ------------------------------------------------------------ values
+    def init(self, key: Any, value: Any) -> None:
+        """Stores worker 0's values on the servers.
+
+        Args:
+            key: one key or a list.
+            value: an NDArray, or a list, one for each key; of the same shapes on all workers.
+
+        Raises:
+            MXNetError: a worker gives other keys, shapes or dtypes.
+        """
+        keys, rows = self._rows(key, value)
+        values = [row[0] for row, _ in rows]
+        for k, v in zip(keys, values, strict=True):
+            self._shapes[k] = v.shape, np.dtype(v.dtype), v.stype
+        if self.is_recovery:  # the others have gone on; the values are there
+            return
+        self._agree("kvstore init", keys, values)
+        if self.rank == 0:
+            for k, v in zip(keys, values, strict=True):
+                whole = v.asnumpy()
+                for server, begin, end in self._shards(k):
+                    self._servers[server].ask("init", [whole[begin:end] if whole.ndim else whole], key=k, stype=v.stype)
+        self._barrier()
+
+    def push(self, key: Any, value: Any, priority: int = 0) -> None:
+        """Sums each key's arrays over this worker's devices and sends the sums to the servers, which update.
+
+        Args:
+            key: one key or a list.
+            value: for each key an NDArray, or a list of them (one per device).
+            priority: kept for MXNet's sake.
+
+        Raises:
+            MXNetError: a shape differs, or a server is lost. What a server finds wrong comes with the next pull.
+        """
+        keys, rows = self._rows(key, value)
+        for k, (values, _) in zip(keys, rows, strict=True):
+            self._shards(k)
+            if values[0].shape != self._shapes[k][0]:
+                raise MXNetError(f"push to key {k!r}: an array has shape {values[0].shape}, the stored one "
+                                 f"{self._shapes[k][0]}")
+        for k, total in zip(keys, super()._reduce(keys, [values for values, _ in rows]), strict=True):
+            shards = self._shards(k)
+            if isinstance(total, Reduced):
+                buffer = next(iter(total.copies.values()))
+                pack = self._wire is not None and jnp.issubdtype(buffer.dtype, jnp.floating)
+                whole = None if pack else np.asarray(buffer)
+                for server, begin, end in shards:
+                    part = np.asarray(self._wire.pack((k, server), buffer[begin:end])) if pack else \
+                        whole[begin:end] if whole.ndim else whole
+                    self._send(k, server, "packed" if pack else "dense", [part])
+            else:
+                total = total.tostype("row_sparse")
+                indices, data = total.indices.asnumpy(), total.data.asnumpy()
+                for server, begin, end in shards:
+                    mine = (indices >= begin) & (indices < end)
+                    self._send(k, server, "rows", [data[mine], indices[mine] - begin])
+
+    def _send(self, key: Any, server: int, form: str, arrays: list[np.ndarray]) -> None:
+        self._servers[server].ask("push", arrays, answer=False, key=key, form=form,
+                                  seen=self._seen.get((key, server), 0))
+
+    def pull(self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True) -> None:
+        """Copies what the servers have by now to arrays; arguments as in `KVStore.pull`."""
+        if out is None:
+            raise MXNetError("pull needs out=")
+        keys, rows = self._rows(key, out)
+        for k, (outs, _) in zip(keys, rows, strict=True):
+            outs = [o for o in outs if not (isinstance(o, BaseSparseNDArray) and ignore_sparse)]
+            if not outs:
+                continue
+            parts = []
+            for server, _, _ in self._shards(k):
+                header, arrays = self._servers[server].ask("pull", key=k)
+                self._seen[k, server] = header["version"]
+                parts += arrays
+            value = array(parts[0] if len(parts) == 1 else np.concatenate(parts), dtype=self._shapes[k][1])
+            for target in outs:
+                self._hand_out(k, value, target)
+
+    def row_sparse_pull(self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None) -> None:
+        """Copies chosen rows of the servers' values; arguments as in `KVStore.row_sparse_pull`."""
+        if out is None or row_ids is None:
+            raise MXNetError("row_sparse_pull needs out= and row_ids=")
+        keys, rows = self._rows(key, out)
+        _, ids = self._rows(key, row_ids)
+        for k, (outs, _), (wanted, _) in zip(keys, rows, ids, strict=True):
+            for target, chosen in zip(outs, wanted * len(outs) if len(wanted) == 1 else wanted, strict=True):
+                if target.stype != "row_sparse":
+                    raise MXNetError(f"row_sparse_pull of key {k!r}: out must be row_sparse, got {target.stype}")
+                indices = np.unique(chosen.asnumpy().reshape(-1).astype(np.int64))
+                parts = []
+                for server, begin, end in self._shards(k):
+                    mine = indices[(indices >= begin) & (indices < end)] - begin
+                    header, arrays = self._servers[server].ask("rows", [mine], key=k)
+                    self._seen[k, server] = header["version"]
+                    parts += arrays
+                shape, dtype, _ = self._shapes[k]
+                row_sparse_array((np.concatenate(parts), indices), shape=shape, dtype=dtype).copyto(target)
+
+    # ------------------------------------------------------------ settings
+    def set_optimizer(self, optimizer: Any) -> None:
+        """Gives the servers worker 0's optimizer, as it is now: later changes of it do not reach them."""
+        if self.is_recovery:
+            return
+        if self.rank == 0:
+            blob = np.frombuffer(opt.get_updater(optimizer).get_states(dump_optimizer=True), np.uint8)
+            for server in self._servers:
+                server.ask("optimizer", [blob])
+        self._barrier()
+
+    def _set_updater(self, updater: Any) -> None:
+        raise MXNetError("dist_async: the updater runs on the servers; use set_optimizer")
+
+    def set_gradient_compression(self, compression_params: dict[str, Any]) -> None:
+        """Has gradients quantized with error feedback, and sent as 2 bits or 1 for each value."""
+        self._wire = Compression(compression_params)
+        for server in self._servers:
+            server.ask("compression", params=compression_params)
+        self._barrier()
+
+    def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
+        """Writes the servers' optimizer states to files: `fname`, and `fname.1` ... for further servers."""
+        for i, server in enumerate(self._servers):
+            _, arrays = server.ask("states", dump_optimizer=dump_optimizer)
+            with open(fname + (f".{i}" if i else ""), "wb") as file:
+                file.write(arrays[0].tobytes())
+
+    def load_optimizer_states(self, fname: str) -> None:
+        """Reads what `save_optimizer_states` wrote with as many servers."""
+        for i, server in enumerate(self._servers):
+            with open(fname + (f".{i}" if i else ""), "rb") as file:
+                server.ask("states", [np.frombuffer(file.read(), np.uint8)], dump_optimizer=False)
+
+    def _send_command_to_servers(self, head: int, body: str) -> None:
+        for server in self._servers:
+            server.ask("command", head=head, body=body)
+
+    def wait(self) -> None:
+        """Waits until the servers have done all that this worker has sent."""
+        for server in self._servers:
+            server.ask("sync")
+
+    def staleness(self) -> dict[Any, dict[str, float]]:
+        """How often each key was updated, and how old the gradients were: "updates", "mean", "max".
+
+        A gradient's age is the number of updates that its key has seen since the sender last pulled it.
+        """
+        found: dict[Any, dict[str, float]] = {}
+        for server in self._servers:
+            for key, updates, ages, oldest in server.ask("statistics")[0]["rows"]:
+                found[key] = {"updates": updates, "mean": ages / updates if updates else 0.0, "max": oldest}
+        return found
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes that this worker has sent to the servers."""
+        return sum(server.sent for server in self._servers)

@@ -1,0 +1,188 @@
+"""Synchronous stores over several processes: sums go over all workers, and every worker keeps the same values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..ndarray import NDArray
+from ..ndarray._invoke import wrap
+from ..ndarray.sparse import row_sparse_array
+from . import cluster
+from .compression import Compression
+from .kvstore import KVStore
+from .reduce import Reduced
+from .workers import Workers
+
+__all__ = ["DistSyncKVStore"]
+
+_WORKERS = 4  # bits of a group of processes, as `get_num_dead_node` takes them
+_SERVERS = 2
+
+
+class _Dist(KVStore):
+    """What the stores over several processes have in common."""
+
+    def __init__(self, handle: str) -> None:
+        super().__init__(handle)
+        self._cluster = cluster.join(xla="async" not in handle)
+
+    @property
+    def rank(self) -> int:
+        """This worker's number."""
+        return self._cluster.rank if self._cluster is not None else 0
+
+    @property
+    def num_workers(self) -> int:
+        """How many workers there are."""
+        return self._cluster.size if self._cluster is not None else 1
+
+    @property
+    def is_recovery(self) -> bool:
+        """Whether this worker has come back to a job that it died in."""
+        return self._cluster is not None and self._cluster.returning
+
+    def _barrier(self) -> None:
+        """Waits until all workers are here."""
+        if self._cluster is not None:
+            self._cluster.barrier()
+
+    def get_num_dead_node(self, node_id: int, timeout: float = 60) -> int:
+        """How many processes have died.
+
+        Args:
+            node_id: which to count, a sum of 4 (workers) and 2 (servers).
+            timeout: kept for MXNet's sake: deaths are noticed when connections break, or after
+                MXJAX_HEARTBEAT_TIMEOUT seconds of silence.
+        """
+        lost = self._cluster.lost if self._cluster is not None else {}
+        return sum(1 for role, _ in lost if node_id & (_WORKERS if role == "worker" else _SERVERS))
+
+    def _agree(self, what: str, keys: list[Any], values: list[NDArray]) -> None:
+        """Checks that all workers give a call the same keys, shapes and dtypes."""
+        if self._cluster is not None:
+            self._cluster.agree(what, [f"key {k!r}" for k in keys],
+                                [f"{v.stype} {np.dtype(v.dtype).name}{v.shape}" for v in values])
+
+
+class DistSyncKVStore(_Dist):
+    """Sums over the devices of all workers, in the same step for all; made by `mx.kv.create("dist_sync")`.
+
+    Every worker keeps all values and, where there is an optimizer, updates them in the same way: nothing but the sums
+    goes over the network. All workers make the same calls in the same order. What the workers' first values are is
+    worker 0's say.
+    """
+
+    def __init__(self, handle: str) -> None:
+        super().__init__(handle)
+        self._workers = Workers(self._cluster) if self._cluster is not None and self._cluster.size > 1 else None
+        self._wire: Compression | None = None
+        self._agreed: set[Any] = set()
+
+    # ------------------------------------------------------------ values
+    def init(self, key: Any, value: Any) -> None:
+        """Stores worker 0's values on all workers; a second time it replaces them.
+
+        Args:
+            key: one key or a list.
+            value: an NDArray, or a list, one for each key; of the same shapes on all workers.
+
+        Raises:
+            MXNetError: a worker gives other keys, shapes or dtypes, or has died.
+        """
+        keys, rows = self._rows(key, value)
+        values = [row[0].copy() for row, _ in rows]
+        for k in keys:
+            self._values.pop(k, None)
+            self._sums.pop(k, None)
+        if self._workers is not None:
+            self._agree("kvstore init", keys, values)
+            dense = [v for v in values if v.stype == "default"]
+            for value, buffer in zip(dense, self._workers.broadcast([v._read() for v in dense]), strict=True):
+                value._write(_on(buffer, value))
+            values = [v if v.stype == "default" else self._first_workers(v) for v in values]
+        self._values.update(zip(keys, values, strict=True))
+
+    def _first_workers(self, value: NDArray) -> NDArray:
+        """Worker 0's row_sparse (or csr) array."""
+        dense = value.tostype("default")
+        return wrap(_on(self._workers.broadcast([dense._read()])[0], dense), value.context).tostype(value.stype)
+
+    def _reduce(self, keys: list[Any], rows: list[list[NDArray]]) -> list[Any]:
+        """The sum over the devices of all workers for each key."""
+        sums = super()._reduce(keys, rows)
+        if self._workers is None:
+            return sums
+        self._agree_once(keys, rows)
+        dense = [i for i, total in enumerate(sums) if isinstance(total, Reduced)]
+        values = [sums[i].on(rows[i][0].context.jax_device) for i in dense]
+        packed = [self._wire is not None and jnp.issubdtype(v.dtype, jnp.floating) for v in values]
+        plain = iter(self._workers.all_reduce([v for v, p in zip(values, packed, strict=True) if not p]))
+        quantized = iter(self._quantized([(keys[i], v) for i, v, p in zip(dense, values, packed, strict=True) if p]))
+        for i, is_packed in zip(dense, packed, strict=True):
+            total = next(quantized) if is_packed else next(plain)
+            sums[i] = Reduced({self._workers.device: total}, sums[i].ctx)
+        for i, total in enumerate(sums):
+            if not isinstance(total, Reduced):
+                sums[i] = self._sum_of_rows(total)
+        return sums
+
+    def _agree_once(self, keys: list[Any], rows: list[list[NDArray]]) -> None:
+        """Checks a push of this form when it comes for the first time: sums of unlike arrays would hang."""
+        form = tuple((k, row[0].shape, np.dtype(row[0].dtype), row[0].stype) for k, row in zip(keys, rows, strict=True))
+        if form not in self._agreed:
+            self._agree("kvstore push", keys, [row[0] for row in rows])
+            self._agreed.add(form)
+
+    def _quantized(self, given: list[tuple[Any, Any]]) -> list[Any]:
+        """Sums of gradients that go over the network as packed bits, all keys in one message."""
+        if not given:
+            return []
+        packed = [self._wire.pack(key, value) for key, value in given]
+        ends = np.cumsum([len(p) for p in packed])
+        everybody = self._workers.all_gather(jnp.concatenate(packed))
+        return [self._wire.unpacked_sum(everybody[:, end - len(p):end], value.shape, value.dtype)
+                for (_, value), p, end in zip(given, packed, ends, strict=True)]
+
+    def _sum_of_rows(self, value: NDArray) -> NDArray:
+        """The sum over the workers of a row_sparse array: its stored rows go round, not the others."""
+        if value.stype != "row_sparse":
+            dense = value.tostype("default")
+            return wrap(_on(self._workers.all_reduce([dense._read()])[0], dense), value.context).tostype(value.stype)
+        indices, data = np.asarray(value.indices.asnumpy(), np.int32), value.data._read()
+        most = int(np.max(np.asarray(self._workers.all_gather(jnp.asarray(len(indices), jnp.int32)))))
+        if most == 0:
+            return value
+        room = 1 << (most - 1).bit_length()  # few different shapes: few programs
+        padded = np.full(room, -1, np.int32)
+        padded[:len(indices)] = indices
+        rows = jnp.zeros((room, *data.shape[1:]), data.dtype).at[:len(indices)].set(data)
+        all_indices = np.asarray(self._workers.all_gather(jnp.asarray(padded))).reshape(-1)
+        all_rows = self._workers.all_gather(rows).reshape(-1, *data.shape[1:])
+        stored, places = np.unique(all_indices, return_inverse=True)
+        total = jnp.zeros((len(stored), *data.shape[1:]), data.dtype).at[places.reshape(-1)].add(all_rows)
+        first = int(stored[0] < 0)
+        return row_sparse_array((wrap(total[first:], value.context), stored[first:].astype(np.int64)),
+                                shape=value.shape, ctx=value.context, dtype=value.dtype)
+
+    # ------------------------------------------------------------ settings
+    def set_gradient_compression(self, compression_params: dict[str, Any]) -> None:
+        """Has gradients quantized with error feedback, and sent as 2 bits or 1 for each value.
+
+        Args:
+            compression_params: {"type": "2bit" or "1bit", "threshold": 0.5}.
+        """
+        self._wire = Compression(compression_params)
+
+    def set_optimizer(self, optimizer: Any) -> None:
+        """Has every worker update its values with an optimizer, all with the same sums and so to the same values."""
+        super().set_optimizer(optimizer)
+        self._barrier()
+
+
+def _on(buffer: Any, value: NDArray) -> Any:
+    """A buffer on an array's device."""
+    return jax.device_put(buffer, value.context.jax_device)

@@ -1,0 +1,82 @@
+"""What a process does whose DMLC_ROLE is "server" or "scheduler" (`mx.kvstore_server`)."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from typing import Any
+
+from ..base import MXNetError
+from . import cluster, wire
+from .scheduler import Scheduler
+from .server import ParameterServer
+
+__all__ = ["KVStoreServer", "run_role"]
+
+
+class KVStoreServer:
+    """Serves the workers of a job until the last one has left.
+
+    Args:
+        kvstore: kept for MXNet's sake; the environment says which job it is.
+
+    Raises:
+        MXNetError: there is no job, or it refuses this server.
+    """
+
+    def __init__(self, kvstore: Any = None) -> None:
+        self.kvstore, self.handle, self.init_logginig = kvstore, kvstore, False
+
+    def run(self) -> None:
+        """Serves."""
+        place = cluster.find_place()
+        if place is None:
+            raise MXNetError("a server needs DMLC_PS_ROOT_URI, DMLC_PS_ROOT_PORT and DMLC_NUM_WORKER to be set")
+        token = os.environ.get("MXJAX_CLUSTER_TOKEN", "")
+        server = ParameterServer(token)
+        timeout = float(os.environ.get("MXJAX_JOIN_TIMEOUT", 300))
+        sock = wire.connect(place.address, timeout, "the scheduler of this job")
+        rank = os.environ.get("DMLC_SERVER_ID")
+        wire.send(sock, {"op": "hello", "role": "server", "rank": None if rank is None else int(rank),
+                         "host": sock.getsockname()[0], "pid": os.getpid(), "port": server.port, "token": token,
+                         "version": cluster._versions()})
+        cluster.beat(sock)
+        while (message := wire.receive(sock)) is not None and message[0]["op"] != "end":
+            if message[0]["op"] == "refused":
+                raise MXNetError(f"this job refuses this server: {message[0]['reason']}")
+            logging.debug("server: %s", message[0])
+        server.close()
+
+
+def _schedule() -> None:
+    """Runs the scheduler until all workers have left."""
+    missing = [n for n in ("DMLC_PS_ROOT_PORT", "DMLC_NUM_WORKER") if n not in os.environ]
+    if missing:
+        raise MXNetError(f"a scheduler needs {', '.join(missing)} in its environment")
+    Scheduler(int(os.environ["DMLC_NUM_WORKER"]), int(os.environ.get("DMLC_NUM_SERVER", 0)),
+              port=int(os.environ["DMLC_PS_ROOT_PORT"]), token=os.environ.get("MXJAX_CLUSTER_TOKEN", ""),
+              join_timeout=float(os.environ.get("MXJAX_JOIN_TIMEOUT", 300)),
+              heartbeat_timeout=float(os.environ.get("MXJAX_HEARTBEAT_TIMEOUT", 30))).wait()
+
+
+def run_role() -> None:
+    """Does what DMLC_ROLE says until the job's end, and ends the process; in a worker it does nothing."""
+    role = os.environ.get("DMLC_ROLE")
+    if role not in ("server", "scheduler"):
+        return
+    try:
+        KVStoreServer().run() if role == "server" else _schedule()
+    except (MXNetError, OSError) as error:
+        print(f"mxjax {role}: {error}", file=sys.stderr, flush=True)
+        sys.exit(1)
+    sys.exit(0)
+
+
+def become_role() -> None:
+    """Replaces the process by one that serves: called while mxjax is imported, when threads could import nothing."""
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+    sys.stdout.flush()
+    os.execve(sys.executable, [sys.executable, "-m", "mxjax.kvstore_server"],
+              {**os.environ, "PYTHONPATH": path, "MXJAX_SERVES": "1"})

@@ -1,0 +1,221 @@
+"""The scheduler of a job: gives out ranks, gathers small values from all workers, and notices who dies.
+
+It runs where the environment says: in the launcher, as a process of its own (DMLC_ROLE=scheduler), or in worker 0.
+"""
+
+from __future__ import annotations
+
+import hmac
+import socket
+import threading
+import time
+from typing import Any
+
+import numpy as np
+
+from ..base import MXNetError
+from . import wire
+
+__all__ = ["Scheduler"]
+
+
+class _Member:
+    """A process that has joined."""
+
+    def __init__(self, sock: socket.socket, hello: dict[str, Any]) -> None:
+        self.sock, self.hello = sock, hello
+        self.role, self.rank = hello["role"], hello.get("rank")
+        self.seen = time.monotonic()
+        self.lock = threading.Lock()
+        self.left = False
+
+    def tell(self, header: dict[str, Any], arrays: list[np.ndarray] | tuple = ()) -> None:
+        try:
+            with self.lock:
+                wire.send(self.sock, header, arrays)
+        except OSError:
+            pass  # the thread that reads from it notices as well
+
+    def describe(self) -> dict[str, Any]:
+        return {"role": self.role, "rank": self.rank, **{k: self.hello.get(k) for k in ("host", "pid", "port")}}
+
+
+class Scheduler:
+    """Waits for all members of a job, then serves them until all workers have left.
+
+    Args:
+        workers, servers: how many will join.
+        port: where it listens; 0: any free port (`self.port`).
+        host: the address to listen on.
+        token: what members must know; "" for nothing.
+        join_timeout: seconds within which all must have joined.
+        heartbeat_timeout: seconds without a sign of life after which a member counts as dead.
+    """
+
+    def __init__(self, workers: int, servers: int = 0, *, port: int = 0, host: str = "", token: str = "",
+                 join_timeout: float = 300, heartbeat_timeout: float = 30) -> None:
+        self.expected = {"worker": workers, "server": servers}
+        self.token, self.join_timeout, self.heartbeat_timeout = token, join_timeout, heartbeat_timeout
+        self.members: dict[tuple[str, int], _Member] = {}
+        self.lost: dict[tuple[str, int], str] = {}
+        self.complete = False
+        self.done = threading.Event()
+        self.failure = ""
+        self._gathering: dict[str, dict[int, list[np.ndarray]]] = {}
+        self._lock = threading.RLock()
+        self._listener = socket.create_server((host, port), backlog=4096)
+        self.port = self._listener.getsockname()[1]
+        self._began = time.monotonic()
+        for target in (self._accept, self._look_after):
+            threading.Thread(target=target, name="mxjax-scheduler", daemon=True).start()
+
+    # ------------------------------------------------------------ joining
+    def _accept(self) -> None:
+        while not self.done.is_set():
+            try:
+                sock, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(sock,), name="mxjax-scheduler", daemon=True).start()
+
+    def _admit(self, sock: socket.socket) -> _Member | None:
+        """The member that says hello, or None where it is refused."""
+        sock.settimeout(10)
+        try:
+            message = wire.receive(sock)
+        except (OSError, MXNetError):
+            message = None
+        sock.settimeout(None)
+        if message is None or message[0].get("op") != "hello" or \
+                not hmac.compare_digest(str(message[0].get("token", "")), self.token):
+            sock.close()
+            return None
+        member = _Member(sock, message[0])
+        with self._lock:
+            refusal = self._refusal(member)
+            if refusal:
+                member.tell({"op": "refused", "reason": refusal})
+                return None
+            returning = self.lost.pop((member.role, member.rank), None) is not None
+            member.hello["returning"] = returning
+            self.members[member.role, member.rank] = member
+            if returning:
+                self._tell_all({"op": "back", **member.describe()})
+                self._welcome(member)
+            elif len(self.members) == sum(self.expected.values()):
+                self.complete = True
+                for each in self.members.values():
+                    self._welcome(each)
+        return member
+
+    def _refusal(self, member: _Member) -> str:
+        """Why a member cannot join; settles its rank otherwise."""
+        role, rank = member.role, member.rank
+        if role not in self.expected:
+            return f"unknown role {role!r}"
+        first = next(iter(self.members.values()), None)
+        if first is not None and first.hello["version"] != member.hello["version"]:
+            return (f"{role} {'?' if rank is None else rank} on {member.hello['host']} runs {member.hello['version']}, "
+                    f"but {first.role} {first.rank} on {first.hello['host']} runs {first.hello['version']}: all "
+                    "processes of a job need the same versions")
+        taken = {r for kind, r in self.members if kind == role}
+        if rank is None:
+            free = [r for r in range(self.expected[role]) if r not in taken]
+            if not free:
+                return f"this job has its {self.expected[role]} {role}s already"
+            member.rank = rank = free[0]
+        if not 0 <= rank < self.expected[role]:
+            return f"{role} {rank}: this job has {self.expected[role]} {role}s, numbered from 0"
+        if (role, rank) in self.lost:
+            return "" if self.lost[role, rank] == "may return" else \
+                f"{role} {rank} of this job has died, and the others with it; start the job anew"
+        return f"there is a {role} {rank} already" if rank in taken else ""
+
+    def _welcome(self, member: _Member) -> None:
+        member.tell({"op": "welcome", "rank": member.rank, "returning": member.hello["returning"],
+                     "members": [m.describe() for m in self.members.values()]})
+
+    # ------------------------------------------------------------ serving
+    def _serve(self, sock: socket.socket) -> None:
+        member = self._admit(sock)
+        if member is None:
+            return
+        reason = "its connection has ended"
+        try:
+            while (message := wire.receive(sock)) is not None:
+                member.seen = time.monotonic()
+                header, arrays = message
+                if header["op"] == "gather":
+                    self._gather(member, header["name"], arrays)
+                elif header["op"] in ("leaving", "bye"):
+                    member.left = header["op"] == "bye"
+                    with self._lock:
+                        self._tell_all({**member.describe(), "op": "left" if member.left else "leaving"})
+                elif header["op"] == "tolerant":
+                    member.hello["tolerant"] = True
+        except (OSError, MXNetError) as error:
+            reason = f"its connection has broken ({error})"
+        self._gone(member, reason)
+        sock.close()
+
+    def _gather(self, member: _Member, name: str, arrays: list[np.ndarray]) -> None:
+        """Notes a worker's part; the last one completes it, and everybody gets all parts."""
+        with self._lock:
+            parts = self._gathering.setdefault(name, {})
+            parts[member.rank] = arrays
+            if len(parts) < self.expected["worker"]:
+                return
+            del self._gathering[name]
+            counts = [len(parts[rank]) for rank in range(len(parts))]
+            together = [a for rank in range(len(parts)) for a in parts[rank]]
+            everybody = [m for (role, _), m in self.members.items() if role == "worker"]
+        for each in everybody:
+            each.tell({"op": "gathered", "name": name, "counts": counts}, together)
+
+    def _gone(self, member: _Member, reason: str) -> None:
+        key = (member.role, member.rank)
+        with self._lock:
+            if self.members.get(key) is not member:
+                return
+            if not member.left and key not in self.lost:
+                self.lost[key] = "may return" if member.hello.get("tolerant") else reason
+                self._tell_all({"op": "lost", **member.describe(), "reason": reason})
+            del self.members[key]
+            if self.complete and not any(role == "worker" for role, _ in self.members):
+                self._tell_all({"op": "end"})
+                self.close()
+
+    def _tell_all(self, header: dict[str, Any]) -> None:
+        for each in list(self.members.values()):
+            each.tell(header)
+
+    def _look_after(self) -> None:
+        """Notices who has gone silent, and who never came."""
+        while not self.done.wait(min(1.0, self.heartbeat_timeout / 4)):
+            now = time.monotonic()
+            with self._lock:
+                silent = [m for m in self.members.values()
+                          if self.complete and now - m.seen > self.heartbeat_timeout]
+                if not self.complete and now - self._began > self.join_timeout:
+                    missing = [f"{role} {r}" for role, count in self.expected.items() for r in range(count)
+                               if (role, r) not in self.members]
+                    self.failure = f"{', '.join(missing)} did not join within {self.join_timeout:g} s"
+                    self._tell_all({"op": "refused", "reason": self.failure})
+                    self.close()
+            for member in silent:
+                self._gone(member, f"it has given no sign of life for {self.heartbeat_timeout:g} s")
+
+    def close(self) -> None:
+        """Stops."""
+        self.done.set()
+        self._listener.close()
+
+    def wait(self) -> None:
+        """Waits until all workers have left.
+
+        Raises:
+            MXNetError: not all members joined in time.
+        """
+        self.done.wait()
+        if self.failure:
+            raise MXNetError(self.failure)

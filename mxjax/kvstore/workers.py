@@ -1,0 +1,121 @@
+"""Collectives between the workers of a job: one XLA program for many arrays, over one device of each worker."""
+
+from __future__ import annotations
+
+import functools
+import os
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from .. import engine
+from ..base import MXNetError
+from ..ops.kernel import is_wide
+from .cluster import Cluster
+from .reduce import _pack, _unpack
+
+__all__ = ["Workers"]
+
+_BITS = {1: jnp.uint8, 2: jnp.uint16, 4: jnp.uint32, 8: jnp.uint64}
+
+
+class Workers:
+    """What all workers compute together. Each call is made by all of them, in the same order.
+
+    Args:
+        cluster: the job.
+
+    Raises:
+        MXNetError: JAX's devices were not joined.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        if not cluster.xla and cluster.size > 1:
+            raise MXNetError("this process has joined its job without its devices (MXJAX_JOIN_XLA=0): synchronous "
+                             "stores need them")
+        self.cluster = cluster
+        first = {}
+        for device in sorted(jax.devices(), key=lambda d: d.id):
+            first.setdefault(device.process_index, device)
+        self.device = first[jax.process_index()]
+        mesh = Mesh(np.array([first[i] for i in sorted(first)]), ("worker",))
+        self._split, self._same = NamedSharding(mesh, PartitionSpec("worker")), NamedSharding(mesh, PartitionSpec())
+        self._var = engine.get().new_variable("collective between workers")
+        self._bucket = int(os.environ.get("MXJAX_KVSTORE_BUCKET_MB", "64")) << 20
+        self._sum = jax.jit(lambda x: x.sum(0, dtype=x.dtype)[None], out_shardings=self._same)
+        self._gather = jax.jit(lambda x: x, out_shardings=self._same)
+
+    def _run(self, program: Any, value: jax.Array) -> jax.Array:
+        """A program on all workers' values (leading axis: 1 here, the workers there); the result, whole."""
+        self.cluster.check()
+        value = jax.device_put(value, self.device)
+
+        def work(_: Any) -> jax.Array:
+            with jax.enable_x64(is_wide(value.dtype)):
+                whole = jax.make_array_from_single_device_arrays(
+                    (self.cluster.size, *value.shape[1:]), self._split, [value])
+                result = program(whole)
+            if self.device.platform == "cpu":
+                result.block_until_ready()  # two host collectives in flight would deadlock
+            return result
+        self.cluster.busy = time.monotonic()
+        try:
+            result = engine.get().push_sync(work, (), (self._var,), name="collective between workers")
+        except (RuntimeError, ValueError) as error:
+            raise self.cluster.explain(error) from None
+        finally:
+            self.cluster.busy = 0.0
+        return result.addressable_data(0)
+
+    def all_reduce(self, values: Sequence[jax.Array]) -> list[jax.Array]:
+        """The sums over the workers of each of several arrays, packed into few buffers of one dtype each."""
+        results: list[Any] = [None] * len(values)
+        for places in self._buckets(values):
+            parts = [values[i] for i in places]
+            with jax.enable_x64(is_wide(parts[0].dtype)):
+                total = self._run(self._sum, _pack(*[jax.device_put(p, self.device) for p in parts]))
+                summed = _unpack(total, tuple(p.shape for p in parts))
+            for i, result in zip(places, summed, strict=True):
+                results[i] = result
+        return results
+
+    def _buckets(self, values: Sequence[jax.Array]) -> list[list[int]]:
+        """Which arrays go together: one dtype, at most a bucket's bytes."""
+        buckets: dict[Any, list[list[int]]] = {}
+        filled: dict[Any, int] = {}
+        for i, value in enumerate(values):
+            rows = buckets.setdefault(value.dtype, [[]])
+            if filled.get(value.dtype, 0) + value.nbytes > self._bucket and rows[-1]:
+                rows.append([])
+                filled[value.dtype] = 0
+            rows[-1].append(i)
+            filled[value.dtype] = filled.get(value.dtype, 0) + value.nbytes
+        return [row for rows in buckets.values() for row in rows]
+
+    def all_gather(self, value: jax.Array) -> jax.Array:
+        """All workers' arrays of one shape, stacked."""
+        return self._run(self._gather, value[None])
+
+    def broadcast(self, values: Sequence[jax.Array]) -> list[jax.Array]:
+        """Worker 0's arrays, bit for bit; the others give arrays of the same shapes."""
+        with jax.enable_x64(any(is_wide(v.dtype) for v in values)):
+            bits = [_to_bits(v) if self.cluster.rank == 0 else jnp.zeros_like(_to_bits(v)) for v in values]
+            return [_from_bits(b, np.dtype(v.dtype)) for b, v in zip(self.all_reduce(bits), values, strict=True)]
+
+
+@jax.jit
+def _to_bits(value: Any) -> Any:
+    if value.dtype == jnp.bool_:
+        return value.astype(jnp.uint8)
+    return lax.bitcast_convert_type(value, _BITS[value.dtype.itemsize])
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _from_bits(bits: Any, dtype: np.dtype) -> Any:
+    return bits.astype(jnp.bool_) if dtype == jnp.bool_ else lax.bitcast_convert_type(bits, dtype)
