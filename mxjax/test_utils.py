@@ -148,6 +148,15 @@ def locationError(a: np.ndarray, b: np.ndarray, index: tuple, names: Sequence[st
     return f"Location of {kind}error: {index}, {names[0]}={a[index]:.8f}, {names[1]}={b[index]:.8f}"
 
 
+def _plainly_close(x: np.ndarray, y: np.ndarray, rtol: Any, atol: Any) -> bool:
+    """Whether floats are close by the bare formula: a fifth of the time of `allclose`, which asks about infinities."""
+    if x.dtype != y.dtype or x.dtype.kind != "f":
+        return False
+    with np.errstate(all="ignore"):
+        distance = np.abs(x - y)
+        return bool((distance <= atol + rtol * np.abs(y)).all() and np.isfinite(distance).all())
+
+
 def assert_almost_equal(a: Any, b: Any, rtol: Any = None, atol: Any = None, names: tuple[str, str] = ("a", "b"),
                         equal_nan: bool = False, use_broadcast: bool = True,
                         mismatches: tuple[int, int] = (10, 10)) -> None:
@@ -166,7 +175,7 @@ def assert_almost_equal(a: Any, b: Any, rtol: Any = None, atol: Any = None, name
         checkShapes(first, second)
     rtol, atol = get_tols(first, second, rtol, atol)
     x, y = _comparable(first), _comparable(second)
-    if np.allclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan):
+    if _plainly_close(x, y, rtol, atol) or np.allclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan):
         return
     x, y = np.broadcast_arrays(x, y)
     x64, y64 = x.astype(np.float64), y.astype(np.float64)
