@@ -513,6 +513,9 @@ def _arranged(arrays: Any, names: Sequence[str], what: str, partial: bool) -> li
 
 
 # ---------------------------------------------------------------- making nodes
+_on_compose: Callable[[Node], None] | None = None  # mixed precision: changes new nodes' inputs
+
+
 def Variable(name: str, attr: dict[str, str] | None = None, shape: Any = None, lr_mult: Any = None,  # noqa: N802
              wd_mult: Any = None, dtype: Any = None, init: Any = None, stype: Any = None, **kwargs: Any) -> Symbol:
     """A named input of a graph.
@@ -630,6 +633,8 @@ def apply(op_name: str, hint: str, inputs: Sequence[Symbol], params: dict[str, A
     node = Node(op, name, attrs, canonical, entries, subgraphs)
     if not (op.variadic and not op.input_names):
         _fill_inputs(node, entries, named)
+    if _on_compose is not None:
+        _on_compose(node)
     kind = next((type(s) for s in [*inputs, *named.values()] if type(s) is not Symbol), Symbol)
     if kind is Symbol and op_name.startswith("_np"):
         from .numpy import _Symbol

@@ -1,112 +1,213 @@
-"""Mixed precision for symbolic models: casts put into a graph by lists of operators."""
+"""Automatic mixed precision: 16 bits where they are fast and safe, float32 elsewhere."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from ...base import MXNetError
+from ...context import Context, gpu
+from ...gluon import HybridBlock, SymbolBlock, Trainer
+from ...module import BucketingModule
 from ...ndarray import NDArray
-from ...ops import registry
+from ...ndarray._format import CODES
 from ...ops.params import dtype_name
+from ...optimizer import Optimizer
 from ...symbol import Symbol
-from ...symbol._node import Entry, Node, topological
-from . import lists
+from ...symbol._node import topological
+from . import _tables
+from ._policy import Policy, convert, install
+from .loss_scaler import LossScaler
 
-__all__ = ["convert_model", "convert_symbol", "list_conditional_fp32_ops", "list_fp32_ops", "list_lp16_ops",
-           "list_widest_type_cast"]
+__all__ = ["convert_bucketing_module", "convert_hybrid_block", "convert_model", "convert_symbol", "init",
+           "init_trainer", "list_conditional_fp32_ops", "list_fp32_ops", "list_loss_output_functions",
+           "list_lp16_fp32_ops", "list_lp16_ops", "list_lp16_use_fp32_params", "list_widest_type_cast", "scale_loss",
+           "unscale"]
 
-_TARGETS = ("float16", "bfloat16")
+_Conditional = Sequence[tuple[str, str, list[str]]]
+_state: dict[str, Any] = {"scaler": None, "used": False}
 
 
-def list_lp16_ops(target_dtype: str = "float16") -> list[str]:
+# ---------------------------------------------------------------- lists
+def list_lp16_ops(target_dtype: str) -> list[str]:
     """Operators that run in the 16-bit dtype."""
-    return list(lists.TARGET)
+    return _tables.spelled(_tables.table(target_dtype, "low"))
 
 
-def list_fp32_ops(target_dtype: str = "float16") -> list[str]:
+def list_fp32_ops(target_dtype: str) -> list[str]:
     """Operators that run in float32."""
-    return list(lists.FP32)
+    return _tables.spelled(_tables.table(target_dtype, "fp32"))
 
 
-def list_conditional_fp32_ops(target_dtype: str = "float16") -> list[tuple[str, str, list[str]]]:
+def list_lp16_fp32_ops(target_dtype: str) -> list[str]:
+    """Operators that run in the dtype of their inputs."""
+    return _tables.spelled(_tables.table(target_dtype, "both"))
+
+
+def list_conditional_fp32_ops(target_dtype: str) -> list[tuple[str, str, list[str]]]:
     """Operators that run in float32 for some values of a parameter: (operator, parameter, values)."""
-    return list(lists.CONDITIONAL_FP32)
+    return list(_tables.CONDITIONAL)
 
 
-def list_widest_type_cast(target_dtype: str = "float16") -> list[str]:
+def list_widest_type_cast(target_dtype: str) -> list[str]:
     """Operators that run in the widest dtype of their inputs."""
-    return list(lists.WIDEST)
+    return _tables.spelled(_tables.table(target_dtype, "widest"))
 
 
+def list_loss_output_functions(target_dtype: str) -> list[str]:
+    """Operators that make the gradient of a loss themselves."""
+    return list(_tables.LOSSES)
+
+
+def list_lp16_use_fp32_params(target_dtype: str) -> dict[str, list[str]] | None:
+    """Inputs that stay float32 by operator, with bfloat16; None with float16."""
+    return dict(_tables.FP32_INPUTS) if dtype_name(target_dtype) == "bfloat16" else None
+
+
+def _policy(target_dtype: Any, low: Sequence[str] | None, fp32: Sequence[str] | None,
+            conditional: _Conditional | None) -> Policy:
+    """The default lists, or those given instead.
+
+    Raises:
+        AssertionError: another dtype, or an operator in two lists.
+    """
+    target = dtype_name(target_dtype)
+    chosen = {"target_dtype_ops": _tables.table(target, "low") if low is None else low,
+              "fp32_ops": _tables.table(target, "fp32") if fp32 is None else fp32,
+              "conditional_fp32_ops": [op for op, _, _ in _tables.CONDITIONAL] if conditional is None
+              else [entry[0] for entry in conditional]}
+    names = list(chosen)
+    for place, name in enumerate(names):
+        for other in names[place + 1:]:
+            common = set(chosen[name]) & set(chosen[other])
+            if common:
+                raise AssertionError(f"Ops cannot be in two or more lists: {', '.join(sorted(common))} in {name} and "
+                                     f"{other}")
+    return Policy(target, chosen["target_dtype_ops"], chosen["fp32_ops"],
+                  _tables.CONDITIONAL if conditional is None else conditional, _tables.table(target, "widest"))
+
+
+# ---------------------------------------------------------------- training
+def init(target_dtype: str = "float16", target_precision_ops: Sequence[str] | None = None,
+         conditional_fp32_ops: _Conditional | None = None, fp32_ops: Sequence[str] | None = None) -> None:
+    """Has operators cast their inputs by lists, from now on; call it before models are made.
+
+    Args:
+        target_dtype: "float16" or "bfloat16".
+        target_precision_ops, fp32_ops: operators for that dtype and for float32, instead of the default ones.
+        conditional_fp32_ops: (operator, parameter, values): float32 for these values.
+
+    Raises:
+        AssertionError: another dtype, or an operator in two lists.
+
+    Example:
+        amp.init()
+        trainer = gluon.Trainer(net.collect_params(), "sgd")
+        amp.init_trainer(trainer)
+        with autograd.record():
+            loss = objective(net(data), label)
+            with amp.scale_loss(loss, trainer) as scaled:
+                autograd.backward(scaled)
+        trainer.step(batch_size)
+    """
+    if _state["scaler"] is not None:
+        return
+    policy = _policy(target_dtype, target_precision_ops, fp32_ops, conditional_fp32_ops)
+    logging.info("Using AMP")
+    _state["scaler"] = LossScaler()
+    install(policy, _state["scaler"])
+
+
+def _trainer(trainer: Any) -> Trainer:
+    if isinstance(trainer, Trainer):
+        return trainer
+    if isinstance(trainer, Optimizer):
+        raise TypeError("AMP is currently only compatible with Gluon Trainer")
+    raise TypeError(f"optimizer_or_trainer should be a Gluon Trainer or an optimizer, instead is {type(trainer)}")
+
+
+def init_trainer(optimizer_or_trainer: Trainer) -> None:
+    """Gives a trainer dynamic loss scaling: steps with overflowing gradients are left out.
+
+    Raises:
+        AssertionError: `init` has not been called.
+        TypeError: it is no Trainer.
+    """
+    if _state["scaler"] is None:
+        raise AssertionError("AMP not initialized, did you forget to call amp.init()?")
+    trainer = _trainer(optimizer_or_trainer)
+    trainer._amp_loss_scaler = LossScaler() if _state["used"] else _state["scaler"]
+    trainer._amp_original_scale = trainer._scale
+    _state["used"] = True
+
+
+@contextmanager
+def scale_loss(loss: NDArray | Sequence[NDArray], optimizer_or_trainer: Trainer) -> Iterator[Any]:
+    """The loss, or list of losses, times the loss scale; the trainer divides the gradients by it.
+
+    Raises:
+        AssertionError: `init_trainer` has not been called.
+    """
+    scaler = getattr(optimizer_or_trainer, "_amp_loss_scaler", None)
+    if scaler is None:
+        raise AssertionError("Loss scaler is not initialized, did you forget to call amp.init_trainer()?")
+    optimizer_or_trainer._scale = optimizer_or_trainer._amp_original_scale / scaler.loss_scale
+    if isinstance(loss, (list, tuple)):
+        yield [part * scaler.loss_scale for part in loss]
+    else:
+        yield loss * scaler.loss_scale
+
+
+def unscale(optimizer_or_trainer: Trainer) -> None:
+    """Divides the gradients by the loss scale at once, e.g. before they are clipped.
+
+    Raises:
+        TypeError: it is no Trainer.
+    """
+    trainer = _trainer(optimizer_or_trainer)
+    for param in trainer._params:
+        for grad in param.list_grad() if param.grad_req != "null" else ():
+            grad[:] = grad * trainer._scale
+    trainer._scale = 1.0
+
+
+# ---------------------------------------------------------------- trained models
 def convert_symbol(sym: Symbol, target_dtype: str = "float16", target_dtype_ops: Sequence[str] | None = None,
-                   fp32_ops: Sequence[str] | None = None,
-                   conditional_fp32_ops: Sequence[tuple[str, str, list[str]]] | None = None,
+                   fp32_ops: Sequence[str] | None = None, conditional_fp32_ops: _Conditional | None = None,
                    excluded_sym_names: Sequence[str] | None = None, data_names: Sequence[str] | None = None,
                    cast_optional_params: bool = False) -> Symbol:
-    """A float32 graph with casts for mixed precision.
+    """A float32 graph with casts for mixed precision, for inference.
 
     Args:
         sym: the graph.
         target_dtype: "float16" or "bfloat16".
         target_dtype_ops, fp32_ops, conditional_fp32_ops: lists of operators instead of the default ones.
-        excluded_sym_names: nodes left as they are.
-        data_names: names of the inputs (the casts follow from the lists; kept for MXNet's sake).
+        excluded_sym_names: nodes that stay in float32.
+        data_names: names of the inputs; the other variables are parameters (by default none is).
         cast_optional_params: parameters that are only used in 16 bits get that dtype themselves.
 
     Raises:
-        MXNetError: the dtype is none of these, or an excluded name is not in the graph.
+        AssertionError: another dtype, or an operator in two lists.
+        MXNetError: an excluded name is not in the graph.
     """
-    target = dtype_name(target_dtype)
-    if target not in _TARGETS:
-        raise MXNetError(f"target_dtype must be one of {', '.join(_TARGETS)}, got {target_dtype!r}")
+    policy = _policy(target_dtype, target_dtype_ops, fp32_ops, conditional_fp32_ops)
     excluded = set(excluded_sym_names or ())
-    nodes = topological(sym._outputs)
-    unknown = excluded - {n.name for n in nodes}
+    unknown = excluded - {n.name for n in topological(sym._outputs)}
     if unknown:
         raise MXNetError(f"excluded_sym_names: there is no node {', '.join(sorted(unknown))}")
-    low = set(lists.TARGET if target_dtype_ops is None else target_dtype_ops)
-    high = set(lists.FP32 if fp32_ops is None else fp32_ops)
-    conditional = lists.CONDITIONAL_FP32 if conditional_fp32_ops is None else conditional_fp32_ops
-
-    def wanted(node: Node) -> str | None:
-        """The dtype a node's inputs are cast to."""
-        if node.name in excluded or node.op is None:
-            return None
-        if any(node.op.name == op and str(node.params.get(p)) in values for op, p, values in conditional):
-            return "float32"
-        return target if node.op.name in low else "float32" if node.op.name in high else None
-    made: dict[int, Node] = {}
-    casts: dict[tuple[int, int, str], Entry] = {}
-
-    def cast(entry: Entry, dtype: str) -> Entry:
-        key = (id(entry[0]), entry[1], dtype)
-        if key not in casts:
-            name = f"{entry[0].name}_{entry[1]}_amp_cast_{dtype}"
-            casts[key] = (Node(registry.get("amp_cast"), name, {"dtype": dtype}, {"dtype": dtype}, [entry]), 0)
-        return casts[key]
-    for node in nodes:
-        inputs = [(made[id(n)], i) for n, i in node.inputs]
-        dtype = wanted(node)
-        states = set(node.mutated())
-        if dtype is not None:
-            inputs = [e if k in states else cast(e, dtype) for k, e in enumerate(inputs)]
-        elif node.op is not None and node.op.name in lists.WIDEST and node.name not in excluded and len(inputs) > 1:
-            op = registry.get("amp_multicast")
-            params = op.parse({"num_outputs": len(inputs)})
-            widest = Node(op, f"{node.name}_amp_multicast", {"num_outputs": str(len(inputs))}, params, inputs)
-            inputs = [(widest, k) for k in range(len(inputs))]
-        made[id(node)] = Node(node.op, node.name, dict(node.attrs), dict(node.params), inputs, node.subgraphs)
-    result = Symbol([(made[id(n)], i) for n, i in sym._outputs])
-    if cast_optional_params:
-        for node in _only_low(result, target):
-            node.attrs["__dtype__"] = "2" if target == "float16" else "12"
+    result = Symbol(convert(sym._outputs, policy, excluded))
+    if cast_optional_params and data_names is not None:
+        for node in _only_low(result, policy.target):
+            if node.name not in data_names:
+                node.attrs["__dtype__"] = str(CODES[policy.target])
     return result
 
 
-def _only_low(symbol: Symbol, target: str) -> list[Node]:
+def _only_low(symbol: Symbol, target: str) -> list[Any]:
     """Variables that are only used through a cast to the 16-bit dtype."""
-    uses: dict[int, tuple[Node, list[bool]]] = {}
+    uses: dict[int, tuple[Any, list[bool]]] = {}
     for node in topological(symbol._outputs):
         for source, _ in node.inputs:
             if source.op is None:
@@ -115,17 +216,85 @@ def _only_low(symbol: Symbol, target: str) -> list[Node]:
     return [node for node, casts in uses.values() if all(casts)]
 
 
+def _in_dtypes(symbol: Symbol, params: dict[str, NDArray]) -> dict[str, NDArray]:
+    """Parameters in the dtypes that a converted graph gives them."""
+    codes = {code: name for name, code in CODES.items()}
+    attrs = symbol.attr_dict()
+
+    def dtype(name: str) -> str | None:
+        code = int(attrs.get(name, {}).get("__dtype__", "-1"))
+        return codes.get(code)
+    return {name: value.astype(dtype(name)) if dtype(name) else value.copy() for name, value in params.items()}
+
+
 def convert_model(sym: Symbol, arg_params: dict[str, NDArray], aux_params: dict[str, NDArray],
-                  target_dtype: str = "float16", target_dtype_ops: Any = None, fp32_ops: Any = None,
-                  conditional_fp32_ops: Any = None, excluded_sym_names: Any = None,
+                  target_dtype: str = "float16", target_dtype_ops: Sequence[str] | None = None,
+                  fp32_ops: Sequence[str] | None = None, conditional_fp32_ops: _Conditional | None = None,
+                  excluded_sym_names: Sequence[str] | None = None,
                   cast_optional_params: bool = False) -> tuple[Symbol, dict[str, NDArray], dict[str, NDArray]]:
-    """A checkpoint's graph and parameters for mixed precision; arguments as in `convert_symbol`.
+    """A checkpoint for mixed precision; arguments and errors as in `convert_symbol`.
 
     Returns:
-        (symbol, arguments, auxiliary states); with `cast_optional_params` arguments used only in 16 bits are cast.
+        (symbol, arguments, auxiliary states).
     """
+    if not isinstance(sym, Symbol):
+        raise AssertionError(f"First argument to convert_model should be Symbol, got {type(sym)}")
+    names = [n for n in sym.list_inputs() if n not in arg_params and n not in aux_params]
     converted = convert_symbol(sym, target_dtype, target_dtype_ops, fp32_ops, conditional_fp32_ops, excluded_sym_names,
-                               None, cast_optional_params)
-    low = {n.name for n in _only_low(converted, dtype_name(target_dtype))} if cast_optional_params else set()
-    args = {k: v.astype(target_dtype) if k in low else v.copy() for k, v in arg_params.items()}
-    return converted, args, {k: v.copy() for k, v in aux_params.items()}
+                               names, cast_optional_params)
+    return converted, _in_dtypes(converted, arg_params), _in_dtypes(converted, aux_params)
+
+
+def convert_hybrid_block(block: HybridBlock, target_dtype: str = "float16",
+                         target_dtype_ops: Sequence[str] | None = None, fp32_ops: Sequence[str] | None = None,
+                         conditional_fp32_ops: _Conditional | None = None,
+                         excluded_sym_names: Sequence[str] | None = None, ctx: Context = gpu(0),
+                         cast_optional_params: bool = False) -> SymbolBlock:
+    """A block for mixed precision, for inference; further arguments as in `convert_symbol`.
+
+    Args:
+        block: hybridized and called once.
+        ctx: where the new block's parameters live.
+
+    Raises:
+        AssertionError: it is no HybridBlock.
+        RuntimeError: it has not been hybridized and called.
+    """
+    if not isinstance(block, HybridBlock):
+        raise AssertionError(f"block input should be a HybridBlock, got {type(block)}")
+    if not block._cached_graph:
+        raise RuntimeError("Please first call block.hybridize() and then run forward with this block at least once "
+                           "before calling convert_hybrid_block.")
+    inputs, sym = block._cached_graph
+    converted = convert_symbol(sym, target_dtype, target_dtype_ops, fp32_ops, conditional_fp32_ops, excluded_sym_names,
+                               [variable.name for variable in inputs], cast_optional_params)
+    params = _in_dtypes(converted, {p.name: p._reduce() for p in block.collect_params().values()})
+    result = SymbolBlock(converted, inputs)
+    result.collect_params().load_dict({k: v for k, v in params.items() if k in set(converted.list_inputs())}, ctx,
+                                      cast_dtype=True, dtype_source="saved")
+    return result
+
+
+def convert_bucketing_module(bucketing_mod: BucketingModule, target_dtype: str = "float16",
+                             target_dtype_ops: Sequence[str] | None = None, fp32_ops: Sequence[str] | None = None,
+                             conditional_fp32_ops: _Conditional | None = None,
+                             excluded_sym_names: Sequence[str] | None = None,
+                             cast_optional_params: bool = False) -> BucketingModule:
+    """A bucketing module with converted graphs and parameters; further arguments as in `convert_symbol`.
+
+    Raises:
+        AssertionError: it is no BucketingModule, or has no buckets or parameters.
+    """
+    if not isinstance(bucketing_mod, BucketingModule) or not bucketing_mod._buckets or \
+            not bucketing_mod.params_initialized:
+        raise AssertionError("convert_bucketing_module needs a BucketingModule with buckets and parameters")
+    args, auxs = bucketing_mod.get_params()
+    symbols: dict[Any, Symbol] = {}
+    for key, module in bucketing_mod._buckets.items():
+        symbols[key], new_args, new_auxs = convert_model(
+            module._symbol, args, auxs, target_dtype, target_dtype_ops, fp32_ops, conditional_fp32_ops,
+            excluded_sym_names, cast_optional_params)
+    return BucketingModule.load_dict(
+        symbols, sym_gen=bucketing_mod._sym_gen, arg_params=new_args, aux_params=new_auxs,
+        default_bucket_key=bucketing_mod._default_bucket_key, logger=bucketing_mod.logger,
+        context=bucketing_mod._context)

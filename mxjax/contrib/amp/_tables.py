@@ -1,0 +1,83 @@
+"""Which operators run in which precision, by their registered names; aliases follow from the registry.
+
+LOW: products and convolutions, where 16 bits are fast and safe. FP32: what loses too much in 16 bits. WIDEST: what
+needs all inputs in one dtype and takes the widest. The others take what comes. bfloat16 is kept to fewer operators, as
+in MXNet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...ops import registry
+from ...ops.params import dtype_name
+
+__all__ = ["CONDITIONAL", "LOSSES", "TARGETS", "canonical", "spelled", "table"]
+
+TARGETS = ("float16", "bfloat16")
+CONDITIONAL = [("Activation", "act_type", ["softrelu"]), ("LeakyReLU", "act_type", ["elu", "selu"])]
+LOSSES = ["SoftmaxOutput", "LinearRegressionOutput", "LogisticRegressionOutput", "MAERegressionOutput"]
+FP32_INPUTS = {name: ["", "gamma", "beta", "moving_mean", "moving_var"] for name in ("BatchNorm", "BatchNormWithReLU")}
+
+_LOW = {"float16": ["Convolution", "Deconvolution", "FullyConnected", "RNN"],
+        "bfloat16": ["Convolution", "FullyConnected"]}
+
+_FP32 = """CTCLoss Convolution_v1 Custom GroupNorm IdentityAttachKLSparseReg InstanceNorm L2Normalization LRN LayerNorm
+LinearRegressionOutput LogisticRegressionOutput MAERegressionOutput MakeLoss SVMOutput SoftmaxActivation SoftmaxOutput
+_contrib_DeformableConvolution _contrib_DeformablePSROIPooling _contrib_MultiBoxDetection _contrib_MultiBoxPrior
+_contrib_MultiBoxTarget _contrib_SyncBatchNorm _contrib_count_sketch _contrib_fft _contrib_hawkesll _hypot
+_hypot_scalar _linalg_det _linalg_extractdiag _linalg_extracttrian _linalg_gelqf _linalg_gemm _linalg_gemm2
+_linalg_inverse _linalg_makediag _linalg_maketrian _linalg_potrf _linalg_potri _linalg_slogdet _linalg_sumlogdiag
+_linalg_syevd _linalg_syrk _linalg_trmm _linalg_trsm _power _power_scalar _rdiv_scalar _rpower_scalar _square_sum
+arccos arcsin arctanh argsort broadcast_hypot broadcast_power cosh erfinv exp expm1 gamma gammaln khatri_rao log log10
+log1p log2 log_softmax make_loss mean moments nanprod nansum norm prod rcbrt reciprocal rsqrt sinh smooth_l1 softmax
+softmax_cross_entropy softmin square sum tan topk""".split()
+
+_WIDEST = """Concat Correlation _contrib_MultiProposal _contrib_PSROIPooling _contrib_Proposal _contrib_ROIAlign
+_contrib_box_iou _contrib_box_nms _contrib_interleaved_matmul_encdec_qk _contrib_interleaved_matmul_encdec_valatt
+_contrib_interleaved_matmul_selfatt_qk _contrib_interleaved_matmul_selfatt_valatt _equal _greater _greater_equal _lesser
+_lesser_equal _logical_and _logical_or _logical_xor _maximum _minimum _mod _not_equal _random_pdf_dirichlet
+_random_pdf_exponential _random_pdf_gamma _random_pdf_generalized_negative_binomial _random_pdf_negative_binomial
+_random_pdf_normal _random_pdf_poisson _random_pdf_uniform _scatter_elemwise_div add_n batch_dot broadcast_add
+broadcast_div broadcast_equal broadcast_greater broadcast_greater_equal broadcast_lesser broadcast_lesser_equal
+broadcast_logical_and broadcast_logical_or broadcast_logical_xor broadcast_maximum broadcast_minimum broadcast_mod
+broadcast_mul broadcast_not_equal broadcast_sub dot elemwise_add elemwise_div elemwise_mul elemwise_sub stack
+where""".split()
+
+# with bfloat16 all others are in float32
+_BF16_BOTH = """Activation BatchNorm Concat LRN LeakyReLU Pooling _contrib_BatchNormWithReLU
+_contrib_interleaved_matmul_encdec_qk _contrib_interleaved_matmul_encdec_valatt _contrib_interleaved_matmul_selfatt_qk
+_contrib_interleaved_matmul_selfatt_valatt _shuffle abs amp_cast amp_multicast clip elemwise_add relu sqrt square
+tanh""".split()
+_BF16_NOT_WIDEST = {"Concat", "broadcast_mul", *(n for n in _WIDEST if "interleaved" in n)}
+
+
+def table(dtype: str, kind: str) -> list[str]:
+    """Registered names for a 16-bit dtype: kind "low", "fp32", "widest", or "both" (all others).
+
+    Raises:
+        AssertionError: another dtype.
+    """
+    name = dtype_name(dtype)
+    if name not in TARGETS:
+        raise AssertionError(f"AMP supports the target_dtype {' and '.join(TARGETS)}, got {dtype!r}")
+    low = _LOW[name]
+    widest = [n for n in _WIDEST if name == "float16" or n not in _BF16_NOT_WIDEST]
+    every = [op.name for op in registry.operators() if "backward" not in op.name
+             and not op.name.startswith(("_np", "_contrib_quantize", "_contrib_dequantize"))]
+    if name == "float16":
+        fp32 = list(_FP32)
+    else:
+        fp32 = [n for n in every if n not in {*low, *widest, *_BF16_BOTH}]
+    known = {*low, *widest, *fp32, *(op for op, _, _ in CONDITIONAL)}
+    return {"low": low, "fp32": fp32, "widest": widest, "both": [n for n in every if n not in known]}[kind]
+
+
+def canonical(names: Iterable[str]) -> set[str]:
+    """Registered names out of names and aliases; unknown ones are left out."""
+    return {op.name for op in map(registry.find, names) if op is not None}
+
+
+def spelled(names: Iterable[str]) -> list[str]:
+    """Names with all their aliases."""
+    return [spelling for name in names if (op := registry.find(name)) for spelling in (op.name, *op.aliases)]

@@ -1,0 +1,178 @@
+"""Mixed precision: what is cast where, training with a scaled loss, and converted models."""
+
+import json
+
+import numpy as np
+import pytest
+
+import mxjax as mx
+from mxjax import autograd, gluon
+from mxjax.contrib import amp
+from mxjax.contrib.amp import _policy
+from mxjax.contrib.amp import amp as module
+
+
+@pytest.fixture
+def initialized():
+    """AMP switched on by the test, and off afterwards."""
+    yield
+    _policy.uninstall()
+    module._state.update(scaler=None, used=False)
+
+
+def network():
+    data = mx.sym.var("data")
+    conv = mx.sym.Convolution(data, kernel=(3, 3), num_filter=4, name="conv")
+    relu = mx.sym.Activation(mx.sym.BatchNorm(conv, name="bn"), act_type="relu", name="relu")
+    conv2 = mx.sym.Convolution(relu, kernel=(3, 3), num_filter=4, pad=(1, 1), name="conv2", no_bias=True)
+    exp = mx.sym.exp(mx.sym.elemwise_add(conv2, relu, name="add"), name="exp")
+    soft = mx.sym.Activation(exp, act_type="softrelu", name="soft")
+    dense = mx.sym.FullyConnected(soft, num_hidden=2, name="fc")
+    both = mx.sym.Concat(dense, mx.sym.FullyConnected(dense, num_hidden=2, name="fc2"), name="cat")
+    return mx.sym.SoftmaxOutput(both, name="softmax")
+
+
+def inputs_of(sym):
+    graph = json.loads(sym.tojson(remove_amp_cast=False))["nodes"]
+    return {n["name"]: [graph[i[0]]["name"] for i in n["inputs"]] for n in graph if n["op"] != "null"}
+
+
+def test_casts_as_mxnet_puts_them():
+    """Taken from MXNet 1.9.1."""
+    found = inputs_of(amp.convert_symbol(network(), "float16", excluded_sym_names=["fc2"]))
+    assert found["conv"] == ["data_amp_cast_float16", "conv_weight_amp_cast_float16", "conv_bias_amp_cast_float16"]
+    assert found["bn"] == ["conv", "bn_gamma", "bn_beta", "bn_moving_mean", "bn_moving_var"]
+    assert found["conv2"] == ["relu", "conv2_weight_amp_cast_float16"]
+    assert found["add"] == ["conv2", "relu"]
+    assert found["exp"] == ["add_output_amp_cast_float32"]
+    assert found["soft"] == ["exp"]
+    assert found["fc2"] == ["fc_output_amp_cast_float32", "fc2_weight", "fc2_bias"]
+    assert found["cat"] == ["fc_output_amp_cast_float32", "fc2"]
+    assert found["softmax"] == ["cat", "softmax_label"]
+    plain = mx.sym.load_json(amp.convert_symbol(network()).tojson())
+    assert inputs_of(plain) == inputs_of(network())  # files hold no casts
+
+
+def test_lists():
+    assert {"Convolution", "FullyConnected"} <= set(amp.list_lp16_ops("bfloat16")) < set(amp.list_lp16_ops("float16"))
+    assert "softmax" in amp.list_fp32_ops("float16") and "broadcast_add" in amp.list_widest_type_cast("float16")
+    assert "concat" in amp.list_lp16_fp32_ops("bfloat16") and "Reshape" in amp.list_fp32_ops("bfloat16")
+    assert "Reshape" in amp.list_lp16_fp32_ops("float16") and amp.list_lp16_use_fp32_params("float16") is None
+    assert amp.lists.symbol_fp16.FP16_FUNCS == amp.list_lp16_ops("float16")
+    assert "SoftmaxOutput" in amp.list_loss_output_functions("float16")
+    for one, other in (("low", "fp32"), ("fp32", "both"), ("low", "both"), ("widest", "fp32"), ("widest", "both")):
+        for dtype in ("float16", "bfloat16"):
+            assert not set(amp._tables.table(dtype, one)) & set(amp._tables.table(dtype, other)), (one, other, dtype)
+
+
+def test_mistakes():
+    with pytest.raises(AssertionError, match="float16 and bfloat16"):
+        amp.convert_symbol(network(), "int8")
+    with pytest.raises(AssertionError, match="two or more lists"):
+        amp.convert_symbol(network(), target_dtype_ops=["exp"])
+    with pytest.raises(mx.MXNetError, match="no node missing"):
+        amp.convert_symbol(network(), excluded_sym_names=["missing"])
+    with pytest.raises(AssertionError, match="amp.init"):
+        amp.init_trainer(None)
+    with pytest.raises(RuntimeError, match="hybridize"):
+        amp.convert_hybrid_block(gluon.nn.Dense(2))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_converted_models(dtype):
+    net = gluon.nn.HybridSequential()
+    net.add(gluon.nn.Conv2D(4, 3), gluon.nn.BatchNorm(), gluon.nn.Activation("relu"), gluon.nn.Dense(3))
+    net.initialize()
+    net.hybridize()
+    x = mx.nd.random.uniform(shape=(2, 2, 6, 6))
+    want = net(x).asnumpy()
+    low = amp.convert_hybrid_block(net, dtype, ctx=mx.cpu(), cast_optional_params=True)
+    got = low(x)
+    assert got.dtype == mx.nd.zeros(1, dtype=dtype).dtype
+    np.testing.assert_allclose(got.astype("float32").asnumpy(), want, rtol=0.05, atol=0.02)
+    dtypes = {name.rstrip("0123456789").rpartition("_")[2]: str(p.data()._read().dtype)
+              for name, p in low.collect_params().items()}
+    assert dtypes["weight"] == dtype and dtypes["gamma"] == "float32"
+    args = {p.name: p.data() for p in net.collect_params().values() if "running" not in p.name}
+    sym, new, _ = amp.convert_model(net._cached_graph[1], args, {}, dtype)
+    assert all(v.dtype == np.float32 for v in new.values()) and "amp_cast" in sym.tojson(remove_amp_cast=False)
+
+
+def test_imperative_calls(initialized):
+    x, w = mx.nd.random.uniform(shape=(2, 4)), mx.nd.random.uniform(shape=(3, 4))
+    amp.init()
+    low = mx.nd.FullyConnected(x, w, num_hidden=3, no_bias=True)
+    assert low.dtype == np.float16
+    assert mx.nd.softmax(low).dtype == low.softmax().dtype == np.float32
+    assert (low + x[:, :3]).dtype == mx.nd.broadcast_add(low, x[:, :3]).dtype == np.float32
+    assert mx.nd.relu(low).dtype == np.float16
+    assert mx.nd.LeakyReLU(low, act_type="elu").dtype == np.float32
+    assert mx.nd.LeakyReLU(low, act_type="leaky").dtype == np.float16
+    x.attach_grad()
+    with autograd.record():
+        loss = mx.nd.FullyConnected(x, w, num_hidden=3, no_bias=True).sum()
+    loss.backward()
+    assert x.grad.dtype == np.float32
+    np.testing.assert_allclose(x.grad.asnumpy(), np.tile(w.asnumpy().sum(0), (2, 1)), rtol=1e-2)
+    _policy.uninstall()
+    assert mx.nd.FullyConnected(x, w, num_hidden=3, no_bias=True).dtype == np.float32
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_training(initialized, hybrid):
+    amp.init("bfloat16" if hybrid else "float16")
+    mx.random.seed(1)
+    net = gluon.nn.HybridSequential()
+    net.add(gluon.nn.Dense(8, activation="tanh"), gluon.nn.Dense(1))
+    net.initialize(mx.init.Xavier())
+    if hybrid:
+        net.hybridize()
+    trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
+    amp.init_trainer(trainer)
+    x = mx.nd.random.uniform(-1, 1, (32, 3))
+    y = x.sum(axis=1, keepdims=True)
+    objective, losses = gluon.loss.L2Loss(), []
+    for _ in range(30):
+        with autograd.record():
+            loss = objective(net(x), y)
+            with amp.scale_loss(loss, trainer) as scaled:
+                autograd.backward(scaled)
+        trainer.step(32)
+        losses.append(loss.mean().asscalar())
+    assert losses[-1] < 0.1 * losses[0]
+    assert {p.data().dtype for p in net.collect_params().values()} == {np.float32}
+    if hybrid:
+        assert "amp_cast" in net._cached_graph[1].tojson(remove_amp_cast=False)
+
+
+def test_overflow_and_unscale(initialized):
+    amp.init()
+    weight = gluon.Parameter("w", shape=(2,))
+    weight.initialize(mx.init.One())
+    trainer = gluon.Trainer([weight], "sgd", {"learning_rate": 1.0})
+    amp.init_trainer(trainer)
+    with autograd.record():
+        with amp.scale_loss(weight.data() * 1e36, trainer) as scaled:
+            autograd.backward(scaled)
+    trainer.step(1)
+    np.testing.assert_array_equal(weight.data().asnumpy(), [1, 1])  # left out
+    with autograd.record():
+        with amp.scale_loss([weight.data() * 0.25], trainer) as scaled:
+            autograd.backward(scaled)
+    assert weight.grad().asnumpy()[0] == 0.25 * 2**16
+    amp.unscale(trainer)
+    np.testing.assert_array_equal(weight.grad().asnumpy(), [0.25, 0.25])
+    trainer.step(1)
+    np.testing.assert_array_equal(weight.data().asnumpy(), [0.75, 0.75])
+    assert trainer._amp_loss_scaler.loss_scale == 2**15
+
+
+def test_module(initialized):
+    amp.init()
+    out = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc"), name="softmax")
+    assert inputs_of(out)["fc"][0] == "data_amp_cast_float16"
+    x = np.random.RandomState(0).randn(64, 4).astype("float32")
+    data = mx.io.NDArrayIter(x, (x[:, 0] > 0).astype("float32"), 16, label_name="softmax_label")
+    mod = mx.mod.Module(out)
+    mod.fit(data, num_epoch=8, optimizer_params={"learning_rate": 1.0})
+    assert mod.score(data, "acc")[0][1] > 0.9
