@@ -13,6 +13,7 @@ from jax import lax
 
 from ..base import MXNetError
 from ._common import Array, is_float
+from ._depthwise import depthwise, is_depthwise
 from .infer import filled
 from .nn import _without
 from .params import Range, Shape
@@ -88,7 +89,10 @@ def _convolution(data: Array, weight: Array, bias: Array | None = None, *, kerne
 
     def product(data: Array, weight: Array) -> Array:
         return _as_product(data, weight, kernel, stride, dilate, pad, _last(layout))
-    if num_group == 1 and is_float(data.dtype) and _product_is_faster(data, kernel, stride, dilate, pad, layout):
+    if is_depthwise(data, kernel, num_group, _last(layout)):
+        out = lax.platform_dependent(data, weight, default=whole, cpu=lambda data, weight: depthwise(
+            data, weight, stride, dilate, pad, _last(layout)))
+    elif num_group == 1 and is_float(data.dtype) and _product_is_faster(data, kernel, stride, dilate, pad, layout):
         out = lax.platform_dependent(data, weight, cpu=product, default=whole)
     else:
         out = whole(data, weight)

@@ -4,9 +4,9 @@ import jax
 import numpy as np
 import pytest
 from jax import lax
-from opcall import call
+from opcall import call, gradients
 
-from mxjax.ops.conv import _as_product, _product_is_faster
+from mxjax.ops.conv import _as_product, _numbers, _product_is_faster
 
 RANDOM = np.random.default_rng(3)
 CASES = [  # data, kernel, stride, dilate, pad
@@ -41,3 +41,31 @@ def test_kernels_as_large_as_the_picture_take_the_product():
     large = jax.ShapeDtypeStruct((4, 3, 64, 64), "float32")
     assert _product_is_faster(large, (64, 64), (1, 1), (1, 1), (0, 0), None)
     assert not _product_is_faster(large, (32, 32), (1, 1), (1, 1), (0, 0), None)
+
+
+@pytest.mark.parametrize("filters, layout, kernel, stride, dilate, pad", [
+    (1, "NCHW", (3, 3), (2, 1), (1, 1), (1, 1)), (2, "NHWC", (3, 2), (2, 1), (1, 2), (2, 1)),
+    (1, "NCW", (5,), (3,), (2,), (0,)), (1, "NCHW", (1, 1), (2, 2), (1, 1), (0, 0))])
+def test_depthwise(filters, layout, kernel, stride, dilate, pad):
+    last, dims = layout[-1] == "C", len(kernel)
+    space = (11, 8)[:dims]
+    data = RANDOM.normal(size=(2, *space, 4) if last else (2, 4, *space)).astype("float32")
+    weight = RANDOM.normal(size=(4 * filters, *kernel, 1) if last else (4 * filters, 1, *kernel)).astype("float32")
+
+    def whole(data, weight):
+        return lax.conv_general_dilated(data, weight, stride, [(p, p) for p in pad], rhs_dilation=dilate,
+                                        dimension_numbers=_numbers(dims, layout), feature_group_count=4)
+    expected, pull = jax.vjp(whole, data, weight)
+    head = RANDOM.normal(size=expected.shape).astype("float32")
+    given = dict(kernel=kernel, stride=stride, dilate=dilate, pad=pad, num_filter=4 * filters, num_group=4,
+                 no_bias=True, layout=layout)
+    np.testing.assert_allclose(call("Convolution", data, weight, **given), expected, rtol=1e-4, atol=1e-5)
+    for found, wanted in zip(gradients("Convolution", data, weight, heads=[head], **given), pull(head), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_depthwise_in_half_precision_adds_in_float32():
+    data, weight = np.full((1, 2, 8, 8), 1, "float16"), np.full((2, 1, 8, 8), 2.0**-6, "float16")
+    weight[:, :, 0, 0] = 512
+    out = call("Convolution", data, weight, kernel=(8, 8), num_filter=2, num_group=2, no_bias=True)
+    np.testing.assert_allclose(out.astype("float32").ravel(), 513, rtol=2e-3)
