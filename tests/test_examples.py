@@ -1,14 +1,17 @@
 """The example scripts run to their end; each compares what it computes and fails where something does not agree."""
 
+import os
 import pathlib
 import runpy
+import subprocess
 import sys
 
 import pytest
 
 EXAMPLES = pathlib.Path(__file__).parent.parent / "examples"
 SCRIPTS = ["operators/quadratic.py", "operators/abs.py", "operators/smooth_l1.py", "operators/softmax_customop.py",
-           "operators/convolution_property.py", "engine/schedule_files.py"]
+           "operators/convolution_property.py", "engine/schedule_files.py", "gluon/image_classification.py",
+           "gluon/word_language_model.py", "gluon/vae.py", "gluon/transfer_learning.py"]
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -17,6 +20,15 @@ def test_example(script, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [script])
     runpy.run_path(str(EXAMPLES / script), run_name="__main__")
     assert capsys.readouterr().out
+
+
+def test_several_devices():
+    """In a process of its own: the number of the host's devices is settled when JAX starts."""
+    environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
+    done = subprocess.run([sys.executable, str(EXAMPLES / "gluon/multi_device.py")], capture_output=True, text=True,
+                          env=environment, cwd=EXAMPLES.parent)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("differ from one device's by at most") == 2
 
 
 def test_every_operator_example_is_run():

@@ -1,6 +1,6 @@
 """A variational autoencoder (arXiv:1312.6114) of handwritten digits, trained with one program per step.
 
-    python examples/gluon/vae.py [--epochs 30]
+    python examples/gluon/vae.py [--epochs 20]
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class VAE(gluon.HybridBlock):
 def main() -> None:
     """Trains, compares bounds, draws samples as text."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--epochs", type=int, default=20)
     arguments = parser.parse_args()
     mx.random.seed(0)
     (train, _), (test, _) = digits()

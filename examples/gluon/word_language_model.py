@@ -1,6 +1,6 @@
 """A word language model: LSTM with truncated backpropagation through time, on Python's language reference.
 
-    python examples/gluon/word_language_model.py [--epochs 2] [--words 60000]
+    python examples/gluon/word_language_model.py [--epochs 3] [--words 60000]
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class LanguageModel(gluon.HybridBlock):
     def __init__(self, vocabulary: int, hidden: int, **kwargs) -> None:
         super().__init__(**kwargs)
         with self.name_scope():
-            self.drop = nn.Dropout(0.2)
+            self.drop = nn.Dropout(0.1)
             self.encoder = nn.Embedding(vocabulary, hidden)
             self.rnn = rnn.LSTM(hidden, num_layers=1, input_size=hidden)
             self.decoder = nn.Dense(vocabulary, flatten=False, in_units=hidden, params=self.encoder.params)
@@ -56,24 +56,24 @@ def perplexity(net: LanguageModel, numbers: np.ndarray, loss_fn: gluon.loss.Loss
 def main() -> None:
     """Trains, and compares with always guessing by frequency."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--words", type=int, default=60_000)
-    parser.add_argument("--hidden", type=int, default=100)
+    parser.add_argument("--hidden", type=int, default=64)
     arguments = parser.parse_args()
     mx.random.seed(0)
     words = english()[:arguments.words]
-    common = [word for word, _ in Counter(words).most_common(1999)]
+    common = [word for word, _ in Counter(words).most_common(999)]
     number = {word: i for i, word in enumerate(common, 1)}  # 0: any rarer word
     numbers = np.array([number.get(word, 0) for word in words], np.float32)
     cut = len(numbers) * 9 // 10
     train, test = numbers[:cut], numbers[cut:]
-    share = np.maximum(np.bincount(train.astype(int), minlength=2000), 1) / len(train)
+    share = np.maximum(np.bincount(train.astype(int), minlength=1000), 1) / len(train)
     by_frequency = math.exp(-np.log(share[test.astype(int)]).mean())
 
-    net, loss_fn = LanguageModel(2000, arguments.hidden), gluon.loss.SoftmaxCrossEntropyLoss(axis=-1)
+    net, loss_fn = LanguageModel(1000, arguments.hidden), gluon.loss.SoftmaxCrossEntropyLoss(axis=-1)
     net.initialize(mx.init.Xavier())
     net.hybridize()
-    trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 5e-3})
+    trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 1e-2})
     for epoch in range(arguments.epochs):
         states = net.rnn.begin_state(BATCH)
         for inputs, following in batches(train):
