@@ -1,4 +1,4 @@
-"""`mx.library`: plug-ins, which are Python files that register operators."""
+"""`mx.library`: plug-ins, which are Python files that register operators and graph backends."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ import sys
 
 from .base import MXNetError
 from .ops import registry
+from .symbol._subgraph import Backend, register_backend
 
-__all__ = ["load"]
+__all__ = ["Backend", "load", "register_backend"]
 
 
 def load(path: str, verbose: bool = True) -> None:
     """Runs a plug-in; the operators that it registers are then in `mx.nd`, `mx.sym`, `mx.np` and in loaded graphs.
 
-    A plug-in is a Python file that calls `mx.operator.register_op`, `register`, `register_property` or `from_jax`.
+    A plug-in is a Python file that calls `mx.operator.register_op`, `register`, `register_property` or `from_jax`, or
+    `mx.library.register_backend`.
     Loading a file again does nothing.
 
     Args:

@@ -402,12 +402,33 @@ class Symbol:
     def optimize_for(self, backend: str, args: Any = None, aux: Any = None, ctx: Any = None, shape_dict: Any = None,
                      type_dict: Any = None, stype_dict: Any = None, skip_infer: bool = False,
                      **kwargs: Any) -> Symbol:
-        """A copy; XLA, the only backend, optimizes when the symbol is bound."""
-        return copy.copy(self)
+        """The graph as a backend wants it; XLA ("default") takes it as it is.
+
+        Args:
+            backend: name of a backend, see `mx.library.register_backend`; an unknown one is logged, and the graph
+                stays.
+            args, aux: arrays by name; a backend may add and remove some.
+            ctx, shape_dict, type_dict, stype_dict, skip_infer: what MXNet's backends ask for.
+            kwargs: options of the backend.
+
+        Raises:
+            TypeError: `backend` is no text.
+            RuntimeError: the backend made parameters, and there is no dictionary for them.
+        """
+        from ._subgraph import optimize
+        if not isinstance(backend, str):
+            raise TypeError(f"the name of a backend must be a str, got {type(backend).__name__}")
+        return optimize(self, backend, args, aux, kwargs)
 
     def get_backend_symbol(self, backend: str) -> Symbol:
-        """A copy; XLA is the only backend."""
-        return copy.copy(self)
+        """`optimize_for` without arrays and options.
+
+        Raises:
+            MXNetError: there is no such backend.
+        """
+        from ._subgraph import find_backend
+        find_backend(backend)
+        return self.optimize_for(backend)
 
     def as_np_ndarray(self) -> Symbol:
         """The same outputs as a symbol with NumPy's semantics."""
