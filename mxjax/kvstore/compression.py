@@ -6,8 +6,8 @@ next gradient (Seide et al. 2014, "1-Bit Stochastic Gradient Descent"; MXNet's `
 
 from __future__ import annotations
 
-import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -50,24 +50,20 @@ def _packer(kind: str) -> Kernel:
     return Kernel(f"packed {kind} compression", fn, 2, 2)
 
 
-@functools.cache
-def _unpacker(kind: str, shape: tuple[int, ...], dtype: str) -> Kernel:
-    """fn(packed codes of all senders, threshold) -> the sum of what they stand for."""
-    bits, size = _BITS[kind], math.prod(shape)
+def _summer(kind: str) -> Callable[[Any], Any]:
+    """fn(packed codes of all senders) -> for each value the sum of its signs."""
+    bits = _BITS[kind]
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
 
-    def fn(packed: Any, threshold: Any) -> tuple:
-        codes = (packed[..., None] >> shifts & (1 << bits) - 1).reshape(packed.shape[0], -1)[:, :size]
-        signs = codes.astype(jnp.int8)
-        if bits == 2:
-            total = ((signs & 1) - (signs >> 1)).sum(0, dtype=jnp.int32).astype(dtype) * threshold
-        else:
-            total = (2 * signs - 1).sum(0, dtype=jnp.int32).astype(dtype)
-        return (total.astype(dtype).reshape(shape),)
-    return Kernel(f"unpacked {kind} compression", fn, 1, 1)
+    def fn(packed: Any) -> Any:
+        codes = (packed[..., None] >> shifts & (1 << bits) - 1).astype(jnp.int8)
+        signs = (codes & 1) - (codes >> 1) if bits == 2 else 2 * codes - 1
+        return signs.sum(0, dtype=jnp.int16).reshape(-1)  # half the bytes of a float, and exact for 32767 senders
+    return fn
 
 
 _PACKERS = {kind: _packer(kind) for kind in _KERNELS}
+_SUMMERS = {kind: _summer(kind) for kind in _KERNELS}
 
 
 class Compression:
@@ -112,6 +108,12 @@ class Compression:
         packed, self._residuals[key, 0] = run(_PACKERS[self.kind], [value, residual, self.threshold], False)
         return packed
 
-    def unpacked_sum(self, packed: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-        """The sum of several senders' gradients; packed: (senders, bytes)."""
-        return run(_unpacker(self.kind, tuple(shape), np.dtype(dtype).name), [packed, self.threshold], False)[0]
+    @property
+    def sum_signs(self) -> Callable[[Any], Any]:
+        """fn(packed codes, a row for each sender) -> for each value the sum of its signs; for use in programs."""
+        return _SUMMERS[self.kind]
+
+    def values_of(self, signs: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+        """What sums of signs stand for; signs: as `sum_signs` gives them, of one key."""
+        scale = self.threshold if self.kind == "2bit" else 1
+        return (signs[:math.prod(shape)].astype(dtype) * jnp.asarray(scale, dtype)).reshape(shape)

@@ -142,10 +142,11 @@ class DistSyncKVStore(_Dist):
         if not given:
             return []
         packed = [self._wire.pack(key, value) for key, value in given]
-        ends = np.cumsum([len(p) for p in packed])
-        everybody = self._workers.all_gather(jnp.concatenate(packed))
-        return [self._wire.unpacked_sum(everybody[:, end - len(p):end], value.shape, value.dtype)
-                for (_, value), p, end in zip(given, packed, ends, strict=True)]
+        signs = self._workers.combine(jnp.concatenate(packed), self._wire.sum_signs)
+        each = len(signs) // sum(map(len, packed))  # values in a byte
+        ends = np.cumsum([each * len(p) for p in packed])
+        return [self._wire.values_of(part, value.shape, value.dtype)
+                for (_, value), part in zip(given, jnp.split(signs, ends[:-1]), strict=True)]
 
     def _sum_of_rows(self, value: NDArray) -> NDArray:
         """The sum over the workers of a row_sparse array: its stored rows go round, not the others."""

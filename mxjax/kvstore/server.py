@@ -138,8 +138,8 @@ class ParameterServer:
                 return zeros("row_sparse", stored.shape, dtype=data.dtype)
             return row_sparse_array((data, indices), shape=stored.shape, dtype=data.dtype)
         if header["form"] == "packed":
-            return wrap(self._compression.unpacked_sum(jnp.asarray(arrays[0])[None], stored.shape, stored.dtype),
-                        stored.context)
+            signs = self._compression.sum_signs(jnp.asarray(arrays[0])[None])
+            return wrap(self._compression.values_of(signs, stored.shape, stored.dtype), stored.context)
         if arrays[0].shape != stored.shape:
             raise MXNetError(f"push to key {header['key']!r}: an array has shape {arrays[0].shape}, the stored one "
                              f"{stored.shape}")

@@ -29,7 +29,7 @@ def send(sock: socket.socket, header: dict[str, Any], arrays: Sequence[np.ndarra
         header: what JSON can hold.
         arrays: dense arrays of numbers (bytes as uint8).
     """
-    arrays = [np.ascontiguousarray(a) for a in arrays]
+    arrays = [np.asarray(a, order="C") for a in arrays]
     text = json.dumps({**header, "arrays": [[a.dtype.name, list(a.shape)] for a in arrays]}).encode()
     length = sum(a.nbytes for a in arrays)
     sock.sendall(_PREFIX.pack(_MAGIC, len(text), length) + text)

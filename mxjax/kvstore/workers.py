@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -22,6 +22,7 @@ from .reduce import _pack, _unpack
 
 __all__ = ["Workers"]
 
+_FEW = 16
 _BITS = {1: jnp.uint8, 2: jnp.uint16, 4: jnp.uint32, 8: jnp.uint64}
 
 
@@ -49,6 +50,7 @@ class Workers:
         self._var = engine.get().new_variable("collective between workers")
         self._bucket = int(os.environ.get("MXJAX_KVSTORE_BUCKET_MB", "64")) << 20
         self._sum = jax.jit(lambda x: x.sum(0, dtype=x.dtype)[None], out_shardings=self._same)
+        self._programs: dict[Any, Any] = {}
         self._gather = jax.jit(lambda x: x, out_shardings=self._same)
 
     def _run(self, program: Any, value: jax.Array) -> jax.Array:
@@ -101,6 +103,25 @@ class Workers:
     def all_gather(self, value: jax.Array) -> jax.Array:
         """All workers' arrays of one shape, stacked."""
         return self._run(self._gather, value[None])
+
+    def combine(self, value: jax.Array, function: Callable[[Any], Any], spread: bool | None = None) -> jax.Array:
+        """A function of all workers' vectors: (workers, length) -> (a multiple of length), place by place.
+
+        Args:
+            value: this worker's vector.
+            function: pure; made once, for its program is kept.
+            spread: each worker computes a part, and these are gathered: less to send where there are many workers
+                and the result is not much larger than `value`. Default: more than 16 workers.
+        """
+        count, length = self.cluster.size, value.shape[0]
+        spread = count > _FEW if spread is None else spread
+        if (function, spread) not in self._programs:
+            between = NamedSharding(self._same.mesh, PartitionSpec(None, "worker") if spread else PartitionSpec())
+            self._programs[function, spread] = jax.jit(
+                lambda x: function(lax.with_sharding_constraint(x, between)), out_shardings=self._same)
+        padded = jnp.pad(value, (0, -length % count if spread else 0))
+        result = self._run(self._programs[function, spread], padded[None])
+        return result[:result.shape[0] // padded.shape[0] * length]
 
     def broadcast(self, values: Sequence[jax.Array]) -> list[jax.Array]:
         """Worker 0's arrays, bit for bit; the others give arrays of the same shapes."""

@@ -37,6 +37,7 @@ class _Process:
         self.name = f"{role} {rank}"
         self._prefix = f"[{rank}] " if role == "worker" else f"[server {rank}] "
         self._show = show
+        self.ended = float("inf")
         self.popen = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                       stderr=subprocess.STDOUT, start_new_session=True)
         if cores:
@@ -49,6 +50,8 @@ class _Process:
             with self._show:
                 sys.stdout.write(self._prefix + line.decode(errors="replace").rstrip("\n") + "\n")
                 sys.stdout.flush()
+        self.popen.wait()
+        self.ended = time.monotonic()
 
     def signal(self, number: int) -> None:
         """Sends a signal to the process and those it has started."""
@@ -196,7 +199,8 @@ def _remote(ssh: str, host: str, own: dict[str, str], command: list[str]) -> lis
 def _watch(processes: list[_Process], scheduler: Scheduler, stopped: threading.Event, grace: float, timeout: float,
            keep_going: bool) -> int:
     """Waits for the workers; returns the exit status."""
-    status, deadline = 0, time.monotonic() + timeout if timeout else float("inf")
+    failed: list[_Process] = []
+    deadline = time.monotonic() + timeout if timeout else float("inf")
     running = list(processes)
     while any(p.name.startswith("worker") for p in running):
         if stopped.wait(0.05):
@@ -210,14 +214,14 @@ def _watch(processes: list[_Process], scheduler: Scheduler, stopped: threading.E
             process.finish()
             print(f"launch: {process.name} (process {process.popen.pid}) {_explained(code)}", file=sys.stderr,
                   flush=True)
-            status = status or _status(code)
+            failed.append(process)
             if not keep_going:
                 deadline = min(deadline, time.monotonic() + grace)
         if time.monotonic() > deadline:
             left = ", ".join(p.name for p in running)
-            print(f"launch: ending {left}: " + ("the others had failed" if status else f"{timeout:g} s are over"),
+            print(f"launch: ending {left}: " + ("the others had failed" if failed else f"{timeout:g} s are over"),
                   file=sys.stderr, flush=True)
-            return status or 124
+            return _first(failed) or 124
     if scheduler.failure:
         print(f"launch: {scheduler.failure}", file=sys.stderr, flush=True)
     for process in running:  # servers end with the last worker
@@ -225,7 +229,12 @@ def _watch(processes: list[_Process], scheduler: Scheduler, stopped: threading.E
             process.popen.wait(5)
         except subprocess.TimeoutExpired:
             pass
-    return status
+    return _first(failed)
+
+
+def _first(failed: list[_Process]) -> int:
+    """The exit status of the process that failed first; 0: none did."""
+    return _status(min(failed, key=lambda p: p.ended).popen.returncode) if failed else 0
 
 
 def _end(processes: list[_Process]) -> None:

@@ -111,6 +111,14 @@ def check_gradients_go_compressed():
         assert packed._wire.pack("x", mx.nd.ones(big)._read()).nbytes == big[0] * big[1] * int(kind[0]) // 8
 
 
+def check_many_workers_would_compute_parts():
+    wire = mx.kvstore.kvstore.Compression({"type": "2bit"})
+    packed = wire.pack("parts", mx.nd.array(np.random.RandomState(rank).randn(37, 3))._read())
+    whole, parts = (store._workers.combine(packed, wire.sum_signs, spread) for spread in (False, True))
+    np.testing.assert_array_equal(whole, parts)
+    assert 0 < np.abs(np.asarray(whole)).max() <= size
+
+
 def check_random_gradients_lose_nothing_for_ever():
     packed = mx.kv.create("dist_sync")
     packed.set_gradient_compression({"type": "2bit", "threshold": 0.5})
@@ -136,7 +144,7 @@ def check_a_trainer_does_what_one_process_would():
         mx.random.seed(7)
         net = mx.gluon.nn.Dense(1, in_units=3)
         net.initialize(mx.init.Normal(1))
-        trainer = mx.gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 0.1}, kvstore=kvstore,
+        trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1}, kvstore=kvstore,
                                    update_on_kvstore=on_store)
         for _ in range(3):
             with mx.autograd.record():
@@ -166,6 +174,24 @@ def check_a_module_trains_and_its_states_are_saved():
         path = os.path.join(folder, "states")
         kvstore.save_optimizer_states(path)
         kvstore.load_optimizer_states(path)
+
+
+def check_a_store_of_sparse_parameters_cannot_be_reset():
+    params = mx.gluon.ParameterDict()
+    weight = params.get("sparse_weight", shape=(4, 2), stype="row_sparse")
+    params.initialize(init="zeros")
+    trainer = mx.gluon.Trainer(params, "sgd", {"learning_rate": 0.1}, kvstore="dist_sync")
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "params")
+        params.save(path)
+        assert weight.row_sparse_data(mx.nd.arange(0, 4)).shape == (4, 2)
+        assert trainer._kv_initialized and trainer._update_on_kvstore
+        try:
+            params.load(path)
+        except RuntimeError as error:
+            assert "Cannot reset distributed KVStore" in str(error)
+        else:
+            raise AssertionError("nothing was raised")
 
 
 def check_what_differs_between_workers_is_found():

@@ -1,0 +1,107 @@
+"""`python -m mxjax launch`: processes, their output, failures, interruption, hosts."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import mxjax as mx
+from mxjax.tools.launch import _hosts, launch
+
+ROOT = str(Path(mx.__file__).parents[1])
+
+
+def _shell(text):
+    return ["sh", "-c", text]
+
+
+def test_workers_know_their_place_and_output_is_prefixed(capfd):
+    text = "echo $DMLC_ROLE $DMLC_WORKER_ID of $DMLC_NUM_WORKER at $DMLC_PS_ROOT_URI: $COLOUR; echo oops >&2"
+    assert launch(_shell(text), 2, env=["COLOUR=blue"]) == 0
+    lines = sorted(capfd.readouterr().out.splitlines())
+    assert lines == ["[0] oops", "[0] worker 0 of 2 at 127.0.0.1: blue", "[1] oops",
+                     "[1] worker 1 of 2 at 127.0.0.1: blue"]
+
+
+def test_the_first_failure_is_the_status_and_the_others_are_ended(capfd):
+    begun = time.monotonic()
+    assert launch(_shell('[ $DMLC_WORKER_ID = 1 ] && exit 7; sleep 60'), 3, grace=0.5) == 7
+    assert time.monotonic() - begun < 30
+    errors = capfd.readouterr().err
+    assert "launch: worker 1 (process" in errors and "failed with status 7" in errors
+    assert "ending worker 0, worker 2: the others had failed" in errors
+
+
+def test_the_time_limit(capfd):
+    assert launch(_shell("sleep 60"), 1, timeout=0.5) == 124
+    assert "ending worker 0: 0.5 s are over" in capfd.readouterr().err
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="cores cannot be chosen here")
+def test_cores_for_each_worker(capfd):
+    show = "import os; print(len(os.sched_getaffinity(0)))"
+    assert launch(["sh", "-c", f"sleep 0.5; {sys.executable} -c '{show}'"], 2, cpus=1) == 0
+    assert sorted(capfd.readouterr().out.splitlines()) == ["[0] 1", "[1] 1"]
+
+
+def test_an_interruption_leaves_nobody_behind(tmp_path):
+    script = f"echo $$ > {tmp_path}/$DMLC_WORKER_ID; sleep 100"
+    popen = subprocess.Popen([sys.executable, "-m", "mxjax", "launch", "-n", "2", "sh", "-c", script],
+                             env=dict(os.environ, PYTHONPATH=ROOT), stderr=subprocess.PIPE, text=True)
+    while len(list(tmp_path.iterdir())) < 2 or not all(p.read_text().strip() for p in tmp_path.iterdir()):
+        assert popen.poll() is None
+        time.sleep(0.05)
+    popen.send_signal(signal.SIGINT)
+    errors = popen.communicate(timeout=30)[1]
+    assert popen.returncode == 130 and "interrupted" in errors
+    for path in tmp_path.iterdir():
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(path.read_text()), 0)
+
+
+def test_hosts_are_reached_by_ssh(tmp_path, capfd):
+    (tmp_path / "hosts").write_text("# two machines\nuser@127.0.0.1 slots=2\n127.0.0.1:1\n")
+    assert _hosts(str(tmp_path / "hosts")) == ["user@127.0.0.1"] * 2 + ["127.0.0.1"]
+    ssh = tmp_path / "ssh"
+    ssh.write_text('#!/bin/sh\nhost=$1; shift; echo "reached $host"; exec env -i sh -c "$*"\n')
+    ssh.chmod(0o755)
+    os.environ["MXNET_PASSED_ON"] = "a b"
+    try:
+        assert launch(_shell('echo "$DMLC_WORKER_ID $MXNET_PASSED_ON $PWD"'), 3, hostfile=str(tmp_path / "hosts"),
+                      ssh=str(ssh)) == 0
+    finally:
+        del os.environ["MXNET_PASSED_ON"]
+    lines = sorted(capfd.readouterr().out.splitlines())
+    assert lines == sorted([f"[{i}] {i} a b {os.getcwd()}" for i in range(3)] + [
+        "[0] reached user@127.0.0.1", "[1] reached user@127.0.0.1", "[2] reached 127.0.0.1"])
+
+
+def test_a_server_or_scheduler_script_serves_and_ends(tmp_path):
+    """As under MXNet's own launcher: the same script in all roles; only workers get past the import."""
+    script = tmp_path / "script.py"
+    script.write_text("import mxjax as mx\nprint('worker here')\n")
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("DMLC_", "MXJAX_"))}
+    env |= {"PYTHONPATH": ROOT, "DMLC_PS_ROOT_URI": "127.0.0.1", "DMLC_NUM_WORKER": "1", "DMLC_NUM_SERVER": "1"}
+    from mxjax.kvstore.wire import free_port
+    env["DMLC_PS_ROOT_PORT"] = str(free_port())
+    started = {role: subprocess.Popen([sys.executable, str(script)], env=dict(env, DMLC_ROLE=role), text=True,
+                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+               for role in ("scheduler", "server", "worker")}
+    outputs = {role: popen.communicate(timeout=100)[0] for role, popen in started.items()}
+    assert [popen.returncode for popen in started.values()] == [0, 0, 0], outputs
+    assert "worker here" in outputs["worker"] and outputs["server"] == outputs["scheduler"] == ""
+
+
+def test_wrong_arguments(tmp_path):
+    (tmp_path / "hosts").write_text("# nobody\n")
+    for kwargs, message in (({"workers": 0}, "at least one worker"),
+                            ({"hostfile": str(tmp_path / "hosts")}, "no hosts"),
+                            ({"hostfile": "/none"}, "No such file")):
+        with pytest.raises(mx.MXNetError, match=message):
+            launch(["true"], **{"workers": 1, **kwargs})
+    with pytest.raises(mx.MXNetError, match="no script or program nothing-like-this"):
+        launch(["nothing-like-this"], 1)
