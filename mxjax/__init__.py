@@ -16,8 +16,8 @@ _MODULES = """
     attribute autograd base callback context contrib engine error executor executor_manager gluon image
     initializer interop io kvstore kvstore_server libinfo library log lr_scheduler metric misc model module
     monitor name ndarray numpy numpy_dispatch_protocol numpy_extension numpy_op_fallback numpy_op_signature
-    onnx operator optimizer profiler random recordio registry resource rnn rtc runtime storage symbol test_utils util
-    visualization
+    onnx operator optimizer predictor profiler random recordio registry resource rnn rtc runtime storage symbol
+    test_utils util visualization
 """.split()
 _ALIASES = {"nd": "ndarray", "sym": "symbol", "np": "numpy", "npx": "numpy_extension", "kv": "kvstore", "mod": "module",
             "init": "initializer", "mon": "monitor", "viz": "visualization", "rnd": "random", "img": "image",

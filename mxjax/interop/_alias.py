@@ -15,15 +15,15 @@ __all__ = ["install_mxnet_alias", "run_script"]
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Resolves `mxnet` and its sub-modules to the module objects of mxjax themselves."""
+    """Resolves `mxnet` with its sub-modules, and `mxnet_predict`, to the module objects of mxjax themselves."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if name == "mxnet" or name.startswith("mxnet."):
+        if name in ("mxnet", "mxnet_predict") or name.startswith("mxnet."):
             return importlib.machinery.ModuleSpec(name, self)
         return None
 
     def create_module(self, spec: Any) -> types.ModuleType:
-        real = "mxjax" + spec.name[len("mxnet"):]
+        real = "mxjax.predictor" if spec.name == "mxnet_predict" else "mxjax" + spec.name[len("mxnet"):]
         try:
             module = importlib.import_module(real)
         except ModuleNotFoundError as error:

@@ -1,0 +1,88 @@
+"""What the commands on saved models share: their arguments, and the model as a JAX function."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..base import MXNetError
+from ..interop import JaxFunction
+from ..model import load_checkpoint
+from ..ndarray import NDArray
+from ..ops.params import np_dtype
+
+__all__ = ["Model", "add_arguments"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """PREFIX, EPOCH and the inputs' shapes and dtypes."""
+    parser.add_argument("prefix", metavar="PREFIX", help="the files are PREFIX-symbol.json and PREFIX-EPOCH.params")
+    parser.add_argument("epoch", metavar="EPOCH", type=int)
+    parser.add_argument("--shape", action="append", default=[], metavar="NAME=N,N,...",
+                        help="shape of an input, e.g. data=1,3,224,224; once for each input")
+    parser.add_argument("--dtype", action="append", default=[], metavar="NAME=DTYPE", help="float32 where not given")
+
+
+def _pairs(option: str, texts: list[str]) -> dict[str, str]:
+    for text in texts:
+        if "=" not in text:
+            raise MXNetError(f"{option} must be NAME=VALUE, got {text!r}")
+    return dict(text.split("=", 1) for text in texts)
+
+
+class Model:
+    """A checkpoint with its inputs' shapes.
+
+    shapes, dtypes: of the inputs, labels of loss outputs left out; sizes: shapes of all variables and outputs.
+
+    Raises:
+        MXNetError: a file is missing, or the shapes are not enough.
+    """
+
+    def __init__(self, given: argparse.Namespace) -> None:
+        try:
+            self.symbol, self.args, self.aux = load_checkpoint(given.prefix, given.epoch)
+        except OSError as error:
+            raise MXNetError(f"there is no such model: {error}") from None
+        try:
+            shapes = {name: tuple(int(n) for n in text.split(",")) for name, text in _pairs("--shape",
+                                                                                           given.shape).items()}
+        except ValueError as error:
+            raise MXNetError(f"--shape: {error}") from None
+        free = [n for n in self.symbol.list_arguments() if n not in self.args]
+        unknown = set(shapes) - set(free)
+        if unknown:
+            raise MXNetError(f"--shape: there is no input {', '.join(sorted(unknown))}; there are {', '.join(free)}")
+        types = _pairs("--dtype", given.dtype)
+        known = {n: v.shape for n, v in {**self.args, **self.aux}.items()}
+        args, outs, aux = self.symbol.infer_shape_partial(**known, **shapes)
+        sizes = dict(zip(self.symbol.list_arguments(), args, strict=True))
+        missing = [n for n in free if not sizes[n] or 0 in sizes[n]]
+        if missing:
+            raise MXNetError(f"the shape of {', '.join(missing)} is not known: --shape {missing[0]}=N,N,...")
+        self.output_shapes = outs
+        self.rest = {n: np.zeros(sizes[n], np_dtype(types.get(n, "float32"))) for n in free if n not in shapes}
+        self.shapes = shapes or {n: sizes[n] for n in free}
+        self.rest = {n: v for n, v in self.rest.items() if n not in self.shapes}
+        self.dtypes = {n: np_dtype(types.get(n, "float32")) for n in self.shapes}
+
+    @property
+    def params(self) -> dict[str, NDArray]:
+        """All parameters and auxiliary states."""
+        return {**self.args, **self.aux}
+
+    def function(self) -> tuple[Callable[..., list], list[Any]]:
+        """(function of the inputs in the order of `shapes`, their ShapeDtypeStructs)."""
+        import jax
+        graph = JaxFunction(self.symbol)
+        fixed = {**{n: v.to_jax() for n, v in self.args.items()}, **self.rest}
+        aux = {n: v.to_jax() for n, v in self.aux.items()}
+
+        def program(*inputs: Any) -> list:
+            return graph({**fixed, **dict(zip(self.shapes, inputs, strict=True))}, aux, jax.random.key(0))[0]
+        return program, [jax.ShapeDtypeStruct(s, self.dtypes[n]) for n, s in self.shapes.items()]
+
+

@@ -1,0 +1,80 @@
+"""`python -m mxjax convert PREFIX EPOCH --to onnx --shape data=1,3,224,224`: a checkpoint in another format.
+
+onnx: an ONNX file (with --dynamic-batch for any batch). stablehlo: the program as portable StableHLO bytecode, for
+runtimes of OpenXLA. jax: the program as `jax.export` writes it; `jax.export.deserialize(content).call(inputs)` runs it.
+npz: the parameters as NumPy arrays. In the programs the parameters are constants; they compute in inference mode.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+
+import numpy as np
+
+from ..base import MXNetError
+from . import _model
+
+__all__ = ["add_arguments", "main"]
+
+
+def _onnx(model: _model.Model, path: str, dynamic: bool) -> None:
+    from ..onnx import export_model
+    order = [n for n in model.symbol.list_inputs() if n in model.shapes]
+    shapes = [model.shapes[n] for n in order]
+    wanted = [("batch", *s[1:]) for s in shapes] if dynamic else None
+    export_model(model.symbol, model.params, shapes, [model.dtypes[n] for n in order], path, dynamic=dynamic,
+                 dynamic_input_shapes=wanted)
+
+
+def _exported(model: _model.Model, dynamic: bool) -> object:
+    import jax
+    import jax.export
+    program, specs = model.function()
+    if dynamic:
+        batch = jax.export.symbolic_shape("batch")
+        specs = [jax.ShapeDtypeStruct((*batch, *s.shape[1:]), s.dtype) for s in specs]
+    try:
+        return jax.export.export(jax.jit(program))(*specs)
+    except (TypeError, ValueError, jax.errors.JAXTypeError) as error:
+        raise MXNetError(f"the graph cannot be exported: {str(error).splitlines()[0]}") from None
+
+
+def _stablehlo(model: _model.Model, path: str, dynamic: bool) -> None:
+    with open(path, "wb") as file:
+        file.write(_exported(model, dynamic).mlir_module_serialized)
+
+
+def _jax(model: _model.Model, path: str, dynamic: bool) -> None:
+    try:
+        content = _exported(model, dynamic).serialize()
+    except ImportError:
+        raise MXNetError("--to jax needs flatbuffers: pip install 'mxjax[export]'") from None
+    with open(path, "wb") as file:
+        file.write(content)
+
+
+def _npz(model: _model.Model, path: str, dynamic: bool) -> None:
+    np.savez(path, **{name: value.asnumpy() for name, value in model.params.items()})
+
+
+_FORMATS: dict[str, tuple[Callable[[_model.Model, str, bool], None], str]] = {
+    "onnx": (_onnx, ".onnx"), "stablehlo": (_stablehlo, ".mlirbc"), "jax": (_jax, ".jax"), "npz": (_npz, ".npz")}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the command's arguments."""
+    _model.add_arguments(parser)
+    parser.add_argument("--to", required=True, choices=list(_FORMATS), help="the format")
+    parser.add_argument("--output", metavar="FILE", help="PREFIX with the format's ending where not given")
+    parser.add_argument("--dynamic-batch", action="store_true", help="the first axis of the inputs may have any length")
+
+
+def main(given: argparse.Namespace) -> int:
+    """Runs the command; returns the exit status."""
+    write, ending = _FORMATS[given.to]
+    path = given.output or given.prefix + ending
+    write(_model.Model(given), path, given.dynamic_batch)
+    print(f"{path}: {os.path.getsize(path) / 1e6:.2f} MB")
+    return 0

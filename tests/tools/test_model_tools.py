@@ -1,0 +1,78 @@
+"""The commands on saved models: `convert` and `inspect`."""
+
+import numpy as np
+import pytest
+
+import mxjax as mx
+from mxjax import __main__ as command_line
+from mxjax import gluon
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """(prefix, input, output) of a saved network."""
+    prefix = str(tmp_path_factory.mktemp("model") / "net")
+    mx.random.seed(0)
+    net = gluon.nn.HybridSequential()
+    net.add(gluon.nn.Conv2D(4, 3, in_channels=2), gluon.nn.BatchNorm(), gluon.nn.Activation("relu"), gluon.nn.Dense(3))
+    net.initialize()
+    net.hybridize()
+    x = mx.nd.random.uniform(shape=(2, 2, 6, 6))
+    want = net(x).asnumpy()
+    net.export(prefix, 3)
+    return prefix, x.asnumpy(), want
+
+
+def run(capsys, *args):
+    assert command_line.main([str(a) for a in args]) == 0
+    return capsys.readouterr().out
+
+
+def test_npz_and_stablehlo(model, capsys, tmp_path):
+    prefix, _, _ = model
+    assert "net.npz" in run(capsys, "convert", prefix, 3, "--to", "npz", "--shape", "data=2,2,6,6")
+    with np.load(prefix + ".npz") as arrays:
+        saved = mx.model.load_params(prefix, 3)
+        assert set(arrays) == {*saved[0], *saved[1]}
+    run(capsys, "convert", prefix, 3, "--to", "stablehlo", "--shape", "data=2,2,6,6", "--output", tmp_path / "program")
+    assert b"StableHLO" in (tmp_path / "program").read_bytes()[:64]
+
+
+def test_jax(model, capsys):
+    pytest.importorskip("flatbuffers")
+    import jax.export
+    prefix, x, want = model
+    run(capsys, "convert", prefix, 3, "--to", "jax", "--shape", "data=1,2,6,6", "--dynamic-batch")
+    with open(prefix + ".jax", "rb") as file:
+        program = jax.export.deserialize(bytearray(file.read()))
+    np.testing.assert_allclose(program.call(x)[0], want, rtol=1e-5, atol=1e-6)
+
+
+def test_onnx(model, capsys):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    prefix, x, want = model
+    run(capsys, "convert", prefix, 3, "--to", "onnx", "--shape", "data=1,2,6,6", "--dynamic-batch")
+    session = onnxruntime.InferenceSession(prefix + ".onnx", providers=["CPUExecutionProvider"])
+    np.testing.assert_allclose(session.run(None, {"data": x})[0], want, rtol=1e-4, atol=1e-5)
+
+
+def test_inspect(model, capsys):
+    prefix, _, _ = model
+    text = run(capsys, "inspect", prefix, 3, "--shape", "data=2,2,6,6")
+    lines = {line.split()[1]: line.split() for line in text.splitlines() if "x" in line and len(line.split()) > 4}
+    assert lines["Convolution"][2:4] == ["2x4x4x4", "76"]
+    assert float(lines["Convolution"][4]) == pytest.approx(2 * 9 * 2 * 4 * 32 / 1000, rel=0.1)  # in thousands
+    assert lines["FullyConnected"][3] == "195"
+    assert "parameters  287 in 1.148 kB" in text and "memory" in text and "data float32(2, 2, 6, 6)" in text
+
+
+def test_mistakes(model, capsys):
+    prefix, _, _ = model
+    for args, message in ((("inspect", prefix, 4), "no such model"), (("inspect", prefix, 3), "--shape data=N,N,..."),
+                          (("inspect", prefix, 3, "--shape", "x=1"), "no input x"),
+                          (("inspect", prefix, 3, "--shape", "data"), "NAME=VALUE"),
+                          (("convert", prefix, 3, "--to", "npz", "--shape", "data=a"), "--shape")):
+        with pytest.raises(SystemExit) as failed:
+            command_line.main([str(a) for a in args])
+        assert failed.value.code == 2 and message in capsys.readouterr().err
