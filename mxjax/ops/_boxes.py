@@ -45,10 +45,14 @@ def pairwise_iou(lhs: Array, rhs: Array) -> Array:
     return jnp.where(shared > 0, shared / jnp.where(shared > 0, union, 1), 0)
 
 
+_FEW = 1024  # boxes whose pairs are compared at once
+
+
 def suppress(alive: Array, suppressed_by: Callable[[Array], Array], most: int | None = None) -> Array:
     """Greedy non-maximum suppression over boxes in descending order of score; returns which are left.
 
-    The loop runs once for each box that is kept.
+    For few boxes all pairs are compared at once, and the loop runs as often as the longest chain of boxes that suppress
+    each other has links: a box is left where none that is left suppresses it. For many it runs once for each box kept.
 
     Args:
         alive: (n,) which boxes take part.
@@ -56,6 +60,14 @@ def suppress(alive: Array, suppressed_by: Callable[[Array], Array], most: int | 
         most: stop after this many kept boxes; what comes after them is then not looked at.
     """
     places = jnp.arange(len(alive))
+    if 0 < len(alive) <= _FEW and most is None:
+        pairs = jax.vmap(suppressed_by)(places) & (places > places[:, None])
+
+        def again(state: tuple[Array, Array]) -> tuple[Array, Array]:
+            before, _ = state
+            left = alive & ~(before[:, None] & pairs).any(0)
+            return left, (left != before).any()
+        return lax.while_loop(lambda state: state[1], again, (alive, jnp.array(True)))[0]
 
     def following(i: Array, alive: Array) -> Array:
         left = alive & (places > i)
