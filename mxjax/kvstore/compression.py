@@ -6,10 +6,12 @@ next gradient (Seide et al. 2014, "1-Bit Stochastic Gradient Descent"; MXNet's `
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -38,32 +40,41 @@ _BITS = {"2bit": 2, "1bit": 1}
 
 
 def _packer(kind: str) -> Kernel:
-    """fn(gradient, residual, threshold) -> (codes packed into bytes, residual)."""
+    """fn(gradient, residual, threshold) -> (codes packed into bytes, residual).
+
+    A byte's codes are of values far apart, so that all work goes along contiguous memory.
+    """
     bits, quantize = _BITS[kind], _KERNELS[kind].fn
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
 
     def fn(gradient: Any, residual: Any, threshold: Any) -> tuple:
         sent, residual = quantize(gradient, residual, threshold)
         codes = (sent > 0).astype(jnp.uint8) + (2 * (sent < 0).astype(jnp.uint8) if bits == 2 else 0)
-        codes = jnp.pad(codes.reshape(-1), (0, -codes.size % len(shifts))).reshape(-1, len(shifts))
-        return (codes << shifts).sum(1, dtype=jnp.uint8), residual
+        codes = jnp.pad(codes.reshape(-1), (0, -codes.size % len(shifts))).reshape(len(shifts), -1)
+        rows = [row << shift for row, shift in zip(codes, shifts, strict=True)]
+        return functools.reduce(jnp.bitwise_or, rows), residual
     return Kernel(f"packed {kind} compression", fn, 2, 2)
 
 
 def _summer(kind: str) -> Callable[[Any], Any]:
-    """fn(packed codes of all senders) -> for each value the sum of its signs."""
+    """fn(packed codes, a row for each sender) -> for each value the sum of its signs; a column for each byte."""
     bits = _BITS[kind]
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
 
     def fn(packed: Any) -> Any:
-        codes = (packed[..., None] >> shifts & (1 << bits) - 1).astype(jnp.int8)
+        codes = (packed[:, None] >> shifts[:, None] & (1 << bits) - 1).astype(jnp.int8)
         signs = (codes & 1) - (codes >> 1) if bits == 2 else 2 * codes - 1
-        return signs.sum(0, dtype=jnp.int16).reshape(-1)  # half the bytes of a float, and exact for 32767 senders
+        return signs.sum(0, dtype=jnp.int16)  # half the bytes of a float, and exact for 32767 senders
     return fn
 
 
 _PACKERS = {kind: _packer(kind) for kind in _KERNELS}
 _SUMMERS = {kind: _summer(kind) for kind in _KERNELS}
+
+
+@functools.partial(jax.jit, static_argnums=(2, 3))
+def _values(signs: Any, scale: Any, shape: tuple[int, ...], dtype: str) -> Any:
+    return (signs.reshape(-1)[:math.prod(shape)].astype(dtype) * jnp.asarray(scale, dtype)).reshape(shape)
 
 
 class Compression:
@@ -100,6 +111,11 @@ class Compression:
         sent, self._residuals[key, position] = run(self._kernel, [value, residual, self.threshold], False)
         return wrap(sent, gradient.context)
 
+    @staticmethod
+    def takes(dtype: Any) -> bool:
+        """Whether gradients of a dtype are packed: floats of at most 32 bits."""
+        return jnp.issubdtype(dtype, jnp.floating) and dtype.itemsize <= 4
+
     def pack(self, key: Any, value: Any) -> Any:
         """The quantized gradient of a key as bytes: 2 bits or 1 for each value; value: a buffer."""
         residual = self._residuals.get((key, 0))
@@ -110,10 +126,9 @@ class Compression:
 
     @property
     def sum_signs(self) -> Callable[[Any], Any]:
-        """fn(packed codes, a row for each sender) -> for each value the sum of its signs; for use in programs."""
+        """fn(packed codes, a row for each sender) -> sums of signs, a column for each byte; for use in programs."""
         return _SUMMERS[self.kind]
 
     def values_of(self, signs: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-        """What sums of signs stand for; signs: as `sum_signs` gives them, of one key."""
-        scale = self.threshold if self.kind == "2bit" else 1
-        return (signs[:math.prod(shape)].astype(dtype) * jnp.asarray(scale, dtype)).reshape(shape)
+        """What sums of signs stand for; signs: the columns of one key."""
+        return _values(signs, self.threshold if self.kind == "2bit" else 1.0, tuple(shape), np.dtype(dtype).name)

@@ -6,7 +6,6 @@ import os
 import threading
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from .. import optimizer as opt
@@ -138,7 +137,7 @@ class DistAsyncKVStore(_Dist):
             shards = self._shards(k)
             if isinstance(total, Reduced):
                 buffer = next(iter(total.copies.values()))
-                pack = self._wire is not None and jnp.issubdtype(buffer.dtype, jnp.floating)
+                pack = self._wire is not None and self._wire.takes(buffer.dtype)
                 whole = None if pack else np.asarray(buffer)
                 for server, begin, end in shards:
                     part = np.asarray(self._wire.pack((k, server), buffer[begin:end])) if pack else \

@@ -119,7 +119,7 @@ class DistSyncKVStore(_Dist):
         self._agree_once(keys, rows)
         dense = [i for i, total in enumerate(sums) if isinstance(total, Reduced)]
         values = [sums[i].on(rows[i][0].context.jax_device) for i in dense]
-        packed = [self._wire is not None and jnp.issubdtype(v.dtype, jnp.floating) for v in values]
+        packed = [self._wire is not None and self._wire.takes(v.dtype) for v in values]
         plain = iter(self._workers.all_reduce([v for v, p in zip(values, packed, strict=True) if not p]))
         quantized = iter(self._quantized([(keys[i], v) for i, v, p in zip(dense, values, packed, strict=True) if p]))
         for i, is_packed in zip(dense, packed, strict=True):
@@ -143,10 +143,9 @@ class DistSyncKVStore(_Dist):
             return []
         packed = [self._wire.pack(key, value) for key, value in given]
         signs = self._workers.combine(jnp.concatenate(packed), self._wire.sum_signs)
-        each = len(signs) // sum(map(len, packed))  # values in a byte
-        ends = np.cumsum([each * len(p) for p in packed])
+        ends = np.cumsum([len(p) for p in packed])
         return [self._wire.values_of(part, value.shape, value.dtype)
-                for (_, value), part in zip(given, jnp.split(signs, ends[:-1]), strict=True)]
+                for (_, value), part in zip(given, jnp.split(signs, ends[:-1], axis=1), strict=True)]
 
     def _sum_of_rows(self, value: NDArray) -> NDArray:
         """The sum over the workers of a row_sparse array: its stored rows go round, not the others."""

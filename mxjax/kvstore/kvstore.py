@@ -274,6 +274,11 @@ class KVStore(KVStoreBase):
 
     # ------------------------------------------------------------ workers
     @property
+    def handle(self) -> KVStore:
+        """What `mx.profiler.set_kvstore_handle` takes: the store itself."""
+        return self
+
+    @property
     def type(self) -> str:
         """The name the store was created by."""
         return self._type

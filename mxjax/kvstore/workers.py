@@ -105,7 +105,7 @@ class Workers:
         return self._run(self._gather, value[None])
 
     def combine(self, value: jax.Array, function: Callable[[Any], Any], spread: bool | None = None) -> jax.Array:
-        """A function of all workers' vectors: (workers, length) -> (a multiple of length), place by place.
+        """A function of all workers' vectors: (workers, length) -> (..., length), place by place.
 
         Args:
             value: this worker's vector.
@@ -120,8 +120,7 @@ class Workers:
             self._programs[function, spread] = jax.jit(
                 lambda x: function(lax.with_sharding_constraint(x, between)), out_shardings=self._same)
         padded = jnp.pad(value, (0, -length % count if spread else 0))
-        result = self._run(self._programs[function, spread], padded[None])
-        return result[:result.shape[0] // padded.shape[0] * length]
+        return self._run(self._programs[function, spread], padded[None])[..., :length]
 
     def broadcast(self, values: Sequence[jax.Array]) -> list[jax.Array]:
         """Worker 0's arrays, bit for bit; the others give arrays of the same shapes."""

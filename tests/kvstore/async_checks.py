@@ -117,6 +117,22 @@ def check_a_trainer_learns():
     assert trainer._kvstore.bytes_sent > 60 * 16
 
 
+def check_servers_can_be_profiled():
+    store._barrier()
+    if rank == 0:
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "server.json")
+            mx.profiler.set_kvstore_handle(store.handle)
+            mx.profiler.set_config(filename=path, profile_all=True, profile_process="server")
+            mx.profiler.set_state("run", profile_process="server")
+            store.push(3, mx.nd.ones(shape))
+            store.wait()
+            mx.profiler.dump(profile_process="server")
+            with open(path, encoding="utf-8") as file:  # the servers of this job share the file: one's events are there
+                assert "traceEvents" in file.read()
+    store._barrier()
+
+
 def check_packed_gradients():
     packed = mx.kv.create("dist_async")
     packed.init(0, mx.nd.zeros(big))

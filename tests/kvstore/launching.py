@@ -10,7 +10,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 
 
-def launch(*args, timeout=120, **env):
+def launch(*args, timeout=250, **env):
     """(exit status, output) of `mxjax launch` with these arguments."""
     own = {k: v for k, v in os.environ.items() if not k.startswith(("DMLC_", "MXJAX_", "SLURM_", "OMPI_", "PMI_"))}
     own |= {"PYTHONPATH": os.pathsep.join([str(ROOT), own.get("PYTHONPATH", "")]), "JAX_PLATFORMS": "cpu", **env}
