@@ -75,6 +75,11 @@ class BaseSparseNDArray(NDArray):
         return self._parts[0]
 
     @property
+    def _num_aux(self) -> int:
+        """How many index arrays there are."""
+        return len(self._parts) - 1
+
+    @property
     def _indices(self) -> NDArray:
         return self._parts[1]
 
@@ -287,6 +292,22 @@ def _parts(ctx: Context | None, dtype: Any, data: Any, *indices: Any) -> tuple:
     return (values, *(_dense_array(i, ctx, np.int64) for i in indices)), np_dtype(dtype), ctx
 
 
+def _agreed(given: tuple, shape: Any) -> tuple:
+    """A shape that is given once or twice; raises ValueError where the two differ."""
+    if shape is not None and tuple(shape) != tuple(given):
+        raise ValueError(f"shape {tuple(shape)} does not fit an array of shape {tuple(given)}")
+    return tuple(int(n) for n in given)
+
+
+def _dense(source: Any, shape: Any, ctx: Context | None, dtype: Any) -> NDArray:
+    """A dense array on its way to another storage type, of the source's dtype if it has one."""
+    dtype = dtype or getattr(source, "dtype", None)
+    same = isinstance(source, NDArray) and dtype == source.dtype and ctx in (None, source.context)
+    dense = source if same else _dense_array(source, ctx, dtype)
+    _agreed(dense.shape, shape)
+    return dense
+
+
 def csr_matrix(arg1: Any, shape: tuple | None = None, ctx: Context | None = None, dtype: Any = None) -> CSRNDArray:
     """A csr array.
 
@@ -300,7 +321,7 @@ def csr_matrix(arg1: Any, shape: tuple | None = None, ctx: Context | None = None
     """
     if isinstance(arg1, tuple):
         if len(arg1) == 2 and all(isinstance(n, (int, np.integer)) for n in arg1):
-            return zeros("csr", arg1, ctx, dtype)
+            return zeros("csr", _agreed(arg1, shape), ctx, dtype)
         if len(arg1) == 2:
             from scipy.sparse import csr_matrix as scipy_csr
             data, (row, column) = arg1
@@ -313,7 +334,9 @@ def csr_matrix(arg1: Any, shape: tuple | None = None, ctx: Context | None = None
         parts, dtype, ctx = _parts(ctx, dtype, data, indices, indptr)
         if shape is None:
             columns = parts[1].asnumpy()
-            shape = (parts[2].shape[0] - 1, int(columns.max()) + 1 if len(columns) else 0)
+            if not len(columns):
+                raise ValueError("invalid shape: without stored values it must be given")
+            shape = (parts[2].shape[0] - 1, int(columns.max()) + 1)
         if len(shape) != 2 or any(p.ndim != 1 for p in parts):
             raise ValueError("a csr array has two dimensions, its parts one each")
         result = CSRNDArray.__new__(CSRNDArray)._set(parts, tuple(shape), dtype, ctx)
@@ -323,14 +346,12 @@ def csr_matrix(arg1: Any, shape: tuple | None = None, ctx: Context | None = None
     if isinstance(arg1, CSRNDArray):
         return arg1.copyto(ctx or current_context()).astype(dtype or arg1.dtype, copy=False)
     if hasattr(arg1, "tocsr"):
-        found = arg1.tocsr()
+        found = arg1.tocsr(copy=True)
+        found.sum_duplicates()
         return csr_matrix((found.data, found.indices, found.indptr), found.shape, ctx, dtype or found.dtype)
     if isinstance(arg1, BaseSparseNDArray):
         raise ValueError(f"a {arg1.stype} array cannot become csr")
-    dense = arg1 if isinstance(arg1, NDArray) and dtype is None else _dense_array(arg1, ctx, dtype)
-    if shape is not None and tuple(shape) != dense.shape:
-        raise ValueError(f"shape {shape} does not fit an array of shape {dense.shape}")
-    return cast_storage(dense, "csr")
+    return cast_storage(_dense(arg1, shape, ctx, dtype), "csr")
 
 
 def row_sparse_array(arg1: Any, shape: tuple | None = None, ctx: Context | None = None,
@@ -345,19 +366,16 @@ def row_sparse_array(arg1: Any, shape: tuple | None = None, ctx: Context | None 
         ValueError: the parts do not fit.
     """
     if isinstance(arg1, tuple) and not (len(arg1) == 2 and not isinstance(arg1[0], (int, np.integer))):
-        return zeros("row_sparse", arg1, ctx, dtype)
+        return zeros("row_sparse", _agreed(arg1, shape), ctx, dtype)
     if isinstance(arg1, tuple):
         parts, dtype, ctx = _parts(ctx, dtype, *arg1)
         rows = parts[1].asnumpy()
         if parts[1].ndim != 1 or parts[0].shape[:1] != parts[1].shape and parts[0].size:
             raise ValueError(f"{parts[1].size} row indices for data of shape {parts[0].shape}")
-        if len(rows) > 1 and (np.diff(rows) < 0).any():
-            order = np.argsort(rows, kind="stable")
-            parts = (_dense_array(parts[0].asnumpy()[order], ctx, dtype), _dense_array(rows[order], ctx, np.int64))
         if shape is None:
-            shape = (int(rows.max()) + 1 if len(rows) else 0, *parts[0].shape[1:])
-        if len(rows) and (rows.min() < 0 or rows.max() >= shape[0]):
-            raise ValueError(f"a row index is out of bounds of shape {tuple(shape)}")
+            if not len(rows):
+                raise ValueError("invalid shape: without stored rows it must be given")
+            shape = (int(rows.max()) + 1, *parts[0].shape[1:])
         if parts[0].shape[1:] != tuple(shape[1:]):
             raise ValueError(f"data of shape {parts[0].shape} does not fit rows of shape {tuple(shape[1:])}")
         return RowSparseNDArray.__new__(RowSparseNDArray)._set(parts, tuple(shape), dtype, ctx)
@@ -365,10 +383,7 @@ def row_sparse_array(arg1: Any, shape: tuple | None = None, ctx: Context | None 
         return arg1.copyto(ctx or current_context()).astype(dtype or arg1.dtype, copy=False)
     if isinstance(arg1, BaseSparseNDArray):
         raise ValueError(f"a {arg1.stype} array cannot become row_sparse")
-    dense = arg1 if isinstance(arg1, NDArray) and dtype is None else _dense_array(arg1, ctx, dtype)
-    if shape is not None and tuple(shape) != dense.shape:
-        raise ValueError(f"shape {shape} does not fit an array of shape {dense.shape}")
-    return cast_storage(dense, "row_sparse")
+    return cast_storage(_dense(arg1, shape, ctx, dtype), "row_sparse")
 
 
 def cast_storage(data: NDArray = None, stype: str = _Null, out: Any = None, name: str | None = None,
@@ -392,7 +407,7 @@ def _converted(array: NDArray, stype: str) -> NDArray:
     dense = array.asnumpy()
     if stype == "csr":
         if dense.ndim != 2:
-            raise MXNetError(f"only matrices can be csr, got shape {dense.shape}")
+            raise ValueError(f"only matrices can be csr, got shape {dense.shape}")
         row, column = np.nonzero(dense)
         pointers = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=dense.shape[0]))])
         return csr_matrix((dense[row, column], column, pointers), dense.shape, array.context, dense.dtype)
@@ -412,7 +427,7 @@ def zeros(stype: str, shape: Any, ctx: Context | None = None, dtype: Any = None,
         return csr_matrix((np.zeros(0, dtype), np.zeros(0), np.zeros(shape[0] + 1)), shape, ctx, dtype)
     if stype == "row_sparse":
         return row_sparse_array((np.zeros((0, *shape[1:]), dtype), np.zeros(0)), shape, ctx, dtype)
-    raise MXNetError(f"unknown storage type {stype!r}; known: default, csr, row_sparse")
+    raise ValueError(f"unknown storage type {stype!r}; known: default, csr, row_sparse")
 
 
 def empty(stype: str, shape: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
