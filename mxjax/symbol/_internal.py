@@ -4,8 +4,17 @@ from typing import TYPE_CHECKING
 
 from .._namespace import attach
 from . import _front
+from ._subgraph import as_node
+from .symbol import Symbol, load_json
 
 if TYPE_CHECKING:
     from ._stubs._internal import *  # noqa: F403
+
+
+def _CachedOp(*args: Symbol, subgraph: str | Symbol, name: str | None = None) -> Symbol:  # noqa: N802
+    """A graph (its JSON text, or a symbol) as one node on these inputs, in the order of its `list_inputs()`."""
+    graph = load_json(subgraph) if isinstance(subgraph, str) else subgraph
+    return as_node(graph, [arg._outputs[0] for arg in args], name)
+
 
 attach(globals(), _front.make, "_internal")

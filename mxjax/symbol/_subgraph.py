@@ -114,14 +114,18 @@ def optimize(symbol: Symbol, name: str, args: dict[str, Any] | None, aux: dict[s
     return result
 
 
-def as_node(symbol: Symbol) -> Symbol:
-    """The whole symbol as one node that holds it."""
-    entries = {n.name: (n, 0) for n in topological(symbol._outputs) if n.op is None}
-    inputs = [entries[name] for name in symbol.list_inputs()]
+def as_node(symbol: Symbol, inputs: Sequence[Entry] | None = None, name: str | None = None) -> Symbol:
+    """The whole symbol as one node that holds it, on its own variables or on other inputs in their order."""
+    if inputs is None:
+        inputs = [(n, 0) for n in topological(symbol._outputs) if n.op is None]
+    if len(inputs) != len(symbol.list_inputs()):
+        raise MXNetError(f"_CachedOp: the graph takes {len(symbol.list_inputs())} inputs "
+                         f"({', '.join(symbol.list_inputs())}), got {len(inputs)}")
     counts = {"num_args": len(inputs) + 1, "num_outputs": len(symbol._outputs)}
     op = bind(registry.get("_CachedOp"), [symbol])
     first = next(n.name for n in topological(symbol._outputs) if n.op is not None)
-    node = Node(op, f"{first}_subgraph", {k: str(v) for k, v in counts.items()}, op.parse(counts), inputs, [symbol])
+    attrs = {k: str(v) for k, v in counts.items()}
+    node = Node(op, name or f"{first}_subgraph", attrs, op.parse(counts), inputs, [symbol])
     return Symbol([(node, i) for i in range(len(symbol._outputs))])
 
 
