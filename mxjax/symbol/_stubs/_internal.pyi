@@ -6,21 +6,21 @@ from typing import Any, Literal
 from ...symbol.symbol import Symbol
 
 __all__ = [
-    "_CachedOp", "_CrossDeviceCopy", "_Div", "_DivScalar", "_Equal", "_EqualScalar", "_Greater",
-    "_GreaterEqualScalar", "_GreaterScalar", "_Greater_Equal", "_Hypot", "_HypotScalar", "_Lesser",
-    "_LesserEqualScalar", "_LesserScalar", "_Lesser_Equal", "_LogicalAndScalar", "_LogicalOrScalar",
-    "_LogicalXorScalar", "_Logical_And", "_Logical_Or", "_Logical_Xor", "_Maximum", "_MaximumScalar", "_Minimum",
-    "_MinimumScalar", "_Minus", "_MinusScalar", "_Mod", "_ModScalar", "_Mul", "_MulScalar", "_NotEqualScalar",
-    "_Not_Equal", "_Plus", "_PlusScalar", "_Power", "_PowerScalar", "_RDivScalar", "_RMinusScalar", "_RModScalar",
-    "_RPowerScalar", "_adamw_update", "_add", "_arange", "_backward_gather_nd", "_cond",
-    "_contrib_AdaptiveAvgPooling2D", "_contrib_BatchNormWithReLU", "_contrib_BilinearResize2D", "_contrib_CTCLoss",
-    "_contrib_DeformableConvolution", "_contrib_DeformablePSROIPooling", "_contrib_ModulatedDeformableConvolution",
-    "_contrib_MultiBoxDetection", "_contrib_MultiBoxPrior", "_contrib_MultiBoxTarget", "_contrib_MultiProposal",
-    "_contrib_PSROIPooling", "_contrib_Proposal", "_contrib_ROIAlign", "_contrib_RROIAlign",
-    "_contrib_SparseEmbedding", "_contrib_SyncBatchNorm", "_contrib_allclose", "_contrib_arange_like",
-    "_contrib_bipartite_matching", "_contrib_boolean_mask", "_contrib_box_decode", "_contrib_box_encode",
-    "_contrib_box_iou", "_contrib_box_nms", "_contrib_box_non_maximum_suppression", "_contrib_calibrate_entropy",
-    "_contrib_count_sketch", "_contrib_ctc_loss", "_contrib_dequantize", "_contrib_dgl_adjacency",
+    "_CrossDeviceCopy", "_Div", "_DivScalar", "_Equal", "_EqualScalar", "_Greater", "_GreaterEqualScalar",
+    "_GreaterScalar", "_Greater_Equal", "_Hypot", "_HypotScalar", "_Lesser", "_LesserEqualScalar", "_LesserScalar",
+    "_Lesser_Equal", "_LogicalAndScalar", "_LogicalOrScalar", "_LogicalXorScalar", "_Logical_And", "_Logical_Or",
+    "_Logical_Xor", "_Maximum", "_MaximumScalar", "_Minimum", "_MinimumScalar", "_Minus", "_MinusScalar", "_Mod",
+    "_ModScalar", "_Mul", "_MulScalar", "_NotEqualScalar", "_Not_Equal", "_Plus", "_PlusScalar", "_Power",
+    "_PowerScalar", "_RDivScalar", "_RMinusScalar", "_RModScalar", "_RPowerScalar", "_adamw_update", "_add",
+    "_arange", "_backward_gather_nd", "_cond", "_contrib_AdaptiveAvgPooling2D", "_contrib_BatchNormWithReLU",
+    "_contrib_BilinearResize2D", "_contrib_CTCLoss", "_contrib_DeformableConvolution",
+    "_contrib_DeformablePSROIPooling", "_contrib_ModulatedDeformableConvolution", "_contrib_MultiBoxDetection",
+    "_contrib_MultiBoxPrior", "_contrib_MultiBoxTarget", "_contrib_MultiProposal", "_contrib_PSROIPooling",
+    "_contrib_Proposal", "_contrib_ROIAlign", "_contrib_RROIAlign", "_contrib_SparseEmbedding",
+    "_contrib_SyncBatchNorm", "_contrib_allclose", "_contrib_arange_like", "_contrib_bipartite_matching",
+    "_contrib_boolean_mask", "_contrib_box_decode", "_contrib_box_encode", "_contrib_box_iou", "_contrib_box_nms",
+    "_contrib_box_non_maximum_suppression", "_contrib_calibrate_entropy", "_contrib_count_sketch",
+    "_contrib_ctc_loss", "_contrib_dequantize", "_contrib_dgl_adjacency",
     "_contrib_dgl_csr_neighbor_non_uniform_sample", "_contrib_dgl_csr_neighbor_uniform_sample",
     "_contrib_dgl_graph_compact", "_contrib_dgl_subgraph", "_contrib_div_sqrt_dim", "_contrib_edge_id",
     "_contrib_fft", "_contrib_getnnz", "_contrib_gradientmultiplier", "_contrib_group_adagrad_update",
@@ -123,12 +123,6 @@ __all__ = [
     "_sparse_zeros_like", "_split_v2", "_square_sum", "_sub", "_unravel_index", "_while_loop", "_zeros",
     "_zeros_without_dtype",
 ]
-
-def _CachedOp(
-    *data: Symbol | Sequence[Symbol], num_args: int = ..., num_outputs: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
-) -> Symbol:
-    """Runs a graph."""
 
 def _CrossDeviceCopy(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
