@@ -57,7 +57,7 @@ def in_parts(size: float, workers: int, net: Network, bits: int = 2) -> float:
 
 def servers(size: float, workers: int, net: Network, count: int) -> float:
     """A push and a pull of all values: the workers' links, or the servers' where these are fewer."""
-    if workers == 1:
+    if workers == 1 and not net.shared:
         return 0.0
     return 4 * net.latency + net.seconds(2 * size * max(1.0, workers / count), workers if net.shared else 1)
 
@@ -124,7 +124,8 @@ def compare(paths: Sequence[str], gbit: float, latency: float, local: float) -> 
                 sent = gathered(size, n, net, int(row["compression"][0]))
             else:
                 sent = ring(size, n, net)
-            model = row["ms computing"] / 1e3 + sent + local * size * n
+            at_work = n if n > 1 or row["kvstore"] == "dist_async" else 0
+            model = row["ms computing"] / 1e3 + sent + local * size * at_work
             print(f"{row['kvstore']:11s}{row['compression']:>12s}{n:8d}{size / 1e6:6.0f}{row['ms a step']:12.1f}"
                   f"{1e3 * model:10.1f}")
 
