@@ -116,7 +116,7 @@ CASES = {
     "BatchNorm": ({"fix_gamma": False}, _BATCH_NORM, 3),
     "LayerNorm": ({}, _layer(_ROWS, _channels, _channels), 3),
     "InstanceNorm": ({}, _NORM, 3),
-    "GroupNorm": ({"num_groups": 4}, _layer(_MAPS, lambda s: (s[1],), lambda s: (s[1],)), 3),
+    "GroupNorm": ({"num_groups": 4}, _layer(_MAPS, lambda s: (4,), lambda s: (4,)), 3),
     "L2Normalization": ({}, _same(_ROWS), 1),
     "LRN": ({"nsize": 5}, _same(_MAPS), 1),
     "Dropout": ({"p": 0.5}, _same(_PLAIN), 1),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import jax.numpy as jnp
 
 from ._common import Array
 
-__all__ = ["interpolate"]
+__all__ = ["interpolate", "neighbours"]
 
 
 def _limited(place: Array, last: int) -> Array:
@@ -29,13 +30,19 @@ def interpolate(rows: Array, base: Any, y: Array, x: Array, height: int, width: 
     Returns:
         (*places, channels).
     """
+    out = 0
+    for index, weight in neighbours(base, y, x, height, width, stride, inside):
+        out = out + jnp.take(rows, index, axis=0, mode="clip") * weight[..., None].astype(rows.dtype)
+    return out
+
+
+def neighbours(base: Any, y: Array, x: Array, height: int, width: int, stride: int = 1,
+               inside: Array | None = None) -> Iterator[tuple[Array, Array]]:
+    """(row, weight) of each of the four pixels; arguments as those of `interpolate`."""
     y, x = _limited(y, height - 1), _limited(x, width - 1)
     top, left = jnp.floor(y), jnp.floor(x)
-    out = 0
     for row, weight_y in ((top, 1 - (y - top)), (jnp.minimum(top + 1, height - 1), y - top)):
         for column, weight_x in ((left, 1 - (x - left)), (jnp.minimum(left + 1, width - 1), x - left)):
             weight = weight_y * weight_x
-            weight = weight if inside is None else jnp.where(inside, weight, 0)
-            index = base + (row.astype(jnp.int32) * width + column.astype(jnp.int32)) * stride
-            out = out + jnp.take(rows, index, axis=0, mode="clip") * weight[..., None].astype(rows.dtype)
-    return out
+            yield (base + (row.astype(jnp.int32) * width + column.astype(jnp.int32)) * stride,
+                   weight if inside is None else jnp.where(inside, weight, 0))

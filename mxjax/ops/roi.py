@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
 import jax
@@ -12,7 +12,7 @@ from jax import lax
 
 from ..base import MXNetError
 from ._common import Array, accumulation, need_float
-from ._sampling import interpolate
+from ._sampling import interpolate, neighbours
 from .infer import filled
 from .params import Range, Shape
 from .registry import register
@@ -29,7 +29,7 @@ def _check(operator: str, data: Array, rois: Array, columns: int) -> None:
 
 # -------------------------------------------------------------------- averages of interpolated samples
 class _Samples:
-    """The samples of each bin of each region: `count` of them at most, `at(k)` gives the k-th."""
+    """The samples of each bin of each region, `count` of them at most."""
 
     def __init__(self, data: Array, rois: Array, pooled: tuple[int, ...], ratio: int, sensitive: bool,
                  size: tuple[Array, Array], place: Callable[[Array, Array], tuple[Array, Array]]) -> None:
@@ -48,8 +48,14 @@ class _Samples:
         """The image as rows of channels; in the position-sensitive form each bin has channels of its own."""
         return data.reshape(self.rows_shape).transpose(0, 3, 4, 2, 1).reshape(-1, self.rows_shape[1])
 
-    def at(self, data: Array, k: Array) -> Array:
-        """The k-th sample of each bin, (regions, pooled height, pooled width, channels); zero where there is none."""
+    def image_of(self, rows: Array) -> Array:
+        """The reverse of `rows`."""
+        batch, channels, parts, height, width = self.rows_shape
+        rows = rows.reshape(batch, height, width, parts, channels).transpose(0, 4, 3, 1, 2)
+        return rows.reshape(batch, channels * parts, height, width)
+
+    def pixels(self, k: Array) -> Iterator[tuple[Array, Array]]:
+        """(row, weight) of the four pixels of the k-th sample of each bin; weight 0 where there is none."""
         first, second = jnp.arange(self.pooled[0])[:, None], jnp.arange(self.pooled[1])
         inner = jnp.divmod(k, jnp.maximum(self.grid[1], 1))
         y, x = self.place(*((n + (i + 0.5) / g) * b for n, i, g, b in
@@ -58,26 +64,33 @@ class _Samples:
         inside = inside & (y >= -1) & (y <= self.height) & (x >= -1) & (x <= self.width)
         part = first * self.pooled[1] + second if self.parts > 1 else 0
         base = self.image[:, None, None] * (self.height * self.width * self.parts) + part
-        values = interpolate(self.rows(data), base, y, x, self.height, self.width, self.parts, inside)
-        return values / jnp.maximum(self.number, 1)[..., None].astype(values.dtype)
+        for row, weight in neighbours(base, y, x, self.height, self.width, self.parts, inside):
+            yield row, (weight / jnp.maximum(self.number, 1))[..., None]
 
 
 def _average(samples: _Samples, data: Array) -> Array:
     """The mean sample of each bin, (regions, channels, pooled height, pooled width)."""
-    wide = data.astype(accumulation(data.dtype))
-    start = jnp.zeros((len(samples.image), *samples.pooled, samples.rows_shape[1]), wide.dtype)
-    total = lax.fori_loop(0, samples.count, lambda k, total: total + samples.at(wide, k), start)
-    return total.transpose(0, 3, 1, 2).astype(data.dtype)
+    rows = samples.rows(data.astype(accumulation(data.dtype)))
+    start = jnp.zeros((len(samples.image), *samples.pooled, rows.shape[1]), rows.dtype)
+
+    def add(k: Array, total: Array) -> Array:
+        for row, weight in samples.pixels(k):
+            total += jnp.take(rows, row, axis=0, mode="clip") * weight.astype(rows.dtype)
+        return total
+    return lax.fori_loop(0, samples.count, add, start).transpose(0, 3, 1, 2).astype(data.dtype)
 
 
 def _average_gradient(samples: _Samples, data: Array, head: Array) -> Array:
     """The gradient of data; written out because the number of samples may depend on the regions."""
-    wide = jnp.zeros(data.shape, accumulation(data.dtype))
-    head = head.transpose(0, 2, 3, 1).astype(wide.dtype)
+    wide = accumulation(data.dtype)
+    start = jnp.zeros(samples.rows(data).shape, wide)
+    head = head.transpose(0, 2, 3, 1).astype(wide)
 
     def add(k: Array, total: Array) -> Array:
-        return total + jax.linear_transpose(lambda data: samples.at(data, k), wide)(head)[0]
-    return lax.fori_loop(0, samples.count, add, wide)
+        for row, weight in samples.pixels(k):
+            total = total.at[row].add(head * weight.astype(wide), mode="drop")
+        return total
+    return samples.image_of(lax.fori_loop(0, samples.count, add, start))
 
 
 def _aligned(data: Array, rois: Array, pooled_size: tuple[int, ...], spatial_scale: float, sample_ratio: int,
