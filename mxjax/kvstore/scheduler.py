@@ -29,10 +29,11 @@ class _Member:
         self.lock = threading.Lock()
         self.left = False
 
-    def tell(self, header: dict[str, Any], arrays: list[np.ndarray] | tuple = ()) -> None:
+    def tell(self, *message: bytes) -> None:
         try:
             with self.lock:
-                wire.send(self.sock, header, arrays)
+                for part in message:
+                    self.sock.sendall(part)
         except OSError:
             pass  # the thread that reads from it notices as well
 
@@ -94,7 +95,7 @@ class Scheduler:
         with self._lock:
             refusal = self._refusal(member)
             if refusal:
-                member.tell({"op": "refused", "reason": refusal})
+                member.tell(*wire.encode({"op": "refused", "reason": refusal}))
                 return None
             returning = self.lost.pop((member.role, member.rank), None) is not None
             member.hello["returning"] = returning
@@ -132,8 +133,8 @@ class Scheduler:
         return f"there is a {role} {rank} already" if rank in taken else ""
 
     def _welcome(self, member: _Member) -> None:
-        member.tell({"op": "welcome", "rank": member.rank, "returning": member.hello["returning"],
-                     "members": [m.describe() for m in self.members.values()]})
+        member.tell(*wire.encode({"op": "welcome", "rank": member.rank, "returning": member.hello["returning"],
+                                  "members": [m.describe() for m in self.members.values()]}))
 
     # ------------------------------------------------------------ serving
     def _serve(self, sock: socket.socket) -> None:
@@ -169,8 +170,10 @@ class Scheduler:
             counts = [len(parts[rank]) for rank in range(len(parts))]
             together = [a for rank in range(len(parts)) for a in parts[rank]]
             everybody = [m for (role, _), m in self.members.items() if role == "worker"]
+        message = wire.encode({"op": "gathered", "name": name, "counts": counts}, together)
+        message = [b"".join(message)] if sum(map(len, message)) < 1 << 20 else message
         for each in everybody:
-            each.tell({"op": "gathered", "name": name, "counts": counts}, together)
+            each.tell(*message)
 
     def _gone(self, member: _Member, reason: str) -> None:
         key = (member.role, member.rank)
@@ -186,8 +189,9 @@ class Scheduler:
                 self.close()
 
     def _tell_all(self, header: dict[str, Any]) -> None:
+        message = wire.encode(header)
         for each in list(self.members.values()):
-            each.tell(header)
+            each.tell(*message)
 
     def _look_after(self) -> None:
         """Notices who has gone silent, and who never came."""

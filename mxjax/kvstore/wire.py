@@ -14,7 +14,7 @@ import numpy as np
 
 from ..base import MXNetError
 
-__all__ = ["connect", "free_port", "receive", "send"]
+__all__ = ["connect", "encode", "free_port", "receive", "send"]
 
 _PREFIX = struct.Struct("<4sIQ")
 _MAGIC = b"MXJ1"
@@ -29,13 +29,18 @@ def send(sock: socket.socket, header: dict[str, Any], arrays: Sequence[np.ndarra
         header: what JSON can hold.
         arrays: dense arrays of numbers (bytes as uint8).
     """
+    parts = encode(header, arrays)
+    for part in parts:
+        sock.sendall(part)
+    return sum(len(part) for part in parts)
+
+
+def encode(header: dict[str, Any], arrays: Sequence[np.ndarray] = ()) -> list[Any]:
+    """A message as buffers of bytes, to be sent one after the other."""
     arrays = [np.asarray(a, order="C") for a in arrays]
     text = json.dumps({**header, "arrays": [[a.dtype.name, list(a.shape)] for a in arrays]}).encode()
-    length = sum(a.nbytes for a in arrays)
-    sock.sendall(_PREFIX.pack(_MAGIC, len(text), length) + text)
-    for a in arrays:
-        sock.sendall(a.reshape(-1).view(np.uint8).data)
-    return _PREFIX.size + len(text) + length
+    contents = [a.reshape(-1).view(np.uint8).data for a in arrays]
+    return [_PREFIX.pack(_MAGIC, len(text), sum(map(len, contents))) + text, *contents]
 
 
 def receive(sock: socket.socket) -> tuple[dict[str, Any], list[np.ndarray]] | None:
