@@ -174,10 +174,9 @@ class Cluster:
         self.serves = False  # others need this process until they leave
         self.tolerant = False  # asynchronous: others' deaths are no reason to end
         self.token = os.environ.get("MXJAX_CLUSTER_TOKEN", "")
-        self._inbox: dict[str, tuple[list[int], list[np.ndarray]]] = {}
+        self._inbox: tuple[dict[str, Any], list[np.ndarray]] | None = None
         self._news = threading.Condition()
         self._sending, self._gathering = threading.Lock(), threading.Lock()
-        self._rounds = 0
         timeout = _seconds("MXJAX_JOIN_TIMEOUT", 300)
         heartbeat = _seconds("MXJAX_HEARTBEAT_TIMEOUT", 30)
         self._grace = _seconds("MXJAX_FAILURE_GRACE", 10)
@@ -226,8 +225,8 @@ class Cluster:
             while (message := wire.receive(self._sock)) is not None:
                 header, arrays = message
                 with self._news:
-                    if header["op"] == "gathered":
-                        self._inbox[header["name"]] = header["counts"], arrays
+                    if header["op"] in ("gathered", "confused"):
+                        self._inbox = message
                     elif header["op"] in ("lost", "back"):
                         self._noticed(header)
                     elif header["op"] in ("leaving", "left") and header["role"] == "worker":
@@ -295,28 +294,27 @@ class Cluster:
         return MXNetError(f"worker {self.rank}: {reason}") if reason else error
 
     def gather(self, name: str, arrays: Iterable[np.ndarray] = ()) -> list[list[np.ndarray]]:
-        """Everybody's arrays, by rank. All workers call it, in the same order; meant for small values.
+        """Everybody's arrays, by rank (none of who has died); meant for small values. All workers call it.
 
         Raises:
-            MXNetError: a worker has died.
+            MXNetError: a worker has died, or calls something else.
         """
         with self._gathering:
-            self._rounds += 1
-            name = f"{name}/{self._rounds}"
             self.check()
+            self._inbox = None
             try:
                 self._send({"op": "gather", "name": name}, arrays)
             except OSError as error:
                 raise self.explain(MXNetError(f"worker {self.rank}: the scheduler is lost: {error}")) from None
             with self._news:
-                while name not in self._inbox:
+                while self._inbox is None:
                     self.check()
                     self._news.wait(1.0)
-                counts, together = self._inbox.pop(name)
-        parts, rest = [], iter(together)
-        for count in counts:
-            parts.append([next(rest) for _ in range(count)])
-        return parts
+                header, together = self._inbox
+        if header["op"] == "confused":
+            raise MXNetError(f"worker {self.rank}: {header['reason']}; all must make the same calls in the same order")
+        rest = iter(together)
+        return [[next(rest) for _ in range(count)] for count in header["counts"]]
 
     def barrier(self) -> None:
         """Waits until all workers are here."""
@@ -335,13 +333,14 @@ class Cluster:
         """
         rows = list(map("=".join, zip(names, values, strict=True)))
         parts = self.gather(what, [np.frombuffer("\n".join(rows).encode(), np.uint8)])
-        said = [bytes(part[0]).decode().split("\n") for part in parts]
-        for rank, other in enumerate(said):
-            if other != said[0]:
-                mine, theirs = next(((a, b) for a, b in zip(said[0], other, strict=False) if a != b),
-                                    (f"{len(said[0])} entries", f"{len(other)} entries"))
-                raise MXNetError(f"{what}: worker {rank} has {theirs}, worker 0 has {mine}; all workers must say the "
-                                 "same, in the same order")
+        said = {rank: bytes(part[0]).decode().split("\n") for rank, part in enumerate(parts) if part}
+        first = min(said)
+        for rank, other in said.items():
+            if other != said[first]:
+                mine, theirs = next(((a, b) for a, b in zip(said[first], other, strict=False) if a != b),
+                                    (f"{len(said[first])} entries", f"{len(other)} entries"))
+                raise MXNetError(f"{what}: worker {rank} has {theirs}, worker {first} has {mine}; all workers must say "
+                                 "the same, in the same order")
 
     def tolerate(self) -> None:
         """Says that this worker can go on without the others (asynchronous stores), and they without it."""

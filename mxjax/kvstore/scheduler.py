@@ -27,7 +27,7 @@ class _Member:
         self.role, self.rank = hello["role"], hello.get("rank")
         self.seen = time.monotonic()
         self.lock = threading.Lock()
-        self.left = False
+        self.leaving = self.left = False
 
     def tell(self, *message: bytes) -> None:
         try:
@@ -62,7 +62,7 @@ class Scheduler:
         self.complete = False
         self.done = threading.Event()
         self.failure = ""
-        self._gathering: dict[str, dict[int, list[np.ndarray]]] = {}
+        self._parts: dict[int, tuple[str, list[np.ndarray]]] = {}  # what workers have given to the gathering at hand
         self._lock = threading.RLock()
         self._listener = socket.create_server((host, port), backlog=4096)
         self.port = self._listener.getsockname()[1]
@@ -147,9 +147,11 @@ class Scheduler:
                 member.seen = time.monotonic()
                 header, arrays = message
                 if header["op"] == "gather":
-                    self._gather(member, header["name"], arrays)
+                    with self._lock:
+                        self._parts[member.rank] = header["name"], arrays
+                    self._settle()
                 elif header["op"] in ("leaving", "bye"):
-                    member.left = header["op"] == "bye"
+                    member.leaving, member.left = True, header["op"] == "bye"
                     with self._lock:
                         self._tell_all({**member.describe(), "op": "left" if member.left else "leaving"})
                 elif header["op"] == "tolerant":
@@ -159,18 +161,22 @@ class Scheduler:
         self._gone(member, reason)
         sock.close()
 
-    def _gather(self, member: _Member, name: str, arrays: list[np.ndarray]) -> None:
-        """Notes a worker's part; the last one completes it, and everybody gets all parts."""
+    def _settle(self) -> None:
+        """Hands all parts to everybody once every worker that is still here has given its own."""
         with self._lock:
-            parts = self._gathering.setdefault(name, {})
-            parts[member.rank] = arrays
-            if len(parts) < self.expected["worker"]:
+            present = {rank for (role, rank), m in self.members.items() if role == "worker" and not m.leaving}
+            if not self._parts or not present <= self._parts.keys():
                 return
-            del self._gathering[name]
-            counts = [len(parts[rank]) for rank in range(len(parts))]
-            together = [a for rank in range(len(parts)) for a in parts[rank]]
-            everybody = [m for (role, _), m in self.members.items() if role == "worker"]
-        message = wire.encode({"op": "gathered", "name": name, "counts": counts}, together)
+            parts, self._parts = self._parts, {}
+            everybody = [self.members["worker", rank] for rank in parts if ("worker", rank) in self.members]
+        names = {rank: name for rank, (name, _) in sorted(parts.items())}
+        if len(set(names.values())) > 1:
+            reason = ", ".join(f"worker {rank} is at {name!r}" for rank, name in names.items())
+            message = wire.encode({"op": "confused", "reason": f"the workers wait for one another: {reason}"})
+        else:
+            given = [parts[rank][1] if rank in parts else [] for rank in range(self.expected["worker"])]
+            message = wire.encode({"op": "gathered", "counts": list(map(len, given))},
+                                  [array for row in given for array in row])
         message = [b"".join(message)] if sum(map(len, message)) < 1 << 20 else message
         for each in everybody:
             each.tell(*message)
@@ -184,6 +190,9 @@ class Scheduler:
                 self.lost[key] = "may return" if member.hello.get("tolerant") else reason
                 self._tell_all({"op": "lost", **member.describe(), "reason": reason})
             del self.members[key]
+            if member.hello.get("tolerant"):  # the others go on without it
+                self._parts.pop(member.rank, None)
+                self._settle()
             if self.complete and not any(role == "worker" for role, _ in self.members):
                 self._tell_all({"op": "end"})
                 self.close()

@@ -16,6 +16,7 @@ if store.rank == 1:
     os.kill(os.getpid(), signal.SIGKILL)
 while not store.get_num_dead_node(4):
     time.sleep(0.05)
+store._barrier()  # of those that are left
 store.push(0, mx.nd.ones((2,)) * 2)
 out = mx.nd.zeros((2,))
 store.pull(0, out)

@@ -87,6 +87,15 @@ def check_unlike_arrays_are_refused_by_name():
     assert "unlike" not in store._values
 
 
+def check_workers_at_different_calls_are_told():
+    try:
+        store._barrier() if rank == 0 else store.init("elsewhere", mx.nd.ones(shape))
+    except mx.MXNetError as error:
+        assert "worker 0 is at 'barrier', worker 1 is at 'kvstore init'" in str(error), error
+    else:
+        raise AssertionError("nothing was raised")
+
+
 def check_barrier_and_workers():
     store._barrier()
     assert (store.type, store.get_num_dead_node(7), store.is_recovery) == ("dist_sync", 0, False)
