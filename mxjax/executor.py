@@ -53,6 +53,7 @@ class Executor:
         self._symbol, self._ctx, self._grad_req, self._group2ctx = symbol, ctx, grad_req, group2ctx or {}
         self._graph: Lowered = symbol._lower()
         self.arg_arrays, self.grad_arrays, self.aux_arrays, self._reqs = handle
+        self._sparse = not all(a is None or a._plain for a in (*self.arg_arrays, *self.grad_arrays))
         self._wanted = tuple(r != "null" and g is not None for r, g in zip(self._reqs, self.grad_arrays, strict=True))
         self._callback: Callable | None = None
         self._monitor_all = False
@@ -105,7 +106,9 @@ class Executor:
                   for n, s in zip(graph.arg_nodes, arg_shapes, strict=True)]
         aux = [make(n, s, False) if shared_exec is None or n.name not in shared_exec.aux_dict
                else shared_exec.aux_dict[n.name] for n, s in zip(graph.aux_nodes, aux_shapes, strict=True)]
-        grads = [None if r == "null" else zeros(a.shape, a.context, a.dtype) for a, r in zip(arrays, reqs, strict=True)]
+        by_rows = _gradients_by_rows(graph)
+        grads = [None if r == "null" else zeros(a.shape, a.context, a.dtype, "row_sparse" if id(n) in by_rows else None)
+                 for n, a, r in zip(graph.arg_nodes, arrays, reqs, strict=True)]
         if shared_exec is not None:
             for i, (name, array) in enumerate(zip(graph.args, grads, strict=True)):
                 old = shared_exec.grad_dict.get(name)
@@ -178,7 +181,7 @@ class Executor:
         """
         if kwargs:
             self._load(kwargs)
-        if self._graph.cut or self._callback is not None or self._group2ctx:
+        if self._graph.cut or self._callback is not None or self._group2ctx or self._sparse:
             self._run = _StepRun(self, is_train)
         else:
             self._run = _WholeRun(self, is_train)
@@ -500,6 +503,17 @@ class _WholeRun(_Run):
             _store(target, grad, req)
 
 
+def _gradients_by_rows(graph: Any) -> set[int]:
+    """Ids of the arguments whose gradients are row_sparse: those that are themselves, and weights of sparse lookups."""
+    found = {id(n) for n in graph.arg_nodes if n.attrs.get("__storage_type__") == "1"}
+    for node in graph.steps:
+        sparse = node.params.get("sparse_grad", node.op.name == "_contrib_SparseEmbedding" or None)
+        for (source, _), name in zip(node.inputs, node.input_names(), strict=True) if sparse is not None else ():
+            if name == "weight" and source.op is None:
+                (found.add if sparse else found.discard)(id(source))
+    return found
+
+
 def _store(target: NDArray, grad: Any, req: str) -> None:
     """Writes or adds a gradient to its array."""
     if target.stype != "default":
@@ -527,7 +541,8 @@ class _StepRun(_Run):
             values[id(node), 0] = array.detach()
         before = state.recording, state.training, state.segment
         state.recording, state.training = train and any(executor._wanted), train
-        state.segment = Segment(1 << 30) if executor._callback is None and not executor._group2ctx else None
+        whole = executor._callback is None and not executor._group2ctx and not executor._sparse
+        state.segment = Segment(1 << 30) if whole else None
         try:
             kernels = graph.kernels_for(executor.arg_arrays, executor.aux_arrays, train)
             for node, kernel in zip(graph.steps, kernels, strict=True):
@@ -538,7 +553,7 @@ class _StepRun(_Run):
                 segment.run()
         self.results = [values[id(n), i] for n, i in graph.outputs]
         for i, (output, value) in enumerate(zip(executor.outputs, self.results, strict=True)):
-            if output.shape != value.shape or output.dtype != value.dtype:
+            if output.shape != value.shape or output.dtype != value.dtype or output.stype != value.stype:
                 executor.outputs[i] = value.detach()
             else:
                 chunk = value._chunk
@@ -589,5 +604,6 @@ class _StepRun(_Run):
         pairs = [(r, None if heads is None else heads[i]) for i, r in enumerate(self.results) if r._entry is not None]
         if pairs:
             autograd.backward([r for r, _ in pairs], [h if h is None or h.context == r.context else
-                                                      h.as_in_context(r.context) for r, h in pairs])
+                                                      h.as_in_context(r.context) for r, h in pairs],
+                              retain_graph=self.executor._sparse)
 

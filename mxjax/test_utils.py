@@ -691,8 +691,8 @@ def check_symbolic_forward(sym: Symbol, location: Any, expected: Any, rtol: Any 
 def check_symbolic_backward(sym: Symbol, location: Any, out_grads: Any, expected: Any, rtol: Any = None,
                             atol: Any = None, aux_states: Any = None, grad_req: Any = "write",
                             ctx: Context | None = None, grad_stypes: dict | None = None, equal_nan: bool = False,
-                            dtype: Any = np.float32) -> list:
-    """Compares a symbol's gradients with expected ones; returns the gradient arrays.
+                            dtype: Any = np.float32) -> dict[str, NDArray]:
+    """Compares a symbol's gradients with expected ones; returns the gradient arrays by argument.
 
     Args:
         sym, location, rtol, atol, aux_states, ctx, equal_nan, dtype: as in `check_symbolic_forward`.
@@ -720,7 +720,7 @@ def check_symbolic_backward(sym: Symbol, location: Any, out_grads: Any, expected
     for k, v in before.items():
         grads[k] = nd.array(v, ctx=ctx, dtype=args[k].dtype if dtype == "asnumpy" or dtype is None else dtype)
         if (grad_stypes or {}).get(k, "default") != "default":
-            grads[k] = grads[k].tostype(grad_stypes[k])
+            grads[k] = nd.sparse.cast_storage(grads[k], grad_stypes[k])
     before = {k: v.asnumpy() for k, v in grads.items()}
     executor = sym.bind(ctx, args=args, args_grad=grads, aux_states=_aux(sym, aux_states, ctx, dtype),
                         grad_req=requests)
@@ -742,7 +742,7 @@ def check_symbolic_backward(sym: Symbol, location: Any, out_grads: Any, expected
         got = executor.grad_dict[name].asnumpy()
         want = _numpy(want) + (before[name] if request == "add" else 0)
         assert_almost_equal(want, got, rtol, atol, (f"EXPECTED_{name}", f"BACKWARD_{name}"), equal_nan=equal_nan)
-    return executor.grad_arrays
+    return grads
 
 
 def check_speed(sym: Symbol, location: dict | None = None, ctx: Context | None = None, N: int = 20,  # noqa: N803

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from .._namespace import attach
@@ -222,9 +221,10 @@ class RowSparseNDArray(BaseSparseNDArray):
         return retain(self, *args, **kwargs)
 
     def _to_dense(self) -> Any:
-        data, rows = self._parts[0]._read(), self._parts[1].asnumpy()
-        with jax.enable_x64(self._chunk.wide):
-            return jnp.zeros(self.shape, data.dtype).at[rows.astype(np.int32)].set(data)
+        # on the host: XLA would compile a program for each count of stored rows
+        dense = np.zeros(self.shape, self._chunk.dtype)
+        dense[self._parts[1].asnumpy()] = self._parts[0].asnumpy()
+        return _from_host(dense, self.context)._read()
 
 
 def recorded(result: NDArray, arrays: Sequence[NDArray], gradient: Callable[[NDArray], list[Any]]) -> NDArray:

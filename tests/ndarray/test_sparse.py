@@ -124,3 +124,18 @@ def test_other_operators_work_on_the_dense_value():
     for found, expected in [(mx.nd.exp(a), np.exp(A)), (mx.nd.max(a, axis=1), A.max(1)), (a.T, A.T)]:
         assert found.stype == "default"
         np.testing.assert_allclose(found.asnumpy(), expected, rtol=1e-5)
+
+
+def test_executors_with_sparse_arguments_stay_sparse():
+    x, w = mx.sym.var("x", stype="csr"), mx.sym.var("w", stype="row_sparse")
+    executor = mx.sym.dot(x, w).simple_bind(mx.cpu(), x=(3, 50), w=(50, 2), grad_req={"x": "null", "w": "write"})
+    matrix = np.zeros((3, 50), "float32")
+    matrix[0, 7], matrix[2, 31] = 2, 3
+    executor.arg_dict["x"][:] = mx.nd.array(matrix).tostype("csr")
+    executor.arg_dict["w"][:] = mx.nd.ones((50, 2)).tostype("row_sparse")
+    np.testing.assert_allclose(executor.forward(is_train=True)[0].asnumpy(), matrix @ np.ones((50, 2)))
+    for _ in range(2):
+        executor.backward([mx.nd.ones((3, 2))])
+        gradient = executor.grad_dict["w"]
+        assert gradient.stype == "row_sparse" and gradient.indices.asnumpy().tolist() == [7, 31]
+        np.testing.assert_allclose(gradient.data.asnumpy(), [[2, 2], [3, 3]])
