@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any, Literal
 
 import jax.numpy as jnp
@@ -10,7 +12,7 @@ from jax import lax
 
 from ..base import MXNetError
 from ._common import Array, no_gradient
-from .conv import Count, Layout, _check_spatial, _numbers, _per_axis, _pooling, _weight_shape
+from .conv import Count, Layout, _check_spatial, _convolution, _numbers, _per_axis, _pooling, _weight_shape
 from .infer import filled
 from .params import Shape
 from .quantize import larger, quantized, steps, types
@@ -65,6 +67,28 @@ def _same(data: Array, weight: Array) -> tuple[Array, Array]:
     return (data, weight) if data.dtype == weight.dtype else (data.astype(jnp.int32), weight.astype(jnp.int32))
 
 
+def _in_floats(data: Array, weight: Array, axes: tuple[int, int], native: Callable[[Array, Array], Array],
+               **params: Any) -> Array:
+    """An integer convolution by float ones, which are fast on a CPU: exact, for no sum reaches 2**24.
+
+    axes: of the channels in data and weight; where a sum could become larger, they are taken in several parts.
+    native: the convolution of integers, for what cannot be divided. params: of `Convolution`.
+    """
+    channels = weight.shape[axes[1]]
+    largest = (255 if data.dtype == jnp.uint8 else 128) * 128 * (math.prod(weight.shape[1:]) // channels)  # per channel
+    step = 2**24 // largest
+
+    def floats(*arrays: Array) -> Array:
+        return _convolution(*(a.astype(jnp.float32) for a in arrays), **params).astype(jnp.int32)
+    if step >= channels:
+        return floats(data, weight)
+    if step == 0 or params["num_group"] > 1:
+        return native(data, weight)
+    parts = [floats(*(lax.slice_in_dim(a, k, min(k + step, channels), axis=axis)
+                      for a, axis in zip((data, weight), axes, strict=True))) for k in range(0, channels, step)]
+    return sum(parts[1:], parts[0])
+
+
 @register("_contrib_quantized_conv", **_OUTPUTS, inputs=_layer_inputs, infer_type=_layer_types,
           infer_shape=filled(weight=_weight_shape, bias=lambda p, x: (p["num_filter"],),
                              **dict.fromkeys(_RANGES, _one)))
@@ -80,10 +104,17 @@ def quantized_conv(data: Array, weight: Array, bias: Array | None = None, min_da
     dims = len(kernel)
     _check_spatial("quantized_conv", data, kernel)
     numbers = _numbers(dims, layout)
-    out = lax.conv_general_dilated(
-        *_same(data, weight), _per_axis("stride", stride, dims, 1),
-        [(p, p) for p in _per_axis("pad", pad, dims, 0)], rhs_dilation=_per_axis("dilate", dilate, dims, 1),
-        dimension_numbers=numbers, feature_group_count=num_group, preferred_element_type=jnp.int32)
+    def native(data: Array, weight: Array) -> Array:
+        return lax.conv_general_dilated(
+            *_same(data, weight), _per_axis("stride", stride, dims, 1),
+            [(p, p) for p in _per_axis("pad", pad, dims, 0)], rhs_dilation=_per_axis("dilate", dilate, dims, 1),
+            dimension_numbers=numbers, feature_group_count=num_group, preferred_element_type=jnp.int32)
+
+    def floats(data: Array, weight: Array) -> Array:
+        return _in_floats(data, weight, (numbers[0].index("C"), numbers[1].index("I")), native, kernel=kernel,
+                          stride=stride, dilate=dilate, pad=pad, num_filter=num_filter, num_group=num_group,
+                          layout=layout)
+    out = lax.platform_dependent(data, weight, cpu=floats, default=native)
     edge = _product_range(data, a)
     if not no_bias:
         bias = _bias(a)

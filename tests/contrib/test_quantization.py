@@ -161,3 +161,22 @@ def test_mistakes():
     net.initialize()
     with pytest.raises(ValueError, match="data_shapes required"):
         quant.quantize_net_v2(net)
+
+
+@pytest.mark.parametrize("dtype, groups, channels", [("int8", 1, 150), ("uint8", 1, 150), ("uint8", 2, 8)])
+def test_convolution_is_exact(dtype, groups, channels):
+    """With the largest values too, whose sums float32 cannot hold."""
+    low, high = (-128, 127) if dtype == "int8" else (0, 255)
+    random = np.random.RandomState(0)
+    x = random.choice([low, high, 77], (1, channels, 4, 4)).astype(dtype)
+    w = random.choice([-128, 127, 3], (2, channels // groups, 3, 3)).astype("int8")
+    w[0] = -128
+    x[..., 1:, 1:] = low or high
+    ends = [mx.nd.array([-1.0]), mx.nd.array([1.0])] * 2
+    ranges = dict(zip(("min_data", "max_data", "min_weight", "max_weight"), ends, strict=True))
+    out = mx.nd.contrib.quantized_conv(mx.nd.array(x, dtype=dtype), mx.nd.array(w, dtype="int8"), **ranges,
+                                       kernel=(3, 3), num_filter=2, num_group=groups, no_bias=True)[0].asnumpy()
+    windows = np.lib.stride_tricks.sliding_window_view(x.astype("int64"), (3, 3), (2, 3))
+    windows = windows.reshape(1, groups, channels // groups, 2, 2, 3, 3)
+    want = np.einsum("ngcyxhw,gochw->ngoyx", windows, w.astype("int64").reshape(groups, -1, channels // groups, 3, 3))
+    np.testing.assert_array_equal(out, want.reshape(1, 2, 2, 2))
