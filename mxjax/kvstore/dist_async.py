@@ -195,10 +195,11 @@ class DistAsyncKVStore(_Dist):
     # ------------------------------------------------------------ settings
     def set_optimizer(self, optimizer: Any) -> None:
         """Gives the servers worker 0's optimizer, as it is now: later changes of it do not reach them."""
+        self._updater = opt.get_updater(optimizer)  # for who asks which optimizer it is
         if self.is_recovery:
             return
         if self.rank == 0:
-            blob = np.frombuffer(opt.get_updater(optimizer).get_states(dump_optimizer=True), np.uint8)
+            blob = np.frombuffer(self._updater.get_states(dump_optimizer=True), np.uint8)
             for server in self._servers:
                 server.ask("optimizer", [blob])
         self._barrier()

@@ -99,9 +99,10 @@ class Scheduler:
                 return None
             returning = self.lost.pop((member.role, member.rank), None) is not None
             member.hello["returning"] = returning
+            if returning:
+                self._tell_all({**member.describe(), "op": "back"})
             self.members[member.role, member.rank] = member
             if returning:
-                self._tell_all({"op": "back", **member.describe()})
                 self._welcome(member)
             elif len(self.members) == sum(self.expected.values()):
                 self.complete = True

@@ -8,6 +8,7 @@ others get `--grace` seconds to end by themselves; the launcher's exit status is
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import secrets
 import shlex
@@ -34,6 +35,7 @@ class _Process:
 
     def __init__(self, role: str, rank: int, command: list[str], env: dict[str, str], cores: set[int] | None,
                  show: threading.Lock) -> None:
+        self.again = functools.partial(_Process, role, rank, command, env, cores, show)
         self.name = f"{role} {rank}"
         self._prefix = f"[{rank}] " if role == "worker" else f"[server {rank}] "
         self._show = show
@@ -120,7 +122,7 @@ def _command(command: Sequence[str]) -> list[str]:
 
 def launch(command: Sequence[str], workers: int, *, servers: int = 0, hostfile: str | None = None,
            cpus: int = 0, gpus: int = 0, env: Sequence[str] = (), grace: float = 20, timeout: float = 0,
-           keep_going: bool = False, ssh: str = "ssh -tt -o BatchMode=yes") -> int:
+           keep_going: bool = False, restarts: int = 0, ssh: str = "ssh -tt -o BatchMode=yes") -> int:
     """Runs a command in several processes; returns the exit status (of the first that failed).
 
     Args:
@@ -133,6 +135,8 @@ def launch(command: Sequence[str], workers: int, *, servers: int = 0, hostfile: 
         grace: seconds for the others to end after one has failed, before they are ended.
         timeout: seconds for the whole job; 0: no limit.
         keep_going: let the others go on when one fails ("dist_async").
+        restarts: so many times in all a worker that has failed is started anew, and comes back to its place
+            ("dist_async" with servers); the others go on.
         ssh: the command that reaches a host.
 
     Raises:
@@ -140,6 +144,7 @@ def launch(command: Sequence[str], workers: int, *, servers: int = 0, hostfile: 
     """
     if workers < 1 or servers < 0:
         raise MXNetError(f"launch: {workers} workers and {servers} servers: at least one worker is needed")
+    command = command[1:] if command[:1] == ["--"] else command
     if not command:
         raise MXNetError("launch: no script was given")
     hosts = _hosts(hostfile) if hostfile else []
@@ -151,7 +156,7 @@ def launch(command: Sequence[str], workers: int, *, servers: int = 0, hostfile: 
     common = {"DMLC_PS_ROOT_URI": _own_address(hosts), "DMLC_PS_ROOT_PORT": str(scheduler.port),
               "DMLC_NUM_WORKER": str(workers), "DMLC_NUM_SERVER": str(servers), "MXJAX_CLUSTER_TOKEN": token,
               "PYTHONUNBUFFERED": "1"}
-    if keep_going:  # workers that share JAX's devices cannot go on without one another
+    if keep_going := keep_going or restarts > 0:  # workers that share JAX's devices cannot go on without one another
         common["MXJAX_JOIN_XLA"] = "0"
     for item in env:
         name, given, value = item.partition("=")
@@ -179,7 +184,7 @@ def launch(command: Sequence[str], workers: int, *, servers: int = 0, hostfile: 
             inherited = {k: v for k, v in os.environ.items() if k != "MXJAX_CLUSTER_MEMBER"}
             processes.append(_Process(role, rank, _remote(ssh, host, own, run) if host else run, inherited | own, cores,
                                       show))
-        return _watch(processes, scheduler, stopped, grace, timeout, keep_going)
+        return _watch(processes, scheduler, stopped, grace, timeout, keep_going, restarts)
     finally:
         _end(processes)
         scheduler.close()
@@ -197,7 +202,7 @@ def _remote(ssh: str, host: str, own: dict[str, str], command: list[str]) -> lis
 
 
 def _watch(processes: list[_Process], scheduler: Scheduler, stopped: threading.Event, grace: float, timeout: float,
-           keep_going: bool) -> int:
+           keep_going: bool, restarts: int) -> int:
     """Waits for the workers; returns the exit status."""
     failed: list[_Process] = []
     deadline = time.monotonic() + timeout if timeout else float("inf")
@@ -214,6 +219,12 @@ def _watch(processes: list[_Process], scheduler: Scheduler, stopped: threading.E
             process.finish()
             print(f"launch: {process.name} (process {process.popen.pid}) {_explained(code)}", file=sys.stderr,
                   flush=True)
+            if restarts and process.name.startswith("worker"):
+                restarts -= 1
+                print(f"launch: {process.name} is started again", file=sys.stderr, flush=True)
+                running.append(process.again())
+                processes.append(running[-1])
+                continue
             failed.append(process)
             if not keep_going:
                 deadline = min(deadline, time.monotonic() + grace)
@@ -264,6 +275,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--grace", type=float, default=20, help="seconds for the others to end after a failure (20)")
     parser.add_argument("--timeout", type=float, default=0, help="seconds for the whole job (no limit)")
     parser.add_argument("--keep-going", action="store_true", help="let the others go on when a worker fails")
+    parser.add_argument("--restarts", type=int, default=0, help="so often a failed worker is started again")
     parser.add_argument("--ssh", default="ssh -tt -o BatchMode=yes", help="the command that reaches a host")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="the script and its arguments")
 
@@ -272,4 +284,4 @@ def main(given: argparse.Namespace) -> int:
     """Runs the command with its parsed arguments; returns the exit status."""
     return launch(given.command, given.num_workers, servers=given.num_servers, hostfile=given.hostfile, cpus=given.cpus,
                   gpus=given.gpus, env=given.env, grace=given.grace, timeout=given.timeout,
-                  keep_going=given.keep_going, ssh=given.ssh)
+                  keep_going=given.keep_going, restarts=given.restarts, ssh=given.ssh)

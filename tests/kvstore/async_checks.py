@@ -115,6 +115,11 @@ def check_a_trainer_learns():
         trainer.step(8)
     np.testing.assert_allclose(net.weight.data().asnumpy(), np.ones((1, 3)), atol=0.2)
     assert trainer._kvstore.bytes_sent > 60 * 16
+    with tempfile.TemporaryDirectory() as folder:
+        trainer.save_states(os.path.join(folder, "states"))
+        trainer.load_states(os.path.join(folder, "states"))
+    assert trainer.learning_rate == 0.05
+    store._barrier()
 
 
 def check_servers_can_be_profiled():

@@ -24,3 +24,10 @@ def test_a_workers_death_is_no_reason_to_end_and_servers_may_be_threads():
     assert status == 128 + 9, output
     assert "[0] mxjax: worker 0: worker 1" in output and "the others go on" in output, output
     assert "[0] goes on: 1 dead, value 3.0" in output, output
+
+
+def test_a_worker_that_is_started_again_goes_on():
+    status, output = launch("-n", 2, "-s", 1, "--restarts", 1, "async_return.py")
+    assert status == 0, output
+    assert "launch: worker 1 is started again" in output
+    assert "[0] sees 12, returned: False, dead: 0" in output and "[1] sees 12, returned: True, dead: 0" in output
