@@ -82,6 +82,11 @@ def _convolution(data: Array, weight: Array, bias: Array | None = None, *, kerne
     dims = len(kernel)
     stride, dilate = _per_axis("stride", stride, dims, 1), _per_axis("dilate", dilate, dims, 1)
     pad = _per_axis("pad", pad, dims, 0)
+    expected = _weight_shape({"num_filter": num_filter, "kernel": kernel, "num_group": num_group, "layout": layout},
+                             data.shape)
+    if weight.shape != expected:
+        raise MXNetError(f"operator Convolution: weight must have the shape {expected} for data of shape "
+                         f"{data.shape}, got {weight.shape}")
 
     def whole(data: Array, weight: Array) -> Array:
         return lax.conv_general_dilated(data, weight, stride, [(p, p) for p in pad], rhs_dilation=dilate,

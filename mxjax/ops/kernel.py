@@ -7,6 +7,7 @@ evaluation stand here once.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -123,8 +124,8 @@ class Kernel:
             try:
                 with jax.enable_x64(wide):
                     result = jax.eval_shape(self.fn, *structs)
-            except _USER_MISTAKES as error:
-                raise mistake(self.name, args, error) from None
+            except (MXNetError, *_USER_MISTAKES) as error:
+                raise _named(self, args, error) from None
             found = self._specs[key] = tuple((r.shape, np.dtype(r.dtype)) for r in result)
         return found
 
@@ -237,16 +238,33 @@ def run(kernel: Kernel, args: Sequence[Any], wide: bool, call: Callable[..., tup
             with jax.enable_x64(True):
                 return call(*args)
         return call(*args)
-    except MXNetError:
-        raise
-    except _USER_MISTAKES as error:
-        raise mistake(kernel.name, args, error) from None
+    except (MXNetError, *_USER_MISTAKES) as error:
+        raise _named(kernel, args, error) from None
+
+
+def _named(kernel: Kernel, args: Sequence[Any], error: BaseException) -> BaseException:
+    """The error as the user reads it: an MXNetError that says which operator it is about."""
+    if not isinstance(error, MXNetError):
+        return mistake(kernel.name, args, error)
+    if kernel.op is None or "operator " in str(error) or str(error).startswith(kernel.name):
+        return error
+    return mistake(kernel.name, args, error)
+
+
+_IN_PLAIN_WORDS = {  # how JAX says it: how we do
+    r"dot_general requires contracting dimensions to have the same shape, got (.*) and (.*)\.":
+        r"the axes that are multiplied and summed have different sizes, \1 and \2",
+    r"dot_general requires lhs batch dimensions and rhs batch dimensions to have the same shape, got (.*) and (.*)\.":
+        r"the batches have different sizes, \1 and \2",
+}
 
 
 def mistake(name: str, args: Sequence[Any], error: BaseException) -> MXNetError:
     """What a user reads when operator `name` cannot take these arguments."""
     got = ", ".join(f"{np.dtype(a.dtype).name}{tuple(a.shape)}" for a in args if hasattr(a, "shape"))
     reason = str(error).strip().split("\n")[0]
+    for pattern, words in _IN_PLAIN_WORDS.items():
+        reason = re.sub(pattern, words, reason)
     return MXNetError(f"operator {name}: {reason} [inputs: {got}]")
 
 

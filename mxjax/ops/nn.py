@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import jax
 import jax.numpy as jnp
 
+from ..base import MXNetError
 from ._common import Array, size_of
 from .infer import elementwise, filled
 from .params import Range, Shape
@@ -32,6 +33,9 @@ def fully_connected(data: Array, weight: Array, bias: Array | None = None, *, nu
     """
     if flatten:
         data = data.reshape(data.shape[0], -1)
+    if weight.shape != (num_hidden, data.shape[-1]):
+        raise MXNetError(f"operator FullyConnected: weight must have the shape {(num_hidden, data.shape[-1])} for data "
+                         f"of shape {data.shape}, got {weight.shape}")
     out = jnp.matmul(data, weight.T)
     return out if bias is None else out + bias.reshape(-1)
 

@@ -33,8 +33,15 @@ def quantized(values: Array, dtype: Any) -> Array:
 
 
 def steps(dtype: Any) -> float:
-    """How many steps the range of a quantized dtype has."""
-    return STEPS[np.dtype(dtype).name]
+    """How many steps the range of a quantized dtype has.
+
+    Raises:
+        MXNetError: it is not a quantized dtype.
+    """
+    found = STEPS.get(np.dtype(dtype).name)
+    if found is None:
+        raise MXNetError(f"a quantized array is of {', '.join(STEPS)}, not {np.dtype(dtype).name}")
+    return found
 
 
 def with_range(values: Array, dtype: Any, low: Any, high: Any) -> tuple[Array, Array, Array]:

@@ -5,6 +5,7 @@ import pytest
 import scipy.special
 from opcall import call, gradients
 
+import mxjax as mx
 from mxjax.base import MXNetError
 
 X = np.array([[0.3, -0.7, 0.9], [0.0, 0.5, -0.2]], "float32")
@@ -164,3 +165,24 @@ def test_sum_of_arrays():
 def test_mistakes_are_named(name, arrays, params, message):
     with pytest.raises(MXNetError, match=message):
         call(name, *arrays, **params)
+
+
+def test_sign_of_minus_zero_and_nan_is_zero():
+    found = mx.nd.sign(mx.nd.array([-0.0, float("nan"), -2, 3])).asnumpy()
+    np.testing.assert_array_equal(found, [0, 0, -1, 1])
+    assert not np.signbit(found[0])
+
+
+@pytest.mark.parametrize("expression, values", [
+    (lambda a: a + 1.5, [1, 2, 2]), (lambda a: 1.5 - a, [1, 0, 0]), (lambda a: a * 2, [0, 2, 2]),
+    (lambda a: a > 0.5, [0, 1, 1])])
+def test_booleans_and_numbers_make_int64(expression, values):
+    found = expression(mx.nd.array([0, 1, 3], dtype="bool"))
+    assert found.dtype == np.int64
+    np.testing.assert_array_equal(found.asnumpy(), values)
+
+
+def test_integers_stay_what_they_are_beside_fractions():
+    found = mx.nd.array([1, 2], dtype="int32") + 1.5
+    assert found.dtype == np.int32
+    np.testing.assert_array_equal(found.asnumpy(), [2, 3])

@@ -150,3 +150,14 @@ def test_finite():
     assert call("all_finite", bad).tolist() == [0] and call("all_finite", W).tolist() == [1]
     _, zeros = _run("reset_arrays", W, G, num_arrays=2)
     assert len(zeros) == 2 and not zeros[0].any()
+
+
+@pytest.mark.parametrize("start, values, expected", [(1, [1, 2], 1), (0, [1, 2], 0), (1, [1, float("inf")], 0)])
+def test_all_finite_goes_on_from_out(start, values, expected):
+    import mxjax as mx
+    for name, given in (("all_finite", {}), ("multi_all_finite", {"num_arrays": 1})):
+        out = mx.nd.array([start])
+        getattr(mx.nd, name)(mx.nd.array(values), init_output=False, out=out, **given)
+        assert out.asscalar() == expected
+        getattr(mx.nd, name)(mx.nd.array([1.0]), out=out, **given)
+        assert out.asscalar() == 1

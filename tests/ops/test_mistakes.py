@@ -1,0 +1,69 @@
+"""What a user reads when an operator cannot take its inputs."""
+
+import jax
+import numpy as np
+import pytest
+
+import mxjax as mx
+from mxjax.base import MXNetError
+from mxjax.ops import kernel, registry
+
+SOME = {int: 2, float: 0.5, bool: False, str: "x", "shape": (2,), "shapes": ((2,),), "scalar": 0.5, "floats": (0.1,),
+        "scalars": (0.1,), "dtype": "float32"}
+ODD = {"vectors": [(3,)] * 9, "all sorts": [(2, 3), (5,), (7, 1, 2), (4,), (3, 3), (2,), (3,), (3,), (3,)]}
+
+
+def _operators():
+    names = {op.name: op for op in registry.operators()}
+    return [op for name, op in sorted(names.items())
+            if op.get_attr("FHost") is None and
+            getattr(op.get_attr("FCompute"), "__module__", "").startswith("mxjax.ops") and
+            not op.eager and name not in ("_foreach", "_while_loop", "_cond")]
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_inputs_that_do_not_fit(kind):
+    """Every operator either takes them, or raises an MXNetError that says which operator it was."""
+    wrong = []
+    for op in _operators():
+        given = {n: p.choices[0] if p.choices else SOME.get(p.kind, 1) for n, p in op.params.items() if p.required}
+        try:
+            values = op.parse(given)
+            count = 2 if op.variadic else len(op.inputs(values))
+            prepared = kernel.prepare(op, values, count, True)
+            args = [jax.ShapeDtypeStruct(s, np.float32) for s in ODD[kind][:count]]
+            args += [values[name] for name in prepared.dynamic]
+            if prepared.uses_key:
+                args += [np.array([0, 7], np.uint32), np.uint32(3)]
+            prepared.specs(args)
+        except MXNetError as error:
+            if "operator " not in str(error) and op.name.split("_")[-1] not in str(error):
+                wrong.append(f"{op.name}: {error}")
+        except Exception as error:  # noqa: B902  whatever else gets out is what this test is about
+            wrong.append(f"{op.name}: {type(error).__name__}: {error}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_weights_of_another_shape():
+    x = mx.nd.ones((2, 3, 4, 4))
+    with pytest.raises(MXNetError, match=r"Convolution: weight must have the shape \(5, 3, 3, 3\)"):
+        mx.nd.Convolution(x, mx.nd.ones((5, 2, 3, 3)), kernel=(3, 3), num_filter=5, no_bias=True)
+    with pytest.raises(MXNetError, match=r"FullyConnected: weight must have the shape \(5, 48\)"):
+        mx.nd.FullyConnected(x, mx.nd.ones((5, 7)), num_hidden=5, no_bias=True)
+
+
+def test_products_in_plain_words():
+    with pytest.raises(MXNetError, match="batch_dot: the axes that are multiplied and summed have different sizes"):
+        mx.nd.batch_dot(mx.nd.ones((2, 3, 4)), mx.nd.ones((2, 3, 4)))
+
+
+def test_errors_raised_below_get_the_operators_name():
+    with pytest.raises(MXNetError, match=r"operator Concat: axis 1 is out of range.*float32\(3,\)"):
+        mx.nd.concat(mx.nd.ones((3,)), mx.nd.ones((3,)), dim=1)
+
+
+def test_a_larger_shape_is_an_error_of_mxnet_and_a_smaller_one_of_python():
+    with pytest.raises(MXNetError, match="do not make 20"):
+        mx.nd.ones((2, 3)).reshape((4, 5))
+    with pytest.raises(ValueError, match="do not make 2"):
+        mx.nd.ones((2, 3)).reshape((1, 2))
