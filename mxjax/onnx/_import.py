@@ -16,7 +16,8 @@ from ..symbol import Group, Symbol, var
 from ..symbol.symbol import apply
 from ._export import package
 
-__all__ = ["IMPORTERS", "Call", "get_model_metadata", "import_model", "import_to_gluon", "importer"]
+__all__ = ["IMPORTERS", "Call", "described", "get_model_metadata", "graph_to_block", "graph_to_symbol", "import_model",
+           "import_to_gluon", "importer"]
 
 Importer = Callable[["Call"], Any]
 IMPORTERS: dict[str, Importer] = {}
@@ -96,13 +97,12 @@ class Call:
 
 
 class _Model:
-    def __init__(self, proto: Any) -> None:
+    def __init__(self, graph: Any, opset: int) -> None:
         onnx = package()
-        graph = proto.graph
-        self.opset = max((o.version for o in proto.opset_import if o.domain in ("", "ai.onnx")), default=1)
+        self.opset = opset
         self.values: dict[str, Any] = {t.name: onnx.numpy_helper.to_array(t) for t in graph.initializer}
         self.params: dict[str, np.ndarray] = {}
-        self.shapes = {name: shape for name, shape, _ in _described(proto)["input_tensor_data"] if all(shape)}
+        self.shapes = {name: shape for name, shape, _ in described(graph)["input_tensor_data"] if all(shape)}
         self.inputs = [i.name for i in graph.input if i.name not in self.values]
         self.values.update({name: var(name) for name in self.inputs})
         import_module("._from_onnx", __package__)
@@ -152,9 +152,10 @@ class _Parameter(np.ndarray):
         return made
 
 
-def _loaded(model_file: Any) -> Any:
-    onnx = package()
-    return model_file if isinstance(model_file, onnx.ModelProto) else onnx.load_model(model_file)
+def _graph(model_file: str) -> tuple[Any, int]:
+    """(GraphProto, version of the operators) of a file."""
+    proto = package().load_model(model_file)
+    return proto.graph, max((o.version for o in proto.opset_import if o.domain in ("", "ai.onnx")), default=1)
 
 
 def import_model(model_file: str) -> tuple[Symbol, dict[str, NDArray], dict[str, NDArray]]:
@@ -167,7 +168,12 @@ def import_model(model_file: str) -> tuple[Symbol, dict[str, NDArray], dict[str,
         NotImplementedError: there is no importer for an operator.
         MXNetError: an operator is used in a way that is not supported.
     """
-    model = _Model(_loaded(model_file))
+    return graph_to_symbol(*_graph(model_file))
+
+
+def graph_to_symbol(graph: Any, opset: int) -> tuple[Symbol, dict[str, NDArray], dict[str, NDArray]]:
+    """`import_model` of a GraphProto that uses this version of the operators."""
+    model = _Model(graph, opset)
     params = {name: array(value, dtype=value.dtype) for name, value in model.params.items()}
     return (model.sym, {k: params[k] for k in model.sym.list_arguments() if k in params},
             {k: params[k] for k in model.sym.list_auxiliary_states() if k in params})
@@ -175,22 +181,27 @@ def import_model(model_file: str) -> tuple[Symbol, dict[str, NDArray], dict[str,
 
 def import_to_gluon(model_file: str, ctx: Context | Sequence[Context] | None) -> SymbolBlock:
     """An ONNX file as a block on one or several contexts; errors as in `import_model`."""
-    proto = _loaded(model_file)
-    sym, args, auxs = import_model(proto)
-    names = [name for name, *_ in _described(proto)["input_tensor_data"]]
+    return graph_to_block(*_graph(model_file), ctx)
+
+
+def graph_to_block(graph: Any, opset: int, ctx: Context | Sequence[Context] | None) -> SymbolBlock:
+    """`import_to_gluon` of a GraphProto that uses this version of the operators."""
+    sym, args, auxs = graph_to_symbol(graph, opset)
+    names = [name for name, *_ in described(graph)["input_tensor_data"]]
     block = SymbolBlock(sym, [var(name) for name in names])
     block.collect_params().load_dict({**args, **auxs}, ctx, cast_dtype=True, dtype_source="saved")
     return block
 
 
-def _described(proto: Any) -> dict[str, list]:
-    params = {tensor.name for tensor in proto.graph.initializer}
+def described(graph: Any) -> dict[str, list]:
+    """`get_model_metadata` of a GraphProto."""
+    params = {tensor.name for tensor in graph.initializer}
 
     def shape(info: Any) -> tuple[int, ...]:
         return tuple(d.dim_value for d in info.type.tensor_type.shape.dim)
-    return {"input_tensor_data": [(i.name, shape(i), i.type.tensor_type.elem_type) for i in proto.graph.input
+    return {"input_tensor_data": [(i.name, shape(i), i.type.tensor_type.elem_type) for i in graph.input
                                   if i.name not in params],
-            "output_tensor_data": [(o.name, shape(o)) for o in proto.graph.output]}
+            "output_tensor_data": [(o.name, shape(o)) for o in graph.output]}
 
 
 def get_model_metadata(model_file: str) -> dict[str, list]:
@@ -200,4 +211,4 @@ def get_model_metadata(model_file: str) -> dict[str, list]:
         {"input_tensor_data": [(name, shape, ONNX dtype)], "output_tensor_data": [(name, shape)]}; 0 is an unknown
         dimension.
     """
-    return _described(_loaded(model_file))
+    return described(_graph(model_file)[0])

@@ -238,3 +238,34 @@ def test_labels_and_mistakes(tmp_path):
         mx.onnx.export_model(sym.erfinv(sym.var("x0")), {}, [(2,)])
     with pytest.raises(mx.MXNetError, match="cannot be exported to ONNX: layout NHWC"):
         mx.onnx.export_model(sym.Pooling(sym.var("x0"), kernel=(2, 2), layout="NHWC"), {}, [(1, 4, 4, 2)])
+
+
+def test_files_of_others():
+    """Older and newer forms of operators, constants in nodes, shapes that are computed, and graphs in memory."""
+    helper, tensor = onnx.helper, onnx.numpy_helper.from_array
+    weight = RNG.randn(4, 2, 3, 3).astype("float32")
+    nodes = [helper.make_node("Conv", ["x", "w"], ["c"], auto_pad="SAME_UPPER", strides=[2, 2]),
+             helper.make_node("Clip", ["c"], ["r"], min=0.0, max=6.0),  # opset 6
+             helper.make_node("Shape", ["r"], ["s"]),
+             helper.make_node("Constant", [], ["i"], value=tensor(np.array(0))),
+             helper.make_node("Gather", ["s", "i"], ["n"], axis=0),
+             helper.make_node("Unsqueeze", ["n"], ["u"], axes=[0]),
+             helper.make_node("Concat", ["u", "m"], ["t"], axis=0), helper.make_node("Reshape", ["r", "t"], ["f"]),
+             helper.make_node("Gemm", ["f", "g", "h"], ["y"], alpha=0.5), helper.make_node("Softmax", ["y"], ["z"])]
+    params = {"w": weight, "m": np.array([-1]), "g": RNG.randn(36, 3).astype("float32"), "h": np.ones(3, "float32")}
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", 1, [2, 2, 5, 5])],
+                              [helper.make_tensor_value_info("z", 1, [2, 3])],
+                              [tensor(v, k) for k, v in params.items()])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 9)], ir_version=6)
+    x = RNG.randn(2, 2, 5, 5).astype("float32")
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    want = session.run(None, {"x": x})
+    proto = mx.contrib.onnx.onnx2mx.import_onnx.GraphProto()
+    out, args, auxs = proto.from_onnx(graph, 9)
+    np.testing.assert_allclose(out.eval(x=mx.nd.array(x), **args)[0].asnumpy(), want[0], rtol=1e-4, atol=1e-6)
+    assert not auxs and proto.get_graph_metadata(graph)["output_tensor_data"] == [("z", (2, 3))]
+    block = proto.graph_to_gluon(graph, mx.cpu(), 9)
+    np.testing.assert_allclose(block(mx.nd.array(x)).asnumpy(), want[0], rtol=1e-4, atol=1e-6)
+    nodes[0].op_type = "NoSuchOperator"
+    with pytest.raises(NotImplementedError, match="Operator NoSuchOperator not implemented"):
+        proto.from_onnx(helper.make_graph(nodes, "g", graph.input, graph.output, graph.initializer), 9)

@@ -13,7 +13,7 @@ from ...gluon import HybridBlock, SymbolBlock, Trainer
 from ...module import BucketingModule
 from ...ndarray import NDArray
 from ...ndarray._format import CODES
-from ...ops.params import dtype_name
+from ...ops.params import dtype_name, np_dtype
 from ...optimizer import Optimizer
 from ...symbol import Symbol
 from ...symbol._node import topological
@@ -26,6 +26,7 @@ __all__ = ["convert_bucketing_module", "convert_hybrid_block", "convert_model", 
            "list_lp16_fp32_ops", "list_lp16_ops", "list_lp16_use_fp32_params", "list_widest_type_cast", "scale_loss",
            "unscale"]
 
+bfloat16 = np_dtype("bfloat16")
 _Conditional = Sequence[tuple[str, str, list[str]]]
 _state: dict[str, Any] = {"scaler": None, "used": False}
 

@@ -1,3 +1,3 @@
 """The modules in which MXNet keeps the import of ONNX files."""
 
-from . import import_model, import_to_gluon
+from . import import_model, import_onnx, import_to_gluon
