@@ -225,8 +225,9 @@ def test_reshape_codes(given, shape):
 
 
 def test_reshape_errors():
-    for wrong in (lambda a: a.reshape((4, 2)), lambda a: a.reshape((-1, -1)), lambda a: a.reshape()):
-        with pytest.raises(ValueError):
+    for wrong, kind in ((lambda a: a.reshape((4, 2)), mx.MXNetError), (lambda a: a.reshape((5,)), ValueError),
+                        (lambda a: a.reshape((-1, -1)), ValueError), (lambda a: a.reshape(), ValueError)):
+        with pytest.raises(kind):
             wrong(mx.nd.array(A))
     with pytest.raises(TypeError, match="speed"):
         mx.nd.array(A).reshape(2, 3, speed=1)
