@@ -182,7 +182,8 @@ class Cluster:
         self._grace = _seconds("MXJAX_FAILURE_GRACE", 10)
         self._scheduler = Scheduler(place.size, place.servers, port=place.address[1], token=self.token,
                                     join_timeout=timeout, heartbeat_timeout=heartbeat) if place.hosts else None
-        self._sock = wire.connect(place.address, timeout, f"the scheduler of this job ({place.source})")
+        self._where = "the scheduler of this job" if place.source == "DMLC" else "worker 0, which runs the scheduler,"
+        self._sock = wire.connect(place.address, timeout, f"{self._where} ({place.source})")
         own = self._sock.getsockname()[0]
         self._send({"op": "hello", "role": "worker", "rank": place.rank, "host": own, "pid": os.getpid(),
                     "port": wire.free_port(), "token": self.token, "version": _versions()})
@@ -237,7 +238,7 @@ class Cluster:
         except (OSError, MXNetError) as error:
             reason = str(error)
         if not self._left:
-            self._fail(f"the scheduler of this job is lost: {reason}; no worker can go on")
+            self._fail(f"{self._where} is lost: {reason}; no worker can go on")
 
     def _noticed(self, header: dict[str, Any]) -> None:
         key = header["role"], header["rank"]
@@ -351,7 +352,10 @@ class Cluster:
     _left = False
 
     def leave(self) -> None:
-        """Says good-bye. After a failure the process ends here: JAX's own shutdown would wait for the dead."""
+        """Says good-bye; worker 0, whose services the others need, goes last.
+
+        After a failure the process ends here: JAX's own shutdown would wait for the dead.
+        """
         if self._left:
             return
         self._left = True
@@ -359,8 +363,10 @@ class Cluster:
             self._send({"op": "leaving"})
             if self.serves:
                 self._outstay("_using")
+            if self._scheduler is not None or self.xla and self.rank == 0:
+                self._outstay("_working")
             if self.xla and not self.failure:
-                self._leave_devices()
+                jax.distributed.shutdown()
             self._send({"op": "bye"})
             self._sock.shutdown(socket.SHUT_WR)
         except OSError:
@@ -372,13 +378,6 @@ class Cluster:
             sys.stderr.flush()
             os._exit(1)
 
-
-    def _leave_devices(self) -> None:
-        """Worker 0, whose service the others need to leave theirs, goes last."""
-        if self.rank == 0:
-            self._outstay("_working")
-        if not self.failure:
-            jax.distributed.shutdown()
 
     def _outstay(self, who: str) -> None:
         """Waits until no other worker is left in a set."""
