@@ -66,10 +66,13 @@ def _length(start: float, stop: float, step: float, repeat: int) -> int:
 
 
 def _progression(start: float, step: float, repeat: int, count: int, dtype: Any) -> Array:
-    """start, start + step, ..., each `repeat` times: `count` numbers, each computed on its own without adding up."""
+    """start, start + step, ..., each `repeat` times: `count` numbers, each computed on its own without adding up.
+
+    For integers start and step are cut to whole numbers first, as in MXNet.
+    """
     wide = jnp.float64 if dtype == jnp.float64 else jnp.float32
-    if float(start).is_integer() and float(step).is_integer() and jnp.issubdtype(dtype, jnp.integer):
-        wide = dtype
+    if jnp.issubdtype(dtype, jnp.integer):
+        start, step, wide = int(start), int(step), jnp.int64 if jnp.dtype(dtype).itemsize == 8 else jnp.int32
     index = jnp.arange(count) // repeat
     return converted(jnp.asarray(start, wide) + index.astype(wide) * jnp.asarray(step, wide), dtype)
 

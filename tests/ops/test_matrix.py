@@ -141,3 +141,11 @@ def test_products():
 def test_mistakes_are_named(name, arrays, params, message):
     with pytest.raises(MXNetError, match=message):
         call(name, *arrays, **params)
+
+
+@pytest.mark.parametrize("dtype, given, expected", [
+    ("int32", (1.3, 10.6, 2.6), [1, 3, 5, 7]), ("int64", (0, 2, 0.7), [0, 0, 0]), ("uint8", (2, -2, -1.5), [2, 1, 0]),
+    ("float32", (1, 2, 0.25), [1, 1.25, 1.5, 1.75])])
+def test_arange_of_integers_cuts_start_and_step(dtype, given, expected):
+    start, stop, step = given
+    np.testing.assert_array_equal(call("_arange", start=start, stop=stop, step=step, dtype=dtype), expected)
