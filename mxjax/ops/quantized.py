@@ -69,7 +69,7 @@ def _same(data: Array, weight: Array) -> tuple[Array, Array]:
 
 def _in_floats(data: Array, weight: Array, axes: tuple[int, int], native: Callable[[Array, Array], Array],
                **params: Any) -> Array:
-    """An integer convolution by float ones, which are fast on a CPU: exact, for no sum reaches 2**24.
+    """An integer convolution by float ones, which XLA has fast: exact, for no sum reaches 2**24.
 
     axes: of the channels in data and weight; where a sum could become larger, they are taken in several parts.
     native: the convolution of integers, for what cannot be divided. params: of `Convolution`.
@@ -79,7 +79,8 @@ def _in_floats(data: Array, weight: Array, axes: tuple[int, int], native: Callab
     step = 2**24 // largest
 
     def floats(*arrays: Array) -> Array:
-        return _convolution(*(a.astype(jnp.float32) for a in arrays), **params).astype(jnp.int32)
+        out = _convolution(*(a.astype(jnp.float32) for a in arrays), **params)
+        return jnp.rint(out).astype(jnp.int32)  # a GPU's library may take a transform that rounds
     if step >= channels:
         return floats(data, weight)
     if step == 0 or params["num_group"] > 1:
@@ -114,7 +115,7 @@ def quantized_conv(data: Array, weight: Array, bias: Array | None = None, min_da
         return _in_floats(data, weight, (numbers[0].index("C"), numbers[1].index("I")), native, kernel=kernel,
                           stride=stride, dilate=dilate, pad=pad, num_filter=num_filter, num_group=num_group,
                           layout=layout)
-    out = lax.platform_dependent(data, weight, cpu=floats, default=native)
+    out = lax.platform_dependent(data, weight, cpu=floats, cuda=floats, rocm=floats, default=native)
     edge = _product_range(data, a)
     if not no_bias:
         bias = _bias(a)
