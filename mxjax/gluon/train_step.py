@@ -153,6 +153,9 @@ class TrainStep:
         """Gives all processes of the mesh the parameters of the first."""
         if len({device.process_index for device in self._mesh.devices.flat}) == 1:
             return
+        if self._trainer._distributed:
+            raise ValueError("TrainStep: a program on a mesh of several processes sums over them by itself; make the "
+                             f"trainer with kvstore=None, not {self._trainer._kvstore.type!r}")
         arrays = [array for param in self._trainer._params for array in param.list_data()]
         values = multihost_utils.broadcast_one_to_all([array.asnumpy() for array in arrays])
         for array, value in zip(arrays, values, strict=True):

@@ -184,9 +184,9 @@ class Cluster:
                                     join_timeout=timeout, heartbeat_timeout=heartbeat) if place.hosts else None
         self._where = "the scheduler of this job" if place.source == "DMLC" else "worker 0, which runs the scheduler,"
         self._sock = wire.connect(place.address, timeout, f"{self._where} ({place.source})")
-        own = self._sock.getsockname()[0]
-        self._send({"op": "hello", "role": "worker", "rank": place.rank, "host": own, "pid": os.getpid(),
-                    "port": wire.free_port(), "token": self.token, "version": _versions()})
+        self._send({"op": "hello", "role": "worker", "rank": place.rank, "pid": os.getpid(),
+                    "host": wire.own_host(self._sock, place.address[0]), "port": wire.free_port(),
+                    "token": self.token, "version": _versions()})
         welcome = wire.receive(self._sock)
         if welcome is None:
             raise MXNetError("the scheduler has closed the connection: another job's, or a wrong MXJAX_CLUSTER_TOKEN?")

@@ -39,8 +39,8 @@ class KVStoreServer:
         sock = wire.connect(place.address, timeout, "the scheduler of this job")
         rank = os.environ.get("DMLC_SERVER_ID")
         wire.send(sock, {"op": "hello", "role": "server", "rank": None if rank is None else int(rank),
-                         "host": sock.getsockname()[0], "pid": os.getpid(), "port": server.port, "token": token,
-                         "version": cluster._versions()})
+                         "host": wire.own_host(sock, place.address[0]), "pid": os.getpid(), "port": server.port,
+                         "token": token, "version": cluster._versions()})
         cluster.beat(sock)
         while (message := wire.receive(sock)) is not None and message[0]["op"] != "end":
             if message[0]["op"] == "refused":

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..base import MXNetError
 
-__all__ = ["connect", "encode", "free_port", "receive", "send"]
+__all__ = ["connect", "encode", "free_port", "own_host", "receive", "send"]
 
 _PREFIX = struct.Struct("<4sIQ")
 _MAGIC = b"MXJ1"
@@ -123,3 +123,12 @@ def free_port() -> int:
     with socket.socket() as sock:
         sock.bind(("", 0))
         return sock.getsockname()[1]
+
+
+def own_host(sock: socket.socket, there: str) -> str:
+    """Under which address the others reach this process, by its connection to the host `there`, which all reach.
+
+    Where that is this very machine, its name may stand for the loopback here, which would mean another to others.
+    """
+    own = sock.getsockname()[0]
+    return there if own.startswith("127.") or own == "::1" else own

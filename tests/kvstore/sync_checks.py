@@ -218,6 +218,16 @@ def check_one_program_over_all_workers_devices():
     data = np.random.RandomState(2).randn(4 * size, 3).astype("f")
     label = data.sum(1, keepdims=True)
 
+    dense = mx.gluon.nn.Dense(1, in_units=3)
+    dense.initialize()
+    trainer = mx.gluon.Trainer(dense.collect_params(), "sgd", kvstore="dist_sync")
+    try:
+        mx.gluon.TrainStep(dense, mx.gluon.loss.L2Loss(), trainer, mesh=mesh)(mx.nd.array(data), mx.nd.array(label))
+    except ValueError as error:
+        assert "kvstore=None" in str(error)
+    else:
+        raise AssertionError("nothing was raised")
+
     def trained(mesh, part):
         mx.random.seed(11)
         net = mx.gluon.nn.HybridSequential()
