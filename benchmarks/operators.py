@@ -21,8 +21,9 @@ import time
 
 import numpy as np
 
-# operator: (parameters, inputs of three sizes, inputs that get a gradient (None: forward only)); an input is a shape,
-# or (what it holds, shape): "below N": whole numbers, "positive", "boxes", "scores"
+# operator: (parameters, inputs of three sizes, which inputs get a gradient: how many of the first, or their places, or
+# None: forward only). An input is a shape, or (what it holds, shape): "below N" (whole numbers), "positive", "boxes",
+# "scores".
 _MAPS = [(1, 16, 28, 28), (8, 32, 28, 28), (16, 64, 56, 56)]
 _PLAIN = [(64, 64), (512, 512), (2048, 1024)]
 _ROWS = [(16, 10), (256, 1000), (2048, 4096)]
@@ -72,7 +73,7 @@ CASES = {
     "abs": ({}, _same(_PLAIN), 1),
     "erf": ({}, _same(_PLAIN), 1),
     "clip": ({"a_min": -0.5, "a_max": 0.5}, _same(_PLAIN), 1),
-    "where": ({}, [[("below 2", s), s, s] for s in _PLAIN], 3),
+    "where": ({}, [[("below 2", s), s, s] for s in _PLAIN], (1, 2)),
     "smooth_l1": ({"scalar": 1.0}, _same(_PLAIN), 1),
     "LeakyReLU": ({"act_type": "gelu"}, _same(_PLAIN), 1),
     "Activation": ({"act_type": "softrelu"}, _same(_PLAIN), 1),
@@ -91,7 +92,7 @@ CASES = {
     "flip": ({"axis": 1}, _same(_PLAIN), 1),
     "take": ({}, [[s, ("below 64", (n,))] for s, n in zip(_PLAIN, (16, 512, 8192))], 1),
     "Embedding": ({}, [[("below 60", i), w] for i, w in [((4, 8), (64, 16)), ((32, 35), (10000, 128)),
-                                                         ((64, 64), (50000, 256))]], 2),
+                                                         ((64, 64), (50000, 256))]], (1,)),
     "pick": ({"axis": 1}, [[s, ("below 10", s[:1])] for s in _ROWS], 1),
     "one_hot": ({"depth": 100}, [[("below 100", (n,))] for n in (16, 1024, 65536)], None),
     "gather_nd": ({}, [[s, ("below 64", (2, n))] for s, n in zip(_PLAIN, (16, 4096, 65536))], 1),
@@ -189,11 +190,11 @@ def _forward(function, inputs, params):
         o.wait_to_read()
 
 
-def _both(mx, function, inputs, params, wanted):
+def _both(mx, function, inputs, params, variables):
     with mx.autograd.record():
         out = function(*inputs, **params)
     (out[0] if isinstance(out, list) else out).backward()
-    for x in inputs[:wanted]:
+    for x in variables:
         x.grad.wait_to_read()
 
 
@@ -217,9 +218,11 @@ def measure(package, only, seconds):
 
             row = [_best(lambda c=(function, inputs, given): _forward(*c), seconds), None]
             if wanted:
-                for x in inputs[:wanted]:
+                places = range(wanted) if isinstance(wanted, int) else wanted
+                variables = [inputs[i] for i in places]
+                for x in variables:
                     x.attach_grad()
-                row[1] = _best(lambda c=(mx, function, inputs, given, wanted): _both(*c), seconds)
+                row[1] = _best(lambda c=(mx, function, inputs, given, variables): _both(*c), seconds)
             found[name].append(row)
         print(json.dumps({name: found[name]}), flush=True)
 
