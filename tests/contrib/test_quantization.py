@@ -105,16 +105,18 @@ def accuracy(logits, labels):
     return (logits.asnumpy().argmax(1) == labels).mean()
 
 
-@pytest.mark.parametrize("mode, dtype", [("none", "uint8"), ("entropy", "int8")])
-def test_quantized_block_is_as_good(digits, mode, dtype):
+@pytest.mark.parametrize("mode, dtype, excluded", [("none", "uint8", []), ("entropy", "int8", ["conv"])])
+def test_quantized_block_is_as_good(digits, mode, dtype, excluded):
     net, batches, x, y = digits
     exact = accuracy(net(x), y)
     assert exact > 0.9
-    qnet = quant.quantize_net_v2(net, dtype, calib_data=batches, calib_mode=mode, num_calib_examples=100)
+    qnet = quant.quantize_net_v2(net, dtype, calib_data=batches, calib_mode=mode, num_calib_examples=100,
+                                 exclude_layers_match=excluded)
     assert abs(accuracy(qnet(x), y) - exact) <= 0.01
     params = qnet.collect_params()
     assert {p.dtype for name, p in params.items() if name.endswith("weight_quantize")} == {np.int8}
-    assert not any("batchnorm" in name for name in params)  # folded into the convolutions
+    assert any("batchnorm" in name for name in params) == bool(excluded)  # else folded into the convolutions
+    assert any("conv" in name and "quantize" in name for name in params) != bool(excluded)
 
 
 def test_quantized_module_is_as_good(digits, tmp_path):

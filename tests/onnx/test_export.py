@@ -204,9 +204,11 @@ def test_dynamic_shapes(tmp_path):
     assert mx.contrib.onnx.get_model_metadata(path)["input_tensor_data"] == [("x0", (0, 2, 0, 0), 1)]
 
 
-@pytest.mark.parametrize("name", ["resnet18_v1", "mobilenet_v2_0_25"])
-def test_models_of_the_zoo(tmp_path, name):
-    net = getattr(gluon.model_zoo.vision, name)(classes=10)
+@pytest.mark.parametrize("version", [1, 2])
+def test_residual_networks(tmp_path, version):
+    zoo = gluon.model_zoo.vision
+    kind, block = ((zoo.ResNetV1, zoo.BasicBlockV1), (zoo.ResNetV2, zoo.BasicBlockV2))[version - 1]
+    net = kind(block, [1, 1], [8, 8, 16], classes=10)
     net.initialize(mx.init.Xavier())
     net.hybridize()
     x = mx.nd.array(RNG.randn(1, 3, 32, 32))
