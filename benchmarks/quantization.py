@@ -2,8 +2,9 @@
 
     python benchmarks/quantization.py [--batch 8] [--size 96]
 
-XLA has no fast int8 arithmetic on a CPU: convolutions of integers are computed exactly in floats there, so that an int8
-model costs what the float one does, plus the conversions. What it saves is memory: the weights are a quarter.
+XLA has fast int8 products on a CPU but no fast int8 convolutions: those are computed exactly in floats, so that a
+convolutional int8 model costs about what the float one does, and more where the convolutions are small (each channel by
+itself), for the conversions between them remain. What it always saves is memory: the parameters are a quarter.
 """
 
 from __future__ import annotations
