@@ -246,7 +246,7 @@ def _named(kernel: Kernel, args: Sequence[Any], error: BaseException) -> BaseExc
     """The error as the user reads it: an MXNetError that says which operator it is about."""
     if not isinstance(error, MXNetError):
         return mistake(kernel.name, args, error)
-    if kernel.op is None or "operator " in str(error) or str(error).startswith(kernel.name):
+    if type(error) is not MXNetError or kernel.op is None or "operator " in str(error) or str(error).startswith(kernel.name):
         return error
     return mistake(kernel.name, args, error)
 
