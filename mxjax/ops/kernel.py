@@ -244,10 +244,10 @@ def run(kernel: Kernel, args: Sequence[Any], wide: bool, call: Callable[..., tup
 
 def _named(kernel: Kernel, args: Sequence[Any], error: BaseException) -> BaseException:
     """The error as the user reads it: an MXNetError that says which operator it is about."""
-    if not isinstance(error, MXNetError):
-        return mistake(kernel.name, args, error)
-    if type(error) is not MXNetError or kernel.op is None or "operator " in str(error) or str(error).startswith(kernel.name):
-        return error
+    if isinstance(error, MXNetError):
+        told = kernel.op is None or "operator " in str(error) or str(error).startswith(kernel.name)
+        if told or type(error) is not MXNetError:
+            return error
     return mistake(kernel.name, args, error)
 
 
