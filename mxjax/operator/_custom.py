@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Callable, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -202,7 +204,7 @@ def _call(params: dict[str, Any], arrays: list[NDArray], ctx: Context) -> list[N
     def forward(buffers: list[Any]) -> list[Any]:
         wrapped = [wrap(b, ctx, k) for b, k in zip(buffers, kinds, strict=True)]
         results = [zeros(s, ctx, t) for s, t in specs]
-        with custom_operator(params["op_type"]):
+        with custom_operator(params["op_type"]), _errors("forward", params["op_type"]):
             op.forward(train, ["write"] * len(results), wrapped[:count], results, wrapped[count:])
         return [a._read() for a in [*results, *wrapped[count:]]]
     pending = push(forward, values, specs + [(a.shape, np_dtype(a.dtype)) for a in aux], ctx=ctx,
@@ -218,6 +220,18 @@ def _call(params: dict[str, Any], arrays: list[NDArray], ctx: Context) -> list[N
         for i, result in enumerate(results):
             result._entry = (node, i)
     return results
+
+
+@contextlib.contextmanager
+def _errors(method: str, op_type: str) -> Iterator[None]:
+    """Turns what a user's method raises into an MXNetError that tells where; the original is its cause."""
+    try:
+        yield
+    except MXNetError:
+        raise
+    except Exception as error:
+        raise MXNetError(f"{method} of custom operator {op_type}: {type(error).__name__}: {error}\n"
+                         + "".join(traceback.format_tb(error.__traceback__)[1:])) from error
 
 
 def _value(array: NDArray) -> Any:
@@ -242,7 +256,7 @@ def _puller(op: CustomOp, params: dict[str, Any], ctx: Context, values: list[Any
             wrapped = [wrap(b, ctx) for b in buffers]
             n = len(heads)
             grads = [zeros(s, ctx, t) for s, t in in_specs]
-            with custom_operator("_backward_" + params["op_type"]):
+            with custom_operator("_backward_" + params["op_type"]), _errors("backward", params["op_type"]):
                 op.backward(list(reqs), wrapped[:n], wrapped[n:n + count], wrapped[n + len(values):], grads,
                             wrapped[n + count:n + len(values)])
             return [g._read() for g in grads]
