@@ -7,10 +7,20 @@ Importing it changes no JAX setting and starts no device.
 
 import importlib as _importlib
 import os as _os
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from .base import MXNetError
 from .context import Context, cpu, cpu_pinned, current_context, gpu, gpu_memory_info, num_gpus, num_tpus, tpu
 from .libinfo import __version__
+
+if _TYPE_CHECKING:  # loaded when first used, see __getattr__
+    from . import autograd, gluon, image, io, metric, ndarray, numpy, numpy_extension, optimizer, random, symbol
+    from . import kvstore as kv
+    from . import module as mod
+    from . import ndarray as nd
+    from . import numpy as np
+    from . import numpy_extension as npx
+    from . import symbol as sym
 
 _MODULES = """
     attribute autograd base callback context contrib engine error executor executor_manager gluon image
