@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from . import _draw
 from ._common import Array
 from .params import DType, Scalar, Shape, np_dtype
 
@@ -56,18 +57,18 @@ def _generalized(key: Array, shape: Shape, dtype: Any, mu: Array, alpha: Array) 
 
 DISTRIBUTIONS: dict[str, Distribution] = {
     "uniform": Distribution(
-        lambda key, shape, dtype, low, high: low + (high - low) * jax.random.uniform(key, shape, dtype),
+        lambda key, shape, dtype, low, high: low + (high - low) * _draw.uniform(key, shape, dtype),
         {"low": 0.0, "high": 1.0}, ("low", "high"), lambda low, high: low <= high, "low <= high",
         "uniform between low (included) and high"),
     "normal": Distribution(
-        lambda key, shape, dtype, loc, scale: loc + scale * jax.random.normal(key, shape, dtype),
+        lambda key, shape, dtype, loc, scale: loc + scale * _draw.normal(key, shape, dtype),
         {"loc": 0.0, "scale": 1.0}, ("mu", "sigma"), lambda loc, scale: scale > 0, "scale > 0",
         "normal with mean loc and standard deviation scale"),
     "gamma": Distribution(
         _gamma, {"alpha": 1.0, "beta": 1.0}, ("alpha", "beta"), lambda alpha, beta: alpha > 0 and beta > 0,
         "alpha > 0 and beta > 0", "gamma with shape alpha and scale beta"),
     "exponential": Distribution(
-        lambda key, shape, dtype, lam: jax.random.exponential(key, shape, dtype) / lam,
+        lambda key, shape, dtype, lam: _draw.exponential(key, shape, dtype) / lam,
         {"lam": 1.0}, ("lam",), lambda lam: lam > 0, "lam > 0", "exponential with rate lam"),
     "poisson": Distribution(
         _poisson, {"lam": 1.0}, ("lam",), lambda lam: lam >= 0, "lam >= 0", "Poisson with rate lam"),

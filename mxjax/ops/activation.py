@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from ..base import MXNetError
+from . import _draw
 from ._common import Array, need_float
 from .infer import elementwise, known, unify
 from .params import Scalar
@@ -89,7 +90,7 @@ def leaky_relu(data: Array, gamma: Array | None = None, *,
     need_float("LeakyReLU", data)
     slope, low, high = (jnp.asarray(v).astype(data.dtype) for v in (slope, lower_bound, upper_bound))
     if act_type == "rrelu":
-        slopes = jax.random.uniform(_key, data.shape, data.dtype, low, high) if _train else \
+        slopes = low + (high - low) * _draw.uniform(_key, data.shape, data.dtype) if _train else \
             jnp.broadcast_to((low + high) / 2, data.shape)
         return _leaky(data, slopes), slopes
     if act_type == "prelu":

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-import jax
 import jax.numpy as jnp
 
 from ..base import MXNetError
+from . import _draw
 from ._common import Array, size_of
 from .infer import elementwise, filled
 from .params import Range, Shape
@@ -52,5 +52,5 @@ def dropout(data: Array, *, p: Annotated[float, Range(0, 1)] = 0.5, mode: Litera
     if p == 1:
         # 0 · 1/0, as in MXNet
         return data * jnp.asarray(jnp.nan, data.dtype)
-    shape = [1 if i in axes else n for i, n in enumerate(data.shape)]
-    return data * (jax.random.bernoulli(_key, 1 - p, shape) * jnp.asarray(1 / (1 - p), data.dtype))
+    shape = tuple([1 if i in axes else n for i, n in enumerate(data.shape)])
+    return data * (_draw.bernoulli(_key, shape, 1 - p) * jnp.asarray(1 / (1 - p), data.dtype))

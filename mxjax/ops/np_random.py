@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from ..base import MXNetError
+from . import _draw
 from ._common import Array, gives
 from ._distributions import declared
 from .params import DType, Floats, Scalar, Shape, np_dtype
@@ -44,16 +45,12 @@ def _positive(name: str) -> tuple[Callable[..., bool], str]:
     return lambda **numbers: numbers[name] is None or numbers[name] > 0, f"{name} > 0"
 
 
-def _exponential(key: Array, shape: Shape, dtype: Any) -> Array:
-    return jax.random.exponential(key, shape, dtype)
-
-
 def _uniform(key: Array, shape: Shape, dtype: Any, low: Array, high: Array) -> Array:
-    return low + (high - low) * jax.random.uniform(key, shape, dtype)
+    return low + (high - low) * _draw.uniform(key, shape, dtype)
 
 
 def _normal(key: Array, shape: Shape, dtype: Any, loc: Array, scale: Array) -> Array:
-    return loc + scale * jax.random.normal(key, shape, dtype)
+    return loc + scale * _draw.normal(key, shape, dtype)
 
 
 _LOCATION = {"loc": None, "scale": None}
@@ -70,19 +67,19 @@ _DISTRIBUTIONS: dict[str, _Distribution] = {
         lambda key, shape, dtype, loc, scale: loc + scale * jax.random.gumbel(key, shape, dtype),
         _LOCATION, *_not_negative("scale"), None, "Gumbel's"),
     "exponential": _Distribution(
-        lambda key, shape, dtype, scale: scale * _exponential(key, shape, dtype),
+        lambda key, shape, dtype, scale: scale * _draw.exponential(key, shape, dtype),
         {"scale": 1.0}, *_not_negative("scale"), None, "exponential with mean scale"),
     "rayleigh": _Distribution(
-        lambda key, shape, dtype, scale: scale * jnp.sqrt(2 * _exponential(key, shape, dtype)),
+        lambda key, shape, dtype, scale: scale * jnp.sqrt(2 * _draw.exponential(key, shape, dtype)),
         {"scale": 1.0}, *_not_negative("scale"), None, "Rayleigh's"),
     "weibull": _Distribution(
-        lambda key, shape, dtype, a: _exponential(key, shape, dtype) ** (1 / a),
+        lambda key, shape, dtype, a: _draw.exponential(key, shape, dtype) ** (1 / a),
         {"a": None}, *_positive("a"), None, "Weibull's with shape a"),
     "pareto": _Distribution(
-        lambda key, shape, dtype, a: jnp.expm1(_exponential(key, shape, dtype) / a),
+        lambda key, shape, dtype, a: jnp.expm1(_draw.exponential(key, shape, dtype) / a),
         {"a": None}, *_positive("a"), None, "Pareto's (Lomax) with shape a"),
     "powerd": _Distribution(
-        lambda key, shape, dtype, a: jnp.exp(-_exponential(key, shape, dtype) / a),
+        lambda key, shape, dtype, a: jnp.exp(-_draw.exponential(key, shape, dtype) / a),
         {"a": None}, *_positive("a"), None, "of powers on [0, 1] with exponent a - 1"),
 }
 

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from ..base import MXNetError
+from . import _draw
 from ._common import Array
 from ._distributions import DISTRIBUTIONS, MADE_OF, Distribution, declared, float_or, sample, scalars
 from .infer import elementwise
@@ -71,7 +72,7 @@ def _check_integers(params: dict[str, Any]) -> MXNetError | None:
 def randint(*, low: int, high: int, shape: Shape | None = None, ctx: str = "", dtype: DType | None = None,
             _key: Any = None) -> Array:
     """Random integers from low (included) to high (not included), int32 or int64."""
-    return jax.random.randint(_key, (1,) if shape is None else shape, low, high, np_dtype(dtype or "int32"))
+    return _draw.integers(_key, (1,) if shape is None else shape, low, high, np_dtype(dtype or "int32"))
 
 
 @register("_shuffle", aliases=("shuffle", "_npi_shuffle"), infer_shape=elementwise, **RANDOM)

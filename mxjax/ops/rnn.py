@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..base import MXNetError
+from . import _draw
 from ._common import Array
 from .infer import filled, typed
 from .params import Range
@@ -217,7 +218,7 @@ def rnn(data: Array, parameters: Array, state: Array, state_cell: Array | None =
     last: list[State] = []
     for layer in range(num_layers):
         if layer and p and _train:
-            keep = jax.random.bernoulli(jax.random.fold_in(_key, layer), 1 - p, data.shape)
+            keep = _draw.bernoulli(jax.random.fold_in(_key, layer), data.shape, 1 - p)
             data = jnp.where(keep, data / (1 - p), 0)
         outputs = []
         for direction in range(directions):

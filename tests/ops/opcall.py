@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.test_util import check_grads
 
 from mxjax.ops import kernel, registry
 
@@ -27,6 +28,12 @@ def gradients(name: str, *arrays: Any, heads: Any = None, **params: Any) -> list
     given = tuple(i < len(heads) for i in range(prepared.num_outputs))
     backward = prepared.vjp((True,) * len(arrays), given)
     return [np.asarray(g) for g in kernel.run(backward, args + [_buffer(h) for h in heads], wide)]
+
+
+def check_derivatives(function: Any, arrays: Any, order: int = 1, **options: Any) -> None:
+    """Compares a function's backward derivatives with finite differences; compiled whole, not call by call."""
+    with jax.enable_x64(True):
+        check_grads(jax.jit(function), tuple(arrays), order, modes=["rev"], **options)
 
 
 def _buffer(array: Any) -> jax.Array:

@@ -17,6 +17,19 @@ CASES = [  # data, kernel, stride, dilate, pad
     ((1, 2, 6), (4,), (2,), (1,), (1,))]
 
 
+def _head(shape):
+    return np.random.default_rng(5).normal(size=shape).astype("float32")
+
+
+def _with_gradients(function, data, weight):
+    """The result and the gradients for a random head gradient, as one program."""
+    @jax.jit
+    def both(data, weight):
+        out, pull = jax.vjp(function, data, weight)
+        return out, *pull(_head(out.shape))
+    return both(data, weight)
+
+
 @pytest.mark.parametrize("shape, kernel, stride, dilate, pad", CASES)
 def test_product_of_windows(shape, kernel, stride, dilate, pad):
     data = RANDOM.normal(size=shape).astype("float32")
@@ -27,14 +40,12 @@ def test_product_of_windows(shape, kernel, stride, dilate, pad):
 
     def product(data, weight):
         return _as_product(data, weight, kernel, stride, dilate, pad, False)
-    expected, pull = jax.vjp(whole, data, weight)
-    found, own_pull = jax.vjp(product, data, weight)
-    head = RANDOM.normal(size=expected.shape).astype("float32")
-    for a, b in zip([found, *own_pull(head)], [expected, *pull(head)], strict=True):
+    expected, found = (_with_gradients(function, data, weight) for function in (whole, product))
+    for a, b in zip(found, expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
     out = call("Convolution", data, weight, kernel=kernel, stride=stride, dilate=dilate, pad=pad, num_filter=4,
                no_bias=True)
-    np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(out, expected[0], rtol=1e-4, atol=1e-4)
 
 
 def test_kernels_as_large_as_the_picture_take_the_product():
@@ -55,13 +66,13 @@ def test_depthwise(filters, layout, kernel, stride, dilate, pad):
     def whole(data, weight):
         return lax.conv_general_dilated(data, weight, stride, [(p, p) for p in pad], rhs_dilation=dilate,
                                         dimension_numbers=_numbers(dims, layout), feature_group_count=4)
-    expected, pull = jax.vjp(whole, data, weight)
-    head = RANDOM.normal(size=expected.shape).astype("float32")
+    expected, *wanted = _with_gradients(whole, data, weight)
+    head = _head(expected.shape)
     given = dict(kernel=kernel, stride=stride, dilate=dilate, pad=pad, num_filter=4 * filters, num_group=4,
                  no_bias=True, layout=layout)
     np.testing.assert_allclose(call("Convolution", data, weight, **given), expected, rtol=1e-4, atol=1e-5)
-    for found, wanted in zip(gradients("Convolution", data, weight, heads=[head], **given), pull(head), strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+    for a, b in zip(gradients("Convolution", data, weight, heads=[head], **given), wanted, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
 
 
 def test_depthwise_in_half_precision_adds_in_float32():
