@@ -7,6 +7,8 @@ function, and scattered back. Row numbers are padded to powers of two, so that f
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -47,7 +49,28 @@ def _form(*names: str) -> Callable[[Form], Form]:
 
 
 def dispatch(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple, out: Any) -> Any:
-    """The result of an operator's sparse form; None where it has none for these inputs."""
+    """The result of an operator's sparse form; None where it has none for these inputs, which is logged once."""
+    result = _sparse_result(kernel, arrays, extras, out)
+    if result is None:
+        _log_dense(kernel, tuple([a.stype for a in arrays]))
+    return result
+
+
+_logged: set[tuple] = set()
+
+
+def _log_dense(kernel: Kernel, stypes: tuple[str, ...]) -> None:
+    """Warns, once for an operator and the storage types of its inputs, that it works on dense values."""
+    if (kernel.name, stypes) in _logged or os.environ.get("MXNET_STORAGE_FALLBACK_LOG_VERBOSE", "1") == "0":
+        return
+    _logged.add((kernel.name, stypes))
+    logging.getLogger("mxjax").warning(
+        "Storage type fallback detected: operator %s has no sparse form for inputs stored as %s with parameters %s; "
+        "dense values are made of them. The result is the same, but takes the memory and time of dense arrays. "
+        "MXNET_STORAGE_FALLBACK_LOG_VERBOSE=0 suppresses this warning.", kernel.name, list(stypes), kernel.params)
+
+
+def _sparse_result(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple, out: Any) -> Any:
     form = _forms.get(kernel.op.name) if kernel.op is not None else None
     if form is None or state.recording and any(a._entry is not None and not a._plain for a in arrays):
         return None

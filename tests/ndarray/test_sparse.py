@@ -139,3 +139,16 @@ def test_executors_with_sparse_arguments_stay_sparse():
         gradient = executor.grad_dict["w"]
         assert gradient.stype == "row_sparse" and gradient.indices.asnumpy().tolist() == [7, 31]
         np.testing.assert_allclose(gradient.data.asnumpy(), [[2, 2], [3, 3]])
+
+
+def test_dense_computation_is_logged_once(caplog, monkeypatch):
+    a = sparse(A, "csr")
+    monkeypatch.setenv("MXNET_STORAGE_FALLBACK_LOG_VERBOSE", "0")
+    mx.nd.cosh(a)
+    assert not caplog.records
+    monkeypatch.delenv("MXNET_STORAGE_FALLBACK_LOG_VERBOSE")
+    for _ in range(2):
+        mx.nd.abs(a)
+        mx.nd.cosh(a)
+    record, = caplog.records
+    assert record.name == "mxjax" and "cosh" in record.message and "['csr']" in record.message
