@@ -181,11 +181,13 @@ class Executor:
         """
         if kwargs:
             self._load(kwargs)
-        if self._graph.cut or self._callback is not None or self._group2ctx or self._sparse:
-            self._run = _StepRun(self, is_train)
-        else:
-            self._run = _WholeRun(self, is_train)
+        self._run = (_WholeRun if self._one_program else _StepRun)(self, is_train)
         return self.outputs
+
+    @property
+    def _one_program(self) -> bool:
+        """Whether the whole graph is one XLA program."""
+        return not (self._graph.cut or self._callback is not None or self._group2ctx or self._sparse)
 
     def _load(self, values: dict[str, Any]) -> None:
         arrays = self.arg_dict

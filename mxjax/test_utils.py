@@ -17,8 +17,11 @@ import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import numpy.random as rnd
+from jax.flatten_util import ravel_pytree
 
 import mxjax as mx  # noqa: F401  scripts that say `from mxnet.test_utils import *` expect these
 
@@ -30,6 +33,7 @@ from .context import Context, current_context, num_gpus
 from .io import DataIter
 from .ndarray import NDArray
 from .ops.params import np_dtype
+from .random import next_key
 from .runtime import Features  # noqa: F401
 from .symbol import Symbol
 from .util import get_cuda_compute_capability, getenv, setenv, use_np  # noqa: F401
@@ -569,16 +573,22 @@ def numeric_grad(executor: Any, location: dict[str, NDArray], aux_states: dict[s
         use_forward_train: run in training mode.
         dtype: dtype of the result.
     """
+    for name, array in location.items():
+        executor.arg_dict[name][:] = array
+    varied = [name for name, array in location.items()
+              if np.dtype(array.dtype).kind == "f" or np.dtype(array.dtype) == np_dtype("bfloat16")]
+    if executor._one_program:
+        for name, state in (aux_states or {}).items():
+            executor.aux_dict[name][:] = state
+        return _differences(executor, varied, eps, use_forward_train, dtype)
+
     def values() -> np.ndarray:
         for name, state in (aux_states or {}).items():
             executor.aux_dict[name][:] = state
         return executor.forward(is_train=use_forward_train)[0].asnumpy().astype(np.float64)
-    for name, array in location.items():
-        executor.arg_dict[name][:] = array
     result = {}
-    for name, array in location.items():
-        if np.dtype(array.dtype).kind != "f" and np.dtype(array.dtype) != np_dtype("bfloat16"):
-            continue
+    for name in varied:
+        array = location[name]
         base = array.asnumpy()
         grad = np.zeros(base.shape, dtype)
         point = base.copy()
@@ -593,6 +603,28 @@ def numeric_grad(executor: Any, location: dict[str, NDArray], aux_states: dict[s
         executor.arg_dict[name][:] = array
         result[name] = grad
     return result
+
+
+def _differences(executor: Any, varied: list[str], eps: float, train: bool, dtype: Any) -> dict[str, np.ndarray]:
+    """The work of `numeric_grad` as one compiled loop over all elements: a call for each would cost far more."""
+    graph = executor._graph
+    args = {name: array._read() for name, array in executor.arg_dict.items()}
+    aux = [array._read() for array in executor.aux_arrays]
+    key = next_key(executor._ctx, len(graph.steps)) if graph.random else ()
+    with jax.enable_x64(graph.wide([*args.values(), *aux], train)):
+        @jax.jit
+        def all_differences(args: dict[str, Any], aux: list[Any], key: tuple, eps: Any) -> dict[str, Any]:
+            flat, restored = ravel_pytree({name: args[name] for name in varied})
+
+            def difference(index: Any) -> Any:
+                def value(step: Any) -> Any:
+                    point = {**args, **restored(flat.at[index].add(step.astype(flat.dtype)))}
+                    return graph.call([point[name] for name in graph.args], aux, key, train)[0][0]
+                ahead, behind = jax.lax.map(value, jnp.stack([eps, -eps]) / 2)
+                return (ahead.astype(eps.dtype) - behind.astype(eps.dtype)).sum() / eps
+            return restored(jax.lax.map(difference, jnp.arange(flat.size)))
+        found = all_differences(args, aux, key, np.promote_types(np.float32, dtype).type(eps))
+        return {name: np.asarray(found[name]).astype(dtype) for name in varied}
 
 
 def check_numeric_gradient(sym: Symbol, location: Any, aux_states: Any = None, numeric_eps: float | None = None,

@@ -1,0 +1,37 @@
+"""mx.test_utils: finite differences."""
+
+import numpy as np
+import pytest
+
+import mxjax as mx
+from mxjax.test_utils import check_numeric_gradient, numeric_grad
+
+
+def test_differences_of_arguments_in_any_order_and_dtype() -> None:
+    graph = mx.sym.Variable("z") * mx.sym.Variable("a") + mx.sym.cast(mx.sym.Variable("m"), "float64")
+    values = {"z": np.array([2.0, 3.0]), "a": np.array([5.0, 7.0]), "m": np.array([1.0, 2.0], "float32")}
+    arrays = {k: mx.nd.array(v, dtype=v.dtype) for k, v in values.items()}
+    executor = graph.bind(mx.cpu(), {k: v.copy() for k, v in arrays.items()})
+    found = numeric_grad(executor, arrays, eps=1e-3, dtype=np.float64)
+    for name, expected in (("z", [5, 7]), ("a", [2, 3]), ("m", [1, 1])):
+        assert found[name].dtype == np.float64
+        np.testing.assert_allclose(found[name], expected, rtol=1e-3 if name == "m" else 1e-9)
+
+
+def test_a_wrong_gradient_is_noticed() -> None:
+    class Wrong(mx.operator.CustomOp):
+        def forward(self, is_train, req, in_data, out_data, aux):
+            self.assign(out_data[0], req[0], in_data[0] * 2)
+
+        def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+            self.assign(in_grad[0], req[0], out_grad[0] * 3)
+
+    @mx.operator.register("test_utils_wrong")
+    class WrongProp(mx.operator.CustomOpProp):
+        def create_operator(self, ctx, shapes, dtypes):
+            return Wrong()
+
+    data = mx.sym.Variable("data")
+    for graph in (mx.sym.Custom(data, op_type="test_utils_wrong"), mx.sym.BlockGrad(data)):
+        with pytest.raises(AssertionError):
+            check_numeric_gradient(graph, [np.ones((2, 2))], rtol=1e-2)
