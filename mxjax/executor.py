@@ -24,7 +24,7 @@ from .ndarray._chunk import Pending
 from .ndarray._host import HostPending, push
 from .ndarray._invoke import invoke, state, wrap
 from .ndarray._segment import Segment
-from .ops.kernel import mistake, watched
+from .ops.kernel import cotangent, mistake, watched
 from .ops.params import np_dtype
 from .random import next_key
 from .symbol import _infer
@@ -187,7 +187,8 @@ class Executor:
     @property
     def _one_program(self) -> bool:
         """Whether the whole graph is one XLA program."""
-        return not (self._graph.cut or self._callback is not None or self._group2ctx or self._sparse)
+        return not (self._graph.cut or self._graph.checks or self._callback is not None or self._group2ctx or
+                    self._sparse)
 
     def _load(self, values: dict[str, Any]) -> None:
         arrays = self.arg_dict
@@ -358,8 +359,19 @@ def _mirror() -> bool:
 class _Run:
     """One forward (and backward) of an executor."""
 
+    failed = False
+
     def __init__(self, executor: Executor, train: bool) -> None:
         self.executor, self.train = executor, train
+
+    def _fail(self, failure: Exception) -> None:
+        """The outputs of a run that is known to fail: the error comes where one is looked at."""
+        def work(_: list) -> Sequence[Any]:
+            raise failure
+        pending = push(work, [], [(o.shape, np_dtype(o.dtype)) for o in self.executor.outputs], name="executor")
+        for output, value in zip(self.executor.outputs, pending, strict=True):
+            output._write(value)
+        self.failed = True
 
     def backward(self, heads: list[NDArray] | None) -> None:
         """Computes the gradients."""
@@ -408,17 +420,6 @@ class _WholeRun(_Run):
             if failure is not None:
                 return failure
         return None
-
-    def _fail(self, failure: Exception) -> None:
-        """The outputs of a run that is known to fail: the error comes where one is looked at."""
-        def work(_: list) -> Sequence[Any]:
-            raise failure
-        pending = push(work, [], [(o.shape, np_dtype(o.dtype)) for o in self.executor.outputs], name="executor")
-        for output, value in zip(self.executor.outputs, pending, strict=True):
-            output._write(value)
-        self.done, self.failed = True, True
-
-    failed = False
 
     def _specs(self) -> tuple:
         """Shapes and dtypes of outputs and auxiliary states."""
@@ -498,8 +499,7 @@ class _WholeRun(_Run):
                 head_grads = [cotangent_ones(p.value) for p in self.results]
         else:
             with jax.enable_x64(self.wide):
-                head_grads = [h.astype(p.dtype) if h.dtype != p.dtype else h
-                              for h, p in zip(head_grads, self.results, strict=True)]
+                head_grads = [cotangent(h, p) for h, p in zip(head_grads, self.results, strict=True)]
         grads = self._call(graph.pull(), self.pull, head_grads)
         for (target, req), grad in zip(targets, grads, strict=True):
             _store(target, grad, req)
@@ -549,6 +549,11 @@ class _StepRun(_Run):
             kernels = graph.kernels_for(executor.arg_arrays, executor.aux_arrays, train)
             for node, kernel in zip(graph.steps, kernels, strict=True):
                 self._step(node, kernel, values)
+        except MXNetError as error:
+            if not graph.checks:
+                raise
+            self._fail(error)
+            return
         finally:
             segment, (state.recording, state.training, state.segment) = state.segment, before
             if segment is not None:
@@ -601,7 +606,7 @@ class _StepRun(_Run):
         return watch
 
     def backward(self, heads: list[NDArray] | None) -> None:
-        if not any(self.executor._wanted):
+        if self.failed or not any(self.executor._wanted):
             return
         pairs = [(r, None if heads is None else heads[i]) for i, r in enumerate(self.results) if r._entry is not None]
         if pairs:

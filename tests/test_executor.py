@@ -294,6 +294,29 @@ def test_a_custom_operator_cuts_the_graph(look_first):
     np.testing.assert_allclose(executor.grad_dict["fc_weight"].asnumpy(), 2 * (8 * z).T @ X, rtol=1e-3, atol=1e-3)
 
 
+def test_positions_out_of_range_are_refused_where_the_output_is_looked_at():
+    net = mx.sym.take(mx.sym.Variable("data"), mx.sym.Variable("at"), mode="raise") * 2
+    executor = net.bind(mx.cpu(), {"data": mx.nd.array(X), "at": mx.nd.array([0, 9])}, {"data": mx.nd.zeros(X.shape)})
+    executor.forward(is_train=True)
+    with pytest.raises(MXNetError, match="out of range"):
+        executor.outputs[0].asnumpy()
+    executor.backward([mx.nd.ones((2, X.shape[1]))])
+    executor.forward(is_train=True, at=mx.nd.array([0, 2]))
+    executor.backward([mx.nd.ones((2, X.shape[1]))])
+    np.testing.assert_allclose(executor.outputs[0].asnumpy(), 2 * X[[0, 2]])
+    assert executor.grad_dict["data"].asnumpy().sum(1).tolist() == [2 * X.shape[1], 0, 2 * X.shape[1], 0]
+
+
+@pytest.mark.parametrize("look_first", [False, True])
+def test_head_gradients_of_integers_count_for_nothing(look_first):
+    executor = mx.sym.shape_array(mx.sym.Variable("data")).bind(mx.cpu(), [mx.nd.ones((3, 4))], [mx.nd.ones((3, 4))])
+    outputs = executor.forward(is_train=True)
+    if look_first:
+        assert outputs[0].asnumpy().tolist() == [3, 4]
+    executor.backward([mx.nd.ones((3, 4))])
+    assert executor.grad_arrays[0].asnumpy().any() == 0
+
+
 def test_mistakes_name_the_node():
     net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="the_fc")
     with pytest.raises(MXNetError, match="the_fc"):

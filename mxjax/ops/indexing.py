@@ -20,7 +20,7 @@ from .registry import register
 def _check_positions(name: str, index: Array, size: int) -> None:
     """Raises MXNetError for positions out of range, where their values can be seen: in an imperative call."""
     if not isinstance(index, jax.core.Tracer) and index.size and not (
-            -size <= int(jnp.min(index)) and int(jnp.max(index)) < size):
+            int(jnp.min(index)) >= 0 and int(jnp.max(index)) < size):
         raise MXNetError(f"operator {name}: positions from {int(jnp.min(index))} to {int(jnp.max(index))} are out of "
                          f"range for an axis of size {size}")
 
@@ -30,8 +30,8 @@ def _check_positions(name: str, index: Array, size: int) -> None:
 def take(a: Array, indices: Array, *, axis: int = 0, mode: Literal["clip", "raise", "wrap"] = "clip") -> Array:
     """Slices of `a` at positions along an axis: the axis is replaced by the shape of `indices` (any dtype).
 
-    Positions out of range are limited to it (clip), counted modulo the size (wrap) or refused (raise; in a compiled
-    program, which cannot refuse, the result is NaN).
+    Positions out of range are limited to it (clip), counted modulo the size (wrap) or refused (raise, as negative ones;
+    in a compiled program, which cannot refuse, the result is NaN).
     """
     axis = normalized(axis, a.ndim)
     index = whole(indices)

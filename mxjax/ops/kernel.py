@@ -19,7 +19,7 @@ from ..base import MXNetError
 from .params import WIDE
 from .registry import Op
 
-__all__ = ["Absent", "Kernel", "is_wide", "prepare", "run", "watch", "watched"]
+__all__ = ["Absent", "Kernel", "cotangent", "is_wide", "prepare", "run", "watch", "watched"]
 
 Spec = tuple[tuple[int, ...], np.dtype]
 _USER_MISTAKES = (TypeError, ValueError, IndexError, ZeroDivisionError, NotImplementedError, OverflowError)
@@ -160,10 +160,11 @@ class Kernel:
             # MXNet differentiates integer arrays too: through the same function of floats, rounded at the end
             selected = [inputs[i] for i in positions]
             outputs, pull = jax.vjp(of_wanted, *map(_differentiable, selected))
-            grads = pull(tuple(_cotangent(g, o) for g, o in zip(head_grads, outputs, strict=True)))
+            grads = pull(tuple(cotangent(g, o) for g, o in zip(head_grads, outputs, strict=True)))
             return tuple(g.astype(x.dtype) for g, x in zip(grads, selected, strict=True))
 
-        kernel = Kernel(self.name + "_backward", backward, self.num_arrays, len(positions), wide=self.wide,
+        backward.__name__ = self.name + "_backward"
+        kernel = Kernel(backward.__name__, backward, self.num_arrays, len(positions), wide=self.wide,
                         eager=self.eager)
         return kernel
 
@@ -191,7 +192,8 @@ def _differentiable(value: Any) -> Any:
     return value.astype(jnp.float64 if jax.config.jax_enable_x64 else jnp.float32)
 
 
-def _cotangent(gradient: Any, output: Any) -> Any:
+def cotangent(gradient: Any, output: Any) -> Any:
+    """A head gradient as JAX wants it for this output; what is given for integers counts for nothing."""
     if not jnp.issubdtype(output.dtype, jnp.inexact):
         return np.zeros(output.shape, jax.dtypes.float0)
     return gradient.astype(output.dtype) if gradient.dtype != output.dtype else gradient
@@ -330,6 +332,7 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
     names = op.inputs(params, count)
     given_names = names if mask is None else [n for n, m in zip(op.input_names, mask, strict=False) if m]
     mutated = tuple(given_names.index(n) for n in op.mutates(params) if n in given_names)
+    fn.__name__ = op.name  # what JAX's logs and XLA's profile call the program
     wide = any(p.kind == "dtype" and params[n] in WIDE for n, p in op.params.items()) or op.get_attr("wide", False)
     kernel = Kernel(op.name, fn, count, num_outputs, wide=bool(wide(params) if callable(wide) else wide),
                     mutated=mutated, eager=op.eager or op.get_attr("eager_when", _never)(params))

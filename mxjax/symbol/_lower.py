@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from ..base import MXNetError
-from ..ops.kernel import Kernel, is_wide, prepare
+from ..ops.kernel import Kernel, cotangent, is_wide, prepare
 from ._node import Entry, auxiliary, topological
 
 __all__ = ["Lowered"]
@@ -24,6 +24,7 @@ class Lowered:
 
     args, aux: names of the arguments and auxiliary states, in MXNet's order; cut: whether some operator runs on the
     host (a custom operator, or one whose output shape depends on data), so that the graph is no single XLA program;
+    checks: whether an operator checks the values of its inputs, which it cannot do inside a compiled program;
     random: whether an operator draws random numbers.
     """
 
@@ -37,6 +38,7 @@ class Lowered:
         self.args, self.aux = [n.name for n in self.arg_nodes], [n.name for n in self.aux_nodes]
         self.steps = [n for n in self.nodes if n.op is not None]
         self.cut = any(n.op.eager or n.op.get_attr("FHost") for n in self.steps)
+        self.checks = any(n.op.get_attr("eager_when", _never)(n.params) for n in self.steps)
         self.random = any(n.op.uses_key for n in self.steps)
         self._unsized = any((check := n.op.get_attr("FShapeKnown")) and not check(n.params) for n in self.steps)
         self._kernels: dict[Any, list[Kernel]] = {}
@@ -139,7 +141,7 @@ class Lowered:
         def fn(args: Sequence[Any], aux: Sequence[Any], key: tuple, head_grads: Any, old: Sequence[Any]) -> tuple:
             function, selected = self._differentiable(args, aux, key, wanted, mirror, train)
             outputs, pull, new_aux = jax.vjp(function, *selected, has_aux=True)
-            grads = list(pull([h.astype(o.dtype) for h, o in zip(head_grads, outputs, strict=True)] if heads
+            grads = list(pull([cotangent(h, o) for h, o in zip(head_grads, outputs, strict=True)] if heads
                               else [cotangent_ones(o) for o in outputs]))
             before = iter(old)
             grads = [next(before) + g if a else g for g, a in zip(grads, adding, strict=True)]
@@ -161,6 +163,10 @@ class Lowered:
         if key not in self._jitted:
             self._jitted[key] = jax.jit(function, **options)
         return self._jitted[key]
+
+
+def _never(params: dict[str, Any]) -> bool:
+    return False
 
 
 def cotangent_ones(output: Any) -> Any:
