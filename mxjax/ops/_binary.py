@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -36,8 +37,13 @@ def _minimum(a: Array, b: Array) -> Array:
     return jnp.where((a <= b) | jnp.isnan(a), a, b)
 
 
+# MXNet's gradient a / hypot(a, b) has no value where both are zero
+_float_hypot = jax.custom_jvp(jnp.hypot)
+_float_hypot.defjvps(lambda da, out, a, b: da * a / out, lambda db, out, a, b: db * b / out)
+
+
 def _hypot(a: Array, b: Array) -> Array:
-    return in_float(jnp.hypot, a, b)
+    return in_float(_float_hypot, a, b)
 
 
 # name: (function, documentation)

@@ -11,6 +11,7 @@ from jax import lax
 from ..base import MXNetError
 from ._boxes import areas, center_size, corners, intersection, pairwise_iou, suppress, unseen
 from ._common import Array, need_float
+from ._order import order
 from .infer import filled
 from .params import Scalar
 from .registry import register
@@ -48,25 +49,25 @@ def box_nms(data: Array, *, overlap_thresh: float = 0.5, valid_thresh: float = 0
         valid = scores > valid_thresh
         if id_index >= 0:
             valid &= boxes[:, id_index] != background_id
-        order = jnp.lexsort((-scores, ~valid))
-        places = (places if in_format == "corner" else corners(places))[order]
-        size, classes = areas(places), boxes[order, id_index].astype(jnp.int32)
+        best = order(jnp.where(valid, scores, -jnp.inf), descending=True)
+        places = (places if in_format == "corner" else corners(places))[best]
+        size, classes = areas(places), boxes[best, id_index].astype(jnp.int32)
 
         def suppressed_by(i: Array) -> Array:
             shared = intersection(places[i], places)
             over = shared / (size[i] + size - shared) > overlap_thresh
             return over if force_suppress or id_index < 0 else over & (classes == classes[i])
-        left = suppress(valid[order] & (jnp.arange(count) < limit), suppressed_by)
-        first = jnp.argsort(~left, stable=True)
-        return order[first], left[first]
-    order, left = jax.vmap(kept)(lax.stop_gradient(boxes))
-    result = jnp.take_along_axis(boxes, order[..., None], 1)
+        left = suppress(valid[best] & (jnp.arange(count) < limit), suppressed_by)
+        first = order(~left)
+        return best[first], left[first]
+    chosen, left = jax.vmap(kept)(lax.stop_gradient(boxes))
+    result = jnp.take_along_axis(boxes, chosen[..., None], 1)
     if in_format != out_format:
         before = result[..., coord_start:coord_start + 4]
         after = center_size(before) if out_format == "center" else corners(before)
         after = jnp.where(before[..., :1] < 0, before, after)  # as MXNet has it
         result = result.at[..., coord_start:coord_start + 4].set(unseen(after, before))
-    record = order + jnp.arange(len(boxes))[:, None] * count
+    record = chosen + jnp.arange(len(boxes))[:, None] * count
     return (jnp.where(left[..., None], result, -1).reshape(data.shape),
             jnp.where(left, record, -1).astype(data.dtype).reshape(*data.shape[:-1], 1))
 

@@ -12,6 +12,7 @@ from jax import lax
 from ..base import MXNetError
 from ._boxes import center_size, corners, suppress
 from ._common import Array, need_float
+from ._order import order
 from .params import Floats
 from .registry import register
 
@@ -98,7 +99,7 @@ def multibox_target(anchor: Array, label: Array, cls_pred: Array, *, overlap_thr
             wanted = (positive.sum() * negative_mining_ratio).astype(jnp.int32)
             background = jax.nn.softmax(cls_pred, 0)[0]
             hardness = jnp.where(negative & (most < negative_mining_thresh), background, jnp.inf)
-            rank = jnp.argsort(jnp.argsort(hardness, stable=True), stable=True)
+            rank = order(order(hardness))
             negative = (rank < wanted) & (hardness < jnp.inf)
         chosen = label[match]
         offsets = _encoded(anchors, chosen[:, 1:5], variances)
@@ -164,12 +165,12 @@ def multibox_detection(cls_prob: Array, loc_pred: Array, anchor: Array, *, clip:
         boxes = corners(jnp.concatenate([scaled[:, :2] * prior[:, 2:] + prior[:, :2],
                                          jnp.exp(scaled[:, 2:]) * prior[:, 2:]], -1))
         rows = jnp.column_stack([best, score, jnp.clip(boxes, 0, 1) if clip else boxes]).astype(cls_prob.dtype)
-        rows = jnp.where(found[:, None], rows, -1)[jnp.argsort(~found, stable=True)]
+        rows = jnp.where(found[:, None], rows, -1)[order(~found)]
         if not 0 < nms_threshold <= 1:
             return rows
         number = found.sum()
         kept = jnp.minimum(number, nms_topk) if nms_topk > 0 else number
-        ordered = rows[jnp.argsort(-jnp.where(places < number, rows[:, 1], -jnp.inf), stable=True)]
+        ordered = rows[order(jnp.where(places < number, rows[:, 1], -jnp.inf), descending=True)]
         rows = jnp.where((places < kept)[:, None], ordered, rows.at[:, 0].set(-1))
 
         def suppressed_by(i: Array) -> Array:

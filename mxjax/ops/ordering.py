@@ -9,27 +9,41 @@ from jax import lax
 
 from ..base import MXNetError
 from ._common import Array, is_float, normalized, size_of
+from ._order import order
 from .params import DType, np_dtype
 from .registry import register
 
+_PART = 8  # of fewer than this part of the values, choosing the largest is faster than sorting all
 
-def _flat(data: Array, axis: int | None) -> tuple[Array, int]:
-    """The data and a non-negative axis; without an axis the flattened data."""
-    return (data.ravel(), 0) if axis is None else (data, normalized(axis, data.ndim))
+
+def _last(data: Array, axis: int | None) -> tuple[Array, int]:
+    """The data with the axis moved to the end, and its place before; without an axis the flattened data."""
+    if axis is None:
+        return data.ravel(), 0
+    axis = normalized(axis, data.ndim)
+    return jnp.moveaxis(data, axis, -1), axis
 
 
 @register("sort", aliases=("_npi_sort",))
 def sort(data: Array, *, axis: int | None = -1, is_ascend: bool = True) -> Array:
     """The values in order along an axis, or all of them with axis=None."""
-    data, axis = _flat(data, axis)
-    return jnp.sort(data, axis, descending=not is_ascend)
+    last, axis = _last(data, axis)
+    return jnp.moveaxis(jnp.take_along_axis(last, order(last, not is_ascend), -1), -1, axis)
 
 
 @register("argsort", aliases=("_npi_argsort",))
 def argsort(data: Array, *, axis: int | None = -1, is_ascend: bool = True, dtype: DType = "float32") -> Array:
     """The positions that sort the data along an axis; equal values keep their order."""
-    data, axis = _flat(data, axis)
-    return jnp.argsort(data, axis, stable=True, descending=not is_ascend).astype(np_dtype(dtype))
+    last, axis = _last(data, axis)
+    return jnp.moveaxis(order(last, not is_ascend), -1, axis).astype(np_dtype(dtype))
+
+
+def _first(data: Array, count: int, ascending: bool) -> Array:
+    """Positions of the largest (smallest) values of the last axis."""
+    key = lax.stop_gradient(data)
+    if ascending:
+        key = -key if is_float(key.dtype) else ~key  # ~ reverses the order of integers without overflow
+    return lax.top_k(key, count)[1]
 
 
 def _topk_types(params: dict[str, Any], ins: list, outs: list) -> None:
@@ -49,16 +63,12 @@ def topk(data: Array, *, axis: int | None = -1, k: int = 1,
     ret_typ: what is returned: their values, their positions (in `dtype`), both, or a mask with ones at the positions.
     k < 1 means all; with axis=None the array is flattened; of equal values the first ones are taken.
     """
-    flat, along = _flat(data, axis)
-    size = flat.shape[along]
+    last, along = _last(data, axis)
+    size = last.shape[-1]
     count = size if k < 1 else k
     if count > size:
         raise MXNetError(f"operator topk: k={k} is larger than the axis of size {size}")
-    last = jnp.moveaxis(flat, along, -1)
-    key = lax.stop_gradient(last)
-    if is_ascend:
-        key = -key if is_float(key.dtype) else ~key  # ~ reverses the order of integers without overflow
-    index = lax.top_k(key, count)[1]
+    index = order(last, not is_ascend)[..., :count] if count * _PART > size else _first(last, count, is_ascend)
     if ret_typ == "mask":
         rows = jnp.zeros((size_of(last.shape[:-1]), size), data.dtype)
         rows = rows.at[jnp.arange(rows.shape[0])[:, None], index.reshape(-1, count)].set(1)

@@ -9,6 +9,7 @@ from jax import lax
 from ..base import MXNetError
 from ._boxes import suppress
 from ._common import Array, same_dtype
+from ._order import order
 from .infer import filled
 from .params import Floats
 from .registry import register
@@ -61,8 +62,8 @@ def _propose(operator: str, cls_prob: Array, bbox_pred: Array, im_info: Array, p
         grown = boxes + jnp.stack([-least, -least, least, least]) / 2
         boxes = jnp.where(small[:, None], grown, boxes)
         scores = jnp.where(padding.any(-1) | small, -1, scores)
-        order = jnp.argsort(-scores, stable=True)[:first]
-        boxes, scores = boxes[order], scores[order]
+        best = order(scores, descending=True)[:first]
+        boxes, scores = boxes[best], scores[best]
         sides = boxes[:, 2:] - boxes[:, :2] + 1
         area = sides[:, 0] * sides[:, 1]
 
@@ -72,7 +73,7 @@ def _propose(operator: str, cls_prob: Array, bbox_pred: Array, im_info: Array, p
             return shared / (area[i] + area - shared) > threshold
         most = min(post, first)
         left = suppress(jnp.ones(first, bool), suppressed_by, most)
-        kept = jnp.argsort(~left, stable=True)
+        kept = order(~left)
         index = kept[jnp.arange(post) % jnp.minimum(left.sum(), most)]  # too few are repeated
         return boxes[index], scores[index]
     # one image after the other: the results do not depend on the size of the batch

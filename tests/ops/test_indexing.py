@@ -139,6 +139,20 @@ def test_sorting():
     assert call("sort", X, axis=None).tolist() == [1, 2, 3, 5, 9, 9]
     assert call("argsort", X).tolist() == [[1, 2, 0], [0, 1, 2]]
     assert call("argsort", np.array([1, 1, 0, 0]), is_ascend=False, dtype="int32").tolist() == [0, 1, 2, 3]
+    assert gradients("sort", X, heads=[np.arange(6.0).reshape(2, 3)])[0].tolist() == [[2, 0, 1], [3, 4, 5]]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "int8", "uint8", "int32", "uint32", "int64"])
+def test_sorting_of_all_types(dtype):
+    values = np.random.default_rng(0).integers(0, 255, (3, 50)).astype(dtype)
+    if np.dtype(dtype).kind == "f":
+        values[0, :8] = [np.nan, -np.inf, np.inf, -0.0, 0.0, -1.5, -np.nan, -7]
+    elif np.dtype(dtype).itemsize > 1:
+        values[0, :2] = np.iinfo(dtype).min, np.iinfo(dtype).max
+    want = np.argsort(values, -1, kind="stable")
+    np.testing.assert_array_equal(call("argsort", values, dtype="int32"), want)
+    np.testing.assert_array_equal(call("sort", values), np.sort(values, -1))
+    np.testing.assert_array_equal(call("topk", values, k=0, ret_typ="value"), np.sort(values, -1)[:, ::-1])
 
 
 @pytest.mark.parametrize("name, arrays, params, message", [
