@@ -11,6 +11,7 @@ from jax import lax
 
 from ..base import MXNetError
 from ._common import Array, gives, normalized, same_dtype, whole
+from ._rows import rows
 from .infer import filled, unify
 from .params import DType, Floats, Scalar, Shape, np_dtype
 from .registry import register
@@ -37,6 +38,8 @@ def take(a: Array, indices: Array, *, axis: int = 0, mode: Literal["clip", "rais
     index = whole(indices)
     if mode == "raise":
         _check_positions("take", index, a.shape[axis])
+    if axis == 0 and mode == "clip":
+        return rows(a, index)
     return jnp.take(a, index, axis, mode="fill" if mode == "raise" else mode)
 
 
@@ -123,7 +126,7 @@ def embedding(data: Array, weight: Array, *, input_dim: int, output_dim: int, dt
     """
     if weight.shape != (input_dim, output_dim):
         raise MXNetError(f"operator Embedding: weight must have shape {(input_dim, output_dim)}, got {weight.shape}")
-    return jnp.take(weight, whole(data), 0, mode="clip")
+    return rows(weight, whole(data))
 
 
 @register("_contrib_SparseEmbedding", infer_type=_embedding_types,

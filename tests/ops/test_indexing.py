@@ -7,6 +7,7 @@ from opcall import call, gradients
 
 from mxjax.base import MXNetError
 from mxjax.ops import kernel, registry
+from mxjax.ops._rows import rows
 
 F = np.array([[1, 2], [3, 4], [5, 6]], "float32")
 POSITIONS = np.array([0, -1, 5, 1.7], "float32")
@@ -23,6 +24,24 @@ def test_take():
     for positions in (POSITIONS, np.array([0, -1])):
         with pytest.raises(MXNetError, match="out of range"):
             call("take", F, positions, mode="raise")
+
+
+def test_gradients_of_long_rows():
+    table, index = np.random.default_rng(0).normal(size=(5, 64)).astype("float32"), np.array([[4, 0, 9], [4, -3, 4]])
+    heads = np.random.default_rng(1).normal(size=(2, 3, 64)).astype("float32")
+    want = np.zeros_like(table)
+    np.add.at(want, index.clip(0, 4), heads)
+    for name, inputs, params in (("take", (table, index), {}),
+                                 ("Embedding", (index, table), {"input_dim": 5, "output_dim": 64})):
+        found = gradients(name, *inputs, heads=[heads], **params)[name == "Embedding"]
+        np.testing.assert_allclose(found, want, rtol=1e-6)
+    assert gradients("take", table, np.zeros((0,), "int32"))[0].tolist() == np.zeros_like(table).tolist()
+
+    def cubes(x):
+        return (rows(x, index) ** 3).sum()
+    second = jax.jit(jax.grad(lambda x: (jax.grad(cubes)(x) * 2).sum()))(table)
+    np.testing.assert_allclose(second, 12 * table * np.bincount(index.clip(0, 4).ravel(), minlength=5)[:, None],
+                               rtol=1e-5, atol=1e-5)
 
 
 def test_take_in_a_compiled_program_cannot_refuse_but_shows():
