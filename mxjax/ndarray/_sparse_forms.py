@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import autograd
+from ..base import MXNetError
 from ..ops.kernel import Kernel
 from ._invoke import call as call_operator
 from ._invoke import invoke, late, state
@@ -72,15 +74,13 @@ def _log_dense(kernel: Kernel, stypes: tuple[str, ...]) -> None:
 
 def _sparse_result(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple, out: Any) -> Any:
     form = _forms.get(kernel.op.name) if kernel.op is not None else None
-    if form is None or state.recording and any(a._entry is not None and not a._plain for a in arrays):
-        return None
-    found = form(Call(kernel, arrays, extras, {**kernel.params, **kernel.numbers(extras)}))
+    found = form and form(Call(kernel, arrays, extras, {**kernel.params, **kernel.numbers(extras)}))
     if found is None:
         return None
     result, gradient = found if isinstance(found, tuple) else (found, None)
     if state.recording and any(a._entry is not None for a in arrays):
-        if gradient is None:
-            return None
+        if gradient is None or any(a._entry is not None and not a._plain for a in arrays):
+            gradient = _dense_gradient(kernel, arrays, extras)
         recorded(result, arrays, gradient)
     if out is None or out is result:
         return result
@@ -88,6 +88,25 @@ def _sparse_result(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple, out
     if target is not result:
         result.copyto(target)
     return out
+
+
+def _dense_gradient(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple) -> Callable[[NDArray], list[Any]]:
+    """The gradient that the operator has for dense values, which are made when it is asked for."""
+    values = [a.detach() for a in arrays]
+    wanted = [i for i, a in enumerate(arrays) if a._entry is not None]
+
+    def gradient(head: NDArray) -> list[Any]:
+        dense = [late.array(a._read()) for a in values]
+        found: list[Any] = [None] * len(dense)
+        for i in wanted:
+            dense[i].attach_grad()
+        with autograd.record():
+            result = invoke(kernel, dense, extras)
+        result.backward(late.array(head._read()))
+        for i in wanted:
+            found[i] = dense[i].grad
+        return found
+    return gradient
 
 
 def _host(array: NDArray) -> np.ndarray:
@@ -117,10 +136,17 @@ def _dense(value: np.ndarray, like: NDArray) -> NDArray:
 # ------------------------------------------------------------ on the stored values alone: zero stays zero
 @_form("abs", "arcsin", "arcsinh", "arctan", "arctanh", "cbrt", "ceil", "degrees", "expm1", "fix", "floor", "log1p",
        "negative", "radians", "relu", "rint", "round", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh", "trunc",
-       "_copy", "_mul_scalar", "_div_scalar", "BlockGrad", "make_loss")
+       "_copy", "_mul_scalar", "_div_scalar", "_scatter_plus_scalar", "_scatter_minus_scalar", "BlockGrad", "make_loss")
 def _values(c: Call) -> Any:
     source = c.arrays[0]
-    return source._with(call_operator(c.kernel.op, [source.data], c.params))
+    count = len(source.data)
+    if source.data.size > _SMALL:
+        return source._with(call_operator(c.kernel.op, [source.data], c.params))
+    found = _host(call_operator(c.kernel.op, [_from_host(_padded(_host(source.data)), source.context)], c.params))
+    return source._with(_from_host(found[:count], source.context))
+
+
+_SMALL = 1 << 16  # fewer values are padded, so that another count of them compiles nothing
 
 
 def _values_where(keeps_zero: Callable[[dict[str, Any]], bool]) -> Form:
@@ -164,13 +190,13 @@ def _aligned(a: RowSparseNDArray, b: RowSparseNDArray) -> tuple[np.ndarray, np.n
     return ids, *values
 
 
-def _elementwise(function: Callable[[Any, Any], Any]) -> Form:
+def _elementwise(function: Callable[[Any, Any], Any], of_matrices: Callable[[Any, Any], Any] | None = None) -> Form:
     def form(c: Call) -> Any:
         a, b = c.arrays
         if a.shape != b.shape:
             return None
         if c.stypes == ("csr", "csr"):
-            return _csr(function(_scipy(a), _scipy(b)), a)
+            return _csr((of_matrices or function)(_scipy(a), _scipy(b)), a)
         if c.stypes == ("row_sparse", "row_sparse"):
             ids, x, y = _aligned(a, b)
             return _rows(function(x, y), ids, a)
@@ -180,6 +206,18 @@ def _elementwise(function: Callable[[Any, Any], Any]) -> Form:
 
 _forms.update(dict.fromkeys(("elemwise_add", "broadcast_add", "_grad_add"), _elementwise(lambda x, y: x + y)))
 _forms.update(dict.fromkeys(("elemwise_sub", "broadcast_sub"), _elementwise(lambda x, y: x - y)))
+_forms["_maximum"] = _elementwise(np.maximum, lambda x, y: x.maximum(y))
+_forms["_minimum"] = _elementwise(np.minimum, lambda x, y: x.minimum(y))
+_forms["_hypot"] = _elementwise(np.hypot, lambda x, y: (x.power(2) + y.power(2)).sqrt())
+
+
+@_form("_scatter_elemwise_div")
+def _divide_stored(c: Call) -> Any:
+    a, b = c.arrays
+    if a.stype != "row_sparse" or a.shape != b.shape:
+        return None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return _rows(_host(a.data) / _host(b)[_host(a.indices)], _host(a.indices), a)
 
 
 @_form("elemwise_mul", "broadcast_mul", "broadcast_div")
@@ -223,6 +261,13 @@ def _scattered(values: np.ndarray, places: np.ndarray, count: int) -> np.ndarray
     from scipy.sparse import csr_matrix as matrix
     choose = matrix((np.ones(len(places), values.dtype), (places, np.arange(len(places)))), (count, len(places)))
     return (choose @ values.reshape(len(places), -1)).reshape(count, *values.shape[1:])
+
+
+@_form("BatchNorm")
+def _batch_norm(c: Call) -> Any:
+    if c.params["fix_gamma"]:
+        raise MXNetError(f"BatchNorm with fix_gamma=True takes no sparse inputs, got {list(c.stypes)}")
+    return None
 
 
 # ------------------------------------------------------------ products
@@ -331,9 +376,10 @@ def _concat(c: Call) -> Any:
        "_contrib_group_adagrad_update", "mp_sgd_update", "mp_sgd_mom_update", "_adamw_update")
 def _lazy_update(c: Call) -> Any:
     weight, grad, *states = c.arrays
-    if grad.stype != "row_sparse" or not c.params.get("lazy_update", True):
+    if grad.stype != "row_sparse" or not c.params.get("lazy_update", True) or state.recording and weight._entry:
         return None
-    ids, values = _padded(_host(grad.indices), _host(grad.data), weight.shape[0])
+    # gather and scatter pass over numbers beyond the array
+    ids, values = _padded(_host(grad.indices).astype(np.int32), weight.shape[0]), _padded(_host(grad.data))
     whole = [_all_rows(a) for a in (weight, *states)]
     invoke(_row_kernel(c.kernel), [whole[0], _from_host(ids, grad.context), _from_host(values, grad.context),
                                    *whole[1:]], c.extras)
@@ -343,14 +389,14 @@ def _lazy_update(c: Call) -> Any:
     return weight
 
 
-def _padded(ids: np.ndarray, values: np.ndarray, beyond: int) -> tuple[np.ndarray, np.ndarray]:
-    """Row numbers and values, with numbers beyond the array (which gather and scatter pass over) up to a power of 2."""
-    count = max(16, 1 << max(len(ids) - 1, 0).bit_length())
-    padded = np.full(count, beyond, np.int32)
-    padded[:len(ids)] = ids
-    rows = np.zeros((count, *values.shape[1:]), values.dtype)
-    rows[:len(ids)] = values
-    return padded, rows
+def _padded(values: np.ndarray, filler: Any = 0) -> np.ndarray:
+    """The rows with `filler` after them up to a power of 2."""
+    count = max(16, 1 << max(len(values) - 1, 0).bit_length())
+    if count == len(values):
+        return values
+    padded = np.empty((count, *values.shape[1:]), values.dtype)
+    padded[:len(values)], padded[len(values):] = values, filler
+    return padded
 
 
 def _all_rows(array: NDArray) -> NDArray:

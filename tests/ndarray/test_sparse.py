@@ -37,6 +37,12 @@ def test_arithmetic():
             (mx.nd.broadcast_mul(a, mx.nd.array(B[:1])), A * B[:1], "csr"),
             (mx.nd.add_n(rows, other, rows), ROWS * 2 + OTHER, "row_sparse"),
             (mx.nd.clip(rows, -1, 1), ROWS.clip(-1, 1), "row_sparse"),
+            (mx.nd._internal._maximum(rows, other), np.maximum(ROWS, OTHER), "row_sparse"),
+            (mx.nd._internal._minimum(a, b), np.minimum(A, B), "csr"),
+            (mx.nd._internal._hypot(a, b), np.hypot(A, B), "csr"),
+            (mx.nd._internal._hypot(rows, other), np.hypot(ROWS, OTHER), "row_sparse"),
+            (mx.nd._internal._scatter_plus_scalar(a, scalar=2), np.where(A, A + 2, 0), "csr"),
+            (mx.nd._internal._scatter_elemwise_div(rows, mx.nd.array(B + 2)), ROWS / (B + 2), "row_sparse"),
             (mx.nd.zeros_like(rows), ROWS * 0, "row_sparse")]:
         assert found.stype == stype
         np.testing.assert_allclose(found.asnumpy(), expected, rtol=1e-6, atol=1e-7)
@@ -152,3 +158,20 @@ def test_dense_computation_is_logged_once(caplog, monkeypatch):
         mx.nd.cosh(a)
     record, = caplog.records
     assert record.name == "mxjax" and "cosh" in record.message and "['csr']" in record.message
+
+
+@pytest.mark.parametrize("stype", ["row_sparse", "default"])
+def test_results_stay_sparse_while_recording(stype):
+    rows = sparse(ROWS, "row_sparse")
+    rows.attach_grad(stype=stype)
+    with mx.autograd.record():
+        square, sum_ = mx.nd.square(rows), rows * 2 + rows
+    assert square.stype == sum_.stype == "row_sparse"
+    mx.autograd.backward([square, sum_])
+    assert rows.grad.stype == stype
+    np.testing.assert_allclose(rows.grad.asnumpy(), 2 * ROWS + 3, rtol=1e-6)
+
+
+def test_batch_norm_with_fixed_gamma_refuses_sparse_inputs():
+    with pytest.raises(mx.MXNetError, match="fix_gamma"):
+        mx.nd.BatchNorm(sparse(ROWS, "row_sparse"), *[mx.nd.ones(5)] * 4, fix_gamma=True)
