@@ -662,7 +662,7 @@ def check_numeric_gradient(sym: Symbol, location: Any, aux_states: Any = None, n
         requests = dict.fromkeys(grad_nodes, "write")
     shapes = {k: v.shape for k, v in arguments.items()}
     shape = sym.infer_shape(**shapes)[1][0]
-    weights = _rng.rand(*shape).astype(dtype) + 0.1
+    weights = np.asarray(_rng.rand(*shape), dtype) + np.asarray(0.1, dtype)
     projected = _weighted(sym)
     args = {**arguments, "__random_proj": nd.array(weights, ctx=ctx, dtype=dtype)}
     wanted = {**requests, "__random_proj": "write"}
