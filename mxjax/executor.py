@@ -208,13 +208,10 @@ class Executor:
         Args:
             out_grads: gradient of each output (an NDArray, a list, or a dictionary by output name); not needed where
                 the outputs are losses.
-            is_train: training mode of the forward pass, where that still has to run.
-
-        Raises:
-            MXNetError: there was no forward.
+            is_train: training mode of the forward pass, where there was none.
         """
         if self._run is None:
-            raise MXNetError("backward needs a forward before it")
+            self.forward(is_train)
         if out_grads is None:
             heads = None
         elif isinstance(out_grads, NDArray):

@@ -136,7 +136,7 @@ def _prop(params: dict[str, Any]) -> CustomOpProp:
 
 
 def _infer_shape(params: dict[str, Any], ins: list, outs: list) -> None:
-    if not ins or not known(ins[0]):
+    if ins and not known(ins[0]):
         return
     prop = _prop(params)
     count = len(prop.list_arguments())
@@ -169,7 +169,7 @@ def _three(result: Sequence[Any]) -> tuple:
 
 
 def _infer_type(params: dict[str, Any], ins: list, outs: list) -> None:
-    if not ins or ins[0] is None:
+    if ins and ins[0] is None:
         return
     prop = _prop(params)
     count = len(prop.list_arguments())
@@ -216,7 +216,7 @@ def _call(params: dict[str, Any], arrays: list[NDArray], ctx: Context) -> list[N
         from ..autograd import _tape
         parents = [a._entry for a in inputs]
         node = _tape.Node(None, (), parents, specs, ctx)
-        node.pull = _puller(op, params, ctx, values, pending, specs, count, parents)
+        node.pull = _puller(op, params, ctx, values[:count], pending[:len(outs)], aux, specs, parents)
         for i, result in enumerate(results):
             result._entry = (node, i)
     return results
@@ -240,10 +240,10 @@ def _value(array: NDArray) -> Any:
     return pending if pending is not None and array._view is None else array._read()
 
 
-def _puller(op: CustomOp, params: dict[str, Any], ctx: Context, values: list[Any], pending: list[Any],
-            specs: list[Any], count: int, parents: list[Any]) -> Callable[[list, bool], list]:
+def _puller(op: CustomOp, params: dict[str, Any], ctx: Context, values: list[Any], outputs: list[Any],
+            aux: list[NDArray], specs: list[Any], parents: list[Any]) -> Callable[[list, bool], list]:
     reqs = ["null" if p is None else "write" for p in parents]
-    in_specs = [(v.shape, np.dtype(v.dtype)) for v in values[:count]]
+    in_specs = [(v.shape, np.dtype(v.dtype)) for v in values]
 
     def pull(slots: list[Any], create_graph: bool) -> list[Any]:
         if create_graph:
@@ -253,17 +253,19 @@ def _puller(op: CustomOp, params: dict[str, Any], ctx: Context, values: list[Any
                  zip(slots, specs, strict=True)]
 
         def backward(buffers: list[Any]) -> list[Any]:
-            wrapped = [wrap(b, ctx) for b in buffers]
-            n = len(heads)
+            wrapped = iter([wrap(b, ctx) for b in buffers])
+            head_grads, inputs, outs, states = ([next(wrapped) for _ in part] for part in
+                                                (heads, values, outputs, aux))
             grads = [zeros(s, ctx, t) for s, t in in_specs]
             with custom_operator("_backward_" + params["op_type"]), _errors("backward", params["op_type"]):
-                op.backward(list(reqs), wrapped[:n], wrapped[n:n + count], wrapped[n + len(values):], grads,
-                            wrapped[n + count:n + len(values)])
-            return [g._read() for g in grads]
-        grads = push(backward, [*heads, *values, *pending[:n_outs]], in_specs, ctx=ctx,
-                     name=f"backward of custom operator {params['op_type']}")
-        return [g if p is not None else None for g, p in zip(grads, parents, strict=True)]
-    n_outs = len(specs)
+                op.backward(list(reqs), head_grads, inputs, outs, grads, states)
+            return [a._read() for a in [*grads, *states]]
+        results = push(backward, [*heads, *values, *outputs, *map(_value, aux)],
+                       in_specs + [(a.shape, np_dtype(a.dtype)) for a in aux], ctx=ctx,
+                       name=f"backward of custom operator {params['op_type']}")
+        for array, value in zip(aux, results[len(values):], strict=True):
+            array._write(value)
+        return [g if p is not None else None for g, p in zip(results, parents, strict=False)]
     return pull
 
 

@@ -227,10 +227,17 @@ def reverse(data: Array, *, axis: Shape) -> Array:
 
 
 # ------------------------------------------------------------ repetition, padding
-@register("tile", aliases=("_npi_tile",))
-def tile(data: Array, *, reps: Shape) -> Array:
-    """The whole array repeated `reps` times along the axes; the shorter of shape and reps is filled with ones."""
-    return jnp.tile(data, reps)
+def _tile(name: str, least: int) -> None:
+    def tile(data: Array, *, reps: Shape) -> Array:
+        """The whole array repeated `reps` times along the axes; the shorter of shape and reps is filled with ones."""
+        if any(n < least for n in reps):
+            raise MXNetError(f"operator {name}: reps={reps} must all be >= {least}")
+        return jnp.tile(data, reps)
+    register(name)(tile)
+
+
+_tile("tile", 1)
+_tile("_npi_tile", 0)
 
 
 @register("repeat", aliases=("_np_repeat",))

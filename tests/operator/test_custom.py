@@ -94,6 +94,45 @@ def test_several_arrays_and_states():
     assert symbol.list_outputs() == ["p_sum", "p_product"]
 
 
+def test_states_are_those_of_now_in_the_backward_too():
+    def forward(self, is_train, req, in_data, out_data, aux):
+        aux[0][:] = 2
+        self.assign(out_data[0], req[0], in_data[0] * 3)
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        self.assign(in_grad[0], req[0], out_grad[0] * aux[0])
+        aux[0][:] = 7
+    define("test_state_in_backward", forward, backward, states=("state",))
+    x, state = mx.nd.array(X), mx.nd.zeros((3,))
+    x.attach_grad()
+    with mx.autograd.record():
+        y = mx.nd.Custom(x, state, op_type="test_state_in_backward")
+    y.backward()
+    np.testing.assert_array_equal(x.grad.asnumpy(), [2, 2, 2])
+    np.testing.assert_array_equal(state.asnumpy(), [7, 7, 7])
+
+
+def test_no_inputs():
+    class Made(mx.operator.CustomOp):
+        def forward(self, is_train, req, in_data, out_data, aux):
+            self.assign(out_data[0], req[0], mx.nd.ones((2, 3)))
+
+    @mx.operator.register("test_no_inputs")
+    class MadeProp(mx.operator.CustomOpProp):
+        def list_arguments(self):
+            return []
+
+        def infer_shape(self, in_shape):
+            return [], [(2, 3)], []
+
+        def infer_type(self, in_type):
+            return [], [np.float32], []
+
+        def create_operator(self, ctx, shapes, dtypes):
+            return Made()
+    np.testing.assert_array_equal(mx.nd.Custom(op_type="test_no_inputs").asnumpy(), np.ones((2, 3)))
+
+
 def test_it_runs_off_the_callers_thread():
     threads, started = [], threading.Event()
 
