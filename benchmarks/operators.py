@@ -9,16 +9,10 @@ the best of all repeats. Without `--mxnet` only mxjax is measured.
 # ruff: noqa: B905  (it runs under the Python 3.9 of an MXNet installation, too)
 from __future__ import annotations
 
-import argparse
 import fnmatch
 import importlib
-import json
-import math
-import os
-import subprocess
-import sys
-import time
 
+import _measure
 import numpy as np
 
 # operator: (parameters, inputs of three sizes, which inputs get a gradient: how many of the first, or their places, or
@@ -172,120 +166,26 @@ def _further(name, inputs):
     return {"state_size": inputs[2].shape[2]} if op == "RNN" else {}
 
 
-def _best(step, seconds):
-    """Milliseconds of a call: the best of many."""
-    for _ in range(4):
-        step()
-    best, end = math.inf, time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        start = time.perf_counter()
-        step()
-        best = min(best, time.perf_counter() - start)
-    return best * 1e3
-
-
-def _forward(function, inputs, params):
-    out = function(*inputs, **params)
-    for o in out if isinstance(out, list) else [out]:
-        o.wait_to_read()
-
-
-def _both(mx, function, inputs, params, variables):
-    with mx.autograd.record():
-        out = function(*inputs, **params)
-    (out[0] if isinstance(out, list) else out).backward()
-    for x in variables:
-        x.grad.wait_to_read()
-
-
 def measure(package, only, seconds):
-    """{name: three rows of [forward ms, forward + backward ms or None]}, printed as JSON."""
+    """Yields names and three rows of [forward ms, forward + backward ms or None]."""
     mx = importlib.import_module(package)
-    found = {}
     for name, (params, sizes, wanted) in CASES.items():
         if not fnmatch.fnmatch(name, only):
             continue
         function = mx.nd
         for part in name.split()[0].split("."):
             function = getattr(function, part)
-        found[name] = []
+        rows = []
         for number, specs in enumerate(sizes):
             random = np.random.RandomState(0)
             inputs = [mx.nd.array(_values(s, random)) for s in specs]
             given = {**params, **_further(name, inputs)}
             if name == "random.normal":
                 given["shape"] = _PLAIN[number]
-
-            row = [_best(lambda c=(function, inputs, given): _forward(*c), seconds), None]
-            if wanted:
-                places = range(wanted) if isinstance(wanted, int) else wanted
-                variables = [inputs[i] for i in places]
-                for x in variables:
-                    x.attach_grad()
-                row[1] = _best(lambda c=(mx, function, inputs, given, variables): _both(*c), seconds)
-            found[name].append(row)
-        print(json.dumps({name: found[name]}), flush=True)
-
-
-def _run(python, package, only, seconds):
-    command = [python, "-W", "ignore", os.path.abspath(__file__), "--measure", package, "--only", only, "--seconds",
-               str(seconds)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True,
-                          cwd=os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    return {k: v for line in done.stdout.splitlines() if line.startswith("{") for k, v in json.loads(line).items()}
-
-
-def _better(a, b):
-    """The smaller of two measurements everywhere."""
-    if not isinstance(b, list):
-        return b if a is None or b is None else min(a, b)
-    return [_better(x, y) for x, y in zip(a, b)]
-
-
-def table(ours, theirs):
-    """The Markdown table: ratios mxjax / MXNet for the three sizes, and milliseconds for the largest."""
-    lines = ["| operator | forward | forward + backward | mxjax ms | MXNet ms |", "|---|---|---|---|---|"]
-    ratios = []
-    for name, rows in ours.items():
-        other = theirs.get(name, [[None, None]] * 3)
-        cells = []
-        for which in (0, 1):
-            known = [m[which] / t[which] for m, t in zip(rows, other) if m[which] and t[which]]
-            ratios += known
-            cells.append(" / ".join(f"{r:.2f}" for r in known) or "-")
-        last = ["-" if r[2][0] is None else f"{r[2][1] or r[2][0]:.3g}" for r in (rows, other)]
-        lines.append(f"| `{name}` | {cells[0]} | {cells[1]} | {last[0]} | {last[1]} |")
-    if ratios:
-        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-        lines += ["", f"Geometric mean of {len(ratios)} ratios: **{mean:.2f}**; above 3: "
-                  f"{sum(r > 3 for r in ratios)}; below 1: {sum(r < 1 for r in ratios)}."]
-    return "\n".join(lines)
-
-
-def main():
-    """Measures and prints."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--mxnet", help="interpreter that has MXNet 1.9.1")
-    parser.add_argument("--only", default="*", help="operators, may have * and ?")
-    parser.add_argument("--seconds", type=float, default=0.1, help="seconds for each measurement")
-    parser.add_argument("--turns", type=int, default=2, help="how often each side is measured; the best counts")
-    parser.add_argument("--out", help="write the table to this file, too")
-    parser.add_argument("--measure", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.measure:
-        measure(given.measure, given.only, given.seconds)
-        return
-    ours, theirs = {}, {}
-    for _ in range(given.turns):
-        for python, package, best in [(sys.executable, "mxjax", ours), (given.mxnet, "mxnet", theirs)]:
-            for name, rows in (_run(python, package, given.only, given.seconds) if python else {}).items():
-                best[name] = _better(best.get(name, rows), rows)
-    text = table(ours, theirs)
-    print(text)
-    if given.out:
-        with open(given.out, "w", encoding="utf-8") as f:
-            f.write(text + "\n")
+            places = range(wanted) if isinstance(wanted, int) else wanted or ()
+            rows.append(_measure.timed(mx, function, inputs, given, [inputs[i] for i in places], seconds))
+        yield name, rows
 
 
 if __name__ == "__main__":
-    main()
+    _measure.main(__file__, __doc__, measure, _measure.table)
