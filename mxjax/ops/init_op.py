@@ -82,13 +82,16 @@ def _arange_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
         outs[0] = unify(outs[0], (_length(params["start"], params["stop"], params["step"], params["repeat"]),))
 
 
-@register("_arange", infer_shape=_arange_shapes, FShapeKnown=lambda p: not (p["infer_range"] and p["stop"] is None))
+@register("_arange", infer_shape=_arange_shapes, FShapeKnown=lambda p: not (p["infer_range"] and p["stop"] is None),
+          hidden=("shape",))
 def arange(*, start: float, stop: float | None = None, step: float = 1.0, repeat: int = 1, infer_range: bool = False,
-           ctx: str = "", dtype: DType = "float32") -> Array:
+           ctx: str = "", dtype: DType = "float32", shape: Shape | None = None) -> Array:
     """start, start + step, ... up to stop (not included), each `repeat` times; without stop from 0 to start.
 
-    With `infer_range` and no stop the length follows from the arrays that the result meets in a graph.
+    With `infer_range` and no stop the shape is that of the arrays which the result meets in a graph.
     """
+    if shape is not None:
+        return _progression(start, step, repeat, math.prod(shape), np_dtype(dtype)).reshape(shape)
     if stop is None:
         start, stop = 0.0, start
     return _progression(start, step, repeat, _length(start, stop, step, repeat), np_dtype(dtype))

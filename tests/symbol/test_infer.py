@@ -95,3 +95,9 @@ def test_bound_arrays_have_the_inferred_types():
     assert {a.dtype for a in executor.arg_arrays} == {np.float64} and executor.forward()[0].dtype == np.float64
     with pytest.raises(MXNetError, match="data"):
         net.simple_bind(mx.cpu())
+
+
+def test_a_range_as_long_as_what_it_meets():
+    total = mx.sym.arange(start=2, step=3, repeat=2, infer_range=True) + mx.sym.var("a")
+    assert total.infer_shape(a=(5,)) == ([(5,)], [(5,)], [])
+    assert total.eval(a=mx.nd.zeros((5,)))[0].asnumpy().tolist() == [2, 2, 5, 5, 8]
