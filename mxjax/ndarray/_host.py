@@ -83,9 +83,13 @@ def push(function: Callable[[list[Any]], Sequence[Any]], inputs: Sequence[Any],
 
 def push_kernel(kernel: Kernel, args: Sequence[Any], wide: bool, ctx: Context,
                 failure: Exception | None = None) -> list[HostPending]:
-    """An operator call as host work, because an argument is not there yet or the call is known to fail."""
+    """An operator call as host work: an argument is not there yet, or the call fails, or its result tells whether."""
     def work(values: list[Any]) -> Sequence[Any]:
         if failure is not None:
             raise failure
-        return run(kernel, values, wide)
+        outputs = run(kernel, values, wide)
+        refusal = kernel.refuses(values, outputs) if kernel.refuses is not None else None
+        if refusal is not None:
+            raise refusal
+        return outputs
     return push(work, args, kernel.specs(args), ctx=ctx, name=kernel.name)

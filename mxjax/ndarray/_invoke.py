@@ -141,9 +141,10 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
         failure = kernel.check({**kernel.params, **dict(zip(kernel.dynamic, extras, strict=True))})
     if kernel.uses_key:
         extras += next_key(ctx)
-    if state.segment is not None and not kernel.eager and failure is None and state.segment.accepts(ctx):
+    on_host = failure is not None or kernel.refuses is not None
+    if state.segment is not None and not kernel.eager and not on_host and state.segment.accepts(ctx):
         return state.segment.add(kernel, arrays, extras, out, ctx, wide)
-    waiting = missing and _fill(args, arrays) or failure is not None
+    waiting = missing and _fill(args, arrays) or on_host
     args += extras
     target = out if out is None or isinstance(out, (list, tuple)) else (out,)
     if waiting:

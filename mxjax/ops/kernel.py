@@ -63,8 +63,8 @@ class Kernel:
     """
 
     __slots__ = ("name", "fn", "num_arrays", "num_outputs", "num_visible", "wide", "mutated", "op", "params", "dynamic",
-                 "packed", "uses_key", "check", "simple", "eager", "options", "jitted", "_vjps", "_specs", "_needs",
-                 "_donated")
+                 "packed", "uses_key", "check", "refuses", "simple", "eager", "options", "jitted", "_vjps", "_specs",
+                 "_needs", "_donated")
 
     def __init__(self, name: str, fn: Callable[..., tuple], num_arrays: int, num_outputs: int, *, wide: bool = False,
                  mutated: tuple[int, ...] = (), eager: bool = False, options: dict[str, Any] | None = None) -> None:
@@ -78,6 +78,7 @@ class Kernel:
         self.packed: tuple[tuple[str, int], ...] = ()
         self.uses_key = False
         self.check: Callable[[dict[str, Any]], Exception | None] | None = None
+        self.refuses: Callable[[Sequence[Any], Sequence[Any]], Exception | None] | None = None
         self.options = options or {}
         self.jitted = fn if eager else jax.jit(fn, **self.options)
         self._vjps: dict[Any, Kernel] = {}
@@ -338,9 +339,9 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
                     mutated=mutated, eager=op.eager or op.get_attr("eager_when", _never)(params))
     kernel.op, kernel.params, kernel.uses_key = op, params, op.uses_key
     kernel.dynamic, kernel.packed = dynamic, packed
-    kernel.check = op.get_attr("FCheck")
+    kernel.check, kernel.refuses = op.get_attr("FCheck"), op.get_attr("FRefuse")
     kernel.num_visible = op.num_visible(params)
-    kernel.simple = kernel.simple and not kernel.uses_key and kernel.check is None
+    kernel.simple = kernel.simple and not kernel.uses_key and kernel.check is None and kernel.refuses is None
     return kernel
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -31,6 +31,14 @@ def _linalg(name: str, *aliases: str, square: bool = True, **attrs: Any) -> Call
         register(f"_linalg_{name}", aliases=names, **attrs)(compute)
         return function
     return decorate
+
+
+def unless_finite(name: str, reason: str) -> Callable[[Sequence[Array], Sequence[Array]], Exception | None]:
+    """FRefuse of an operator that has no answer for some matrices: XLA gives NaN or infinity where LAPACK fails."""
+    def refuse(inputs: Sequence[Array], outputs: Sequence[Array]) -> Exception | None:
+        failed = not np.isfinite(outputs[0]).all() and all(np.isfinite(matrix).all() for matrix in inputs)
+        return MXNetError(f"operator {name}: {reason}") if failed else None
+    return refuse
 
 
 def _t(a: Array, transposed: bool = True) -> Array:
@@ -88,9 +96,12 @@ def trsm(A: Array, B: Array, *, transpose: bool = False, rightside: bool = False
     return solve_triangular(A, right, trans=int(transpose), lower=lower)
 
 
-@_linalg("potrf", hidden=("lower",))
+@_linalg("potrf", hidden=("lower",), FRefuse=unless_finite("_linalg_potrf", "a matrix is not positive definite"))
 def potrf(A: Array, *, lower: bool = True) -> Array:
-    """Cholesky factors of symmetric, positive definite matrices (others give NaN): L · Lᵀ = A, else Uᵀ · U = A."""
+    """Cholesky factors of symmetric, positive definite matrices: L · Lᵀ = A, else Uᵀ · U = A.
+
+    Other matrices are refused where the result is looked at (in a compiled program, which cannot refuse, it is NaN).
+    """
     return jnp.linalg.cholesky(A, upper=not lower)
 
 
@@ -108,9 +119,9 @@ def sumlogdiag(A: Array) -> Array:
     return _reduced(jnp.sum(jnp.log(jnp.diagonal(A, axis1=-2, axis2=-1)), -1))
 
 
-@_linalg("inverse", "_npi_inv")
+@_linalg("inverse", "_npi_inv", FRefuse=unless_finite("_linalg_inverse", "a matrix is singular"))
 def inverse(A: Array) -> Array:
-    """The inverse (singular matrices give infinities)."""
+    """The inverse. Singular matrices are refused (see `potrf`)."""
     return jnp.linalg.inv(A)
 
 

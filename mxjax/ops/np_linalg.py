@@ -11,7 +11,7 @@ from jax import lax
 
 from ..base import MXNetError
 from ._common import Array, absolute, is_float, no_gradient
-from .linalg import syevd
+from .linalg import syevd, unless_finite
 from .np_reduce import axes_of
 from .params import Shape
 from .registry import register
@@ -53,7 +53,7 @@ def slogdet(A: Array) -> tuple[Array, Array]:
     return tuple(jnp.linalg.slogdet(A))
 
 
-@_linalg("cholesky")
+@_linalg("cholesky", FRefuse=unless_finite("_npi_cholesky", "a matrix is not positive definite"))
 def cholesky(A: Array) -> Array:
     """The lower triangular L with L·Lᵀ = A."""
     return jnp.linalg.cholesky(A)
@@ -129,7 +129,7 @@ def eigvalsh(A: Array, *, UPLO: Triangle = "L") -> Array:  # noqa: N803
 
 
 # ------------------------------------------------------------ inverses and equations
-@_linalg("solve")
+@_linalg("solve", FRefuse=unless_finite("_npi_solve", "a matrix is singular"))
 def solve(A: Array, B: Array) -> Array:
     """X with A·X = B.  A: (..., n, n); B: (..., n, k), or one dimension less."""
     return jnp.linalg.solve(A, B[..., None])[..., 0] if B.ndim == A.ndim - 1 else jnp.linalg.solve(A, B)

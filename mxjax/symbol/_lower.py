@@ -24,7 +24,7 @@ class Lowered:
 
     args, aux: names of the arguments and auxiliary states, in MXNet's order; cut: whether some operator runs on the
     host (a custom operator, or one whose output shape depends on data), so that the graph is no single XLA program;
-    checks: whether an operator checks the values of its inputs, which it cannot do inside a compiled program;
+    checks: whether an operator checks its inputs or outputs, which it cannot do inside a compiled program;
     random: whether an operator draws random numbers.
     """
 
@@ -38,7 +38,7 @@ class Lowered:
         self.args, self.aux = [n.name for n in self.arg_nodes], [n.name for n in self.aux_nodes]
         self.steps = [n for n in self.nodes if n.op is not None]
         self.cut = any(n.op.eager or n.op.get_attr("FHost") for n in self.steps)
-        self.checks = any(n.op.get_attr("eager_when", _never)(n.params) for n in self.steps)
+        self.checks = any(n.op.get_attr("FRefuse") or n.op.get_attr("eager_when", _never)(n.params) for n in self.steps)
         self.random = any(n.op.uses_key for n in self.steps)
         self._unsized = any((check := n.op.get_attr("FShapeKnown")) and not check(n.params) for n in self.steps)
         self._kernels: dict[Any, list[Kernel]] = {}

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from opcall import call, gradients
 
+import mxjax as mx
 from mxjax.base import MXNetError
 
 RNG = np.random.default_rng(7)
@@ -81,3 +82,24 @@ def test_diagonals_and_triangles():
 def test_mistakes_are_named(name, arrays, params, message):
     with pytest.raises(MXNetError, match=message):
         call(f"_linalg_{name}", *arrays, **params)
+
+
+@pytest.mark.parametrize("operator", [mx.nd.linalg.potrf, mx.nd.linalg.inverse, mx.np.linalg.cholesky])
+def test_matrices_without_an_answer_are_refused_where_the_result_is_looked_at(operator):
+    array = (mx.np if operator is mx.np.linalg.cholesky else mx.nd).array
+    answer = operator(array(np.zeros((2, 2), "float32"))) * 2
+    with pytest.raises(MXNetError, match="matrix is"):
+        answer.asnumpy()
+    assert np.isnan(operator(array(np.full((2, 2), np.nan, "float32"))).asnumpy()).any()
+
+
+def test_graphs_refuse_too():
+    graph = mx.sym.linalg.potrf(mx.sym.Variable("a")) * 2
+    executor = graph.bind(mx.cpu(), {"a": mx.nd.zeros((2, 2))}, {"a": mx.nd.zeros((2, 2))})
+    executor.forward(is_train=True)
+    with pytest.raises(MXNetError, match="potrf"):
+        executor.outputs[0].asnumpy()
+    executor.forward(is_train=True, a=mx.nd.array([[4, 0], [0, 1]]))
+    executor.backward([mx.nd.ones((2, 2))])
+    np.testing.assert_allclose(executor.outputs[0].asnumpy(), [[4, 0], [0, 2]])
+    np.testing.assert_allclose(np.diag(executor.grad_dict["a"].asnumpy()), [0.5, 1])

@@ -1074,7 +1074,7 @@ def _linalg_gemm2(
 def _linalg_inverse(
     A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
 ) -> NDArray:
-    """The inverse (singular matrices give infinities)."""
+    """The inverse. Singular matrices are refused (see `potrf`)."""
 
 def _linalg_makediag(
     A: NDArray | None = ..., offset: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -1091,7 +1091,7 @@ def _linalg_maketrian(
 def _linalg_potrf(
     A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
 ) -> NDArray:
-    """Cholesky factors of symmetric, positive definite matrices (others give NaN): L · Lᵀ = A, else Uᵀ · U = A."""
+    """Cholesky factors of symmetric, positive definite matrices: L · Lᵀ = A, else Uᵀ · U = A."""
 
 def _linalg_potri(
     A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,

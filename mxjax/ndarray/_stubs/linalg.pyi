@@ -49,7 +49,7 @@ def gemm2(
 def inverse(
     A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
 ) -> NDArray:
-    """The inverse (singular matrices give infinities)."""
+    """The inverse. Singular matrices are refused (see `potrf`)."""
 
 def makediag(
     A: NDArray | None = ..., offset: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -66,7 +66,7 @@ def maketrian(
 def potrf(
     A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
 ) -> NDArray:
-    """Cholesky factors of symmetric, positive definite matrices (others give NaN): L · Lᵀ = A, else Uᵀ · U = A."""
+    """Cholesky factors of symmetric, positive definite matrices: L · Lᵀ = A, else Uᵀ · U = A."""
 
 def potri(
     A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,

@@ -859,7 +859,7 @@ def linalg_gemm2(
 def linalg_inverse(
     A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
 ) -> NDArray:
-    """The inverse (singular matrices give infinities)."""
+    """The inverse. Singular matrices are refused (see `potrf`)."""
 
 def linalg_makediag(
     A: NDArray | None = ..., offset: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -876,7 +876,7 @@ def linalg_maketrian(
 def linalg_potrf(
     A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
 ) -> NDArray:
-    """Cholesky factors of symmetric, positive definite matrices (others give NaN): L · Lᵀ = A, else Uᵀ · U = A."""
+    """Cholesky factors of symmetric, positive definite matrices: L · Lᵀ = A, else Uᵀ · U = A."""
 
 def linalg_potri(
     A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,

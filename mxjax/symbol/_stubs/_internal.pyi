@@ -1080,7 +1080,7 @@ def _linalg_gemm2(
 def _linalg_inverse(
     A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
 ) -> Symbol:
-    """The inverse (singular matrices give infinities)."""
+    """The inverse. Singular matrices are refused (see `potrf`)."""
 
 def _linalg_makediag(
     A: Symbol | None = ..., offset: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
@@ -1097,7 +1097,7 @@ def _linalg_maketrian(
 def _linalg_potrf(
     A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
 ) -> Symbol:
-    """Cholesky factors of symmetric, positive definite matrices (others give NaN): L · Lᵀ = A, else Uᵀ · U = A."""
+    """Cholesky factors of symmetric, positive definite matrices: L · Lᵀ = A, else Uᵀ · U = A."""
 
 def _linalg_potri(
     A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
