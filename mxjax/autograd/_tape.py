@@ -175,9 +175,9 @@ def _replay(nodes: list[Node], heads: dict[tuple[int, int], Any], retain: bool) 
     values: list[Any] = []
     for node in nodes:
         kernel = node.kernel
+        if node.pull is not None:
+            return False
         if kernel is None:
-            if node.pull is not None:
-                return False
             rows.append(None)
             continue
         if kernel.eager or not node.alive or node.watch is not None:

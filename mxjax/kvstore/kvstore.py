@@ -107,10 +107,10 @@ class KVStore(KVStoreBase):
         for i, row in enumerate(rows):
             if results[i] is None:
                 ctx = row[0].context
-                total = wrap(row[0]._read(), ctx)
+                total = row[0]
                 for v in row[1:]:
-                    total = total + wrap(v._read(), v.context).as_in_context(ctx)
-                results[i] = total.tostype(row[0].stype)
+                    total = total + v.as_in_context(ctx)
+                results[i] = total if total.stype == row[0].stype else total.tostype(row[0].stype)
         return results
 
     def _settle(self, keys: list[Any], sums: list[Any]) -> None:

@@ -20,7 +20,7 @@ from ..ops.kernel import Kernel
 from ._invoke import call as call_operator
 from ._invoke import invoke, late, state
 from .ndarray import NDArray, _from_host
-from .sparse import CSRNDArray, RowSparseNDArray, csr_matrix, recorded, row_sparse_array
+from .sparse import CSRNDArray, RowSparseNDArray, _of_rows, csr_matrix, recorded, row_sparse_array
 
 __all__ = ["Call", "dispatch", "embedding_gradient"]
 
@@ -126,7 +126,7 @@ def _csr(found: Any, like: NDArray) -> CSRNDArray:
 
 
 def _rows(data: np.ndarray, ids: np.ndarray, like: NDArray, shape: tuple[int, ...] | None = None) -> RowSparseNDArray:
-    return row_sparse_array((data, ids), shape or like.shape, like.context, like.dtype)
+    return _of_rows(data.astype(like.dtype, copy=False), ids, shape or like.shape, like.context)
 
 
 def _dense(value: np.ndarray, like: NDArray) -> NDArray:

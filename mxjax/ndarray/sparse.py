@@ -249,14 +249,21 @@ def recorded(result: NDArray, arrays: Sequence[NDArray], gradient: Callable[[NDA
     return result
 
 
+def _of_rows(values: np.ndarray, ids: np.ndarray, shape: tuple[int, ...], ctx: Context) -> RowSparseNDArray:
+    """A row_sparse array of new host arrays that are known to fit."""
+    parts = _from_host(values, ctx), _from_host(ids.astype(np.int64), ctx)
+    return RowSparseNDArray.__new__(RowSparseNDArray)._set(parts, tuple(shape), values.dtype, ctx)
+
+
 def retain(data: RowSparseNDArray = None, indices: NDArray = None, out: Any = None, name: str | None = None,
            **kwargs: Any) -> RowSparseNDArray:
     """A row_sparse array with only the rows in `indices` kept."""
     if not isinstance(data, RowSparseNDArray):
         raise MXNetError("retain takes a row_sparse array")
-    kept = np.isin(data.indices.asnumpy(), indices.asnumpy().astype(np.int64))
-    result = row_sparse_array((data.data.asnumpy()[kept], data.indices.asnumpy()[kept]), shape=data.shape,
-                              ctx=data.context, dtype=data.dtype)
+    stored, wanted = np.asarray(data.indices._read()), np.unique(np.asarray(indices._read()).astype(np.int64))
+    places = np.searchsorted(stored, wanted)
+    places = places[stored[np.minimum(places, len(stored) - 1)] == wanted] if len(stored) else places[:0]
+    result = _of_rows(np.asarray(data.data._read())[places], stored[places], data.shape, data.context)
     recorded(result, [data], lambda head: [retain(head.tostype("row_sparse"), indices)])
     if out is None:
         return result

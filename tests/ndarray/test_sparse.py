@@ -87,6 +87,11 @@ def test_gradients_have_the_rows_that_were_used():
     expected = np.zeros((10, 3), "float32")
     np.add.at(expected, [1, 7, 7, 2], 2 * table.asnumpy()[[1, 7, 7, 2]])
     np.testing.assert_allclose(table.grad.asnumpy(), expected, rtol=1e-5)
+    for _ in range(4):  # a backward pass that comes again and again is compiled, if it has no sparse gradients
+        with mx.autograd.record():
+            picked = mx.nd.Embedding(ids, table, input_dim=10, output_dim=3, sparse_grad=True)
+        picked.backward(mx.nd.zeros(picked.shape))
+        assert table.grad.indices.asnumpy().tolist() == [1, 2, 7]
     weight = mx.nd.array(DENSE)
     for stype in ("default", "row_sparse"):
         weight.attach_grad(stype=stype)
