@@ -129,9 +129,11 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
         args += extras
         return _into(kernel, arrays, args, wide, out)
     if missing and not all([a._plain for a in arrays]):
+        args = []  # a sparse form may reuse the arrays' memory
         result = late.sparse(kernel, arrays, extras, out)
         if result is not None:
             return result
+        args = [a._chunk.buffer if a._view is None and a._chunk.pending is None else None for a in arrays]
     if arrays:
         ctx = arrays[0]._chunk.ctx
     elif ctx is None:

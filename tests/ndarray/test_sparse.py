@@ -124,10 +124,11 @@ def test_programs_are_few_for_many_numbers_of_rows(compiles):
     update = mx.optimizer.get_updater(mx.optimizer.SGD(learning_rate=0.1, momentum=0.9))
     for count in (3, 5):
         update(0, mx.nd.sparse.row_sparse_array((np.ones((count, 4)), np.arange(count)), shape=(64, 4)), weight)
-    before = len(compiles)
+    before, place = len(compiles), weight._read().unsafe_buffer_pointer()
     for count in range(1, 16):
         update(0, mx.nd.sparse.row_sparse_array((np.ones((count, 4)), np.arange(count)), shape=(64, 4)), weight)
     assert len(compiles) == before
+    assert weight._read().unsafe_buffer_pointer() == place  # rows are written where they are
 
 
 def test_other_operators_work_on_the_dense_value():
