@@ -20,7 +20,7 @@ from ..ops.kernel import Kernel
 from ._invoke import call as call_operator
 from ._invoke import invoke, late, state
 from .ndarray import NDArray, _from_host
-from .sparse import CSRNDArray, RowSparseNDArray, _of_rows, csr_matrix, recorded, row_sparse_array
+from .sparse import CSRNDArray, RowSparseNDArray, _distinct, _of_rows, csr_matrix, recorded, row_sparse_array
 
 __all__ = ["Call", "dispatch", "embedding_gradient"]
 
@@ -181,7 +181,7 @@ def _zeros_like(c: Call) -> Any:
 # ------------------------------------------------------------ two arrays, element by element
 def _aligned(a: RowSparseNDArray, b: RowSparseNDArray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(row numbers of either, values of a, values of b), with zeros for rows that one has not stored."""
-    ids = np.union1d(_host(a.indices), _host(b.indices))
+    ids = _distinct(np.concatenate([_host(a.indices), _host(b.indices)]))
     values = []
     for array in (a, b):
         full = np.zeros((len(ids), *array.shape[1:]), array.dtype)

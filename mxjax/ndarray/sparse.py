@@ -249,6 +249,14 @@ def recorded(result: NDArray, arrays: Sequence[NDArray], gradient: Callable[[NDA
     return result
 
 
+def _distinct(numbers: np.ndarray) -> np.ndarray:
+    """The different numbers, ascending; much faster than np.unique where they nearly are so."""
+    numbers = np.sort(numbers, axis=None, kind="stable")
+    first = np.ones(len(numbers), bool)
+    first[1:] = numbers[1:] != numbers[:-1]
+    return numbers[first]
+
+
 def _of_rows(values: np.ndarray, ids: np.ndarray, shape: tuple[int, ...], ctx: Context) -> RowSparseNDArray:
     """A row_sparse array of new host arrays that are known to fit."""
     parts = _from_host(values, ctx), _from_host(ids.astype(np.int64), ctx)
@@ -260,7 +268,7 @@ def retain(data: RowSparseNDArray = None, indices: NDArray = None, out: Any = No
     """A row_sparse array with only the rows in `indices` kept."""
     if not isinstance(data, RowSparseNDArray):
         raise MXNetError("retain takes a row_sparse array")
-    stored, wanted = np.asarray(data.indices._read()), np.unique(np.asarray(indices._read()).astype(np.int64))
+    stored, wanted = np.asarray(data.indices._read()), _distinct(np.asarray(indices._read()).astype(np.int64))
     places = np.searchsorted(stored, wanted)
     places = places[stored[np.minimum(places, len(stored) - 1)] == wanted] if len(stored) else places[:0]
     result = _of_rows(np.asarray(data.data._read())[places], stored[places], data.shape, data.context)
