@@ -281,7 +281,7 @@ class NDArray:
         """A copy with another dtype; the array itself where `copy` is off and the dtype is the same."""
         if not copy and np_dtype(dtype) == self._chunk.dtype:
             return self
-        return invoke(_cast_kernel(dtype), [self])
+        return invoke(_cast_kernel("float32" if dtype is None else dtype), [self])
 
     def tostype(self, stype: str) -> Any:
         """A copy with another storage type: "default", "csr" or "row_sparse"."""

@@ -165,7 +165,7 @@ class Methods:
             raise ValueError("subok must be equal to True")
         if not copy and getattr(self, "dtype", None) == dtype:
             return self
-        return call("_npi_cast", [self], dtype=dtype)
+        return call("_npi_cast", [self], dtype="float32" if dtype is None else dtype)
 
 
 def _swapped(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

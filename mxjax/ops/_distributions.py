@@ -36,7 +36,7 @@ class Distribution(NamedTuple):
 
 
 def _gamma(key: Array, shape: Shape, dtype: Any, alpha: Array, beta: Array) -> Array:
-    return jax.random.gamma(key, alpha, shape, dtype) * beta
+    return _draw.gamma(key, alpha, shape, dtype) * beta
 
 
 def _poisson(key: Array, shape: Shape, dtype: Any, lam: Array) -> Array:

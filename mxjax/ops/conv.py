@@ -14,6 +14,7 @@ from jax import lax
 
 from ..base import MXNetError
 from ._common import Array, is_float
+from ._correlation import channels_last, correlate, transposed
 from ._depthwise import depthwise, is_depthwise
 from .infer import filled
 from .nn import _without
@@ -22,18 +23,6 @@ from .registry import register
 
 Layout = Literal["NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"] | None
 Count = Annotated[int, Range(1)]
-
-
-def _last(layout: str | None) -> bool:
-    """Whether channels are the last axis."""
-    return layout is not None and layout[-1] == "C"
-
-
-def _numbers(dims: int, layout: str | None) -> lax.ConvDimensionNumbers:
-    """JAX's description of MXNet's layouts; weights are (out, in, ...) or, channels last, (out, ..., in)."""
-    space = "DHW"[3 - dims:]
-    data, weight = (f"N{space}C", f"O{space}I") if _last(layout) else (f"NC{space}", f"OI{space}")
-    return (data, weight, data)
 
 
 def _per_axis(name: str, value: tuple[int, ...], dims: int, default: int) -> tuple[int, ...]:
@@ -54,17 +43,17 @@ def _check_spatial(name: str, data: Array, kernel: tuple[int, ...]) -> None:
 def _add_bias(out: Array, bias: Array | None, layout: str | None) -> Array:
     if bias is None:
         return out
-    return out + (bias if _last(layout) else bias.reshape((1, -1) + (1,) * (out.ndim - 2)))
+    return out + (bias if channels_last(layout) else bias.reshape((1, -1) + (1,) * (out.ndim - 2)))
 
 
 def _channels(p: dict[str, Any], x: tuple[int, ...]) -> int:
-    return x[-1] if _last(p["layout"]) else x[1]
+    return x[-1] if channels_last(p["layout"]) else x[1]
 
 
 def _weight_shape(p: dict[str, Any], x: tuple[int, ...]) -> tuple[int, ...]:
     channels = _channels(p, x)
     per_group = None if channels is None else channels // p["num_group"]
-    return (p["num_filter"], *p["kernel"], per_group) if _last(p["layout"]) else (p["num_filter"], per_group,
+    return (p["num_filter"], *p["kernel"], per_group) if channels_last(p["layout"]) else (p["num_filter"], per_group,
                                                                                   *p["kernel"])
 
 
@@ -90,14 +79,13 @@ def _convolution(data: Array, weight: Array, bias: Array | None = None, *, kerne
                          f"{data.shape}, got {weight.shape}")
 
     def whole(data: Array, weight: Array) -> Array:
-        return lax.conv_general_dilated(data, weight, stride, [(p, p) for p in pad], rhs_dilation=dilate,
-                                        dimension_numbers=_numbers(dims, layout), feature_group_count=num_group)
+        return correlate(data, weight, stride, dilate, pad, num_group, layout)
 
     def product(data: Array, weight: Array) -> Array:
-        return _as_product(data, weight, kernel, stride, dilate, pad, _last(layout))
-    if is_depthwise(data, kernel, num_group, _last(layout)):
+        return _as_product(data, weight, kernel, stride, dilate, pad, channels_last(layout))
+    if is_depthwise(data, kernel, num_group, channels_last(layout)):
         out = lax.platform_dependent(data, weight, default=whole, cpu=lambda data, weight: depthwise(
-            data, weight, stride, dilate, pad, _last(layout)))
+            data, weight, stride, dilate, pad, channels_last(layout)))
     elif num_group == 1 and is_float(data.dtype) and _product_is_faster(data, kernel, stride, dilate, pad, layout):
         out = lax.platform_dependent(data, weight, cpu=product, default=whole)
     else:
@@ -110,10 +98,10 @@ def _product_is_faster(data: Array, kernel: tuple, stride: tuple, dilate: tuple,
     """Whether one matrix product beats XLA's convolution on a CPU, forward and backward (benchmarks/convolution.py)."""
     if math.prod(kernel) == 1:
         return True
-    space = data.shape[1:-1] if _last(layout) else data.shape[2:]
+    space = data.shape[1:-1] if channels_last(layout) else data.shape[2:]
     outputs = [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, d, p in
                zip(space, kernel, stride, dilate, pad, strict=True)]
-    row, count = math.prod(kernel) * data.shape[-1 if _last(layout) else 1], math.prod(outputs)
+    row, count = math.prod(kernel) * data.shape[-1 if channels_last(layout) else 1], math.prod(outputs)
     if count <= 16 and data.shape[0] * count * row <= 8 * data.size:  # kernels nearly as large as the picture
         return True
     return row <= 512 and data.shape[0] * count * row <= 3_000_000
@@ -146,7 +134,7 @@ def _as_product(data: Array, weight: Array, kernel: tuple, stride: tuple, dilate
 
 def _data_shape(p: dict[str, Any], x: tuple, out: tuple) -> tuple:
     """What the output of a convolution says of its data: the batch, and where the stride is 1 the space."""
-    first = 1 if _last(p["layout"]) else 2
+    first = 1 if channels_last(p["layout"]) else 2
     shape, dims = list(x), len(p["kernel"])
     shape[0] = out[0]
     for i in range(dims):
@@ -164,7 +152,7 @@ for _name, _aliases in [("Convolution", ("_npx_convolution",)), ("Convolution_v1
 
 def _transposed_shape(p: dict[str, Any], x: tuple[int, ...]) -> tuple[int, ...]:
     per_group = p["num_filter"] // p["num_group"]
-    return (_channels(p, x), *p["kernel"], per_group) if _last(p["layout"]) else (_channels(p, x), per_group,
+    return (_channels(p, x), *p["kernel"], per_group) if channels_last(p["layout"]) else (_channels(p, x), per_group,
                                                                                   *p["kernel"])
 
 
@@ -185,22 +173,13 @@ def deconvolution(data: Array, weight: Array, bias: Array | None = None, *, kern
     stride, dilate = _per_axis("stride", stride, dims, 1), _per_axis("dilate", dilate, dims, 1)
     pad, adj = _per_axis("pad", pad, dims, 0), _per_axis("adj", adj, dims, 0)
     span = [d * (k - 1) for d, k in zip(dilate, kernel, strict=True)]
-    space = data.shape[1:-1] if _last(layout) else data.shape[2:]
+    space = data.shape[1:-1] if channels_last(layout) else data.shape[2:]
     if target_shape:
         excess = [s * (n - 1) + k + 1 - t for s, n, k, t in zip(stride, space, span, target_shape, strict=True)]
         if min(excess) < 0:
             raise MXNetError(f"Deconvolution: target_shape {target_shape} is larger than what the kernel reaches")
         pad, adj = tuple((e + 1) // 2 for e in excess), tuple(e % 2 for e in excess)
-    # (in, out / g, ...) -> (out, in / g, ...) with the kernel turned around
-    channel = weight.ndim - 1 if _last(layout) else 1
-    grouped = weight.reshape(num_group, weight.shape[0] // num_group, *weight.shape[1:])
-    grouped = jnp.swapaxes(grouped, 1, channel + 1)
-    weight = grouped.reshape(-1, *grouped.shape[2:])
-    weight = jnp.flip(weight, range(1, dims + 1) if _last(layout) else range(2, dims + 2))
-    out = lax.conv_general_dilated(
-        data, weight, (1,) * dims, [(k - p, k - p + a) for k, p, a in zip(span, pad, adj, strict=True)],
-        lhs_dilation=stride, rhs_dilation=dilate, dimension_numbers=_numbers(dims, layout),
-        feature_group_count=num_group)
+    out = transposed(data, weight, stride, dilate, pad, adj, num_group, layout)
     return _add_bias(out, bias, layout)
 
 
@@ -248,7 +227,7 @@ def _pooling(data: Array, *, kernel: Shape = (), pool_type: Literal["avg", "lp",
     ceil(x / stride) ("same").  `global_pool` takes the whole space.
     """
     dims = data.ndim - 2
-    first = 1 if _last(layout) else 2
+    first = 1 if channels_last(layout) else 2
     space = data.shape[first:first + dims]
     if global_pool:
         kernel, stride, pad = space, (1,) * dims, (0,) * dims

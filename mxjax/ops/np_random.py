@@ -58,7 +58,7 @@ _DISTRIBUTIONS: dict[str, _Distribution] = {
     "uniform": _Distribution(_uniform, {"low": None, "high": None}, _always, "", "float32", "uniform on [low, high)"),
     "normal": _Distribution(_normal, _LOCATION, *_not_negative("scale"), "float32", "normal"),
     "gamma": _Distribution(
-        lambda key, shape, dtype, a, scale: jax.random.gamma(key, a, shape, dtype) * scale,
+        lambda key, shape, dtype, a, scale: _draw.gamma(key, a, shape, dtype) * scale,
         {"shape": None, "scale": None}, *_positive("shape"), "float32", "gamma with a shape and a scale"),
     "logistic": _Distribution(
         lambda key, shape, dtype, loc, scale: loc + scale * jax.random.logistic(key, shape, dtype),

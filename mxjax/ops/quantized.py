@@ -12,7 +12,8 @@ from jax import lax
 
 from ..base import MXNetError
 from ._common import Array, no_gradient
-from .conv import Count, Layout, _check_spatial, _convolution, _numbers, _per_axis, _pooling, _weight_shape
+from ._correlation import dimension_numbers
+from .conv import Count, Layout, _check_spatial, _convolution, _per_axis, _pooling, _weight_shape
 from .infer import filled
 from .params import Shape
 from .quantize import larger, quantized, steps, types
@@ -104,7 +105,7 @@ def quantized_conv(data: Array, weight: Array, bias: Array | None = None, min_da
     a = _parts(no_bias, data, weight, bias, min_data, max_data, min_weight, max_weight, min_bias, max_bias)
     dims = len(kernel)
     _check_spatial("quantized_conv", data, kernel)
-    numbers = _numbers(dims, layout)
+    numbers = dimension_numbers(dims, layout)
     def native(data: Array, weight: Array) -> Array:
         return lax.conv_general_dilated(
             *_same(data, weight), _per_axis("stride", stride, dims, 1),

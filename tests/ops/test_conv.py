@@ -6,7 +6,8 @@ import pytest
 from jax import lax
 from opcall import call, gradients
 
-from mxjax.ops.conv import _as_product, _numbers, _product_is_faster
+from mxjax.ops._correlation import dimension_numbers
+from mxjax.ops.conv import _as_product, _product_is_faster
 
 RANDOM = np.random.default_rng(3)
 CASES = [  # data, kernel, stride, dilate, pad
@@ -14,6 +15,7 @@ CASES = [  # data, kernel, stride, dilate, pad
     ((2, 3, 9, 9), (4, 4), (2, 1), (2, 2), (0, 0)),
     ((2, 3, 5, 5), (5, 5), (1, 1), (1, 1), (1, 1)),
     ((2, 3, 9, 9), (3, 2), (2, 1), (1, 2), (1, 0)),  # small kernels
+    ((2, 3, 9, 9), (3, 2), (1, 1), (1, 1), (2, 1)),  # a result larger than the data
     ((1, 2, 6), (4,), (2,), (1,), (1,))]
 
 
@@ -65,7 +67,7 @@ def test_depthwise(filters, layout, kernel, stride, dilate, pad):
 
     def whole(data, weight):
         return lax.conv_general_dilated(data, weight, stride, [(p, p) for p in pad], rhs_dilation=dilate,
-                                        dimension_numbers=_numbers(dims, layout), feature_group_count=4)
+                                        dimension_numbers=dimension_numbers(dims, layout), feature_group_count=4)
     expected, *wanted = _with_gradients(whole, data, weight)
     head = _head(expected.shape)
     given = dict(kernel=kernel, stride=stride, dilate=dilate, pad=pad, num_filter=4 * filters, num_group=4,
@@ -80,3 +82,31 @@ def test_depthwise_in_half_precision_adds_in_float32():
     weight[:, :, 0, 0] = 512
     out = call("Convolution", data, weight, kernel=(8, 8), num_filter=2, num_group=2, no_bias=True)
     np.testing.assert_allclose(out.astype("float32").ravel(), 513, rtol=2e-3)
+
+
+@pytest.mark.parametrize("layout, kernel, stride, dilate, pad, adj, groups", [
+    ("NCHW", (4, 2), (2, 1), (1, 1), (1, 0), (1, 0), 1), ("NHWC", (4, 3), (2, 3), (1, 1), (1, 1), (0, 2), 1),
+    ("NCW", (3,), (2,), (2,), (1,), (1,), 2), ("NHWC", (2, 2), (2, 2), (1, 1), (0, 0), (0, 0), 2)])
+def test_transposed(layout, kernel, stride, dilate, pad, adj, groups):
+    """The gradient of a convolution with respect to its data; its own gradients follow from that."""
+    last, dims = layout[-1] == "C", len(kernel)
+    space = (5, 4)[:dims]
+    size = [s * (n - 1) + d * (k - 1) + 1 - 2 * p + a
+            for s, n, d, k, p, a in zip(stride, space, dilate, kernel, pad, adj, strict=True)]
+    data = RANDOM.normal(size=(2, *space, 4) if last else (2, 4, *space)).astype("float32")
+    weight = RANDOM.normal(size=(4, *kernel, 6 // groups) if last else (4, 6 // groups, *kernel)).astype("float32")
+
+    def whole(data, weight):
+        def convolution(image):
+            return lax.conv_general_dilated(image, weight, stride, [(p, p) for p in pad], rhs_dilation=dilate,
+                                            dimension_numbers=dimension_numbers(dims, layout),
+                                            feature_group_count=groups)
+        zeros = np.zeros((2, *size, 6) if last else (2, 6, *size), "float32")
+        return jax.vjp(convolution, zeros)[1](data)[0]
+    expected, *wanted = _with_gradients(whole, data, weight)
+    given = dict(kernel=kernel, stride=stride, dilate=dilate, pad=pad, adj=adj, num_filter=6, num_group=groups,
+                 no_bias=True, layout=layout)
+    np.testing.assert_allclose(call("Deconvolution", data, weight, **given), expected, rtol=1e-4, atol=1e-5)
+    found = gradients("Deconvolution", data, weight, heads=[_head(expected.shape)], **given)
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
