@@ -37,7 +37,7 @@ bernoulli = _as_vector(lambda key, shape, p: jax.random.bernoulli(key, p, shape)
 
 
 def gamma(key: Array, alpha: Array, shape: tuple[int, ...], dtype: Any) -> Array:
-    """Gamma distributed numbers of scale 1, differentiable by alpha; not a number where that is negative or infinite."""
+    """Gamma distributed numbers of scale 1, differentiable by alpha; NaN where that is negative or infinite."""
     return _gamma(key, jnp.broadcast_to(alpha, shape).reshape(-1).astype(dtype)).reshape(shape)
 
 
