@@ -175,3 +175,13 @@ def test_wrong_arguments():
     arrays[1].attach_grad()
     with pytest.raises(MXNetError, match="FullyConnected"), mx.autograd.record():
         op(*arrays)
+
+
+def test_integer_variables_get_gradients():
+    x = mx.nd.array([[1, 2], [3, 4]], dtype="int32")
+    x.attach_grad()
+    op = mx.nd.CachedOp(mx.sym.sum(mx.sym.var("x") * 3, axis=0))
+    with mx.autograd.record():
+        y = op(x)
+    y.backward()
+    assert y.dtype == x.grad.dtype == np.int32 and (x.grad.asnumpy() == 3).all()

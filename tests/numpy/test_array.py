@@ -162,6 +162,7 @@ def test_pickle_and_copies():
     b = a.copy()
     b[0] = 9
     assert a[0] == 0 and a.astype("float32", copy=False) is a and a.astype("int8").dtype == "int8"
+    assert a.astype("int8").astype(None).dtype == "float32"
 
 
 def test_scalar_protocols():
