@@ -275,7 +275,9 @@ class Executor:
         grads = [fitted(n, g, s, "grad:") for n, g, s in
                  zip(self._graph.args, self.grad_arrays, arg_shapes, strict=True)]
         aux = [fitted(n, a, s, "aux:") for n, a, s in zip(self._graph.aux, self.aux_arrays, aux_shapes, strict=True)]
-        return Executor((args, grads, aux, self._reqs), self._symbol, self._ctx, self._grad_req, self._group2ctx)
+        other = Executor((args, grads, aux, self._reqs), self._symbol, self._ctx, self._grad_req, self._group2ctx)
+        other.set_monitor_callback(self._callback, self._monitor_all)
+        return other
 
     def set_monitor_callback(self, callback: Callable[[str, NDArray], None], monitor_all: bool = False) -> None:
         """Has `callback(name, array)` called with every output (`monitor_all`: and input) of every operator.
@@ -572,8 +574,8 @@ class _StepRun(_Run):
                   for n, i in node.inputs]
         if executor._callback is not None and executor._monitor_all:
             for (source, _), name, value in zip(node.inputs, node.seen_names(), inputs, strict=True):
-                label = source.name if source.op is None else f"{node.name}_{name}"
-                executor._callback(label, value.detach())
+                for label in [source.name] * (source.op is None) + [f"{node.name}_{name}"]:
+                    executor._callback(label, value.detach())
         try:
             call = node.op.get_attr("FHost")
             if call is not None:

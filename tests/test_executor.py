@@ -238,6 +238,12 @@ def test_monitor():
     np.testing.assert_allclose(executor.grad_dict["fc_weight"].asnumpy(), SLOPE, rtol=1e-4, atol=1e-5)
     with pytest.raises(TypeError, match="callable"):
         executor.set_monitor_callback(3)
+    names = []
+    executor = mx.sym.Activation(mx.sym.var("data") * 2, "relu", name="act").simple_bind(mx.cpu(), data=(2,))
+    executor.set_monitor_callback(lambda name, array: names.append((name, array.shape)), monitor_all=True)
+    executor.reshape(data=(1,)).forward()
+    assert [n for n, _ in names][::4] == ["data", "act_output"] and {s for _, s in names} == {(1,)}, \
+        "a variable is seen under its own name and as input; reshaped executors are watched too"
 
 
 def test_group2ctx():
