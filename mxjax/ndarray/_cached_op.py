@@ -69,7 +69,7 @@ class CachedOp:
             if not isinstance(array, NDArray):
                 raise TypeError(f"CachedOp: {name} must be an NDArray, got {type(array).__name__}")
         if self._by_steps or self._callback is not None or state.recording and any(
-                a._entry is not None and a._chunk.dtype.kind in "iu" for a in args):  # JAX passes by integers
+                a._entry is not None and a._chunk.dtype.kind in "biu" for a in args):  # JAX passes by integers
             results = self._run_by_steps(args, default_ctx)
         else:
             kernel = self._kernel(state.training)

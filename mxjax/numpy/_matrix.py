@@ -37,7 +37,13 @@ def ravel(x: Any, order: str = "C") -> Any:
 
 
 def transpose(a: Any, axes: Any = None) -> Any:
-    """The axes in another order (None: reversed)."""
+    """The axes in another order (None: reversed).
+
+    Raises:
+        ValueError: an axis is named twice.
+    """
+    if isinstance(axes, (tuple, list)) and len(set(axes)) < len(axes):
+        raise ValueError(f"transpose: axes={tuple(axes)} names an axis twice")
     return call("_np_transpose", [a], axes=axes)
 
 

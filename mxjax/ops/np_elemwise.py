@@ -209,6 +209,11 @@ def _scalar_dtype(function_dtypes: Callable[..., Any]) -> Callable[[str, Array],
     return rule
 
 
+def _from_bool(array: Array, dtype: Any) -> Array:
+    # by way of integers: XLA makes a choice of a product with booleans, in which 0 / 0 and 0 * inf are 0
+    return (array.astype(jnp.int8) if array.dtype == jnp.bool_ else array).astype(dtype)
+
+
 def _binary(name: str, function: Binary, doc: str, dtypes: Callable[..., Any], result: Any, inputs: tuple[str, str],
             scalars: tuple[str, ...]) -> None:
     """Registers `_npi_<name>` , `_npi_<name>_scalar` and, for a number on
@@ -227,7 +232,7 @@ def _binary(name: str, function: Binary, doc: str, dtypes: Callable[..., Any], r
         except ValueError:
             raise MXNetError(f"operator _npi_{name}: shapes {lhs.shape} and {rhs.shape} cannot be broadcast "
                              "together") from None
-        return function(lhs.astype(dtype), rhs.astype(dtype)).astype(result or dtype)
+        return function(_from_bool(lhs, dtype), _from_bool(rhs, dtype)).astype(result or dtype)
     compute.__doc__ = f"{doc}, element by element with broadcasting (a: {inputs[0]}, b: {inputs[1]})."
     default = "int32" if dtypes is _integer else None
     types = _types(partial(dtypes, f"_npi_{name}"), result, default)

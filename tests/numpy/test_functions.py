@@ -178,3 +178,13 @@ def test_makers():
     onp.testing.assert_allclose(np.hanning(5).asnumpy(), onp.hanning(5), atol=1e-6)
     onp.testing.assert_allclose(np.logspace(0, 2, 3).asnumpy(), [1, 10, 100], rtol=1e-5)
     assert np.ones((2,), ctx=mx.cpu(1)).context == mx.cpu(1)
+
+
+def test_booleans_are_numbers_when_they_are_divided():
+    a, b = np.array([[True, False]]), np.array([[True], [False]])
+    onp.testing.assert_array_equal((a / b).asnumpy(), [[1, 0], [onp.inf, onp.nan]])
+
+
+def test_transpose_refuses_an_axis_named_twice():
+    with pytest.raises(ValueError, match="twice"):
+        np.array(A).transpose((0, 0))
