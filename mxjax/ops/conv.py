@@ -232,7 +232,9 @@ def _pooling(data: Array, *, kernel: Shape = (), pool_type: Literal["avg", "lp",
     if global_pool:
         kernel, stride, pad = space, (1,) * dims, (0,) * dims
     _check_spatial("Pooling", data, kernel)
-    stride, pad = _per_axis("stride", stride, dims, 1), _per_axis("pad", pad, dims, 0)
+    stride, pad = _per_axis("stride", stride, dims, 1), _per_axis("pad", pad[:dims], dims, 0)
+    if pooling_convention == "same" and any(pad):
+        raise MXNetError(f'Pooling: the convention "same" decides about the padding itself, pad={pad} must be 0')
     axes = list(zip(space, kernel, stride, pad, strict=True))
     windows = [_windows(*a, pooling_convention) for a in axes]
 

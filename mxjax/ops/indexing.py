@@ -258,7 +258,8 @@ def index_copy(old_tensor: Array, index_vector: Array, new_tensor: Array) -> Arr
 def index_array(data: Array, *, axes: Shape | None = None) -> Array:
     """Every element's own position, int64: (...) -> (..., number of axes)."""
     chosen = range(data.ndim) if axes is None else [normalized(a, data.ndim) for a in axes]
-    return jnp.stack([lax.broadcasted_iota(jnp.int64, data.shape, a) for a in chosen], -1)
+    grids = [lax.broadcasted_iota(jnp.int64, data.shape, a) for a in chosen]
+    return jnp.stack(grids, -1) if grids else jnp.zeros((*data.shape, 0), jnp.int64)
 
 
 # ------------------------------------------------------------ counting

@@ -15,14 +15,14 @@ from .registry import register
 
 
 def made_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
-    """The outputs have the shape in the parameters, whose zeros are unknown dimensions (FInferShape)."""
+    """The outputs have the shape in the parameters, where 0 and -1 are unknown dimensions (FInferShape)."""
     if params["shape"] is not None:
-        outs[:] = [unify(out, tuple(n or None for n in params["shape"])) for out in outs]
+        outs[:] = [unify(out, tuple(n if n > 0 else None for n in params["shape"])) for out in outs]
 
 
 def shape_known(params: dict[str, Any]) -> bool:
     """Whether the parameters alone tell the whole shape (FShapeKnown)."""
-    return params["shape"] is not None and 0 not in params["shape"]
+    return params["shape"] is not None and all(n > 0 for n in params["shape"])
 
 
 MADE: dict[str, Any] = {"infer_shape": made_shapes, "FShapeKnown": shape_known}

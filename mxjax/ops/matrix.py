@@ -276,7 +276,7 @@ def diag(data: Array, *, k: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
 
 
 def _check_blocks(name: str, data: Array, block_size: int, divides: bool) -> None:
-    if data.ndim != 4 or block_size < 1 or not divides:
+    if data.ndim != 4 or block_size < 1 or not divides or 0 in data.shape[1:]:
         raise MXNetError(f"operator {name}: block_size={block_size} does not divide an array of shape {data.shape} "
                          "(batch, depth, height, width)")
 

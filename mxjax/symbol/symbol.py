@@ -372,14 +372,15 @@ class Symbol:
             stype_dict: storage types of arguments by name.
             shared_arg_names, shared_exec: arguments whose arrays are taken from another executor.
             shared_buffer: arrays by name that are used (and filled) where they are large enough.
-            kwargs: shapes of arguments by name.
+            kwargs: shapes of arguments by name; what is no shape is ignored.
 
         Raises:
             MXNetError: shapes cannot be worked out, or contradict each other.
         """
         from ..executor import Executor
         return Executor._simple(self, ctx or current_context(), grad_req, type_dict or {}, stype_dict or {}, group2ctx,
-                                shared_arg_names, shared_exec, shared_buffer, kwargs)
+                                shared_arg_names, shared_exec, shared_buffer,
+                                {name: shape for name, shape in kwargs.items() if isinstance(shape, (tuple, list))})
 
     def eval(self, ctx: Context | None = None, **kwargs: Any) -> list[Any]:
         """Binds the arguments given by name and runs forward; returns the outputs."""

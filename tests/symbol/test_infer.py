@@ -101,3 +101,12 @@ def test_a_range_as_long_as_what_it_meets():
     total = mx.sym.arange(start=2, step=3, repeat=2, infer_range=True) + mx.sym.var("a")
     assert total.infer_shape(a=(5,)) == ([(5,)], [(5,)], [])
     assert total.eval(a=mx.nd.zeros((5,)))[0].asnumpy().tolist() == [2, 2, 5, 5, 8]
+
+
+def test_made_arrays_of_unknown_shape():
+    total = mx.sym.ones(shape=(2, -1)) + mx.sym.transpose(mx.sym.ones(shape=(3, 0)))
+    assert total.eval()[0].asnumpy().tolist() == [[2, 2, 2], [2, 2, 2]]
+
+
+def test_simple_bind_ignores_what_is_no_shape():
+    assert (A * 2).simple_bind(mx.cpu(), a=(2, 3), force_rebind=True).outputs[0].shape == (2, 3)
