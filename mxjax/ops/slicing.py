@@ -36,7 +36,8 @@ def _slice_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
         outs[0] = unify(outs[0], _lengths(params, "slice", ins[0]))
 
 
-@register("slice", aliases=("crop", "_npi_slice", "_npx_slice", "_sparse_slice"), infer_shape=_slice_shapes)
+@register("slice", aliases=("crop", "_npi_slice", "_npx_slice", "_sparse_slice"), infer_shape=_slice_shapes,
+          FInferPartial=False)
 def slice_(data: Array, *, begin: Shape, end: Shape, step: Shape | None = ()) -> Array:
     """data[begin[0]:end[0]:step[0], ...] of the first axes, with Python's rules; None leaves a limit open."""
     return data[_slices("slice", data.ndim, begin, end, step)]
@@ -78,7 +79,7 @@ def _slice_axis_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
     outs[0] = unify(outs[0], tuple(shape))
 
 
-@register("slice_axis", infer_shape=_slice_axis_shapes)
+@register("slice_axis", infer_shape=_slice_axis_shapes, FInferPartial=False)
 def slice_axis(data: Array, *, axis: int, begin: int, end: int | None) -> Array:
     """The part [begin, end) of one axis; negative numbers count from its end."""
     axis = normalized(axis, data.ndim)

@@ -110,3 +110,9 @@ def test_made_arrays_of_unknown_shape():
 
 def test_simple_bind_ignores_what_is_no_shape():
     assert (A * 2).simple_bind(mx.cpu(), a=(2, 3), force_rebind=True).outputs[0].shape == (2, 3)
+
+
+def test_slices_of_unknown_lengths_are_unknown():
+    data = mx.sym.var("data", shape=(0, 20))
+    assert mx.sym.slice(data, begin=(None, 3), end=(5, 10)).infer_shape_partial()[1] == [(0, 7)]
+    assert mx.sym.slice_axis(data, axis=0, begin=0, end=5).infer_shape_partial()[1] == [(0, 20)]
