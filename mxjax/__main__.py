@@ -27,7 +27,7 @@ def _info() -> None:
     import jax
 
     from . import libinfo, runtime
-    print(f"mxjax      {libinfo.__version__} (the API of MXNet {libinfo.__mxnet_version__})")
+    print(f"mxjax      {libinfo.__mxjax_version__} (the API of MXNet {libinfo.__version__})")
     print(f"Python     {platform.python_version()} on {platform.platform()}")
     for name in ("jax", "jaxlib", "numpy", "optax", "flax", "opencv-python-headless", "onnx"):
         try:

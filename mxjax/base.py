@@ -120,6 +120,12 @@ def py_str(x: bytes | str) -> str:
 
 
 # What scripts that spoke to MXNet's C interface used to build its arguments.
+mx_int, mx_uint, mx_int64 = ctypes.c_int, ctypes.c_uint, ctypes.c_int64
+mx_float, mx_float_p = ctypes.c_float, ctypes.POINTER(ctypes.c_float)
+CachedOpHandle = DLPackHandle = DataIterHandle = ExecutorHandle = KVStoreHandle = NDArrayHandle = OpHandle = \
+    ProfileHandle = RecordIOHandle = SymbolHandle = ctypes.c_void_p
+
+
 def c_str(string: str) -> ctypes.c_char_p:
     """Text as a C string."""
     return ctypes.c_char_p(string.encode("utf-8"))

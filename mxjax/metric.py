@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy
 
+from . import ndarray as ndarray  # libraries take it from here
 from . import registry
 from .base import numeric_types
 

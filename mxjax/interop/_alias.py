@@ -11,6 +11,8 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 __all__ = ["install_mxnet_alias", "run_script"]
 
 
@@ -39,8 +41,23 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         module.__spec__, module.__loader__ = self._kept  # importing under a second name must not change the module
 
 
-def install_mxnet_alias() -> None:
+# names that NumPy had in MXNet's time
+_NUMPY_NAMES = {
+    "bool": bool, "int": int, "long": int, "float": float, "complex": complex, "object": object, "str": str,
+    "unicode": str, "float_": np.float64, "complex_": np.complex128, "unicode_": np.str_, "string_": np.bytes_,
+    "Inf": np.inf, "infty": np.inf, "Infinity": np.inf, "PINF": np.inf, "NINF": -np.inf, "NaN": np.nan,
+    "product": np.prod, "cumproduct": np.cumprod, "alltrue": np.all, "sometrue": np.any, "row_stack": np.vstack,
+    "asscalar": lambda array: array.item(), "in1d": lambda a, b, **how: np.isin(np.ravel(a), b, **how),
+    "asfarray": lambda array, dtype=np.float64: np.asarray(array, dtype),
+}
+
+
+def install_mxnet_alias(numpy_names: bool = True) -> None:
     """Makes `import mxnet` (and `mxnet.x.y`) mean mxjax in this process.
+
+    Args:
+        numpy_names: also give NumPy back the names it has dropped since (`np.int`, `np.float`, `np.product` ...), which
+            scripts and libraries of MXNet's time use.
 
     Raises:
         RuntimeError: the real MXNet has been imported already.
@@ -56,6 +73,9 @@ def install_mxnet_alias() -> None:
     if "mxnet" in sys.modules:
         raise RuntimeError("mxnet is imported already; install the alias before anything imports it")
     sys.meta_path.insert(0, _Finder())
+    for name, value in _NUMPY_NAMES.items() if numpy_names else ():
+        if name not in vars(np):
+            setattr(np, name, value)
 
 
 def run_script(path: str, args: Sequence[str] = ()) -> dict[str, Any]:

@@ -133,7 +133,7 @@ def _first_node(nodes: str) -> str:
 
 
 def _versions() -> str:
-    return f"mxjax {libinfo.__version__} with jax {importlib.metadata.version('jax')}"
+    return f"mxjax {libinfo.__mxjax_version__} with jax {importlib.metadata.version('jax')}"
 
 
 def beat(sock: socket.socket, lock: threading.Lock | None = None) -> None:

@@ -1,6 +1,6 @@
 """Tests of data sets, samplers and the DataLoader."""
 
-import multiprocessing
+import multiprocessing.pool
 import os
 import subprocess
 import sys
@@ -240,3 +240,21 @@ def test_queues_of_arrays():
     found = {}
     data.dataloader.fetcher_loop_v1(done, found)
     assert found[0].asnumpy().tolist() == [6, 7]
+
+
+def test_the_iterator_that_libraries_subclass():
+    Plain = data.dataloader._MultiWorkerIter
+
+    class Reversed(Plain):
+        def _push_next(self):
+            indices = next(self._iter, None)
+            if indices is not None:
+                self._data_buffer[self._sent_idx] = self._worker_pool.apply_async(
+                    self._worker_fn, (indices[::-1], self._batchify_fn))
+                self._sent_idx += 1
+    data.dataloader._worker_initializer(np.arange(5.0))
+    with multiprocessing.pool.ThreadPool(1) as pool:
+        for kind, want in ((Reversed, [[1, 0], [3, 2], [4]]), (Plain, [[0, 1], [2, 3], [4]])):
+            batches = kind(pool, data.dataloader.default_batchify_fn,
+                           data.BatchSampler(data.SequentialSampler(5), 2, "keep"), prefetch=1, pin_memory=True)
+            assert len(batches) == 3 and [b.asnumpy().tolist() for b in batches] == want

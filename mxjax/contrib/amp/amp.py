@@ -31,6 +31,12 @@ _Conditional = Sequence[tuple[str, str, list[str]]]
 _state: dict[str, Any] = {"scaler": None, "used": False}
 
 
+def __getattr__(name: str) -> Any:
+    if name == "_amp_initialized":  # libraries ask for it
+        return _state["scaler"] is not None
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 # ---------------------------------------------------------------- lists
 def list_lp16_ops(target_dtype: str) -> list[str]:
     """Operators that run in the 16-bit dtype."""

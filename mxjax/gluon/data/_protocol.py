@@ -1,6 +1,7 @@
-"""MXNet's public pieces for worker processes of one's own: queues that carry arrays, and the loops around them.
+"""MXNet's pieces for worker processes of one's own: queues that carry arrays, the loops around them, and the iterator
+over a `multiprocessing` pool that libraries subclass.
 
-The `DataLoader` does not need them; scripts that start processes themselves do.
+The `DataLoader` does not need them; scripts and libraries that start processes themselves do.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ import multiprocessing.queues
 import os
 import pickle
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from multiprocessing import reduction
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import numpy as np
 
-from ...context import cpu, cpu_pinned
+from ...context import Context, cpu, cpu_pinned
 from ...ndarray import NDArray
 from ...ndarray.ndarray import _from_host
 from . import _transport
@@ -94,6 +96,15 @@ class SimpleQueue(multiprocessing.queues.SimpleQueue):
         super().__init__(*args, ctx=multiprocessing.get_context(), **kwargs)
 
 
+def _as_in_context(data: Any, ctx: Context) -> Any:
+    """A batch's arrays on a context."""
+    if isinstance(data, NDArray):
+        return data.as_in_context(ctx)
+    if isinstance(data, (list, tuple)):
+        return [_as_in_context(part, ctx) for part in data]
+    return data
+
+
 def worker_loop_v1(dataset: Any, key_queue: Any, data_queue: Any, batchify_fn: Callable) -> None:
     """Loads batches: takes (number, indices) from a queue, puts (number, batch) into another; (None, None) ends it."""
     while (task := key_queue.get())[0] is not None:
@@ -104,9 +115,77 @@ def worker_loop_v1(dataset: Any, key_queue: Any, data_queue: Any, batchify_fn: C
 def fetcher_loop_v1(data_queue: Any, data_buffer: dict[int, Any], pin_memory: bool = False, pin_device_id: int = 0,
                     data_buffer_lock: threading.Lock | None = None) -> None:
     """Takes (number, batch) from a queue and stores the batches by number; (None, None) ends it."""
-    from .dataloader import _as_in_context
     ctx = cpu_pinned(pin_device_id) if pin_memory else cpu()
     lock = data_buffer_lock or threading.Lock()
     while (item := data_queue.get())[0] is not None:
         with lock:
             data_buffer[item[0]] = _as_in_context(item[1], ctx)
+
+
+# ------------------------------------------------------------ a pool of one's own
+_worker_dataset: Any = None
+
+
+def _worker_initializer(dataset: Any, *_: Any) -> None:
+    """What a pool's processes begin with: the data set that `_worker_fn` takes samples from."""
+    global _worker_dataset
+    _worker_dataset = dataset
+
+
+def _worker_fn(samples: Sequence[int], batchify_fn: Callable, dataset: Any = None) -> bytes:
+    """A batch of these samples, pickled, in a pool's process."""
+    dataset = _worker_dataset if dataset is None else dataset
+    buffer = io.BytesIO()
+    ForkingPickler(buffer, pickle.HIGHEST_PROTOCOL).dump(batchify_fn([dataset[i] for i in samples]))
+    return buffer.getvalue()
+
+
+class _MultiWorkerIter:
+    """The batches that a pool's workers make, in order; libraries override `_push_next`.
+
+    Args:
+        worker_pool: has `apply_async(function, arguments)`.
+        batchify_fn, batch_sampler, pin_memory, pin_device_id: as in `DataLoader`.
+        worker_fn: function(indices, batchify_fn, dataset) -> the batch, pickled where `dataset` is None.
+        prefetch: batches asked for at once.
+        dataset: what goes to `worker_fn`.
+        data_loader: kept alive.
+        timeout: seconds to wait for a batch.
+    """
+
+    def __init__(self, worker_pool: Any, batchify_fn: Callable, batch_sampler: Any, pin_memory: bool = False,
+                 pin_device_id: int = 0, worker_fn: Callable = _worker_fn, prefetch: int = 0, dataset: Any = None,
+                 data_loader: Any = None, timeout: float = 120) -> None:
+        self._worker_pool, self._worker_fn, self._batchify_fn = worker_pool, worker_fn, batchify_fn
+        self._batch_sampler, self._iter = batch_sampler, iter(batch_sampler)
+        self._pin_memory, self._pin_device_id = pin_memory, pin_device_id
+        self._dataset, self._data_loader, self._timeout = dataset, data_loader, timeout
+        self._data_buffer: dict[int, Any] = {}
+        self._sent_idx = self._rcvd_idx = 0
+        for _ in range(prefetch):
+            self._push_next()
+
+    def __len__(self) -> int:
+        return len(self._batch_sampler)
+
+    def __iter__(self) -> _MultiWorkerIter:
+        return self
+
+    def _push_next(self) -> None:
+        """Asks for the next batch."""
+        indices = next(self._iter, None)
+        if indices is not None:
+            self._data_buffer[self._sent_idx] = self._worker_pool.apply_async(
+                self._worker_fn, (indices, self._batchify_fn, self._dataset))
+            self._sent_idx += 1
+
+    def __next__(self) -> Any:
+        self._push_next()
+        if self._rcvd_idx == self._sent_idx:
+            raise StopIteration
+        batch = self._data_buffer.pop(self._rcvd_idx).get(self._timeout)
+        self._rcvd_idx += 1
+        batch = pickle.loads(batch) if self._dataset is None else batch
+        return _as_in_context(batch, cpu_pinned(self._pin_device_id)) if self._pin_memory else batch
+
+    next = __next__

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...context import Context, cpu_pinned, current_context
+from ...context import cpu_pinned, current_context
 from ...ndarray import NDArray, stack
 from ...ndarray.ndarray import _from_host
 from ...util import is_np_array
@@ -18,6 +18,7 @@ from ._protocol import (
     ConnectionWrapper,
     Queue,
     SimpleQueue,
+    _as_in_context,
     fetcher_loop_v1,
     rebuild_ndarray,
     rebuild_np_ndarray,
@@ -25,6 +26,10 @@ from ._protocol import (
     reduce_np_ndarray,
     worker_loop_v1,
 )
+from ._protocol import ForkingPickler as ForkingPickler  # this and the following: libraries take them from here
+from ._protocol import _MultiWorkerIter as _MultiWorkerIter
+from ._protocol import _worker_fn as _worker_fn
+from ._protocol import _worker_initializer as _worker_initializer
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 __all__ = ["ConnectionWrapper", "DataLoader", "DataLoaderV1", "Queue", "SimpleQueue", "default_batchify_fn",
@@ -61,15 +66,6 @@ def _array_class() -> type:
         from ...numpy import ndarray
         return ndarray
     return NDArray
-
-
-def _as_in_context(data: Any, ctx: Context) -> Any:
-    """A batch's arrays on a context."""
-    if isinstance(data, NDArray):
-        return data.as_in_context(ctx)
-    if isinstance(data, (list, tuple)):
-        return [_as_in_context(part, ctx) for part in data]
-    return data
 
 
 class _Batches:
