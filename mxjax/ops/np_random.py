@@ -163,8 +163,8 @@ def multinomial(a: Array | None = None, *, n: int, pvals: Floats | None = None, 
                 _key: Any = None) -> Array:
     """How often each outcome comes in `n` experiments (int64), `size` times; pvals: probabilities, also as an input."""
     weights = jnp.asarray(a if pvals is None else pvals).astype(jnp.float32)
-    shape = (() if size is None else size) + weights.shape
-    return jax.random.multinomial(_key, jnp.float32(n), weights, shape=shape).astype(jnp.int64)
+    weights = jnp.broadcast_to(weights, (() if size is None else size) + weights.shape)
+    return jax.random.multinomial(_key, jnp.float32(n), weights).astype(jnp.int64)
 
 
 @register("_npi_mvn_fallback", **RANDOM)
