@@ -78,6 +78,11 @@ def _convolution(data: Array, weight: Array, bias: Array | None = None, *, kerne
         raise MXNetError(f"operator Convolution: weight must have the shape {expected} for data of shape "
                          f"{data.shape}, got {weight.shape}")
 
+    space = data.shape[1:-1] if channels_last(layout) else data.shape[2:]
+    if any(n + 2 * p <= d * (k - 1) for n, p, d, k in zip(space, pad, dilate, kernel, strict=True)):
+        raise MXNetError(f"operator Convolution: the kernel {kernel} with dilate={dilate} is larger than the input of "
+                         f"size {space} with pad={pad}")
+
     def whole(data: Array, weight: Array) -> Array:
         return correlate(data, weight, stride, dilate, pad, num_group, layout)
 

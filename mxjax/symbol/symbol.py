@@ -636,12 +636,9 @@ def apply(op_name: str, hint: str, inputs: Sequence[Symbol], params: dict[str, A
     """
     from ..name import NameManager
     op = registry.get(op_name) if not subgraphs else bind(registry.get(op_name), subgraphs)
-    given = AttrScope._current.value.get(attr)
+    given = {key: str(value) for key, value in AttrScope._current.value.get(attr).items()}
     for key in [k for k in params if hidden(k) != k or k.startswith("__") and k.endswith("__")]:
         given[key] = str(params.pop(key))
-    for key, value in given.items():
-        if not isinstance(value, str):
-            raise ValueError(f"attribute {key!r} must be a string, got {value!r}")
     named = dict(named or {})
     entries = [_one(s, op.name) for s in inputs] if not op.variadic else [e for s in inputs for e in s._outputs]
     if op.variadic and not op.input_names:

@@ -6,6 +6,7 @@ import pytest
 from jax import lax
 from opcall import call, gradients
 
+from mxjax.base import MXNetError
 from mxjax.ops._correlation import dimension_numbers
 from mxjax.ops.conv import _as_product, _product_is_faster
 
@@ -110,3 +111,9 @@ def test_transposed(layout, kernel, stride, dilate, pad, adj, groups):
     found = gradients("Deconvolution", data, weight, heads=[_head(expected.shape)], **given)
     for a, b in zip(found, wanted, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
+
+
+def test_kernels_larger_than_the_data_are_refused():
+    with pytest.raises(MXNetError, match=r"the kernel \(3, 3\) .* larger than the input of size \(2, 4\)"):
+        call("Convolution", np.ones((1, 1, 2, 4), "f"), np.ones((1, 1, 3, 3), "f"), kernel=(3, 3), num_filter=1,
+             no_bias=True)

@@ -243,3 +243,8 @@ def test_damage_is_named():
         mx.sym.load_json(text.replace("FullyConnected", "FullyDisconnected"))
     with pytest.raises(MXNetError, match="num_hidden"):
         mx.sym.load_json(text.replace('"num_hidden": "4"', '"num_hidden": "many"'))
+
+
+def test_attributes_given_with_a_call_become_text():
+    net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc", attr={"__count__": 3})
+    assert net.attr("__count__") == "3" and net.attr_dict()["fc_weight"]["__count__"] == "3"
