@@ -24,6 +24,22 @@ from ._invoke import call, invoke, late, on_default_device, state, wrap
 __all__ = ["NDArray"]
 
 
+class _Single(np.ndarray):
+    """One number in an array: `float` and `int` take it, which NumPy has refused since 2.4 and scripts rely on."""
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __repr__(self) -> str:
+        return repr(np.asarray(self))
+
+    def __reduce__(self) -> Any:
+        return np.asarray(self).__reduce__()
+
+
 class NDArray:
     """A multi-dimensional array on a device, computed asynchronously.
 
@@ -168,7 +184,8 @@ class NDArray:
         value = self._read()
         if isinstance(value, jax.core.Tracer):
             raise MXNetError("asnumpy() inside a JAX transformation (jit, grad, vmap ...): there is no value yet")
-        return np.array(value)
+        copy = np.array(value)
+        return copy.view(_Single) if copy.size == 1 and copy.ndim else copy
 
     def asscalar(self) -> Any:
         """The only element as a Python/NumPy scalar.

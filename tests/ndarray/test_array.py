@@ -238,3 +238,13 @@ def test_making_arrays_of_new_shapes_compiles_nothing(compiles):
         mx.nd.array(np.ones((n, 3))).wait_to_read()
         mx.nd.zeros((n, 5)).wait_to_read()
     assert compiles == []
+
+
+def test_one_number_in_a_numpy_array_is_a_number():
+    one = mx.nd.array([[2.5]]).asnumpy()
+    assert float(one) == 2.5 and int(one) == 2 and float(one * 2) == 5 and f"{one.item():.1f} {one}" == "2.5 [[2.5]]"
+    assert isinstance(one, np.ndarray) and repr(one) == "array([[2.5]], dtype=float32)"
+    assert type(pickle.loads(pickle.dumps(one))) is np.ndarray
+    assert type(mx.nd.ones((2,)).asnumpy()) is np.ndarray
+    with pytest.raises(ValueError):
+        float(one + np.ones(3))
