@@ -299,7 +299,8 @@ def _add(totals: dict, key: tuple[int, int], grad: Any, recorded: bool, ctx: Any
     elif recorded or isinstance(old, late.array) and isinstance(grad, late.array):
         totals[key] = old + grad
     else:
-        totals[key] = perform(_ADD, [_buffer(old), _buffer(grad)], ctx, is_wide(grad.dtype))[0]
+        values = [_buffer(old), _buffer(grad)]
+        totals[key] = perform(_ADD, values, ctx, is_wide(values[1].dtype))[0]
 
 
 _ADD = Kernel("gradient accumulation", lambda a, b: (a + b.astype(a.dtype),), 2, 1)

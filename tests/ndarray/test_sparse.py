@@ -181,3 +181,17 @@ def test_results_stay_sparse_while_recording(stype):
 def test_batch_norm_with_fixed_gamma_refuses_sparse_inputs():
     with pytest.raises(mx.MXNetError, match="fix_gamma"):
         mx.nd.BatchNorm(sparse(ROWS, "row_sparse"), *[mx.nd.ones(5)] * 4, fix_gamma=True)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_gradients_of_both_storages_add_up(turned):
+    x, w = mx.nd.array(np.eye(3)).tostype("row_sparse"), mx.nd.ones((3, 3))
+    x.attach_grad()
+    w.attach_grad()
+    with mx.autograd.record():
+        sparse, dense = x * w, x + w
+        total = dense + sparse if turned else sparse + dense
+    total.backward()
+    assert x.grad.stype == "row_sparse"
+    np.testing.assert_array_equal(x.grad.asnumpy(), np.full((3, 3), 2))
+    np.testing.assert_array_equal(w.grad.asnumpy(), 1 + np.eye(3))
