@@ -589,6 +589,9 @@ _ALL = slice(None)
 _IN_PLACE = "Inplace operations (+=, -=, x[:]=, etc) are not supported when recording with autograd"
 py_slice = slice  # `slice` is also an operator
 _STORAGE_TYPE_STR_TO_ID = {stype: number for number, stype in _format._STYPES.items()}
+_DTYPE_MX_TO_NP = {-1: None} | {code: dtype.type for code, dtype in _format.DTYPES.items()}
+_DTYPE_NP_TO_MX = {dtype: code for code, dtype in _DTYPE_MX_TO_NP.items()}
+_GRAD_REQ_MAP = {"null": 0, "write": 1, "add": 3}
 _WIDE = frozenset(map(np.dtype, ("float64", "int64", "uint64", "complex128")))
 
 
