@@ -305,6 +305,7 @@ def to_dlpack_for_write(data: NDArray) -> Any:
 def waitall() -> None:
     """Waits until all work is done; raises the first error that nobody has seen yet."""
     from .. import engine
+    from ._chunk import forget_abandoned
     from ._segment import flush
     flush()
     engine.get().wait_for_all()
@@ -314,6 +315,7 @@ def waitall() -> None:
         for value in jax.live_arrays():
             if not value.is_deleted():
                 value.block_until_ready()
+    forget_abandoned()
 
 
 def save(fname: str | os.PathLike, data: Any) -> None:

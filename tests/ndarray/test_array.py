@@ -3,6 +3,7 @@
 import copy
 import operator
 import pickle
+import weakref
 
 import jax
 import ml_dtypes
@@ -248,3 +249,16 @@ def test_one_number_in_a_numpy_array_is_a_number():
     assert type(mx.nd.ones((2,)).asnumpy()) is np.ndarray
     with pytest.raises(ValueError):
         float(one + np.ones(3))
+
+
+def test_waitall_waits_for_results_that_nobody_keeps():
+    x = mx.nd.ones((1200, 1200))
+    mx.nd.dot(x, x).wait_to_read()
+    y = x
+    for _ in range(4):
+        y = mx.nd.dot(y, x)
+    result = weakref.ref(y._chunk.buffer)
+    del y
+    assert result() is not None  # not done yet, so it is kept
+    mx.nd.waitall()
+    assert result() is None
