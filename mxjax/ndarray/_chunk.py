@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import deque
 from typing import Any
 
 import jax
@@ -53,13 +52,6 @@ class Chunk:
         self.wide = is_wide((buffer if pending is None else pending).dtype)
         self.version, self.lent, self.born = 0, False, None
 
-    def __del__(self) -> None:
-        try:
-            if not self.buffer.is_ready():
-                _abandon(self.buffer)
-        except Exception:  # noqa: BLE001  no buffer, a tracer, one that was donated, the interpreter's end
-            return
-
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the whole buffer."""
@@ -98,21 +90,6 @@ class Chunk:
         """Whether nobody but this chunk holds the buffer, so that its memory may be reused."""
         return (self.pending is None and not self.lent and sys.getrefcount(self.buffer) == _ALONE
                 and isinstance(self.buffer, jax.Array) and not isinstance(self.buffer, jax.core.Tracer))
-
-
-_abandoned: deque[jax.Array] = deque()
-
-
-def _abandon(buffer: jax.Array) -> None:
-    """Keeps a buffer that is still being computed and that nobody wants any more, so that `waitall` waits for it."""
-    while _abandoned and (_abandoned[0].is_deleted() or _abandoned[0].is_ready()):
-        _abandoned.popleft()
-    _abandoned.append(buffer)
-
-
-def forget_abandoned() -> None:
-    """Lets go of what was kept, after all work is done."""
-    _abandoned.clear()
 
 
 def transformation() -> Any:
