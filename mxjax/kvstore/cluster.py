@@ -378,7 +378,6 @@ class Cluster:
             sys.stderr.flush()
             os._exit(1)
 
-
     def _outstay(self, who: str) -> None:
         """Waits until no other worker is left in a set."""
         with self._news:

@@ -8,7 +8,7 @@ from typing import Any
 from .._namespace import document, signature
 from ..base import MXNetError, _Null
 from ..context import Context
-from ..ops.kernel import Kernel, prepare
+from ..ops.kernel import Kernel, never, prepare
 from ..ops.registry import Op
 from ._invoke import check_inputs, invoke, run_host, state
 from .ndarray import NDArray
@@ -106,7 +106,7 @@ def _general(op: Op, inputs: list[str], cache: dict, key: Any, arrays: tuple, re
     if op.variadic in op.params:
         kwargs.setdefault(op.variadic, len(given))
     values = op.parse({k: v for k, v in kwargs.items() if v is not _Null})
-    if out is not None and op.get_attr("FTakesOut", _never)(values):
+    if out is not None and op.get_attr("FTakesOut", never)(values):
         given, key = [*given, *(out if isinstance(out, (list, tuple)) else [out])], None
     while given and given[-1] is None:
         given.pop()
@@ -130,10 +130,6 @@ def _general(op: Op, inputs: list[str], cache: dict, key: Any, arrays: tuple, re
         elif all(type(kwargs[n]) in (float, tuple, list) and not op.params[n].limits for n in names):
             cache[key] = (kernel, extras, numbers)
     return invoke(kernel, given, extras, out, context(ctx))
-
-
-def _never(params: dict[str, Any]) -> bool:
-    return False
 
 
 def context(value: Any) -> Context | None:

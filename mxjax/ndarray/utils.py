@@ -308,28 +308,23 @@ def waitall() -> None:
     from ._segment import flush
     flush()
     engine.get().wait_for_all()
+    arrays = jax.live_arrays()
     try:
-        jax.block_until_ready(jax.live_arrays())
+        jax.block_until_ready(arrays)
     except RuntimeError:  # one has been donated meanwhile, or has failed: then say which, in turn
-        for value in jax.live_arrays():
+        for value in arrays:
             if not value.is_deleted():
                 value.block_until_ready()
-    jax.block_until_ready([_tick(device) for device in _devices()])
+    # results that nobody keeps are no live arrays, but done before a small program at the end of their device's queue
+    devices = {d for value in arrays if not value.is_deleted() for d in value.devices()}
+    jax.block_until_ready([_tick(d) for d in devices if d.process_index == jax.process_index()])
 
 
 _ticking: dict[Any, jax.Array] = {}
 _add_one = jax.jit(lambda x: x + 1)
 
 
-def _devices() -> set[Any]:
-    """This process's devices that have arrays."""
-    process = jax.process_index()
-    return {d for value in jax.live_arrays() if not value.is_deleted() for d in value.devices()
-            if d.process_index == process}
-
-
 def _tick(device: Any) -> jax.Array:
-    """A small program at the end of a device's queue: results that nobody keeps are done before it."""
     if device not in _ticking:
         _ticking[device] = jax.device_put(np.zeros(1, np.float32), device)
     return _add_one(_ticking[device])

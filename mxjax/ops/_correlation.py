@@ -78,7 +78,8 @@ def _spread(data: Array, weight: Array, stride: Sizes, dilate: Sizes, pad: Sizes
     # (in, out / g, ...) -> (out, in / g, ...) with the kernel turned around
     channel = weight.ndim - 1 if channels_last(layout) else 1
     grouped = weight.reshape(groups, weight.shape[0] // groups, *weight.shape[1:])
-    weight = jnp.swapaxes(grouped, 1, channel + 1).reshape(-1, *jnp.swapaxes(grouped, 1, channel + 1).shape[2:])
+    grouped = jnp.swapaxes(grouped, 1, channel + 1)
+    weight = grouped.reshape(-1, *grouped.shape[2:])
     weight = jnp.flip(weight, range(1, dims + 1) if channels_last(layout) else range(2, dims + 2))
     return lax.conv_general_dilated(
         data, weight, (1,) * dims, [(k - p, k - p + a) for k, p, a in zip(span, pad, adj, strict=True)],

@@ -50,11 +50,20 @@ def _channels(p: dict[str, Any], x: tuple[int, ...]) -> int:
     return x[-1] if channels_last(p["layout"]) else x[1]
 
 
-def _weight_shape(p: dict[str, Any], x: tuple[int, ...]) -> tuple[int, ...]:
+def _outer_inner(p: dict[str, Any], outer: int, inner: int | None) -> tuple[int | None, ...]:
+    """The shape of a weight: (outer, inner, *kernel), or with channels last (outer, *kernel, inner)."""
+    return (outer, *p["kernel"], inner) if channels_last(p["layout"]) else (outer, inner, *p["kernel"])
+
+
+def _weight_shape(p: dict[str, Any], x: tuple[int, ...]) -> tuple[int | None, ...]:
     channels = _channels(p, x)
-    per_group = None if channels is None else channels // p["num_group"]
-    return (p["num_filter"], *p["kernel"], per_group) if channels_last(p["layout"]) else (p["num_filter"], per_group,
-                                                                                  *p["kernel"])
+    return _outer_inner(p, p["num_filter"], None if channels is None else channels // p["num_group"])
+
+
+def _check_weight(operator: str, weight: Array, expected: tuple[int | None, ...], data: Array) -> None:
+    if weight.shape != expected:
+        raise MXNetError(f"operator {operator}: weight must have the shape {expected} for data of shape {data.shape}, "
+                         f"got {weight.shape}")
 
 
 def _convolution(data: Array, weight: Array, bias: Array | None = None, *, kernel: Shape, stride: Shape = (),
@@ -72,12 +81,8 @@ def _convolution(data: Array, weight: Array, bias: Array | None = None, *, kerne
     dims = len(kernel)
     stride, dilate = _per_axis("stride", stride, dims, 1), _per_axis("dilate", dilate, dims, 1)
     pad = _per_axis("pad", pad, dims, 0)
-    expected = _weight_shape({"num_filter": num_filter, "kernel": kernel, "num_group": num_group, "layout": layout},
-                             data.shape)
-    if weight.shape != expected:
-        raise MXNetError(f"operator Convolution: weight must have the shape {expected} for data of shape "
-                         f"{data.shape}, got {weight.shape}")
-
+    params = {"num_filter": num_filter, "kernel": kernel, "num_group": num_group, "layout": layout}
+    _check_weight("Convolution", weight, _weight_shape(params, data.shape), data)
     space = data.shape[1:-1] if channels_last(layout) else data.shape[2:]
     if any(n + 2 * p <= d * (k - 1) for n, p, d, k in zip(space, pad, dilate, kernel, strict=True)):
         raise MXNetError(f"operator Convolution: the kernel {kernel} with dilate={dilate} is larger than the input of "
@@ -155,10 +160,8 @@ for _name, _aliases in [("Convolution", ("_npx_convolution",)), ("Convolution_v1
         _data_shape, weight=_weight_shape, bias=lambda p, x: (p["num_filter"],)))(_convolution)
 
 
-def _transposed_shape(p: dict[str, Any], x: tuple[int, ...]) -> tuple[int, ...]:
-    per_group = p["num_filter"] // p["num_group"]
-    return (_channels(p, x), *p["kernel"], per_group) if channels_last(p["layout"]) else (_channels(p, x), per_group,
-                                                                                  *p["kernel"])
+def _transposed_shape(p: dict[str, Any], x: tuple[int, ...]) -> tuple[int | None, ...]:
+    return _outer_inner(p, _channels(p, x), p["num_filter"] // p["num_group"])
 
 
 @register("Deconvolution", aliases=("_npx_deconvolution",), inputs=_without("no_bias", "data", "weight"),
@@ -174,6 +177,8 @@ def deconvolution(data: Array, weight: Array, bias: Array | None = None, *, kern
     stride (x - 1) + dilate (kernel - 1) + 1 - 2 pad + adj, or `target_shape`.
     """
     _check_spatial("Deconvolution", data, kernel)
+    params = {"num_filter": num_filter, "kernel": kernel, "num_group": num_group, "layout": layout}
+    _check_weight("Deconvolution", weight, _transposed_shape(params, data.shape), data)
     dims = len(kernel)
     stride, dilate = _per_axis("stride", stride, dims, 1), _per_axis("dilate", dilate, dims, 1)
     pad, adj = _per_axis("pad", pad, dims, 0), _per_axis("adj", adj, dims, 0)
@@ -255,8 +260,10 @@ def _pooling(data: Array, *, kernel: Shape = (), pool_type: Literal["avg", "lp",
             values = _reduced(values, first + axis, kernel[axis], stride[axis], windows[axis][0],
                               _first_of_equals if function is lax.max else function)
         return values
+    if pool_type == "max" and is_float(data.dtype):
+        return reduce(jnp.where(jnp.isnan(data), -jnp.inf, data), -jnp.inf, lax.max)  # NaN is no maximum, as in MXNet
     if pool_type == "max":
-        return reduce(data, -jnp.inf if is_float(data.dtype) else jnp.iinfo(data.dtype).min, lax.max)
+        return reduce(data, jnp.iinfo(data.dtype).min, lax.max)
     if pool_type == "lp":
         power = p_value or 2
         total = reduce(jnp.abs(data) ** power, 0, lax.add)

@@ -19,7 +19,7 @@ from ..base import MXNetError
 from .params import WIDE
 from .registry import Op
 
-__all__ = ["Absent", "Kernel", "cotangent", "is_wide", "prepare", "run", "watch", "watched"]
+__all__ = ["Absent", "Kernel", "cotangent", "is_wide", "never", "prepare", "run", "watch", "watched"]
 
 Spec = tuple[tuple[int, ...], np.dtype]
 _USER_MISTAKES = (TypeError, ValueError, IndexError, ZeroDivisionError, NotImplementedError, OverflowError)
@@ -336,7 +336,7 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
     fn.__name__ = op.name  # what JAX's logs and XLA's profile call the program
     wide = any(p.kind == "dtype" and params[n] in WIDE for n, p in op.params.items()) or op.get_attr("wide", False)
     kernel = Kernel(op.name, fn, count, num_outputs, wide=bool(wide(params) if callable(wide) else wide),
-                    mutated=mutated, eager=op.eager or op.get_attr("eager_when", _never)(params))
+                    mutated=mutated, eager=op.eager or op.get_attr("eager_when", never)(params))
     kernel.op, kernel.params, kernel.uses_key = op, params, op.uses_key
     kernel.dynamic, kernel.packed = dynamic, packed
     kernel.check, kernel.refuses = op.get_attr("FCheck"), op.get_attr("FRefuse")
@@ -350,7 +350,8 @@ def _weak(number: jax.Array) -> jax.Array:
     return jax.lax.convert_element_type_p.bind(number, new_dtype=number.dtype, weak_type=True, sharding=None)
 
 
-def _never(params: dict[str, Any]) -> bool:
+def never(params: dict[str, Any]) -> bool:
+    """What an attribute that asks about parameters says where an operator has none."""
     return False
 
 

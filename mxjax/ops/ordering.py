@@ -41,8 +41,10 @@ def argsort(data: Array, *, axis: int | None = -1, is_ascend: bool = True, dtype
 def _first(data: Array, count: int, ascending: bool) -> Array:
     """Positions of the largest (smallest) values of the last axis."""
     key = lax.stop_gradient(data)
-    if ascending:
-        key = -key if is_float(key.dtype) else ~key  # ~ reverses the order of integers without overflow
+    if ascending and is_float(key.dtype):
+        key = jnp.where(jnp.isnan(key), -jnp.inf, -key)  # NaN counts as the largest, as in `order`
+    elif ascending:
+        key = ~key  # reverses the order of integers without overflow
     return lax.top_k(key, count)[1]
 
 

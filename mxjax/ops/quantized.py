@@ -106,6 +106,7 @@ def quantized_conv(data: Array, weight: Array, bias: Array | None = None, min_da
     dims = len(kernel)
     _check_spatial("quantized_conv", data, kernel)
     numbers = dimension_numbers(dims, layout)
+
     def native(data: Array, weight: Array) -> Array:
         return lax.conv_general_dilated(
             *_same(data, weight), _per_axis("stride", stride, dims, 1),

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from ..base import MXNetError
-from ..ops.kernel import Kernel, cotangent, is_wide, prepare
+from ..ops.kernel import Kernel, cotangent, is_wide, never, prepare
 from ._node import Entry, auxiliary, topological
 
 __all__ = ["Lowered"]
@@ -38,7 +38,7 @@ class Lowered:
         self.args, self.aux = [n.name for n in self.arg_nodes], [n.name for n in self.aux_nodes]
         self.steps = [n for n in self.nodes if n.op is not None]
         self.cut = any(n.op.eager or n.op.get_attr("FHost") for n in self.steps)
-        self.checks = any(n.op.get_attr("FRefuse") or n.op.get_attr("eager_when", _never)(n.params) for n in self.steps)
+        self.checks = any(n.op.get_attr("FRefuse") or n.op.get_attr("eager_when", never)(n.params) for n in self.steps)
         self.random = any(n.op.uses_key for n in self.steps)
         self._unsized = any((check := n.op.get_attr("FShapeKnown")) and not check(n.params) for n in self.steps)
         self._kernels: dict[Any, list[Kernel]] = {}
@@ -163,10 +163,6 @@ class Lowered:
         if key not in self._jitted:
             self._jitted[key] = jax.jit(function, **options)
         return self._jitted[key]
-
-
-def _never(params: dict[str, Any]) -> bool:
-    return False
 
 
 def cotangent_ones(output: Any) -> Any:

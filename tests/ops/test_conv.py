@@ -117,3 +117,21 @@ def test_kernels_larger_than_the_data_are_refused():
     with pytest.raises(MXNetError, match=r"the kernel \(3, 3\) .* larger than the input of size \(2, 4\)"):
         call("Convolution", np.ones((1, 1, 2, 4), "f"), np.ones((1, 1, 3, 3), "f"), kernel=(3, 3), num_filter=1,
              no_bias=True)
+
+
+def test_weights_of_another_shape_are_refused():
+    with pytest.raises(MXNetError, match=r"Deconvolution: weight must have the shape \(1, 4, 3, 3\)"):
+        call("Deconvolution", np.ones((1, 1, 5, 5), "f"), np.ones((4, 1, 3, 3), "f"), kernel=(3, 3), num_filter=4,
+             no_bias=True)
+
+
+@pytest.mark.parametrize("kernel", [(2, 2), (1, 17)])
+def test_nan_is_no_maximum(kernel):
+    data = np.ones((1, 1, *kernel), "float32")
+    for place in (0, -1):
+        data[0, 0].flat[:] = np.arange(data.size)
+        data[0, 0].flat[place] = np.nan
+        best = data.size - 1 if place == 0 else data.size - 2
+        assert call("Pooling", data, kernel=kernel).item() == best
+        grad = gradients("Pooling", data, kernel=kernel)[0].ravel()
+        assert grad.sum() == 1 and grad[best] == 1

@@ -161,6 +161,13 @@ def test_sorting():
     assert gradients("sort", X, heads=[np.arange(6.0).reshape(2, 3)])[0].tolist() == [[2, 0, 1], [3, 4, 5]]
 
 
+def test_nan_is_the_largest_for_every_k():
+    values = np.array([[3, np.nan, 1, 2, 0, 5, 4, 8, 7, 6, 9, 10, 11, 12, 13, 14, 15]], "float32")
+    for k in (2, 17):
+        assert call("topk", values, k=k, ret_typ="value", is_ascend=True)[0, :2].tolist() == [0, 1]
+        assert np.isnan(call("topk", values, k=k, ret_typ="value")[0, 0])
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "int8", "uint8", "int32", "uint32", "int64"])
 def test_sorting_of_all_types(dtype):
     values = np.random.default_rng(0).integers(0, 255, (3, 50)).astype(dtype)
