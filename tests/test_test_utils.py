@@ -35,3 +35,12 @@ def test_a_wrong_gradient_is_noticed() -> None:
     for graph in (mx.sym.Custom(data, op_type="test_utils_wrong"), mx.sym.BlockGrad(data)):
         with pytest.raises(AssertionError):
             check_numeric_gradient(graph, [np.ones((2, 2))], rtol=1e-2)
+
+
+def test_star_import_gives_what_mxnet_programs_use() -> None:
+    names: dict = {}
+    exec("from mxjax.test_utils import *", names)
+    for name in ("assert_almost_equal", "same", "rand_ndarray", "rand_shape_nd", "default_context", "environment",
+                 "check_consistency", "verify_generator", "get_mnist_iterator", "download", "compare_optimizer", "mx",
+                 "np", "rnd", "os", "use_np", "array", "Symbol"):
+        assert name in names, name

@@ -21,7 +21,8 @@ from ..symbol import Symbol
 from ..util import is_np_array
 from . import _summary
 from ._structure import flatten, kinds, regroup
-from ._structure import flatten as _flatten  # noqa: F401 (libraries take it from here)
+from ._structure import flatten as _flatten  # noqa: F401 (libraries take these from here)
+from ._structure import regroup as _regroup  # noqa: F401
 from .parameter import DeferredInitializationError, Parameter, ParameterDict
 from .utils import HookHandle, _brief_print_list, _indent
 

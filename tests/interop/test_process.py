@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 _IMPORT = """
 import json, os, sys, threading
 import jax
@@ -89,6 +91,40 @@ except RuntimeError as error:
     print(error)
 """)
     assert "imported already" in done.stdout, done.stderr[-3000:]
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_the_alias_gives_back_numpy_names(wanted):
+    done = run("-c", f"""
+import numpy as np
+import mxjax
+mxjax.interop.install_mxnet_alias(numpy_names={wanted})
+try:
+    print(np.int is int, np.float is float, np.asscalar(np.array([3])), np.product([2, 3]), np.in1d([[1, 2]], [2]))
+except AttributeError:
+    print("dropped")
+""")
+    expected = "True True 3 6 [False  True]\n" if wanted else "dropped\n"
+    assert done.stdout == expected, done.stderr[-3000:]
+
+
+def test_names_that_libraries_import():
+    done = run("-c", """
+import mxjax
+mxjax.interop.install_mxnet_alias()
+import mxnet as mx
+from mxnet.base import NDArrayHandle, SymbolHandle, _as_list
+from mxnet.contrib.amp.amp import _amp_initialized
+from mxnet.gluon.block import _flatten, _regroup
+from mxnet.gluon.data.dataloader import ForkingPickler, _as_in_context, _MultiWorkerIter
+from mxnet.executor_manager import _split_input_slice
+from mxnet.gluon.loss import _apply_weighting, _reshape_like
+from mxnet.gluon.utils import _get_repo_file_url, _get_repo_url, replace_file
+from mxnet.image.image import _get_interp_method
+from mxnet.ndarray.ndarray import _DTYPE_MX_TO_NP, _DTYPE_NP_TO_MX
+print(mx.__version__, mx.libinfo.__version__, _DTYPE_MX_TO_NP[_DTYPE_NP_TO_MX[mx.nd.zeros(1, dtype="int8").dtype]])
+""")
+    assert done.stdout == "1.9.1 1.9.1 <class 'numpy.int8'>\n", done.stderr[-3000:]
 
 
 def test_info():

@@ -1,0 +1,157 @@
+"""Data sets and models as files."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import logging
+import os
+import struct
+import tempfile
+import zipfile
+
+import numpy as np
+
+
+def download(url: str, fname: str | None = None, dirname: str | None = None, overwrite: bool = False,
+             retries: int = 5) -> str:
+    """Downloads a file (also file:// URLs) unless it is there; returns its path.
+
+    Args:
+        url: where it is.
+        fname: its name here; default the URL's last part.
+        dirname: folder; default the current one.
+        overwrite: download in any case.
+        retries: how often to try.
+    """
+    import urllib.request
+    path = fname or url.split("/")[-1]
+    if dirname is not None:
+        os.makedirs(dirname, exist_ok=True)
+        path = os.path.join(dirname, path)
+    elif fname and os.path.dirname(fname):
+        os.makedirs(os.path.dirname(fname), exist_ok=True)
+    if os.path.exists(path) and not overwrite:
+        return path
+    for attempt in range(retries):
+        try:
+            with urllib.request.urlopen(url) as source, \
+                    tempfile.NamedTemporaryFile(dir=os.path.dirname(path) or ".", delete=False) as target:
+                digest = hashlib.sha1()
+                while chunk := source.read(1 << 20):
+                    digest.update(chunk)
+                    target.write(chunk)
+            os.replace(target.name, path)
+            logging.info("downloaded %s into %s (sha1 %s)", url, path, digest.hexdigest())
+            return path
+        except OSError as error:
+            if attempt == retries - 1:
+                raise
+            logging.warning("download of %s failed (%s), trying again", url, error)
+    return path
+
+
+def download_model(model_name: str, dst_dir: str = "./", meta_info: dict | None = None) -> tuple[str | None, int]:
+    """Downloads a checkpoint listed in `meta_info` {name: {"symbol": url, "params": url}}; (prefix, epoch)."""
+    meta = (meta_info or {}).get(model_name)
+    if meta is None:
+        return None, 0
+    prefix = os.path.join(dst_dir, model_name)
+    download(meta["symbol"], prefix + "-symbol.json")
+    download(meta["params"], prefix + "-0000.params")
+    return prefix, 0
+
+
+def get_zip_data(data_dir: str, url: str, data_origin_name: str) -> None:
+    """Downloads a zip archive into a folder and unpacks it there, unless it is there."""
+    path = os.path.join(data_dir, data_origin_name)
+    if not os.path.exists(path):
+        download(url, dirname=data_dir, overwrite=False)
+        with zipfile.ZipFile(path) as archive:
+            archive.extractall(data_dir)
+
+
+def get_bz2_data(data_dir: str, data_name: str, url: str, data_origin_name: str) -> None:
+    """Downloads a bz2 file into a folder and unpacks it as `data_name`, unless it is there."""
+    import bz2
+    target, packed = os.path.join(data_dir, data_name), os.path.join(data_dir, data_origin_name)
+    if not os.path.exists(target):
+        download(url, fname=data_origin_name, dirname=data_dir, overwrite=False)
+        with bz2.BZ2File(packed, "rb") as source, open(target, "wb") as file:
+            for chunk in iter(lambda: source.read(100 * 1024), b""):
+                file.write(chunk)
+        os.remove(packed)
+
+
+_MNIST_FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
+                "t10k-labels-idx1-ubyte")
+_MNIST_URL = "http://data.mxnet.io/data/mnist/"
+
+
+def _idx(path: str) -> np.ndarray:
+    """An array in MNIST's IDX format, packed or not."""
+    opener = gzip.open if path.endswith(".gz") else open
+    with opener(path, "rb") as file:
+        raw = file.read()
+    ndim = raw[3]
+    shape = struct.unpack(f">{ndim}I", raw[4:4 + 4 * ndim])
+    return np.frombuffer(raw, np.uint8, offset=4 + 4 * ndim).reshape(shape)
+
+
+def get_mnist() -> dict[str, np.ndarray]:
+    """MNIST as {train_data, train_label, test_data, test_label}; images (n, 1, 28, 28) in [0, 1].
+
+    Files in ./data are used where they are; else they are downloaded.
+    """
+    arrays = []
+    for name in _MNIST_FILES:
+        local = os.path.join("data", name)
+        arrays.append(_idx(local if os.path.exists(local) else
+                           download(_MNIST_URL + name + ".gz", dirname="data")))
+    images, labels, test_images, test_labels = arrays
+
+    def scaled(pictures: np.ndarray) -> np.ndarray:
+        return pictures.reshape(-1, 1, 28, 28).astype(np.float32) / 255
+    return {"train_data": scaled(images), "train_label": labels.astype(np.int8),
+            "test_data": scaled(test_images), "test_label": test_labels.astype(np.int8)}
+
+
+def get_mnist_pkl() -> None:
+    """Puts mnist.pkl.gz into ./data, unless it is there."""
+    if not os.path.exists("data/mnist.pkl.gz"):
+        download("http://deeplearning.net/data/mnist/mnist.pkl.gz", dirname="data")
+
+
+def get_mnist_ubyte() -> None:
+    """Puts MNIST's four files into ./data, unless they are there."""
+    if not all(os.path.exists(os.path.join("data", n)) for n in _MNIST_FILES):
+        get_zip_data("data", "http://data.mxnet.io/mxnet/data/mnist.zip", "mnist.zip")
+
+
+def get_cifar10() -> None:
+    """Puts CIFAR-10's record files into ./data/cifar, unless they are there."""
+    if not all(os.path.exists(os.path.join("data", "cifar", n)) for n in ("train.rec", "test.rec")):
+        get_zip_data("data", "http://data.mxnet.io/mxnet/data/cifar10.zip", "cifar10.zip")
+
+
+def get_mnist_iterator(batch_size: int, input_shape: tuple, num_parts: int = 1, part_index: int = 0) -> tuple:
+    """(training, validation) iterators over MNIST's files in ./data."""
+    from .io import MNISTIter
+    get_mnist_ubyte()
+    flat = len(input_shape) != 3
+    paths = [os.path.join("data", n) for n in _MNIST_FILES]
+    return tuple(MNISTIter(image=paths[i], label=paths[i + 1], input_shape=input_shape, batch_size=batch_size,
+                           shuffle=i == 0, flat=flat, num_parts=num_parts, part_index=part_index) for i in (0, 2))
+
+
+def get_im2rec_path(home_env: str = "MXNET_HOME") -> str:
+    """The path of an `im2rec.py` script: below the environment's `home_env`.
+
+    Raises:
+        OSError: there is none.
+    """
+    home = os.environ.get(home_env)
+    path = os.path.join(home, "tools", "im2rec.py") if home else ""
+    if not os.path.isfile(path):
+        raise OSError("Could not find path to tools/im2rec.py")
+    return path
