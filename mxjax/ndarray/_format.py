@@ -18,7 +18,7 @@ import os
 import struct
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, BinaryIO
+from typing import Any
 
 import jax
 import ml_dtypes
@@ -36,6 +36,7 @@ DTYPES = {code: np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name) for
 _LIST, _V1, _V2, _V3 = 0x112, 0xF993FAC8, 0xF993FAC9, 0xF993FACA
 _STYPES = {0: "default", 1: "row_sparse", 2: "csr"}
 _MOST_DIMENSIONS = 64
+_HEADER, _SLAB, _LARGE = 1 << 9, 1 << 24, 1 << 23  # bytes read for a header, got for arrays, worth two threads
 
 
 def aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -47,21 +48,16 @@ def aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 
 
 class _Reader:
-    """A cursor over a file that checks every step, and every size before memory is taken, against the file's end."""
+    """A cursor over a file or a buffer.
 
-    def __init__(self, file: BinaryIO, size: int, source: str) -> None:
-        self.file, self.size, self.source, self.offset = file, size, source, 0
-        self._later: list[Any] = []  # reads to be done, or under way in the pool
-        self._pool = None
-        if size > 1 << 23 and not isinstance(file, io.BytesIO):  # a large file: mostly copying, so two threads
-            self._pool = ThreadPoolExecutor(2)
+    Every step, and every size before memory is taken, is checked against the end.
+    """
 
-    def __enter__(self) -> _Reader:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
+    def __init__(self, content: int | memoryview, size: int, source: str) -> None:
+        self.content, self.size, self.source, self.offset = content, size, source, 0  # a file descriptor, or bytes
+        self._window, self._first = b"", 0  # what was last read of a file for headers, and its offset
+        self._slab = np.empty(0, np.uint8)
+        self._later: list[tuple[np.ndarray, int]] = []  # arrays to be read, and their offsets
 
     def error(self, what: str, offset: int | None = None) -> MXNetError:
         """The error for damage at an offset (default: here)."""
@@ -75,9 +71,15 @@ class _Reader:
 
     def take(self, count: int, what: str) -> bytes:
         """The next `count` bytes."""
+        start = self.offset
         self._reserve(count, what)
-        self.file.seek(self.offset - count)
-        return self.file.read(count)
+        if not isinstance(self.content, int):
+            return bytes(self.content[start:self.offset])
+        if not self._first <= start <= self.offset <= self._first + len(self._window):
+            self._window, self._first = os.pread(self.content, max(count, _HEADER), start), start
+            if len(self._window) < count:
+                raise self.error("the file has become shorter while it was read", start)
+        return self._window[start - self._first:self.offset - self._first]
 
     def number(self, code: str, what: str) -> int:
         """The next integer of a `struct` code."""
@@ -110,28 +112,38 @@ class _Reader:
         """The next array; its values are there after `fill`."""
         self._reserve(math.prod(shape) * dtype.itemsize, f"{dtype.name} array of shape {shape}")
         try:
-            values = aligned(shape, dtype)
-            entry = (values.reshape(-1).view(np.uint8), self.offset - values.nbytes)
-            self._later.append(self._pool.submit(self._read, *entry) if self._pool is not None else entry)
+            values = self._space(math.prod(shape) * dtype.itemsize).view(dtype).reshape(shape)
+            self._later.append((values.reshape(-1).view(np.uint8), self.offset - values.nbytes))
             return values
         except ValueError as error:  # no elements, but dimensions whose product NumPy cannot hold, or too many
             raise self.error(f"Invalid NDArray file format: shape {shape}: {error}") from None
 
+    def _space(self, count: int) -> np.ndarray:
+        """Memory for an array, cut from slabs: new memory costs as much as reading, in large pieces half of it."""
+        if count > len(self._slab):
+            self._slab = aligned((max(count, min(_SLAB, self.size - self.offset)),), np.dtype(np.uint8))
+        space, self._slab = self._slab[:count], self._slab[-(-count // 64) * 64:]
+        return space
+
     def _read(self, values: np.ndarray, offset: int) -> None:
+        if not isinstance(self.content, int):
+            values[:] = np.frombuffer(self.content, np.uint8, len(values), offset)
+            return
         while len(values):  # one call reads at most 2 GiB
-            count = os.preadv(self.file.fileno(), [values], offset)
+            count = os.preadv(self.content, [values], offset)
             if not count:
                 raise self.error("the file has become shorter while it was read", offset)
             values, offset = values[count:], offset + count
 
     def fill(self) -> None:
-        """Finishes reading the values of all arrays so far."""
-        for entry in self._later:
-            if self._pool is not None:
-                entry.result()
-            else:
-                self.file.seek(entry[1])
-                self.file.readinto(memoryview(entry[0]))
+        """Reads the values of all arrays so far."""
+        if isinstance(self.content, int) and self.size > _LARGE:  # mostly copying, so two threads
+            with ThreadPoolExecutor(2) as pool:
+                for done in [pool.submit(self._read, *entry) for entry in self._later]:
+                    done.result()
+        else:
+            for entry in self._later:
+                self._read(*entry)
         self._later.clear()
 
 
@@ -142,9 +154,7 @@ def read_file(path: str) -> Any:
         head = file.read(6)
         if head[:4] == b"PK\x03\x04" or head == b"\x93NUMPY":
             return _read_numpy(path)
-        file.seek(0)
-        with _Reader(file, size, path) as reader:
-            return _read_list(reader)
+        return _read_list(_Reader(file.fileno(), size, path))
 
 
 def _read_numpy(path: str) -> Any:
@@ -165,7 +175,7 @@ def read(buffer: memoryview, source: str) -> Any:
     Raises:
         MXNetError: the buffer is damaged; the message names `source` and the offset.
     """
-    return _read_list(_Reader(io.BytesIO(buffer), len(buffer), source))
+    return _read_list(_Reader(buffer.cast("B"), buffer.nbytes, source))
 
 
 def _read_list(reader: _Reader) -> Any:
@@ -312,7 +322,7 @@ def dumps(array: Any) -> bytes:
 
 def loads(raw: Any) -> Any:
     """The array `dumps` wrote."""
-    reader = _Reader(io.BytesIO(raw), len(raw), "pickled array")
+    reader = _Reader(memoryview(raw), len(raw), "pickled array")
     array = _read_array(reader, check=False)
     reader.fill()
     return _on_device([array])[0]
