@@ -100,6 +100,7 @@ def test_steps_compile_once(compiles):
     executor = bound()
     for step in range(6):
         if step == 2:
+            mx.nd.waitall()
             compiles.clear()
         executor.forward(is_train=True, data=mx.nd.array(X + step))
         executor.backward()

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..base import MXNetError
+from ..ops.compiled import Compiled
 from ..ops.kernel import Kernel, is_wide, mistake, watched
 from ..random import next_key
 from ._chunk import Pending
@@ -248,7 +249,7 @@ class _Program:
 
     def __init__(self, rows: Sequence[tuple | None], kept: tuple, given: tuple, mirror: bool) -> None:
         function = _function(rows, kept, given, mirror)
-        self._heads, self._jitted = len(given), jax.jit(function)
+        self._heads, self._jitted = len(given), Compiled(function)
         self._present: list[bool] = []
 
         def flat(*values: Any) -> tuple:

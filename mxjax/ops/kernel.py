@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..base import MXNetError
+from .compiled import Compiled
 from .params import WIDE
 from .registry import Op
 
@@ -80,7 +81,7 @@ class Kernel:
         self.check: Callable[[dict[str, Any]], Exception | None] | None = None
         self.refuses: Callable[[Sequence[Any], Sequence[Any]], Exception | None] | None = None
         self.options = options or {}
-        self.jitted = fn if eager else jax.jit(fn, **self.options)
+        self.jitted = fn if eager else Compiled(fn, **self.options)
         self._vjps: dict[Any, Kernel] = {}
         self._specs: dict[Any, tuple[Spec, ...]] = {}
         self._needs: dict[Any, tuple[bool, ...]] = {}
@@ -112,7 +113,7 @@ class Kernel:
         """The compiled function that may reuse the memory of the arguments at these positions."""
         if positions not in self._donated:
             self._donated[positions] = self.fn if self.eager else \
-                jax.jit(self.fn, donate_argnums=positions, **self.options)
+                Compiled(self.fn, donate_argnums=positions, **self.options)
         return self._donated[positions]
 
     def specs(self, args: Sequence[Any]) -> tuple[Spec, ...]:

@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from ..base import MXNetError
+from ..ops.compiled import Compiled
 from ..ops.kernel import Kernel, cotangent, is_wide, never, prepare
 from ._node import Entry, auxiliary, topological
 
@@ -161,7 +162,7 @@ class Lowered:
 
     def _compiled(self, key: Any, function: Callable, **options: Any) -> Callable:
         if key not in self._jitted:
-            self._jitted[key] = jax.jit(function, **options)
+            self._jitted[key] = Compiled(function, **options)
         return self._jitted[key]
 
 

@@ -16,6 +16,7 @@ from .. import ndarray as nd
 from .. import symbol as sym
 from ..context import Context
 from ..ndarray import NDArray
+from ..ops.compiled import Compiled
 from ..ops.params import np_dtype
 from ..random import next_key
 from ..symbol import Symbol
@@ -116,7 +117,7 @@ def _differences(executor: Any, varied: list[str], eps: float, train: bool, dtyp
     aux = [array._read() for array in executor.aux_arrays]
     key = next_key(executor._ctx, len(graph.steps)) if graph.random else ()
     with jax.enable_x64(graph.wide([*args.values(), *aux], train)):
-        @jax.jit
+        @Compiled
         def all_differences(args: dict[str, Any], aux: list[Any], key: tuple, eps: Any) -> dict[str, Any]:
             flat, restored = ravel_pytree({name: args[name] for name in varied})
 

@@ -96,9 +96,9 @@ def test_many_at_once_are_the_single_ones(mixed):
         for a, b in zip(results, wanted, strict=True):
             assert a.dtype == b.dtype
             np.testing.assert_allclose(a, b, rtol=1e-3 if mixed else 1e-6)
-    compiled = prepared.jitted._cache_size()
+    compiled = prepared.jitted.forms()
     _run(f"multi_{prefix}sgd_mom_update", *arrays, lrs=(0.3, 0.4), wds=wds, num_weights=2, **options)
-    assert prepared.jitted._cache_size() == compiled, "new learning rates must not compile anything"
+    assert prepared.jitted.forms() == compiled, "new learning rates must not compile anything"
 
 
 def test_wrong_numbers_of_arrays_and_rates():

@@ -1,0 +1,93 @@
+"""Compiled functions: `jax.jit` that spends less on programs of few numbers.
+
+Most of the time of a small program's first call is XLA's compilation. On a CPU a program of a few hundred numbers is
+done in no time without any optimization, and one of some thousand gains nothing from fusion emitters, which take half
+of the compilation. XLA's options say so per program (docs/design/0011).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import jax
+
+__all__ = ["Compiled"]
+
+_FEW, _SOME = 256, 1 << 14  # elements of all arguments together
+
+
+class Compiled:
+    """A function compiled on its first call for each signature.
+
+    Args:
+        function: a pure function of arrays.
+        options: further arguments of `jax.jit`.
+    """
+
+    __slots__ = ("_function", "_options", "_full", "_some", "_few", "__weakref__")
+
+    def __init__(self, function: Callable, **options: Any) -> None:
+        self._function, self._options = function, options
+        self._full = jax.jit(function, **options)
+        self._some = self._few = None  # made when asked for; the full form where results grow
+
+    def __call__(self, *args: Any) -> Any:
+        total = 0
+        for arg in args:
+            aval = getattr(arg, "aval", None)
+            total += _count(arg) if aval is None else prod(aval.shape)
+            if total > _SOME:
+                return self._full(*args)
+        try:
+            return ((self._few if total <= _FEW else self._some) or self._reduce(total <= _FEW, args))(*args)
+        except ValueError as error:
+            if "compiler_options" in str(error):  # within a transformation of JAX
+                return self._full(*args)
+            raise
+
+    def forms(self) -> tuple[int, int, int]:
+        """How many programs there are: in full, for some numbers, for few."""
+        reduced = [0 if form is None or form is self._full else form._cache_size() for form in (self._some, self._few)]
+        return self._full._cache_size(), *reduced
+
+    def _reduce(self, few: bool, args: tuple) -> Callable:
+        call, options = self._full, _reduced_options()[few]
+        if options:
+            reduced = jax.jit(self._function, compiler_options=options, **self._options)
+            if sum(prod(result.shape) for result in jax.tree.leaves(reduced.eval_shape(*args))) <= _SOME:
+                call = reduced
+        if few:
+            self._few = call
+        else:
+            self._some = call
+        return call
+
+
+def _count(arg: Any) -> int:
+    """Elements of an argument that is no array of JAX's: a number, a NumPy array, or a tree of arrays."""
+    if hasattr(arg, "shape"):
+        return prod(arg.shape)
+    total = 0
+    for leaf in jax.tree.leaves(arg):
+        total += prod(getattr(leaf, "shape", ()))
+        if total > _SOME:
+            break
+    return total
+
+
+@functools.cache
+def _reduced_options() -> tuple[dict[str, Any], dict[str, Any]]:
+    """XLA's options for programs of some and of few numbers; empty where it has none, or is not for CPUs alone."""
+    emitters: dict[str, Any]
+    for emitters in ({"xla_cpu_use_fusion_emitters": False}, {}):  # newer releases have no others
+        options = emitters, {**emitters, "xla_backend_optimization_level": 0}
+        try:
+            if jax.default_backend() == "cpu":
+                jax.jit(lambda: 0, compiler_options=options[1]).lower().compile()
+                return options
+        except RuntimeError:
+            continue
+    return {}, {}
