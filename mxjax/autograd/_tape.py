@@ -15,7 +15,7 @@ from ..ndarray._invoke import invoke, late, perform, state, wrap
 from ..ndarray._recorded import run_together
 from ..ops.kernel import Absent, Kernel, is_wide
 
-__all__ = ["Node", "backward", "mark", "record"]
+__all__ = ["Node", "backward", "entries", "mark", "record"]
 
 _sequence = itertools.count()
 
@@ -51,10 +51,25 @@ def mark(array: Any, gradient: Any, req: str) -> None:
     array._entry, array._grad = (node, 0), gradient
 
 
+def entries(arrays: Sequence[Any]) -> list[Any]:
+    """Places of a recorded call's inputs on the tape; what an earlier backward has freed counts as a constant.
+
+    An array with grad_req "null" loses its gradient (in MXNet at the backward).
+    """
+    found = []
+    for array in arrays:
+        entry = array._entry
+        if entry is None:
+            array._grad = None
+        elif not entry[0].alive:
+            entry = None
+        found.append(entry)
+    return found
+
+
 def record(kernel: Kernel, arrays: Sequence[Any], args: list[Any], results: Sequence[Any]) -> None:
     """Notes a call whose inputs are part of a graph; `args` are the inputs' values and the extras."""
-    # what an earlier backward has freed counts as a constant
-    parents = [e if (e := a._entry) is None or e[0].alive else None for a in arrays]
+    parents = entries(arrays)
     if not any(parents):
         for result in results:
             result._entry = None

@@ -142,7 +142,7 @@ def record(op: CachedOp, kernel: Kernel, arrays: Sequence[NDArray]) -> list[NDAr
     from ..autograd import _tape
     ctx = arrays[0].context
     key = next_key(ctx, len(op._graph.steps)) if op._graph.random else ()
-    entries = [e if (e := a._entry) is None or e[0].alive else None for a in arrays]
+    entries = _tape.entries(arrays)
     inputs = [a._chunk.pending if a._view is None and isinstance(a._chunk.pending, (_Value, Deferred)) and
               a._chunk.pending.value is None else a._read() for a in arrays]
     run = _Run(op, kernel, [*inputs, *key], tuple(e is not None for e in entries), state.training, ctx)
