@@ -83,6 +83,8 @@ class Context(metaclass=_ContextType):
     def __repr__(self) -> str:
         return f"{self.device_type}({self.device_id})"
 
+    __str__ = __repr__
+
     def __enter__(self) -> Context:
         self._outer.append(getattr(self._scope, "current", None))
         self._scope.current = self

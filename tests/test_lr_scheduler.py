@@ -42,3 +42,10 @@ def test_own_schedule():
     assert Half(1.0)(3) == 0.5
     with pytest.raises(NotImplementedError):
         LRScheduler()(3)
+
+
+def test_the_old_schedule_has_no_memory():
+    schedule = mx.misc.FactorScheduler(step=10)
+    assert [round(schedule(n), 6) for n in (25, 5, 10)] == [1e-4, 1e-2, 1e-3]
+    with pytest.raises(ValueError, match="factor must be below 1"):
+        mx.misc.FactorScheduler(step=1, factor=1)

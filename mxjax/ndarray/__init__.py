@@ -43,6 +43,9 @@ from ._binary import (
     true_divide,
 )
 from ._cached_op import CachedOp
+from .ndarray import _DTYPE_MX_TO_NP as _DTYPE_MX_TO_NP
+from .ndarray import _DTYPE_NP_TO_MX as _DTYPE_NP_TO_MX
+from .ndarray import _GRAD_REQ_MAP as _GRAD_REQ_MAP
 from .ndarray import NDArray
 from .sparse import BaseSparseNDArray, CSRNDArray, RowSparseNDArray
 from .utils import (

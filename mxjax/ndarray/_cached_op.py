@@ -89,6 +89,11 @@ class CachedOp:
             return out
         return results[0] if len(results) == 1 else results
 
+    @property
+    def is_np_sym(self) -> bool:
+        """Whether the graph is of `mx.sym.np`."""
+        return self._np
+
     def _kernel(self, train: bool) -> Kernel:
         """The graph as one function of its inputs; the new auxiliary states follow the outputs in training."""
         if train not in self._kernels:

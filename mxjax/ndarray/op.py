@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from .._namespace import attach
 from . import _front
+from ._cached_op import CachedOp as CachedOp
 
 if TYPE_CHECKING:
     from ._stubs.op import *  # noqa: F403

@@ -56,8 +56,10 @@ def _total(name: str, function: Callable[..., Array], doc: str, aliases: tuple[s
     """Registers a sum or product; booleans are counted in int64, other dtypes stay."""
     def compute(a: Array, *, axis: Shape | None = None, dtype: DType | None = None, keepdims: bool = False,
                 initial: float | None = None) -> Array:
-        out, axes = _total_dtype(dtype, a), axes_of(name, axis, a.ndim)
-        return function(a, axes, dtype=out, keepdims=keepdims, initial=initial).astype(out)
+        out, axes, inner = _total_dtype(dtype, a), axes_of(name, axis, a.ndim), None
+        if is_float(out) or is_float(a.dtype):  # the result is rounded once, not each element
+            inner = jnp.promote_types(jnp.promote_types(a.dtype, out), jnp.float32)
+        return function(a, axes, dtype=inner or out, keepdims=keepdims, initial=initial).astype(out)
     compute.__doc__ = f"""{doc} over axes (None: all), in `dtype` (default: the array's; int64 for booleans).
 
     initial: a number to begin with.

@@ -2,3 +2,7 @@
 
 from ...onnx import export_model, get_model_metadata, import_model, import_to_gluon
 from . import onnx2mx
+
+# MXNet's wrappers have the plain names, what they call has these
+export_model_, get_model_metadata_ = export_model, get_model_metadata
+import_model_, import_to_gluon_ = import_model, import_to_gluon
