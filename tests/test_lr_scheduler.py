@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from mxjax import misc
 from mxjax.lr_scheduler import CosineScheduler, FactorScheduler, LRScheduler, MultiFactorScheduler, PolyScheduler
 
 
@@ -45,7 +46,7 @@ def test_own_schedule():
 
 
 def test_the_old_schedule_has_no_memory():
-    schedule = mx.misc.FactorScheduler(step=10)
+    schedule = misc.FactorScheduler(step=10)
     assert [round(schedule(n), 6) for n in (25, 5, 10)] == [1e-4, 1e-2, 1e-3]
     with pytest.raises(ValueError, match="factor must be below 1"):
-        mx.misc.FactorScheduler(step=1, factor=1)
+        misc.FactorScheduler(step=1, factor=1)
