@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
@@ -52,14 +53,18 @@ def _total_dtype(dtype: str | None, data: Array) -> Any:
     return np_dtype(dtype or ("int64" if data.dtype == jnp.bool_ else data.dtype))
 
 
+def _precise(*dtypes: Any) -> Any:
+    """What to compute in: the result is rounded once, not each element."""
+    return functools.reduce(jnp.promote_types, dtypes, jnp.float32)
+
+
 def _total(name: str, function: Callable[..., Array], doc: str, aliases: tuple[str, ...] = ()) -> None:
     """Registers a sum or product; booleans are counted in int64, other dtypes stay."""
     def compute(a: Array, *, axis: Shape | None = None, dtype: DType | None = None, keepdims: bool = False,
                 initial: float | None = None) -> Array:
-        out, axes, inner = _total_dtype(dtype, a), axes_of(name, axis, a.ndim), None
-        if is_float(out) or is_float(a.dtype):  # the result is rounded once, not each element
-            inner = jnp.promote_types(jnp.promote_types(a.dtype, out), jnp.float32)
-        return function(a, axes, dtype=inner or out, keepdims=keepdims, initial=initial).astype(out)
+        out, axes = _total_dtype(dtype, a), axes_of(name, axis, a.ndim)
+        inner = _precise(a.dtype, out) if is_float(out) or is_float(a.dtype) else out
+        return function(a, axes, dtype=inner, keepdims=keepdims, initial=initial).astype(out)
     compute.__doc__ = f"""{doc} over axes (None: all), in `dtype` (default: the array's; int64 for booleans).
 
     initial: a number to begin with.
@@ -78,8 +83,7 @@ def mean(a: Array, *, axis: Shape | None = None, dtype: DType | None = None, kee
     out = np_dtype(dtype or (a.dtype if is_float(a.dtype) else "float32"))
     axes = axes_of("_npi_mean", axis, a.ndim)
     count = max(size_of([a.shape[i] for i in axes]), 1)
-    inner = out if is_float(out) else jnp.float32
-    total = jnp.sum(a, axes, dtype=jnp.promote_types(inner, jnp.float32), keepdims=keepdims)
+    total = jnp.sum(a, axes, dtype=_precise(a.dtype, out), keepdims=keepdims)
     return (total / count).astype(out)
 
 
@@ -89,8 +93,8 @@ def _deviation(name: str, function: Callable[[Array], Array], doc: str) -> None:
         if a.dtype == jnp.bool_:
             raise MXNetError(f"operator _npi_{name} does not take boolean arrays")
         out, axes = np_dtype(dtype or a.dtype), axes_of(f"_npi_{name}", axis, a.ndim)
-        wide = a.astype(jnp.promote_types(out if is_float(out) else jnp.float32, jnp.float32))
-        return function(jnp.var(wide, axes, ddof=ddof, keepdims=keepdims)).astype(out)
+        spread = jnp.var(a.astype(_precise(a.dtype, out)), axes, ddof=ddof, keepdims=keepdims)
+        return function(spread).astype(out)
     compute.__doc__ = f"{doc} over axes (None: all), divided by count - ddof; in `dtype` (default: the array's)."
     register(f"_npi_{name}", output_names=lambda p: [name], infer_type=gives(lambda p: p["dtype"]),
              FGradient=no_gradient)(compute)

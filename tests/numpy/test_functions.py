@@ -185,6 +185,22 @@ def test_booleans_are_numbers_when_they_are_divided():
     onp.testing.assert_array_equal((a / b).asnumpy(), [[1, 0], [onp.inf, onp.nan]])
 
 
+@pytest.mark.parametrize("dtype, name, wanted", [("int32", "sum", 3), ("int8", "prod", 0), ("int32", "mean", 0),
+                                                 ("float16", "sum", 3)])
+def test_a_result_of_another_dtype_is_rounded_once(dtype, name, wanted):
+    found = getattr(np, name)(np.array([0.6004] * 5), dtype=dtype)
+    assert found.dtype == dtype and found.item() == onp.dtype(dtype).type(3.002 if wanted == 3 else wanted)
+
+
+def test_the_mean_of_float64_has_its_gradient_in_float64():
+    x = np.ones(3, dtype="float64")
+    x.attach_grad()
+    with mx.autograd.record():
+        y = np.mean(x, dtype="float32")
+    y.backward()
+    assert (x.grad.asnumpy() == 1 / 3).all()
+
+
 def test_transpose_refuses_an_axis_named_twice():
     with pytest.raises(ValueError, match="twice"):
         np.array(A).transpose((0, 0))
