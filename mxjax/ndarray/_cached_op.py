@@ -45,7 +45,7 @@ class CachedOp:
         self._callback: Callable | None = None
         self._monitor_all = False
         checks = [n.op.get_attr("FCheck") for n in self._graph.steps]
-        self._by_steps = self._graph.cut or any(
+        self._by_steps = self._graph.cut or len(checks) == 1 or any(  # one operator is compiled as such already
             check is not None and check(n.params) for check, n in zip(checks, self._graph.steps, strict=True))
 
     def __call__(self, *args: NDArray, out: Any = None, default_ctx: Any = None) -> NDArray | list[NDArray]:

@@ -63,7 +63,7 @@ class Kernel:
         options: further arguments of `jax.jit`.
     """
 
-    __slots__ = ("name", "fn", "num_arrays", "num_outputs", "num_visible", "wide", "mutated", "op", "params", "dynamic",
+    __slots__ = ("name", "fn", "smooth", "num_arrays", "num_outputs", "num_visible", "wide", "mutated", "op", "params", "dynamic",
                  "packed", "uses_key", "check", "refuses", "simple", "eager", "options", "jitted", "_vjps", "_specs",
                  "_needs", "_donated")
 
@@ -73,6 +73,7 @@ class Kernel:
         self.num_visible = num_outputs
         self.wide, self.mutated, self.eager = wide, mutated, eager
         self.simple = num_outputs == 1 and not mutated  # and no key, no check: nothing but a call
+        self.smooth: Callable[[str], Callable[..., tuple]] | None = None  # `fn` with a result of this dtype
         self.op: Op | None = None
         self.params: dict[str, Any] = {}
         self.dynamic: tuple[str, ...] = ()
@@ -145,13 +146,14 @@ class Kernel:
         return found
 
     def _make_vjp(self, wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> Kernel:
-        forward, positions = self.fn, [i for i, w in enumerate(wanted) if w]
+        positions = [i for i, w in enumerate(wanted) if w]
         given, num_outputs = [i for i, h in enumerate(heads) if h], self.num_outputs
 
         def backward(*args: Any) -> tuple:
             inputs = [jnp.zeros(a.shape, a.dtype) if isinstance(a, Absent) else a
                       for a in args[:len(args) - len(given)]]
             head_grads = args[len(args) - len(given):]
+            forward = self.smooth(_float().__name__) if self.smooth else self.fn
 
             def of_wanted(*values: Any) -> tuple:
                 full = list(inputs)
@@ -191,7 +193,11 @@ class Kernel:
 def _differentiable(value: Any) -> Any:
     if jnp.issubdtype(value.dtype, jnp.inexact):
         return value
-    return value.astype(jnp.float64 if jax.config.jax_enable_x64 else jnp.float32)
+    return value.astype(_float())
+
+
+def _float() -> Any:
+    return np.float64 if jax.config.jax_enable_x64 else np.float32
 
 
 def cotangent(gradient: Any, output: Any) -> Any:
@@ -338,6 +344,9 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
     wide = any(p.kind == "dtype" and params[n] in WIDE for n, p in op.params.items()) or op.get_attr("wide", False)
     kernel = Kernel(op.name, fn, count, num_outputs, wide=bool(wide(params) if callable(wide) else wide),
                     mutated=mutated, eager=op.eager or op.get_attr("eager_when", never)(params))
+    if "dtype" in params and op.params["dtype"].kind == "dtype" and "int" in (params["dtype"] or ""):
+        # in MXNet gradients pass a cast to integers
+        kernel.smooth = lambda dtype: _build(op, {**params, "dtype": dtype}, dynamic, packed, present, train).fn
     kernel.op, kernel.params, kernel.uses_key = op, params, op.uses_key
     kernel.dynamic, kernel.packed = dynamic, packed
     kernel.check, kernel.refuses = op.get_attr("FCheck"), op.get_attr("FRefuse")

@@ -390,3 +390,16 @@ def test_a_loop_stops_compiling(compiles):
         x -= (0.1 + step / 50) * x.grad
     x.wait_to_read()
     assert compiles == []
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+@pytest.mark.parametrize("name, wanted", [("astype", 1), ("mean", 0.5)])
+def test_gradients_pass_casts_to_integers(name, wanted, hybrid):
+    x = mx.np.array([1.5, 2.5])
+    x.attach_grad()
+    graph = mx.nd.CachedOp(getattr(mx.sym.var("x").as_np_ndarray(), name)(dtype="int64"))
+    with autograd.record():
+        y = graph(x) if hybrid else getattr(x, name)(dtype="int64")
+    y.backward()
+    assert y.dtype == np.int64
+    close(x.grad, np.full(2, wanted))
