@@ -63,9 +63,9 @@ class Kernel:
         options: further arguments of `jax.jit`.
     """
 
-    __slots__ = ("name", "fn", "smooth", "num_arrays", "num_outputs", "num_visible", "wide", "mutated", "op", "params", "dynamic",
-                 "packed", "uses_key", "check", "refuses", "simple", "eager", "options", "jitted", "_vjps", "_specs",
-                 "_needs", "_donated")
+    __slots__ = ("name", "fn", "smooth", "num_arrays", "num_outputs", "num_visible", "wide", "mutated", "op", "params",
+                 "dynamic", "packed", "uses_key", "check", "refuses", "simple", "eager", "options", "jitted", "_vjps",
+                 "_specs", "_needs", "_donated")
 
     def __init__(self, name: str, fn: Callable[..., tuple], num_arrays: int, num_outputs: int, *, wide: bool = False,
                  mutated: tuple[int, ...] = (), eager: bool = False, options: dict[str, Any] | None = None) -> None:
