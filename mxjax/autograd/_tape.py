@@ -183,7 +183,7 @@ def _replay(nodes: list[Node], heads: dict[tuple[int, int], Any], retain: bool) 
     The structure is the kernels, how they are connected and which heads are given; the saved arguments are the
     program's inputs. A graph that changes every time never pays for compilation.
     """
-    if len(nodes) > _LARGEST_PROGRAM:
+    if len(nodes) > _LARGEST_PROGRAM or sum(n.kernel is not None for n in nodes) < 2:  # one call is a program already
         return False
     place = {id(node): i for i, node in enumerate(nodes)}
     rows: list[Any] = []

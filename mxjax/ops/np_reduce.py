@@ -54,8 +54,8 @@ def _total_dtype(dtype: str | None, data: Array) -> Any:
 
 
 def _precise(*dtypes: Any) -> Any:
-    """What to compute in: the result is rounded once, not each element."""
-    return functools.reduce(jnp.promote_types, dtypes, jnp.float32)
+    """What to compute in: where there are fractions, the result is rounded once, not each element."""
+    return functools.reduce(jnp.promote_types, dtypes, jnp.float32) if any(map(is_float, dtypes)) else dtypes[-1]
 
 
 def _total(name: str, function: Callable[..., Array], doc: str, aliases: tuple[str, ...] = ()) -> None:
@@ -63,8 +63,7 @@ def _total(name: str, function: Callable[..., Array], doc: str, aliases: tuple[s
     def compute(a: Array, *, axis: Shape | None = None, dtype: DType | None = None, keepdims: bool = False,
                 initial: float | None = None) -> Array:
         out, axes = _total_dtype(dtype, a), axes_of(name, axis, a.ndim)
-        inner = _precise(a.dtype, out) if is_float(out) or is_float(a.dtype) else out
-        return function(a, axes, dtype=inner, keepdims=keepdims, initial=initial).astype(out)
+        return function(a, axes, dtype=_precise(a.dtype, out), keepdims=keepdims, initial=initial).astype(out)
     compute.__doc__ = f"""{doc} over axes (None: all), in `dtype` (default: the array's; int64 for booleans).
 
     initial: a number to begin with.
@@ -93,7 +92,7 @@ def _deviation(name: str, function: Callable[[Array], Array], doc: str) -> None:
         if a.dtype == jnp.bool_:
             raise MXNetError(f"operator _npi_{name} does not take boolean arrays")
         out, axes = np_dtype(dtype or a.dtype), axes_of(f"_npi_{name}", axis, a.ndim)
-        spread = jnp.var(a.astype(_precise(a.dtype, out)), axes, ddof=ddof, keepdims=keepdims)
+        spread = jnp.var(a.astype(_precise(a.dtype, out, jnp.float32)), axes, ddof=ddof, keepdims=keepdims)
         return function(spread).astype(out)
     compute.__doc__ = f"{doc} over axes (None: all), divided by count - ddof; in `dtype` (default: the array's)."
     register(f"_npi_{name}", output_names=lambda p: [name], infer_type=gives(lambda p: p["dtype"]),

@@ -190,6 +190,7 @@ def test_booleans_are_numbers_when_they_are_divided():
 def test_a_result_of_another_dtype_is_rounded_once(dtype, name, wanted):
     found = getattr(np, name)(np.array([0.6004] * 5), dtype=dtype)
     assert found.dtype == dtype and found.item() == onp.dtype(dtype).type(3.002 if wanted == 3 else wanted)
+    assert np.mean(np.array([100] * 4, dtype="int8"), dtype="int8") == -28  # but integers stay what they are
 
 
 def test_the_mean_of_float64_has_its_gradient_in_float64():
