@@ -11,7 +11,8 @@ import pytest
 EXAMPLES = pathlib.Path(__file__).parent.parent / "examples"
 SCRIPTS = ["operators/quadratic.py", "operators/abs.py", "operators/smooth_l1.py", "operators/softmax_customop.py",
            "operators/convolution_property.py", "engine/schedule_files.py", "gluon/image_classification.py",
-           "gluon/word_language_model.py", "gluon/vae.py", "gluon/transfer_learning.py"]
+           "gluon/word_language_model.py", "gluon/vae.py", "gluon/transfer_learning.py",
+           "sparse/factorization_machine.py", "sparse/wide_deep.py"]
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
