@@ -143,7 +143,8 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
         failure = kernel.check({**kernel.params, **dict(zip(kernel.dynamic, extras, strict=True))})
     if kernel.uses_key:
         extras += next_key(ctx)
-    on_host = failure is not None or kernel.refuses is not None
+    on_host = failure is not None or kernel.refuses is not None and \
+        not any(isinstance(a, jax.core.Tracer) for a in args)
     if state.segment is not None and not kernel.eager and not on_host and state.segment.accepts(ctx):
         return state.segment.add(kernel, arrays, extras, out, ctx, wide)
     waiting = missing and _fill(args, arrays) or on_host

@@ -349,7 +349,8 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
         kernel.smooth = lambda dtype: _build(op, {**params, "dtype": dtype}, dynamic, packed, present, train).fn
     kernel.op, kernel.params, kernel.uses_key = op, params, op.uses_key
     kernel.dynamic, kernel.packed = dynamic, packed
-    kernel.check, kernel.refuses = op.get_attr("FCheck"), op.get_attr("FRefuse")
+    refuse = op.get_attr("FRefuse") if count else None
+    kernel.check, kernel.refuses = op.get_attr("FCheck"), refuse and functools.partial(refuse, params)
     kernel.num_visible = op.num_visible(params)
     kernel.simple = kernel.simple and not kernel.uses_key and kernel.check is None and kernel.refuses is None
     return kernel

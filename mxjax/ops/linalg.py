@@ -33,9 +33,9 @@ def _linalg(name: str, *aliases: str, square: bool = True, **attrs: Any) -> Call
     return decorate
 
 
-def unless_finite(name: str, reason: str) -> Callable[[Sequence[Array], Sequence[Array]], Exception | None]:
+def unless_finite(name: str, reason: str) -> Callable[..., Exception | None]:
     """FRefuse of an operator that has no answer for some matrices: XLA gives NaN or infinity where LAPACK fails."""
-    def refuse(inputs: Sequence[Array], outputs: Sequence[Array]) -> Exception | None:
+    def refuse(params: dict[str, Any], inputs: Sequence[Array], outputs: Sequence[Array]) -> Exception | None:
         failed = not np.isfinite(outputs[0]).all() and all(np.isfinite(matrix).all() for matrix in inputs)
         return MXNetError(f"operator {name}: {reason}") if failed else None
     return refuse

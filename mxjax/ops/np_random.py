@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..base import MXNetError
 from . import _draw
@@ -20,29 +21,42 @@ from .registry import register
 class _Distribution(NamedTuple):
     """A distribution.
 
-    draw: function(key, shape, dtype, *parameters) -> draws; parameters: names, with defaults; fits: function(parameters
-    by name) -> whether numbers are allowed; rule: what it asks for, in words; dtype: default dtype of an operator that
-    lets one choose it, else None; doc: what it is.
+    draw: function(key, shape, dtype, *parameters) -> draws; parameters: names, with defaults; rules: which values of
+    them are allowed, by name; dtype: default dtype of an operator that lets one choose it, else None; doc: what it is.
     """
 
     draw: Callable[..., Array]
     parameters: dict[str, float | None]
-    fits: Callable[..., bool]
-    rule: str
+    rules: dict[str, str]
     dtype: str | None
     doc: str
 
 
-def _always(**numbers: Any) -> bool:
-    return True
+class ParameterError(MXNetError, ValueError):
+    """A distribution does not exist for these parameters."""
 
 
-def _not_negative(name: str) -> tuple[Callable[..., bool], str]:
-    return lambda **numbers: numbers[name] is None or numbers[name] >= 0, f"{name} >= 0"
+_RULES: dict[str, Callable[[Any], Any]] = {
+    ">= 0": lambda value: value >= 0, "> 0": lambda value: value > 0,
+    "in [0, 1]": lambda value: (value >= 0) & (value <= 1),
+}
 
 
-def _positive(name: str) -> tuple[Callable[..., bool], str]:
-    return lambda **numbers: numbers[name] is None or numbers[name] > 0, f"{name} > 0"
+def _checks(op_name: str, rules: dict[str, str], names: Callable[[dict[str, Any]], Sequence[str]]) -> dict[str, Any]:
+    """FCheck and FRefuse of a distribution: parameters out of range are an error at the first look at the draws.
+
+    names: function(params) -> which parameters the inputs are.
+    """
+    def check(values: dict[str, Any]) -> Exception | None:
+        for name, rule in rules.items():
+            value = values.get(name)
+            if value is not None and not np.all(_RULES[rule](value)):
+                return ParameterError(f"operator {op_name}: {name} must be {rule}, got {value}")
+        return None
+
+    def refuse(params: dict[str, Any], inputs: Sequence[Array], outputs: Sequence[Array]) -> Exception | None:
+        return check(dict(zip(names(params), inputs, strict=False)))
+    return {"FCheck": check, "FRefuse": refuse}
 
 
 def _uniform(key: Array, shape: Shape, dtype: Any, low: Array, high: Array) -> Array:
@@ -53,40 +67,35 @@ def _normal(key: Array, shape: Shape, dtype: Any, loc: Array, scale: Array) -> A
     return loc + scale * _draw.normal(key, shape, dtype)
 
 
-_LOCATION = {"loc": None, "scale": None}
+_LOCATION, _SCALE = {"loc": None, "scale": None}, {"scale": ">= 0"}
 _DISTRIBUTIONS: dict[str, _Distribution] = {
-    "uniform": _Distribution(_uniform, {"low": None, "high": None}, _always, "", "float32", "uniform on [low, high)"),
-    "normal": _Distribution(_normal, _LOCATION, *_not_negative("scale"), "float32", "normal"),
+    "uniform": _Distribution(_uniform, {"low": None, "high": None}, {}, "float32", "uniform on [low, high)"),
+    "normal": _Distribution(_normal, _LOCATION, _SCALE, "float32", "normal"),
     "gamma": _Distribution(
         lambda key, shape, dtype, a, scale: _draw.gamma(key, a, shape, dtype) * scale,
-        {"shape": None, "scale": None}, *_positive("shape"), "float32", "gamma with a shape and a scale"),
+        {"shape": None, "scale": None}, {"shape": "> 0", "scale": "> 0"}, "float32", "gamma with a shape and a scale"),
     "logistic": _Distribution(
         lambda key, shape, dtype, loc, scale: loc + scale * jax.random.logistic(key, shape, dtype),
-        _LOCATION, *_not_negative("scale"), None, "logistic"),
+        _LOCATION, _SCALE, None, "logistic"),
     "gumbel": _Distribution(
         lambda key, shape, dtype, loc, scale: loc + scale * jax.random.gumbel(key, shape, dtype),
-        _LOCATION, *_not_negative("scale"), None, "Gumbel's"),
+        _LOCATION, _SCALE, None, "Gumbel's"),
     "exponential": _Distribution(
         lambda key, shape, dtype, scale: scale * _draw.exponential(key, shape, dtype),
-        {"scale": 1.0}, *_not_negative("scale"), None, "exponential with mean scale"),
+        {"scale": 1.0}, _SCALE, None, "exponential with mean scale"),
     "rayleigh": _Distribution(
         lambda key, shape, dtype, scale: scale * jnp.sqrt(2 * _draw.exponential(key, shape, dtype)),
-        {"scale": 1.0}, *_not_negative("scale"), None, "Rayleigh's"),
+        {"scale": 1.0}, _SCALE, None, "Rayleigh's"),
     "weibull": _Distribution(
         lambda key, shape, dtype, a: _draw.exponential(key, shape, dtype) ** (1 / a),
-        {"a": None}, *_positive("a"), None, "Weibull's with shape a"),
+        {"a": None}, {"a": "> 0"}, None, "Weibull's with shape a"),
     "pareto": _Distribution(
         lambda key, shape, dtype, a: jnp.expm1(_draw.exponential(key, shape, dtype) / a),
-        {"a": None}, *_positive("a"), None, "Pareto's (Lomax) with shape a"),
+        {"a": None}, {"a": "> 0"}, None, "Pareto's (Lomax) with shape a"),
     "powerd": _Distribution(
         lambda key, shape, dtype, a: jnp.exp(-_draw.exponential(key, shape, dtype) / a),
-        {"a": None}, *_positive("a"), None, "of powers on [0, 1] with exponent a - 1"),
+        {"a": None}, {"a": "> 0"}, None, "of powers on [0, 1] with exponent a - 1"),
 }
-
-
-def _absent(params: dict[str, Any], names: tuple[str, ...]) -> list[str]:
-    """The inputs: one for each parameter that is no number."""
-    return [f"input{i + 1}" for i in range(sum(params[n] is None for n in names))]
 
 
 def _register(name: str, distribution: _Distribution, batched: bool) -> None:
@@ -110,16 +119,15 @@ def _register(name: str, distribution: _Distribution, batched: bool) -> None:
     if distribution.dtype is not None:
         numbers["dtype"] = (DType, distribution.dtype)
 
-    def check(params: dict[str, Any]) -> Exception | None:
-        if distribution.fits(**{n: params[n] for n in names}):
-            return None
-        return MXNetError(f"operator {op_name}: the parameters must satisfy {distribution.rule}, got "
-                          f"{ {n: params[n] for n in names} }")
     inputs = tuple(f"input{i + 1}" for i in range(len(names)))
+
+    def absent(params: dict[str, Any]) -> list[str]:
+        return [n for n in names if params[n] is None]
     lead = "size leads the parameters' shape" if batched else "size: shape of the draws (None: the parameters' shape)"
     declared(draw, inputs, numbers, f"Random numbers, {distribution.doc}. Parameters that are None are inputs; {lead}.",
              optional=True)
-    register(op_name, inputs=lambda p: _absent(p, names), FCheck=check, **RANDOM,
+    register(op_name, inputs=lambda p: inputs[:len(absent(p))], **RANDOM,
+             **_checks(op_name, distribution.rules, absent),
              infer_type=gives(lambda p: p.get("dtype", "float32"), *(["float32"] * len(names))))(draw)
 
 
@@ -129,8 +137,14 @@ _register("uniform_n", _DISTRIBUTIONS["uniform"], True)
 _register("normal_n", _DISTRIBUTIONS["normal"], True)
 
 
-@register("_npi_bernoulli", inputs=lambda p: ["input1"] if p["logit" if p["is_logit"] else "prob"] is None else [],
-          infer_type=gives(lambda p: p["dtype"], "float32"), **RANDOM)
+def _of_bernoulli(params: dict[str, Any]) -> list[str]:
+    name = "logit" if params["is_logit"] else "prob"
+    return [name] if params[name] is None else []
+
+
+@register("_npi_bernoulli", inputs=lambda p: ["input1"][:len(_of_bernoulli(p))], **RANDOM,
+          infer_type=gives(lambda p: p["dtype"], "float32"),
+          **_checks("_npi_bernoulli", {"prob": "in [0, 1]"}, _of_bernoulli))
 def bernoulli(input1: Array | None = None, *, prob: Scalar | None = None, logit: Scalar | None = None,
               size: Shape | None = None, ctx: str = "cpu", dtype: DType = "float32", is_logit: bool,
               _key: Any = None) -> Array:

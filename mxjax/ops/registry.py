@@ -44,8 +44,8 @@ class Op:
         FResourceRequest    names out of "random", "temp_space"
         FInplaceOption      pairs (input, output) that may share memory
         FCheck              function(params) -> None, or an exception, raised only when the result is looked at
-        FRefuse             function(inputs, outputs) -> None, or an exception, raised when the result is looked at;
-                            asked wherever the operator is not part of a larger program
+        FRefuse             function(params, inputs, outputs) -> None, or an exception, raised when the result is looked
+                            at; asked where there are inputs and the operator is not part of a larger program
         eager_when          function(params) -> whether imperative calls check the values, so are not compiled
         FTakesOut           function(params) -> whether `out=`, where given, is a last input too
         hidden              names of inputs and parameters that signatures leave out, as MXNet's do

@@ -39,7 +39,8 @@ class Lowered:
         self.args, self.aux = [n.name for n in self.arg_nodes], [n.name for n in self.aux_nodes]
         self.steps = [n for n in self.nodes if n.op is not None]
         self.cut = any(n.op.eager or n.op.get_attr("FHost") for n in self.steps)
-        self.checks = any(n.op.get_attr("FRefuse") or n.op.get_attr("eager_when", never)(n.params) for n in self.steps)
+        self.checks = any(n.inputs and n.op.get_attr("FRefuse") or n.op.get_attr("eager_when", never)(n.params)
+                          for n in self.steps)
         self.random = any(n.op.uses_key for n in self.steps)
         self._unsized = any((check := n.op.get_attr("FShapeKnown")) and not check(n.params) for n in self.steps)
         self._kernels: dict[Any, list[Kernel]] = {}

@@ -78,8 +78,17 @@ def test_counts():
     assert np.random.multivariate_normal(np.zeros(2), np.eye(2), size=(3,)).shape == (3, 2)
 
 
-def test_impossible_parameters_are_an_error():
-    with pytest.raises(mx.MXNetError, match="scale"):
-        np.random.normal(0, -1, size=(2,)).asnumpy()
+@pytest.mark.parametrize("call", [
+    lambda bad: np.random.normal(0.0, bad, (2,)), lambda bad: np.random.gamma(1.0, bad),
+    lambda bad: np.random.beta(bad, 1), lambda bad: np.random.pareto(bad),
+    lambda bad: npx.random.bernoulli(bad), lambda bad: npx.random.bernoulli(3 + bad)])
+@pytest.mark.parametrize("array", [False, True])
+def test_impossible_parameters_are_an_error_at_the_first_look(call, array):
+    draws = call(np.array([0.5, -1.0]) if array else -1.0)
+    with pytest.raises(ValueError, match="must be"):
+        draws.asnumpy()
+
+
+def test_bernoulli_takes_one_of_two_parameters():
     with pytest.raises(ValueError, match="Either"):
         npx.random.bernoulli()
