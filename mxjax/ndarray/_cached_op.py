@@ -129,7 +129,7 @@ class CachedOp:
                 results = host(node.params, inputs, ctx) if host is not None else \
                     invoke(kernel, inputs, tuple(node.params[n] for n in kernel.dynamic), None, ctx)
             except MXNetError as error:
-                raise MXNetError(f"Error in operator {node.name}: {error}") from None
+                raise type(error)(f"Error in operator {node.name}: {error}") from None
             results = results if isinstance(results, list) else [results]
             values.update({(id(node), i): result for i, result in enumerate(results)})
             if self._callback is not None:

@@ -138,3 +138,16 @@ def test_use_np_covers_inherited_methods():
         def own(self):
             return npx.is_np_array()
     assert Derived().inherited() and Derived().own and not Base().inherited() and not Derived().static()
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_a_violated_constraint_is_a_value_error(hybrid):
+    class Block(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x):  # noqa: N803
+            return F.npx.constraint_check(x > 0, "not positive")
+    block = Block()
+    if hybrid:
+        block.hybridize()
+    assert block(np.ones(2))
+    with pytest.raises(ValueError, match="not positive"):
+        block(np.zeros(2))
