@@ -165,8 +165,13 @@ def _along(array: Array, axis: int | None) -> tuple[Array, int]:
     return (array.ravel(), 0) if axis is None else (array, normalized(axis, array.ndim))
 
 
+def _always(params: dict[str, Any]) -> bool:
+    """Imperative calls are not compiled: each position would be a program of its own."""
+    return True
+
+
 @register("_npi_delete", inputs=lambda p: ["arr"] if _of_slice(p) or p["int_ind"] is not None else ["arr", "obj"],
-          eager_when=lambda p: not _of_slice(p) and p["int_ind"] is None,
+          eager_when=_always,
           infer_type=gives(lambda p: None, None, "int64"))
 def delete(arr: Array, obj: Array | None = None, *, start: int | None = None, stop: int | None = None,
            step: int | None = None, int_ind: int | None = None, axis: int | None = None) -> Array:
@@ -213,7 +218,7 @@ def _insertion(kind: str, eager: bool) -> None:
                               **dict.fromkeys(("start", "stop", "step", "int_ind", "axis"), optional)}
     insert.__doc__ = (f"The array with values (a number `val`, or an input) inserted before positions of an axis "
                       f"(None: of the flattened array) that {kind} says.")
-    register(name, inputs=names, **({"eager": True} if eager else {}),
+    register(name, inputs=names, **({"eager": True} if eager else {"eager_when": _always}),
              infer_type=gives(lambda p: None, None, None, "int64"))(insert)
 
 
