@@ -21,6 +21,7 @@ diag_indices_from delete var vdot vstack column_stack hstack dstack zeros_like l
 linalg.solve linalg.tensorinv linalg.tensorsolve linalg.pinv linalg.eigvals linalg.eig linalg.eigvalsh linalg.eigh shape
 trace tril meshgrid outer einsum polyval shares_memory may_share_memory quantile percentile diff ediff1d resize where
 full_like bincount empty_like nan_to_num isnan isfinite isposinf isneginf isinf pad moveaxis average rot90""".split()
+_TUPLES = {"atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "meshgrid"}  # NumPy 2 gives; MXNet has lists
 _NUMPY_ARRAY_UFUNC_LIST = list(mx_np.multiarray.UFUNCS)
 
 
@@ -30,10 +31,19 @@ def array_functions() -> dict[Callable, Callable]:
     found = {}
     for name in _NUMPY_ARRAY_FUNCTION_LIST:
         try:
-            found[operator.attrgetter(name)(_np)] = operator.attrgetter(name)(mx_np)
+            theirs, ours = operator.attrgetter(name)(_np), operator.attrgetter(name)(mx_np)
         except AttributeError:  # a name that NumPy has dropped
             continue
+        found[theirs] = _in_a_tuple(ours) if name in _TUPLES and int(_np.__version__.split(".")[0]) > 1 else ours
     return found
+
+
+def _in_a_tuple(func: Callable) -> Callable:
+    @functools.wraps(func)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        made = func(*args, **kwargs)
+        return tuple(made) if isinstance(made, list) else made
+    return run
 
 
 def _protocol(func: Callable, name: str) -> Callable:

@@ -24,6 +24,13 @@ def test_others_go_to_the_host_and_back():
         onp.cumprod(a)
 
 
+def test_several_results_come_in_what_numpy_has_them_in():
+    a = np.array([1.0, 4.0])
+    for name in ("atleast_2d", "broadcast_arrays", "meshgrid"):
+        assert type(getattr(onp, name)(a, a)) is type(getattr(onp, name)(onp.ones(2), onp.ones(2)))
+        assert type(getattr(np, name)(a, a)) is list
+
+
 def test_a_ufunc_of_both_kinds_is_refused():
     with pytest.raises(TypeError):
         onp.ones(2) + np.ones(2)
