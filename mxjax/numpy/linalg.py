@@ -90,7 +90,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """A norm of vectors (one axis) or matrices (two axes); without ord and axis the Euclidean norm of all elements.
 
-    ord: a number, "inf", "-inf", "fro" or "nuc".
+    ord: a number, "inf", "-inf", "fro" or "nuc"; without an axis of the last two axes (of a vector: its only one).
 
     Raises:
         TypeError: axis is neither None, an int nor a tuple of ints.
@@ -100,14 +100,13 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     axis = (axis,) if isinstance(axis, int) else axis
     if axis is None and ord is None:
         return _norm(x, 2, None, keepdims, -2)
+    if axis is None and getattr(x, "ndim", 2) > 1:
+        axis = (-2, -1)
     if isinstance(ord, float) and np.isinf(ord):
         ord = "inf" if ord > 0 else "-inf"
     if axis is not None and len(axis) == 2 and ord in ("inf", "-inf", 1, -1):
-        row, column = (a % x.ndim if hasattr(x, "ndim") else a for a in axis)
-        summed, chosen = (column, row) if ord in ("inf", "-inf") else (row, column)
-        chosen -= chosen > summed and not keepdims
         limit = _reduce.max if ord in ("inf", 1) else _reduce.min
-        return limit(_reduce.sum(_elemwise.abs(x), summed, keepdims=keepdims), chosen, keepdims)
+        return limit(_reduce.sum(_elemwise.abs(x), axis[ord in ("inf", "-inf")], keepdims=True), axis, keepdims)
     if ord in ("inf", "-inf"):
         return (_reduce.max if ord == "inf" else _reduce.min)(_elemwise.abs(x), axis, keepdims)
     if ord in (2, -2) and axis is not None and len(axis) == 2:

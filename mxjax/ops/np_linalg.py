@@ -73,6 +73,8 @@ def svd(A: Array) -> tuple[Array, Array, Array]:
     if A.shape[-2] > A.shape[-1]:
         raise MXNetError(f"operator _npi_svd: A must have at most as many rows as columns, the shape is {A.shape}")
     u, values, v = jnp.linalg.svd(A, full_matrices=False)
+    if not v.size:
+        return u, values, v
     sign = _sign_of_largest(v)
     return u * _t(sign), values, v * sign
 

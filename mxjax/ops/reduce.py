@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from ..base import MXNetError
 from ._common import Array, absolute, axes_of, in_float, is_float, normalized
@@ -136,4 +137,9 @@ def moments(data: Array, *, axes: Shape | None = None, keepdims: bool = False) -
 def cumsum(a: Array, *, axis: int | None = None,
            dtype: DType | None = None) -> Array:
     """Running sums along an axis (by default of the flattened array), in `dtype` (default: the array's)."""
-    return jnp.cumsum(a, axis, dtype=np_dtype(dtype or a.dtype))
+    out = np_dtype(dtype or a.dtype)
+    if out != jnp.float16:
+        return jnp.cumsum(a, axis, dtype=out)
+    rows = jnp.moveaxis(a.ravel() if axis is None else a, axis or 0, 0).astype(out)  # rounded one after the other
+    sums = lax.scan(lambda total, row: (total + row,) * 2, jnp.zeros(rows.shape[1:], out), rows)[1]
+    return jnp.moveaxis(sums, 0, axis or 0)

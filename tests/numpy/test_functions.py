@@ -57,7 +57,9 @@ CALLS = [
     ("delete", (A, slice(0, 2)), {"axis": 1}), ("insert", (A, 1, V[:2]), {"axis": 1}), ("insert", (A, 2, 9.0), {}),
     ("insert", (V, onp.array([0, 2]), V[:2]), {}), ("meshgrid", (V, V), {}), ("broadcast_arrays", (A, V), {}),
     ("full_like", (A, 3), {}), ("shape", (A,), {}), ("cov", (A,), {}), ("isin", (A, V), {}),
-    ("linalg.norm", (A,), {}), ("linalg.norm", (A,), {"axis": 1}), ("linalg.norm", (A,), {"ord": "nuc"}),
+    ("linalg.norm", (A,), {}), ("linalg.norm", (A,), {"axis": 1}), ("linalg.norm", (A, 2), {}),
+    ("linalg.norm", (A, onp.inf), {"keepdims": True}), ("linalg.norm", (A, -1), {"axis": (1, 0)}),
+    ("linalg.norm", (A,), {"ord": "nuc"}),
     ("linalg.norm", (A,), {"ord": 1, "axis": (0, 1)}), ("linalg.det", (SQUARE,), {}), ("linalg.inv", (SQUARE,), {}),
     ("linalg.slogdet", (SQUARE,), {}), ("linalg.solve", (SQUARE, V[:2]), {}), ("linalg.pinv", (A,), {}),
     ("linalg.eigvalsh", (SQUARE,), {}), ("linalg.cholesky", (SQUARE @ SQUARE.T,), {}),
@@ -191,6 +193,21 @@ def test_a_result_of_another_dtype_is_rounded_once(dtype, name, wanted):
     found = getattr(np, name)(np.array([0.6004] * 5), dtype=dtype)
     assert found.dtype == dtype and found.item() == onp.dtype(dtype).type(3.002 if wanted == 3 else wanted)
     assert np.mean(np.array([100] * 4, dtype="int8"), dtype="int8") == -28  # but integers stay what they are
+
+
+def test_running_sums_of_halves_are_rounded_one_after_the_other():
+    halves = onp.linspace(-1, 1, 24, dtype="float16").reshape(2, 12)
+    for axis in (None, 1):
+        assert (np.cumsum(np.array(halves), axis).asnumpy() == onp.cumsum(halves, axis)).all()
+
+
+def test_decomposition_of_nothing():
+    assert [part.shape for part in np.linalg.svd(np.zeros((3, 0, 4)))] == [(3, 0, 0), (3, 0), (3, 0, 4)]
+
+
+def test_norms_of_matrices_in_the_last_two_axes():
+    cube = np.arange(24).reshape(2, 3, 4)
+    onp.testing.assert_allclose(np.linalg.norm(cube, 1).asnumpy(), [21, 57])
 
 
 def test_the_mean_of_float64_has_its_gradient_in_float64():
