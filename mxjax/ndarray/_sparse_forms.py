@@ -8,6 +8,7 @@ function, and scattered back. Row numbers are padded to powers of two, so that f
 from __future__ import annotations
 
 import logging
+import operator
 import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -16,11 +17,12 @@ import numpy as np
 
 from .. import autograd
 from ..base import MXNetError
-from ..ops.kernel import Kernel
+from ..context import current_context
+from ..ops.kernel import Kernel, run
 from ._invoke import call as call_operator
-from ._invoke import invoke, late, state
+from ._invoke import invoke, late, state, wrap
 from .ndarray import NDArray, _from_host
-from .sparse import CSRNDArray, RowSparseNDArray, _distinct, _of_rows, csr_matrix, recorded, row_sparse_array
+from .sparse import CSRNDArray, RowSparseNDArray, _distinct, _host, _of_rows, _stored, recorded, retain
 
 __all__ = ["Call", "dispatch", "embedding_gradient"]
 
@@ -79,9 +81,7 @@ def _sparse_result(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple, out
         return None
     result, gradient = found if isinstance(found, tuple) else (found, None)
     if state.recording and any(a._entry is not None for a in arrays):
-        if gradient is None or any(a._entry is not None and not a._plain for a in arrays):
-            gradient = _dense_gradient(kernel, arrays, extras)
-        recorded(result, arrays, gradient)
+        recorded(result, arrays, gradient or _dense_gradient(kernel, arrays, extras))
     if out is None or out is result:
         return result
     target = out[0] if isinstance(out, (list, tuple)) else out
@@ -109,11 +109,6 @@ def _dense_gradient(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple) ->
     return gradient
 
 
-def _host(array: NDArray) -> np.ndarray:
-    """The value for reading, without a copy where the memory is the host's."""
-    return np.asarray(array._read())
-
-
 def _scipy(array: CSRNDArray) -> Any:
     from scipy.sparse import csr_matrix as matrix
     return matrix(tuple(map(_host, array._parts)), shape=array.shape)
@@ -122,7 +117,9 @@ def _scipy(array: CSRNDArray) -> Any:
 def _csr(found: Any, like: NDArray) -> CSRNDArray:
     found = found.tocsr()
     found.sort_indices()
-    return csr_matrix((found.data, found.indices, found.indptr), found.shape, like.context, like.dtype)
+    values, *places = found.data.astype(like.dtype, copy=False), found.indices, found.indptr
+    parts = _stored(values, like.context), *[_stored(a.astype(np.int64, copy=False), like.context) for a in places]
+    return CSRNDArray.__new__(CSRNDArray)._set(parts, found.shape, values.dtype, like.context)
 
 
 def _rows(data: np.ndarray, ids: np.ndarray, like: NDArray, shape: tuple[int, ...] | None = None) -> RowSparseNDArray:
@@ -139,11 +136,11 @@ def _dense(value: np.ndarray, like: NDArray) -> NDArray:
        "_copy", "_mul_scalar", "_div_scalar", "_scatter_plus_scalar", "_scatter_minus_scalar", "BlockGrad", "make_loss")
 def _values(c: Call) -> Any:
     source = c.arrays[0]
-    count = len(source.data)
-    if source.data.size > _SMALL:
+    values = _host(source.data)
+    if values.size > _SMALL:
         return source._with(call_operator(c.kernel.op, [source.data], c.params))
-    found = _host(call_operator(c.kernel.op, [_from_host(_padded(_host(source.data)), source.context)], c.params))
-    return source._with(_from_host(found[:count], source.context))
+    found = np.asarray(run(c.kernel, [_padded(values), *c.extras], source.data._chunk.wide)[0])
+    return source._with(_stored(found[:len(values)], source.context))
 
 
 _SMALL = 1 << 16  # fewer values are padded, so that another count of them compiles nothing
@@ -180,32 +177,36 @@ def _zeros_like(c: Call) -> Any:
 
 # ------------------------------------------------------------ two arrays, element by element
 def _aligned(a: RowSparseNDArray, b: RowSparseNDArray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(row numbers of either, values of a, values of b), with zeros for rows that one has not stored."""
-    ids = _distinct(np.concatenate([_host(a.indices), _host(b.indices)]))
+    """(row numbers of either, values of a in memory of their own, values of b), with zeros for rows that one has not
+    stored."""
+    places = _host(a.indices), _host(b.indices)
+    if np.array_equal(*places):
+        return places[0], _host(a.data).copy(), _host(b.data)
+    ids = _distinct(np.concatenate(places))
     values = []
-    for array in (a, b):
+    for array, mine in zip((a, b), places, strict=True):
         full = np.zeros((len(ids), *array.shape[1:]), array.dtype)
-        full[np.searchsorted(ids, _host(array.indices))] = _host(array.data)
+        full[np.searchsorted(ids, mine)] = _host(array.data)
         values.append(full)
     return ids, *values
 
 
-def _elementwise(function: Callable[[Any, Any], Any], of_matrices: Callable[[Any, Any], Any] | None = None) -> Form:
+def _elementwise(function: np.ufunc, of_matrices: Callable[[Any, Any], Any]) -> Form:
     def form(c: Call) -> Any:
         a, b = c.arrays
         if a.shape != b.shape:
             return None
         if c.stypes == ("csr", "csr"):
-            return _csr((of_matrices or function)(_scipy(a), _scipy(b)), a)
+            return _csr(of_matrices(_scipy(a), _scipy(b)), a)
         if c.stypes == ("row_sparse", "row_sparse"):
             ids, x, y = _aligned(a, b)
-            return _rows(function(x, y), ids, a)
+            return _rows(function(x, y, out=x, casting="unsafe"), ids, a)
         return None
     return form
 
 
-_forms.update(dict.fromkeys(("elemwise_add", "broadcast_add", "_grad_add"), _elementwise(lambda x, y: x + y)))
-_forms.update(dict.fromkeys(("elemwise_sub", "broadcast_sub"), _elementwise(lambda x, y: x - y)))
+_forms.update(dict.fromkeys(("elemwise_add", "broadcast_add", "_grad_add"), _elementwise(np.add, operator.add)))
+_forms.update(dict.fromkeys(("elemwise_sub", "broadcast_sub"), _elementwise(np.subtract, operator.sub)))
 _forms["_maximum"] = _elementwise(np.maximum, lambda x, y: x.maximum(y))
 _forms["_minimum"] = _elementwise(np.minimum, lambda x, y: x.minimum(y))
 _forms["_hypot"] = _elementwise(np.hypot, lambda x, y: (x.power(2) + y.power(2)).sqrt())
@@ -252,15 +253,23 @@ def _row_numbers(array: CSRNDArray) -> np.ndarray:
 def _add_n(c: Call) -> Any:
     if set(c.stypes) != {"row_sparse"}:
         return None
-    ids, places = np.unique(np.concatenate([_host(a.indices) for a in c.arrays]), return_inverse=True)
-    return _rows(_scattered(np.concatenate([_host(a.data) for a in c.arrays]), places, len(ids)), ids, c.arrays[0])
+    ids, values = _summed(*[np.concatenate([_host(part(a)) for a in c.arrays])
+                            for part in (lambda a: a.indices, lambda a: a.data)])
+    return _rows(values, ids, c.arrays[0])
 
 
-def _scattered(values: np.ndarray, places: np.ndarray, count: int) -> np.ndarray:
-    """Sums of the rows of `values` that belong to each of `count` places."""
+def _summed(ids: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(the different numbers, ascending; for each the sum of the rows of `values` that have it)."""
+    if (ids[1:] > ids[:-1]).all():
+        return ids, values
+    order = np.argsort(ids, kind="stable")
+    ids = ids[order]
+    starts = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]]))
+    if len(starts) == len(ids):
+        return ids, values[order]
     from scipy.sparse import csr_matrix as matrix
-    choose = matrix((np.ones(len(places), values.dtype), (places, np.arange(len(places)))), (count, len(places)))
-    return (choose @ values.reshape(len(places), -1)).reshape(count, *values.shape[1:])
+    choose = matrix((np.ones(len(ids), values.dtype), order, np.append(starts, len(ids))), (len(starts), len(ids)))
+    return ids[starts], (choose @ values.reshape(len(ids), -1)).reshape(len(starts), *values.shape[1:])
 
 
 @_form("BatchNorm")
@@ -285,11 +294,18 @@ def _dot(c: Call) -> Any:
         matrix = _scipy(a)
 
         def gradient(head: NDArray) -> list[Any]:
-            entry = b._entry
-            sparse = entry is not None and getattr(entry[0].grad, "stype", "default") == "row_sparse"
-            return [None, _product(matrix if turned[0] else matrix.T, _host(head), b, sparse and not turned[0])]
-        as_rows = turned[0] and wanted in (None, "row_sparse") and b.ndim == 2
-        return _product(matrix.T if turned[0] else matrix, _host(b), a, as_rows), gradient
+            sparse = b.stype == "row_sparse" or getattr(b._entry[0].grad, "stype", "default") == "row_sparse"
+            if turned[0]:
+                return [None, _dense(matrix @ _host(head), b)]
+            return [None, _transposed_product(matrix, _host(head), b, sparse)]
+        if turned[0]:
+            found = _transposed_product(matrix, _host(b), a, wanted in (None, "row_sparse") and b.ndim == 2)
+        elif b.stype == "row_sparse" and len(b.indices) < b.shape[0]:
+            columns, matrix_of_them = _filled_columns(matrix)
+            found = _dense(matrix_of_them @ _gathered(b, columns), a)
+        else:
+            found = _dense(matrix @ _host(b), a)
+        return found, gradient if a._entry is None else None
     if b.stype == "csr" and not turned[0]:
         matrix = _scipy(b)
         product = (matrix @ _host(a).T).T if turned[1] else (matrix.T @ _host(a).T).T
@@ -299,13 +315,33 @@ def _dot(c: Call) -> Any:
     return None
 
 
-def _product(matrix: Any, dense: np.ndarray, like: NDArray, as_rows: bool) -> NDArray:
-    """matrix @ dense; as rows: only those that are not empty."""
+def _transposed_product(matrix: Any, dense: np.ndarray, like: NDArray, as_rows: bool) -> NDArray:
+    """The matrix transposed @ dense; as rows: only those that are not empty."""
     if not as_rows:
-        return _dense(matrix @ dense, like)
-    matrix = matrix.tocsr()
-    ids = np.flatnonzero(np.diff(matrix.indptr))
-    return _rows(matrix[ids] @ dense, ids, like, (matrix.shape[0], *dense.shape[1:]))
+        return _dense(matrix.T @ dense, like)
+    ids, filled = _filled_columns(matrix)
+    return _rows(filled.T @ dense, ids, like, (matrix.shape[1], *dense.shape[1:]))
+
+
+def _filled_columns(matrix: Any) -> tuple[np.ndarray, Any]:
+    """(numbers of the columns that are not empty, the matrix of these columns)."""
+    filled = np.zeros(matrix.shape[1], bool)
+    filled[matrix.indices] = True
+    ids, places = np.flatnonzero(filled), np.empty(len(filled), np.int64)
+    places[ids] = np.arange(len(ids))
+    return ids, type(matrix)((matrix.data, places[matrix.indices], matrix.indptr), (matrix.shape[0], len(ids)))
+
+
+def _gathered(array: NDArray, ids: np.ndarray) -> np.ndarray:
+    """The rows `ids`, ascending, of an array; zeros where a row_sparse one has not stored them."""
+    if array._plain:
+        return _host(array)[ids]
+    kept = retain(array, _stored(ids, array.context))
+    if len(kept.indices) == len(ids):
+        return _host(kept.data)
+    found = np.zeros((len(ids), *array.shape[1:]), array.dtype)
+    found[np.searchsorted(ids, _host(kept.indices))] = _host(kept.data)
+    return found
 
 
 # ------------------------------------------------------------ reductions, slices
@@ -315,7 +351,14 @@ def _reduction(c: Call) -> Any:
     axis = axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
     if array.stype != "csr" or axis not in (None, 0, 1) or c.params["exclude"]:
         return None
-    total = np.asarray(_scipy(array).sum(axis=axis)).reshape(-1)
+    if axis == 1:  # as SciPy would, without its matrix
+        starts = _host(array.indptr)
+        filled = np.flatnonzero(np.diff(starts))
+        total = np.zeros(array.shape[0], array.dtype)
+        if len(filled):
+            total[filled] = np.add.reduceat(_host(array.data), starts[filled])
+    else:
+        total = np.asarray(_scipy(array).sum(axis=axis)).reshape(-1)
     if c.kernel.op.name == "mean":
         total = total / (np.prod(array.shape) if axis is None else array.shape[axis])
     if c.params["keepdims"]:
@@ -328,14 +371,19 @@ def _square_sum(c: Call) -> Any:
     array, axis = c.arrays[0], c.params["axis"]
     if array.stype != "row_sparse" or array.ndim != 2 or axis not in ((0,), (1,)) or c.params["exclude"]:
         return None
-    squares = np.square(_host(array.data)).sum(axis[0], keepdims=c.params["keepdims"])
+    values, ids = _host(array.data), _host(array.indices)
+    squares = np.square(values).sum(axis[0], keepdims=c.params["keepdims"])
+
+    def gradient(head: NDArray) -> list[Any]:
+        of_rows = _host(head).reshape(1, -1) if axis == (0,) else _gathered(head, ids).reshape(-1, 1)
+        return [_rows(2 * values * of_rows, ids, array)]
     if axis == (0,):
-        return _dense(squares, array)
+        return _dense(squares, array), gradient
     if c.params["keepdims"]:
-        return _rows(squares, _host(array.indices), array, (array.shape[0], 1))
+        return _rows(squares, ids, array, (array.shape[0], 1)), gradient
     full = np.zeros(array.shape[0], array.dtype)
-    full[_host(array.indices)] = squares
-    return _dense(full, array)
+    full[ids] = squares
+    return _dense(full, array), gradient
 
 
 @_form("norm")
@@ -381,11 +429,12 @@ def _lazy_update(c: Call) -> Any:
     # gather and scatter pass over numbers beyond the array
     ids, values = _padded(_host(grad.indices).astype(np.int32), weight.shape[0]), _padded(_host(grad.data))
     whole = [_all_rows(a) for a in (weight, *states)]
-    invoke(_row_kernel(c.kernel), [whole[0], _from_host(ids, grad.context), _from_host(values, grad.context),
-                                   *whole[1:]], c.extras)
-    for array, rows in zip((weight, *states), whole, strict=True):
+    # a compiled call takes NumPy arrays over faster than they become buffers
+    rows = [wrap(a, grad.context) for a in (ids, values)]
+    invoke(_row_kernel(c.kernel), [whole[0], *rows, *whole[1:]], c.extras)
+    for array, all_rows in zip((weight, *states), whole, strict=True):
         if not array._plain:
-            array._hold((rows, array._parts[1]), array.shape, array._chunk.dtype, array.context)
+            array._hold((all_rows, array._parts[1]), array.shape, array._chunk.dtype, array.context)
     return weight
 
 
@@ -404,8 +453,8 @@ def _all_rows(array: NDArray) -> NDArray:
     if array._plain:
         return array
     if len(array.indices) < array.shape[0] or array.data.shape != array.shape:
-        rows = _from_host(np.arange(array.shape[0]), array.context)
-        array._hold((late.array(array._read()), rows), array.shape, array._chunk.dtype, array.context)
+        rows = _stored(np.arange(array.shape[0]), array.context)
+        array._hold((_stored(array.asnumpy(), array.context), rows), array.shape, array._chunk.dtype, array.context)
     return array.data
 
 
@@ -431,10 +480,8 @@ def _row_kernel(kernel: Kernel) -> Kernel:
 def embedding_gradient(params: dict[str, Any], data: Any, head: Any) -> RowSparseNDArray:
     """The gradient of an embedding's table: only the rows that were looked up."""
     ids = np.clip(np.asarray(data).astype(np.int64).reshape(-1), 0, params["input_dim"] - 1)
-    values = np.asarray(head).reshape(len(ids), params["output_dim"])
-    rows, places = np.unique(ids, return_inverse=True)
-    return row_sparse_array((_scattered(values, places, len(rows)), rows), (params["input_dim"], params["output_dim"]),
-                            dtype=values.dtype)
+    rows, values = _summed(ids, np.asarray(head).reshape(len(ids), params["output_dim"]))
+    return _of_rows(values, rows, (params["input_dim"], params["output_dim"]), current_context())
 
 
 late.sparse = dispatch

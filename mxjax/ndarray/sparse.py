@@ -1,7 +1,8 @@
 """Sparse arrays: compressed rows (csr) and row subsets (row_sparse).
 
-They hold their parts as dense arrays on the device. An operator without a sparse form works on the dense value,
-which is made on first use and kept until the parts change.
+They hold their parts as dense arrays, which stay in the host's memory until an operator on the device reads them: most
+of what is done with them is done on the host. An operator without a sparse form works on the dense value, which is
+made on first use and kept until the parts change.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from ..ops.params import np_dtype
 from . import _front
 from ._binary import add, divide, multiply, subtract
 from ._chunk import Chunk, Pending
-from ._invoke import state
-from .ndarray import NDArray, _from_host
+from ._invoke import state, wrap
+from .ndarray import NDArray, _from_host, _put
 from .utils import array as _dense_array
 from .utils import zeros as _dense_zeros
 
@@ -28,18 +29,62 @@ __all__ = ["BaseSparseNDArray", "CSRNDArray", "RowSparseNDArray", "add", "array"
            "divide", "empty", "multiply", "row_sparse_array", "subtract", "zeros"]
 
 
-class _Dense(Pending):
+class _Stored(Pending):
+    """Values in the host's memory, which nobody changes; a buffer is made of them when somebody asks for one."""
+
+    __slots__ = ("values", "ctx")
+
+    def __init__(self, values: np.ndarray, ctx: Context) -> None:
+        super().__init__(values.shape, values.dtype)
+        self.values, self.ctx = values, ctx
+
+    def host(self) -> np.ndarray:
+        """The values for reading."""
+        return self.values
+
+    def force(self) -> None:
+        """Puts the values on the device."""
+        with jax.ensure_compile_time_eval():
+            self.value = _put(self.host(), self.ctx)
+
+
+class _Dense(_Stored):
     """The dense value of a sparse array."""
 
     __slots__ = ("owner",)
 
-    def __init__(self, owner: BaseSparseNDArray, shape: tuple[int, ...], dtype: np.dtype) -> None:
-        super().__init__(shape, dtype)
-        self.owner = owner
+    def __init__(self, owner: BaseSparseNDArray, shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> None:
+        Pending.__init__(self, shape, dtype)
+        self.values, self.ctx, self.owner = None, ctx, owner
+
+    def host(self) -> np.ndarray:
+        """Scatters the stored values, once."""
+        if self.values is None:
+            self.values = self.owner._to_dense() if self.value is None else np.asarray(self.value)
+        return self.values
 
     def force(self) -> None:
-        """Scatters the stored values."""
-        self.value = self.owner._to_dense()
+        """Puts the dense value on the device, and keeps it only there."""
+        super().force()
+        self.values = None
+
+
+def _stored(values: np.ndarray, ctx: Context) -> NDArray:
+    """An array of values that nobody changes afterwards, in the host's memory."""
+    return wrap(_Stored(values, ctx), ctx)
+
+
+def _host(array: NDArray) -> np.ndarray:
+    """The value for reading, without a copy where the memory is the host's."""
+    pending = array._chunk.pending
+    return pending.host() if isinstance(pending, _Stored) and array._view is None else np.asarray(array._read())
+
+
+def _shared(array: NDArray, ctx: Context) -> NDArray:
+    """A copy: another handle of the value. (The operator `_copy` would compile a program for each number of rows.)"""
+    array = array.as_in_context(ctx)
+    pending = array._chunk.pending
+    return wrap(pending if isinstance(pending, _Stored) and array._view is None else array._read(), ctx)
 
 
 class _Chunk(Chunk):
@@ -65,7 +110,7 @@ class BaseSparseNDArray(NDArray):
     def _hold(self, parts: tuple, shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> BaseSparseNDArray:
         """Takes another value; the gradient and the place in the recorded graph stay."""
         self._parts = parts
-        self._chunk = _Chunk(None, ctx, _Dense(self, tuple(shape), np.dtype(dtype)))
+        self._chunk = _Chunk(None, ctx, _Dense(self, tuple(shape), np.dtype(dtype), ctx))
         return self
 
     @property
@@ -82,7 +127,7 @@ class BaseSparseNDArray(NDArray):
     def _indices(self) -> NDArray:
         return self._parts[1]
 
-    def _to_dense(self) -> Any:
+    def _to_dense(self) -> np.ndarray:
         raise NotImplementedError
 
     def _with(self, data: NDArray) -> BaseSparseNDArray:
@@ -107,7 +152,7 @@ class BaseSparseNDArray(NDArray):
 
     def asnumpy(self) -> np.ndarray:
         """The dense value as a NumPy array."""
-        return np.array(self._read())
+        return np.array(_host(self))
 
     def tostype(self, stype: str) -> NDArray:
         """A copy with another storage type: "default", "csr" or "row_sparse"."""
@@ -127,16 +172,19 @@ class BaseSparseNDArray(NDArray):
 
     def copy(self) -> NDArray:
         """A copy of the same storage type."""
-        return type(self).__new__(type(self))._set(tuple(p.copy() for p in self._parts), self.shape,
-                                                   self._chunk.dtype, self.context)
+        return self._on(self.context)
+
+    def _on(self, ctx: Context) -> BaseSparseNDArray:
+        """A copy on a context."""
+        return type(self).__new__(type(self))._set(tuple([_shared(p, ctx) for p in self._parts]), self.shape,
+                                                   self._chunk.dtype, ctx)
 
     def copyto(self, other: NDArray | Context) -> NDArray:
         """Copies to an array of the same shape (any storage type) or to a context."""
         if isinstance(other, Context):
-            parts = tuple(p.as_in_context(other) for p in self._parts)
-            return type(self).__new__(type(self))._set(parts, self.shape, self._chunk.dtype, other)
+            return self._on(other)
         if isinstance(other, BaseSparseNDArray):
-            same = self.tostype(other.stype) if other.stype != self.stype else self.copy()
+            same = (self.tostype(other.stype) if other.stype != self.stype else self)._on(other.context)
             other._hold(same._parts, same.shape, same._chunk.dtype, other.context)
             return other
         return super().copyto(other)
@@ -152,7 +200,8 @@ class BaseSparseNDArray(NDArray):
     def wait_to_read(self) -> None:
         """Waits until the stored parts are there."""
         for part in self._parts:
-            part.wait_to_read()
+            if not isinstance(part._chunk.pending, _Stored):
+                part.wait_to_read()
 
     def __repr__(self) -> str:
         return f"\n<{type(self).__name__} {'x'.join(map(str, self.shape))} @{self.context}>"
@@ -201,8 +250,8 @@ class CSRNDArray(BaseSparseNDArray):
         from scipy.sparse import csr_matrix as scipy_csr
         return scipy_csr((self.data.asnumpy(), self.indices.asnumpy(), self.indptr.asnumpy()), self.shape)
 
-    def _to_dense(self) -> Any:
-        return _from_host(self.asscipy().toarray(), self.context)._read()
+    def _to_dense(self) -> np.ndarray:
+        return self.asscipy().toarray()
 
 
 class RowSparseNDArray(BaseSparseNDArray):
@@ -220,11 +269,11 @@ class RowSparseNDArray(BaseSparseNDArray):
         """The array with only the given rows kept."""
         return retain(self, *args, **kwargs)
 
-    def _to_dense(self) -> Any:
+    def _to_dense(self) -> np.ndarray:
         # on the host: XLA would compile a program for each count of stored rows
         dense = np.zeros(self.shape, self._chunk.dtype)
-        dense[self._parts[1].asnumpy()] = self._parts[0].asnumpy()
-        return _from_host(dense, self.context)._read()
+        dense[_host(self.indices)] = _host(self.data)
+        return dense
 
 
 def recorded(result: NDArray, arrays: Sequence[NDArray], gradient: Callable[[NDArray], list[Any]]) -> NDArray:
@@ -259,7 +308,7 @@ def _distinct(numbers: np.ndarray) -> np.ndarray:
 
 def _of_rows(values: np.ndarray, ids: np.ndarray, shape: tuple[int, ...], ctx: Context) -> RowSparseNDArray:
     """A row_sparse array of new host arrays that are known to fit."""
-    parts = _from_host(values, ctx), _from_host(ids.astype(np.int64), ctx)
+    parts = _stored(values, ctx), _stored(ids.astype(np.int64, copy=False), ctx)
     return RowSparseNDArray.__new__(RowSparseNDArray)._set(parts, tuple(shape), values.dtype, ctx)
 
 
@@ -268,10 +317,10 @@ def retain(data: RowSparseNDArray = None, indices: NDArray = None, out: Any = No
     """A row_sparse array with only the rows in `indices` kept."""
     if not isinstance(data, RowSparseNDArray):
         raise MXNetError("retain takes a row_sparse array")
-    stored, wanted = np.asarray(data.indices._read()), _distinct(np.asarray(indices._read()).astype(np.int64))
+    stored, wanted = _host(data.indices), _distinct(_host(indices).astype(np.int64))
     places = np.searchsorted(stored, wanted)
     places = places[stored[np.minimum(places, len(stored) - 1)] == wanted] if len(stored) else places[:0]
-    result = _of_rows(np.asarray(data.data._read())[places], stored[places], data.shape, data.context)
+    result = _of_rows(_host(data.data)[places], stored[places], data.shape, data.context)
     recorded(result, [data], lambda head: [retain(head.tostype("row_sparse"), indices)])
     if out is None:
         return result
@@ -303,8 +352,11 @@ def _parts(ctx: Context | None, dtype: Any, data: Any, *indices: Any) -> tuple:
     ctx = ctx or current_context()
     if dtype is None:
         dtype = data.dtype if isinstance(data, (NDArray, np.ndarray)) else np.float32
-    values = _dense_array(data, ctx, dtype)
-    return (values, *(_dense_array(i, ctx, np.int64) for i in indices)), np_dtype(dtype), ctx
+    dtype = np_dtype(dtype)
+
+    def part(given: Any, kind: np.dtype) -> NDArray:
+        return _dense_array(given, ctx, kind) if isinstance(given, NDArray) else _stored(np.array(given, kind), ctx)
+    return (part(data, dtype), *(part(i, np.dtype(np.int64)) for i in indices)), dtype, ctx
 
 
 def _agreed(given: tuple, shape: Any) -> tuple:

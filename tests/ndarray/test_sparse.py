@@ -195,3 +195,70 @@ def test_gradients_of_both_storages_add_up(turned):
     assert x.grad.stype == "row_sparse"
     np.testing.assert_array_equal(x.grad.asnumpy(), np.full((3, 3), 2))
     np.testing.assert_array_equal(w.grad.asnumpy(), 1 + np.eye(3))
+
+
+def test_gradients_of_products_with_row_sparse_factors_need_no_dense_values(monkeypatch):
+    v = np.where(np.isin(np.arange(5), [0, 2, 3])[:, None], DENSE, 0)
+    dense = [mx.nd.array(A), mx.nd.array(v)]
+    stored = [mx.nd.array(A).tostype("csr"), mx.nd.array(v).tostype("row_sparse")]
+    for array in (dense[1], stored[1]):
+        array.attach_grad()
+
+    def total(x, table, squares):
+        with mx.autograd.record():
+            result = mx.nd.dot(x, table) * 3 + mx.nd.dot(mx.nd.square(x), squares(table))
+        result.backward()
+        return result.asnumpy()
+    expected = total(*dense, lambda t: mx.nd.sum(t * t, axis=1, keepdims=True))
+    with monkeypatch.context() as context:
+        for kind in (mx.nd.sparse.CSRNDArray, mx.nd.sparse.RowSparseNDArray):
+            context.setattr(kind, "_to_dense", lambda self: pytest.fail("a dense value was made"))
+        found = total(*stored, lambda t: mx.nd._internal._square_sum(t, axis=1, keepdims=True))
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert stored[1].grad.stype == "row_sparse"
+    np.testing.assert_allclose(stored[1].grad.asnumpy(), dense[1].grad.asnumpy(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("axis, keepdims", [(0, False), (1, False), (1, True)])
+def test_gradient_of_summed_squares(axis, keepdims):
+    rows = sparse(ROWS, "row_sparse")
+    rows.attach_grad()
+    with mx.autograd.record():
+        found = mx.nd._internal._square_sum(rows, axis=axis, keepdims=keepdims)
+    head = R.randn(*found.shape).astype("float32")
+    found.backward(mx.nd.array(head))
+    np.testing.assert_allclose(found.asnumpy(), (ROWS ** 2).sum(axis, keepdims=keepdims), rtol=1e-5)
+    np.testing.assert_allclose(rows.grad.asnumpy(), 2 * ROWS * (head if keepdims else np.expand_dims(head, axis)),
+                               rtol=1e-5)
+
+
+@pytest.mark.parametrize("stype", ["csr", "row_sparse"])
+@pytest.mark.parametrize("on_device", [False, True])
+def test_copies_have_values_of_their_own(stype, on_device):
+    array, target = sparse(ROWS, stype), mx.nd.sparse.zeros(stype, ROWS.shape)
+    if on_device:
+        array.data.wait_to_read()
+    copies = [array.copy(), array.copyto(mx.cpu()), array.copyto(target)]
+    for copy in copies:
+        copy.data[:] = 7
+        assert set(copy.asnumpy()[ROWS != 0]) == {7}
+    np.testing.assert_array_equal(array.asnumpy(), ROWS)
+    array.asnumpy()[:] = 5
+    np.testing.assert_array_equal(array.asnumpy(), ROWS)
+
+
+def test_what_the_host_does_compiles_nothing(compiles):
+    store = mx.kv.create("local")
+    store.init("table", mx.nd.ones((64, 4)).tostype("row_sparse"))
+    before = None
+    for count in range(1, 12):
+        rows = mx.nd.sparse.row_sparse_array((np.ones((count, 4)), np.arange(count)), shape=(64, 4))
+        x = mx.nd.sparse.csr_matrix((np.ones(count), np.arange(count), [0, count]), shape=(1, 64))
+        pulled = mx.nd.sparse.zeros("row_sparse", (64, 4))
+        store.row_sparse_pull("table", out=pulled, row_ids=x.indices)
+        np.testing.assert_array_equal(pulled.data.asnumpy(), np.ones((count, 4)))
+        np.testing.assert_array_equal((rows + pulled).copy().retain(mx.nd.array([0])).asnumpy()[0], np.full(4, 2))
+        np.testing.assert_array_equal(mx.nd.dot(x, pulled).asnumpy(), np.full((1, 4), count))
+        np.testing.assert_array_equal(mx.nd.square(rows).asnumpy(), rows.asnumpy())
+        before = len(compiles) if count == 1 else before
+    assert len(compiles) == before
