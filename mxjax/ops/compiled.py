@@ -14,9 +14,9 @@ from typing import Any
 
 import jax
 
-__all__ = ["Compiled"]
+__all__ = ["SOME_OF_ONE", "Compiled"]
 
-_FEW, _SOME = 256, 1 << 14  # elements of all arguments together
+_FEW, _SOME, SOME_OF_ONE = 256, 1 << 14, 1 << 17  # elements of all arguments together
 
 
 class Compiled:
@@ -24,22 +24,24 @@ class Compiled:
 
     Args:
         function: a pure function of arrays.
+        most: up to how many elements of all arguments it is compiled without fusion emitters: by default where many
+            operators could be fused; SOME_OF_ONE for a single one.
         options: further arguments of `jax.jit`.
     """
 
-    __slots__ = ("_function", "_options", "_full", "_some", "_few", "__weakref__")
+    __slots__ = ("_function", "_most", "_options", "_full", "_some", "_few", "__weakref__")
 
-    def __init__(self, function: Callable, **options: Any) -> None:
-        self._function, self._options = function, options
+    def __init__(self, function: Callable, most: int = _SOME, **options: Any) -> None:
+        self._function, self._most, self._options = function, most, options
         self._full = jax.jit(function, **options)
         self._some = self._few = None  # made when asked for; the full form where results grow
 
     def __call__(self, *args: Any) -> Any:
-        total = 0
+        total, most = 0, self._most
         for arg in args:
             aval = getattr(arg, "aval", None)
-            total += _count(arg) if aval is None else prod(aval.shape)
-            if total > _SOME:
+            total += _count(arg, most) if aval is None else prod(aval.shape)
+            if total > most:
                 return self._full(*args)
         try:
             return ((self._few if total <= _FEW else self._some) or self._reduce(total <= _FEW, args))(*args)
@@ -57,7 +59,7 @@ class Compiled:
         call, options = self._full, _reduced_options()[few]
         if options:
             reduced = jax.jit(self._function, compiler_options=options, **self._options)
-            if sum(prod(result.shape) for result in jax.tree.leaves(reduced.eval_shape(*args))) <= _SOME:
+            if sum(prod(result.shape) for result in jax.tree.leaves(reduced.eval_shape(*args))) <= self._most:
                 call = reduced
         if few:
             self._few = call
@@ -66,14 +68,14 @@ class Compiled:
         return call
 
 
-def _count(arg: Any) -> int:
+def _count(arg: Any, most: int) -> int:
     """Elements of an argument that is no array of JAX's: a number, a NumPy array, or a tree of arrays."""
     if hasattr(arg, "shape"):
         return prod(arg.shape)
     total = 0
     for leaf in jax.tree.leaves(arg):
         total += prod(getattr(leaf, "shape", ()))
-        if total > _SOME:
+        if total > most:
             break
     return total
 

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..base import MXNetError
-from .compiled import Compiled
+from .compiled import SOME_OF_ONE, Compiled
 from .params import WIDE
 from .registry import Op
 
@@ -60,7 +60,7 @@ class Kernel:
         wide: the function makes 64-bit values whatever its inputs are.
         mutated: positions of the inputs whose new values follow the outputs.
         eager: runs as it is, never compiled.
-        options: further arguments of `jax.jit`.
+        options: further arguments of `Compiled`.
     """
 
     __slots__ = ("name", "fn", "smooth", "num_arrays", "num_outputs", "num_visible", "wide", "mutated", "op", "params",
@@ -169,7 +169,7 @@ class Kernel:
 
         backward.__name__ = self.name + "_backward"
         kernel = Kernel(backward.__name__, backward, self.num_arrays, len(positions), wide=self.wide,
-                        eager=self.eager)
+                        eager=self.eager, options=self.options if self.op is not None else None)
         return kernel
 
     def needs(self, args: Sequence[Any], wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> tuple[bool, ...]:
@@ -343,7 +343,8 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
     fn.__name__ = op.name  # what JAX's logs and XLA's profile call the program
     wide = any(p.kind == "dtype" and params[n] in WIDE for n, p in op.params.items()) or op.get_attr("wide", False)
     kernel = Kernel(op.name, fn, count, num_outputs, wide=bool(wide(params) if callable(wide) else wide),
-                    mutated=mutated, eager=op.eager or op.get_attr("eager_when", never)(params))
+                    mutated=mutated, eager=op.eager or op.get_attr("eager_when", never)(params),
+                    options={"most": SOME_OF_ONE})
     if "dtype" in params and op.params["dtype"].kind == "dtype" and "int" in (params["dtype"] or ""):
         # in MXNet gradients pass a cast to integers
         kernel.smooth = lambda dtype: _build(op, {**params, "dtype": dtype}, dynamic, packed, present, train).fn
