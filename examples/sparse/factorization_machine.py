@@ -1,6 +1,6 @@
 """A factorization machine (Rendle 2010) on sparse rows: is a handwritten digit odd?
 
-    python examples/sparse/factorization_machine.py [--epochs 10] [--factors 16] [--optimizer adam]
+    python examples/sparse/factorization_machine.py [--epochs 10] [--factors 16]
 
 Each row of a LibSVM file lists the pixels' levels. A linear model of them adds up evidence pixel by pixel; the
 factorization machine also weighs pairs of them, by products of the rows of a factor matrix. A batch needs only those
@@ -50,7 +50,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--factors", type=int, default=16)
-    parser.add_argument("--optimizer", default="adam", choices=["adam", "adagrad", "ftrl", "sgd"])
     arguments = parser.parse_args()
     mx.random.seed(0)
     sets = [(levels, labels % 2) for levels, labels in pixels.digits()]
@@ -61,7 +60,7 @@ def main() -> None:
         module = mx.mod.Module(machine(arguments.factors), data_names=["data"], label_names=["label"])
         module.bind(data_shapes=train.provide_data, label_shapes=train.provide_label)
         module.init_params(mx.init.Normal(0.01))
-        module.init_optimizer(kvstore=mx.kv.create("local"), optimizer=arguments.optimizer,
+        module.init_optimizer(kvstore=mx.kv.create("local"), optimizer="adam",
                               optimizer_params={"learning_rate": 0.02})
         for epoch in range(arguments.epochs):
             train.reset()
