@@ -44,3 +44,12 @@ def test_star_import_gives_what_mxnet_programs_use() -> None:
                  "check_consistency", "verify_generator", "get_mnist_iterator", "download", "compare_optimizer", "mx",
                  "np", "rnd", "os", "use_np", "array", "Symbol"):
         assert name in names, name
+
+
+def test_generators_are_tested_by_their_frequencies() -> None:
+    rng = np.random.default_rng(0)
+    buckets = [(-500, -361), (-361, -221), (-221, -81), (-81, 58), (58, 199)]
+    probs = [(high - low) / 699 for low, high in buckets]
+    mx.test_utils.verify_generator(lambda n: rng.integers(-500, 199, n), buckets, probs, nsamples=100000, nrepeat=10)
+    with pytest.raises(AssertionError, match="passed 0 of 3"):
+        mx.test_utils.verify_generator(lambda n: rng.integers(-500, 150, n), buckets, probs, nsamples=10000, nrepeat=3)
