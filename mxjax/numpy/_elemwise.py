@@ -29,11 +29,16 @@ def _define(name: str, arguments: str, body: Callable[..., Any], doc: str, optio
 
 
 # ------------------------------------------------------------ of one array
+_TRUTHS = {"logical_not", "isnan", "isinf", "isposinf", "isneginf", "isfinite"}
+
+
 def _unary(name: str, op: str, doc: str) -> None:
     def body(x: Any, out: Any) -> Any:
         if isinstance(x, IMPERATIVE.kind) and out is None:
             return invoke(_kernel(op), [x])
         if is_array(x):
+            if out is not None and name in _TRUTHS and getattr(out, "dtype", None) != np.bool_:
+                raise TypeError(f"{name}: out must have dtype bool, got {getattr(out, 'dtype', type(out))}")
             return call(op, [x], out)
         if is_number(x):
             return getattr(np, name)(x)

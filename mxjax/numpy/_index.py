@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..base import integer_types
-from ._dispatch import call, flavour_of, is_array, is_number
+from ._dispatch import IMPERATIVE, call, flavour_of, is_array, is_number
 
 __all__ = ["argsort", "delete", "diag_indices_from", "insert", "may_share_memory", "nonzero", "shape", "shares_memory",
            "sort", "take", "unique", "unravel_index", "where"]
@@ -100,9 +100,13 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]
     return tuple(found[i] for i in range(np.size(shape)))
 
 
-def diag_indices_from(arr: Any) -> tuple[Any, ...]:
-    """Positions of the main diagonal of an array with equal axes: an int64 vector for each axis."""
-    return tuple(call("_npi_diag_indices_from", [arr]))
+def diag_indices_from(arr: Any) -> Any:
+    """Positions of the main diagonal of an array with equal axes: an int64 vector for each axis.
+
+    Of a symbol, whose number of axes nobody knows yet: the vectors as one symbol (axes, n).
+    """
+    found = call("_npi_diag_indices_from", [arr])
+    return tuple(found) if isinstance(found, IMPERATIVE.kind) else found
 
 
 def shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:

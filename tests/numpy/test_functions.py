@@ -158,6 +158,7 @@ def test_what_mxnet_does_not_differentiate_has_gradient_zero():
     (lambda: np.sin([1, 2]), TypeError),
     (lambda: np.sin(np.ones(2), where=False), NotImplementedError),
     (lambda: np.sin(np.ones(2), foo=1), TypeError),
+    (lambda: np.isnan(np.ones(2), out=np.ones(2)), TypeError),
     (lambda: np.reshape(np.ones(4), (3,)), mx.MXNetError),
     (lambda: np.linalg.inv(np.ones((2, 3))), mx.MXNetError),
     (lambda: np.concatenate([np.ones(2), np.ones(2, dtype="int32")]), mx.MXNetError),
@@ -199,6 +200,11 @@ def test_running_sums_of_halves_are_rounded_one_after_the_other():
     halves = onp.linspace(-1, 1, 24, dtype="float16").reshape(2, 12)
     for axis in (None, 1):
         assert (np.cumsum(np.array(halves), axis).asnumpy() == onp.cumsum(halves, axis)).all()
+
+
+def test_the_diagonal_of_a_symbol_is_one_symbol():
+    found = mx.nd.CachedOp(mx.sym.np.diag_indices_from(mx.sym.var("x").as_np_ndarray()))(np.ones((3, 3, 3)))
+    assert found.tolist() == [[0, 1, 2]] * 3
 
 
 def test_decomposition_of_nothing():
