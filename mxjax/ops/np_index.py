@@ -149,8 +149,8 @@ def _chosen(name: str, size: int, start: int | None, stop: int | None, step: int
     """The positions that an int, a slice or an array of ints mean on an axis."""
     if obj is not None:
         given = np.asarray(obj).astype(np.int64)
-        if "delete" in name:  # as in MXNet, positions out of range name nothing
-            given = given[(given >= -size) & (given < size)]
+        if "delete" in name:  # as in MXNet, negative positions and those out of range name nothing
+            given = given[(given >= 0) & (given < size)]
     elif int_ind is not None:
         given = np.asarray(int_ind)
     else:

@@ -207,6 +207,10 @@ def test_the_diagonal_of_a_symbol_is_one_symbol():
     assert found.tolist() == [[0, 1, 2]] * 3
 
 
+def test_positions_in_an_array_that_delete_passes_over():
+    assert np.delete(np.arange(4), np.array([-1, 1, 9], dtype="int64")).tolist() == [0, 2, 3]
+
+
 def test_decomposition_of_nothing():
     assert [part.shape for part in np.linalg.svd(np.zeros((3, 0, 4)))] == [(3, 0, 0), (3, 0), (3, 0, 4)]
 
