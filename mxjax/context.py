@@ -112,13 +112,17 @@ def _devices(kind: str) -> tuple[jax.Device, ...]:
     return ()
 
 
+devices_in_use: set[jax.Device] = set()  # those of all contexts that were asked for theirs
+
+
 @functools.cache
 def _jax_device(kind: str, number: int) -> jax.Device:
     devices = _devices(kind)
     if kind not in _PLATFORMS:
-        return devices[number % len(devices)]
-    if not 0 <= number < len(devices):
+        number %= len(devices)
+    elif not 0 <= number < len(devices):
         raise MXNetError(f"{kind}({number}) is not there: JAX sees {len(devices)} {kind} device(s)")
+    devices_in_use.add(devices[number])
     return devices[number]
 
 

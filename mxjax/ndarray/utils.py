@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..base import MXNetError, integer_types
-from ..context import Context, current_context
+from ..context import Context, current_context, devices_in_use
 from ..ops import registry
 from ..ops.kernel import watched
 from ..ops.params import np_dtype
@@ -316,8 +316,7 @@ def waitall() -> None:
             if not value.is_deleted():
                 value.block_until_ready()
     # results that nobody keeps are no live arrays, but done before a small program at the end of their device's queue
-    devices = {d for value in arrays if not value.is_deleted() for d in value.devices()}
-    jax.block_until_ready([_tick(d) for d in devices if d.process_index == jax.process_index()])
+    jax.block_until_ready([_tick(device) for device in list(devices_in_use)])
 
 
 _ticking: dict[Any, jax.Array] = {}
