@@ -135,9 +135,13 @@ def _as_product(data: Array, weight: Array, kernel: tuple, stride: tuple, dilate
     if math.prod(space) < math.prod(kernel):  # window by window
         windows = [strided(o, stride, kernel, dilate).reshape(batch, -1) for o in itertools.product(*map(range, space))]
         rows = jnp.stack(windows, axis=1).reshape(batch * math.prod(space), -1)
-    else:  # element of the kernel by element
-        windows = [strided(o, dilate, space, stride) for o in itertools.product(*map(range, kernel))]
-        rows = jnp.concatenate(windows, axis=-1).reshape(batch * math.prod(space), -1)
+    else:  # axis by axis: XLA computes what it can of the data anew for each slice, so they had better be few
+        rows = data
+        for axis in range(dims, 0, -1):
+            starts = [o * dilate[axis - 1] for o in range(kernel[axis - 1])]
+            length = (space[axis - 1] - 1) * stride[axis - 1] + 1
+            rows = jnp.concatenate([lax.slice_in_dim(rows, b, b + length, stride[axis - 1], axis) for b in starts], -1)
+        rows = rows.reshape(batch * math.prod(space), -1)
     out = (rows @ weight.reshape(weight.shape[0], -1).T).reshape(batch, *space, weight.shape[0])
     return out if last else jnp.moveaxis(out, dims + 1, 1)
 
