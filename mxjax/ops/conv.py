@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -231,6 +232,26 @@ def _reduced(data: Array, axis: int, size: int, stride: int, count: int, functio
     return functools.reduce(function, slices)
 
 
+def _kept(function: Any, alike: Any) -> Any:
+    """A function whose value, where it is differentiated, comes from another one that XLA fuses into nothing.
+
+    What reads a function of slices (a convolution of windows, say) would compute it anew for each of its elements.
+    """
+    @jax.custom_jvp
+    def kept(x: Array) -> Array:
+        return alike(x)
+
+    @jax.custom_jvp
+    def alone(x: Array) -> Array:
+        return function(x)
+
+    def rule(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+        return kept(*primals), jax.jvp(function, primals, tangents)[1]
+    kept.defjvp(rule)
+    alone.defjvp(rule)
+    return alone
+
+
 def _pooling(data: Array, *, kernel: Shape = (), pool_type: Literal["avg", "lp", "max", "sum"] = "max",
              global_pool: bool = False, cudnn_off: bool = False,
              pooling_convention: Literal["full", "same", "valid"] = "valid", stride: Shape = (), pad: Shape = (),
@@ -257,13 +278,17 @@ def _pooling(data: Array, *, kernel: Shape = (), pool_type: Literal["avg", "lp",
             return (other,) * first + tuple(numbers) + (other,) * (data.ndim - first - dims)
         start = np.asarray(start, values.dtype)
         padding = full([(p, behind) for p, (_, behind) in zip(pad, windows, strict=True)], (0, 0))
-        if sum(kernel) > _SMALL_WINDOW:
+
+        def whole(values: Array) -> Array:
             return lax.reduce_window(values, start, function, full(kernel, 1), full(stride, 1), padding)
-        values = jnp.pad(values, padding, constant_values=start)
-        for axis in reversed(range(dims)):  # of equal values the first one wins, row by row
-            values = _reduced(values, first + axis, kernel[axis], stride[axis], windows[axis][0],
-                              _first_of_equals if function is lax.max else function)
-        return values
+
+        def slices(values: Array) -> Array:
+            values = jnp.pad(values, padding, constant_values=start)
+            for axis in reversed(range(dims)):  # of equal values the first one wins, row by row
+                values = _reduced(values, first + axis, kernel[axis], stride[axis], windows[axis][0],
+                                  _first_of_equals if function is lax.max else function)
+            return values
+        return whole(values) if sum(kernel) > _SMALL_WINDOW else _kept(slices, whole)(values)
     if pool_type == "max" and is_float(data.dtype):
         return reduce(jnp.where(jnp.isnan(data), -jnp.inf, data), -jnp.inf, lax.max)  # NaN is no maximum, as in MXNet
     if pool_type == "max":
