@@ -1,4 +1,4 @@
-"""`mx.library`: plug-ins, which are Python files that register operators and graph backends."""
+"""Plug-ins: Python files that register operators and graph backends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def load(path: str, verbose: bool = True) -> None:
     """Runs a plug-in; the operators that it registers are then in `mx.nd`, `mx.sym`, `mx.np` and in loaded graphs.
 
     A plug-in is a Python file that calls `mx.operator.register_op`, `register`, `register_property` or `from_jax`, or
-    `mx.library.register_backend`.
+    `register_backend`.
     Loading a file again does nothing.
 
     Args:

@@ -62,14 +62,7 @@ def main() -> None:
         module.init_params(mx.init.Normal(0.01))
         module.init_optimizer(kvstore=mx.kv.create("local"), optimizer="adam",
                               optimizer_params={"learning_rate": 0.02})
-        for epoch in range(arguments.epochs):
-            train.reset()
-            for batch in train:
-                module.prepare(batch, sparse_row_id_fn=needed)
-                module.forward_backward(batch)
-                module.update()
-            (_, reached), = module.score(test, metric, sparse_row_id_fn=needed)
-            print(f"epoch {epoch}: test accuracy {reached:.3f}")
+        reached = pixels.fit(module, train, test, metric, needed, arguments.epochs)
     print(f"factorization machine {reached:.3f}, linear model {baseline:.3f}")
     if reached < baseline + 0.01:
         raise SystemExit("pairs of pixels did not help")

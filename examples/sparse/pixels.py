@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 LEVELS = 5
@@ -35,3 +38,16 @@ def linear_accuracy(train: tuple[np.ndarray, np.ndarray], test: tuple[np.ndarray
     from sklearn.linear_model import RidgeClassifier
     columns = [(levels[:, :, None] == np.arange(1, LEVELS)).reshape(len(levels), -1) for levels, _ in (train, test)]
     return RidgeClassifier().fit(columns[0], train[1]).score(columns[1], test[1])
+
+
+def fit(module: Any, train: Any, test: Any, metric: Any, needed: Callable[[Any], dict], epochs: int) -> float:
+    """Trains a bound module; returns its test accuracy. needed(batch) -> the rows of its weights that a batch uses."""
+    for epoch in range(epochs):
+        train.reset()
+        for batch in train:
+            module.prepare(batch, sparse_row_id_fn=needed)
+            module.forward_backward(batch)
+            module.update()
+        (_, reached), = module.score(test, metric, sparse_row_id_fn=needed)
+        print(f"epoch {epoch}: test accuracy {reached:.3f}")
+    return reached

@@ -54,9 +54,12 @@ class Batches:
         self.wide = mx.io.LibSVMIter(data_libsvm=path, data_shape=(WIDTH,), batch_size=64, data_name="crossed")
         self.deep = mx.io.NDArrayIter({"levels": np.arange(64) * pixels.LEVELS + levels}, labels, batch_size=64)
 
-    def __iter__(self) -> Iterator[mx.io.DataBatch]:
+    def reset(self) -> None:
+        """Back to the first batch."""
         self.wide.reset()
         self.deep.reset()
+
+    def __iter__(self) -> Iterator[mx.io.DataBatch]:
         for wide, deep in zip(self.wide, self.deep):  # noqa: B905  (MXNet's Python does not know strict=)
             yield mx.io.DataBatch([*wide.data, *deep.data], deep.label)
 
@@ -64,16 +67,6 @@ class Batches:
 def needed(batch: mx.io.DataBatch) -> dict[str, mx.nd.NDArray]:
     """The rows of the wide weight that a batch uses."""
     return {"wide_weight": batch.data[0].indices}
-
-
-def accuracy(module: mx.mod.Module, data: Batches) -> float:
-    """How often the likeliest digit is the right one."""
-    metric = mx.metric.Accuracy()
-    for batch in data:
-        module.prepare(batch, sparse_row_id_fn=needed)
-        module.forward(batch, is_train=False)
-        module.update_metric(metric, batch.label)
-    return metric.get()[1]
 
 
 def main() -> None:
@@ -92,13 +85,7 @@ def main() -> None:
         module.init_params(mx.init.Xavier())
         module.init_optimizer(kvstore=mx.kv.create("local"), optimizer="adagrad",
                               optimizer_params={"learning_rate": 0.05})
-        for epoch in range(arguments.epochs):
-            for batch in train:
-                module.prepare(batch, sparse_row_id_fn=needed)
-                module.forward_backward(batch)
-                module.update()
-            reached = accuracy(module, test)
-            print(f"epoch {epoch}: test accuracy {reached:.3f}")
+        reached = pixels.fit(module, train, test, "acc", needed, arguments.epochs)
     print(f"wide & deep {reached:.3f}, linear model {baseline:.3f}")
     if reached < baseline + 0.01:
         raise SystemExit("neither the pairs nor the network helped")

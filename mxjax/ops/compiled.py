@@ -83,9 +83,8 @@ def _count(arg: Any, most: int) -> int:
 @functools.cache
 def _reduced_options() -> tuple[dict[str, Any], dict[str, Any]]:
     """XLA's options for programs of some and of few numbers; empty where it has none, or is not for CPUs alone."""
-    emitters: dict[str, Any]
-    for emitters in ({"xla_cpu_use_fusion_emitters": False}, {}):  # newer releases have no others
-        options = emitters, {**emitters, "xla_backend_optimization_level": 0}
+    for less in ({"xla_cpu_use_fusion_emitters": False}, {}):  # newer releases know only the other option
+        options = less, {**less, "xla_backend_optimization_level": 0}
         try:
             if jax.default_backend() == "cpu":
                 jax.jit(lambda: 0, compiler_options=options[1]).lower().compile()

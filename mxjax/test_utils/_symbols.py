@@ -34,16 +34,13 @@ def simple_forward(sym: Symbol, ctx: Context | None = None, is_train: bool = Fal
     return outputs[0] if len(outputs) == 1 else outputs
 
 
-def _location(symbol: Symbol, location: Any, ctx: Context, dtype: Any) -> dict[str, NDArray]:
-    """Arguments by name as NDArrays of a dtype (None: each array's own)."""
-    names = symbol.list_arguments()
-    if isinstance(location, dict):
-        if set(location) != set(names):
-            raise ValueError(f"Symbol arguments and keys of the given location do not match. symbol args:{names}, "
-                             f"location.keys():{list(location)}")
-    else:
-        location = dict(zip(names, location, strict=False))
-    return {k: _placed(v, ctx, dtype) for k, v in location.items()}
+def _by_name(what: str, names: list[str], values: Any, ctx: Context, dtype: Any) -> dict[str, NDArray]:
+    """Values given by name, or in the order of `names`, as NDArrays of a dtype (None: each value's own)."""
+    if not isinstance(values, dict):
+        values = dict(zip(names, values, strict=False))
+    elif set(values) != set(names):
+        raise ValueError(f"the symbol's {what} are {names}, given are {list(values)}")
+    return {name: _placed(value, ctx, dtype) for name, value in values.items()}
 
 
 def _placed(value: Any, ctx: Context, dtype: Any) -> NDArray:
@@ -53,17 +50,12 @@ def _placed(value: Any, ctx: Context, dtype: Any) -> NDArray:
     return nd.array(value, ctx=ctx, dtype=value.dtype if dtype is None or dtype == "asnumpy" else dtype)
 
 
+def _location(symbol: Symbol, location: Any, ctx: Context, dtype: Any) -> dict[str, NDArray]:
+    return _by_name("arguments", symbol.list_arguments(), location, ctx, dtype)
+
+
 def _aux(symbol: Symbol, states: Any, ctx: Context, dtype: Any) -> dict[str, NDArray] | None:
-    if states is None:
-        return None
-    names = symbol.list_auxiliary_states()
-    if isinstance(states, dict):
-        if set(states) != set(names):
-            raise ValueError(f"Symbol aux_states names and given aux_states do not match. symbol aux_names:{names}, "
-                             f"aux_states.keys: {list(states)}")
-    else:
-        states = dict(zip(names, states, strict=False))
-    return {k: _placed(v, ctx, dtype) for k, v in states.items()}
+    return None if states is None else _by_name("auxiliary states", symbol.list_auxiliary_states(), states, ctx, dtype)
 
 
 def numeric_grad(executor: Any, location: dict[str, NDArray], aux_states: dict[str, NDArray] | None = None,
