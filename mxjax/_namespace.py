@@ -27,7 +27,7 @@ def public_name(registered: str, kind: str) -> str | None:
 
 def attach(scope: dict[str, Any], make: Callable[[registry.Op, str], Callable], kind: str,
            modules: dict[str, str] | None = None) -> None:
-    """Gives a module `__getattr__` and `__dir__` that make functions of operators.
+    """Gives a module `__getattr__` (`__all__` included) and `__dir__` that make functions of operators.
 
     Args:
         scope: the module's `globals()`.
@@ -47,6 +47,8 @@ def attach(scope: dict[str, Any], make: Callable[[registry.Op, str], Callable], 
         return found
 
     def getter(name: str) -> Any:
+        if name == "__all__":  # asked for by `from ... import *`
+            return [n for n in names() if not n.startswith("_")]
         if modules and name in modules:
             return scope.setdefault(name, importlib.import_module(f"{module}.{modules[name]}"))
         op = lookup(name)
@@ -74,6 +76,7 @@ def lend(module: Any, *owners: Any) -> None:
             if getattr(module, name, None) not in (None, getattr(owner, name)):
                 raise MXNetError(f"{module.__name__} has another {name}")
             setattr(module, name, getattr(owner, name))
+        module.__all__ = [*module.__all__, *owner.__all__]
 
 
 def signature(op: registry.Op, last: tuple[str, ...] = ("out", "name")) -> inspect.Signature:

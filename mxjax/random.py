@@ -11,7 +11,8 @@ import numpy as np
 
 from .context import Context, current_context
 
-__all__ = ["seed"]
+__all__ = ["exponential", "gamma", "generalized_negative_binomial", "multinomial",  # noqa: F822  see __getattr__
+           "negative_binomial", "normal", "poisson", "randint", "randn", "seed", "shuffle", "uniform"]
 
 _lock = threading.Lock()
 _streams: dict[Context, list[Any]] = {}

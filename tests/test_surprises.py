@@ -178,3 +178,15 @@ def test_denormals_are_zero():
 def test_a_cast_of_too_large_a_float_saturates():
     """MXNet leaves it to the processor, where it is undefined."""
     np.testing.assert_array_equal(nd([3e9, -3e9]).astype("int32").asnumpy(), [2**31 - 1, -2**31])
+
+
+@pytest.mark.parametrize("module, names", [
+    ("ndarray", ["FullyConnected", "NDArray", "broadcast_add", "contrib", "random", "waitall", "zeros"]),
+    ("ndarray.ndarray", ["NDArray", "maximum", "zeros"]), ("symbol", ["FullyConnected", "Variable", "linalg", "zeros"]),
+    ("symbol.symbol", ["Symbol", "zeros"]), ("random", ["normal", "seed", "uniform"]), ("gluon", ["block", "nn"]),
+    ("autograd", ["NDArray", "record"]), ("test_utils", ["assert_almost_equal", "mx", "np"])])
+def test_star_imports_give_what_mxnet_gives(module, names):
+    scope = {}
+    exec(f"from mxjax.{module} import *", scope)
+    assert [name for name in names if name not in scope] == []
+    assert not [name for name in scope if name.startswith("_") and name != "__builtins__"]

@@ -12,8 +12,8 @@ from ..ndarray.ndarray import NDArray
 from ..ndarray.utils import zeros
 from . import _tape
 
-__all__ = ["Function", "backward", "get_symbol", "grad", "is_recording", "is_training", "mark_variables", "pause",
-           "predict_mode", "record", "set_recording", "set_training", "train_mode"]
+__all__ = ["Function", "NDArray", "backward", "get_symbol", "grad", "is_recording", "is_training", "mark_variables",
+           "pause", "predict_mode", "record", "set_recording", "set_training", "train_mode"]
 
 _REQS = ("null", "write", "add")
 

@@ -2,15 +2,15 @@
 
 from importlib import import_module as _import_module
 
-from . import loss, nn, parameter, rnn, trainer, utils
+from . import block, loss, nn, parameter, rnn, trainer, utils
 from .block import Block, HybridBlock, SymbolBlock
 from .parameter import Constant, DeferredInitializationError, Parameter, ParameterDict, tensor_types
 from .train_step import TrainStep
 from .trainer import Trainer
 
 __all__ = ["Block", "Constant", "DeferredInitializationError", "HybridBlock", "Parameter", "ParameterDict",
-           "SymbolBlock", "TrainStep", "Trainer", "contrib", "data", "loss", "model_zoo", "nn", "parameter", "rnn",
-           "tensor_types", "trainer", "utils"]
+           "SymbolBlock", "TrainStep", "Trainer", "block", "contrib", "data", "loss", "model_zoo", "nn", "parameter",
+           "rnn", "tensor_types", "trainer", "utils"]
 
 
 def __getattr__(name: str) -> object:
