@@ -97,14 +97,15 @@ def _convolution(data: Array, weight: Array, bias: Array | None = None, *, kerne
     if is_depthwise(data, kernel, num_group, channels_last(layout)):
         out = lax.platform_dependent(data, weight, default=whole, cpu=lambda data, weight: depthwise(
             data, weight, stride, dilate, pad, channels_last(layout)))
-    elif num_group == 1 and is_float(data.dtype) and _product_is_faster(data, kernel, stride, dilate, pad, layout):
+    elif num_group == 1 and is_float(data.dtype) and \
+            _product_is_faster(data, num_filter, kernel, stride, dilate, pad, layout):
         out = lax.platform_dependent(data, weight, cpu=product, default=whole)
     else:
         out = whole(data, weight)
     return _add_bias(out, bias, layout)
 
 
-def _product_is_faster(data: Array, kernel: tuple, stride: tuple, dilate: tuple, pad: tuple,
+def _product_is_faster(data: Array, num_filter: int, kernel: tuple, stride: tuple, dilate: tuple, pad: tuple,
                        layout: str | None) -> bool:
     """Whether one matrix product beats XLA's convolution on a CPU, forward and backward (benchmarks/convolution.py)."""
     if math.prod(kernel) == 1:
@@ -113,6 +114,8 @@ def _product_is_faster(data: Array, kernel: tuple, stride: tuple, dilate: tuple,
     outputs = [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, d, p in
                zip(space, kernel, stride, dilate, pad, strict=True)]
     row, count = math.prod(kernel) * data.shape[-1 if channels_last(layout) else 1], math.prod(outputs)
+    if data.shape[0] * count <= 4 * num_filter:  # much weight for few places: its layout is what costs
+        return True
     if count <= 16 and data.shape[0] * count * row <= 8 * data.size:  # kernels nearly as large as the picture
         return True
     return row <= 512 and data.shape[0] * count * row <= 3_000_000

@@ -53,8 +53,14 @@ def test_product_of_windows(shape, kernel, stride, dilate, pad):
 
 def test_kernels_as_large_as_the_picture_take_the_product():
     large = jax.ShapeDtypeStruct((4, 3, 64, 64), "float32")
-    assert _product_is_faster(large, (64, 64), (1, 1), (1, 1), (0, 0), None)
-    assert not _product_is_faster(large, (32, 32), (1, 1), (1, 1), (0, 0), None)
+    assert _product_is_faster(large, 8, (64, 64), (1, 1), (1, 1), (0, 0), None)
+    assert not _product_is_faster(large, 8, (32, 32), (1, 1), (1, 1), (0, 0), None)
+
+
+def test_much_weight_for_few_places_takes_the_product():
+    deep = jax.ShapeDtypeStruct((16, 512, 4, 4), "float32")
+    assert _product_is_faster(deep, 512, (3, 3), (1, 1), (1, 1), (1, 1), None)
+    assert not _product_is_faster(deep, 32, (3, 3), (1, 1), (1, 1), (1, 1), None)
 
 
 @pytest.mark.parametrize("filters, layout, kernel, stride, dilate, pad", [
