@@ -105,3 +105,10 @@ def need_float(operator: str, array: Array) -> None:
 def accumulation(dtype: Any) -> Any:
     """The dtype in which sums of such values are formed: float32 for the half precision types."""
     return jnp.float32 if is_float(dtype) and jnp.dtype(dtype).itemsize < 4 else jnp.dtype(dtype)
+
+
+def broadcast(x: Array, shape: tuple[int, ...]) -> Array:
+    """`x` broadcast to a shape; its gradient is summed in `accumulation(x.dtype)`, where JAX would sum in x's own."""
+    if x.shape == tuple(shape):
+        return x
+    return jnp.broadcast_to(x.astype(accumulation(x.dtype)), shape).astype(x.dtype)

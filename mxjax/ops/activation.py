@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from ..base import MXNetError
 from . import _draw
-from ._common import Array, need_float
+from ._common import Array, broadcast, need_float
 from .infer import elementwise, known, unify
 from .params import Scalar
 from .registry import get, register
@@ -94,7 +94,7 @@ def leaky_relu(data: Array, gamma: Array | None = None, *,
             jnp.broadcast_to((low + high) / 2, data.shape)
         return _leaky(data, slopes), slopes
     if act_type == "prelu":
-        return _leaky(data, _channel_aligned(gamma, data))
+        return _leaky(data, broadcast(_channel_aligned(gamma, data), data.shape))
     if act_type == "elu":
         return jnp.where(data > 0, data, slope * jnp.expm1(jnp.where(data > 0, 0, data)))
     return {"leaky": lambda: _leaky(data, slope), "selu": lambda: _selu(data),

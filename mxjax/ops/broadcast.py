@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from ..base import MXNetError
 from ._binary import TABLE, Binary
-from ._common import Array, normalized, same_dtype
+from ._common import Array, broadcast, normalized, same_dtype
 from .params import Shape
 from .registry import register
 
@@ -15,11 +15,11 @@ def _broadcast(name: str, function: Binary, doc: str, aliases: tuple[str, ...]) 
     def compute(lhs: Array, rhs: Array) -> Array:
         same_dtype(name, lhs, rhs)
         try:
-            jnp.broadcast_shapes(lhs.shape, rhs.shape)
+            shape = jnp.broadcast_shapes(lhs.shape, rhs.shape)
         except ValueError:
             raise MXNetError(f"operator {name}: shapes {lhs.shape} and {rhs.shape} cannot be broadcast together; "
                              "each pair of dimensions must agree or contain a 1") from None
-        return function(lhs, rhs).astype(lhs.dtype)
+        return function(broadcast(lhs, shape), broadcast(rhs, shape)).astype(lhs.dtype)
     compute.__doc__ = (f"{doc}, element by element with broadcasting (a: lhs, b: rhs).\n\n"
                        "lhs, rhs: dimensions agree or are 1; one dtype -> the broadcast shape, the same dtype.")
     register(name, aliases=aliases)(compute)
@@ -41,7 +41,7 @@ def _stretched(name: str, data: Array, shape: tuple[int, ...]) -> Array:
     if data.ndim != len(shape) or any(n not in (1, m) for n, m in zip(data.shape, shape, strict=True)):
         raise MXNetError(f"operator {name}: an array of shape {data.shape} cannot be broadcast to {shape}; the number "
                          "of dimensions must agree, and each dimension must agree or be 1")
-    return jnp.broadcast_to(data, shape)
+    return broadcast(data, shape)
 
 
 @register("broadcast_to")
@@ -62,7 +62,7 @@ def broadcast_axis(data: Array, *, axis: Shape = (), size: Shape = ()) -> Array:
         if shape[a] != 1:
             raise MXNetError(f"operator broadcast_axis: axis {a} has size {shape[a]}, only size 1 can be repeated")
         shape[a] = n
-    return jnp.broadcast_to(data, shape)
+    return broadcast(data, shape)
 
 
 @register("broadcast_like")

@@ -14,7 +14,7 @@ import numpy as np
 from jax import lax
 
 from ..base import MXNetError
-from ._common import Array, is_float
+from ._common import Array, accumulation, broadcast, is_float
 from ._correlation import channels_last, correlate, transposed
 from ._depthwise import depthwise, is_depthwise
 from .infer import filled
@@ -44,7 +44,7 @@ def _check_spatial(name: str, data: Array, kernel: tuple[int, ...]) -> None:
 def _add_bias(out: Array, bias: Array | None, layout: str | None) -> Array:
     if bias is None:
         return out
-    return out + (bias if channels_last(layout) else bias.reshape((1, -1) + (1,) * (out.ndim - 2)))
+    return out + broadcast(bias if channels_last(layout) else bias.reshape((1, -1) + (1,) * (out.ndim - 2)), out.shape)
 
 
 def _channels(p: dict[str, Any], x: tuple[int, ...]) -> int:
@@ -296,22 +296,23 @@ def _pooling(data: Array, *, kernel: Shape = (), pool_type: Literal["avg", "lp",
         return reduce(jnp.where(jnp.isnan(data), -jnp.inf, data), -jnp.inf, lax.max)  # NaN is no maximum, as in MXNet
     if pool_type == "max":
         return reduce(data, jnp.iinfo(data.dtype).min, lax.max)
+    wide = data.astype(accumulation(data.dtype))
     if pool_type == "lp":
         power = p_value or 2
-        total = reduce(jnp.abs(data) ** power, 0, lax.add)
+        total = reduce(jnp.abs(wide) ** power, 0, lax.add)
         # the root's slope is infinite at 0; MXNet's gradient there is 0
         positive = total > 0
-        return jnp.where(positive, jnp.where(positive, total, 1) ** (1.0 / power), 0)
-    total = reduce(data, 0, lax.add)
+        return jnp.where(positive, jnp.where(positive, total, 1) ** (1.0 / power), 0).astype(data.dtype)
+    total = reduce(wide, 0, lax.add)
     if pool_type == "sum":
-        return total
+        return total.astype(data.dtype)
     include = count_include_pad is None or count_include_pad
     for axis, (a, (count, _)) in enumerate(zip(axes, windows, strict=True)):
         counts = _counts(*a, count, include)
         shape = [1] * data.ndim
         shape[first + axis] = count
-        total = total / counts.reshape(shape).astype(data.dtype)
-    return total
+        total = total / counts.reshape(shape).astype(wide.dtype)
+    return total.astype(data.dtype)
 
 
 register("Pooling", aliases=("_npx_pooling",))(_pooling)

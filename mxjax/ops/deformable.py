@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..base import MXNetError
-from ._common import Array
+from ._common import Array, broadcast
 from ._sampling import interpolate
 from .infer import filled
 from .params import Range, Shape
@@ -60,7 +60,7 @@ def _convolve(operator: str, data: Array, offset: Array, mask: Array | None, wei
     result = jnp.einsum("ngkhw,gfk->ngfhw", columns, weight.reshape(groups, p["num_filter"] // groups, -1),
                         precision=lax.Precision.HIGHEST)
     result = result.reshape(batch, p["num_filter"], *size).astype(data.dtype)
-    return result if bias is None else result + bias[:, None, None]
+    return result if bias is None else result + broadcast(bias[:, None, None], result.shape)
 
 
 def _fade(place: Array, length: int) -> Array:

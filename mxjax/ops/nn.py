@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from ..base import MXNetError
 from . import _draw
-from ._common import Array, size_of
+from ._common import Array, broadcast, size_of
 from .infer import elementwise, filled
 from .params import Range, Shape
 from .registry import register
@@ -37,7 +37,7 @@ def fully_connected(data: Array, weight: Array, bias: Array | None = None, *, nu
         raise MXNetError(f"operator FullyConnected: weight must have the shape {(num_hidden, data.shape[-1])} for data "
                          f"of shape {data.shape}, got {weight.shape}")
     out = jnp.matmul(data, weight.T)
-    return out if bias is None else out + bias.reshape(-1)
+    return out if bias is None else out + broadcast(bias.reshape(-1), out.shape)
 
 
 @register("Dropout", aliases=("_npx_dropout",), infer_shape=elementwise, FResourceRequest=("random",))

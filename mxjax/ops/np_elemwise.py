@@ -15,7 +15,7 @@ from jax import lax
 from ..base import MXNetError
 from . import registry
 from ._binary import TABLE, Binary
-from ._common import Array, converted, gives, in_float, is_float, need_float
+from ._common import Array, broadcast, converted, gives, in_float, is_float, need_float
 from .infer import elementwise
 from .params import Scalar, np_dtype
 from .registry import register
@@ -228,11 +228,12 @@ def _binary(name: str, function: Binary, doc: str, dtypes: Callable[..., Any], r
     def compute(lhs: Array, rhs: Array) -> Array:
         dtype = dtypes(f"_npi_{name}", lhs, rhs)
         try:
-            jnp.broadcast_shapes(lhs.shape, rhs.shape)
+            shape = jnp.broadcast_shapes(lhs.shape, rhs.shape)
         except ValueError:
             raise MXNetError(f"operator _npi_{name}: shapes {lhs.shape} and {rhs.shape} cannot be broadcast "
                              "together") from None
-        return function(_from_bool(lhs, dtype), _from_bool(rhs, dtype)).astype(result or dtype)
+        pair = [broadcast(_from_bool(a, dtype), shape) for a in (lhs, rhs)]
+        return function(*pair).astype(result or dtype)
     compute.__doc__ = f"{doc}, element by element with broadcasting (a: {inputs[0]}, b: {inputs[1]})."
     default = "int32" if dtypes is _integer else None
     types = _types(partial(dtypes, f"_npi_{name}"), result, default)

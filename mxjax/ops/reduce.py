@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..base import MXNetError
-from ._common import Array, absolute, axes_of, in_float, is_float, normalized
+from ._common import Array, absolute, accumulation, axes_of, in_float, is_float, normalized
 from .params import DType, Shape, np_dtype
 from .registry import register
 
@@ -44,6 +44,11 @@ def _reduction(name: str, function: Callable[..., Array], doc: str, aliases: tup
     register(name, aliases=aliases)(compute)
 
 
+def _accumulated(function: Callable[..., Array]) -> Callable[..., Array]:
+    """A sum or product in the dtype of the data; halves are rounded once, at the end."""
+    return lambda x, axes, keepdims: function(x, axes, dtype=accumulation(x.dtype), keepdims=keepdims)
+
+
 def _mean(data: Array, axes: Axes, keepdims: bool) -> Array:
     if is_float(data.dtype):
         return jnp.mean(data, axes, keepdims=keepdims)
@@ -71,11 +76,11 @@ def _extreme_jvp(function: Callable[..., Array], axes: Axes, keepdims: bool, pri
 
 
 for _name, _function, _doc, *_aliases in [
-    ("sum", lambda x, axes, keep: jnp.sum(x, axes, dtype=x.dtype, keepdims=keep), "Sum", "sum_axis", "_sparse_sum"),
+    ("sum", _accumulated(jnp.sum), "Sum", "sum_axis", "_sparse_sum"),
     ("mean", _mean, "Mean", "_sparse_mean"),
-    ("prod", lambda x, axes, keep: jnp.prod(x, axes, dtype=x.dtype, keepdims=keep), "Product"),
-    ("nansum", lambda x, axes, keep: jnp.nansum(x, axes, dtype=x.dtype, keepdims=keep), "Sum, NaN taken as 0,"),
-    ("nanprod", lambda x, axes, keep: jnp.nanprod(x, axes, dtype=x.dtype, keepdims=keep), "Product, NaN taken as 1,"),
+    ("prod", _accumulated(jnp.prod), "Product"),
+    ("nansum", _accumulated(jnp.nansum), "Sum, NaN taken as 0,"),
+    ("nanprod", _accumulated(jnp.nanprod), "Product, NaN taken as 1,"),
     ("max", partial(_extreme, jnp.max), "Maximum", "max_axis"),
     ("min", partial(_extreme, jnp.min), "Minimum", "min_axis"),
 ]:

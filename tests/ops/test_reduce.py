@@ -73,3 +73,19 @@ def test_moments_and_cumsum():
 def test_mistakes_are_named(name, params, message):
     with pytest.raises(MXNetError, match=message):
         call(name, F, **params)
+
+
+@pytest.mark.parametrize("operator, shapes, params", [
+    ("sum", [(400, 90)], {"axis": 0}), ("nansum", [(400, 90)], {}), ("Pooling", [(1, 2, 64, 64)],
+     {"kernel": (1, 1), "global_pool": True, "pool_type": "avg"}), ("broadcast_mul", [(5000, 2), (1, 2)], {}),
+    ("Convolution", [(4, 2, 40, 40), (2, 2, 3, 3), (2,)], {"kernel": (3, 3), "num_filter": 2}),
+    ("FullyConnected", [(5000, 2), (2, 2), (2,)], {"num_hidden": 2}), ("broadcast_like", [(1, 2), (5000, 2)], {}),
+    ("_npi_add", [(5000, 2), (2,)], {})])
+def test_halves_are_added_up_exactly_and_rounded_once(operator, shapes, params):
+    random = np.random.RandomState(0)
+    inputs = [random.rand(*shape).astype("float16") for shape in shapes]
+    half, double = ([call(operator, *arrays, **params), *gradients(operator, *arrays, **params)]
+                    for arrays in (inputs, [a.astype("float64") for a in inputs]))
+    for found, wanted in zip(half, double, strict=True):
+        assert found.dtype == np.float16
+        np.testing.assert_allclose(found, wanted, rtol=2e-3)
