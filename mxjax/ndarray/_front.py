@@ -10,10 +10,13 @@ from ..base import MXNetError, _Null
 from ..context import Context
 from ..ops.kernel import Kernel, never, prepare
 from ..ops.registry import Op
+from . import _index
 from ._invoke import check_inputs, invoke, run_host, state
 from .ndarray import NDArray
 
 __all__ = ["make"]
+
+_MANY = 16  # different slices, from which on where one begins is an argument of its program: slower, but compiled once
 
 
 def make(op: Op, name: str) -> Callable[..., Any]:
@@ -120,6 +123,11 @@ def _general(op: Op, inputs: list[str], cache: dict, key: Any, arrays: tuple, re
     check_inputs(op, values, present if isinstance(present, int) else len(present))
     if op.get_attr("FHost") is not None:
         return run_host(op, values, given, out)
+    part = op.get_attr("FPart")
+    if part is not None and len(cache) >= _MANY and given[0].stype == "default":
+        cut = _index.plan(part(values, given[0].shape), given[0].shape)
+        if cut.kind == "box":
+            return invoke(_index.read_kernel("box", cut.shape, cut.sizes, (), 0), given, cut.starts, out)
     kernel = prepare(op, values, present, state.training, pack=True)
     extras = kernel.extras(values, any([a._chunk.wide for a in given]))
     if key is not None:

@@ -193,6 +193,10 @@ def _integers(array: Any) -> Any:
     return array if jnp.issubdtype(array.dtype, jnp.integer) else array.astype(jnp.int32)
 
 
+def _slice(begin: tuple, end: tuple, step: tuple = ()) -> tuple[str, dict]:
+    return "slice", {"begin": begin, "end": end, "step": step}
+
+
 @functools.cache
 def view_kernel(shape: tuple[int, ...]) -> Kernel:
     """fn(array, element offset) -> the `shape` of elements that begins there, in memory order."""
@@ -202,7 +206,10 @@ def view_kernel(shape: tuple[int, ...]) -> Kernel:
         if data.size == count:
             return (data.reshape(shape),)
         return (lax.dynamic_slice(data.reshape(-1), (offset,), (count,)).reshape(shape),)
-    return Kernel("view", fn, 1, 1)
+    kernel = Kernel("view", fn, 1, 1)
+    kernel.operators = lambda offset: [
+        ("reshape", {"shape": (-1,)}), _slice((int(offset),), (int(offset) + count,)), ("reshape", {"shape": shape})]
+    return kernel
 
 
 @functools.cache
@@ -224,7 +231,17 @@ def read_kernel(kind: str, shape: tuple[int, ...], sizes: tuple[int, ...], items
             return (lax.dynamic_slice(data, rest, sizes).reshape(shape),)
         result = data[_subscript(items, rest)]
         return (result.reshape(shape) if kind == "strided" else result,)
-    return Kernel("indexing", fn, 1 + count, 1)
+
+    def box(*starts: Any) -> list:
+        begin = tuple(map(int, starts))
+        return [_slice(begin, tuple(b + n for b, n in zip(begin, sizes, strict=True))), ("reshape", {"shape": shape})]
+
+    def strided() -> list:
+        parts = [i if isinstance(i, tuple) else (i, i + 1, 1) for i in items if i is not None]
+        return [_slice(*zip(*parts, strict=True)), ("reshape", {"shape": shape})]
+    kernel = Kernel("indexing", fn, 1 + count, 1)
+    kernel.operators = {"box": box, "strided": strided}.get(kind)
+    return kernel
 
 
 @functools.cache

@@ -64,8 +64,8 @@ class Kernel:
     """
 
     __slots__ = ("name", "fn", "smooth", "num_arrays", "num_outputs", "num_visible", "wide", "mutated", "op", "params",
-                 "dynamic", "packed", "uses_key", "check", "refuses", "simple", "eager", "options", "jitted", "_vjps",
-                 "_specs", "_needs", "_donated")
+                 "operators", "dynamic", "packed", "uses_key", "check", "refuses", "simple", "eager", "options",
+                 "jitted", "_vjps", "_specs", "_needs", "_donated")
 
     def __init__(self, name: str, fn: Callable[..., tuple], num_arrays: int, num_outputs: int, *, wide: bool = False,
                  mutated: tuple[int, ...] = (), eager: bool = False, options: dict[str, Any] | None = None) -> None:
@@ -76,6 +76,7 @@ class Kernel:
         self.smooth: Callable[[str], Callable[..., tuple]] | None = None  # `fn` with a result of this dtype
         self.op: Op | None = None
         self.params: dict[str, Any] = {}
+        self.operators: Callable[..., list[tuple[str, dict]]] | None = None  # of the extras: what it is in a graph
         self.dynamic: tuple[str, ...] = ()
         self.packed: tuple[tuple[str, int], ...] = ()
         self.uses_key = False

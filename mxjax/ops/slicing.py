@@ -36,11 +36,15 @@ def _slice_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
         outs[0] = unify(outs[0], _lengths(params, "slice", ins[0]))
 
 
+def _slice_part(params: dict[str, Any], shape: tuple[int, ...]) -> tuple[slice, ...]:
+    return _slices("slice", len(shape), params["begin"], params["end"], params["step"])
+
+
 @register("slice", aliases=("crop", "_npi_slice", "_npx_slice", "_sparse_slice"), infer_shape=_slice_shapes,
-          FInferPartial=False)
+          FInferPartial=False, FPart=_slice_part)
 def slice_(data: Array, *, begin: Shape, end: Shape, step: Shape | None = ()) -> Array:
     """data[begin[0]:end[0]:step[0], ...] of the first axes, with Python's rules; None leaves a limit open."""
-    return data[_slices("slice", data.ndim, begin, end, step)]
+    return data[_slice_part({"begin": begin, "end": end, "step": step}, data.shape)]
 
 
 def _assign_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
@@ -79,11 +83,15 @@ def _slice_axis_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
     outs[0] = unify(outs[0], tuple(shape))
 
 
-@register("slice_axis", infer_shape=_slice_axis_shapes, FInferPartial=False)
+def _slice_axis_part(params: dict[str, Any], shape: tuple[int, ...]) -> tuple[slice, ...]:
+    axis = normalized(params["axis"], len(shape))
+    return (slice(None),) * axis + (slice(*_interval(params["begin"], params["end"], shape[axis])),)
+
+
+@register("slice_axis", infer_shape=_slice_axis_shapes, FInferPartial=False, FPart=_slice_axis_part)
 def slice_axis(data: Array, *, axis: int, begin: int, end: int | None) -> Array:
     """The part [begin, end) of one axis; negative numbers count from its end."""
-    axis = normalized(axis, data.ndim)
-    return data[(slice(None),) * axis + (slice(*_interval(begin, end, data.shape[axis])),)]
+    return data[_slice_axis_part({"axis": axis, "begin": begin, "end": end}, data.shape)]
 
 
 @register("slice_like")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 from ..base import MXNetError
 from ..ndarray._recorded import graph_of
 from ..ops.control_flow import bind
-from ..ops.registry import get
+from ..ops.kernel import Kernel
+from ..ops.registry import Op, get
 from ._node import Entry, Node
 from .symbol import Symbol
 
@@ -48,15 +50,22 @@ def symbol_of(array: Any) -> Symbol:
             made[id(node)] = _inlined(graph[0], inputs) if len(graph[0].steps) <= graph[1] else \
                 _call(graph[0], inputs, len(made))
             continue
-        op = node.kernel.op
-        if op is None:
-            raise MXNetError(f"get_symbol: the graph contains {node.kernel.name}, which is no registered operator")
-        params = {**node.kernel.params, **node.kernel.numbers(node.args[num:])}
-        attrs = {k: str(v) for k, v in params.items() if v is not None}
-        new = Node(op, f"{op.name.lower()}{len(made)}", attrs, params, inputs)
-        made[id(node)] = [(new, i) for i in range(new.num_outputs)]
+        for place, (op, params) in enumerate(_operators(node.kernel, node.args[num:])):
+            attrs = {k: str(v) for k, v in params.items() if v is not None}
+            name = f"{op.name.lower()}{len(made)}{f'_{place}' if place else ''}"
+            new = Node(op, name, attrs, params, inputs)
+            inputs = made[id(node)] = [(new, i) for i in range(new.num_outputs)]
     node, index = array._entry
     return Symbol([made[id(node)][index]])
+
+
+def _operators(kernel: Kernel, extras: Sequence[Any]) -> list[tuple[Op, dict[str, Any]]]:
+    """The operators, one after the other, and their parameters that a call of a kernel amounts to."""
+    if kernel.op is not None:
+        return [(kernel.op, {**kernel.params, **kernel.numbers(extras)})]
+    if kernel.operators is None:
+        raise MXNetError(f"get_symbol: the graph contains {kernel.name}, which is no registered operator")
+    return [(get(name), get(name).parse(params)) for name, params in kernel.operators(*extras)]
 
 
 def _inlined(graph: Any, inputs: list[Entry]) -> list[Entry]:

@@ -333,6 +333,16 @@ def test_get_symbol():
     close(out, z.asnumpy())
 
 
+@pytest.mark.parametrize("key", [np.s_[:, 1:3], np.s_[1], np.s_[:, 2, 1:], np.s_[:, ::2, ::-1], np.s_[:, None, 1]])
+def test_get_symbol_of_an_indexed_array(key):
+    x = mx.nd.arange(24).reshape((2, 3, 4))
+    x.attach_grad()
+    with autograd.record():
+        y = (x + 1)[key] * 2
+    symbol = mx.sym.load_json(autograd.get_symbol(y).tojson())
+    np.testing.assert_array_equal(symbol.eval(**{symbol.list_arguments()[0]: x})[0].asnumpy(), y.asnumpy())
+
+
 def test_get_symbol_of_hybridized_blocks():
     net = mx.gluon.nn.HybridSequential()
     net.add(mx.gluon.nn.Dense(3, in_units=2), mx.gluon.nn.Dense(3, in_units=3), mx.gluon.nn.Dense(1, in_units=3))

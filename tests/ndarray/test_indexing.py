@@ -138,3 +138,16 @@ def test_positions_compile_once():
     after = _index.read_kernel.cache_info().misses, _index.write_kernel.cache_info().misses
     assert sum(after) - sum(before) <= 3
     np.testing.assert_array_equal(array.asnumpy()[1:40, 2], np.arange(1, 40))
+
+
+def test_a_slice_that_moves_stays_right_when_its_beginning_becomes_an_argument():
+    x = mx.nd.arange(60).reshape((2, 30))
+    x.attach_grad()
+    for begin in range(25):
+        with mx.autograd.record():
+            y = mx.nd.slice_axis(x, axis=-1, begin=begin, end=begin + 3)
+        y.backward()
+        np.testing.assert_array_equal(y.asnumpy(), x.asnumpy()[:, begin:begin + 3])
+        assert x.grad.asnumpy().sum() == 6 and x.grad.asnumpy()[:, begin:begin + 3].all()
+    with pytest.raises(MXNetError, match="begin=26, end=31 is no part of an axis of size 30"):
+        mx.nd.slice_axis(x, axis=1, begin=26, end=31)
