@@ -53,3 +53,16 @@ def test_generators_are_tested_by_their_frequencies() -> None:
     mx.test_utils.verify_generator(lambda n: rng.integers(-500, 199, n), buckets, probs, nsamples=100000, nrepeat=10)
     with pytest.raises(AssertionError, match="passed 0 of 3"):
         mx.test_utils.verify_generator(lambda n: rng.integers(-500, 150, n), buckets, probs, nsamples=10000, nrepeat=3)
+
+
+def test_mnist_iterators_read_the_files_in_data(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    for name in ("train", "t10k"):
+        (tmp_path / "data" / f"{name}-images-idx3-ubyte").write_bytes(
+            np.array([2051, 4, 28, 28], ">i4").tobytes() + bytes(4 * 28 * 28))
+        (tmp_path / "data" / f"{name}-labels-idx1-ubyte").write_bytes(
+            np.array([2049, 4], ">i4").tobytes() + bytes([1, 2, 3, 4]))
+    train, test = mx.test_utils.get_mnist_iterator(batch_size=2, input_shape=(784,))
+    assert train.provide_data[0].shape == (2, 784)
+    assert [int(n) for batch in test for n in batch.label[0].asnumpy()] == [1, 2, 3, 4]

@@ -136,7 +136,7 @@ def get_cifar10() -> None:
 
 def get_mnist_iterator(batch_size: int, input_shape: tuple, num_parts: int = 1, part_index: int = 0) -> tuple:
     """(training, validation) iterators over MNIST's files in ./data."""
-    from .io import MNISTIter
+    from ..io import MNISTIter
     get_mnist_ubyte()
     flat = len(input_shape) != 3
     paths = [os.path.join("data", n) for n in _MNIST_FILES]
