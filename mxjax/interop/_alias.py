@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import collections.abc
+import fractions
 import importlib
 import importlib.abc
 import importlib.machinery
+import inspect
+import math
 import runpy
 import sys
+import time
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,6 +46,15 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         module.__spec__, module.__loader__ = self._kept  # importing under a second name must not change the module
 
 
+def _from_bytes_or_text(read_text: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    """`np.fromstring` as it was: without a separator it takes bytes."""
+    def fromstring(string: str | bytes, dtype: Any = float, count: int = -1, *, sep: str = "") -> np.ndarray:
+        if sep:
+            return read_text(string, dtype, count, sep=sep)
+        return np.frombuffer(string.encode("latin1") if isinstance(string, str) else string, dtype, count).copy()
+    return fromstring
+
+
 # names that NumPy had in MXNet's time
 _NUMPY_NAMES = {
     "bool": bool, "int": int, "long": int, "float": float, "complex": complex, "object": object, "str": str,
@@ -48,7 +62,20 @@ _NUMPY_NAMES = {
     "Inf": np.inf, "infty": np.inf, "Infinity": np.inf, "PINF": np.inf, "NINF": -np.inf, "NaN": np.nan,
     "product": np.prod, "cumproduct": np.cumprod, "alltrue": np.all, "sometrue": np.any, "row_stack": np.vstack,
     "asscalar": lambda array: array.item(), "in1d": lambda a, b, **how: np.isin(np.ravel(a), b, **how),
-    "asfarray": lambda array, dtype=np.float64: np.asarray(array, dtype),
+    "asfarray": lambda array, dtype=np.float64: np.asarray(array, dtype), "mat": np.asmatrix, "math": math,
+    "msort": lambda array: np.sort(array, axis=0), "round_": np.round, "trapz": np.trapezoid,
+    "find_common_type": lambda arrays, scalars: np.result_type(*arrays, *scalars),
+    "issubclass_": lambda a, b: isinstance(a, type) and issubclass(a, b),
+    "NAN": np.nan, "PZERO": 0.0, "NZERO": -0.0, "bool8": np.bool_, "int0": np.intp, "uint0": np.uintp,
+    "cfloat": np.complex128, "singlecomplex": np.complex64, "longfloat": np.longdouble,
+    **{name: getattr(np.exceptions, name) for name in ("AxisError", "ComplexWarning", "RankWarning",
+                                                        "VisibleDeprecationWarning")},
+}
+# names of Python's own modules then
+_PYTHON_NAMES: dict[types.ModuleType, dict[str, Any]] = {
+    collections: {name: getattr(collections.abc, name) for name in collections.abc.__all__},
+    inspect: {"getargspec": lambda function: inspect.getfullargspec(function)[:4]}, fractions: {"gcd": math.gcd},
+    time: {"clock": time.perf_counter},
 }
 
 
@@ -56,8 +83,9 @@ def install_mxnet_alias(numpy_names: bool = True) -> None:
     """Makes `import mxnet` (and `mxnet.x.y`) mean mxjax in this process.
 
     Args:
-        numpy_names: also give NumPy back the names it has dropped since (`np.int`, `np.float`, `np.product` ...), which
-            scripts and libraries of MXNet's time use.
+        numpy_names: also give NumPy and Python back the names they have dropped since (`np.int`, `np.product`,
+            `collections.Iterable`, `time.clock` ...), which scripts and libraries of MXNet's time use, and
+            `np.fromstring` its way of taking bytes.
 
     Raises:
         RuntimeError: the real MXNet has been imported already.
@@ -73,9 +101,12 @@ def install_mxnet_alias(numpy_names: bool = True) -> None:
     if "mxnet" in sys.modules:
         raise RuntimeError("mxnet is imported already; install the alias before anything imports it")
     sys.meta_path.insert(0, _Finder())
-    for name, value in _NUMPY_NAMES.items() if numpy_names else ():
-        if name not in vars(np):
-            setattr(np, name, value)
+    if numpy_names:
+        for module, names in ((np, _NUMPY_NAMES), *_PYTHON_NAMES.items()):
+            for name, value in names.items():
+                if name not in vars(module):
+                    setattr(module, name, value)
+        np.fromstring = _from_bytes_or_text(np.fromstring)
 
 
 def run_script(path: str, args: Sequence[str] = ()) -> dict[str, Any]:
