@@ -6,10 +6,10 @@ Importing it changes no JAX setting and starts no device.
 """
 
 import importlib as _importlib
-import logging as _logging
 import os as _os
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from . import log as log  # before anything that imports JAX
 from .base import MXNetError
 from .context import Context, cpu, cpu_pinned, current_context, gpu, gpu_memory_info, num_gpus, num_tpus, tpu
 from .libinfo import __version__
@@ -22,9 +22,6 @@ if _TYPE_CHECKING:  # loaded when first used, see __getattr__
     from . import numpy as np
     from . import numpy_extension as npx
     from . import symbol as sym
-
-if _logging.getLogger("jax").level == _logging.NOTSET:  # scripts that log at level DEBUG ask for MXNet's words, not for
-    _logging.getLogger("jax").setLevel(_logging.INFO)  # a line of JAX's for each compilation
 
 _MODULES = """
     attribute autograd base callback context contrib engine error executor executor_manager gluon image
