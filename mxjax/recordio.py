@@ -10,6 +10,7 @@ from __future__ import annotations
 import numbers
 import os
 import struct
+import threading
 from collections import namedtuple
 from collections.abc import Callable
 from typing import Any, BinaryIO, TextIO
@@ -215,6 +216,7 @@ class MXIndexedRecordIO(MXRecordIO):
     def open(self) -> None:
         """Open both files and read the index; done by the constructor."""
         super().open()
+        self._lock = threading.Lock()  # of the position in the file; a new one in each process
         self.idx, self.keys = {}, []
         self.fidx = open(self.idx_path, self.flag, errors="replace")
         if not self.writable:
@@ -239,7 +241,7 @@ class MXIndexedRecordIO(MXRecordIO):
                 self.fidx.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "fidx": None}
+        return {**super().__getstate__(), "fidx": None, "_lock": None}
 
     def seek(self, idx: Any) -> None:
         """Go to the record of a key.
@@ -262,9 +264,11 @@ class MXIndexedRecordIO(MXRecordIO):
         return self.handle.tell()
 
     def read_idx(self, idx: Any) -> bytes:
-        """The record of a key; raises as `seek` and `read`."""
-        self.seek(idx)
-        return self.read()
+        """The record of a key, also for several threads at a time; raises as `seek` and `read`."""
+        self._check(writing=False, allow_reset=True)
+        with self._lock:
+            self.seek(idx)
+            return self.read()
 
     def write_idx(self, idx: Any, buf: bytes) -> None:
         """Append a record and note its key.

@@ -3,6 +3,7 @@
 import hashlib
 import pickle
 import struct
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -66,6 +67,18 @@ def test_reset_and_pickle(tmp_path):
     assert reader.read() == RECORDS[0]
     assert pickle.loads(pickle.dumps(reader)).read() == RECORDS[0]
     assert reader.read() == RECORDS[1], "the original goes on where it was"
+
+
+def test_threads_read_one_indexed_file(tmp_path):
+    path = str(tmp_path / "x")
+    with MXIndexedRecordIO(path + ".idx", path + ".rec", "w") as writer:
+        for i in range(50):
+            writer.write_idx(i, bytes([i]) * 3000)
+    reader = MXIndexedRecordIO(path + ".idx", path + ".rec", "r")
+    with ThreadPoolExecutor(8) as pool:
+        numbers = [i % 50 for i in range(4000)]
+        assert all(record == bytes([i]) * 3000 for i, record in zip(numbers, pool.map(reader.read_idx, numbers),
+                                                                    strict=True))
 
 
 def test_wrong_use(tmp_path):
