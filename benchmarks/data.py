@@ -104,7 +104,9 @@ def measure(package, only, seconds):
     with tempfile.TemporaryDirectory() as folder:
         path = pictures(mx, folder)
         for name, make in CASES.items():
-            if fnmatch.fnmatch(name, only):
+            # MXNet fails when several threads read a record file
+            unsafe = package == "mxnet" and name == "DataLoader, 2 threads"
+            if fnmatch.fnmatch(name, only) and not unsafe:
                 yield name, [_measure.best(make(mx, path), seconds) / 1e3]
         if fnmatch.fnmatch("steps", only):
             yield "steps", steps(mx, path, seconds)
@@ -115,8 +117,9 @@ def show(ours, theirs):
     lines = ["| pipeline | mxjax pictures/s | MXNet pictures/s | mxjax / MXNet |", "|---|---|---|---|"]
     for name in CASES:
         if name in ours:
-            rates = [COUNT / side[name][0] if name in side else float("nan") for side in (ours, theirs)]
-            lines.append(f"| {name} | {rates[0]:.0f} | {rates[1]:.0f} | {rates[0] / rates[1]:.2f} |")
+            rate, other = (COUNT / side[name][0] if name in side else None for side in (ours, theirs))
+            both = f"{other:.0f} | {rate / other:.2f}" if other else "- | -"
+            lines.append(f"| {name} | {rate:.0f} | {both} |")
     for side, name in ((ours, "mxjax"), (theirs, "MXNet")):
         if "steps" in side:
             alone, fed = side["steps"]

@@ -114,6 +114,8 @@ def _product_is_faster(data: Array, num_filter: int, kernel: tuple, stride: tupl
     outputs = [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, d, p in
                zip(space, kernel, stride, dilate, pad, strict=True)]
     row, count = math.prod(kernel) * data.shape[-1 if channels_last(layout) else 1], math.prod(outputs)
+    if not isinstance(data.shape[0], int):  # a batch of any size (`jax.export`)
+        return False
     if data.shape[0] * count <= 4 * num_filter:  # much weight for few places: its layout is what costs
         return True
     if count <= 16 and data.shape[0] * count * row <= 8 * data.size:  # kernels nearly as large as the picture
