@@ -80,7 +80,7 @@ def steps(mx, path, seconds):
 
     def step(batch):
         with mx.autograd.record():
-            value = loss(net(batch.data[0]), batch.label[0])
+            value = loss(net(batch.data[0].as_in_context(mx.cpu())), batch.label[0].as_in_context(mx.cpu()))
         value.backward()
         trainer.step(16)
         value.wait_to_read()
