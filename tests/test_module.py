@@ -49,6 +49,7 @@ def step(module, batch):
     (lambda: mx.optimizer.Optax(optax.adamw(0.05), rescale_grad=1 / 16), {})], ids=["sgd", "adam", "optax"])
 def test_fit(optimizer, params):
     np.random.seed(2)
+    mx.random.seed(2)
     module, data = mx.mod.Module(mlp()), batches(shuffle=True)
     seen = []
     module.fit(data, eval_data=batches(), optimizer=optimizer() if callable(optimizer) else optimizer,
