@@ -70,7 +70,7 @@ CASES = {"ImageRecordIter, 2 threads": epoch_of_records, "DataLoader, 2 processe
          "DataLoader, 2 threads": epoch_of_loader(True)}
 
 
-def steps(mx, path, seconds):
+def steps(mx, path):
     """Seconds of a ResNet-18 step on one batch of 16 again and again, and on batches that are read meanwhile."""
     net = mx.gluon.model_zoo.vision.resnet18_v1(classes=10)
     net.initialize()
@@ -99,7 +99,7 @@ def steps(mx, path, seconds):
 
 
 def measure(package, only, seconds):
-    """Yields (name, [seconds])."""
+    """Yields (pipeline, [seconds of an epoch]) and ("steps", [seconds on one batch, seconds on batches being read])."""
     mx = importlib.import_module(package)
     with tempfile.TemporaryDirectory() as folder:
         path = pictures(mx, folder)
@@ -109,7 +109,7 @@ def measure(package, only, seconds):
             if fnmatch.fnmatch(name, only) and not unsafe:
                 yield name, [_measure.best(make(mx, path), seconds) / 1e3]
         if fnmatch.fnmatch("steps", only):
-            yield "steps", steps(mx, path, seconds)
+            yield "steps", steps(mx, path)
 
 
 def show(ours, theirs):

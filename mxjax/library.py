@@ -31,8 +31,8 @@ def load(path: str, verbose: bool = True) -> None:
             built against MXNet's C++ interface, of which there is none here); or the plug-in fails.
 
     Example:
-        >>> mx.library.load("/opt/plugins/my_operators.py")  # doctest: +SKIP
-        >>> mx.nd.my_gelu(mx.nd.ones((2,)))                  # doctest: +SKIP
+        >>> load(os.path.abspath("my_operators.py"))  # doctest: +SKIP
+        >>> mx.nd.my_gelu(mx.nd.ones((2,)))           # doctest: +SKIP
     """
     if not os.path.exists(path):
         raise MXNetError(f"load path {path} does NOT exist")

@@ -24,8 +24,8 @@ class Backend:
     """What a backend does; a subclass overrides what it needs and is registered with `register_backend`.
 
     Example:
-        >>> @mx.library.register_backend("double_exp")
-        ... class DoubleExp(mx.library.Backend):
+        >>> @register_backend("double_exp")
+        ... class DoubleExp(Backend):
         ...     def select(self, node):
         ...         return node.op.name == "exp"
         ...     def subgraph(self, symbol, args, aux, **options):
@@ -65,7 +65,7 @@ def register_backend(name: str) -> Callable[[type[Backend]], type[Backend]]:
     """Registers the decorated class for `optimize_for(name)` and `hybridize(backend=name)`; a later one replaces it."""
     def decorate(kind: type[Backend]) -> type[Backend]:
         if not (isinstance(kind, type) and issubclass(kind, Backend)):
-            raise TypeError(f"a backend must be a class derived from mx.library.Backend, got {kind!r}")
+            raise TypeError(f"a backend must be a class derived from Backend, got {kind!r}")
         _BACKENDS[name] = kind()
         return kind
     return decorate

@@ -406,8 +406,7 @@ class Symbol:
         """The graph as a backend wants it; XLA ("default") takes it as it is.
 
         Args:
-            backend: name of a backend, see `mx.library.register_backend`; an unknown one is logged, and the graph
-                stays.
+            backend: name of a backend, see `register_backend`; an unknown one is logged, and the graph stays.
             args, aux: arrays by name; a backend may add and remove some.
             ctx, shape_dict, type_dict, stype_dict, skip_infer: what MXNet's backends ask for.
             kwargs: options of the backend.
