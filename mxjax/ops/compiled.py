@@ -7,12 +7,15 @@ of the compilation. XLA's options say so per program (docs/design/0011).
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 from math import prod
 from typing import Any
 
 import jax
+
+from ._barriers import BARRIER_OPTIONS, bounded
 
 __all__ = ["SOME_OF_ONE", "Compiled"]
 
@@ -29,12 +32,13 @@ class Compiled:
         options: further arguments of `jax.jit`.
     """
 
-    __slots__ = ("_function", "_most", "_options", "_full", "_some", "_few", "__weakref__")
+    __slots__ = ("_function", "_most", "_options", "_plain", "_full", "_some", "_few", "__weakref__")
 
     def __init__(self, function: Callable, most: int = _SOME, **options: Any) -> None:
-        self._function, self._most, self._options = function, most, options
-        self._full = jax.jit(function, **options)
-        self._some = self._few = None  # made when asked for; the full form where results grow
+        self._most, self._options = most, options
+        self._function = bounded(function) if most < SOME_OF_ONE else function
+        self._plain = jax.jit(function, **options)  # within a transformation of JAX, which knows no compiler options
+        self._full = self._some = self._few = None  # made when asked for; the full form where results grow
 
     def __call__(self, *args: Any) -> Any:
         total, most = 0, self._most
@@ -42,23 +46,35 @@ class Compiled:
             aval = getattr(arg, "aval", None)
             total += _count(arg, most) if aval is None else prod(aval.shape)
             if total > most:
-                return self._full(*args)
+                break
         try:
+            if total > most:
+                return (self._full or self._make_full())(*args)
             return ((self._few if total <= _FEW else self._some) or self._reduce(total <= _FEW, args))(*args)
         except ValueError as error:
-            if "compiler_options" in str(error):  # within a transformation of JAX
-                return self._full(*args)
+            if "compiler_options" in str(error):
+                return self._plain(*args)
             raise
 
     def forms(self) -> tuple[int, int, int]:
         """How many programs there are: in full, for some numbers, for few."""
-        reduced = [0 if form is None or form is self._full else form._cache_size() for form in (self._some, self._few)]
-        return self._full._cache_size(), *reduced
+        full = self._full
+        reduced = [0 if form is None or form is full else form._cache_size() for form in (self._some, self._few)]
+        return full._cache_size() if full else 0, *reduced
+
+    def _make_full(self) -> Callable:
+        if self._full is None:
+            self._full = self._with(_options()[0])
+        return self._full
+
+    def _with(self, options: dict[str, Any]) -> Callable:
+        return jax.jit(self._function, compiler_options=options, **self._options) if options else \
+            jax.jit(self._function, **self._options)
 
     def _reduce(self, few: bool, args: tuple) -> Callable:
-        call, options = self._full, _reduced_options()[few]
-        if options:
-            reduced = jax.jit(self._function, compiler_options=options, **self._options)
+        call, options = self._make_full(), _options()[1 + few]
+        if options != _options()[0]:
+            reduced = self._with(options)
             if sum(prod(result.shape) for result in jax.tree.leaves(reduced.eval_shape(*args))) <= self._most:
                 call = reduced
         if few:
@@ -81,14 +97,14 @@ def _count(arg: Any, most: int) -> int:
 
 
 @functools.cache
-def _reduced_options() -> tuple[dict[str, Any], dict[str, Any]]:
-    """XLA's options for programs of some and of few numbers; empty where it has none, or is not for CPUs alone."""
+def _options() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """XLA's options for programs of many, some and few numbers; empty where it has none, or is not for CPUs alone."""
+    if jax.default_backend() != "cpu":
+        return {}, {}, {}
     for less in ({"xla_cpu_use_fusion_emitters": False}, {}):  # newer releases know only the other option
-        options = less, {**less, "xla_backend_optimization_level": 0}
-        try:
-            if jax.default_backend() == "cpu":
-                jax.jit(lambda: 0, compiler_options=options[1]).lower().compile()
-                return options
-        except RuntimeError:
-            continue
-    return {}, {}
+        reduced = {**BARRIER_OPTIONS, **less}
+        options = BARRIER_OPTIONS, reduced, {**reduced, "xla_backend_optimization_level": 0}
+        with contextlib.suppress(RuntimeError):
+            jax.jit(lambda: 0, compiler_options=options[2]).lower().compile()
+            return options
+    return {}, {}, {}

@@ -1,0 +1,101 @@
+"""Barriers where XLA's fusion on a CPU would compute long chains of cheap operators again for each of their readers.
+
+Cell states of recurrent networks are such chains: sums and products only, each read by the next step and by its own
+gates. Fused as they are, every step computes all steps before it once more, so that time and code grow with the square
+of the number of steps (docs/design/0011).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+from jax import lax
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, jaxpr_as_fun
+
+__all__ = ["BARRIER_OPTIONS", "bounded"]
+
+BARRIER_OPTIONS = {"xla_disable_hlo_passes": "cse_barrier_expander"}  # jaxlib < 0.12 drops barriers before it fuses
+
+_LONGEST = 12  # cheap operators in a row that several readers may each compute
+_CHEAP = frozenset("""
+    abs add add_any and broadcast_in_dim ceil clamp concatenate convert_element_type copy dynamic_slice eq expand_dims
+    floor gather ge gt imag integer_pow iota is_finite le lt max min mul ne neg not or pad real reduce_precision reshape
+    rev round select_n sign slice split square squeeze stop_gradient sub transpose xor
+""".split())  # what XLA's fusion takes as not expensive
+_CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "custom_jvp_call": "call_jaxpr",
+          "custom_vjp_call": "call_jaxpr"}
+
+_Path = tuple[int, ...]  # positions of an equation: in the program, in the function called there ...
+
+
+def bounded(function: Callable) -> Callable:
+    """The function, with barriers in long chains of cheap operators; on devices other than CPUs as it is."""
+    @functools.wraps(function)
+    def call(*args: Any) -> Any:
+        if jax.default_backend() != "cpu":
+            return function(*args)
+        closed, shapes = jax.make_jaxpr(function, return_shape=True)(*args)
+        outputs = jaxpr_as_fun(_with_barriers(closed, (), _places(closed.jaxpr)))(*jax.tree.leaves(args))
+        return jax.tree.unflatten(jax.tree.structure(shapes), outputs)
+    return call
+
+
+def _inner(eqn: JaxprEqn) -> ClosedJaxpr | None:
+    """The function that an equation calls, where XLA puts it in its place."""
+    inner = eqn.params.get(_CALLS.get(eqn.primitive.name, ""))
+    return inner if isinstance(inner, ClosedJaxpr) else None
+
+
+def _flat(jaxpr: Jaxpr, ids: dict[Any, Any], path: _Path) -> Iterator[tuple[JaxprEqn, _Path, list, list]]:
+    """All equations, those of called functions in their place, with what they read and write under common names."""
+    for i, eqn in enumerate(jaxpr.eqns):
+        read = [None if isinstance(v, Literal) else ids[v] for v in eqn.invars]
+        inner = _inner(eqn)
+        if inner is None:
+            wrote: list[Any] = [(*path, i, k) for k in range(len(eqn.outvars))]
+            yield eqn, (*path, i), read, wrote
+        else:
+            inside = dict(zip(inner.jaxpr.invars, read, strict=True))
+            inside.update(dict.fromkeys(inner.jaxpr.constvars))
+            yield from _flat(inner.jaxpr, inside, (*path, i))
+            wrote = [None if isinstance(v, Literal) else inside[v] for v in inner.jaxpr.outvars]
+        ids.update(zip(eqn.outvars, wrote, strict=True))
+
+
+def _places(jaxpr: Jaxpr) -> set[_Path]:
+    """The equations after which there has to be a barrier, and the calls that they are in."""
+    ids: dict[Any, Any] = dict.fromkeys((*jaxpr.invars, *jaxpr.constvars))
+    equations = list(_flat(jaxpr, ids, ()))
+    readers = Counter(name for _, _, read, _ in equations for name in set(read))
+    readers.update({ids[v] for v in jaxpr.outvars if not isinstance(v, Literal)})
+    lengths: dict[Any, int] = {}
+    places: set[_Path] = set()
+    for eqn, path, read, wrote in equations:
+        if eqn.primitive.name not in _CHEAP:
+            continue
+        length = 1 + max([lengths.get(name, 0) for name in read], default=0)
+        if length >= _LONGEST and max(readers[name] for name in wrote) > 1:
+            places.update(path[:k] for k in range(1, len(path) + 1))
+            length = 0
+        lengths.update(dict.fromkeys(wrote, length))
+    return places
+
+
+def _with_barriers(closed: ClosedJaxpr, path: _Path, places: set[_Path]) -> ClosedJaxpr:
+    eqns = []
+    for i, eqn in enumerate(closed.jaxpr.eqns):
+        here = (*path, i)
+        inner = _inner(eqn)
+        if here not in places:
+            eqns.append(eqn)
+        elif inner is not None:
+            name = _CALLS[eqn.primitive.name]
+            eqns.append(eqn.replace(params={**eqn.params, name: _with_barriers(inner, here, places)}))
+        else:
+            barrier = jax.make_jaxpr(lambda *values: lax.optimization_barrier(values))(*(v.aval for v in eqn.outvars))
+            eqns += [eqn.replace(outvars=barrier.jaxpr.invars), barrier.eqns[0].replace(outvars=eqn.outvars)]
+    return ClosedJaxpr(closed.jaxpr.replace(eqns=eqns), closed.consts)
