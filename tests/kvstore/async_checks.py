@@ -38,6 +38,7 @@ def check_a_push_before_the_optimizer_is_an_error():
     else:
         raise AssertionError("nothing was raised")
     assert (_pulled(3) == 5).all()  # it is told once
+    _together()  # before worker 0 sends an optimizer
 
 
 def check_servers_update_with_each_gradient():
