@@ -175,9 +175,12 @@ def test_denormals_are_zero():
     assert (nd([1e-40]) * 1).asscalar() == 0 and (nd([1e-40], "float64") * 1).asscalar() == 1e-40
 
 
-def test_a_cast_of_too_large_a_float_saturates():
-    """MXNet leaves it to the processor, where it is undefined."""
-    np.testing.assert_array_equal(nd([3e9, -3e9]).astype("int32").asnumpy(), [2**31 - 1, -2**31])
+def test_a_cast_of_too_large_a_float_gives_the_least_integer():
+    """As x86 processors do, to which MXNet leaves it; integers of 8 bits are cut out of 32."""
+    values = nd([3e9, -3e9, np.inf, np.nan, 300, -1.7])
+    np.testing.assert_array_equal(values.astype("int32").asnumpy(), [-2**31] * 4 + [300, -1])
+    np.testing.assert_array_equal(values.astype("uint8").asnumpy(), [0] * 4 + [44, 255])
+    np.testing.assert_array_equal((nd([15, 7], dtype="int32") ** 9).asnumpy(), [-2**31, 40353608])  # in float32
 
 
 @pytest.mark.parametrize("module, names", [

@@ -36,12 +36,8 @@ class CachedOp:
         self._graph = sym._lower()
         self._np = type(sym).__name__ == "_Symbol"
         self._flags = dict(flags)
-        variables = [id(n) for n in self._graph.nodes if n.op is None]
-        self._arg_places = [variables.index(id(n)) for n in self._graph.arg_nodes]
-        self._aux_places = [variables.index(id(n)) for n in self._graph.aux_nodes]
+        self._forms = self._graph.forms()
         self._names = sym.list_inputs()
-        self._kernels: dict[bool, Kernel] = {}
-        self._programs: dict[tuple, Callable] = {}  # of `run_together`: graphs, calls between them, and the walk back
         self._callback: Callable | None = None
         self._monitor_all = False
         checks = [n.op.get_attr("FCheck") for n in self._graph.steps]
@@ -72,6 +68,7 @@ class CachedOp:
                 a._entry is not None and a._chunk.dtype.kind in "biu" for a in args):  # JAX passes by integers
             results = self._run_by_steps(args, default_ctx)
         else:
+            self._forms.graph = self._graph
             kernel = self._kernel(state.training)
             if state.recording and any(a._entry is not None for a in args):
                 results = record(self, kernel, args)
@@ -96,17 +93,16 @@ class CachedOp:
 
     def _kernel(self, train: bool) -> Kernel:
         """The graph as one function of its inputs; the new auxiliary states follow the outputs in training."""
-        if train not in self._kernels:
-            graph, count, arg_places, aux_places = self._graph, len(self._names), self._arg_places, self._aux_places
-
+        forms = self._forms
+        kernel = forms.programs.get(("kernel", train))
+        if kernel is None:
             def fn(*values: Any) -> tuple:
-                outputs, aux = graph.call([values[i] for i in arg_places], [values[i] for i in aux_places],
-                                          values[count:], train)
+                outputs, aux = forms.graph.call(*forms.split(values), train)
                 return (*outputs, *(aux if train else ()))
-            self._kernels[train] = Kernel("CachedOp", fn, count, len(graph.outputs),
-                                          wide=any(k.wide for k in graph.kernels(train)),
-                                          mutated=tuple(aux_places) if train else ())
-        return self._kernels[train]
+            kernel = forms.programs["kernel", train] = Kernel(
+                "CachedOp", fn, forms.count, len(self._graph.outputs),
+                wide=any(k.wide for k in self._graph.kernels(train)), mutated=tuple(forms.aux_places) if train else ())
+        return kernel
 
     # ------------------------------------------------------------ call by call
     def _register_op_hook(self, callback: Callable[[str, str, NDArray], None], monitor_all: bool = False) -> None:
@@ -119,7 +115,7 @@ class CachedOp:
         variables = [n for n in graph.nodes if n.op is None]
         values = {(id(node), 0): array for node, array in zip(variables, arrays, strict=True)}
         ctx = arrays[0].context if arrays else default_ctx
-        kernels = graph.kernels_for([arrays[i] for i in self._arg_places], [arrays[i] for i in self._aux_places], train)
+        kernels = graph.kernels_for(*self._forms.split(arrays)[:2], train)
         for node, kernel in zip(graph.steps, kernels, strict=True):
             inputs = [values[id(n), i] for n, i in node.inputs]
             if self._monitor_all:

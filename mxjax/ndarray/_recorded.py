@@ -69,7 +69,7 @@ class _Run(list):
         self.ctx = ctx
         self.op, self.train, self.pull, self.done = op, train, None, False
         self.wide = kernel.wide or any(is_wide(v.dtype) for v in inputs[:kernel.num_arrays])
-        self.wanted = tuple(wanted[i] for i in op._arg_places)
+        self.wanted = tuple(wanted[i] for i in op._forms.arg_places)
         self.values: list[Any] = [_Value(self, *spec) for spec in kernel.specs(inputs)]
 
     def settle(self, results: Sequence[Any]) -> None:
@@ -85,7 +85,7 @@ class _Run(list):
                 self[i] = value.get()
         graph = self.op._graph
         program = graph.residual(self.wanted, _mirror(), self.train)
-        outputs, aux, self.pull = _call(self, program, *_split(self.op, self))
+        outputs, aux, self.pull = _call(self, program, *self.op._forms.split(self))
         if not self.done:
             self.settle([*outputs, *(aux if self.train else ())])
 
@@ -99,12 +99,7 @@ class _Run(list):
 
     def places(self) -> list[int]:
         """Positions of the wanted arguments among the inputs."""
-        return [place for place, wanted in zip(self.op._arg_places, self.wanted, strict=True) if wanted]
-
-
-def _split(op: CachedOp, inputs: Sequence[Any]) -> tuple[list[Any], list[Any], tuple]:
-    """A call's inputs as the graph takes them: arguments, auxiliary states, random key."""
-    return ([inputs[i] for i in op._arg_places], [inputs[i] for i in op._aux_places], tuple(inputs[len(op._names):]))
+        return [place for place, wanted in zip(self.op._forms.arg_places, self.wanted, strict=True) if wanted]
 
 
 def _call(run: _Run, program: Callable, *args: Any) -> Any:
@@ -205,16 +200,17 @@ def run_together(nodes: Sequence[Any], heads: dict[tuple[int, int], Any], retain
             if ref is None:
                 leaves.append(arg)
         parents = tuple([None if p is None else (place[id(p[0])], p[1]) for p in node.parents])
-        what = node.kernel if run is None else (run.op, run.wanted, run.train, run.done)
+        what = node.kernel if run is None else (run.op._forms, run.wanted, run.train, run.done)
         rows.append((what, parents, tuple(refs), tuple(node.outs)))
     kept = tuple([ref for ref in makers.values()
                   if sys.getrefcount(runs[ref[0]].values[ref[1]]) > _ALONE + uses[ref]])
     given = tuple([(place[node], index) for node, index in heads])
     first = next(iter(runs.values()))
     key = tuple(rows), kept, given, _mirror()
-    program = first.op._programs.get(key)
+    programs = first.op._forms.programs
+    program = programs.get(key)
     if program is None:
-        program = first.op._programs[key] = _Program(rows, kept, given, _mirror())
+        program = programs[key] = _Program(rows, kept, given, _mirror())
     values = list(heads.values())
     first.wide = any(run.wide for run in runs.values()) or any(
         is_wide(v.dtype) for v in [*leaves, *values] if hasattr(v, "dtype"))
@@ -282,11 +278,11 @@ def _function(rows: Sequence[tuple | None], kept: tuple, given: tuple, mirror: b
             taken[i] = args = [v if ref is None else made[ref] for v, ref in zip(taken[i], row[2], strict=True)]
             if isinstance(row[0], Kernel):
                 continue
-            op, wanted, train, done = row[0]
+            forms, wanted, train, done = row[0]
             if done:
                 pulls[i] = args[0]
                 continue
-            function, selected = op._graph._differentiable(*_split(op, args), wanted, mirror, train)
+            function, selected = forms.graph._differentiable(*forms.split(args), wanted, mirror, train)
             outputs, pulls[i], aux = jax.vjp(function, *selected, has_aux=True)
             made.update({(i, k): value for k, value in enumerate([*outputs, *(aux if train else ())])})
         totals = dict(zip(given, head_grads, strict=True))
@@ -312,9 +308,9 @@ def _gradients(what: Any, parents: tuple, outs: tuple, args: list[Any], pull: An
         heads = tuple([s is not None for s in slots] + [False] * (what.num_outputs - len(slots)))
         grads = what.vjp(wanted, heads).fn(*args, *[s for s in slots if s is not None])
         return list(zip([p for p in parents if p is not None], grads, strict=True))
-    op, wanted, _, _ = what
+    forms, wanted, _, _ = what
     grads = pull([_head(s, *spec) for s, spec in zip(slots, outs, strict=True)])
-    places = [place for place, w in zip(op._arg_places, wanted, strict=True) if w]
+    places = [place for place, w in zip(forms.arg_places, wanted, strict=True) if w]
     return [(parents[place], grad) for place, grad in zip(places, grads, strict=True)]
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.custom_derivatives import SymbolicZero
 
 from ._common import Array, in_float, is_float
 
@@ -24,8 +26,21 @@ def _mod(a: Array, b: Array) -> Array:
     return jnp.where(zero, 0, jnp.mod(a, jnp.where(zero, 1, b)))
 
 
+_float_power = jax.custom_jvp(jnp.power)
+
+
+@partial(_float_power.defjvp, symbolic_zeros=True)
+def _power_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    """By MXNet's formulas, which have no value where 0 is raised to 0 or log(a) does not exist."""
+    (a, b), (da, db) = primals, tangents
+    out = _float_power(a, b)
+    slopes = [(da, lambda: b * _float_power(a, b - 1)), (db, lambda: out * jnp.log(a))]
+    terms = [d * slope() for d, slope in slopes if not isinstance(d, SymbolicZero)]
+    return out, sum(terms) if terms else jnp.zeros_like(out)
+
+
 def _power(a: Array, b: Array) -> Array:
-    return in_float(jnp.power, a, b)
+    return in_float(_float_power, a, b)
 
 
 # `where` and not `jnp.maximum`: where both are equal, the first takes the whole gradient.

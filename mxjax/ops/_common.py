@@ -20,19 +20,23 @@ def is_float(dtype: Any) -> bool:
 
 
 def in_float(function: Any, *arrays: Array) -> Array:
-    """`function` of the arrays, in the first array's dtype: integers are computed in float and cast back."""
+    """`function` of the arrays, in the first array's dtype: integers are computed in float32, as in MXNet."""
     dtype = arrays[0].dtype
     if is_float(dtype):
         return function(*arrays).astype(dtype)
-    wide = jnp.float64 if jax.config.jax_enable_x64 and dtype.itemsize >= 4 else jnp.float32
-    return function(*(a.astype(wide) for a in arrays)).astype(dtype)
+    return converted(function(*(a.astype(jnp.float32) for a in arrays)), dtype)
 
 
 def converted(value: Any, dtype: Any) -> Array:
-    """An array or number in another dtype; for narrow integers large values wrap around, as casts in C do."""
+    """An array or number in another dtype, as C casts it on x86: narrow integers wrap around.
+
+    NaN and what 32 (64) bits do not hold become the least integer of so many bits.
+    """
     value = jnp.asarray(value)
-    if is_float(value.dtype) and jnp.issubdtype(dtype, jnp.integer) and jnp.dtype(dtype).itemsize < 4:
-        value = value.astype(jnp.int32)
+    if is_float(value.dtype) and jnp.issubdtype(dtype, jnp.integer):
+        whole = jnp.int64 if jnp.dtype(dtype).itemsize == 8 else jnp.int32
+        least = jnp.iinfo(whole).min
+        value = jnp.where(jnp.abs(value) < -float(least), value.astype(whole), least)
     return value.astype(dtype)
 
 

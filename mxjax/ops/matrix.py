@@ -227,17 +227,17 @@ def reverse(data: Array, *, axis: Shape) -> Array:
 
 
 # ------------------------------------------------------------ repetition, padding
-def _tile(name: str, least: int) -> None:
+def _tile(name: str) -> None:
     def tile(data: Array, *, reps: Shape) -> Array:
         """The whole array repeated `reps` times along the axes; the shorter of shape and reps is filled with ones."""
-        if any(n < least for n in reps):
-            raise MXNetError(f"operator {name}: reps={reps} must all be >= {least}")
+        if any(n < 0 for n in reps):
+            raise MXNetError(f"operator {name}: reps={reps} must all be >= 0")
         return jnp.tile(data, reps)
     register(name)(tile)
 
 
-_tile("tile", 1)
-_tile("_npi_tile", 0)
+_tile("tile")
+_tile("_npi_tile")
 
 
 @register("repeat", aliases=("_np_repeat",))

@@ -337,17 +337,33 @@ def _lamb(weight: Array, grad: Array, mean: Array, var: Array, *, lr: Scalar, be
 
     step_count: how many updates each weight has had, this one included.
     """
-    g, mean, var = _lamb_direction(weight, grad, mean, var, beta1=beta1, beta2=beta2, epsilon=epsilon, t=t, wd=wd,
-                                   bias_correction=bias_correction, rescale_grad=rescale_grad,
-                                   clip_gradient=clip_gradient)
-    r1, r2 = (jnp.sqrt(jnp.sum(jnp.square(x.astype(jnp.float32)))) for x in (weight, g))
-    return _lamb_step(weight, g, r1, r2, lr, lower_bound, upper_bound), mean, var
+    return _lamb_scaled(_norm(weight), weight, grad, mean, var, lr, lower_bound, upper_bound, beta1=beta1, beta2=beta2,
+                        epsilon=epsilon, t=t, wd=wd, bias_correction=bias_correction, rescale_grad=rescale_grad,
+                        clip_gradient=clip_gradient)
 
+
+def _norm(x: Array) -> Array:
+    return jnp.sqrt(jnp.sum(jnp.square(x.astype(jnp.float32))))
+
+
+def _lamb_scaled(r1: Array, weight: Array, grad: Array, mean: Array, var: Array, lr: Any, lower_bound: Any,
+                 upper_bound: Any, **options: Any) -> tuple[Array, ...]:
+    g, mean, var = _lamb_direction(weight, grad, mean, var, **options)
+    return _lamb_step(weight, g, r1, _norm(g), lr, lower_bound, upper_bound), mean, var
+
+
+def _mp_lamb(weight: Array, grad: Array, mean: Array, var: Array, weight32: Array, **options: Any) -> tuple[Array, ...]:
+    """The rule on the float32 copy of the weight, with the norm of the weight itself."""
+    new, mean, var = _lamb_scaled(_norm(weight), weight32, grad.astype(jnp.float32), mean, var, **options)
+    return new, mean, var, new
+
+
+_declare(_mp_lamb, [*_arrays(_lamb, False, ()), "weight32"], _options(_lamb))
+_mp_lamb.__doc__ = f"{inspect.getdoc(_lamb)}\n\nComputed on the float32 copy, with the norm of the weight itself."
 
 _single("lamb_update_phase1", _lamb_direction)
-for _mixed in (False, True):
-    _multi("_multi" + "_mp" * _mixed + "_lamb_update", _lamb, {"lr": "learning_rates", "wd": "wds", "t": "step_count"},
-           mixed=_mixed, count="num_tensors")
+for _name, _rule in [("_multi_lamb_update", _lamb), ("_multi_mp_lamb_update", _mp_lamb)]:
+    _multi(_name, _rule, {"lr": "learning_rates", "wd": "wds", "t": "step_count"}, count="num_tensors")
 
 
 @register("mp_lamb_update_phase1", mutates=("mean", "var"),

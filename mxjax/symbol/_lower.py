@@ -6,6 +6,7 @@ graphs, export and the JAX interop all use it.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,9 +16,10 @@ import numpy as np
 from ..base import MXNetError
 from ..ops.compiled import Compiled
 from ..ops.kernel import Kernel, cotangent, is_wide, never, prepare
+from ..util import is_np_shape
 from ._node import Entry, auxiliary, topological
 
-__all__ = ["Lowered"]
+__all__ = ["Forms", "Lowered"]
 
 
 class Lowered:
@@ -44,7 +46,7 @@ class Lowered:
         self.random = any(n.op.uses_key for n in self.steps)
         self._unsized = any((check := n.op.get_attr("FShapeKnown")) and not check(n.params) for n in self.steps)
         self._kernels: dict[Any, list[Kernel]] = {}
-        self._jitted: dict[Any, Callable] = {}
+        self._forms: Forms | None = None
 
     def kernels(self, train: bool) -> list[Kernel]:
         """A kernel for each operator node."""
@@ -116,19 +118,19 @@ class Lowered:
     # ------------------------------------------------------------ compiled forms
     def forward(self, train: bool) -> Callable[..., tuple]:
         """Compiled fn(args, aux, key) -> (outputs, new aux)."""
-        return self._compiled(("forward", train), lambda args, aux, key: self.call(args, aux, key, train))
+        return self._compiled(("forward", train), lambda graph, args, aux, key: graph.call(args, aux, key, train))
 
     def residual(self, wanted: tuple[bool, ...], mirror: bool, train: bool = True) -> Callable[..., tuple]:
         """Compiled fn(args, aux, key) -> (outputs, new aux, pull); pull(head gradients) is for `pull`."""
-        def fn(args: Sequence[Any], aux: Sequence[Any], key: tuple) -> tuple:
-            function, selected = self._differentiable(args, aux, key, wanted, mirror, train)
+        def fn(graph: Lowered, args: Sequence[Any], aux: Sequence[Any], key: tuple) -> tuple:
+            function, selected = graph._differentiable(args, aux, key, wanted, mirror, train)
             outputs, pull, new_aux = jax.vjp(function, *selected, has_aux=True)
             return outputs, new_aux, pull
         return self._compiled(("residual", wanted, mirror, train), fn)
 
     def pull(self) -> Callable[..., Any]:
         """Compiled fn(pull, head gradients) -> gradients of the wanted arguments."""
-        return self._compiled(("pull",), lambda pull, heads: pull(heads))
+        return self._compiled(("pull",), lambda _, pull, heads: pull(heads))
 
     def forward_backward(self, wanted: tuple[bool, ...], adding: tuple[bool, ...], heads: bool,
                          mirror: bool, train: bool = True) -> Callable[..., tuple]:
@@ -140,8 +142,9 @@ class Lowered:
             heads: whether head gradients are given (else ones).
             mirror: recompute activations in the backward pass.
         """
-        def fn(args: Sequence[Any], aux: Sequence[Any], key: tuple, head_grads: Any, old: Sequence[Any]) -> tuple:
-            function, selected = self._differentiable(args, aux, key, wanted, mirror, train)
+        def fn(graph: Lowered, args: Sequence[Any], aux: Sequence[Any], key: tuple, head_grads: Any,
+               old: Sequence[Any]) -> tuple:
+            function, selected = graph._differentiable(args, aux, key, wanted, mirror, train)
             outputs, pull, new_aux = jax.vjp(function, *selected, has_aux=True)
             grads = list(pull([cotangent(h, o) for h, o in zip(head_grads, outputs, strict=True)] if heads
                               else [cotangent_ones(o) for o in outputs]))
@@ -162,9 +165,66 @@ class Lowered:
         return (jax.checkpoint(function) if mirror else function), [args[i] for i in places]
 
     def _compiled(self, key: Any, function: Callable, **options: Any) -> Callable:
-        if key not in self._jitted:
-            self._jitted[key] = Compiled(function, **options)
-        return self._jitted[key]
+        forms = self.forms()
+        if key not in forms.programs:
+            forms.programs[key] = Compiled(lambda *args: function(forms.graph, *args), **options)
+        return forms.programs[key]
+
+    def forms(self) -> Forms:
+        """The compiled forms, which all graphs of one structure share."""
+        forms = self._forms
+        if forms is None:
+            structure = self._structure()
+            forms = self._forms = _recent.pop(structure, None) or Forms(self)
+            if structure is not None:
+                _recent[structure] = forms
+                if len(_recent) > _MOST_FORMS:
+                    _recent.popitem(last=False)
+        forms.graph = self
+        return forms
+
+    def _structure(self) -> Any:
+        """What tells a graph from others but for names; None where something in it is more than a plain value."""
+        if self.cut or any(n.subgraphs for n in self.steps):
+            return None
+        place = {id(n): i for i, n in enumerate(self.nodes)}
+        rows = []
+        for node in self.nodes:
+            if not all(map(_is_plain, node.params.values())):
+                return None
+            told = node.params if node.op else [node.attrs.get(key) for key in ("__shape__", "__dtype__")]
+            rows.append((node.op, repr(told), tuple([(place[id(n)], i) for n, i in node.inputs])))
+        return is_np_shape(), tuple(rows), tuple([(place[id(n)], i) for n, i in self.outputs])
+
+
+class Forms:
+    """What is compiled of graphs of one structure.
+
+    graph: the one in use, whose names mistakes and profiles bear; arg_places, aux_places: where the arguments and the
+    auxiliary states are among the `count` variables; programs: compiled functions.
+    """
+
+    __slots__ = ("graph", "arg_places", "aux_places", "count", "programs")
+
+    def __init__(self, graph: Lowered) -> None:
+        variables = [id(n) for n in graph.nodes if n.op is None]
+        self.graph, self.count = graph, len(variables)
+        self.arg_places = [variables.index(id(n)) for n in graph.arg_nodes]
+        self.aux_places = [variables.index(id(n)) for n in graph.aux_nodes]
+        self.programs: dict[Any, Any] = {}
+
+    def split(self, values: Sequence[Any]) -> tuple[list[Any], list[Any], tuple]:
+        """Arguments, auxiliary states, random key out of values in the order of the variables."""
+        return ([values[i] for i in self.arg_places], [values[i] for i in self.aux_places], tuple(values[self.count:]))
+
+
+_MOST_FORMS = 64
+_recent: OrderedDict[Any, Forms] = OrderedDict()  # models are often made again: for other data, in a search, in tests
+
+
+def _is_plain(value: Any) -> bool:
+    return all(map(_is_plain, value)) if isinstance(value, (tuple, list)) else \
+        value is None or isinstance(value, (bool, int, float, str))
 
 
 def cotangent_ones(output: Any) -> Any:

@@ -138,7 +138,7 @@ def test_products():
     ("Concat", (X, X.astype("float16")), {}, "dtypes"), ("_split_v2", (ROW,), {"indices": (4, 1), "axis": 0}, "rise"),
     ("khatri_rao", (X[0], X[0].T), {}, "columns"), ("im2col", (X[None],), {"kernel": (9, 9)}, "larger"),
     ("space_to_depth", (np.zeros((1, 4, 0, 2)),), {"block_size": 2}, "block_size"),
-    ("tile", (X,), {"reps": (1, 0)}, "reps"), ("_npi_tile", (X,), {"reps": (-1,)}, "reps"),
+    ("tile", (X,), {"reps": (1, -1)}, "reps"), ("_npi_tile", (X,), {"reps": (-1,)}, "reps"),
 ])
 def test_mistakes_are_named(name, arrays, params, message):
     with pytest.raises(MXNetError, match=message):
