@@ -423,7 +423,7 @@ class _WholeRun(_Run):
     def _specs(self) -> tuple:
         """Shapes and dtypes of outputs and auxiliary states."""
         graph = self.executor._graph
-        cache = graph.__dict__.setdefault("_specs", {})
+        cache = graph.forms().programs.setdefault("specs", {})
         key = (self.train, self.wide, tuple((v.shape, v.dtype) for v in [*self.args, *self.aux]))
         if key not in cache:
             with jax.enable_x64(self.wide):

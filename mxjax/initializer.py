@@ -302,19 +302,19 @@ class Constant(Initializer):
         return super().dumps()
 
 
-_BLOCK = 1 << 17
+_BLOCKS = 1 << 12, 1 << 17
 
 
 def _fill_random(distribution: str, low_or_mean: float, scale: float, arr: NDArray) -> None:
     """Fill `arr` from "uniform" (low, high) or "normal" (mean, deviation), in its own dtype.
 
-    The numbers come in blocks of one size: a network's weights have many shapes, for each of which the generator would
+    The numbers come in blocks of two sizes: a network's weights have many shapes, for each of which the generator would
     have to be compiled.
     """
     from . import random
     draw, dtype = getattr(random, distribution), "float64" if arr.dtype == np.float64 else "float32"
-    blocks = [draw(low_or_mean, scale, shape=_BLOCK, dtype=dtype, ctx=arr.context)
-              for _ in range(0, arr.size, _BLOCK)]
+    size = _BLOCKS[arr.size > _BLOCKS[0]]
+    blocks = [draw(low_or_mean, scale, shape=size, dtype=dtype, ctx=arr.context) for _ in range(0, arr.size, size)]
     if blocks:
         arr[:] = np.concatenate([block.asnumpy() for block in blocks])[:arr.size].reshape(arr.shape)
 
