@@ -7,9 +7,11 @@ from typing import Any
 
 from ..context import Context
 from ..ndarray import NDArray
+from ..numpy import ndarray
 from ..symbol import Symbol
+from ..symbol.numpy import _Symbol
 
-__all__ = ["flatten", "kinds", "regroup"]
+__all__ = ["check_np", "flatten", "kinds", "regroup"]
 
 
 def flatten(args: Any, what: str, leaves: tuple[type, ...] = (NDArray,)) -> tuple[list[Any], Any]:
@@ -71,3 +73,13 @@ def kinds(args: Any) -> tuple[bool, bool, list[Context]]:
     parts = [kinds(arg) for arg in args]
     contexts = dict.fromkeys(ctx for part in parts for ctx in part[2])
     return any(p[0] for p in parts), any(p[1] for p in parts), list(contexts)
+
+
+def check_np(out: Any) -> None:
+    """Raises TypeError where a block's results, nested or not, contain an array or symbol without NumPy's semantics."""
+    if isinstance(out, (list, tuple)):
+        for part in out:
+            check_np(part)
+    elif isinstance(out, (NDArray, Symbol)) and not isinstance(out, (ndarray, _Symbol)):
+        raise TypeError("where npx.set_np() or use_np is in force, a block must return mx.np.ndarray (in graphs "
+                        f"mx.sym.np symbols), got {type(out).__name__}: convert it by as_np_ndarray()")

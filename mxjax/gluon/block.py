@@ -20,7 +20,7 @@ from ..ops.params import np_dtype
 from ..symbol import Symbol
 from ..util import is_np_array
 from . import _summary
-from ._structure import flatten, kinds, regroup
+from ._structure import check_np, flatten, kinds, regroup
 from ._structure import flatten as _flatten  # noqa: F401 (libraries take these from here)
 from ._structure import regroup as _regroup  # noqa: F401
 from .parameter import DeferredInitializationError, Parameter, ParameterDict
@@ -338,6 +338,8 @@ class Block:
         out = self.forward(*args)
         for hook in self._forward_hooks.values():
             hook(self, args, out)
+        if is_np_array():
+            check_np(out)
         return out
 
     def forward(self, *args: Any) -> Any:
@@ -731,7 +733,8 @@ class SymbolBlock(HybridBlock):
         names = [input_names] if isinstance(input_names, str) else input_names
         # without a file of parameters the inputs are taken for float32, and other types follow from that
         inputs = [symbol.var(name, dtype="float32" if param_file is None else None) for name in names]
-        block = SymbolBlock(symbol.load(symbol_file), inputs)
+        out = symbol.load(symbol_file)
+        block = SymbolBlock(out.as_np_ndarray() if is_np_array() else out, inputs)
         if param_file is not None:
             block.collect_params().load(param_file, ctx, allow_missing, ignore_extra, cast_dtype=True,
                                         dtype_source="saved")

@@ -79,6 +79,8 @@ class CachedOp:
                 results = results if isinstance(results, list) else [results]
         if self._np:
             results = [result.as_np_ndarray() for result in results]
+        elif any(type(a) is not NDArray for a in args):
+            results = [result.as_nd_ndarray() for result in results]
         if out is not None:
             targets = out if isinstance(out, (list, tuple)) else [out]
             for target, result in zip(targets, results, strict=True):
