@@ -38,7 +38,8 @@ def bounded(function: Callable) -> Callable:
     def call(*args: Any) -> Any:
         if jax.default_backend() != "cpu":
             return function(*args)
-        closed, shapes = jax.make_jaxpr(function, return_shape=True)(*args)
+        # as a call of one compiled function, which is not evaluated equation by equation once more
+        closed, shapes = jax.make_jaxpr(jax.jit(function), return_shape=True)(*args)
         outputs = jaxpr_as_fun(_with_barriers(closed, (), _places(closed.jaxpr)))(*jax.tree.leaves(args))
         return jax.tree.unflatten(jax.tree.structure(shapes), outputs)
     return call

@@ -20,6 +20,7 @@ from ._barriers import BARRIER_OPTIONS, bounded
 __all__ = ["SOME_OF_ONE", "Compiled"]
 
 _FEW, _SOME, SOME_OF_ONE = 256, 1 << 14, 1 << 17  # elements of all arguments together
+_MADE_OF_FEW = 1 << 14  # elements of all results
 
 
 class Compiled:
@@ -72,11 +73,11 @@ class Compiled:
             jax.jit(self._function, **self._options)
 
     def _reduce(self, few: bool, args: tuple) -> Callable:
-        call, options = self._make_full(), _options()[1 + few]
+        call = self._make_full()
+        made = sum(prod(result.shape) for result in jax.tree.leaves(call.eval_shape(*args)))
+        options = _options()[0 if made > self._most else 2 if few and made <= _MADE_OF_FEW else 1]
         if options != _options()[0]:
-            reduced = self._with(options)
-            if sum(prod(result.shape) for result in jax.tree.leaves(reduced.eval_shape(*args))) <= self._most:
-                call = reduced
+            call = self._with(options)
         if few:
             self._few = call
         else:

@@ -44,6 +44,7 @@ class Lowered:
         self.checks = any(n.inputs and n.op.get_attr("FRefuse") or n.op.get_attr("eager_when", never)(n.params)
                           for n in self.steps)
         self.random = any(n.op.uses_key for n in self.steps)
+        self._modes = any(n.op.uses_train or n.subgraphs for n in self.steps)  # training is another computation
         self._unsized = any((check := n.op.get_attr("FShapeKnown")) and not check(n.params) for n in self.steps)
         self._kernels: dict[Any, list[Kernel]] = {}
         self._forms: Forms | None = None
@@ -118,6 +119,7 @@ class Lowered:
     # ------------------------------------------------------------ compiled forms
     def forward(self, train: bool) -> Callable[..., tuple]:
         """Compiled fn(args, aux, key) -> (outputs, new aux)."""
+        train = train and self._modes
         return self._compiled(("forward", train), lambda graph, args, aux, key: graph.call(args, aux, key, train))
 
     def residual(self, wanted: tuple[bool, ...], mirror: bool, train: bool = True) -> Callable[..., tuple]:
