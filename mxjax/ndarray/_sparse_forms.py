@@ -116,7 +116,8 @@ def _scipy(array: CSRNDArray) -> Any:
 
 def _csr(found: Any, like: NDArray) -> CSRNDArray:
     found = found.tocsr()
-    found.sort_indices()
+    if not found.has_sorted_indices:  # not in place: the values may be an array's own memory
+        found = found.sorted_indices()
     values, *places = found.data.astype(like.dtype, copy=False), found.indices, found.indptr
     parts = _stored(values, like.context), *[_stored(a.astype(np.int64, copy=False), like.context) for a in places]
     return CSRNDArray.__new__(CSRNDArray)._set(parts, found.shape, values.dtype, like.context)

@@ -73,11 +73,16 @@ class Compiled:
             jax.jit(self._function, **self._options)
 
     def _reduce(self, few: bool, args: tuple) -> Callable:
-        call = self._make_full()
-        made = sum(prod(result.shape) for result in jax.tree.leaves(call.eval_shape(*args)))
-        options = _options()[0 if made > self._most else 2 if few and made <= _MADE_OF_FEW else 1]
-        if options != _options()[0]:
-            call = self._with(options)
+        full, some, least = _options()
+        if full == (least if few else some):
+            call = self._make_full()
+        else:
+            call = self._with(least if few else some)
+            made = sum(prod(result.shape) for result in jax.tree.leaves(call.eval_shape(*args)))
+            if made > self._most:
+                call = self._make_full()
+            elif few and made > _MADE_OF_FEW:
+                call = self._with(some)
         if few:
             self._few = call
         else:
