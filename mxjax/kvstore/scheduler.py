@@ -164,12 +164,18 @@ class Scheduler:
 
     def _settle(self) -> None:
         """Hands all parts to everybody once every worker that is still here has given its own."""
-        with self._lock:
+        with self._lock:  # also while telling: who is told first may leave, which nobody may hear before the parts
             present = {rank for (role, rank), m in self.members.items() if role == "worker" and not m.leaving}
             if not self._parts or not present <= self._parts.keys():
                 return
             parts, self._parts = self._parts, {}
-            everybody = [self.members["worker", rank] for rank in parts if ("worker", rank) in self.members]
+            message = self._together(parts)
+            for rank in parts:
+                if ("worker", rank) in self.members:
+                    self.members["worker", rank].tell(*message)
+
+    def _together(self, parts: dict[int, tuple[str, list]]) -> list[bytes]:
+        """The message with everybody's parts, or that they do not belong together."""
         names = {rank: name for rank, (name, _) in sorted(parts.items())}
         if len(set(names.values())) > 1:
             reason = ", ".join(f"worker {rank} is at {name!r}" for rank, name in names.items())
@@ -178,9 +184,7 @@ class Scheduler:
             given = [parts[rank][1] if rank in parts else [] for rank in range(self.expected["worker"])]
             message = wire.encode({"op": "gathered", "counts": list(map(len, given))},
                                   [array for row in given for array in row])
-        message = [b"".join(message)] if sum(map(len, message)) < 1 << 20 else message
-        for each in everybody:
-            each.tell(*message)
+        return [b"".join(message)] if sum(map(len, message)) < 1 << 20 else message
 
     def _gone(self, member: _Member, reason: str) -> None:
         key = (member.role, member.rank)
