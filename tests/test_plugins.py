@@ -1,9 +1,10 @@
-"""mx.library, mx.rtc and mx.executor_manager."""
+"""Plug-ins, mx.rtc and mx.executor_manager."""
 
 import numpy as np
 import pytest
 
 import mxjax as mx
+from mxjax import library
 
 
 def test_a_plug_in_registers_operators(tmp_path, caplog):
@@ -11,12 +12,12 @@ def test_a_plug_in_registers_operators(tmp_path, caplog):
     plugin.write_text("import mxjax as mx\n"
                       "mx.operator.from_jax(lambda x: x * x + 1, name='plugin_square_plus')\n")
     caplog.set_level("INFO")
-    mx.library.load(str(plugin))
+    library.load(str(plugin))
     assert "plugin_square_plus" in caplog.text
     assert mx.nd.plugin_square_plus(mx.nd.array([1, 2])).asnumpy().tolist() == [2, 5]
     x = mx.sym.var("x")
     assert mx.sym.plugin_square_plus(x).eval(x=mx.nd.array([3]))[0].asnumpy().tolist() == [10]
-    mx.library.load(str(plugin))  # a second time: nothing happens
+    library.load(str(plugin))  # a second time: nothing happens
 
 
 def test_what_is_no_plug_in_is_refused(tmp_path):
@@ -24,9 +25,9 @@ def test_what_is_no_plug_in_is_refused(tmp_path):
                                    ("c.py", b"1 / 0", "ZeroDivisionError")):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(mx.MXNetError, match=message):
-            mx.library.load(str(tmp_path / name))
+            library.load(str(tmp_path / name))
     with pytest.raises(mx.MXNetError, match="does NOT exist"):
-        mx.library.load(str(tmp_path / "none.py"))
+        library.load(str(tmp_path / "none.py"))
 
 
 def test_pallas_kernels_read_and_write_arrays():

@@ -183,6 +183,19 @@ def test_a_cast_of_too_large_a_float_gives_the_least_integer():
     np.testing.assert_array_equal((nd([15, 7], dtype="int32") ** 9).asnumpy(), [-2**31, 40353608])  # in float32
 
 
+@pytest.mark.parametrize("function, grad", [
+    (lambda x: 0 ** x, [-np.inf, np.nan, np.nan]), (lambda x: x ** 0, [np.nan, 0, 0]), (lambda x: x ** 3, [0, 3, 12]),
+    (lambda x: mx.nd.broadcast_power(x * 0, x), [np.nan] * 3)], ids=["0 ** x", "x ** 0", "x ** 3", "broadcast"])
+def test_gradients_of_powers_follow_the_formulas_at_zero_too(function, grad):
+    """b * a ** (b - 1) and a ** b * log(a), without a case for 0 (values of MXNet 1.9.1)."""
+    x = nd([0, 1, 2])
+    x.attach_grad()
+    with mx.autograd.record():
+        out = function(x)
+    out.backward()
+    np.testing.assert_array_equal(x.grad.asnumpy(), grad)
+
+
 @pytest.mark.parametrize("module, names", [
     ("ndarray", ["FullyConnected", "NDArray", "broadcast_add", "contrib", "random", "waitall", "zeros"]),
     ("ndarray.ndarray", ["NDArray", "maximum", "zeros"]), ("symbol", ["FullyConnected", "Variable", "linalg", "zeros"]),

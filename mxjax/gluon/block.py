@@ -506,6 +506,8 @@ class HybridBlock(Block):
             params = {name: param.var() for name, param in self._reg_params.items()}
             with self.name_scope():
                 out = self.hybrid_forward(symbol, *regroup(variables, self._in_format), **params)
+            if is_np_array():
+                check_np(out)
             outputs, self._out_format = flatten(out, "output")
             self._cached_graph = ([v for v in variables if v is not None],
                                   symbol.Group(outputs, type(outputs[0])))

@@ -37,7 +37,7 @@ class Compiled:
 
     def __init__(self, function: Callable, most: int = _SOME, **options: Any) -> None:
         self._most, self._options = most, options
-        self._function = bounded(function) if most < SOME_OF_ONE else function
+        self._function = bounded(function) if most < SOME_OF_ONE else function  # one operator is no long chain
         self._plain = jax.jit(function, **options)  # within a transformation of JAX, which knows no compiler options
         self._full = self._some = self._few = None  # made when asked for; the full form where results grow
 

@@ -144,3 +144,34 @@ def test_one_process_is_a_job_of_one(monkeypatch):
         assert out.asnumpy().tolist() == [3, 3]
     with pytest.raises(mx.MXNetError, match="unknown kvstore 'dist_none'"):
         mx.kv.create("dist_none")
+
+
+def test_nobody_hears_of_a_leaving_before_the_parts_that_came_first():
+    scheduler = Scheduler(2)
+    heard = {0: [], 1: []}
+
+    class Member:
+        role, leaving = "worker", False
+
+        def __init__(self, rank):
+            self.rank = rank
+
+        def tell(self, *message):
+            heard[self.rank].append(b"".join(message))
+            if self.rank == 0 and len(heard[0]) == 1:  # it leaves as soon as it has been told
+
+                def leave():
+                    with scheduler._lock:
+                        scheduler._tell_all({"op": "leaving"})
+                leaver.append(threading.Thread(target=leave))
+                leaver[0].start()
+                leaver[0].join(0.2)
+    leaver = []
+    scheduler.members = {("worker", rank): Member(rank) for rank in range(2)}
+    scheduler._parts = {rank: ("step", [np.ones(1)]) for rank in range(2)}
+    try:
+        scheduler._settle()
+        leaver[0].join()
+    finally:
+        scheduler.close()
+    assert [b"gathered" in message for message in heard[1]] == [True, False]

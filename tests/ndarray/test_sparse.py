@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import mxjax as mx
+from mxjax.ndarray import _sparse_forms
 
 R = np.random.RandomState(0)
 A = (R.rand(6, 5) < 0.3) * R.randn(6, 5).astype("float32")
@@ -262,3 +263,10 @@ def test_what_the_host_does_compiles_nothing(compiles):
         np.testing.assert_array_equal(mx.nd.square(rows).asnumpy(), rows.asnumpy())
         before = len(compiles) if count == 1 else before
     assert len(compiles) == before
+
+
+def test_unsorted_columns_are_sorted_in_a_copy():
+    array = mx.nd.sparse.csr_matrix(([1.0, 2, 3], [2, 0, 1], [0, 2, 3]), shape=(2, 3))
+    found = _sparse_forms._csr(_sparse_forms._scipy(array), array)
+    assert found.indices.asnumpy().tolist() == [0, 2, 1] and found.data.asnumpy().tolist() == [2, 1, 3]
+    assert array.indices.asnumpy().tolist() == [2, 0, 1] and array.data.asnumpy().tolist() == [1, 2, 3]

@@ -151,3 +151,19 @@ def test_a_violated_constraint_is_a_value_error(hybrid):
     assert block(np.ones(2))
     with pytest.raises(ValueError, match="not positive"):
         block(np.zeros(2))
+
+
+def test_blocks_must_return_numpy_arrays(np_semantics):
+    class Classic(gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return x, [x.as_nd_ndarray()]
+    net = Classic()
+    for _ in range(2):
+        with pytest.raises(TypeError, match="as_np_ndarray"):
+            net(np.ones(2))
+        net.hybridize()
+
+
+def test_graphs_of_classic_symbols_return_classic_arrays():
+    call = mx.nd.CachedOp(mx.sym.var("x") * 2)
+    assert type(call(np.ones(2))) is mx.nd.NDArray

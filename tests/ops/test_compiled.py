@@ -60,7 +60,6 @@ def _states(steps, call=lambda f: f):
     return chain
 
 
-@pytest.mark.skipif(jax.default_backend() != "cpu", reason="only on CPUs XLA computes such chains again")
 @pytest.mark.parametrize("call", [lambda f: f, jax.jit], ids=["flat", "calls"])
 def test_chains_with_many_readers_are_computed_once(call):
     x = jnp.full((4, 4), 0.1)
@@ -69,8 +68,9 @@ def test_chains_with_many_readers_are_computed_once(call):
     expected, last = _states(48)(x, x)
     for got, want in zip([*outputs, state["state"]], [*expected, last["state"]], strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-5)
-    products = program._full.lower(x, x).compile().as_text().count(" multiply(")
-    assert products < 48 * 15  # 48 * 48 without barriers
+    if jax.default_backend() == "cpu":  # programs for other devices are left as they are
+        products = program._full.lower(x, x).compile().as_text().count(" multiply(")
+        assert products < 48 * 15  # 48 * 48 without barriers
 
 
 def test_programs_with_barriers_are_differentiated():

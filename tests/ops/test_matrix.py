@@ -6,6 +6,7 @@ from opcall import call, gradients, partial_shapes
 
 from mxjax.base import MXNetError
 from mxjax.ops.matrix import reshaped
+from mxjax.util import np_shape
 
 X = np.arange(24, dtype="float32").reshape(2, 3, 4)
 ROW = np.arange(6, dtype="float32")
@@ -138,7 +139,7 @@ def test_products():
     ("Concat", (X, X.astype("float16")), {}, "dtypes"), ("_split_v2", (ROW,), {"indices": (4, 1), "axis": 0}, "rise"),
     ("khatri_rao", (X[0], X[0].T), {}, "columns"), ("im2col", (X[None],), {"kernel": (9, 9)}, "larger"),
     ("space_to_depth", (np.zeros((1, 4, 0, 2)),), {"block_size": 2}, "block_size"),
-    ("tile", (X,), {"reps": (1, -1)}, "reps"), ("_npi_tile", (X,), {"reps": (-1,)}, "reps"),
+    ("tile", (X,), {"reps": (1, 0)}, "reps"), ("_npi_tile", (X,), {"reps": (-1,)}, "reps"),
 ])
 def test_mistakes_are_named(name, arrays, params, message):
     with pytest.raises(MXNetError, match=message):
@@ -151,3 +152,8 @@ def test_mistakes_are_named(name, arrays, params, message):
 def test_arange_of_integers_cuts_start_and_step(dtype, given, expected):
     start, stop, step = given
     np.testing.assert_array_equal(call("_arange", start=start, stop=stop, step=step, dtype=dtype), expected)
+
+
+def test_nothing_repeated_under_np_shape():
+    with np_shape(True):
+        assert call("tile", np.ones((5, 3)), reps=(2, 0)).shape == (10, 0)

@@ -161,3 +161,12 @@ def test_all_finite_goes_on_from_out(start, values, expected):
         assert out.asscalar() == expected
         getattr(mx.nd, name)(mx.nd.array([1.0]), out=out, **given)
         assert out.asscalar() == 1
+
+
+def test_lamb_of_a_half_weight_takes_the_norm_of_the_weight_itself():
+    params = {"beta2": 0.99, "learning_rates": (0.1,), "wds": (0.3,), "step_count": (3,), **COMMON}
+    low = (3 * W).astype("float16")  # three times its float32 copy: so is the step
+    _, (half, *_, whole) = _run("_multi_mp_lamb_update", low, G.astype("float16"), M, V, W, **params)
+    _, (plain, *_) = _run("_multi_lamb_update", W, G.astype("float16").astype("f"), M, V, **params)
+    np.testing.assert_allclose(whole - W, 3 * (plain - W), rtol=2e-3)
+    np.testing.assert_allclose(half, whole, rtol=1e-3)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mxjax as mx
-from mxjax import gluon
+from mxjax import gluon, library
 from mxjax.symbol import _subgraph
 
 RNG = np.random.RandomState(0)
@@ -19,8 +19,8 @@ def backend():
 
     def register(name, **methods):
         names.append(name)
-        kind = type(name, (mx.library.Backend,), methods)
-        return mx.library.register_backend(name)(kind)
+        kind = type(name, (library.Backend,), methods)
+        return library.register_backend(name)(kind)
     yield register
     for name in names:
         del _subgraph._BACKENDS[name]
@@ -138,4 +138,4 @@ def test_names(caplog):
     with pytest.raises(TypeError, match="str"):
         sym.optimize_for(3)
     with pytest.raises(TypeError, match="derived from"):
-        mx.library.register_backend("x")(int)
+        library.register_backend("x")(int)
