@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
-import logging
 import os
 import struct
-import tempfile
 import zipfile
 
 import numpy as np
+
+from ..gluon import utils
 
 
 def download(url: str, fname: str | None = None, dirname: str | None = None, overwrite: bool = False,
@@ -23,32 +22,12 @@ def download(url: str, fname: str | None = None, dirname: str | None = None, ove
         dirname: folder; default the current one.
         overwrite: download in any case.
         retries: how often to try.
+
+    Raises:
+        OSError: all attempts failed.
     """
-    import urllib.request
-    path = fname or url.split("/")[-1]
-    if dirname is not None:
-        os.makedirs(dirname, exist_ok=True)
-        path = os.path.join(dirname, path)
-    elif fname and os.path.dirname(fname):
-        os.makedirs(os.path.dirname(fname), exist_ok=True)
-    if os.path.exists(path) and not overwrite:
-        return path
-    for attempt in range(retries):
-        try:
-            with urllib.request.urlopen(url) as source, \
-                    tempfile.NamedTemporaryFile(dir=os.path.dirname(path) or ".", delete=False) as target:
-                digest = hashlib.sha1()
-                while chunk := source.read(1 << 20):
-                    digest.update(chunk)
-                    target.write(chunk)
-            os.replace(target.name, path)
-            logging.info("downloaded %s into %s (sha1 %s)", url, path, digest.hexdigest())
-            return path
-        except OSError as error:
-            if attempt == retries - 1:
-                raise
-            logging.warning("download of %s failed (%s), trying again", url, error)
-    return path
+    path = os.path.join(dirname or "", fname or url.split("/")[-1])
+    return utils.download(url, path, overwrite, retries=max(retries - 1, 0))
 
 
 def download_model(model_name: str, dst_dir: str = "./", meta_info: dict | None = None) -> tuple[str | None, int]:

@@ -1,6 +1,9 @@
 """Splitting batches, clipping, downloading."""
 
 import hashlib
+import http.server
+import threading
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -50,6 +53,31 @@ def test_download_checks_and_retries(tmp_path, capsys):
     assert [f.name for f in target.parent.iterdir()] == ["target.bin"]
     with pytest.raises(ValueError, match="negative"):
         utils.download(url, str(target), retries=-1)
+
+
+def test_download_from_a_server(tmp_path, capsys):
+    class Answer(http.server.BaseHTTPRequestHandler):
+        asked: ClassVar[list[str]] = []
+
+        def do_GET(self):  # noqa: N802
+            self.asked.append(self.path)
+            self.send_response(200 if self.path == "/good.bin" and len(self.asked) > 1 else 503)
+            self.end_headers()
+            self.wfile.write(b"content")
+
+        def log_message(self, *args):
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Answer) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/"
+        target = mx.test_utils.download(url + "good.bin", dirname=str(tmp_path))
+        assert target == str(tmp_path / "good.bin") and (tmp_path / "good.bin").read_bytes() == b"content"
+        assert Answer.asked == ["/good.bin"] * 2 and "503" in capsys.readouterr().out
+        with pytest.warns(UserWarning, match="Unverified HTTPS"), pytest.raises(OSError, match="503"):
+            utils.download(url + "bad.bin", str(tmp_path), retries=0, verify_ssl=False)
+        assert [f.name for f in tmp_path.iterdir()] == ["good.bin"]
+        server.shutdown()
 
 
 def test_shape_is_known():
