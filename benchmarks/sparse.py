@@ -92,6 +92,23 @@ def _embedding(optimizer):
     return case
 
 
+def _hybridized(mx, count, dense):
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Embedding(*_TABLE, sparse_grad=not dense), mx.gluon.nn.Dense(32, flatten=False))
+    net.initialize()
+    net.hybridize()
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
+    ids = mx.nd.array(_row_numbers(count))
+
+    def step():
+        with mx.autograd.record():
+            loss = (net(ids) ** 2).sum()
+        loss.backward()
+        trainer.step(count)
+        net[0].weight.data().wait_to_read()
+    return step
+
+
 def _kvstore(mx, count, dense):
     store, value = mx.kv.create("local"), _rows(mx, count, dense)
     store.init("table", value)
@@ -117,6 +134,7 @@ CASES = {
     "retain": (_retain, _ROWS),
     "Embedding, SGD": (_embedding("sgd"), _ROWS),
     "Embedding, Adam": (_embedding("adam"), _ROWS),
+    "hybridized Embedding and Dense, SGD": (_hybridized, _ROWS),
     "kvstore push + pull": (_kvstore, _ROWS),
 }
 

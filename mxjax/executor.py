@@ -17,6 +17,7 @@ import jax
 import numpy as np
 
 from . import autograd
+from .autograd._tape import fitting
 from .base import MXNetError
 from .context import Context
 from .ndarray import NDArray, zeros
@@ -186,9 +187,10 @@ class Executor:
 
     @property
     def _one_program(self) -> bool:
-        """Whether the whole graph is one XLA program."""
-        return not (self._graph.cut or self._graph.checks or self._callback is not None or self._group2ctx or
-                    self._sparse)
+        """Whether the whole graph is one XLA program; a single operator is one as a call."""
+        graph = self._graph
+        return not (len(graph.steps) == 1 or graph.cut or graph.checks or self._callback is not None or
+                    self._group2ctx or self._sparse)
 
     def _load(self, values: dict[str, Any]) -> None:
         arrays = self.arg_dict
@@ -226,7 +228,8 @@ class Executor:
                 raise TypeError("inputs must be NDArray")
         if heads is not None and len(heads) < len(self.outputs):
             raise MXNetError(f"backward: {len(heads)} head gradients for {len(self.outputs)} outputs")
-        heads = heads and heads[:len(self.outputs)]  # further ones are ignored, as in MXNet
+        if heads is not None:  # further ones are ignored, as in MXNet
+            heads = [fitting(h, o.shape) for h, o in zip(heads, self.outputs, strict=False)]
         self._run.backward(heads)
 
     def copy_params_from(self, arg_params: dict[str, NDArray], aux_params: dict[str, NDArray] | None = None,

@@ -213,8 +213,27 @@ def test_wrong_use():
     pair.forward(is_train=True)
     with pytest.raises(MXNetError, match="1 head gradients for 2"):
         pair.backward([mx.nd.ones((4, 3))])
+    with pytest.raises(MXNetError, match=r"head gradient has shape \(2, 3\), its head \(4, 3\)"):
+        executor.backward([mx.nd.ones((2, 3))])
     with pytest.raises(ValueError, match="grad_req"):
         classifier().simple_bind(mx.cpu(), grad_req="often", data=X.shape)
+
+
+def test_head_gradients_may_have_more_elements_than_are_read():
+    x = mx.sym.var("x")
+    executor = mx.sym.exp(mx.sym.sum(x, axis=1)).simple_bind(mx.cpu(), x=(2, 3))
+    executor.forward(is_train=True)
+    executor.backward([mx.nd.array([[1, 2, 3], [4, 5, 6]])])
+    assert executor.grad_dict["x"].asnumpy().tolist() == [[1] * 3, [2] * 3]
+
+
+@pytest.mark.parametrize("kind, other", [("int32", "float16"), ("float32", "int8"), ("int32", "int64")])
+def test_casts_pass_gradients(kind, other):
+    executor = mx.sym.Cast(mx.sym.var("x", dtype=kind), dtype=other).simple_bind(mx.cpu(), x=(3,))
+    executor.forward(is_train=True, x=np.array([1, -2, 3], kind))
+    executor.backward([mx.nd.array([4, 5, -6], dtype=other)])
+    gradient = executor.grad_dict["x"]
+    assert np.dtype(gradient.dtype) == kind and gradient.asnumpy().tolist() == [4, 5, -6]
 
 
 def test_scale_of_a_loss_when_outputs_are_looked_at_before_the_backward():

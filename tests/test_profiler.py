@@ -34,7 +34,7 @@ def _times(**how):
 def test_operators_graphs_and_memory_are_recorded(trace):
     x = mx.nd.zeros((3, 4))
     ((x + 1) + 1).sqrt().wait_to_read()
-    net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2).simple_bind(mx.cpu(), data=(3, 4))
+    net = mx.sym.relu(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2)).simple_bind(mx.cpu(), data=(3, 4))
     net.forward()[0].wait_to_read()
     times = _times()
     counts = {name: row["Count"] for name, row in times["operator"].items()}

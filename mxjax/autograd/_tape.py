@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from ..ndarray._invoke import invoke, late, perform, state, wrap
 from ..ndarray._recorded import run_together
 from ..ops.kernel import Absent, Kernel, is_wide
 
-__all__ = ["Node", "backward", "entries", "mark", "record"]
+__all__ = ["Node", "backward", "entries", "fitting", "mark", "record"]
 
 _sequence = itertools.count()
 
@@ -130,10 +131,7 @@ def backward(heads: Sequence[Any], head_grads: Sequence[Any], retain: bool, crea
         if given is None:
             given = _ones(head.shape, head._chunk.dtype, head._chunk.ctx)
         else:
-            if head.ndim and given.shape[1:] == head.shape[1:] and len(given) > len(head):
-                given = given[:len(head)]  # MXNet reads as much as it needs
-            if given.shape != head.shape:
-                raise MXNetError(f"backward: head gradient has shape {given.shape}, its head {head.shape}")
+            given = fitting(given, head.shape)
             given = given if create_graph else given._read()
         if create_graph and not isinstance(given, NDArray):
             given = wrap(given, head._chunk.ctx)
@@ -170,6 +168,19 @@ def backward(heads: Sequence[Any], head_grads: Sequence[Any], retain: bool, crea
         return None
     return [(results.get(v._entry[0].sequence) or [None] * (v._entry[1] + 1))[v._entry[1]] if v._entry else None
             for v in variables]
+
+
+def fitting(given: Any, shape: tuple[int, ...]) -> Any:
+    """A head gradient as an array of its head's shape: MXNet reads as many elements as it needs.
+
+    Raises:
+        MXNetError: there are too few.
+    """
+    if given.shape == shape:
+        return given
+    if given.size < math.prod(shape):
+        raise MXNetError(f"backward: head gradient has shape {given.shape}, its head {shape}")
+    return given.reshape(-1)[:math.prod(shape)].reshape(shape)
 
 
 _SEEN_BEFORE_COMPILING = 2

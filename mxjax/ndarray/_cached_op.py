@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..base import MXNetError
-from ..ops.kernel import Kernel
+from ..ops.kernel import Kernel, prepare
 from ..random import next_key
 from ._invoke import invoke, state
 from ._recorded import record
@@ -43,6 +43,9 @@ class CachedOp:
         checks = [n.op.get_attr("FCheck") for n in self._graph.steps]
         self._by_steps = self._graph.cut or len(checks) == 1 or any(  # one operator is compiled as such already
             check is not None and check(n.params) for check, n in zip(checks, self._graph.steps, strict=True))
+        self._lookups = [n for n in self._graph.steps if n.params.get("sparse_grad") and
+                         all(source.op is None for source, _ in n.inputs)]
+        self._behind: tuple[list, CachedOp, list[int]] | None = None
 
     def __call__(self, *args: NDArray, out: Any = None, default_ctx: Any = None) -> NDArray | list[NDArray]:
         """Runs the graph.
@@ -64,9 +67,12 @@ class CachedOp:
         for name, array in zip(self._names, args, strict=True):
             if not isinstance(array, NDArray):
                 raise TypeError(f"CachedOp: {name} must be an NDArray, got {type(array).__name__}")
-        if self._by_steps or self._callback is not None or state.recording and any(
+        if self._by_steps or self._callback is not None or not all([a._plain for a in args]) or state.recording and any(
                 a._entry is not None and a._chunk.dtype.kind in "biu" for a in args):  # JAX passes by integers
             results = self._run_by_steps(args, default_ctx)
+        elif self._lookups and state.recording and any(
+                a._entry is not None and getattr(a._entry[0].grad, "stype", None) == "row_sparse" for a in args):
+            results = self._run_behind_lookups(args, default_ctx)
         else:
             self._forms.graph = self._graph
             kernel = self._kernel(state.training)
@@ -105,6 +111,33 @@ class CachedOp:
                 "CachedOp", fn, forms.count, len(self._graph.outputs),
                 wide=any(k.wide for k in self._graph.kernels(train)), mutated=tuple(forms.aux_places) if train else ())
         return kernel
+
+    # ------------------------------------------------------------ gradients by rows
+    def _run_behind_lookups(self, arrays: Sequence[NDArray], default_ctx: Any) -> list[NDArray]:
+        """Looks rows up in tables whose gradients are row_sparse, then runs what is behind: no gradient is dense."""
+        if self._behind is None:
+            self._behind = self._split()
+        lookups, rest, places = self._behind
+        values = list(arrays)
+        for node, sources in lookups:
+            kernel = prepare(node.op, node.params, len(sources), state.training)
+            values.append(invoke(kernel, [arrays[i] for i in sources]))
+        results = rest(*[values[i] for i in places], default_ctx=default_ctx)
+        return results if isinstance(results, list) else [results]
+
+    def _split(self) -> tuple[list[tuple[Any, list[int]]], CachedOp, list[int]]:
+        """The lookups, each with the places of its inputs; the rest; where its inputs are: our inputs, then rows."""
+        from ..symbol import Symbol
+        from ..symbol._node import Node
+        from ..symbol._rewrite import rewrite
+        rows = {id(node): Node(None, node.name + "_rows", {}) for node in self._lookups}
+        rest = Symbol(rewrite(self._graph.outputs, lambda node, _: [(rows.get(id(node), node), 0)]
+                              if node.op is None or id(node) in rows else None))
+        variables = [n for n in self._graph.nodes if n.op is None]
+        lookups = [(node, [variables.index(source) for source, _ in node.inputs]) for node in self._lookups]
+        behind = CachedOp(rest, list(self._flags.items()))
+        offered = variables + list(rows.values())
+        return lookups, behind, [offered.index(n) for n in behind._graph.nodes if n.op is None]
 
     # ------------------------------------------------------------ call by call
     def _register_op_hook(self, callback: Callable[[str, str, NDArray], None], monitor_all: bool = False) -> None:

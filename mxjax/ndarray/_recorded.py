@@ -180,7 +180,8 @@ def run_together(nodes: Sequence[Any], heads: dict[tuple[int, int], Any], retain
     """
     from ..autograd import _tape
     runs = {i: node.args for i, node in enumerate(nodes) if isinstance(node.args, _Run)}
-    if retain or not runs or not _together(nodes, runs):
+    late = {i for i, node in enumerate(nodes) if i not in runs and _is_late(node)}
+    if retain or not runs or not _together(nodes, runs, late):
         return False
     place = {id(node): i for i, node in enumerate(nodes)}
     makers = {id(value): (i, k) for i, run in runs.items() if not run.done for k, value in enumerate(run.values)}
@@ -189,7 +190,7 @@ def run_together(nodes: Sequence[Any], heads: dict[tuple[int, int], Any], retain
     leaves: list[Any] = []
     for i, node in enumerate(nodes):
         run = runs.get(i)
-        if node.kernel is None and run is None:
+        if node.kernel is None and run is None or i in late:
             rows.append(None)
             continue
         refs = []
@@ -219,22 +220,36 @@ def run_together(nodes: Sequence[Any], heads: dict[tuple[int, int], Any], retain
     for i, run in runs.items():
         if not run.done:
             run.settle([found.get((i, k)) for k in range(len(run.values))])
-    for node, grad in zip([n for n, row in zip(nodes, rows, strict=True) if row is None], grads, strict=True):
-        if grad is not None:
-            _tape._store(node, grad)
-    for node, row in zip(nodes, rows, strict=True):
-        if row is not None:
+    ends = [i for i, row in enumerate(rows) if row is None]
+    totals = {(id(nodes[i]), 0): grad for i, grad in zip(ends, grads, strict=True) if grad is not None}
+    for i in sorted(late):
+        node = nodes[i]
+        slot = totals.pop((id(node), 0), None)
+        for parent, grad in zip(node.parents, node.pull([slot], False), strict=False) if slot is not None else ():
+            if parent is not None and grad is not None:
+                _tape._add(totals, (id(parent[0]), 0), grad, False, node.ctx)
+    for i in ends:
+        if (grad := totals.get((id(nodes[i]), 0))) is not None:
+            _tape._store(nodes[i], grad)
+    for i, node in enumerate(nodes):
+        if rows[i] is not None or i in late:
             node.args, node.alive = (), False
     return True
 
 
-def _together(nodes: Sequence[Any], runs: dict[int, _Run]) -> bool:
-    """Whether all nodes can be in one program: graphs, and not too many operator calls, on one device."""
+def _together(nodes: Sequence[Any], runs: dict[int, _Run], late: set[int]) -> bool:
+    """Whether all nodes but the late ones can be in one program: graphs, and some operator calls, on one device."""
     calls = [node for i, node in enumerate(nodes) if node.kernel is not None or node.pull is not None]
     return (len(calls) - len(runs) <= _MOST_CALLS and len({node.ctx for node in calls}) == 1 and
             all(node.alive for node in calls) and
-            all(i in runs or node.pull is None and (node.kernel is None or not node.kernel.eager)
+            all(i in runs or i in late or node.pull is None and (node.kernel is None or not node.kernel.eager)
                 for i, node in enumerate(nodes)))
+
+
+def _is_late(node: Any) -> bool:
+    """Whether a node's gradients can be made after all others: by a function of its own, of variables alone."""
+    return node.pull is not None and len(node.outs) == 1 and node.watch is None and all(
+        parent is None or parent[0].kernel is None and parent[0].pull is None for parent in node.parents)
 
 
 class _Program:

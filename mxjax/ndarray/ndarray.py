@@ -279,12 +279,19 @@ class NDArray:
     as_in_ctx = as_in_context
 
     def as_nd_ndarray(self) -> NDArray:
-        """The same array as a classic `mx.nd.NDArray`."""
-        return self if type(self) is NDArray else self._alias(NDArray)
+        """The same array as a classic `mx.nd.NDArray`; sparse arrays are ones."""
+        return self if type(self) is NDArray or not self._plain else self._alias(NDArray)
 
     def as_np_ndarray(self) -> Any:
-        """The same array as an `mx.np.ndarray`."""
+        """The same array as an `mx.np.ndarray`.
+
+        Raises:
+            ValueError: the array is sparse.
+        """
         from ..numpy import ndarray
+        if not self._plain:
+            raise ValueError(f"mx.np has no arrays of storage type {self.stype}; make a dense one by "
+                             "tostype('default')")
         return self if type(self) is ndarray else self._alias(ndarray)
 
     def _alias(self, kind: type, view: tuple | None = None) -> Any:

@@ -71,6 +71,7 @@ def _is_random(params: dict[str, Any]) -> bool:
 
 
 @register("LeakyReLU", aliases=("_npx_leaky_relu",), infer_shape=_leaky_shapes, FResourceRequest=("random",),
+          train_when=_is_random,
           inputs=lambda p: ["data", "gamma"] if p["act_type"] == "prelu" else ["data"],
           num_outputs=lambda p: 1 + _is_random(p),
           output_names=lambda p: ["output", "mask"][:1 + _is_random(p)])

@@ -20,7 +20,7 @@ from ._barriers import BARRIER_OPTIONS, bounded
 __all__ = ["SOME_OF_ONE", "Compiled"]
 
 _FEW, _SOME, SOME_OF_ONE = 256, 1 << 14, 1 << 17  # elements of all arguments together
-_MADE_OF_FEW = 1 << 14  # elements of all results
+_MADE_OF_FEW, _MADE = 1 << 14, 1 << 16  # elements of all results, what is kept for a backward pass among them
 
 
 class Compiled:
@@ -79,7 +79,7 @@ class Compiled:
         else:
             call = self._with(least if few else some)
             made = sum(prod(result.shape) for result in jax.tree.leaves(call.eval_shape(*args)))
-            if made > self._most:
+            if made > max(self._most, _MADE):
                 call = self._make_full()
             elif few and made > _MADE_OF_FEW:
                 call = self._with(some)

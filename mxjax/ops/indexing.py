@@ -142,11 +142,22 @@ def _coordinates(indices: Array) -> tuple[Array, ...]:
     return tuple(whole(indices))
 
 
-@register("gather_nd", aliases=("_npi_gather_nd", "_npx_gather_nd"), infer_type=gives(lambda p: None, None, "float32"))
+def _refuse_out_of_range(params: dict[str, Any], inputs: tuple, outputs: tuple) -> Exception | None:
+    for axis, (row, size) in enumerate(zip(np.asarray(inputs[1]).astype(np.int64), inputs[0].shape, strict=False)):
+        outside = row[(row < -size) | (row >= size)]
+        if outside.size:
+            return IndexError(f"operator gather_nd: index {outside[0]} is out of bounds for axis {axis} with size "
+                              f"{size}")
+    return None
+
+
+@register("gather_nd", aliases=("_npi_gather_nd", "_npx_gather_nd"), infer_type=gives(lambda p: None, None, "float32"),
+          FRefuse=_refuse_out_of_range, refuses_calls_alone=True)
 def gather_nd(data: Array, indices: Array) -> Array:
     """data[indices[0], indices[1], ...]: the first axis of `indices` counts axes of data.
 
-    Negative positions count from the end; positions out of range give NaN.
+    Negative positions count from the end; positions out of range are an IndexError at the first look at the result of
+    an imperative call, and give NaN in graphs.
     """
     if not 1 <= indices.shape[0] <= data.ndim:
         raise MXNetError(f"operator gather_nd: the first axis of indices {indices.shape} must have a size from 1 to "

@@ -298,7 +298,7 @@ def prepare(op: Op, params: dict[str, Any], present: int | tuple[bool, ...], tra
                         if type(params[n]) in (float, tuple)])
         packed = packed if sum(length or 1 for _, length in packed) > 1 else ()
         dynamic = tuple(n for n in dynamic if n not in dict(packed))
-    key = (static, dynamic, packed, present, train and op.uses_train)
+    key = (static, dynamic, packed, present, train and op.trains(params))
     kernel = op.kernels.get(key)
     if kernel is None:
         kernel = op.kernels[key] = _build(op, params, dynamic, packed, present, train)

@@ -40,7 +40,8 @@ def fully_connected(data: Array, weight: Array, bias: Array | None = None, *, nu
     return out if bias is None else out + broadcast(bias.reshape(-1), out.shape)
 
 
-@register("Dropout", aliases=("_npx_dropout",), infer_shape=elementwise, FResourceRequest=("random",))
+@register("Dropout", aliases=("_npx_dropout",), infer_shape=elementwise, FResourceRequest=("random",),
+          train_when=lambda p: p["p"] > 0 and p["mode"] != "always")
 def dropout(data: Array, *, p: Annotated[float, Range(0, 1)] = 0.5, mode: Literal["training", "always"] = "training",
             axes: Shape = (), cudnn_off: bool | None = False, _train: bool = False, _key: Any = None) -> Array:
     """Sets each value to zero with probability p and multiplies the others by 1 / (1 - p) (JMLR 15, 1929).

@@ -136,6 +136,7 @@ def _register_batch_norm(name: str, compute: Callable, aliases: tuple[str, ...] 
     compute.__doc__ = _BATCH_NORM.format(what=what, second=second)
     register(name, aliases=aliases, mutates=("moving_mean", "moving_var"), infer_type=_float32_beside_half,
              infer_shape=_shapes(lambda p, x: x[p.get("axis", 1)]), FSetInputVarAttrOnCompose=_INITIAL,
+             train_when=lambda p: not p["use_global_stats"],
              **_with_moments("var"), **attrs)(compute)
 
 

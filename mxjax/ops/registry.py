@@ -45,8 +45,11 @@ class Op:
         FInplaceOption      pairs (input, output) that may share memory
         FCheck              function(params) -> None, or an exception, raised only when the result is looked at
         FRefuse             function(params, inputs, outputs) -> None, or an exception, raised when the result is looked
-                            at; asked where there are inputs and the operator is not part of a larger program
+                            at; asked where there are inputs and the operator is not part of a larger program, which
+                            graphs with it are not
+        refuses_calls_alone whether graphs are one program in spite of FRefuse, and let everything pass
         eager_when          function(params) -> whether imperative calls check the values, so are not compiled
+        train_when          function(params) -> whether training is another computation, where `_train` is asked for
         FTakesOut           function(params) -> whether `out=`, where given, is a last input too
         hidden              names of inputs and parameters that signatures leave out, as MXNet's do
         TIsBackward         True for operators that only backward passes use
@@ -147,6 +150,11 @@ class Op:
         self.uses_train, self.uses_key = "_train" in signature, "_key" in signature
 
     # ------------------------------------------------------------ what parameters imply
+    def trains(self, params: dict[str, Any]) -> bool:
+        """Whether the operator computes something else in training."""
+        when = self._attrs.get("train_when")
+        return self.uses_train and (when is None or when(params))
+
     @property
     def dynamic_names(self) -> frozenset[str]:
         """Names of the parameters that are arguments of the compiled program."""

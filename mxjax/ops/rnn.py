@@ -176,7 +176,8 @@ def _state_shape(size: str) -> Callable[[dict[str, Any], tuple], tuple]:
 
 
 @register("RNN", aliases=("_npx_rnn",), inputs=_inputs, output_names=_outputs, num_outputs=lambda p: len(_outputs(p)),
-          FResourceRequest=("random",), infer_type=typed(sequence_length="int32"), infer_shape=filled(
+          FResourceRequest=("random",), train_when=lambda p: p["p"] > 0 and p["num_layers"] > 1,
+          infer_type=typed(sequence_length="int32"), infer_shape=filled(
               parameters=lambda p, x: (_size(p, x[2]),), state=_state_shape("projection_size"),
               state_cell=_state_shape("state_size"), sequence_length=lambda p, x: (x[1],)))
 def rnn(data: Array, parameters: Array, state: Array, state_cell: Array | None = None,

@@ -77,19 +77,20 @@ def crop(*data: Array, num_args: int = 1, offset: Shape = (0, 0), h_w: Shape = (
 # ------------------------------------------------------------ sampling
 def _sample(data: Array, grid: Array) -> Array:
     """Bilinear interpolation at grid positions: (x, y) in [-1, 1] from corner to corner; zero outside of the image."""
-    height, width = data.shape[2:]
-    x, y = ((grid[:, i] + 1) * (n - 1) / 2 for i, n in [(0, width), (1, height)])
-    left, top = jnp.floor(x), jnp.floor(y)
     flat = data.reshape(*data.shape[:2], -1)
-    out = 0
-    for column, weight_x in [(left, 1 - (x - left)), (left + 1, x - left)]:
-        for row, weight_y in [(top, 1 - (y - top)), (top + 1, y - top)]:
-            inside = (column >= 0) & (column <= width - 1) & (row >= 0) & (row <= height - 1)
-            index = jnp.where(inside, row * width + column, 0).astype(jnp.int32)
-            value = jnp.take_along_axis(flat, index.reshape(len(index), 1, -1), axis=2)
-            value = value.reshape(*data.shape[:2], *index.shape[1:])
-            out = out + (value * inside[:, None].astype(data.dtype)) * (weight_x * weight_y)[:, None]
-    return out
+    places, weights = [], []
+    for i, size in enumerate(reversed(data.shape[2:])):
+        position = (grid[:, i] + 1) * (size - 1) / 2
+        first = jnp.floor(position)
+        pair = jnp.stack([first, first + 1], axis=1)
+        inside = (pair >= 0) & (pair <= size - 1)
+        places.append(jnp.where(inside, pair, 0).astype(jnp.int32))
+        weights.append(jnp.where(inside, jnp.stack([1 - (position - first), position - first], axis=1), 0))
+    corners = (places[1] * data.shape[3])[:, :, None] + places[0][:, None]  # (batch, 2, 2, h, w)
+    values = jnp.take_along_axis(flat, corners.reshape(len(data), 1, -1), axis=2, mode="promise_in_bounds")
+    shares = weights[1][:, :, None] * weights[0][:, None]
+    out = (values.reshape(*data.shape[:2], 4, -1) * shares.reshape(len(data), 1, 4, -1)).sum(axis=2)
+    return out.reshape(*data.shape[:2], *grid.shape[2:])
 
 
 def _affine_grid(theta: Array, size: tuple[int, ...]) -> Array:

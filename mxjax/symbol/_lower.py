@@ -41,10 +41,11 @@ class Lowered:
         self.args, self.aux = [n.name for n in self.arg_nodes], [n.name for n in self.aux_nodes]
         self.steps = [n for n in self.nodes if n.op is not None]
         self.cut = any(n.op.eager or n.op.get_attr("FHost") for n in self.steps)
-        self.checks = any(n.inputs and n.op.get_attr("FRefuse") or n.op.get_attr("eager_when", never)(n.params)
-                          for n in self.steps)
+        self.checks = any(
+            n.inputs and n.op.get_attr("FRefuse") and not n.op.get_attr("refuses_calls_alone") or
+            n.op.get_attr("eager_when", never)(n.params) for n in self.steps)
         self.random = any(n.op.uses_key for n in self.steps)
-        self._modes = any(n.op.uses_train or n.subgraphs for n in self.steps)  # training is another computation
+        self._modes = any(n.op.trains(n.params) or n.subgraphs for n in self.steps)  # training is another computation
         self._unsized = any((check := n.op.get_attr("FShapeKnown")) and not check(n.params) for n in self.steps)
         self._kernels: dict[Any, list[Kernel]] = {}
         self._forms: Forms | None = None

@@ -270,3 +270,61 @@ def test_unsorted_columns_are_sorted_in_a_copy():
     found = _sparse_forms._csr(_sparse_forms._scipy(array), array)
     assert found.indices.asnumpy().tolist() == [0, 2, 1] and found.data.asnumpy().tolist() == [2, 1, 3]
     assert array.indices.asnumpy().tolist() == [2, 0, 1] and array.data.asnumpy().tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("look", [False, True])
+def test_graphs_with_lookups_have_gradients_by_rows(tied, look):
+    x, table = mx.sym.var("x"), mx.sym.var("table")
+    rows = mx.sym.BatchNorm(mx.sym.Embedding(x, table, input_dim=10, output_dim=3, sparse_grad=True), axis=-1,
+                            name="norm")
+    call = mx.nd.CachedOp(mx.sym.dot(rows, mx.sym.transpose(table)) if tied else mx.sym.tanh(rows))
+    value = R.randn(10, 3).astype("float32")
+    ids = mx.nd.array([[1, 7], [7, 2]])
+    found = {}
+    for stype in ("row_sparse", "default"):
+        weight, others = mx.nd.array(value), [mx.nd.ones(3), mx.nd.zeros(3), mx.nd.zeros(3), mx.nd.ones(3)]
+        weight.attach_grad(stype=stype)
+        others[0].attach_grad()
+        for _ in range(2):
+            with mx.autograd.record():
+                out = call(ids, weight, *others)
+                if look:  # the forward runs by itself
+                    out.wait_to_read()
+                loss = (out ** 2).sum()
+            loss.backward()
+            assert weight.grad.stype == stype
+        found[stype] = [a.asnumpy() for a in (loss, weight.grad, others[0].grad, *others)]
+        if stype == "row_sparse" and not tied:
+            assert weight.grad.indices.asnumpy().tolist() == [1, 2, 7]
+            assert "table" not in call._behind[1]._names  # no program makes a dense gradient
+    for one, other in zip(*found.values(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+    assert (found["default"][5] != 0).all()  # the moving mean: updated by both
+
+
+def test_graphs_of_sparse_arrays_stay_sparse():
+    x = mx.sym.var("x")
+    call = mx.nd.CachedOp(mx.sym.square(x) * 2)
+    for stype, value in (("csr", A), ("row_sparse", ROWS)):
+        found = call(sparse(value, stype))
+        assert found.stype == stype
+        np.testing.assert_allclose(found.asnumpy(), 2 * value ** 2, rtol=1e-6)
+    with pytest.raises(ValueError, match="csr"):
+        sparse(A, "csr").as_np_ndarray()
+
+
+def test_functions_of_users_come_after_the_compiled_walk():
+    class Double(mx.autograd.Function):
+        def forward(self, x):
+            return 2 * x
+
+        def backward(self, head):
+            return 2 * head
+    call = mx.nd.CachedOp(mx.sym.tanh(mx.sym.var("x")) * 3)
+    x = mx.nd.array([0.1, -0.4])
+    x.attach_grad()
+    with mx.autograd.record():
+        out = call(Double()(x)) + x
+    out.backward()
+    np.testing.assert_allclose(x.grad.asnumpy(), 6 / np.cosh(2 * x.asnumpy()) ** 2 + 1, rtol=1e-5)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from opcall import call, gradients
 
+import mxjax as mx
 from mxjax.base import MXNetError
 from mxjax.ops import kernel, registry
 from mxjax.ops._rows import rows
@@ -81,7 +82,12 @@ def test_gather_and_scatter():
     values = np.array([1, 2, 3], "float32")
     assert call("gather_nd", F, index).tolist() == [2, 4, 2]
     assert call("gather_nd", F, np.array([[0, -1]])).tolist() == [[1, 2], [5, 6]]
-    assert np.isnan(call("gather_nd", F, np.array([[9]]))).all()
+    for outside in (9, -4):
+        with pytest.raises(IndexError, match=f"gather_nd: index {outside} is out of bounds for axis 0 with size 3"):
+            mx.nd.gather_nd(mx.nd.array(F), mx.nd.array([[1, outside]])).asnumpy()
+    x, i = mx.sym.var("x"), mx.sym.var("i")
+    bound = (mx.sym.gather_nd(x, i) * 2).bind(mx.cpu(), {"x": mx.nd.array(F), "i": mx.nd.array([[0, 9]])})
+    assert np.isnan(bound.forward()[0].asnumpy()).tolist() == [[False] * 2, [True] * 2]  # a program cannot raise
     assert call("scatter_nd", values, index, shape=(2, 2)).tolist() == [[0, 3], [0, 2]]
     assert call("_backward_gather_nd", values, index, shape=(2, 2)).tolist() == [[0, 4], [0, 2]]
     assert call("_scatter_set_nd", F[:2], values, index, shape=(2, 2)).tolist() == [[1, 3], [3, 2]]

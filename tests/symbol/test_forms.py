@@ -45,6 +45,18 @@ def test_values_of_parameters_matter():
     assert _programs(mx.sym.reshape(x, (2, 3))) is not _programs(mx.sym.reshape(x, (3, 2)))
 
 
+@pytest.mark.parametrize(("op", "params", "modes"), [
+    ("Dropout", {"p": 0}, 1), ("Dropout", {"p": 0.5}, 2), ("Dropout", {"mode": "always"}, 1),
+    ("LeakyReLU", {"act_type": "elu"}, 1), ("LeakyReLU", {"act_type": "rrelu"}, 2),
+    ("BatchNorm", {"use_global_stats": True}, 1), ("BatchNorm", {}, 2)])
+def test_modes_are_compiled_once_where_they_do_the_same(op, params, modes):
+    symbol = getattr(mx.sym, op)(mx.sym.var("x") + 1, **params)
+    bound = symbol.simple_bind(mx.cpu(), grad_req="null", x=(2, 3))
+    for train in (False, True):
+        assert bound.forward(is_train=train)[0].asnumpy().shape == (2, 3)
+    assert [key[0] for key in _programs(symbol).programs].count("forward") == modes
+
+
 def test_mistakes_name_the_graph_in_use():
     for prefix in ("a", "b"):
         call = mx.nd.CachedOp(_net(prefix))
