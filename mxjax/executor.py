@@ -20,7 +20,7 @@ from . import autograd
 from .autograd._tape import fitting
 from .base import MXNetError
 from .context import Context
-from .ndarray import NDArray, zeros
+from .ndarray import NDArray, empty
 from .ndarray._chunk import Pending
 from .ndarray._host import HostPending, push
 from .ndarray._invoke import invoke, state, wrap
@@ -99,16 +99,16 @@ class Executor:
                 old = shared_buffer.get(name)
                 if old is not None and old.size >= math.prod(shape) and old.dtype == np_dtype(dtype).type:
                     return old._view_at(0, shape) if old.shape != shape else old
-                array = zeros(shape, contexts.get(name, ctx), dtype)
+                array = empty(shape, contexts.get(name, ctx), dtype)
                 shared_buffer[name] = array
                 return array
-            return zeros(shape, contexts.get(name, ctx), dtype, stype)
+            return empty(shape, contexts.get(name, ctx), dtype, stype)
         arrays = [make(n, s, shared_names is None or n.name in shared_names)
                   for n, s in zip(graph.arg_nodes, arg_shapes, strict=True)]
         aux = [make(n, s, False) if shared_exec is None or n.name not in shared_exec.aux_dict
                else shared_exec.aux_dict[n.name] for n, s in zip(graph.aux_nodes, aux_shapes, strict=True)]
         by_rows = _gradients_by_rows(graph)
-        grads = [None if r == "null" else zeros(a.shape, a.context, a.dtype, "row_sparse" if id(n) in by_rows else None)
+        grads = [None if r == "null" else empty(a.shape, a.context, a.dtype, "row_sparse" if id(n) in by_rows else None)
                  for n, a, r in zip(graph.arg_nodes, arrays, reqs, strict=True)]
         if shared_exec is not None:
             for i, (name, array) in enumerate(zip(graph.args, grads, strict=True)):
@@ -272,7 +272,7 @@ class Executor:
                 if not allow_up_sizing:
                     raise AssertionError(f"reshape: {what}{name} would grow from {old.shape} to {shape}; bind the "
                                          "larger shape first, or allow new arrays with allow_up_sizing=True")
-                return zeros(shape, old.context, old.dtype)
+                return empty(shape, old.context, old.dtype)
             return old._view_at(0, shape)
         args = [fitted(n, a, s, "arg:") for n, a, s in zip(self._graph.args, self.arg_arrays, arg_shapes, strict=True)]
         grads = [fitted(n, g, s, "grad:") for n, g, s in
@@ -318,7 +318,7 @@ class _Zero(Pending):
     __slots__ = ()
 
     def force(self) -> None:
-        self.value = zeros(self.shape, dtype=self.dtype)._read()
+        self.value = empty(self.shape, dtype=self.dtype)._read()
 
 
 def _requests(grad_req: Any, names: Sequence[str], grads: Sequence[Any] | None) -> list[str]:
@@ -604,7 +604,7 @@ class _StepRun(_Run):
                 grad = grads[i] if i < len(grads) else None
                 number = "" if len(inputs) == 1 else str(i)
                 self.executor._callback(f"{node.name}_backward_output{number}",
-                                        zeros(array.shape, ctx, array.dtype) if grad is None else wrap(grad, ctx))
+                                        empty(array.shape, ctx, array.dtype) if grad is None else wrap(grad, ctx))
         return watch
 
     def backward(self, heads: list[NDArray] | None) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from .base import MXNetError
 from .context import Context
-from .ndarray import NDArray, array, load, load_frombuffer, zeros
+from .ndarray import NDArray, array, empty, load, load_frombuffer
 from .symbol import Group, Symbol, load_json
 from .symbol import load as load_symbol
 
@@ -97,7 +97,7 @@ class Predictor:
         if lacking:
             raise MXNetError(f"nothing tells the shape of {', '.join(lacking)}: give its shape, or its value among the "
                              "parameters")
-        self._inputs = {n: zeros(sizes[n], self.context, self._types.get(n, "float32")) for n in [*args, *auxs]
+        self._inputs = {n: empty(sizes[n], self.context, self._types.get(n, "float32")) for n in [*args, *auxs]
                         if n not in self._params}
         values = {**self._params, **self._inputs}
         self._executor = self.symbol.bind(self.context, {n: values[n] for n in args}, grad_req="null",

@@ -16,6 +16,7 @@ from ..context import Context, current_context, devices_in_use
 from ..ops import registry
 from ..ops.kernel import watched
 from ..ops.params import np_dtype
+from ..util import is_np_shape
 from . import _format
 from ._invoke import call, state, wrap
 from .ndarray import _WIDE, NDArray, _from_host, context_of
@@ -57,12 +58,23 @@ def zeros(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str 
         ctx: context; default the current one.
         dtype: default float32.
         stype: storage type: None or "default", "csr", "row_sparse".
+
+    Raises:
+        MXNetError: outside of `mx.np_shape`, a shape without axes or with lengths of 0: there they mean unknown ones.
     """
     if stype not in (None, "default"):
         from . import sparse
         return sparse.zeros(stype, shape, ctx=ctx, dtype=dtype, **kwargs)
-    result = _constant(0, shape, ctx, dtype)
-    return _into(result, kwargs)
+    return _into(_constant(0, _known(shape, "zeros"), ctx, dtype), kwargs)
+
+
+def _known(shape: Any, function: str) -> tuple[int, ...]:
+    """A shape that has to be known."""
+    shape = _shape(shape)
+    if not (shape and all(shape)) and not is_np_shape():
+        raise MXNetError(f"mx.nd.{function}: the shape {shape} is not known: outside of mx.np_shape() an empty shape "
+                         "and lengths of 0 stand for unknown ones; make scalars and empty arrays within it")
+    return shape
 
 
 def _into(result: NDArray, kwargs: dict[str, Any]) -> NDArray:
@@ -79,7 +91,7 @@ def _into(result: NDArray, kwargs: dict[str, Any]) -> NDArray:
 
 def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
     """An array of ones; arguments as in `zeros`."""
-    return _into(_constant(1, shape, ctx, dtype), kwargs)
+    return _into(_constant(1, _known(shape, "ones"), ctx, dtype), kwargs)
 
 
 def full(shape: Any, val: float, ctx: Context | None = None, dtype: Any = np.float32,
@@ -92,8 +104,8 @@ def full(shape: Any, val: float, ctx: Context | None = None, dtype: Any = np.flo
 
 
 def empty(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None) -> NDArray:
-    """An array whose values mean nothing yet (zeros); arguments as in `zeros`."""
-    return zeros(shape, ctx, dtype, stype)
+    """An array whose values mean nothing yet (zeros), of any shape; arguments as in `zeros`."""
+    return zeros(shape, ctx, dtype, stype) if stype not in (None, "default") else _constant(0, shape, ctx, dtype)
 
 
 def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:

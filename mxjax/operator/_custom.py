@@ -12,7 +12,7 @@ import numpy as np
 
 from ..base import MXNetError
 from ..context import Context
-from ..ndarray import NDArray, zeros
+from ..ndarray import NDArray, empty
 from ..ndarray._host import push
 from ..ndarray._invoke import state, wrap
 from ..ops import registry
@@ -203,7 +203,7 @@ def _call(params: dict[str, Any], arrays: list[NDArray], ctx: Context) -> list[N
 
     def forward(buffers: list[Any]) -> list[Any]:
         wrapped = [wrap(b, ctx, k) for b, k in zip(buffers, kinds, strict=True)]
-        results = [zeros(s, ctx, t) for s, t in specs]
+        results = [empty(s, ctx, t) for s, t in specs]
         with custom_operator(params["op_type"]), _errors("forward", params["op_type"]):
             op.forward(train, ["write"] * len(results), wrapped[:count], results, wrapped[count:])
         return [a._read() for a in [*results, *wrapped[count:]]]
@@ -249,14 +249,14 @@ def _puller(op: CustomOp, params: dict[str, Any], ctx: Context, values: list[Any
         if create_graph:
             raise MXNetError(f"custom operator {params['op_type']}: its backward is arbitrary code and cannot be "
                              "differentiated again (create_graph=True)")
-        heads = [zeros(shape, ctx, dtype)._read() if s is None else s for s, (shape, dtype) in
+        heads = [empty(shape, ctx, dtype)._read() if s is None else s for s, (shape, dtype) in
                  zip(slots, specs, strict=True)]
 
         def backward(buffers: list[Any]) -> list[Any]:
             wrapped = iter([wrap(b, ctx) for b in buffers])
             head_grads, inputs, outs, states = ([next(wrapped) for _ in part] for part in
                                                 (heads, values, outputs, aux))
-            grads = [zeros(s, ctx, t) for s, t in in_specs]
+            grads = [empty(s, ctx, t) for s, t in in_specs]
             with custom_operator("_backward_" + params["op_type"]), _errors("backward", params["op_type"]):
                 op.backward(list(reqs), head_grads, inputs, outs, grads, states)
             return [a._read() for a in [*grads, *states]]

@@ -192,7 +192,7 @@ def test_from_numpy():
 
 @pytest.mark.parametrize("made", [
     lambda: mx.nd.array(A), lambda: mx.nd.array(A)[1], lambda: mx.nd.array([1, 2], dtype="int64"),
-    lambda: mx.nd.zeros((0, 3)), lambda: mx.nd.array([[1.5]], dtype="bfloat16")])
+    lambda: mx.nd.empty((0, 3)), lambda: mx.nd.array([[1.5]], dtype="bfloat16")])
 def test_pickle_and_copy(made):
     a = made()
     for same in (pickle.loads(pickle.dumps(a)), copy.copy(a), copy.deepcopy(a)):
@@ -204,7 +204,7 @@ def test_pickle_and_copy(made):
 
 def test_printing():
     assert repr(mx.nd.array([[1, 2], [3, 4]])) == "\n[[1. 2.]\n [3. 4.]]\n<NDArray 2x2 @cpu(0)>"
-    assert str(mx.nd.zeros((0,), dtype="int32")) == "\n[]\n<NDArray 0 @cpu(0)>"
+    assert str(mx.nd.empty((0,), dtype="int32")) == "\n[]\n<NDArray 0 @cpu(0)>"
 
 
 def test_methods_are_the_operators():
@@ -262,3 +262,13 @@ def test_waitall_waits_for_results_that_nobody_keeps():
     mx.nd.dot(mx.nd.dot(mx.nd.dot(x, x), x), x)
     mx.nd.waitall()
     assert time.perf_counter() - before > kept / 50  # not waiting takes a thousandth
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (2, 0), 0])
+@pytest.mark.parametrize("make", [mx.nd.zeros, mx.nd.ones])
+def test_unknown_shapes_are_refused_outside_of_np_shape(make, shape):
+    with pytest.raises(mx.MXNetError, match=f"mx.nd.{make.__name__}: the shape .* is not known"):
+        make(shape)
+    with mx.np_shape():
+        assert make(shape).size == (shape == ())
+    assert mx.nd.empty(shape).size == (shape == ())
