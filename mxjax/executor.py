@@ -430,8 +430,7 @@ class _WholeRun(_Run):
         key = (self.train, self.wide, tuple((v.shape, v.dtype) for v in [*self.args, *self.aux]))
         if key not in cache:
             with jax.enable_x64(self.wide):
-                cache[key] = self._guard(lambda: jax.eval_shape(
-                    lambda args, aux, k: graph.call(args, aux, k, self.train), self.args, self.aux, self.key))
+                cache[key] = self._guard(lambda: graph.forward(self.train).eval_shape(self.args, self.aux, self.key))
         return cache[key]
 
     def _hand_out(self) -> None:

@@ -3,12 +3,18 @@
 Most of the time of a small program's first call is XLA's compilation. On a CPU a program of a few hundred numbers is
 done in no time without any optimization, and one of some thousand gains nothing from fusion emitters, which take half
 of the compilation. XLA's options say so per program (docs/design/0011).
+
+Programs are kept until the process comes near the number of memory mappings that Linux allows: beyond it XLA crashes.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import logging
+import pathlib
+import threading
+import weakref
 from collections.abc import Callable
 from math import prod
 from typing import Any
@@ -33,35 +39,50 @@ class Compiled:
         options: further arguments of `jax.jit`.
     """
 
-    __slots__ = ("_function", "_most", "_options", "_plain", "_full", "_some", "_few", "__weakref__")
+    __slots__ = ("_original", "_function", "_most", "_options", "_plain", "_full", "_some", "_few", "__weakref__")
 
     def __init__(self, function: Callable, most: int = _SOME, **options: Any) -> None:
-        self._most, self._options = most, options
+        self._most, self._options, self._original = most, options, function
         self._function = bounded(function) if most < SOME_OF_ONE else function  # one operator is no long chain
-        self._plain = jax.jit(function, **options)  # within a transformation of JAX, which knows no compiler options
-        self._full = self._some = self._few = None  # made when asked for; the full form where results grow
+        self._plain = self._full = self._some = self._few = None  # made when asked for; full where results grow
+        _room.of.add(self)
 
     def __call__(self, *args: Any) -> Any:
+        if _room.short:
+            _room.make()
+        try:
+            return self._form(args)(*args)
+        except ValueError as error:
+            if "compiler_options" in str(error):  # within a transformation of JAX, which knows none
+                if self._plain is None:
+                    self._plain = jax.jit(self._original, **self._options)
+                return self._plain(*args)
+            raise
+
+    def eval_shape(self, *args: Any) -> Any:
+        """Shapes and dtypes of the results for arguments or ShapeDtypeStructs; a call will not trace again."""
+        return self._form(args).eval_shape(*args)
+
+    def _form(self, args: tuple) -> Callable:
         total, most = 0, self._most
         for arg in args:
             aval = getattr(arg, "aval", None)
             total += _count(arg, most) if aval is None else prod(aval.shape)
             if total > most:
-                break
-        try:
-            if total > most:
-                return (self._full or self._make_full())(*args)
-            return ((self._few if total <= _FEW else self._some) or self._reduce(total <= _FEW, args))(*args)
-        except ValueError as error:
-            if "compiler_options" in str(error):
-                return self._plain(*args)
-            raise
+                return self._full or self._make_full()
+        return (self._few if total <= _FEW else self._some) or self._reduce(total <= _FEW, args)
 
     def forms(self) -> tuple[int, int, int]:
         """How many programs there are: in full, for some numbers, for few."""
         full = self._full
         reduced = [0 if form is None or form is full else form._cache_size() for form in (self._some, self._few)]
         return full._cache_size() if full else 0, *reduced
+
+    def clear(self) -> None:
+        """Drops all programs: they are compiled again when they are called."""
+        for form in (self._plain, self._full, self._some, self._few):
+            if form is not None:
+                form.clear_cache()
 
     def _make_full(self) -> Callable:
         if self._full is None:
@@ -114,3 +135,47 @@ def _options() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
             jax.jit(lambda: 0, compiler_options=options[2]).lower().compile()
             return options
     return {}, {}, {}
+
+
+class _Room:
+    """Keeps the process away from Linux's limit of memory mappings, of which each program for a CPU takes 3 to 50.
+
+    of: all compiled functions; short: whether the next call of one has to make room.
+    """
+
+    _EVERY, _SHARE = 128, 0.5  # how often to look, in compilations; share of the limit that may be used
+
+    def __init__(self) -> None:
+        self.of: weakref.WeakSet[Compiled] = weakref.WeakSet()
+        self.short = False
+        self._seen, self._lock = 0, threading.Lock()
+        with contextlib.suppress(OSError, ValueError):
+            self._limit = int(pathlib.Path("/proc/sys/vm/max_map_count").read_text(encoding="ascii"))
+            jax.monitoring.register_event_duration_secs_listener(self._listen)
+
+    def _listen(self, event: str, _: float, **__: Any) -> None:
+        if event.endswith("backend_compile_duration"):
+            self._seen += 1
+            if self._seen % self._EVERY == 0:
+                with contextlib.suppress(OSError):
+                    self.short = pathlib.Path("/proc/self/maps").read_bytes().count(b"\n") > self._limit * self._SHARE
+
+    def make(self) -> None:
+        """Drops at least half of all programs: first those of the functions that have most, for many shapes."""
+        with self._lock:
+            if not self.short:
+                return
+            self.short = False
+            sizes = sorted(((sum(one.forms()), one) for one in list(self.of)), key=lambda pair: -pair[0])
+            total = left = sum(size for size, _ in sizes)
+            for size, one in sizes:
+                if left <= total / 2:
+                    break
+                one.clear()
+                left -= size
+            logging.getLogger("mxjax").info(
+                "dropped %d of %d compiled programs, near the limit of memory mappings (vm.max_map_count = %d); what "
+                "is called again is compiled again", total - left, total, self._limit)
+
+
+_room = _Room()

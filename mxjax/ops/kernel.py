@@ -127,7 +127,7 @@ class Kernel:
             wide = self.wide or any(is_wide(s.dtype) for s in structs if hasattr(s, "dtype"))
             try:
                 with jax.enable_x64(wide):
-                    result = jax.eval_shape(self.fn, *structs)
+                    result = jax.eval_shape(self.fn, *structs) if self.eager else self.jitted.eval_shape(*structs)
             except (MXNetError, *_USER_MISTAKES) as error:
                 raise _named(self, args, error) from None
             found = self._specs[key] = tuple((r.shape, np.dtype(r.dtype)) for r in result)

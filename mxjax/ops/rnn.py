@@ -121,6 +121,9 @@ def _scan(step: Step, inputs: Array, extra: Array, valid: Array | None, state: S
         if keep is not None:
             new = tuple(jnp.where(keep, n, s) for n, s in zip(new, state, strict=True))
         return new, new[0]
+    if len(inputs) == 1:  # decoding step by step: a loop would take longer to compile and to run
+        last, output = body(state, (inputs[0], extra[0], None if valid is None else valid[0]))
+        return output[None], last
     last, outputs = lax.scan(body, state, (inputs, extra, valid))
     return outputs, last
 

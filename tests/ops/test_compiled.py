@@ -1,5 +1,7 @@
 """Programs of few numbers are compiled with less effort; their results and their use inside JAX do not change."""
 
+import weakref
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -85,3 +87,22 @@ def test_programs_with_barriers_are_differentiated():
     plain = jax.grad(lambda x: chain(x, w)[1]["state"].sum())(x)
     np.testing.assert_allclose(jax.grad(lambda x: program(x, w).sum())(x), 2 * plain, rtol=1e-5)
     np.testing.assert_allclose(jax.grad(lambda x: jax.jit(program)(x, w).sum())(x), 2 * plain, rtol=1e-5)
+
+
+@pytest.mark.skipif(not hasattr(compiled._room, "_limit"), reason="only Linux limits memory mappings")
+def test_programs_are_dropped_before_memory_mappings_run_out(monkeypatch, caplog, compiles):
+    many, one = Compiled(lambda x: x + 1), Compiled(lambda x: x * 2)
+    one(jnp.ones(3))
+    monkeypatch.setattr(compiled._room, "of", weakref.WeakSet([many, one]))
+    monkeypatch.setattr(compiled._room, "_EVERY", 1)
+    monkeypatch.setattr(compiled._room, "_limit", 0)
+    with caplog.at_level("INFO", "mxjax"):
+        for n in range(1, 4):
+            assert many(jnp.ones(n)).tolist() == [2] * n
+    assert "dropped 1 of 2 compiled programs" in caplog.text
+    assert sum(many.forms()) < 3 and one.forms() == (0, 0, 1)
+    monkeypatch.setattr(compiled._room, "_limit", 1 << 40)
+    compiled._room.short = False
+    compiles.clear()
+    assert one(jnp.ones(3)).tolist() == [2] * 3 and not compiles
+    assert many(jnp.ones(1)).tolist() == [2] and compiles
