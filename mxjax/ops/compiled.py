@@ -128,9 +128,10 @@ def _options() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """XLA's options for programs of many, some and few numbers; empty where it has none, or is not for CPUs alone."""
     if jax.default_backend() != "cpu":
         return {}, {}, {}
+    full = {**BARRIER_OPTIONS, "xla_backend_optimization_level": 1}  # as fast as what LLVM makes of it at level 3
     for less in ({"xla_cpu_use_fusion_emitters": False}, {}):  # newer releases know only the other option
-        reduced = {**BARRIER_OPTIONS, **less}
-        options = BARRIER_OPTIONS, reduced, {**reduced, "xla_backend_optimization_level": 0}
+        reduced = {**full, **less}
+        options = full, reduced, {**reduced, "xla_backend_optimization_level": 0}
         with contextlib.suppress(RuntimeError):
             jax.jit(lambda: 0, compiler_options=options[2]).lower().compile()
             return options
