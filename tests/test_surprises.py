@@ -206,3 +206,29 @@ def test_star_imports_give_what_mxnet_gives(module, names):
     exec(f"from mxjax.{module} import *", scope)
     assert [name for name in names if name not in scope] == []
     assert not [name for name in scope if name.startswith("_") and name != "__builtins__"]
+
+
+@pytest.mark.parametrize("mod, slope", [
+    (lambda a: mx.nd.broadcast_mod(a, mx.nd.array([3, 4], dtype=a.dtype)), 1), (lambda a: a % 2, 1),
+    (lambda a: a.as_np_ndarray() % 2, 1), (lambda a: 11 % a, -2)])
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+def test_remainders_of_integers_have_no_gradient(mod, slope, dtype):
+    a = mx.nd.array([5, 4], dtype=dtype)
+    a.attach_grad()
+    with mx.autograd.record():
+        out = mod(a)
+    out.backward()
+    assert a.grad.asnumpy().tolist() == [slope * (dtype == "float32")] * 2
+
+
+@pytest.mark.parametrize("hybridize", [False, True])
+def test_one_of_several_boolean_arrays_has_a_gradient(hybridize):
+    x, y = mx.sym.var("x"), mx.sym.var("y")
+    a, b = (mx.np.array(v, dtype="bool") for v in ([True, False], [True, True]))
+    b.attach_grad()
+    call = mx.nd.CachedOp(mx.sym.np.concatenate([x.as_np_ndarray(), y.as_np_ndarray()])) if hybridize else \
+        lambda *arrays: mx.np.concatenate(arrays)
+    with mx.autograd.record():
+        out = call(a, b)
+    out.backward()
+    assert out.dtype == np.bool_ and b.grad.asnumpy().tolist() == [True, True]

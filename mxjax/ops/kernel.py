@@ -149,6 +149,7 @@ class Kernel:
     def _make_vjp(self, wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> Kernel:
         positions = [i for i, w in enumerate(wanted) if w]
         given, num_outputs = [i for i, h in enumerate(heads) if h], self.num_outputs
+        flat = self.op is not None and self.op.get_attr("flat_in_integers")
 
         def backward(*args: Any) -> tuple:
             inputs = [jnp.zeros(a.shape, a.dtype) if isinstance(a, Absent) else a
@@ -164,7 +165,16 @@ class Kernel:
                 return tuple(outputs[i] for i in given)
             # MXNet differentiates integer arrays too: through the same function of floats, rounded at the end
             selected = [inputs[i] for i in positions]
-            outputs, pull = jax.vjp(of_wanted, *map(_differentiable, selected))
+            integers = {x.dtype for x in selected if not jnp.issubdtype(x.dtype, jnp.inexact)}
+            if integers and flat:
+                return tuple(map(jnp.zeros_like, selected))
+            try:
+                outputs, pull = jax.vjp(of_wanted, *map(_differentiable, selected))
+            except MXNetError:  # the operator wants inputs of one dtype
+                if not integers:
+                    raise
+                inputs = [_differentiable(x) if getattr(x, "dtype", None) in integers else x for x in inputs]
+                outputs, pull = jax.vjp(of_wanted, *map(_differentiable, selected))
             grads = pull(tuple(cotangent(g, o) for g, o in zip(head_grads, outputs, strict=True)))
             return tuple(g.astype(x.dtype) for g, x in zip(grads, selected, strict=True))
 

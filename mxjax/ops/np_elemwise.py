@@ -18,7 +18,7 @@ from ._binary import TABLE, Binary
 from ._common import Array, broadcast, converted, gives, in_float, is_float, need_float
 from .infer import elementwise
 from .params import Scalar, np_dtype
-from .registry import register
+from .registry import get, register
 
 
 # ------------------------------------------------------------ of one array
@@ -274,6 +274,10 @@ for _name, _function, _doc, _dtypes, *_rest in [
     ("bitwise_xor", jnp.bitwise_xor, "Bits set in exactly one", _integer, _SIDES, ("",)),
 ]:
     _binary(_name, _function, _doc, _dtypes, None, *_rest)
+
+for _name in ("_npi_mod", "_npi_mod_scalar", "_npi_rmod_scalar", "broadcast_mod", "_mod", "_mod_scalar",
+              "_rmod_scalar"):
+    get(_name).set_attr("flat_in_integers", True)
 
 for _name in ("equal", "not_equal", "greater", "greater_equal", "less", "less_equal"):
     _binary(_name, getattr(jnp, _name), f"Whether a is {_name.replace('_', ' or ').replace('not or', 'not')} b",

@@ -50,6 +50,7 @@ class Op:
         refuses_calls_alone whether graphs are one program in spite of FRefuse, and let everything pass
         eager_when          function(params) -> whether imperative calls check the values, so are not compiled
         train_when          function(params) -> whether training is another computation, where `_train` is asked for
+        flat_in_integers    True where gradients of integer inputs are 0 in MXNet
         FTakesOut           function(params) -> whether `out=`, where given, is a last input too
         hidden              names of inputs and parameters that signatures leave out, as MXNet's do
         TIsBackward         True for operators that only backward passes use
