@@ -507,13 +507,11 @@ class _WholeRun(_Run):
 
 
 def _gradients_by_rows(graph: Any) -> set[int]:
-    """Ids of the arguments whose gradients are row_sparse: those that are themselves, and weights of sparse lookups."""
+    """Ids of the arguments whose gradients are row_sparse: those that are themselves, and tables of sparse lookups."""
     found = {id(n) for n in graph.arg_nodes if n.attrs.get("__storage_type__") == "1"}
     for node in graph.steps:
-        sparse = node.params.get("sparse_grad", node.op.name == "_contrib_SparseEmbedding" or None)
-        for (source, _), name in zip(node.inputs, node.input_names(), strict=True) if sparse is not None else ():
-            if name == "weight" and source.op is None:
-                (found.add if sparse else found.discard)(id(source))
+        if node.op.get_attr("rows_when") is not None and node.inputs[1][0].op is None:
+            (found.add if node.op.by_rows(node.params) else found.discard)(id(node.inputs[1][0]))
     return found
 
 

@@ -221,6 +221,17 @@ def test_remainders_of_integers_have_no_gradient(mod, slope, dtype):
     assert a.grad.asnumpy().tolist() == [slope * (dtype == "float32")] * 2
 
 
+def test_remainders_of_an_integer_and_a_float_have_the_gradient_of_the_float():
+    a, b = mx.np.array([5, 7, -3], dtype="int32"), mx.np.array([2.0, 3, 2])
+    for arrays, grads in (((a, b), ([0, 0, 0], [-2, -2, 2])), ((b, a), ([1, 1, 1], [0, 0, 0]))):
+        for array in arrays:
+            array.attach_grad()
+        with mx.autograd.record():
+            out = mx.np.mod(*arrays)
+        out.backward()
+        assert [array.grad.tolist() for array in arrays] == list(grads)
+
+
 @pytest.mark.parametrize("hybridize", [False, True])
 def test_one_of_several_boolean_arrays_has_a_gradient(hybridize):
     x, y = mx.sym.var("x"), mx.sym.var("y")

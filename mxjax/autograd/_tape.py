@@ -81,7 +81,7 @@ def record(kernel: Kernel, arrays: Sequence[Any], args: list[Any], results: Sequ
         args = _kept(kernel, args, wanted, heads)
     node = Node(kernel, args, parents + [None] * (len(args) - len(parents)),
                 [(r._chunk.shape, r._chunk.dtype) for r in results], arrays[0]._chunk.ctx)
-    if kernel.params.get("sparse_grad") and len(parents) > 1 and parents[1] is not None and \
+    if kernel.by_rows and parents[1] is not None and \
             getattr(parents[1][0].grad, "stype", "default") == "row_sparse":
         node.pull = _embedding_pull(kernel.params, args[0])
     for i, result in enumerate(results):

@@ -43,7 +43,7 @@ class CachedOp:
         checks = [n.op.get_attr("FCheck") for n in self._graph.steps]
         self._by_steps = self._graph.cut or len(checks) == 1 or any(  # one operator is compiled as such already
             check is not None and check(n.params) for check, n in zip(checks, self._graph.steps, strict=True))
-        self._lookups = [n for n in self._graph.steps if n.params.get("sparse_grad") and
+        self._lookups = [n for n in self._graph.steps if n.op.by_rows(n.params) and
                          all(source.op is None for source, _ in n.inputs)]
         self._behind: tuple[list, CachedOp, list[int]] | None = None
 

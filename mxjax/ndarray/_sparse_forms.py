@@ -412,6 +412,18 @@ def _take(c: Call) -> Any:
     return _csr(_scipy(array)[ids % count if c.params["mode"] == "wrap" else np.clip(ids, 0, count - 1)], array)
 
 
+@_form("Embedding", "_contrib_SparseEmbedding")
+def _embedding(c: Call) -> Any:
+    data, table = c.arrays
+    if c.stypes != ("default", "row_sparse") or table.shape != (c.params["input_dim"], c.params["output_dim"]):
+        return None
+    ids, places = np.unique(_rows_looked_up(c.params, _host(data)), return_inverse=True)
+    found = _dense(_gathered(table, ids)[places].reshape(*data.shape, -1), table)
+    by_rows = c.kernel.by_rows and table._entry is not None and \
+        getattr(table._entry[0].grad, "stype", "default") == "row_sparse"
+    return found, (lambda head: [None, embedding_gradient(c.params, _host(data), _host(head))]) if by_rows else None
+
+
 @_form("Concat")
 def _concat(c: Call) -> Any:
     if set(c.stypes) != {"csr"} or c.params["dim"] != 0:
@@ -480,9 +492,13 @@ def _row_kernel(kernel: Kernel) -> Kernel:
 # ------------------------------------------------------------ gradients of dense calls
 def embedding_gradient(params: dict[str, Any], data: Any, head: Any) -> RowSparseNDArray:
     """The gradient of an embedding's table: only the rows that were looked up."""
-    ids = np.clip(np.asarray(data).astype(np.int64).reshape(-1), 0, params["input_dim"] - 1)
+    ids = _rows_looked_up(params, np.asarray(data))
     rows, values = _summed(ids, np.asarray(head).reshape(len(ids), params["output_dim"]))
     return _of_rows(values, rows, (params["input_dim"], params["output_dim"]), current_context())
+
+
+def _rows_looked_up(params: dict[str, Any], data: np.ndarray) -> np.ndarray:
+    return np.clip(data.astype(np.int64).reshape(-1), 0, params["input_dim"] - 1)
 
 
 late.sparse = dispatch

@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ..base import MXNetError
 from ._common import Array
 
 __all__ = ["bernoulli", "exponential", "gamma", "integers", "normal", "uniform"]
@@ -23,6 +24,8 @@ _LANES = 1024  # lengths are rounded up to a multiple: loops without a rest
 def _as_vector(draw: Callable[..., Array]) -> Callable[..., Array]:
     """`draw(key, shape, *numbers or dtype)` for any shape, of one that does it for vectors."""
     def drawn(key: Array, shape: tuple[int, ...], *of: Any) -> Array:
+        if any([n < 0 for n in shape]):
+            raise MXNetError(f"a shape has no negative lengths, got {shape}")
         count = math.prod(shape)
         length = count if count <= _LANES else -(-count // _LANES) * _LANES
         return draw(key, (length,), *of)[:count].reshape(shape)

@@ -12,11 +12,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
+import math
 import pathlib
 import threading
 import weakref
 from collections.abc import Callable
-from math import prod
 from typing import Any
 
 import jax
@@ -45,7 +45,7 @@ class Compiled:
         self._most, self._options, self._original = most, options, function
         self._function = bounded(function) if most < SOME_OF_ONE else function  # one operator is no long chain
         self._plain = self._full = self._some = self._few = None  # made when asked for; full where results grow
-        _room.of.add(self)
+        _room.add(self)
 
     def __call__(self, *args: Any) -> Any:
         if _room.short:
@@ -67,7 +67,7 @@ class Compiled:
         total, most = 0, self._most
         for arg in args:
             aval = getattr(arg, "aval", None)
-            total += _count(arg, most) if aval is None else prod(aval.shape)
+            total += _count(arg, most) if aval is None else math.prod(aval.shape)
             if total > most:
                 return self._full or self._make_full()
         return (self._few if total <= _FEW else self._some) or self._reduce(total <= _FEW, args)
@@ -99,7 +99,7 @@ class Compiled:
             call = self._make_full()
         else:
             call = self._with(least if few else some)
-            made = sum(prod(result.shape) for result in jax.tree.leaves(call.eval_shape(*args)))
+            made = sum(math.prod(result.shape) for result in jax.tree.leaves(call.eval_shape(*args)))
             if made > max(self._most, _MADE):
                 call = self._make_full()
             elif few and made > _MADE_OF_FEW:
@@ -114,10 +114,10 @@ class Compiled:
 def _count(arg: Any, most: int) -> int:
     """Elements of an argument that is no array of JAX's: a number, a NumPy array, or a tree of arrays."""
     if hasattr(arg, "shape"):
-        return prod(arg.shape)
+        return math.prod(arg.shape)
     total = 0
     for leaf in jax.tree.leaves(arg):
-        total += prod(getattr(leaf, "shape", ()))
+        total += math.prod(getattr(leaf, "shape", ()))
         if total > most:
             break
     return total
@@ -141,25 +141,30 @@ def _options() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
 class _Room:
     """Keeps the process away from Linux's limit of memory mappings, of which each program for a CPU takes 3 to 50.
 
-    of: all compiled functions; short: whether the next call of one has to make room.
+    short: whether the next call of a compiled function has to make room.
     """
 
     _EVERY, _SHARE = 128, 0.5  # how often to look, in compilations; share of the limit that may be used
 
     def __init__(self) -> None:
-        self.of: weakref.WeakSet[Compiled] = weakref.WeakSet()
         self.short = False
-        self._seen, self._lock = 0, threading.Lock()
-        with contextlib.suppress(OSError, ValueError):
+        self._all: weakref.WeakSet[Compiled] = weakref.WeakSet()
+        self._lock = threading.Lock()
+        self._compiled, self._limit = 0, math.inf
+        with contextlib.suppress(OSError, ValueError):  # no other system has such a limit
             self._limit = int(pathlib.Path("/proc/sys/vm/max_map_count").read_text(encoding="ascii"))
-            jax.monitoring.register_event_duration_secs_listener(self._listen)
+            jax.monitoring.register_event_duration_secs_listener(self.listen)
 
-    def _listen(self, event: str, _: float, **__: Any) -> None:
+    def add(self, one: Compiled) -> None:
+        with self._lock:
+            self._all.add(one)
+
+    def listen(self, event: str, _: float, **__: Any) -> None:
+        """Looks at the mappings now and then; JAX calls it with the name of what took time."""
         if event.endswith("backend_compile_duration"):
-            self._seen += 1
-            if self._seen % self._EVERY == 0:
-                with contextlib.suppress(OSError):
-                    self.short = pathlib.Path("/proc/self/maps").read_bytes().count(b"\n") > self._limit * self._SHARE
+            self._compiled += 1
+            if self._compiled % self._EVERY == 0:
+                self.short = self._mappings() > self._limit * self._SHARE
 
     def make(self) -> None:
         """Drops at least half of all programs: first those of the functions that have most, for many shapes."""
@@ -167,16 +172,23 @@ class _Room:
             if not self.short:
                 return
             self.short = False
-            sizes = sorted(((sum(one.forms()), one) for one in list(self.of)), key=lambda pair: -pair[0])
-            total = left = sum(size for size, _ in sizes)
-            for size, one in sizes:
-                if left <= total / 2:
-                    break
-                one.clear()
-                left -= size
-            logging.getLogger("mxjax").info(
-                "dropped %d of %d compiled programs, near the limit of memory mappings (vm.max_map_count = %d); what "
-                "is called again is compiled again", total - left, total, self._limit)
+            known = list(self._all)
+        sizes = sorted(((sum(one.forms()), one) for one in known), key=lambda pair: -pair[0])
+        total = left = sum(size for size, _ in sizes)
+        for size, one in sizes:
+            if left <= total / 2:
+                break
+            one.clear()
+            left -= size
+        logging.getLogger("mxjax").info(
+            "dropped %d of %d compiled programs, near the limit of memory mappings (vm.max_map_count = %s); what "
+            "is called again is compiled again", total - left, total, self._limit)
+
+    @staticmethod
+    def _mappings() -> int:
+        with contextlib.suppress(OSError):
+            return pathlib.Path("/proc/self/maps").read_bytes().count(b"\n")
+        return 0
 
 
 _room = _Room()

@@ -116,6 +116,7 @@ def _embedding_types(params: dict[str, Any], ins: list, outs: list) -> None:
 
 
 @register("Embedding", aliases=("_npx_embedding", "_sparse_Embedding"), infer_type=_embedding_types,
+          rows_when=lambda p: p["sparse_grad"],
           infer_shape=filled(weight=lambda p, x: (p["input_dim"], p["output_dim"])))
 def embedding(data: Array, weight: Array, *, input_dim: int, output_dim: int, dtype: DType = "float32",
               sparse_grad: bool = False) -> Array:
@@ -129,7 +130,7 @@ def embedding(data: Array, weight: Array, *, input_dim: int, output_dim: int, dt
     return rows(weight, whole(data))
 
 
-@register("_contrib_SparseEmbedding", infer_type=_embedding_types,
+@register("_contrib_SparseEmbedding", infer_type=_embedding_types, rows_when=lambda p: True,
           infer_shape=filled(weight=lambda p, x: (p["input_dim"], p["output_dim"])), hidden=("deterministic",))
 def sparse_embedding(data: Array, weight: Array, *, input_dim: int, output_dim: int, dtype: DType = "float32",
                      sparse_grad: bool = False, deterministic: bool = False) -> Array:

@@ -64,8 +64,8 @@ class Kernel:
     """
 
     __slots__ = ("name", "fn", "smooth", "num_arrays", "num_outputs", "num_visible", "wide", "mutated", "op", "params",
-                 "operators", "dynamic", "packed", "uses_key", "check", "refuses", "simple", "eager", "options",
-                 "jitted", "_vjps", "_specs", "_needs", "_donated")
+                 "operators", "dynamic", "packed", "uses_key", "check", "refuses", "simple", "eager",
+                 "by_rows", "options", "jitted", "_vjps", "_specs", "_needs", "_donated")
 
     def __init__(self, name: str, fn: Callable[..., tuple], num_arrays: int, num_outputs: int, *, wide: bool = False,
                  mutated: tuple[int, ...] = (), eager: bool = False, options: dict[str, Any] | None = None) -> None:
@@ -79,7 +79,7 @@ class Kernel:
         self.operators: Callable[..., list[tuple[str, dict]]] | None = None  # of the extras: what it is in a graph
         self.dynamic: tuple[str, ...] = ()
         self.packed: tuple[tuple[str, int], ...] = ()
-        self.uses_key = False
+        self.uses_key = self.by_rows = False
         self.check: Callable[[dict[str, Any]], Exception | None] | None = None
         self.refuses: Callable[[Sequence[Any], Sequence[Any]], Exception | None] | None = None
         self.options = options or {}
@@ -166,8 +166,6 @@ class Kernel:
             # MXNet differentiates integer arrays too: through the same function of floats, rounded at the end
             selected = [inputs[i] for i in positions]
             integers = {x.dtype for x in selected if not jnp.issubdtype(x.dtype, jnp.inexact)}
-            if integers and flat:
-                return tuple(map(jnp.zeros_like, selected))
             try:
                 outputs, pull = jax.vjp(of_wanted, *map(_differentiable, selected))
             except MXNetError:  # the operator wants inputs of one dtype
@@ -176,7 +174,8 @@ class Kernel:
                 inputs = [_differentiable(x) if getattr(x, "dtype", None) in integers else x for x in inputs]
                 outputs, pull = jax.vjp(of_wanted, *map(_differentiable, selected))
             grads = pull(tuple(cotangent(g, o) for g, o in zip(head_grads, outputs, strict=True)))
-            return tuple(g.astype(x.dtype) for g, x in zip(grads, selected, strict=True))
+            return tuple(jnp.zeros_like(x) if flat and x.dtype in integers else g.astype(x.dtype)
+                         for g, x in zip(grads, selected, strict=True))
 
         backward.__name__ = self.name + "_backward"
         kernel = Kernel(backward.__name__, backward, self.num_arrays, len(positions), wide=self.wide,
@@ -363,7 +362,7 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
     kernel.dynamic, kernel.packed = dynamic, packed
     refuse = op.get_attr("FRefuse") if count else None
     kernel.check, kernel.refuses = op.get_attr("FCheck"), refuse and functools.partial(refuse, params)
-    kernel.num_visible = op.num_visible(params)
+    kernel.num_visible, kernel.by_rows = op.num_visible(params), op.by_rows(params)
     kernel.simple = kernel.simple and not kernel.uses_key and kernel.check is None and kernel.refuses is None
     return kernel
 

@@ -50,7 +50,9 @@ class Op:
         refuses_calls_alone whether graphs are one program in spite of FRefuse, and let everything pass
         eager_when          function(params) -> whether imperative calls check the values, so are not compiled
         train_when          function(params) -> whether training is another computation, where `_train` is asked for
-        flat_in_integers    True where gradients of integer inputs are 0 in MXNet
+        rows_when           function(params) -> whether the gradient of the second input, a table that is looked up, is
+                            row_sparse where its array is
+        flat_in_integers    True where MXNet's gradients of integer inputs are 0
         FTakesOut           function(params) -> whether `out=`, where given, is a last input too
         hidden              names of inputs and parameters that signatures leave out, as MXNet's do
         TIsBackward         True for operators that only backward passes use
@@ -155,6 +157,11 @@ class Op:
         """Whether the operator computes something else in training."""
         when = self._attrs.get("train_when")
         return self.uses_train and (when is None or when(params))
+
+    def by_rows(self, params: dict[str, Any]) -> bool:
+        """Whether the operator looks up rows of a table whose gradient may be row_sparse."""
+        when = self._attrs.get("rows_when")
+        return when is not None and when(params)
 
     @property
     def dynamic_names(self) -> frozenset[str]:

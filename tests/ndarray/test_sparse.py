@@ -1,5 +1,7 @@
 """Sparse arrays: operators that keep to what is stored give the dense numbers and MXNet's storage types."""
 
+import operator
+
 import numpy as np
 import pytest
 
@@ -328,3 +330,30 @@ def test_functions_of_users_come_after_the_compiled_walk():
         out = call(Double()(x)) + x
     out.backward()
     np.testing.assert_allclose(x.grad.asnumpy(), 6 / np.cosh(2 * x.asnumpy()) ** 2 + 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name, asks", [("contrib.SparseEmbedding", {}), ("Embedding", {"sparse_grad": True}),
+                                        ("Embedding", {})])
+def test_lookups_in_tables_that_are_sparse_themselves(name, asks, caplog):
+    value = np.zeros((10, 3), "float32")
+    value[[1, 2, 7]] = R.randn(3, 3)
+    x, table = mx.nd.array([[1, 7], [7, 4]]), mx.nd.array(value).tostype("row_sparse")
+    function = operator.attrgetter(name)
+    for stype in ("row_sparse", "default"):
+        table.attach_grad(stype=stype)
+        caplog.clear()
+        with mx.autograd.record():
+            picked = function(mx.nd)(x, table, input_dim=10, output_dim=3, **asks)
+        picked.backward()
+        assert "fallback" not in caplog.text
+        np.testing.assert_array_equal(picked.asnumpy(), value[[[1, 7], [7, 4]]])
+        assert table.grad.stype == stype
+        np.testing.assert_array_equal(table.grad.asnumpy()[:, 0], [0, 1, 0, 0, 1, 0, 0, 2, 0, 0])
+    with pytest.raises(mx.MXNetError, match="weight must have shape"):
+        function(mx.nd)(x, table, input_dim=9, output_dim=3, **asks)
+    out = function(mx.sym)(mx.sym.var("x"), mx.sym.var("table"), input_dim=10, output_dim=3, **asks)
+    executor = out.simple_bind(mx.cpu(), x=(2, 2), grad_req={"x": "null", "table": "write"})
+    executor.forward(is_train=True, x=x, table=mx.nd.array(value))
+    executor.backward(mx.nd.ones((2, 2, 3)))
+    assert executor.grad_dict["table"].stype == ("row_sparse" if name != "Embedding" or asks else "default")
+    np.testing.assert_array_equal(executor.grad_dict["table"].asnumpy()[:, 0], [0, 1, 0, 0, 1, 0, 0, 2, 0, 0])

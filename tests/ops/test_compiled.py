@@ -1,6 +1,7 @@
 """Programs of few numbers are compiled with less effort; their results and their use inside JAX do not change."""
 
-import weakref
+import contextlib
+import threading
 
 import jax
 import jax.numpy as jnp
@@ -89,22 +90,47 @@ def test_programs_with_barriers_are_differentiated():
     np.testing.assert_allclose(jax.grad(lambda x: jax.jit(program)(x, w).sum())(x), 2 * plain, rtol=1e-5)
 
 
-@pytest.mark.skipif(not hasattr(compiled._room, "_limit"), reason="only Linux limits memory mappings")
-def test_programs_are_dropped_before_memory_mappings_run_out(monkeypatch, caplog, compiles):
+@pytest.fixture
+def room(monkeypatch):
+    """The keeper of mappings alone with functions made in the test, 100 mappings and a look at each compilation."""
+    room = compiled._Room()
+    monkeypatch.setattr(compiled, "_room", room)
+    monkeypatch.setattr(room, "_EVERY", 1)
+    monkeypatch.setattr(room, "_limit", 1000)
+    monkeypatch.setattr(room, "_mappings", lambda: 100)
+    yield room
+    with contextlib.suppress(ValueError, AssertionError):
+        jax.monitoring.unregister_event_duration_listener(room.listen)
+
+
+def test_programs_are_dropped_before_memory_mappings_run_out(room, monkeypatch, caplog, compiles):
     many, one = Compiled(lambda x: x + 1), Compiled(lambda x: x * 2)
     x = [jnp.ones(n) for n in range(5)]
-    monkeypatch.setattr(compiled._room, "of", weakref.WeakSet([many, one]))
-    monkeypatch.setattr(compiled._room, "_EVERY", 1)
     one(x[3])
-    for n in range(1, 4):
+    for n in range(1, 5):
         assert many(x[n]).tolist() == [2] * n
+    room.listen("/jax/core/compile/backend_compile_duration", 0.1)
+    assert not room.short
+    monkeypatch.setattr(room, "_mappings", lambda: 501)
+    room.listen("/jax/core/compile/jaxpr_trace_duration", 0.1)
+    assert not room.short
+    room.listen("/jax/core/compile/backend_compile_duration", 0.1)
+    assert room.short and sum(many.forms()) == 4
     caplog.set_level("INFO", "mxjax")
-    with monkeypatch.context() as context:
-        context.setattr(compiled._room, "_limit", 0)
-        assert many(x[4]).tolist() == [2] * 4  # compiled: it is noticed that there are too many mappings
-        assert many.forms() == (0, 0, 4)
     compiles.clear()
-    assert one(x[3]).tolist() == [2] * 3 and not compiles
+    assert one(x[3]).tolist() == [2] * 3 and not compiles and not room.short
     assert "dropped 4 of 5 compiled programs" in caplog.text
-    assert many.forms() == (0, 0, 0) and one.forms() == (0, 0, 1)
+    assert sum(many.forms()) == 0 and sum(one.forms()) == 1
     assert many(x[1]).tolist() == [2] and compiles
+
+
+def test_room_is_made_while_other_threads_make_functions(room):
+    made = [[], []]
+    threads = [threading.Thread(target=lambda kept: kept.extend(Compiled(abs) for _ in range(3000)), args=(kept,))
+               for kept in made]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        room.short = True
+        room.make()
+    assert len(room._all) == 6000

@@ -5,6 +5,7 @@ import pytest
 import scipy.stats
 from opcall import call, gradients, partial_shapes
 
+import mxjax as mx
 from mxjax.base import MXNetError
 from mxjax.ops import registry
 
@@ -130,3 +131,12 @@ def test_dirichlet_density():
 def test_mistakes_are_named(name, arrays, params, message):
     with pytest.raises(MXNetError, match=message):
         call(name, *arrays, **params)
+
+
+@pytest.mark.parametrize("draw", [
+    lambda: mx.nd.random.uniform(shape=(-1, 2)), lambda: mx.nd.random.normal(shape=-1),
+    lambda: mx.nd.random.exponential(shape=(2, -3)), lambda: mx.nd.random.randint(0, 3, shape=(-1, 2)),
+    lambda: mx.nd.random.uniform(mx.nd.zeros(2), mx.nd.ones(2), shape=-1)])
+def test_shapes_with_negative_lengths_are_refused(draw):
+    with pytest.raises(mx.MXNetError, match="no negative lengths"):
+        draw().wait_to_read()
