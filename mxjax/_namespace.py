@@ -35,7 +35,7 @@ def attach(scope: dict[str, Any], make: Callable[[registry.Op, str], Callable], 
         kind: "op" (plain names), "_internal" (names with an underscore) or one of the prefixed families.
         modules: submodules to import on first use, by the names they have here.
     """
-    prefix = _PREFIXES.get(kind, "")
+    prefix, first = _PREFIXES.get(kind, ""), scope.pop("__all__", None)
     module = scope["__name__"]
 
     def lookup(name: str) -> registry.Op | None:
@@ -48,7 +48,7 @@ def attach(scope: dict[str, Any], make: Callable[[registry.Op, str], Callable], 
 
     def getter(name: str) -> Any:
         if name == "__all__":  # asked for by `from ... import *`
-            return [n for n in names() if not n.startswith("_")]
+            return [n for n in ([*first, *operators()] if first else names()) if not n.startswith("_")]
         if modules and name in modules:
             return scope.setdefault(name, importlib.import_module(f"{module}.{modules[name]}"))
         op = lookup(name)
@@ -59,9 +59,12 @@ def attach(scope: dict[str, Any], make: Callable[[registry.Op, str], Callable], 
         scope[name] = function
         return function
 
+    def operators() -> list[str]:
+        return [n for n in (public_name(r, kind) for r in registry.names()) if n]
+
     def names() -> list[str]:
         own = [n for n in (*scope, *(modules or ())) if not n.startswith("__")]
-        return sorted({*own, *(n for n in (public_name(r, kind) for r in registry.names()) if n)})
+        return sorted({*own, *operators()})
     scope["__getattr__"], scope["__dir__"] = getter, names
 
 

@@ -6,6 +6,7 @@ import ast
 import ctypes
 import os
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -162,14 +163,30 @@ def ctypes2numpy_shared(cptr: Any, shape: Sequence[int]) -> np.ndarray:
 
 
 def check_call(ret: int) -> None:
-    """Raises MXNetError for a C call's result other than 0."""
+    """Raises the error of a C call (a function of `_LIB`) whose result is not 0."""
     if ret != 0:
         raise get_last_ffi_error()
 
 
-def get_last_ffi_error() -> MXNetError:
-    """The error of the last C call: there are none here."""
-    return MXNetError("there is no C library behind mxjax")
+def __getattr__(name: str) -> Any:
+    if name != "_LIB":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ._c_api import Library
+    globals()["_LIB"] = library = Library()
+    return library
+
+
+_last_error = threading.local()
+
+
+def note_error(error: Exception | None) -> None:
+    """Keeps the error of a C call, for this thread."""
+    _last_error.value = error
+
+
+def get_last_ffi_error() -> Exception:
+    """The error of this thread's last C call that failed."""
+    return getattr(_last_error, "value", None) or MXNetError("no C call has failed")
 
 
 def c2pyerror(err_msg: str) -> tuple[str, str | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import operator
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from .._c_api import pointer, taken
 from .._fluent import METHODS
 from ..base import MXNetError, integer_types, numeric_types
 from ..context import Context, current_context
@@ -62,15 +64,23 @@ class NDArray:
     stype = "default"
 
     def __init__(self, handle: Any, writable: bool = True) -> None:
-        """Takes the chunk of another NDArray, or a JAX array."""
-        self._chunk = handle if isinstance(handle, Chunk) else Chunk(handle, context_of(handle))
+        """Takes the chunk of another NDArray, a JAX array, or a pointer (`ctypes.cast(array, NDArrayHandle)`)."""
         self._view = self._entry = self._grad = None
+        if isinstance(handle, ctypes.c_void_p):
+            source = taken(handle, NDArray)
+            handle, self._view, self._cache = source._chunk, source._view, (-1, None)
+            self._entry, self._grad = source._entry, source._grad
+        self._chunk = handle if isinstance(handle, Chunk) else Chunk(handle, context_of(handle))
 
     # ------------------------------------------------------------ what it is
     @property
     def handle(self) -> Chunk:
         """The chunk that views of one array share."""
         return self._chunk
+
+    @property
+    def _as_parameter_(self) -> ctypes.c_void_p:  # what ctypes takes the array for
+        return pointer(self)
 
     @property
     def writable(self) -> bool:

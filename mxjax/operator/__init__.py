@@ -7,6 +7,11 @@
     from_jax               a JAX function as it is
 """
 
+import ctypes
+
+from .. import symbol
+from ..base import NDArrayHandle, check_call, py_str
+from ..ndarray import NDArray
 from ._custom import CustomOp, CustomOpProp, NDArrayOp, NumpyOp, PythonOp, register
 from ._jax import from_jax
 from ._listing import OperatorArguments, get_all_registered_operators, get_operator_arguments
@@ -18,3 +23,4 @@ __all__ = ["CustomOp", "CustomOpProp", "EnvArguments", "Input0", "Input1", "NDAr
            "Operator", "OperatorArguments", "OperatorProperty", "OutputGrad", "OutputValue", "PythonOp",
            "ResourceRequest", "SimpleOp", "assign", "from_jax", "get_all_registered_operators",
            "get_operator_arguments", "register", "register_op", "register_property", "register_simple_op"]
+__all__ += ["NDArray", "NDArrayHandle", "check_call", "ctypes", "py_str", "symbol"]  # `import *` gives them in MXNet

@@ -42,17 +42,17 @@ class _Graph:
         drawn = () if key is None else (jax.random.key_data(key), np.uint32(0))
         return self.lowered.call([values[i] for i in self.args], [values[i] for i in self.changed], drawn, train)
 
-    def shapes(self, ins: Sequence[Any]) -> tuple[list, list]:
-        """Shapes of inputs and outputs, as far as these shapes of the inputs tell."""
+    def shapes(self, ins: Sequence[Any], outs: Sequence[Any]) -> tuple[list, list]:
+        """Shapes of inputs and outputs, as far as these shapes of the inputs (and outputs) tell."""
         from ..symbol._infer import infer_shapes
         given = {n: s for n, s in zip(self.names, ins, strict=True) if s is not None}
-        return self._found(infer_shapes(self.lowered.outputs, given))
+        return self._found(infer_shapes(self.lowered.outputs, given, results=outs))
 
-    def types(self, ins: Sequence[str | None]) -> tuple[list, list]:
+    def types(self, ins: Sequence[str | None], outs: Sequence[str | None]) -> tuple[list, list]:
         """The same for dtypes' names."""
         from ..symbol._infer import infer_types
         given = {n: t for n, t in zip(self.names, ins, strict=True) if t is not None}
-        return self._found(infer_types(self.lowered.outputs, given))
+        return self._found(infer_types(self.lowered.outputs, given, outs))
 
     def _found(self, entries: dict) -> tuple[list, list]:
         return ([entries[id(n), 0] for n in self.lowered.nodes if n.op is None],
@@ -114,6 +114,10 @@ class _ControlFlow(Op):
         """
         raise NotImplementedError
 
+    def known(self, outs: list) -> list:
+        """What shapes or dtypes of the operator's outputs say about those of its graphs' outputs."""
+        return []
+
     # ------------------------------------------------------------ what they share
     def changed(self, p: dict[str, Any]) -> list[int]:
         """Inputs of the operator that are auxiliary states of a graph."""
@@ -148,7 +152,7 @@ class _ControlFlow(Op):
                fit: Any) -> None:
         graph_outs = []
         for graph, feed in zip(self.graphs, self.feeds(p), strict=True):
-            found, results = getattr(graph, what)([given(i) for i in feed])
+            found, results = getattr(graph, what)([given(i) for i in feed], self.known(outs))
             for i, value in zip(feed, found, strict=True):
                 learn(i, value)
             graph_outs.append(results)
@@ -319,6 +323,9 @@ class _Call(_ControlFlow):
 
     def host(self, p: dict[str, Any], arrays: list[Any]) -> list[Any]:
         return self.graphs[0].on_host()(*arrays)
+
+    def known(self, outs: list) -> list:
+        return outs
 
     def results(self, p: dict[str, Any], ins: list, graph_outs: list[list], length: Any, fit: Any) -> list:
         return graph_outs[0]

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
+import numpy as np
+
 from .. import ndarray, symbol
+from ..ndarray import NDArray
 from ..symbol import Symbol
 
 __all__ = ["RNNParams", "BaseRNNCell"]
+
+
+def _pieces(packed: NDArray, shapes: Sequence[tuple[int, ...]]) -> list[NDArray]:
+    """Consecutive pieces of an array, with these shapes; on the host, which compiles nothing for each of them."""
+    values, ends = packed.asnumpy().reshape(-1), np.cumsum([prod(shape) for shape in shapes])
+    return [ndarray.array(piece.reshape(shape), packed.context, packed.dtype)
+            for piece, shape in zip(np.split(values, ends[:-1]), shapes, strict=True)]
+
+
+def _joined(parts: Sequence[NDArray], shape: tuple[int, ...]) -> NDArray:
+    """The inverse of `_pieces`."""
+    values = np.concatenate([part.asnumpy().reshape(-1) for part in parts])
+    return ndarray.array(values.reshape(shape), parts[0].context, parts[0].dtype)
 
 
 def _normalize_sequence(length: int | None, inputs: Any, layout: str, merge: bool | None,
@@ -139,10 +156,9 @@ class BaseRNNCell:
         args = dict(args)
         for group in ("i2h", "h2h") if self._gate_names else ():
             for kind in ("weight", "bias"):
-                packed = args.pop(f"{self._prefix}{group}_{kind}")
-                size = self._num_hidden
-                for i, gate in enumerate(self._gate_names):
-                    args[f"{self._prefix}{group}{gate}_{kind}"] = packed[i * size:(i + 1) * size].copy()
+                packed, names = args.pop(f"{self._prefix}{group}_{kind}"), self._names_of_parts(group, kind)
+                shape = (self._num_hidden, *packed.shape[1:])
+                args.update(zip(names, _pieces(packed, [shape] * len(names)), strict=True))
         return args
 
     def pack_weights(self, args: dict[str, Any]) -> dict[str, Any]:
@@ -150,9 +166,12 @@ class BaseRNNCell:
         args = dict(args)
         for group in ("i2h", "h2h") if self._gate_names else ():
             for kind in ("weight", "bias"):
-                parts = [args.pop(f"{self._prefix}{group}{gate}_{kind}") for gate in self._gate_names]
-                args[f"{self._prefix}{group}_{kind}"] = ndarray.concatenate(parts)
+                parts = [args.pop(name) for name in self._names_of_parts(group, kind)]
+                args[f"{self._prefix}{group}_{kind}"] = _joined(parts, (-1, *parts[0].shape[1:]))
         return args
+
+    def _names_of_parts(self, group: str, kind: str) -> list[str]:
+        return [f"{self._prefix}{group}{gate}_{kind}" for gate in self._gate_names]
 
     def unroll(self, length: int, inputs: Any, begin_state: list[Symbol] | None = None, layout: str = "NTC",
                merge_outputs: bool | None = None) -> tuple[Any, list[Symbol]]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from math import prod
 from typing import Any
 
-from .. import initializer, ndarray, symbol
+from .. import initializer, symbol
 from ..base import numeric_types
 from ..symbol import Symbol
 from .base_cell import (
@@ -14,8 +15,10 @@ from .base_cell import (
     RNNParams,
     _GatedCell,
     _GRUArithmetic,
+    _joined,
     _LSTMArithmetic,
     _normalize_sequence,
+    _pieces,
     _RNNArithmetic,
 )
 from .conv_cell import BaseConvRNNCell, ConvGRUCell, ConvLSTMCell, ConvRNNCell
@@ -158,20 +161,17 @@ class FusedRNNCell(BaseRNNCell):
         hidden, directions = self._num_hidden, len(self._directions)
         rows = packed.size // (directions * hidden * len(self._gate_names))
         num_input = rows - (self._num_layers - 1) * (hidden + directions * hidden + 2) - hidden - 2
-        begin = 0
-        for name, shape in self._parts(num_input):
-            end = begin + shape[0] * (shape[1] if len(shape) > 1 else 1)
-            args[name] = packed[begin:end].reshape(shape).copy()
-            begin = end
-        if begin != packed.size:
-            raise ValueError(f"{self._parameter.name} has {packed.size} values, this cell packs {begin}")
+        names, shapes = zip(*self._parts(num_input), strict=True)
+        if sum(map(prod, shapes)) != packed.size:
+            raise ValueError(f"{self._parameter.name} has {packed.size} values, this cell packs "
+                             f"{sum(map(prod, shapes))}")
+        args.update(zip(names, _pieces(packed, shapes), strict=True))
         return args
 
     def pack_weights(self, args: dict[str, Any]) -> dict[str, Any]:
         args = dict(args)
         num_input = args[f"{self._prefix}l0_i2h{self._gate_names[0]}_weight"].shape[1]
-        parts = [args.pop(name).reshape((-1,)) for name, _ in self._parts(num_input)]
-        args[self._parameter.name] = ndarray.concatenate(parts)
+        args[self._parameter.name] = _joined([args.pop(name) for name, _ in self._parts(num_input)], (-1,))
         return args
 
     def unroll(self, length: int, inputs: Any, begin_state: list[Symbol] | None = None, layout: str = "NTC",

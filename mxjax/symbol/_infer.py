@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax
@@ -21,13 +21,14 @@ Shape = tuple[int | None, ...] | None
 
 
 def infer_shapes(outputs: Sequence[Entry], given: dict[str, Shape],
-                 types: dict[str, str] | None = None) -> dict[tuple[int, int], Shape]:
+                 types: dict[str, str] | None = None, results: Sequence[Shape] = ()) -> dict[tuple[int, int], Shape]:
     """Shapes of all entries of a graph; dimensions that nothing tells stay None.
 
     Args:
         outputs: the graph.
         given: shapes of variables by name.
         types: dtypes of variables by name (default float32).
+        results: shapes of the outputs, as far as they are known.
 
     Raises:
         MXNetError: shapes contradict each other; the message names the node.
@@ -39,6 +40,8 @@ def infer_shapes(outputs: Sequence[Entry], given: dict[str, Shape],
             shapes[id(node), i] = None
         if node.op is None:
             shapes[id(node), 0] = given[node.name] if node.name in given else _hint(node)
+    for (node, i), shape in zip(outputs, results, strict=False):
+        shapes[id(node), i] = _unify(node, shapes[id(node), i], shape)
     dtypes = _entry_types(nodes, types or {})
     changed, forward = True, True
     while changed:
@@ -143,16 +146,18 @@ def node_specs(node: Node, shapes: Sequence[Shape], dtypes: Sequence[str | None]
     return kernel.specs(structs)
 
 
-def infer_types(outputs: Sequence[Entry], given: dict[str, str]) -> dict[tuple[int, int], str | None]:
-    """dtypes (names) of all entries of a graph; None where nothing tells.
+def infer_types(outputs: Sequence[Entry], given: dict[str, str],
+                results: Sequence[str | None] = ()) -> dict[tuple[int, int], str | None]:
+    """dtypes (names) of all entries of a graph; None where nothing tells. `results`: those known of the outputs.
 
     Raises:
         MXNetError: dtypes contradict each other.
     """
-    return _entry_types(topological(outputs), given)
+    return _entry_types(topological(outputs), given, zip(outputs, results, strict=False))
 
 
-def _entry_types(nodes: Sequence[Node], given: dict[str, str]) -> dict[tuple[int, int], str | None]:
+def _entry_types(nodes: Sequence[Node], given: dict[str, str],
+                 results: Iterable[tuple[Entry, str | None]] = ()) -> dict[tuple[int, int], str | None]:
     types: dict[tuple[int, int], str | None] = {}
     for node in nodes:
         for i in range(node.num_outputs):
@@ -163,6 +168,8 @@ def _entry_types(nodes: Sequence[Node], given: dict[str, str]) -> dict[tuple[int
                 types[id(node), 0] = _code_name(hint)
             if node.name in given:
                 types[id(node), 0] = given[node.name]
+    for (node, i), dtype in results:
+        types[id(node), i] = types[id(node), i] or dtype
     for order in (nodes, nodes[::-1], nodes):
         for node in order:
             if node.op is None:

@@ -7,6 +7,7 @@ patterns, parts to run elsewhere, parameters to be changed beforehand.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from ._node import Entry, Node, topological
 from ._rewrite import consumers, copied
 from .symbol import Symbol
 
-__all__ = ["Backend", "find_backend", "optimize", "partition", "register_backend"]
+__all__ = ["Backend", "choose_operators", "find_backend", "for_binding", "optimize", "partition", "register_backend"]
 
 
 class Backend:
@@ -71,8 +72,36 @@ def register_backend(name: str) -> Callable[[type[Backend]], type[Backend]]:
     return decorate
 
 
-for _name in ("XLA", "default", "default_v2", "MKLDNN", "MKLDNN_QUANTIZE"):  # XLA does what MXNet's own backends do
-    register_backend(_name)(type("_Whole", (Backend,), {}))
+class _Named(Backend):
+    """MXNet's own backends. XLA does what they do, so they take only operators whose names were chosen."""
+
+    def __init__(self) -> None:
+        self.names: frozenset[str] = frozenset()
+
+    def select(self, node: Node) -> bool:
+        return node.op.name in self.names
+
+
+for _name in ("XLA", "default", "default_v2", "MKLDNN", "MKLDNN_QUANTIZE"):
+    _BACKENDS[_name] = _Named()
+
+
+def choose_operators(name: str, operators: Collection[str]) -> None:
+    """Has one of MXNet's own backends take the operators of these names.
+
+    Raises:
+        MXNetError: there is no such backend, or it chooses by itself.
+    """
+    backend = find_backend(name)
+    if not isinstance(backend, _Named):
+        raise MXNetError(f"the backend {name} chooses its operators itself")
+    backend.names = frozenset(operators)
+
+
+def for_binding(symbol: Symbol) -> Symbol:
+    """The graph as the backend that MXNET_SUBGRAPH_BACKEND names wants it, if there is that one."""
+    name = os.environ.get("MXNET_SUBGRAPH_BACKEND", "")
+    return symbol.optimize_for(name) if name in _BACKENDS else symbol
 
 
 def find_backend(name: str) -> Backend:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .._c_api import taken
 from .._fluent import METHODS
 from ..attribute import AttrScope
 from ..base import MXNetError, NotImplementedForSymbol, numeric_types
@@ -37,11 +39,13 @@ class Symbol:
         [(2, 3)]
     """
 
-    __slots__ = ("_outputs", "_lowered")
+    __slots__ = ("_outputs", "_lowered", "__weakref__")
     __array_priority__ = 1000.0
 
     def __init__(self, handle: Any) -> None:
-        """Takes a list of entries (node, output number)."""
+        """Takes a list of entries (node, output number), or a pointer from a function of `mx.base._LIB`."""
+        if isinstance(handle, ctypes.c_void_p):
+            handle = taken(handle, Symbol)._outputs
         self._outputs: list[Entry] = list(handle)
         self._lowered: Lowered | None = None
 
@@ -355,11 +359,13 @@ class Symbol:
             MXNetError, ValueError, TypeError: an array is missing or does not fit.
         """
         from ..executor import Executor
-        graph = self._lower()
+        from ._subgraph import for_binding
+        symbol = for_binding(self)
+        graph = symbol._lower()
         arrays = _arranged(args, graph.args, "args", False)
         aux = _arranged(aux_states if aux_states is not None else [], graph.aux, "aux_states", False)
         grads = _arranged(args_grad, graph.args, "args_grad", True)
-        return Executor._make(self, ctx, arrays, grads, grad_req, aux, group2ctx)
+        return Executor._make(symbol, ctx, arrays, grads, grad_req, aux, group2ctx)
 
     def simple_bind(self, ctx: Context | None = None, grad_req: Any = "write", type_dict: Any = None,
                     stype_dict: Any = None, group2ctx: Any = None, shared_arg_names: Any = None,
@@ -378,8 +384,9 @@ class Symbol:
             MXNetError: shapes cannot be worked out, or contradict each other.
         """
         from ..executor import Executor
-        return Executor._simple(self, ctx or current_context(), grad_req, type_dict or {}, stype_dict or {}, group2ctx,
-                                shared_arg_names, shared_exec, shared_buffer,
+        from ._subgraph import for_binding
+        return Executor._simple(for_binding(self), ctx or current_context(), grad_req, type_dict or {},
+                                stype_dict or {}, group2ctx, shared_arg_names, shared_exec, shared_buffer,
                                 {name: shape for name, shape in kwargs.items() if isinstance(shape, (tuple, list))})
 
     def eval(self, ctx: Context | None = None, **kwargs: Any) -> list[Any]:

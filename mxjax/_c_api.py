@@ -1,0 +1,181 @@
+"""The functions of MXNet's C library that Python scripts call by themselves, as `mx.base._LIB`.
+
+They take what `ctypes` made for C, write results through pointers, and return 0, or -1 after an error, which
+`mx.base.check_call` raises. Objects are known by pointers: `ctypes.cast(array, NDArrayHandle)` gives an NDArray's, and
+`NDArray(handle)` and `Symbol(handle)` take over what a function has made.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from .base import MXNetError, note_error
+
+__all__ = ["Library", "pointer", "taken"]
+
+_known: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+_made: dict[int, Any] = {}  # by functions here, until somebody takes it over
+
+
+def pointer(value: Any) -> ctypes.c_void_p:
+    """A pointer by which an object is found as long as it lives."""
+    _known[id(value)] = value
+    return ctypes.c_void_p(id(value))
+
+
+def taken(handle: ctypes.c_void_p, kind: type) -> Any:
+    """The object of a pointer.
+
+    Raises:
+        MXNetError: it does not live any more, or is no `kind`.
+    """
+    found = _made.pop(handle.value, _known.get(handle.value))
+    if not isinstance(found, kind):
+        raise MXNetError(f"the handle {handle.value} is not that of a living {kind.__name__}")
+    return found
+
+
+class Library:
+    """What stands for the loaded C library; asking for a function that is not here is an AttributeError.
+
+    Example:
+        >>> version = ctypes.c_int()
+        >>> check_call(_LIB.MXGetVersion(ctypes.byref(version)))
+        >>> version.value
+        10901
+    """
+
+    def __getattr__(self, name: str) -> Callable[..., int]:
+        if name not in _functions:
+            raise AttributeError(f"mxjax has no C library; of its functions there are {', '.join(_functions)} in "
+                                 f"Python, not {name}")
+        return _functions[name]
+
+
+_functions: dict[str, Callable[..., int]] = {}
+
+
+def _function(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Registers the decorated function under names of the C library."""
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(function)
+        def call(*args: Any) -> int:
+            try:
+                function(*args)
+            except Exception as error:
+                note_error(error)
+                return -1
+            return 0
+        _functions.update(dict.fromkeys(names, call))
+        return function
+    return register
+
+
+def _pointee(reference: Any) -> Any:
+    """What `ctypes.byref(x)` or `ctypes.pointer(x)` refers to."""
+    return reference._obj if hasattr(reference, "_obj") else reference.contents
+
+
+def _number(value: Any) -> int:
+    return getattr(value, "value", value)
+
+
+def _text(value: Any) -> str:
+    return getattr(value, "value", value).decode()
+
+
+def _give(reference: Any, value: Any) -> None:
+    """Writes the pointer to a new object."""
+    _made[id(value)] = value
+    _pointee(reference).value = pointer(value).value
+
+
+# ------------------------------------------------------------ the process
+@_function("MXGetVersion")
+def _version(out: Any) -> None:
+    _pointee(out).value = 10901
+
+
+@_function("MXNDArrayWaitAll", "MXNotifyShutdown")
+def _wait() -> None:
+    from .ndarray import waitall
+    waitall()
+
+
+@_function("MXRandomSeed")
+def _seed(seed: Any) -> None:
+    from . import random
+    random.seed(_number(seed))
+
+
+@_function("MXEngineSetBulkSize")
+def _bulk_size(size: Any, previous: Any) -> None:
+    from .engine import set_bulk_size
+    _pointee(previous).value = set_bulk_size(_number(size))
+
+
+@_function("MXGetGPUCount")
+def _gpus(out: Any) -> None:
+    from .context import num_gpus
+    _pointee(out).value = num_gpus()
+
+
+@_function("MXListAllOpNames")
+def _operators(count: Any, names: Any) -> None:
+    global _listed
+    from .ops import registry
+    found = [name.encode() for name in registry.names()]
+    _listed = (ctypes.c_char_p * len(found))(*found)
+    _pointee(count).value = len(found)
+    _pointee(names).contents = ctypes.c_char_p.from_buffer(_listed)
+
+
+_listed: Any = None  # the last list of names, which its caller reads through a pointer
+
+
+# ------------------------------------------------------------ arrays
+@_function("MXNDArrayFromDLPack", "MXNDArrayFromDLPackEx")
+def _from_dlpack(tensor: Any, *rest: Any) -> None:
+    from .ndarray import from_dlpack
+    capsule = ctypes.pythonapi.PyCapsule_New
+    capsule.restype, capsule.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+    _give(rest[-1], from_dlpack(capsule(tensor, _CAPSULE, None)))
+
+
+_CAPSULE = b"dltensor"  # lives as long as any capsule does
+ctypes.pythonapi.PyCapsule_GetPointer.restype = ctypes.c_void_p  # scripts rely on MXNet's having set it
+
+
+# ------------------------------------------------------------ parts of graphs
+def _symbol(handle: Any) -> Any:
+    from .symbol import Symbol
+    return Symbol(handle)
+
+
+@_function("MXSetSubgraphPropertyOpNames", "MXSetSubgraphPropertyOpNamesV2")
+def _choose(backend: Any, count: Any, names: Any) -> None:
+    from .symbol._subgraph import choose_operators
+    choose_operators(_text(backend), [names[i].decode() for i in range(_number(count))])
+
+
+@_function("MXRemoveSubgraphPropertyOpNames", "MXRemoveSubgraphPropertyOpNamesV2")
+def _choose_none(backend: Any) -> None:
+    from .symbol._subgraph import choose_operators
+    choose_operators(_text(backend), [])
+
+
+@_function("MXBuildSubgraphByOpNames")
+def _partitioned(symbol: Any, backend: Any, count: Any, names: Any, out: Any) -> None:
+    from .symbol._subgraph import as_node, find_backend, partition
+    find_backend(_text(backend))
+    chosen = {names[i].decode() for i in range(_number(count))}
+    _give(out, partition(_symbol(symbol), lambda node: node.op.name in chosen, as_node))
+
+
+@_function("MXGenBackendSubgraph")
+def _optimized(symbol: Any, backend: Any, out: Any) -> None:
+    _give(out, _symbol(symbol).get_backend_symbol(_text(backend)))
