@@ -302,21 +302,16 @@ class Constant(Initializer):
         return super().dumps()
 
 
-_BLOCKS = 1 << 12, 1 << 17
+def _drawn(distribution: str, low_or_mean: float, scale: float, shape: tuple[int, ...], like: NDArray) -> np.ndarray:
+    """Numbers from "uniform" (low, high) or "normal" (mean, deviation), out of the stream of the array's context.
 
-
-def _fill_random(distribution: str, low_or_mean: float, scale: float, arr: NDArray) -> None:
-    """Fill `arr` from "uniform" (low, high) or "normal" (mean, deviation), in its own dtype.
-
-    The numbers come in blocks of two sizes: a network's weights have many shapes, for each of which the generator would
-    have to be compiled.
+    NumPy draws them: weights have many shapes, for each of which a generator would have to be compiled.
     """
-    from . import random
-    draw, dtype = getattr(random, distribution), "float64" if arr.dtype == np.float64 else "float32"
-    size = _BLOCKS[arr.size > _BLOCKS[0]]
-    blocks = [draw(low_or_mean, scale, shape=size, dtype=dtype, ctx=arr.context) for _ in range(0, arr.size, size)]
-    if blocks:
-        arr[:] = np.concatenate([block.asnumpy() for block in blocks])[:arr.size].reshape(arr.shape)
+    from .random import host_generator
+    generator, dtype = host_generator(like.context), np.float64 if like.dtype == np.float64 else np.float32
+    if distribution == "uniform":
+        return generator.random(shape, dtype) * dtype(scale - low_or_mean) + dtype(low_or_mean)
+    return generator.standard_normal(shape, dtype) * dtype(scale) + dtype(low_or_mean)
 
 
 @register
@@ -332,7 +327,7 @@ class Uniform(Initializer):
         self.scale = scale
 
     def _init_weight(self, _: str, arr: NDArray) -> None:
-        _fill_random("uniform", -self.scale, self.scale, arr)
+        arr[:] = _drawn("uniform", -self.scale, self.scale, arr.shape, arr)
 
 
 @register
@@ -348,7 +343,7 @@ class Normal(Initializer):
         self.sigma = sigma
 
     def _init_weight(self, _: str, arr: NDArray) -> None:
-        _fill_random("normal", 0, self.sigma, arr)
+        arr[:] = _drawn("normal", 0, self.sigma, arr.shape, arr)
 
 
 @register
@@ -371,10 +366,9 @@ class Orthogonal(Initializer):
         self.rand_type = rand_type
 
     def _init_weight(self, _: str, arr: NDArray) -> None:
-        from . import random
         shape = arr.shape[0], math.prod(arr.shape[1:])
         low_or_mean = -1.0 if self.rand_type == "uniform" else 0.0
-        drawn = getattr(random, self.rand_type)(low_or_mean, 1.0, shape=shape).asnumpy()
+        drawn = _drawn(self.rand_type, low_or_mean, 1.0, shape, arr)
         left, _, right = np.linalg.svd(drawn, full_matrices=False)
         basis = left if left.shape == shape else right
         arr[:] = self.scale * basis.reshape(arr.shape)
@@ -410,9 +404,9 @@ class Xavier(Initializer):
             raise ValueError(f"factor_type must be 'avg', 'in' or 'out', got {self.factor_type!r}")
         scale = math.sqrt(self.magnitude / factors[self.factor_type])
         if self.rnd_type == "uniform":
-            _fill_random("uniform", -scale, scale, arr)
+            arr[:] = _drawn("uniform", -scale, scale, shape, arr)
         elif self.rnd_type == "gaussian":
-            _fill_random("normal", 0, scale, arr)
+            arr[:] = _drawn("normal", 0, scale, shape, arr)
         else:
             raise ValueError(f"rnd_type must be 'uniform' or 'gaussian', got {self.rnd_type!r}")
 

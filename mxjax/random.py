@@ -75,6 +75,12 @@ def jax_key(ctx: Context | None = None) -> jax.Array:
     return jax.random.fold_in(jax.random.wrap_key_data(data), counter)
 
 
+def host_generator(ctx: Context) -> np.random.Generator:
+    """A NumPy generator whose numbers follow from the context's stream, for work on the host."""
+    data, counter = next_key(ctx)
+    return np.random.default_rng([*data.tolist(), int(counter)])
+
+
 def __getattr__(name: str) -> Any:
     if not name.startswith("_"):
         from .ndarray import random as functions

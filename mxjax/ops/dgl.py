@@ -72,9 +72,9 @@ def _sampled(operator: str, csr: Any, probability: Any, seeds: tuple[Any, ...], 
              ctx: Any) -> list[Any]:
     """All vertex arrays, then all graphs, (then all probabilities,) then all distances."""
     from ..ndarray import array
-    from ..random import next_key
+    from ..random import host_generator
     graph, weights = _Graph(operator, csr), None if probability is None else probability.asnumpy()
-    random = np.random.default_rng([int(n) for part in next_key(ctx) for n in np.ravel(np.asarray(part))])
+    random = host_generator(ctx)
     outputs: list[list[Any]] = [[], [], [], []]
     for seed in seeds:
         distance, sampled = _sample(graph, seed.asnumpy(), hops, neighbours, most, weights, random)

@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import ndarray, symbol
 from ..ndarray import NDArray
+from ..ndarray.ndarray import _from_host
 from ..symbol import Symbol
 
 __all__ = ["RNNParams", "BaseRNNCell"]
@@ -17,15 +18,15 @@ __all__ = ["RNNParams", "BaseRNNCell"]
 
 def _pieces(packed: NDArray, shapes: Sequence[tuple[int, ...]]) -> list[NDArray]:
     """Consecutive pieces of an array, with these shapes; on the host, which compiles nothing for each of them."""
-    values, ends = packed.asnumpy().reshape(-1), np.cumsum([prod(shape) for shape in shapes])
+    values, ends = np.asarray(packed._read()).reshape(-1), np.cumsum([prod(shape) for shape in shapes])
     return [ndarray.array(piece.reshape(shape), packed.context, packed.dtype)
             for piece, shape in zip(np.split(values, ends[:-1]), shapes, strict=True)]
 
 
 def _joined(parts: Sequence[NDArray], shape: tuple[int, ...]) -> NDArray:
     """The inverse of `_pieces`."""
-    values = np.concatenate([part.asnumpy().reshape(-1) for part in parts])
-    return ndarray.array(values.reshape(shape), parts[0].context, parts[0].dtype)
+    values = np.concatenate([np.asarray(part._read()).reshape(-1) for part in parts])
+    return _from_host(values.reshape(shape), parts[0].context)
 
 
 def _normalize_sequence(length: int | None, inputs: Any, layout: str, merge: bool | None,
