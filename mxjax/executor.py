@@ -529,19 +529,34 @@ def _store(target: NDArray, grad: Any, req: str) -> None:
 class _StepRun(_Run):
     """The graph call by call, recorded on the tape; between host operators calls are compiled together."""
 
+    results: Sequence[NDArray] = ()
+
     def __init__(self, executor: Executor, train: bool) -> None:
         super().__init__(executor, train)
+        self._recorded = train or executor._graph.random  # else a backward does the forward again, as MXNet's would
+        self._forward(self._recorded)
+        for i, (output, value) in enumerate(zip(executor.outputs, self.results, strict=False)):
+            if output.shape != value.shape or output.dtype != value.dtype or output.stype != value.stype:
+                executor.outputs[i] = value.detach()
+            else:
+                chunk = value._chunk
+                output._chunk.ctx = chunk.ctx
+                output._write(chunk.pending if isinstance(chunk.pending, HostPending) and value._view is None
+                              else value._read())
+
+    def _forward(self, recording: bool) -> None:
+        executor, train = self.executor, self.train
         graph = executor._graph
         values: dict[tuple[int, int], NDArray] = {}
         for node, array, grad, req, wanted in zip(graph.arg_nodes, executor.arg_arrays, executor.grad_arrays,
                                                   executor._reqs, executor._wanted, strict=True):
             values[id(node), 0] = array.detach()
-            if wanted and train:
+            if wanted and recording:
                 autograd.mark_variables([values[id(node), 0]], [grad], [req])
         for node, array in zip(graph.aux_nodes, executor.aux_arrays, strict=True):
             values[id(node), 0] = array.detach()
         before = state.recording, state.training, state.segment
-        state.recording, state.training = train and any(executor._wanted), train
+        state.recording, state.training = recording and any(executor._wanted), train
         whole = executor._callback is None and not executor._group2ctx and not executor._sparse
         state.segment = Segment(1 << 30) if whole else None
         try:
@@ -558,14 +573,6 @@ class _StepRun(_Run):
             if segment is not None:
                 segment.run()
         self.results = [values[id(n), i] for n, i in graph.outputs]
-        for i, (output, value) in enumerate(zip(executor.outputs, self.results, strict=True)):
-            if output.shape != value.shape or output.dtype != value.dtype or output.stype != value.stype:
-                executor.outputs[i] = value.detach()
-            else:
-                chunk = value._chunk
-                output._chunk.ctx = chunk.ctx
-                output._write(chunk.pending if isinstance(chunk.pending, HostPending) and value._view is None
-                              else value._read())
 
     def _step(self, node: Any, kernel: Any, values: dict) -> None:
         executor = self.executor
@@ -607,6 +614,8 @@ class _StepRun(_Run):
     def backward(self, heads: list[NDArray] | None) -> None:
         if self.failed or not any(self.executor._wanted):
             return
+        if not self._recorded:
+            self._forward(recording=True)
         pairs = [(r, None if heads is None else heads[i]) for i, r in enumerate(self.results) if r._entry is not None]
         if pairs:
             autograd.backward([r for r, _ in pairs], [h if h is None or h.context == r.context else

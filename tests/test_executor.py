@@ -361,3 +361,37 @@ def test_no_jax_setting_is_changed():
     before = {name: getattr(jax.config, name) for name in ("jax_enable_x64", "jax_platforms", "jax_default_prng_impl")}
     bound().forward()[0].asnumpy()
     assert before == {name: getattr(jax.config, name) for name in before}
+
+
+@pytest.mark.parametrize("make", [
+    lambda x: mx.sym.square(x), lambda x: mx.sym.square(mx.sym.identity(x)),
+    lambda x: mx.sym.square(mx.sym.contrib.boolean_mask(x, mx.sym.var("mask")))], ids=["one", "two", "cut"])
+def test_backward_after_a_forward_in_prediction_mode(make):
+    out = make(mx.sym.var("x"))
+    arrays = {"x": mx.nd.array([[1.0, 2], [3, 4]]), "mask": mx.nd.array([1, 1])}
+    grad = mx.nd.zeros((2, 2))
+    executor = out.bind(mx.cpu(), {n: arrays[n] for n in out.list_arguments()}, args_grad={"x": grad})
+    for _ in range(2):
+        executor.forward(is_train=False)
+        executor.backward(mx.nd.array([[1.0, 1], [1, 2]]))
+        assert grad.asnumpy().tolist() == [[2, 4], [6, 16]]
+        assert executor.outputs[0].asnumpy().tolist() == [[1, 4], [9, 16]]
+
+
+def test_backward_in_prediction_mode_knows_what_was_drawn():
+    executor = mx.sym.Dropout(mx.sym.var("x"), mode="always").simple_bind(mx.cpu(), x=(100,))
+    executor.arg_dict["x"][:] = 1
+    executor.forward(is_train=False)
+    executor.backward(mx.nd.ones(100))
+    out = executor.outputs[0].asnumpy()
+    assert set(out.tolist()) == {0, 2}
+    np.testing.assert_array_equal(executor.grad_dict["x"].asnumpy(), out)
+
+
+def test_head_gradients_without_elements():
+    executor = mx.sym.contrib.index_array(mx.sym.var("x"), axes=(0, 1)).bind(
+        mx.cpu(), {"x": mx.nd.array(np.zeros((0, 2, 3)))}, args_grad={"x": mx.nd.array(np.zeros((0, 2, 3)))})
+    executor.forward(is_train=True)
+    assert executor.outputs[0].shape == (0, 2, 3, 2)
+    executor.backward(mx.nd.array(np.ones((0, 2))))
+    assert executor.grad_dict["x"].shape == (0, 2, 3)

@@ -127,3 +127,42 @@ def test_resources():
     for wrong in (space.get_key, lambda: random.get_space((1,)), lambda: manager.request(None, "money")):
         with pytest.raises(MXNetError):
             wrong()
+
+
+@pytest.mark.parametrize("draw, moments", [
+    (lambda n, **k: mx.nd.random.uniform(2, 4, shape=n, **k), (3, 1 / 3)),
+    (lambda n, **k: mx.nd.random.normal(1, 2, shape=n, **k), (1, 4)),
+    (lambda n, **k: mx.nd.random.exponential(2, shape=n, **k), (2, 4)),
+    (lambda n, **k: mx.np.random.uniform(2, 4, size=n, **k), (3, 1 / 3)),
+    (lambda n, **k: mx.np.random.normal(1, 2, size=n, **k), (1, 4))])
+def test_calls_on_cpus_compile_nothing(draw, moments, compiles):
+    mx.nd.waitall()
+    compiles.clear()
+    for n in range(1, 4):
+        assert draw((n, 3, 5)).shape == (n, 3, 5)
+    numbers = draw(100000).asnumpy()
+    assert not compiles
+    assert numbers.dtype == np.float32 and abs(numbers.mean() - moments[0]) < 5 * (moments[1] / 1e5) ** 0.5
+    assert abs(numbers.var() - moments[1]) < 0.05 * moments[1]
+    for dtype in ("float16", "float64"):
+        assert draw((2, 2), dtype=dtype).dtype == np.dtype(dtype)
+
+
+def test_what_calls_on_cpus_draw():
+    integers = mx.nd.random.randint(-3, 5, shape=5000)
+    assert integers.dtype == np.int32 and sorted(set(integers.asnumpy().tolist())) == list(range(-3, 5))
+    wide = mx.nd.random.randint(2**40, 2**40 + 3, shape=50, dtype="int64").asnumpy()
+    assert wide.dtype == np.int64 and set(wide.tolist()) == {2**40, 2**40 + 1, 2**40 + 2}
+    out = mx.nd.zeros((2, 3))
+    assert mx.nd.random.uniform(1, 2, out=out) is out and (out.asnumpy() >= 1).all()
+    assert mx.nd.random.normal().shape == (1,) and mx.np.random.uniform().shape == ()
+    assert type(mx.np.random.normal(size=2)) is mx.np.ndarray
+    assert mx.nd.random.uniform(ctx=mx.cpu(1)).context == mx.cpu(1)
+    with pytest.raises(MXNetError, match="low <= high"):
+        mx.nd.random.uniform(2, 1, shape=3).wait_to_read()
+    with mx.autograd.record():
+        x = mx.nd.random.normal(shape=3)
+        x.attach_grad()
+        y = x * mx.nd.random.uniform(shape=3)
+    y.backward()
+    np.testing.assert_allclose((x.grad * x).asnumpy(), y.asnumpy(), rtol=1e-6)

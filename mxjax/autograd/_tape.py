@@ -180,7 +180,8 @@ def fitting(given: Any, shape: tuple[int, ...]) -> Any:
         return given
     if given.size < math.prod(shape):
         raise MXNetError(f"backward: head gradient has shape {given.shape}, its head {shape}")
-    return given.reshape(-1)[:math.prod(shape)].reshape(shape)
+    flat = given.reshape(-1)[:math.prod(shape)]
+    return flat.reshape(shape) if flat.size else flat._view_at(0, shape)  # where reshape takes 0 for "as it is"
 
 
 _SEEN_BEFORE_COMPILING = 2
@@ -338,8 +339,8 @@ def _ones(shape: tuple[int, ...], dtype: np.dtype, ctx: Any) -> Any:
     key = (shape, dtype, ctx)
     found = _ones_cache.get(key)
     if found is None:
-        from ..ndarray.ndarray import _put
-        found = _put(np.ones(shape, dtype), ctx)
+        from ..ndarray._invoke import put
+        found = put(np.ones(shape, dtype), ctx)
         if found.size <= 4096 and not isinstance(found, jax.core.Tracer):
             _ones_cache[key] = found
     return found

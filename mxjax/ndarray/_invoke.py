@@ -7,16 +7,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import numpy as np
 
 from ..base import MXNetError
 from ..context import Context, current_context
-from ..ops.kernel import Kernel, prepare, run
+from ..ops.kernel import Kernel, is_wide, mistake, prepare, run, watched
 from ..ops.registry import Op
-from ..random import next_key
+from ..random import host_generator, next_key
 from ._chunk import Chunk, Pending, transformation
 from ._host import HostPending, push_kernel
 
-__all__ = ["State", "call", "invoke", "late", "perform", "state", "wrap"]
+__all__ = ["State", "call", "invoke", "late", "perform", "put", "state", "wrap"]
 
 
 class State(threading.local):
@@ -138,9 +139,13 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
         ctx = arrays[0]._chunk.ctx
     elif ctx is None:
         ctx = current_context()
-    failure = None
+    failure, given = None, None
+    if kernel.check is not None or kernel.draw is not None:
+        given = {**kernel.params, **kernel.numbers(extras)}
     if kernel.check is not None:
-        failure = kernel.check({**kernel.params, **dict(zip(kernel.dynamic, extras, strict=True))})
+        failure = kernel.check(given)
+    if kernel.draw is not None and failure is None and ctx.jax_device.platform == "cpu":
+        return _drawn(kernel, given, ctx, out)
     if kernel.uses_key:
         extras += next_key(ctx)
     on_host = failure is not None or kernel.refuses is not None and \
@@ -163,6 +168,25 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
         with jax.default_device(ctx.jax_device):
             outputs = jax.device_put(run(kernel, args, wide), ctx.jax_device)
     return finish(kernel, arrays, args, outputs, target, ctx, born)
+
+
+def _drawn(kernel: Kernel, given: dict[str, Any], ctx: Context, out: Any) -> Any:
+    """Random numbers that the host draws."""
+    try:
+        values = watched(kernel.name, kernel.draw, "imperative")(host_generator(ctx), given)
+    except (MXNetError, TypeError, ValueError) as error:
+        raise mistake(kernel.name, [], error) from None
+    target = out if out is None or isinstance(out, (list, tuple)) else (out,)
+    return finish(kernel, (), (), [put(values, ctx)], target, ctx, transformation())
+
+
+def put(array: np.ndarray, ctx: Context) -> jax.Array:
+    """A NumPy array (not changed by anybody afterwards) as a buffer on a context."""
+    device = None if on_default_device(ctx) else ctx.jax_device
+    if not is_wide(array.dtype):
+        return jax.device_put(array, device)  # not jax.numpy.asarray, which compiles a program for each new shape
+    with jax.enable_x64(True):
+        return jax.device_put(array, device)
 
 
 def perform(kernel: Kernel, args: list[Any], ctx: Context, wide: bool) -> Sequence[Any]:

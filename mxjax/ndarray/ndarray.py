@@ -21,7 +21,7 @@ from ..ops.params import np_dtype
 from . import _format, _index
 from ._chunk import Chunk, Pending, placed, transformation
 from ._host import HostPending, push
-from ._invoke import call, invoke, late, on_default_device, state, wrap
+from ._invoke import call, invoke, late, on_default_device, put, state, wrap
 
 __all__ = ["NDArray"]
 
@@ -438,14 +438,14 @@ class NDArray:
             source = source._read()
         wide = chunk.wide or getattr(source, "dtype", None) in _WIDE
         if isinstance(source, np.ndarray) and source.shape == shape:
-            result = _put(source.copy() if source is value else source, chunk.ctx)
+            result = put(source.copy() if source is value else source, chunk.ctx)
         else:
             if isinstance(source, np.ndarray) and source.ndim:
-                source = _put(source, chunk.ctx)
+                source = put(source, chunk.ctx)
             if on_default_device(chunk.ctx) or isinstance(source, jax.Array):
                 result = run(_fill_kernel(shape, chunk.dtype.name), [source], wide)[0]
             else:
-                result = _put(np.full(shape, source), chunk.ctx)
+                result = put(np.full(shape, source), chunk.ctx)
         self._write(result)
 
     @staticmethod
@@ -682,15 +682,8 @@ def context_of(value: Any) -> Context:
     return Context(kind, jax.local_devices(backend=device.platform).index(device))
 
 
-def _put(array: np.ndarray, ctx: Context) -> jax.Array:
-    """A NumPy array (not changed by anybody afterwards) as a buffer on a context."""
-    with jax.enable_x64(array.dtype in _WIDE):
-        # not jax.numpy.asarray, which compiles a program for each new shape
-        return jax.device_put(array, None if on_default_device(ctx) else ctx.jax_device)
-
-
 def _from_host(array: np.ndarray, ctx: Context, kind: type = NDArray) -> Any:
-    made = wrap(_put(array, ctx), ctx, kind)
+    made = wrap(put(array, ctx), ctx, kind)
     made._chunk.born = transformation()
     return made
 

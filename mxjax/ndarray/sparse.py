@@ -20,8 +20,8 @@ from ..ops.params import np_dtype
 from . import _front
 from ._binary import add, divide, multiply, subtract
 from ._chunk import Chunk, Pending
-from ._invoke import state, wrap
-from .ndarray import NDArray, _from_host, _put
+from ._invoke import put, state, wrap
+from .ndarray import NDArray, _from_host
 from .utils import array as _dense_array
 from .utils import zeros as _dense_zeros
 
@@ -45,7 +45,7 @@ class _Stored(Pending):
     def force(self) -> None:
         """Puts the values on the device."""
         with jax.ensure_compile_time_eval():
-            self.value = _put(self.host(), self.ctx)
+            self.value = put(self.host(), self.ctx)
 
 
 class _Dense(_Stored):

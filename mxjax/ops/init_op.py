@@ -8,6 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from ..base import MXNetError
+from ..util import is_np_shape
 from ._common import Array, converted, normalized
 from .infer import elementwise, unify
 from .params import DType, Scalar, Shape, np_dtype
@@ -15,14 +16,18 @@ from .registry import register
 
 
 def made_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
-    """The outputs have the shape in the parameters, where 0 and -1 are unknown dimensions (FInferShape)."""
-    if params["shape"] is not None:
+    """The outputs have the shape in the parameters, where 0 and -1 are unknown dimensions (FInferShape).
+
+    Without dimensions it is unknown as a whole, outside of `np_shape`.
+    """
+    if params["shape"] or params["shape"] == () and is_np_shape():
         outs[:] = [unify(out, tuple(n if n > 0 else None for n in params["shape"])) for out in outs]
 
 
 def shape_known(params: dict[str, Any]) -> bool:
     """Whether the parameters alone tell the whole shape (FShapeKnown)."""
-    return params["shape"] is not None and all(n > 0 for n in params["shape"])
+    shape = params["shape"]
+    return shape is not None and all(n > 0 for n in shape) and (shape != () or is_np_shape())
 
 
 MADE: dict[str, Any] = {"infer_shape": made_shapes, "FShapeKnown": shape_known}

@@ -65,7 +65,7 @@ class Kernel:
 
     __slots__ = ("name", "fn", "smooth", "num_arrays", "num_outputs", "num_visible", "wide", "mutated", "op", "params",
                  "operators", "dynamic", "packed", "uses_key", "check", "refuses", "simple", "eager",
-                 "by_rows", "options", "jitted", "_vjps", "_specs", "_needs", "_donated")
+                 "by_rows", "draw", "options", "jitted", "_vjps", "_specs", "_needs", "_donated")
 
     def __init__(self, name: str, fn: Callable[..., tuple], num_arrays: int, num_outputs: int, *, wide: bool = False,
                  mutated: tuple[int, ...] = (), eager: bool = False, options: dict[str, Any] | None = None) -> None:
@@ -80,6 +80,7 @@ class Kernel:
         self.dynamic: tuple[str, ...] = ()
         self.packed: tuple[tuple[str, int], ...] = ()
         self.uses_key = self.by_rows = False
+        self.draw: Callable[..., Any] | None = None  # the whole call on the host, of a generator and the parameters
         self.check: Callable[[dict[str, Any]], Exception | None] | None = None
         self.refuses: Callable[[Sequence[Any], Sequence[Any]], Exception | None] | None = None
         self.options = options or {}
@@ -362,6 +363,8 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
     kernel.dynamic, kernel.packed = dynamic, packed
     refuse = op.get_attr("FRefuse") if count else None
     kernel.check, kernel.refuses = op.get_attr("FCheck"), refuse and functools.partial(refuse, params)
+    if op.get_attr("draws_on_host") and not count:
+        kernel.draw = lambda generator, given: function(**given, _key=generator)
     kernel.num_visible, kernel.by_rows = op.num_visible(params), op.by_rows(params)
     kernel.simple = kernel.simple and not kernel.uses_key and kernel.check is None and kernel.refuses is None
     return kernel

@@ -49,7 +49,8 @@ def _register(name: str, distribution: Distribution) -> None:
     declared(draw_like, ("data",), numbers, f"Random numbers, {distribution.doc}, with the shape and dtype of data.")
     aliases = (f"random_{name}", name) if name in ("normal", "uniform") else (f"random_{name}",)
     check = _checked(full_name, distribution)
-    register(full_name, aliases=aliases, infer_type=_types, FCheck=check, **MADE, **RANDOM)(draw)
+    register(full_name, aliases=aliases, infer_type=_types, FCheck=check, draws_on_host=distribution.on_host, **MADE,
+             **RANDOM)(draw)
     register(f"{full_name}_like", infer_shape=elementwise, FCheck=check, **RANDOM)(draw_like)
 
 
@@ -68,7 +69,7 @@ def _check_integers(params: dict[str, Any]) -> MXNetError | None:
 
 
 @register("_random_randint", aliases=("random_randint", "_npi_random_randint"), infer_type=_integer_types,
-          FCheck=_check_integers, **MADE, **RANDOM)
+          FCheck=_check_integers, draws_on_host=True, **MADE, **RANDOM)
 def randint(*, low: int, high: int, shape: Shape | None = None, ctx: str = "", dtype: DType | None = None,
             _key: Any = None) -> Array:
     """Random integers from low (included) to high (not included), int32 or int64."""

@@ -54,6 +54,7 @@ class Op:
                             row_sparse where its array is
         flat_in_integers    True where MXNet's gradients of integer inputs are 0
         FTakesOut           function(params) -> whether `out=`, where given, is a last input too
+        draws_on_host       True where FCompute takes a NumPy generator for `_key`: calls on CPUs compile nothing
         hidden              names of inputs and parameters that signatures leave out, as MXNet's do
         TIsBackward         True for operators that only backward passes use
     """

@@ -16,7 +16,9 @@ __all__ = ["exponential", "gamma", "generalized_negative_binomial", "multinomial
 
 def _node(op: Any, inputs: list[Symbol], params: dict[str, Any], out: Any = None, ctx: Any = None) -> Symbol:
     name, attr = params.pop("name", None), params.pop("attr", None)
-    return apply(op.name, op.name.lower(), inputs, {k: v for k, v in params.items() if v is not None}, name, attr)
+    # a symbol among them is left out, as in MXNet
+    given = {k: v for k, v in params.items() if v is not None and not isinstance(v, Symbol)}
+    return apply(op.name, op.name.lower(), inputs, given, name, attr)
 
 
 def _draw(distribution: str, parameters: dict[str, Any], shape: Any, dtype: Any, kwargs: dict[str, Any]) -> Symbol:
@@ -39,8 +41,8 @@ def normal(loc: Any = 0, scale: Any = 1, shape: Any = _Null, dtype: Any = _Null,
 
 
 def randn(*shape: int, **kwargs: Any) -> Symbol:
-    """`normal` with the shape as arguments."""
-    return normal(kwargs.pop("loc", 0), kwargs.pop("scale", 1), shape or _Null, **kwargs)
+    """`normal` with the shape as arguments; without any, what the graph says."""
+    return normal(kwargs.pop("loc", 0), kwargs.pop("scale", 1), shape, **kwargs)
 
 
 def poisson(lam: Any = 1, shape: Any = _Null, dtype: Any = _Null, **kwargs: Any) -> Symbol:

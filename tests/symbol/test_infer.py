@@ -116,3 +116,13 @@ def test_slices_of_unknown_lengths_are_unknown():
     data = mx.sym.var("data", shape=(0, 20))
     assert mx.sym.slice(data, begin=(None, 3), end=(5, 10)).infer_shape_partial()[1] == [(0, 7)]
     assert mx.sym.slice_axis(data, axis=0, begin=0, end=5).infer_shape_partial()[1] == [(0, 20)]
+
+
+def test_arrays_made_without_a_shape_have_that_of_the_graph():
+    x = mx.sym.var("x")
+    for made in (mx.sym.random.randn(loc=1, data=mx.sym.ones((9,))), mx.sym.zeros(()), mx.sym.random.uniform(shape=())):
+        out = made + x
+        assert out.list_arguments() == ["x"] and out.infer_shape(x=(2, 3))[1] == [(2, 3)]
+        assert out.eval(x=mx.nd.zeros((2, 3)))[0].shape == (2, 3)
+    with mx.np_shape():
+        assert mx.sym.zeros(()).infer_shape()[1] == [()]
