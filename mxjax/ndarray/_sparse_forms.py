@@ -210,7 +210,7 @@ _forms.update(dict.fromkeys(("elemwise_add", "broadcast_add", "_grad_add"), _ele
 _forms.update(dict.fromkeys(("elemwise_sub", "broadcast_sub"), _elementwise(np.subtract, operator.sub)))
 _forms["_maximum"] = _elementwise(np.maximum, lambda x, y: x.maximum(y))
 _forms["_minimum"] = _elementwise(np.minimum, lambda x, y: x.minimum(y))
-_forms["_hypot"] = _elementwise(np.hypot, lambda x, y: (x.power(2) + y.power(2)).sqrt())
+_forms["_hypot"] = _elementwise(np.hypot, lambda x, y: (x.multiply(x) + y.multiply(y)).sqrt())
 
 
 @_form("_scatter_elemwise_div")

@@ -357,3 +357,9 @@ def test_lookups_in_tables_that_are_sparse_themselves(name, asks, caplog):
     executor.backward(mx.nd.ones((2, 2, 3)))
     assert executor.grad_dict["table"].stype == ("row_sparse" if name != "Embedding" or asks else "default")
     np.testing.assert_array_equal(executor.grad_dict["table"].asnumpy()[:, 0], [0, 1, 0, 0, 1, 0, 0, 2, 0, 0])
+
+
+def test_hypot_of_unsorted_columns():
+    array = mx.nd.sparse.csr_matrix(([3.0, 5, 8], [2, 0, 1], [0, 2, 3]), shape=(2, 3))
+    found = mx.nd._internal._hypot(array, array)
+    np.testing.assert_allclose(found.asnumpy(), array.asnumpy() * 2 ** 0.5, rtol=1e-6)
