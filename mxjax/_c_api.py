@@ -141,13 +141,14 @@ _listed: Any = None  # the last list of names, which its caller reads through a 
 @_function("MXNDArrayFromDLPack", "MXNDArrayFromDLPackEx")
 def _from_dlpack(tensor: Any, *rest: Any) -> None:
     from .ndarray import from_dlpack
-    capsule = ctypes.pythonapi.PyCapsule_New
-    capsule.restype, capsule.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
-    _give(rest[-1], from_dlpack(capsule(tensor, _CAPSULE, None)))
+    _give(rest[-1], from_dlpack(_new_capsule(tensor, _CAPSULE, None)))
 
 
 _CAPSULE = b"dltensor"  # lives as long as any capsule does
-ctypes.pythonapi.PyCapsule_GetPointer.restype = ctypes.c_void_p  # scripts rely on MXNet's having set it
+_new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
+    ("PyCapsule_New", ctypes.pythonapi))
+ctypes.pythonapi.PyCapsule_New.restype = ctypes.py_object  # scripts rely on MXNet's having set these two
+ctypes.pythonapi.PyCapsule_GetPointer.restype = ctypes.c_void_p
 
 
 # ------------------------------------------------------------ parts of graphs

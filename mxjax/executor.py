@@ -529,13 +529,13 @@ def _store(target: NDArray, grad: Any, req: str) -> None:
 class _StepRun(_Run):
     """The graph call by call, recorded on the tape; between host operators calls are compiled together."""
 
-    results: Sequence[NDArray] = ()
-
     def __init__(self, executor: Executor, train: bool) -> None:
         super().__init__(executor, train)
         self._recorded = train or executor._graph.random  # else a backward does the forward again, as MXNet's would
         self._forward(self._recorded)
-        for i, (output, value) in enumerate(zip(executor.outputs, self.results, strict=False)):
+        if self.failed:
+            return
+        for i, (output, value) in enumerate(zip(executor.outputs, self.results, strict=True)):
             if output.shape != value.shape or output.dtype != value.dtype or output.stype != value.stype:
                 executor.outputs[i] = value.detach()
             else:

@@ -302,16 +302,15 @@ class Constant(Initializer):
         return super().dumps()
 
 
-def _drawn(distribution: str, low_or_mean: float, scale: float, shape: tuple[int, ...], like: NDArray) -> np.ndarray:
+def _drawn(distribution: str, first: float, second: float, shape: tuple[int, ...], like: NDArray) -> np.ndarray:
     """Numbers from "uniform" (low, high) or "normal" (mean, deviation), out of the stream of the array's context.
 
     NumPy draws them: weights have many shapes, for each of which a generator would have to be compiled.
     """
+    from .ops._distributions import DISTRIBUTIONS, sample
     from .random import host_generator
-    generator, dtype = host_generator(like.context), np.float64 if like.dtype == np.float64 else np.float32
-    if distribution == "uniform":
-        return generator.random(shape, dtype) * dtype(scale - low_or_mean) + dtype(low_or_mean)
-    return generator.standard_normal(shape, dtype) * dtype(scale) + dtype(low_or_mean)
+    dtype = np.float64 if like.dtype == np.float64 else np.float32
+    return sample(DISTRIBUTIONS[distribution], host_generator(like.context), shape, dtype, float(first), float(second))
 
 
 @register

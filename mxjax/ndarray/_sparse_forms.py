@@ -92,7 +92,7 @@ def _sparse_result(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple, out
 
 def _dense_gradient(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple) -> Callable[[NDArray], list[Any]]:
     """The gradient that the operator has for dense values, which are made when it is asked for."""
-    values = [a.detach() for a in arrays]
+    values = [late.array(a._read()) if a._plain else a.detach() for a in arrays]  # of now: arrays change in place
     wanted = [i for i, a in enumerate(arrays) if a._entry is not None]
 
     def gradient(head: NDArray) -> list[Any]:
@@ -417,11 +417,12 @@ def _embedding(c: Call) -> Any:
     data, table = c.arrays
     if c.stypes != ("default", "row_sparse") or table.shape != (c.params["input_dim"], c.params["output_dim"]):
         return None
-    ids, places = np.unique(_rows_looked_up(c.params, _host(data)), return_inverse=True)
+    looked_up = _rows_looked_up(c.params, _host(data))  # a copy: the array may change before the backward pass
+    ids, places = np.unique(looked_up, return_inverse=True)
     found = _dense(_gathered(table, ids)[places].reshape(*data.shape, -1), table)
     by_rows = c.kernel.by_rows and table._entry is not None and \
         getattr(table._entry[0].grad, "stype", "default") == "row_sparse"
-    return found, (lambda head: [None, embedding_gradient(c.params, _host(data), _host(head))]) if by_rows else None
+    return found, (lambda head: [None, embedding_gradient(c.params, looked_up, _host(head))]) if by_rows else None
 
 
 @_form("Concat")
