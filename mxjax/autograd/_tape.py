@@ -38,6 +38,11 @@ class Node:
         self.watch: Callable[[Sequence[Any]], None] | None = None  # called with the gradients of the arguments
         self.sequence = next(_sequence)
 
+    @property
+    def by_rows(self) -> bool:
+        """Whether this is a variable whose gradient is row_sparse."""
+        return getattr(self.grad, "stype", "default") == "row_sparse"
+
 
 def mark(array: Any, gradient: Any, req: str) -> None:
     """Makes an array a variable with this gradient buffer."""
@@ -81,8 +86,7 @@ def record(kernel: Kernel, arrays: Sequence[Any], args: list[Any], results: Sequ
         args = _kept(kernel, args, wanted, heads)
     node = Node(kernel, args, parents + [None] * (len(args) - len(parents)),
                 [(r._chunk.shape, r._chunk.dtype) for r in results], arrays[0]._chunk.ctx)
-    if kernel.by_rows and parents[1] is not None and \
-            getattr(parents[1][0].grad, "stype", "default") == "row_sparse":
+    if kernel.by_rows and parents[1] is not None and parents[1][0].by_rows:
         node.pull = _embedding_pull(kernel.params, args[0])
     for i, result in enumerate(results):
         result._entry = (node, i)

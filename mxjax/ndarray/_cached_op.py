@@ -70,8 +70,7 @@ class CachedOp:
         if self._by_steps or self._callback is not None or not all([a._plain for a in args]) or state.recording and any(
                 a._entry is not None and a._chunk.dtype.kind in "biu" for a in args):  # JAX passes by integers
             results = self._run_by_steps(args, default_ctx)
-        elif self._lookups and state.recording and any(
-                a._entry is not None and getattr(a._entry[0].grad, "stype", None) == "row_sparse" for a in args):
+        elif self._lookups and state.recording and any(a._entry is not None and a._entry[0].by_rows for a in args):
             results = self._run_behind_lookups(args, default_ctx)
         else:
             self._forms.graph = self._graph

@@ -293,12 +293,12 @@ def _dot(c: Call) -> Any:
         if turned[1] or b.stype == "csr":
             return None
         matrix = _scipy(a)
+        by_rows = b.stype == "row_sparse" or b._entry is not None and b._entry[0].by_rows
 
         def gradient(head: NDArray) -> list[Any]:
-            sparse = b.stype == "row_sparse" or getattr(b._entry[0].grad, "stype", "default") == "row_sparse"
             if turned[0]:
                 return [None, _dense(matrix @ _host(head), b)]
-            return [None, _transposed_product(matrix, _host(head), b, sparse)]
+            return [None, _transposed_product(matrix, _host(head), b, by_rows)]
         if turned[0]:
             found = _transposed_product(matrix, _host(b), a, wanted in (None, "row_sparse") and b.ndim == 2)
         elif b.stype == "row_sparse" and len(b.indices) < b.shape[0]:
@@ -420,8 +420,7 @@ def _embedding(c: Call) -> Any:
     looked_up = _rows_looked_up(c.params, _host(data))  # a copy: the array may change before the backward pass
     ids, places = np.unique(looked_up, return_inverse=True)
     found = _dense(_gathered(table, ids)[places].reshape(*data.shape, -1), table)
-    by_rows = c.kernel.by_rows and table._entry is not None and \
-        getattr(table._entry[0].grad, "stype", "default") == "row_sparse"
+    by_rows = c.kernel.by_rows and table._entry is not None and table._entry[0].by_rows
     return found, (lambda head: [None, embedding_gradient(c.params, looked_up, _host(head))]) if by_rows else None
 
 
