@@ -1,8 +1,9 @@
 """Compiled functions: `jax.jit` that spends less on programs of few numbers.
 
-Most of the time of a small program's first call is XLA's compilation. On a CPU a program of a few hundred numbers is
-done in no time without any optimization, and one of some thousand gains nothing from fusion emitters, which take half
-of the compilation. XLA's options say so per program (docs/design/0011).
+Most of the time of a small program's first call is XLA's compilation. So NumPy computes the first calls of one, and
+most are never called again. On a CPU, a program of a few hundred numbers is then done in no time without any
+optimization, and one of some thousand gains nothing from fusion emitters, which take half of the compilation. XLA's
+options say so per program (docs/design/0011).
 
 Programs are kept until the process comes near the number of memory mappings that Linux allows: beyond it XLA crashes.
 """
@@ -20,8 +21,10 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import numpy as np
 
 from ._barriers import BARRIER_OPTIONS, bounded
+from ._first_calls import first_calls
 
 __all__ = ["SOME_OF_ONE", "Compiled"]
 
@@ -30,7 +33,7 @@ _MADE_OF_FEW, _MADE = 1 << 14, 1 << 16  # elements of all results, what is kept 
 
 
 class Compiled:
-    """A function compiled on its first call for each signature.
+    """A function compiled after its first calls with each signature.
 
     Args:
         function: a pure function of arrays.
@@ -39,19 +42,23 @@ class Compiled:
         options: further arguments of `jax.jit`.
     """
 
-    __slots__ = ("_original", "_function", "_most", "_options", "_plain", "_full", "_some", "_few", "__weakref__")
+    __slots__ = ("_original", "_function", "_most", "_options", "_plain", "_forms", "_calls", "__weakref__")
 
     def __init__(self, function: Callable, most: int = _SOME, **options: Any) -> None:
         self._most, self._options, self._original = most, options, function
         self._function = bounded(function) if most < SOME_OF_ONE else function  # one operator is no long chain
-        self._plain = self._full = self._some = self._few = None  # made when asked for; full where results grow
+        self._plain: Callable | None = None
+        self._forms: list[Callable | None] = [None, None, None]  # in full, for some numbers, for few
+        self._calls: dict[tuple, Callable] = {}  # what is called for each signature
         _room.add(self)
 
     def __call__(self, *args: Any) -> Any:
         if _room.short:
             _room.make()
+        signature = tuple([a.aval if hasattr(a, "aval") else _signature(a) for a in args])
+        call = self._calls.get(signature)
         try:
-            return self._form(args)(*args)
+            return (call or self._choose(signature, args))(*args)
         except ValueError as error:
             if "compiler_options" in str(error):  # within a transformation of JAX, which knows none
                 if self._plain is None:
@@ -59,68 +66,61 @@ class Compiled:
                 return self._plain(*args)
             raise
 
+    def __reduce__(self) -> tuple:
+        """Other processes compile for themselves."""
+        return functools.partial(Compiled, most=self._most, **self._options), (self._original,)
+
     def eval_shape(self, *args: Any) -> Any:
         """Shapes and dtypes of the results for arguments or ShapeDtypeStructs; a call will not trace again."""
-        return self._form(args).eval_shape(*args)
+        return self._form(0).eval_shape(*args)
 
-    def _form(self, args: tuple) -> Callable:
-        total, most = 0, self._most
-        for arg in args:
-            aval = getattr(arg, "aval", None)
-            total += _count(arg, most) if aval is None else math.prod(aval.shape)
-            if total > most:
-                return self._full or self._make_full()
-        return (self._few if total <= _FEW else self._some) or self._reduce(total <= _FEW, args)
-
-    def forms(self) -> tuple[int, int, int]:
+    def forms(self) -> tuple[int, ...]:
         """How many programs there are: in full, for some numbers, for few."""
-        full = self._full
-        reduced = [0 if form is None or form is full else form._cache_size() for form in (self._some, self._few)]
-        return full._cache_size() if full else 0, *reduced
+        return tuple([form._cache_size() if form else 0 for form in self._forms])
 
     def clear(self) -> None:
         """Drops all programs: they are compiled again when they are called."""
-        for form in (self._plain, self._full, self._some, self._few):
+        self._calls.clear()
+        for form in (self._plain, *self._forms):
             if form is not None:
                 form.clear_cache()
 
-    def _make_full(self) -> Callable:
-        if self._full is None:
-            self._full = self._with(_options()[0])
-        return self._full
+    def _form(self, level: int) -> Callable:
+        if self._forms[level] is None:
+            options = _options()[level]
+            self._forms[level] = jax.jit(self._function, compiler_options=options, **self._options) if options else \
+                jax.jit(self._function, **self._options)
+        return self._forms[level]
 
-    def _with(self, options: dict[str, Any]) -> Callable:
-        return jax.jit(self._function, compiler_options=options, **self._options) if options else \
-            jax.jit(self._function, **self._options)
-
-    def _reduce(self, few: bool, args: tuple) -> Callable:
-        full, some, least = _options()
-        if full == (least if few else some):
-            call = self._make_full()
+    def _choose(self, signature: tuple, args: tuple) -> Callable:
+        """What is called for these arguments."""
+        full, _, least = _options()
+        given, first = _elements(args), None
+        if given > self._most or full == least:
+            form = self._form(0)
         else:
-            call = self._with(least if few else some)
-            made = sum(math.prod(result.shape) for result in jax.tree.leaves(call.eval_shape(*args)))
-            if made > max(self._most, _MADE):
-                call = self._make_full()
-            elif few and made > _MADE_OF_FEW:
-                call = self._with(some)
-        if few:
-            self._few = call
-        else:
-            self._some = call
-        return call
+            traced = self._form(0).trace(*args)
+            made = _elements(traced.out_info)
+            level = 0 if made > max(self._most, _MADE) else 1 if given > _FEW or made > _MADE_OF_FEW else 2
+            form = self._form(level)
+            if level:
+                first = first_calls(traced, args, form, lambda: self._calls.__setitem__(signature, form))
+        found = self._calls[signature] = first or form
+        return found
 
 
-def _count(arg: Any, most: int) -> int:
-    """Elements of an argument that is no array of JAX's: a number, a NumPy array, or a tree of arrays."""
-    if hasattr(arg, "shape"):
-        return math.prod(arg.shape)
-    total = 0
-    for leaf in jax.tree.leaves(arg):
-        total += math.prod(getattr(leaf, "shape", ()))
-        if total > most:
-            break
-    return total
+def _signature(arg: Any) -> Any:
+    """What JAX compiles for where an argument is no array of JAX's: a number, a NumPy array, or a tree."""
+    if isinstance(arg, (np.ndarray, np.generic)):
+        return arg.shape, arg.dtype
+    if isinstance(arg, (float, int)):
+        return type(arg)
+    leaves, tree = jax.tree.flatten(arg)
+    return (tree, *[a.aval if hasattr(a, "aval") else _signature(a) for a in leaves])
+
+
+def _elements(tree: Any) -> int:
+    return sum([math.prod(getattr(leaf, "shape", ())) for leaf in jax.tree.leaves(tree)])
 
 
 @functools.cache

@@ -263,7 +263,7 @@ def test_what_the_host_does_compiles_nothing(compiles):
         np.testing.assert_array_equal((rows + pulled).copy().retain(mx.nd.array([0])).asnumpy()[0], np.full(4, 2))
         np.testing.assert_array_equal(mx.nd.dot(x, pulled).asnumpy(), np.full((1, 4), count))
         np.testing.assert_array_equal(mx.nd.square(rows).asnumpy(), rows.asnumpy())
-        before = len(compiles) if count == 1 else before
+        before = len(compiles) if count == 3 else before  # what has one shape is compiled at its third call
     assert len(compiles) == before
 
 
