@@ -6,6 +6,7 @@ Importing it changes no JAX setting and starts no device.
 """
 
 import importlib as _importlib
+import multiprocessing.pool as _pool  # noqa: F401  scripts use multiprocessing.pool, which MXNet has imported
 import os as _os
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 

@@ -27,13 +27,22 @@ __all__ = ["NDArray"]
 
 
 class _Single(np.ndarray):
-    """One number in an array: `float` and `int` take it, which NumPy has refused since 2.4 and scripts rely on."""
+    """One number or a column of them: `float` and `int` take one, which NumPy refuses since 2.4 and scripts rely on."""
+
+    @classmethod
+    def of(cls, array: np.ndarray) -> np.ndarray:
+        """The array, as a `_Single` where it, or what it consists of, is an array of one number."""
+        shape = array.shape
+        return array.view(cls) if shape and (array.size == 1 or len(shape) > 1 and math.prod(shape[1:]) == 1) else array
+
+    def __array_wrap__(self, array: np.ndarray, context: Any = None, return_scalar: bool = False) -> Any:
+        return self.of(np.asarray(array)) if array.ndim else array[()]
 
     def __float__(self) -> float:
-        return float(self.item())
+        return float(self.item() if self.size == 1 else np.asarray(self))
 
     def __int__(self) -> int:
-        return int(self.item())
+        return int(self.item() if self.size == 1 else np.asarray(self))
 
     def __repr__(self) -> str:
         return repr(np.asarray(self))
@@ -194,8 +203,7 @@ class NDArray:
         value = self._read()
         if isinstance(value, jax.core.Tracer):
             raise MXNetError("asnumpy() inside a JAX transformation (jit, grad, vmap ...): there is no value yet")
-        copy = np.array(value)
-        return copy.view(_Single) if copy.size == 1 and copy.ndim else copy
+        return _Single.of(np.array(value))
 
     def asscalar(self) -> Any:
         """The only element as a Python/NumPy scalar.

@@ -88,12 +88,12 @@ def _program(jaxpr: Any, consts: Sequence[Any], kinds: Sequence[int] | None = No
         outs = [(place(v, None, kind), v.aval.dtype) for v in eqn.outvars]
         if name == "broadcast_in_dim":
             spread.update(eqn.outvars)
-        if rounds and name == "div":
+        if name == "div":
             divisor, shape = eqn.invars[1], eqn.outvars[0].aval.shape
-            if before[1] == _CONSTANT or divisor.aval.shape != shape or divisor in spread:
+            if upon != _CONSTANT and (before[1] == _CONSTANT or divisor.aval.shape != shape or divisor in spread):
                 rule = _times_reciprocal
-            else:
-                _need(shape == () or kinds is None and divisor in jaxpr.invars)  # others may be spread, too
+            else:  # something made may be spread, too
+                _need(upon == _CONSTANT or shape == () or kinds is None and divisor in jaxpr.invars)
         function = rule if isinstance(rule, np.ufunc) else rule(eqn.params, [v.aval for v in eqn.invars],
                                                                 [v.aval for v in eqn.outvars])
         steps.append((_flushed(function) if rounds else function, ins, outs, eqn.primitive.multiple_results))
@@ -129,15 +129,6 @@ _rules: dict[str, Any] = {
 }
 
 
-def _need(holds: bool) -> None:
-    if not holds:
-        raise _Unknown
-
-
-def _floats(avals: Sequence[Any]) -> bool:
-    return all(a.dtype.kind == "f" for a in avals)
-
-
 def _rule(*names: str) -> Callable[[Callable], Callable]:
     """Registers a function (parameters, input avals, output avals) -> function of arrays."""
     def register(make: Callable) -> Callable:
@@ -152,7 +143,6 @@ def _need(holds: bool) -> None:
 
 
 def _floats(avals: Sequence[Any]) -> bool:
-    """Integers divide, and have powers, by other rules than NumPy's."""
     return all(a.dtype.kind == "f" for a in avals)
 
 

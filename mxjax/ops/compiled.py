@@ -5,7 +5,8 @@ most are never called again. On a CPU, a program of a few hundred numbers is the
 optimization, and one of some thousand gains nothing from fusion emitters, which take half of the compilation. XLA's
 options say so per program (docs/design/0011).
 
-Programs are kept until the process comes near the number of memory mappings that Linux allows: beyond it XLA crashes.
+Programs are kept until there are very many, or the process comes near the number of memory mappings that Linux allows:
+beyond it XLA crashes.
 """
 
 from __future__ import annotations
@@ -78,8 +79,12 @@ class Compiled:
         """How many programs there are: in full, for some numbers, for few."""
         return tuple([form._cache_size() if form else 0 for form in self._forms])
 
+    def signatures(self) -> int:
+        """How many signatures it has been called with."""
+        return len(self._calls)
+
     def clear(self) -> None:
-        """Drops all programs: they are compiled again when they are called."""
+        """Drops all signatures and programs: they are traced and compiled again when they are called."""
         self._calls.clear()
         for form in (self._plain, *self._forms):
             if form is not None:
@@ -94,6 +99,7 @@ class Compiled:
 
     def _choose(self, signature: tuple, args: tuple) -> Callable:
         """What is called for these arguments."""
+        _room.met()
         full, _, least = _options()
         given, first = _elements(args), None
         if given > self._most or full == least:
@@ -139,18 +145,21 @@ def _options() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
 
 
 class _Room:
-    """Keeps the process away from Linux's limit of memory mappings, of which each program for a CPU takes 3 to 50.
+    """Keeps traces and programs from filling the memory, and the process away from Linux's limit of memory mappings.
+
+    A signature takes some ten kilobytes, a program for a CPU 3 to 50 mappings.
 
     short: whether the next call of a compiled function has to make room.
     """
 
     _EVERY, _SHARE = 128, 0.5  # how often to look, in compilations; share of the limit that may be used
+    _MANY = 1 << 14  # signatures
 
     def __init__(self) -> None:
         self.short = False
         self._all: weakref.WeakSet[Compiled] = weakref.WeakSet()
         self._lock = threading.Lock()
-        self._compiled, self._limit = 0, math.inf
+        self._met, self._compiled, self._limit = 0, 0, math.inf
         with contextlib.suppress(OSError, ValueError):  # no other system has such a limit
             self._limit = int(pathlib.Path("/proc/sys/vm/max_map_count").read_text(encoding="ascii"))
             jax.monitoring.register_event_duration_secs_listener(self.listen)
@@ -164,16 +173,23 @@ class _Room:
         if event.endswith("backend_compile_duration"):
             self._compiled += 1
             if self._compiled % self._EVERY == 0:
-                self.short = self._mappings() > self._limit * self._SHARE
+                self.short = self.short or self._mappings() > self._limit * self._SHARE
+
+    def met(self) -> None:
+        """Notes a new signature; now and then counts those that are still there."""
+        self._met += 1
+        if self._met % self._MANY == 0:
+            with self._lock:
+                self.short = self.short or sum(one.signatures() for one in self._all) > self._MANY
 
     def make(self) -> None:
-        """Drops at least half of all programs: first those of the functions that have most, for many shapes."""
+        """Drops at least half of all signatures: first those of the functions that have most, for many shapes."""
         with self._lock:
             if not self.short:
                 return
             self.short = False
             known = list(self._all)
-        sizes = sorted(((sum(one.forms()), one) for one in known), key=lambda pair: -pair[0])
+        sizes = sorted(((one.signatures(), one) for one in known), key=lambda pair: -pair[0])
         total = left = sum(size for size, _ in sizes)
         for size, one in sizes:
             if left <= total / 2:
@@ -181,8 +197,8 @@ class _Room:
             one.clear()
             left -= size
         logging.getLogger("mxjax").info(
-            "dropped %d of %d compiled programs, near the limit of memory mappings (vm.max_map_count = %s); what "
-            "is called again is compiled again", total - left, total, self._limit)
+            "dropped %d of %d compiled programs, of which there were very many, or near the limit of memory mappings "
+            "(vm.max_map_count = %s); what is called again is compiled again", total - left, total, self._limit)
 
     @staticmethod
     def _mappings() -> int:

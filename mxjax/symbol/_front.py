@@ -7,7 +7,7 @@ from typing import Any
 
 from .._namespace import document, signature
 from ..base import _Null
-from ..ops.registry import Op
+from ..ops.registry import Op, find
 from .symbol import Symbol, apply
 
 __all__ = ["make"]
@@ -16,6 +16,7 @@ __all__ = ["make"]
 def make(op: Op, name: str) -> Callable[..., Symbol]:
     """The symbolic function of an operator: makes a node."""
     hint = name.lower()
+    called = name if find(name) is op else op.name  # `cumsum` makes a classic symbol, of the operator _np_cumsum
 
     def function(*args: Any, name: str | None = None, attr: dict[str, str] | None = None, out: Any = None,
                  **kwargs: Any) -> Symbol:
@@ -42,7 +43,7 @@ def make(op: Op, name: str) -> Callable[..., Symbol]:
         params.pop("ctx", None) if "ctx" not in op.params else None
         if "ctx" in params:
             params["ctx"] = str(params["ctx"])
-        return apply(op.name, hint, inputs, params, name, attr, named)
+        return apply(called, hint, inputs, params, name, attr, named)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = document(op)

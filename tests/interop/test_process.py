@@ -36,6 +36,10 @@ def test_importing_changes_nothing():
                                        "cpu": True}
 
 
+def test_what_scripts_expect_to_be_imported():
+    assert run("-c", "import multiprocessing, mxjax; multiprocessing.pool.ThreadPool").returncode == 0
+
+
 def test_using_changes_nothing():
     done = run("-c", """
 import jax

@@ -247,8 +247,19 @@ def test_one_number_in_a_numpy_array_is_a_number():
     assert isinstance(one, np.ndarray) and repr(one) == "array([[2.5]], dtype=float32)"
     assert type(pickle.loads(pickle.dumps(one))) is np.ndarray
     assert type(mx.nd.ones((2,)).asnumpy()) is np.ndarray
-    with pytest.raises(ValueError):
+    with pytest.raises(TypeError):
         float(one + np.ones(3))
+
+
+def test_columns_of_numbers():
+    column = mx.nd.array([[1.5], [2.5], [-3]]).asnumpy()
+    assert [float(x) for x in column] == [float(x) for x in column[[0, 1, 2]]] == [1.5, 2.5, -3]
+    assert int(column[2]) == -3 and float((column + 1)[1]) == 3.5 and float(column.max(0)) == 2.5
+    assert type(column.sum()) is type(column.mean()) is np.float32
+    assert type(column * np.ones(4)) is type(mx.nd.ones((3, 2)).asnumpy()) is np.ndarray
+    assert type(pickle.loads(pickle.dumps(column))) is np.ndarray
+    with pytest.raises(TypeError):
+        float(column)
 
 
 def test_waitall_waits_for_results_that_nobody_keeps():

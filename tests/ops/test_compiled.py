@@ -134,3 +134,11 @@ def test_room_is_made_while_other_threads_make_functions(room):
         room.short = True
         room.make()
     assert len(room._all) == 6000
+
+
+def test_many_signatures_are_dropped_though_nothing_is_compiled(room, monkeypatch):
+    monkeypatch.setattr(room, "_MANY", 4)
+    program = Compiled(lambda x: -x)
+    for n in range(1, 30):
+        assert program(jax.device_put(np.ones(n, "float32"))).tolist() == [-1] * n
+        assert 0 < program.signatures() <= 8

@@ -84,6 +84,12 @@ def test_groups_and_parts():
             parts[index]
 
 
+def test_classic_names_make_classic_symbols():
+    total = mx.sym.cumsum(mx.sym.var("x"), axis=0)
+    assert type(total) is mx.sym.Symbol and total.name.startswith("cumsum") and '"op": "_np_cumsum"' in total.tojson()
+    assert type(mx.sym.np.cumsum(mx.sym.var("x").as_np_ndarray())) is mx.sym.np._Symbol
+
+
 def test_truth_and_other_python():
     a = mx.sym.Variable("a")
     with pytest.raises(mx.base.NotImplementedForSymbol):
