@@ -16,7 +16,7 @@ import jax
 from jax import lax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, jaxpr_as_fun
 
-__all__ = ["BARRIER_OPTIONS", "bounded"]
+__all__ = ["BARRIER_OPTIONS", "bounded", "called"]
 
 BARRIER_OPTIONS = {"xla_disable_hlo_passes": "cse_barrier_expander"}  # jaxlib < 0.12 drops barriers before it fuses
 
@@ -45,7 +45,7 @@ def bounded(function: Callable) -> Callable:
     return call
 
 
-def _inner(eqn: JaxprEqn) -> ClosedJaxpr | None:
+def called(eqn: JaxprEqn) -> ClosedJaxpr | None:
     """The function that an equation calls, where XLA puts it in its place."""
     inner = eqn.params.get(_CALLS.get(eqn.primitive.name, ""))
     return inner if isinstance(inner, ClosedJaxpr) else None
@@ -55,7 +55,7 @@ def _flat(jaxpr: Jaxpr, ids: dict[Any, Any], path: _Path) -> Iterator[tuple[Jaxp
     """All equations, those of called functions in their place, with what they read and write under common names."""
     for i, eqn in enumerate(jaxpr.eqns):
         read = [None if isinstance(v, Literal) else ids[v] for v in eqn.invars]
-        inner = _inner(eqn)
+        inner = called(eqn)
         if inner is None:
             wrote: list[Any] = [(*path, i, k) for k in range(len(eqn.outvars))]
             yield eqn, (*path, i), read, wrote
@@ -90,7 +90,7 @@ def _with_barriers(closed: ClosedJaxpr, path: _Path, places: set[_Path]) -> Clos
     eqns = []
     for i, eqn in enumerate(closed.jaxpr.eqns):
         here = (*path, i)
-        inner = _inner(eqn)
+        inner = called(eqn)
         if here not in places:
             eqns.append(eqn)
         elif inner is not None:

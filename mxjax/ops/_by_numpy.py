@@ -13,6 +13,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from ._barriers import called
+
 __all__ = ["by_numpy"]
 
 _KNOWN = {np.dtype(t) for t in ("bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")}
@@ -29,7 +31,8 @@ class _Unknown(Exception):
 def by_numpy(closed: Any) -> Callable[[Sequence[Any]], list[np.ndarray] | None] | None:
     """What a closed jaxpr computes, as a function of a list of arrays; None where XLA has to compile it.
 
-    The function returns None for arrays with denormal numbers, which XLA takes as zeros.
+    The function returns None for arrays with denormal numbers, which XLA takes as zeros, and where the larger of 0.0
+    and -0.0 is asked for.
     """
     try:
         run, _ = _program(closed.jaxpr, closed.consts)
@@ -38,7 +41,10 @@ def by_numpy(closed: Any) -> Callable[[Sequence[Any]], list[np.ndarray] | None] 
 
     def call(arrays: Sequence[Any]) -> list[np.ndarray] | None:
         with np.errstate(all="ignore"):
-            return None if any(x.dtype.kind == "f" and _denormal(x).any() for x in arrays) else run(arrays)
+            try:
+                return None if any(x.dtype.kind == "f" and _denormal(x).any() for x in arrays) else run(arrays)
+            except _Unknown:
+                return None
     return call
 
 
@@ -74,9 +80,9 @@ def _program(jaxpr: Any, consts: Sequence[Any], kinds: Sequence[int] | None = No
         name = eqn.primitive.name
         ins = [place(v) for v in eqn.invars]
         before = [made[i] for i in ins]
-        inner = eqn.params.get(_CALLS[name]) if name in _CALLS else None
+        inner = called(eqn)
         if inner is not None:
-            function, after = _program(getattr(inner, "jaxpr", inner), getattr(inner, "consts", ()), before)
+            function, after = _program(inner.jaxpr, inner.consts, before)
             outs = [(place(v, None, k), None) for v, k in zip(eqn.outvars, after, strict=True)]
             steps.append(((lambda *xs, run=function: run(xs)), ins, outs, True))
             continue
@@ -118,12 +124,10 @@ def _flushed(function: Callable) -> Callable:
     return call
 
 
-_CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "custom_jvp_call": "call_jaxpr",
-          "custom_vjp_call": "call_jaxpr"}
 _rules: dict[str, Any] = {
     "add": np.add, "add_any": np.add, "sub": np.subtract, "mul": np.multiply, "neg": np.negative, "abs": np.absolute,
-    "max": np.maximum, "min": np.minimum, "floor": np.floor, "ceil": np.ceil, "sqrt": np.sqrt, "square": np.square,
-    "sign": np.sign, "is_finite": np.isfinite, "not": np.invert, "and": np.bitwise_and, "or": np.bitwise_or,
+    "floor": np.floor, "ceil": np.ceil, "sqrt": np.sqrt, "square": np.square,
+    "is_finite": np.isfinite, "not": np.invert, "and": np.bitwise_and, "or": np.bitwise_or,
     "xor": np.bitwise_xor, "shift_left": np.left_shift, "eq": np.equal, "ne": np.not_equal, "lt": np.less,
     "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
 }
@@ -159,6 +163,27 @@ def _times_reciprocal(params: dict, ins: list, outs: list) -> Callable:
     return lambda x, by: x * (np.ones((), x.dtype) / by)
 
 
+@_rule("max")
+def _max(params: dict, ins: list, outs: list) -> Callable:
+    return lambda x, y: np.maximum(_one_zero(x), _one_zero(y))
+
+
+@_rule("min")
+def _min(params: dict, ins: list, outs: list) -> Callable:
+    return lambda x, y: np.minimum(_one_zero(x), _one_zero(y))
+
+
+def _one_zero(x: Any) -> Any:
+    """The array, which has no -0.0: to NumPy it is as large as 0.0, to XLA smaller."""
+    _need(x.dtype.kind != "f" or not (np.signbit(x) & (x == 0)).any())
+    return x
+
+
+@_rule("sign")
+def _sign(params: dict, ins: list, outs: list) -> Callable:
+    return lambda x: np.where(x == 0, x, np.sign(x))  # of -0.0 it is -0.0
+
+
 @_rule("rem")
 def _rem(params: dict, ins: list, outs: list) -> Callable:
     _need(_floats(ins))
@@ -184,7 +209,7 @@ def _round(params: dict, ins: list, outs: list) -> Callable:
 
 @_rule("clamp")
 def _clamp(params: dict, ins: list, outs: list) -> Callable:
-    return lambda low, x, high: np.minimum(np.maximum(x, low), high)
+    return lambda low, x, high: np.minimum(np.maximum(_one_zero(x), _one_zero(low)), _one_zero(high))
 
 
 @_rule("select_n")
@@ -408,7 +433,7 @@ def _whole(ufunc: np.ufunc) -> Callable:
         _need(math.prod(ins[0].shape) > 0)
         axes = tuple(params["axes"])
         if ins[0].dtype.kind != "f" or ufunc in (np.maximum, np.minimum):
-            return lambda x: ufunc.reduce(x, axes, x.dtype)
+            return lambda x: ufunc.reduce(_one_zero(x), axes, x.dtype)
         _need(max(ins[0].shape[i] for i in axes) <= _LONGEST)
         order = [*axes, *[i for i in range(len(ins[0].shape)) if i not in axes]]
         return lambda x: ufunc.accumulate(x.transpose(order).reshape(-1, *outs[0].shape), 0)[-1]  # in XLA's order
@@ -420,8 +445,8 @@ def _running(ufunc: np.ufunc) -> Callable:
         axis = params["axis"]
         _need(ins[0].dtype.kind != "f" or ufunc in (np.maximum, np.minimum))
         if params["reverse"]:
-            return lambda x: np.flip(ufunc.accumulate(np.flip(x, axis), axis, x.dtype), axis)
-        return lambda x: ufunc.accumulate(x, axis, x.dtype)
+            return lambda x: np.flip(ufunc.accumulate(np.flip(_one_zero(x), axis), axis, x.dtype), axis)
+        return lambda x: ufunc.accumulate(_one_zero(x), axis, x.dtype)
     return make
 
 

@@ -16,6 +16,8 @@ rng = np.random.default_rng(7)
 X = rng.normal(size=(4, 3, 5)).astype("float32")
 Y = rng.normal(size=(4, 3, 5)).astype("float32")
 ODD = np.array([[0, -0.0, np.nan, np.inf, -np.inf, 1e-30], [3e38, -1e30, 0.5, 1.5, -2.5, 7]], "float32")
+ONE_ZERO = ODD + 0  # of -0.0 and 0.0 the larger is left to XLA
+ZEROS = np.array([[0, -0.0, 2], [-0.0, 0, -3], [np.nan, -0.0, 0]], "float32")
 INTS = rng.integers(-9, 9, (4, 3, 5)).astype("int32")
 ROWS = np.array([3, 0, -1, 9, 2])
 
@@ -30,15 +32,17 @@ ALIKE = {
     "remainder": (lax.rem, X, Y),
     "rounding": (lambda x: [jnp.floor(x), jnp.ceil(x), jnp.round(x), lax.round(x), jnp.trunc(x)], ODD),
     "comparisons": (lambda x, y: [x < y, x <= y, x == y, x != y, x > y, x >= y, jnp.isfinite(x)], ODD, ODD[::-1]),
-    "extremes": (lambda x, y: [jnp.maximum(x, y), jnp.minimum(x, y), jnp.clip(x, -1, 1), -x, jnp.abs(x)], ODD,
-                 ODD[::-1]),
+    "extremes": (lambda x, y: [jnp.maximum(x, y), jnp.minimum(x, y), jnp.clip(x, -1, 1), -x, jnp.abs(x)], ONE_ZERO,
+                 ONE_ZERO[::-1]),
+    "signs": (jnp.sign, ZEROS),
+    "sorted zeros": (lambda x: [jnp.sort(x, 1), jnp.argsort(x, 0)], ZEROS),
     "choice": (lambda x, y: jnp.where(x > 0, x, y), X, Y),
     "integers": (lambda x: [x * x + 3, x - 7, jnp.sign(x), x & 3, x | 8, x ^ 5, ~x, x.sum(0), x.cumsum(1)], INTS),
     "floats to integers": (lambda x: [x.astype("int32"), x.astype("int8"), x.astype("uint8"), x.astype(bool)], ODD),
     "integers to floats": (lambda x: [x.astype("float32"), x.astype("int8"), x.astype("uint16")], INTS * 99999),
     "short sums": (lambda x: [x.sum(), x.sum(1), x.sum((0, 2)), x.mean(), x.mean(2), x.prod(1)], X),
     "largest": (lambda x: [x.max(1), x.min((0, 2)), x.argmax(2), x.argmin(0), (x > 0).any(1), (x > 0).all()], X),
-    "largest with NaN": (lambda x: [x.max(1), x.min(), x.argmax(1), x.argmin(0)], ODD),
+    "largest with NaN": (lambda x: [x.max(1), x.min(), x.argmax(1), x.argmin(0)], ONE_ZERO),
     "running extremes": (lambda x: [lax.cummax(x, 1), lax.cummin(x, 0, reverse=True)], X),
     "sorted": (lambda x, y: [jnp.sort(x, 1), jnp.argsort(x, 0), *lax.sort_key_val(x, y)], X, Y),
     "shapes": (lambda x: [x.reshape(5, 12), x.transpose(2, 0, 1), x[:, None], jnp.squeeze(x[:1], 0), x.T.ravel()], X),
@@ -92,8 +96,6 @@ def test_numpy_has_the_bits_of_xla(name, wide):
         args = [jnp.asarray(a.astype("float64") if wide and a.dtype == "float32" and name != "bits" else a)
                 for a in map(np.asarray, args)]
         found = by_numpy(jax.jit(function).trace(*args).jaxpr)
-        if wide and name == "floats to integers":  # to those of 64 bits XLA has limits of its own
-            return
         assert found is not None
         got = found([np.asarray(a) for a in args])
         for level in (1, 2):
@@ -136,6 +138,12 @@ def test_denormal_numbers_are_zeros_from_the_first_call():
     for _ in range(4):
         assert (mx.nd.array([1e-40]) * 1).asscalar() == 0
         assert (mx.nd.array([1.5e-38]) * 0.5).asscalar() == 0
+
+
+@pytest.mark.parametrize("function", [lambda x: jnp.maximum(x, x.T), lambda x: x.min(0), lambda x: lax.cummax(x, 1)])
+def test_the_larger_of_two_zeros_is_left_to_xla(function):
+    found = by_numpy(jax.make_jaxpr(function)(ZEROS))
+    assert found([ZEROS]) is None and found([np.abs(ZEROS)]) is not None
 
 
 def test_wide_results_of_a_narrow_call():
