@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint attack bench clean
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "mxjax needs Python 3.11 or newer; try make PYTHON=python3.12")'
@@ -26,6 +26,9 @@ lint: $(VENV)/.test
 
 test: lint
 	$(BIN)/python -m pytest -n $(WORKERS) tests
+
+attack: $(VENV)/.test
+	MXJAX_ATTACK=full $(BIN)/python -m pytest -n $(WORKERS) --timeout 3600 tests/attack
 
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/engine.py

@@ -1,0 +1,85 @@
+"""The writer of files: old or new, never in between."""
+
+import os
+import stat
+
+import pytest
+
+from mxjax import MXNetError
+from mxjax._files import _ENDING, reading, replacing, write_file
+
+
+def test_content_appears_at_the_end(tmp_path):
+    path = tmp_path / "a"
+    path.write_text("old")
+    with replacing(path, "w") as file:
+        file.write("new")
+        assert path.read_text() == "old"
+    assert path.read_text() == "new" and os.listdir(tmp_path) == ["a"]
+
+
+def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path):
+    path = tmp_path / "a"
+    write_file(path, b"old")
+    with pytest.raises(KeyError), replacing(path) as file:
+        file.write(b"new")
+        raise KeyError
+    assert path.read_bytes() == b"old" and os.listdir(tmp_path) == ["a"]
+
+
+def test_modes_stay_and_new_files_follow_the_umask(tmp_path):
+    path = tmp_path / "a"
+    before = os.umask(0o027)
+    try:
+        write_file(path, b"1")
+        assert stat.S_IMODE(path.stat().st_mode) == 0o640
+        for mode in (0o600, 0o444, 0o755):
+            path.chmod(mode)
+            write_file(path, b"2")
+            assert stat.S_IMODE(path.stat().st_mode) == mode
+    finally:
+        os.umask(before)
+
+
+def test_links_stay_links(tmp_path):
+    (tmp_path / "store").mkdir()
+    target, link = tmp_path / "store" / "a", tmp_path / "latest"
+    target.write_bytes(b"old")
+    link.symlink_to(target)
+    write_file(link, b"new")
+    assert link.is_symlink() and target.read_bytes() == b"new" and os.listdir(tmp_path / "store") == ["a"]
+
+
+def test_pipes_and_devices_are_written_to(tmp_path):
+    write_file(os.devnull, b"gone")
+    assert not stat.S_ISREG(os.stat(os.devnull).st_mode)
+
+
+def test_missing_folders_are_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        write_file(tmp_path / "nowhere" / "a", b"")
+
+
+def test_what_the_dead_have_left_is_removed(tmp_path):
+    path = tmp_path / "a"
+    left, fresh, other = (tmp_path / f".{name}.{digit * 16}{_ENDING}" for name, digit in (("a", "0"), ("a", "1"),
+                                                                                        ("ab", "0")))
+    for one in (left, fresh, other):
+        one.write_bytes(b"half")
+    os.utime(left, (0, 0)), os.utime(other, (0, 0))
+    write_file(path, b"new")
+    assert sorted(os.listdir(tmp_path)) == sorted(["a", fresh.name, other.name])
+
+
+def test_a_long_name_is_no_obstacle(tmp_path):
+    write_file(tmp_path / ("n" * 250), b"1")
+    assert os.listdir(tmp_path) == ["n" * 250]
+
+
+def test_reading_tells_what_and_where():
+    with pytest.raises(MXNetError, match="x.json cannot be read as a symbol: KeyError: 'nodes'") as caught:
+        with reading("x.json", "a symbol"):
+            {}["nodes"]
+    assert isinstance(caught.value.__cause__, KeyError)
+    with pytest.raises(FileNotFoundError), reading("x.json", "a symbol"):
+        open("/nonexistent")
