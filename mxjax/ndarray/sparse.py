@@ -237,13 +237,13 @@ class CSRNDArray(BaseSparseNDArray):
 
     @property
     def indices(self) -> NDArray:
-        """Column of each stored value (int64)."""
-        return self._parts[1]
+        """Column of each stored value (int64), a copy: written to, it could point outside the array."""
+        return _shared(self._parts[1], self.context)
 
     @property
     def indptr(self) -> NDArray:
-        """Where each row begins in `data` (int64, rows + 1 values)."""
-        return self._parts[2]
+        """Where each row begins in `data` (int64, rows + 1 values), a copy."""
+        return _shared(self._parts[2], self.context)
 
     def asscipy(self) -> Any:
         """The array as a `scipy.sparse.csr_matrix`."""
@@ -262,8 +262,8 @@ class RowSparseNDArray(BaseSparseNDArray):
 
     @property
     def indices(self) -> NDArray:
-        """Numbers of the stored rows, ascending (int64)."""
-        return self._parts[1]
+        """Numbers of the stored rows, ascending (int64), a copy."""
+        return _shared(self._parts[1], self.context)
 
     def retain(self, *args: Any, **kwargs: Any) -> RowSparseNDArray:
         """The array with only the given rows kept."""
@@ -328,24 +328,62 @@ def retain(data: RowSparseNDArray = None, indices: NDArray = None, out: Any = No
 
 
 def _check(array: BaseSparseNDArray, full: bool) -> None:
-    rows = array.shape[0]
-    indices = array._indices.asnumpy()
+    """What `check_format` says of an array."""
     if array.stype == "csr":
-        pointers = array._parts[2].asnumpy()
-        if pointers.shape != (rows + 1,) or pointers[0] != 0 or pointers[-1] != len(indices):
-            raise MXNetError("indptr must have rows + 1 values from 0 to the number of stored values")
-        if full:
-            if (np.diff(pointers) < 0).any():
-                raise MXNetError("indptr must not decrease")
-            if len(indices) and (indices.min() < 0 or indices.max() >= array.shape[1]):
-                raise MXNetError("a column index is out of bounds")
-            inner = np.ones(max(len(indices) - 1, 0), bool)
-            inner[[p - 1 for p in pointers[1:-1] if 0 < p < len(indices)]] = False
-            if (np.diff(indices)[inner] <= 0).any():
-                raise MXNetError("column indices must ascend within a row")
-    elif full and len(indices):
-        if indices.min() < 0 or indices.max() >= rows or (np.diff(indices) <= 0).any():
-            raise MXNetError("row indices must ascend and lie within the array")
+        indices, pointers = _host(array._parts[1]), _host(array._parts[2])
+        _check_csr(indices, pointers, array.shape, full)
+        if full and _descents(indices, pointers).any():
+            raise MXNetError("csr: column indices must ascend within a row")
+    elif full:
+        _check_rows(_host(array._indices), array.shape)
+
+
+def _check_csr(indices: np.ndarray, pointers: np.ndarray, shape: tuple[int, ...], full: bool = True) -> None:
+    """Refuses what would be read outside the memory, or what operators would give different answers to.
+
+    Columns need not ascend within a row, as in MXNet, but a place must not be stored twice: there, `asnumpy` takes the
+    last value and `dot` the sum.
+    """
+    if len(pointers) != shape[0] + 1 or pointers[0] != 0 or pointers[-1] != len(indices):
+        told = f"{len(pointers)} values from {pointers[0]} to {pointers[-1]}" if len(pointers) else "none"
+        raise MXNetError(f"csr: indptr must be {shape[0] + 1} values from 0 to {len(indices)}, the number of stored "
+                         f"values; got {told}")
+    if not full:
+        return
+    if (pointers[1:] < pointers[:-1]).any():
+        row = int(np.argmax(pointers[1:] < pointers[:-1]))
+        raise MXNetError(f"csr: indptr must not decrease; at row {row} it goes from {pointers[row]} to "
+                         f"{pointers[row + 1]}")
+    _within(indices, shape[1], "csr: column index")
+    if _descents(indices, pointers).any():
+        rows = np.repeat(np.arange(shape[0]), np.diff(pointers))
+        order = np.lexsort((indices, rows))
+        same = (np.diff(indices[order]) == 0) & (np.diff(rows[order]) == 0)
+        if same.any():
+            place = order[int(np.argmax(same))]
+            raise MXNetError(f"csr: row {rows[place]}, column {indices[place]} is stored more than once")
+
+
+def _descents(indices: np.ndarray, pointers: np.ndarray) -> np.ndarray:
+    """Where, within a row, a column index is not larger than the one before."""
+    found = indices[1:] <= indices[:-1]
+    starts = pointers[1:-1]
+    found[starts[(starts > 0) & (starts < len(indices))] - 1] = False  # the first one of a row follows nothing
+    return found
+
+
+def _check_rows(indices: np.ndarray, shape: tuple[int, ...]) -> None:
+    """Refuses row numbers outside the array, and others than ascending ones: operators look rows up by bisection."""
+    _within(indices, shape[0], "row_sparse: row index")
+    if (indices[1:] <= indices[:-1]).any():
+        place = int(np.argmax(indices[1:] <= indices[:-1]))
+        raise MXNetError(f"row_sparse: row indices must ascend; {indices[place + 1]} comes after {indices[place]}")
+
+
+def _within(indices: np.ndarray, count: int, what: str) -> None:
+    if len(indices) and (indices.min() < 0 or indices.max() >= count):
+        wrong = indices[int(np.argmax((indices < 0) | (indices >= count)))]
+        raise MXNetError(f"{what} {wrong} is out of bounds: there are {count}")
 
 
 def _parts(ctx: Context | None, dtype: Any, data: Any, *indices: Any) -> tuple:
@@ -385,6 +423,7 @@ def csr_matrix(arg1: Any, shape: tuple | None = None, ctx: Context | None = None
 
     Raises:
         ValueError: the parts do not fit.
+        MXNetError: columns lie outside the matrix or come twice in a row, or `indptr` does not count them.
     """
     if isinstance(arg1, tuple):
         if len(arg1) == 2 and all(isinstance(n, (int, np.integer)) for n in arg1):
@@ -400,16 +439,16 @@ def csr_matrix(arg1: Any, shape: tuple | None = None, ctx: Context | None = None
         data, indices, indptr = arg1
         parts, dtype, ctx = _parts(ctx, dtype, data, indices, indptr)
         if shape is None:
-            columns = parts[1].asnumpy()
+            columns = _host(parts[1])
             if not len(columns):
                 raise ValueError("invalid shape: without stored values it must be given")
             shape = (parts[2].shape[0] - 1, int(columns.max()) + 1)
         if len(shape) != 2 or any(p.ndim != 1 for p in parts):
             raise ValueError("a csr array has two dimensions, its parts one each")
-        result = CSRNDArray.__new__(CSRNDArray)._set(parts, tuple(shape), dtype, ctx)
         if parts[2].shape[0] != shape[0] + 1 or parts[0].shape != parts[1].shape:
             raise ValueError(f"indptr must have {shape[0] + 1} values, and data as many as indices")
-        return result
+        _check_csr(_host(parts[1]), _host(parts[2]), tuple(shape))
+        return CSRNDArray.__new__(CSRNDArray)._set(parts, tuple(shape), dtype, ctx)
     if isinstance(arg1, CSRNDArray):
         return arg1.copyto(ctx or current_context()).astype(dtype or arg1.dtype, copy=False)
     if hasattr(arg1, "tocsr"):
@@ -431,13 +470,14 @@ def row_sparse_array(arg1: Any, shape: tuple | None = None, ctx: Context | None 
 
     Raises:
         ValueError: the parts do not fit.
+        MXNetError: rows lie outside the array, or do not ascend.
     """
     if isinstance(arg1, tuple) and not (len(arg1) == 2 and not isinstance(arg1[0], (int, np.integer))):
         return zeros("row_sparse", _agreed(arg1, shape), ctx, dtype)
     if isinstance(arg1, tuple):
         parts, dtype, ctx = _parts(ctx, dtype, *arg1)
-        rows = parts[1].asnumpy()
-        if parts[1].ndim != 1 or parts[0].shape[:1] != parts[1].shape and parts[0].size:
+        rows = _host(parts[1])
+        if parts[1].ndim != 1 or parts[0].shape[:1] != parts[1].shape and (parts[0].size or len(rows)):
             raise ValueError(f"{parts[1].size} row indices for data of shape {parts[0].shape}")
         if shape is None:
             if not len(rows):
@@ -445,6 +485,7 @@ def row_sparse_array(arg1: Any, shape: tuple | None = None, ctx: Context | None 
             shape = (int(rows.max()) + 1, *parts[0].shape[1:])
         if parts[0].shape[1:] != tuple(shape[1:]):
             raise ValueError(f"data of shape {parts[0].shape} does not fit rows of shape {tuple(shape[1:])}")
+        _check_rows(rows, tuple(shape))
         return RowSparseNDArray.__new__(RowSparseNDArray)._set(parts, tuple(shape), dtype, ctx)
     if isinstance(arg1, RowSparseNDArray):
         return arg1.copyto(ctx or current_context()).astype(dtype or arg1.dtype, copy=False)

@@ -365,3 +365,60 @@ def test_hypot_of_unsorted_columns():
     array = mx.nd.sparse.csr_matrix(([3.0, 5, 8], [2, 0, 1], [0, 2, 3]), shape=(2, 3))
     found = mx.nd._internal._hypot(array, array)
     np.testing.assert_allclose(found.asnumpy(), array.asnumpy() * 2 ** 0.5, rtol=1e-6)
+
+
+@pytest.mark.parametrize("data, indices, indptr, told", [
+    ([1, 2], [0, 10 ** 8], [0, 1, 2], "column index 100000000 is out of bounds: there are 3"),
+    ([1, 2], [0, -1], [0, 1, 2], "column index -1"),
+    ([1, 2], [0, 1], [1, 1, 2], "got 3 values from 1 to 2"),
+    ([1, 2], [0, 1], [0, 1, 3], "got 3 values from 0 to 3"),
+    ([1, 2], [0, 1], [0, 1, 1], "got 3 values from 0 to 1"),
+    ([1, 2], [0, 1], [0, 3, 2], "at row 1 it goes from 3 to 2"),
+    ([1, 2], [0, 1], [0, -9, 2], "at row 0 it goes from 0 to -9"),
+    ([1, 2], [1, 1], [0, 2, 2], "row 0, column 1 is stored more than once"),
+    ([1, 2, 3], [1, 0, 1], [0, 3, 3], "row 0, column 1 is stored more than once"),
+])
+def test_csr_is_checked_when_it_is_made(data, indices, indptr, told):
+    with pytest.raises(mx.MXNetError, match=told):
+        mx.nd.sparse.csr_matrix((data, indices, indptr), shape=(2, 3))
+    with pytest.raises(mx.MXNetError, match=told):
+        mx.nd.sparse.csr_matrix((mx.nd.array(data), mx.nd.array(indices, dtype="int64"),
+                                 mx.nd.array(indptr, dtype="int64")), shape=(2, 3))
+
+
+@pytest.mark.parametrize("indices, told", [
+    ([-1, 1], "row index -1 is out of bounds: there are 3"), ([1, 3], "row index 3"),
+    ([2, 0], "row indices must ascend; 0 comes after 2"), ([1, 1], "1 comes after 1")])
+def test_row_sparse_is_checked_when_it_is_made(indices, told):
+    with pytest.raises(mx.MXNetError, match=told):
+        mx.nd.sparse.row_sparse_array(([[1, 2], [3, 4]], indices), shape=(3, 2))
+
+
+def test_columns_in_any_order_within_a_row():
+    array = mx.nd.sparse.csr_matrix(([1, 2, 3], [2, 0, 1], [0, 2, 3]), shape=(2, 3))
+    assert array.asnumpy().tolist() == [[2, 0, 1], [0, 3, 0]]
+    assert (array + array).asnumpy().tolist() == [[4, 0, 2], [0, 6, 0]]
+    array.check_format(full_check=False)
+    with pytest.raises(mx.MXNetError, match="must ascend within a row"):
+        array.check_format()
+
+
+def test_index_arrays_are_copies():
+    array = mx.nd.sparse.csr_matrix(([1, 2], [0, 1], [0, 1, 2]), shape=(2, 3))
+    array.indices[:], array.indptr[:] = 10 ** 6, 5
+    assert array.asnumpy().tolist() == [[1, 0, 0], [0, 2, 0]] and array.indptr.asnumpy().tolist() == [0, 1, 2]
+    rows = mx.nd.sparse.row_sparse_array(([[1, 2]], [1]), shape=(3, 2))
+    rows.indices[:] = -1
+    assert rows.asnumpy().tolist() == [[0, 0], [1, 2], [0, 0]]
+
+
+def test_damaged_files_of_sparse_arrays(tmp_path):
+    path = str(tmp_path / "x.params")
+    good = mx.nd.sparse.csr_matrix(([1, 2], [0, 2], [0, 1, 2]), shape=(2, 3))
+    mx.nd.save(path, [good, mx.nd.sparse.row_sparse_array(([[1, 2]], [1]), shape=(3, 2))])
+    raw = open(path, "rb").read()
+    columns = raw.index(np.array([0, 2], "<i8").tobytes())
+    for place, new in [(columns + 8, 10 ** 8), (columns, -1), (len(raw) - 16, -1)]:  # the last: before the names
+        open(path, "wb").write(raw[:place] + np.array([new], "<i8").tobytes() + raw[place + 8:])
+        with pytest.raises(mx.MXNetError, match=r"x\.params: .*out of bounds.* at offset"):
+            mx.nd.load(path)
