@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import stat
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from typing import IO, Any
@@ -16,7 +18,7 @@ from .base import MXNetError
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["reading", "replacing", "write_file"]
+__all__ = ["reading", "refusals", "replacing", "together", "write_file"]
 
 _ENDING = ".mxjax-tmp"
 _ABANDONED = 60.0  # seconds without a change after which a temporary file that nobody has locked belongs to the dead
@@ -28,8 +30,8 @@ def replacing(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[Any
 
     The content goes to a file of its own in the same folder, which nobody else can have made, and is on the disk before
     it is renamed: whoever reads `path`, after a crash too, finds the old content or the new. Permissions stay as they
-    were, a symbolic link goes on pointing to where it did. What killed processes have left is removed. Devices and
-    pipes are written to as they are.
+    were, a symbolic link goes on pointing to where it did; other hard links keep the old content. What killed processes
+    have left is removed. Devices and pipes are written to as they are.
 
     Args:
         path: the file, there or not.
@@ -43,35 +45,85 @@ def replacing(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[Any
         ...     json.dump(graph, file)
     """
     text = {} if "b" in mode else {"encoding": "utf-8"}
-    path = os.path.realpath(os.fspath(path))
+    given = os.fsdecode(path)
+    path = os.path.realpath(given)
     old = _status(path)
-    if old is not None and not stat.S_ISREG(old.st_mode):
-        with open(path, mode, **text) as file:
+    if not stat.S_ISREG(old.st_mode) if old else os.path.exists(given):  # such as /dev/stdout, a link to no name
+        with open(given, mode, **text) as file:
             yield file
         return
-    folder, name = os.path.split(path)
-    _sweep(folder, name)
-    temporary = _temporary(folder, name)
+    if old and not os.access(path, os.W_OK):  # renaming would not ask
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+    new = _New(path)
     try:
-        with open(_create(temporary, old), mode, **text) as file:
+        with new.told(), open(new.create(old), mode, **text) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        if isinstance(error, OSError):
-            if error.filename in (None, temporary):
-                error.filename, error.filename2 = path, None
+            if _waiting.files is not None:
+                new.hold(file)
+        if _waiting.files is None:
+            new.rename()
+    except BaseException:
+        new.remove()
         raise
-    _sync_folder(folder)
+    if _waiting.files is None:
+        _sync_folder(new.folder)
+    else:
+        _waiting.files.append(new)
+
+
+@contextlib.contextmanager
+def together() -> Iterator[None]:
+    """A block whose files get their names at its end, in the order of writing; where it fails, all are as they were.
+
+    For files that belong to each other: all are on the disk before the first is renamed, so that only a crash between
+    two renames leaves new ones beside old ones. The last should be the one that says that the others are there. In the
+    block itself the old files are seen.
+
+    Example:
+        >>> with together():
+        ...     symbol.save("net-symbol.json")
+        ...     nd.save("net-0000.params", params)
+    """
+    if _waiting.files is not None:
+        yield
+        return
+    files = _waiting.files = []
+    folders = {}
+    try:
+        yield
+        while files:
+            files[0].rename()
+            folders[files.pop(0).folder] = True
+    finally:
+        _waiting.files = None
+        for new in files:
+            new.remove()
+        for folder in folders:
+            _sync_folder(folder)
 
 
 def write_file(path: str | os.PathLike[str], content: bytes | str) -> None:
     """Makes `content` (text in UTF-8) the content of a file, as `replacing` does."""
     with replacing(path, "w" if isinstance(content, str) else "wb") as file:
         file.write(content)
+
+
+@contextlib.contextmanager
+def refusals(doing: str) -> Iterator[None]:
+    """A block in which the system's refusals become MXNetErrors, as where MXNet uses files in C++.
+
+    Args:
+        doing: what is tried, for the message, e.g. "cannot write x.params".
+
+    Raises:
+        MXNetError: the system refuses; its OSError is the cause.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise MXNetError(f"{doing}: {error.strerror or error}") from error
 
 
 @contextlib.contextmanager
@@ -105,44 +157,96 @@ def _status(path: str) -> os.stat_result | None:
         return None
 
 
-def _temporary(folder: str, name: str) -> str:
-    return os.path.join(folder, f".{name[:50]}.{secrets.token_hex(8)}{_ENDING}")
+class _New:
+    """A file that is to take the place of another one."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.folder, self.name = os.path.split(path)
+        self.beginning = f".{self.name[:50]}."
+        self.temporary = os.path.join(self.folder, f"{self.beginning}{secrets.token_hex(8)}{_ENDING}")
+        self._held: int | None = None
+
+    def create(self, old: os.stat_result | None) -> int:
+        """Its handle, which this process has locked, with the permissions of the old one."""
+        self._sweep()
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | \
+            getattr(os, "O_BINARY", 0)
+        handle = os.open(self.temporary, flags, 0o666 if old is None else stat.S_IMODE(old.st_mode) & 0o700 | 0o200)
+        if sys.platform != "win32":
+            with contextlib.suppress(OSError):  # file systems without locks
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if old is not None:
+                own = os.fstat(handle)
+                with contextlib.suppress(OSError):
+                    if (old.st_uid, old.st_gid) != (own.st_uid, own.st_gid):
+                        os.fchown(handle, old.st_uid, old.st_gid)
+                with contextlib.suppress(OSError):  # file systems without modes
+                    os.fchmod(handle, stat.S_IMODE(old.st_mode))
+        return handle
+
+    def hold(self, file: IO[Any]) -> None:
+        """Keeps the lock when the file is closed, until it is renamed or removed."""
+        if sys.platform != "win32":
+            self._held = os.dup(file.fileno())
+
+    def rename(self) -> None:
+        with self.told():
+            os.replace(self.temporary, self.path)
+        self._release()
+
+    def remove(self) -> None:
+        with contextlib.suppress(OSError):
+            os.unlink(self.temporary)
+        self._release()
+
+    def _release(self) -> None:
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
+
+    @contextlib.contextmanager
+    def told(self) -> Iterator[None]:
+        """A block in which the system's errors are about the path."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno is not None and error.filename in (None, self.temporary):
+                error.filename = self.path
+                del error.filename2
+            raise
+
+    def _sweep(self) -> None:
+        """Removes the temporary files of processes that were killed while they wrote this file."""
+        if sys.platform == "win32":
+            return
+        length = len(os.path.basename(self.temporary))
+        with contextlib.suppress(OSError), os.scandir(self.folder) as entries:
+            for entry in entries:
+                name = entry.name
+                if name.startswith(self.beginning) and name.endswith(_ENDING) and len(name) == length:
+                    with contextlib.suppress(OSError):
+                        self._remove_abandoned(entry)
+
+    @staticmethod
+    def _remove_abandoned(entry: os.DirEntry[str]) -> None:
+        if time.time() - entry.stat(follow_symlinks=False).st_mtime < _ABANDONED:
+            return
+        handle = os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # refused while its writer lives
+            os.unlink(entry.path)
+        finally:
+            os.close(handle)
 
 
-def _create(temporary: str, old: os.stat_result | None) -> int:
-    """A new file that this process has locked, with the permissions of the old one."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | \
-        getattr(os, "O_BINARY", 0)
-    handle = os.open(temporary, flags, 0o666 if old is None else stat.S_IMODE(old.st_mode) & 0o700 | 0o200)
-    if sys.platform != "win32":
-        with contextlib.suppress(OSError):  # file systems without locks
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if old is not None:
-            with contextlib.suppress(OSError):
-                if (old.st_uid, old.st_gid) != (os.geteuid(), os.getegid()):
-                    os.fchown(handle, old.st_uid, old.st_gid)
-            os.fchmod(handle, stat.S_IMODE(old.st_mode))
-    return handle
+class _Waiting(threading.local):
+    """The files of this thread's `together` that are still to be renamed."""
+
+    files: list[_New] | None = None
 
 
-def _sweep(folder: str, name: str) -> None:
-    """Removes the temporary files of processes that were killed while they wrote this file."""
-    if sys.platform == "win32":
-        return
-    beginning, length = f".{name[:50]}.", len(_temporary("", name))
-    with contextlib.suppress(OSError):
-        for entry in os.scandir(folder or "."):
-            if not (entry.name.startswith(beginning) and entry.name.endswith(_ENDING) and len(entry.name) == length):
-                continue
-            with contextlib.suppress(OSError):
-                if time.time() - entry.stat(follow_symlinks=False).st_mtime < _ABANDONED:
-                    continue
-                handle = os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW)
-                try:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # refused while its writer lives
-                    os.unlink(entry.path)
-                finally:
-                    os.close(handle)
+_waiting = _Waiting()
 
 
 def _sync_folder(folder: str) -> None:
@@ -150,7 +254,7 @@ def _sync_folder(folder: str) -> None:
     if sys.platform == "win32":
         return
     with contextlib.suppress(OSError):
-        handle = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY)
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(handle)
         finally:

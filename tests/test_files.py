@@ -2,11 +2,12 @@
 
 import os
 import stat
+import threading
 
 import pytest
 
 from mxjax import MXNetError
-from mxjax._files import _ENDING, reading, replacing, write_file
+from mxjax._files import _ENDING, reading, refusals, replacing, together, write_file
 
 
 def test_content_appears_at_the_end(tmp_path):
@@ -33,12 +34,22 @@ def test_modes_stay_and_new_files_follow_the_umask(tmp_path):
     try:
         write_file(path, b"1")
         assert stat.S_IMODE(path.stat().st_mode) == 0o640
-        for mode in (0o600, 0o444, 0o755):
+        for mode in (0o600, 0o666, 0o755):
             path.chmod(mode)
             write_file(path, b"2")
             assert stat.S_IMODE(path.stat().st_mode) == mode
     finally:
         os.umask(before)
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write everything")
+def test_a_protected_file_stays(tmp_path):
+    path = tmp_path / "a"
+    path.write_text("old")
+    path.chmod(0o444)
+    with pytest.raises(PermissionError, match=str(path)):
+        write_file(path, "new")
+    assert path.read_text() == "old" and os.listdir(tmp_path) == ["a"]
 
 
 def test_links_stay_links(tmp_path):
@@ -53,11 +64,67 @@ def test_links_stay_links(tmp_path):
 def test_pipes_and_devices_are_written_to(tmp_path):
     write_file(os.devnull, b"gone")
     assert not stat.S_ISREG(os.stat(os.devnull).st_mode)
+    reader, writer = os.pipe()
+    write_file(f"/dev/fd/{writer}", b"through")
+    os.close(writer)
+    with open(reader, "rb") as file:
+        assert file.read() == b"through"
 
 
 def test_missing_folders_are_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere"):
         write_file(tmp_path / "nowhere" / "a", b"")
+
+
+def test_errors_name_the_file_and_keep_their_words(tmp_path):
+    path = tmp_path / "a"
+    with pytest.raises(OSError, match=f"full: '{path}'$"), replacing(path):
+        raise OSError(28, "full")
+    with pytest.raises(OSError, match="^no answer$"), replacing(path):
+        raise OSError("no answer")
+    with pytest.raises(FileNotFoundError, match="'elsewhere'$"), replacing(path):
+        open("elsewhere")
+    (tmp_path / "b").mkdir()
+    with pytest.raises(IsADirectoryError, match=f"'{tmp_path}/b'$"):
+        write_file(tmp_path / "b", b"")
+    with pytest.raises(IsADirectoryError, match=f"'{path}'$"), replacing(path):
+        path.mkdir()
+    with pytest.raises(MXNetError, match="cannot write b: Is a directory$"), refusals("cannot write b"):
+        open(tmp_path / "b", "wb")
+    assert sorted(os.listdir(tmp_path)) == ["a", "b"]
+
+
+def test_files_that_belong_together_change_together(tmp_path):
+    a, b = tmp_path / "a", tmp_path / "b"
+    with together():
+        write_file(a, b"1")
+        with together():
+            write_file(b, b"1")
+        assert not a.exists() and not b.exists()
+    assert a.read_bytes() == b"1" == b.read_bytes()
+    with pytest.raises(KeyError), together():
+        write_file(a, b"2")
+        write_file(b, b"2")
+        raise KeyError
+    with pytest.raises(OSError, match="nowhere"), together():
+        write_file(a, b"2")
+        write_file(tmp_path / "nowhere" / "b", b"2")
+    assert a.read_bytes() == b"1" == b.read_bytes() and sorted(os.listdir(tmp_path)) == ["a", "b"]
+    write_file(a, b"3")
+    assert a.read_bytes() == b"3"
+
+
+def test_a_file_that_waits_for_others_is_not_abandoned(tmp_path):
+    path = tmp_path / "a"
+    with together():
+        write_file(path, b"1")
+        waiting, = tmp_path.iterdir()
+        os.utime(waiting, (0, 0))
+        another = threading.Thread(target=write_file, args=(path, b"2"))
+        another.start()
+        another.join()
+        assert path.read_bytes() == b"2"
+    assert path.read_bytes() == b"1" and os.listdir(tmp_path) == ["a"]
 
 
 def test_what_the_dead_have_left_is_removed(tmp_path):
