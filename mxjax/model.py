@@ -14,6 +14,7 @@ import numpy as np
 
 from . import io
 from . import ndarray as nd
+from ._files import together
 from .callback import LogValidationMetricsCallback
 from .context import Context, cpu
 from .initializer import Uniform
@@ -59,6 +60,9 @@ def save_checkpoint(prefix: str, epoch: int, symbol: Symbol | None, arg_params: 
                     aux_params: dict[str, NDArray], remove_amp_cast: bool = True) -> None:
     """Save a network and its parameters as `prefix-symbol.json` and `prefix-EPOCH.params` (4 digits).
 
+    Both are on the disk before one is replaced, so that a failure changes neither; the parameters appear last, at once
+    after the network.
+
     Args:
         prefix: beginning of the files' names.
         epoch: number of the epoch.
@@ -66,10 +70,11 @@ def save_checkpoint(prefix: str, epoch: int, symbol: Symbol | None, arg_params: 
         arg_params, aux_params: parameters and auxiliary states by name.
         remove_amp_cast: leave out the casts that automatic mixed precision put in.
     """
-    if symbol is not None:
-        symbol.save(f"{prefix}-symbol.json", remove_amp_cast=remove_amp_cast)
     name = f"{prefix}-{epoch:04d}.params"
-    nd.save(name, _pack_params(arg_params, aux_params))
+    with together():
+        if symbol is not None:
+            symbol.save(f"{prefix}-symbol.json", remove_amp_cast=remove_amp_cast)
+        nd.save(name, _pack_params(arg_params, aux_params))
     logging.info('Saved checkpoint to "%s"', name)
 
 

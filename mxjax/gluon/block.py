@@ -13,6 +13,7 @@ from typing import Any
 from .. import initializer, symbol
 from .. import name as _name
 from .. import ndarray as nd
+from .._files import together, write_file
 from ..base import MXNetError
 from ..context import Context
 from ..ndarray import NDArray
@@ -289,7 +290,10 @@ class Block:
         self.load_parameters(filename, ctx, allow_missing, ignore_extra)
 
     def save(self, prefix: str) -> None:
-        """Writes `prefix-model.json` (names of all blocks, graphs of hybridized ones) and `prefix-model.params`."""
+        """Writes `prefix-model.json` (names of all blocks, graphs of hybridized ones) and `prefix-model.params`.
+
+        Both are on the disk before one is replaced, so that a failure changes neither.
+        """
         numbers: Iterator[int] = iter(range(1 << 62))
 
         def describe(block: Block, structure: dict[str, Any]) -> None:
@@ -301,9 +305,9 @@ class Block:
                 describe(child, model)
         structure: dict[str, Any] = {}
         describe(self, structure)
-        with open(f"{prefix}-model.json", "w") as file:
-            json.dump(structure, file)
-        self.save_parameters(f"{prefix}-model.params")
+        with together():
+            write_file(f"{prefix}-model.json", json.dumps(structure))
+            self.save_parameters(f"{prefix}-model.params")
 
     def load(self, prefix: str) -> None:
         """Reads what `save` wrote of a block made in the same way, names included."""
@@ -594,7 +598,8 @@ class HybridBlock(Block):
     def export(self, path: str, epoch: int = 0, remove_amp_cast: bool = True) -> None:
         """Writes `path-symbol.json` and `path-EPOCH.params`, for `SymbolBlock.imports`, Module and other languages.
 
-        One input is named "data", several are named "data0", "data1", ...
+        One input is named "data", several are named "data0", "data1", ... Both files are on the disk before one is
+        replaced, so that a failure changes neither; the parameters appear last.
 
         Args:
             path: beginning of the file names.
@@ -608,11 +613,12 @@ class HybridBlock(Block):
             raise RuntimeError("Please first call block.hybridize() and then run forward with this block at least "
                                "once before calling export.")
         out = self._cached_graph[1]
-        out.save(f"{path}-symbol.json", remove_amp_cast=remove_amp_cast)
         kinds_by_name = {**dict.fromkeys(out.list_arguments(), "arg"),
                          **dict.fromkeys(out.list_auxiliary_states(), "aux")}
-        nd.save(f"{path}-{epoch:04d}.params", {f"{kinds_by_name[param.name]}:{param.name}": param._reduce()
-                                              for is_arg, param in self._cached_op_args if not is_arg})
+        with together():
+            out.save(f"{path}-symbol.json", remove_amp_cast=remove_amp_cast)
+            nd.save(f"{path}-{epoch:04d}.params", {f"{kinds_by_name[param.name]}:{param.name}": param._reduce()
+                                                  for is_arg, param in self._cached_op_args if not is_arg})
 
     def to_jax(self, *inputs: Any) -> tuple[Callable[..., Any], dict[str, Any], dict[str, Any]]:
         """(apply, params, aux): the block as a pure JAX function; see `mx.interop.block_to_jax`."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import kvstore as kvs
 from .. import optimizer as opt
+from .._files import write_file
 from ..context import Context
 from ..model import _create_kvstore, _create_sparse_kvstore, _exchange
 from ..ndarray import NDArray
@@ -289,7 +290,8 @@ class Trainer:
     def save_states(self, fname: str) -> None:
         """Writes the optimizer and its states (momenta, ...) to a file, which MXNet can read too.
 
-        What parameters say (`lr_mult`, `wd_mult`) is not written.
+        What parameters say (`lr_mult`, `wd_mult`) is not written. Where anything fails, e.g. a learning rate scheduler
+        that cannot be pickled, the file is as it was.
         """
         self._prepare()
         if self._update_on_kvstore:
@@ -298,8 +300,7 @@ class Trainer:
                                      "kvstore.")
             self._kvstore.save_optimizer_states(fname, dump_optimizer=True)
             return
-        with open(fname, "wb") as file:
-            file.write(self._updaters[0].get_states(dump_optimizer=True))
+        write_file(fname, self._updaters[0].get_states(dump_optimizer=True))
 
     def load_states(self, fname: str) -> None:
         """Reads what `save_states` wrote, here or in MXNet; `lr_mult` and `wd_mult` stay the parameters'.

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._files import write_file
 from ..base import MXNetError
 from ..ndarray import NDArray
 from ._arrays import from_jax
@@ -116,6 +117,5 @@ def export_block(block: HybridBlock, path: str | os.PathLike, *inputs: Any, trai
         written = exported.serialize()
     except ImportError as error:
         raise ImportError("export_block needs flatbuffers: pip install 'mxjax[export]'") from error
-    with open(path, "wb") as file:
-        file.write(written)
+    write_file(path, written)
     return os.fspath(path)

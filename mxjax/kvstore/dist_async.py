@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import optimizer as opt
+from .._files import together, write_file
 from ..base import MXNetError
 from ..ndarray import array
 from ..ndarray.sparse import BaseSparseNDArray, row_sparse_array
@@ -215,11 +216,14 @@ class DistAsyncKVStore(_Dist):
         self._barrier()
 
     def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
-        """Writes the servers' optimizer states to files: `fname`, and `fname.1` ... for further servers."""
-        for i, server in enumerate(self._servers):
-            _, arrays = server.ask("states", dump_optimizer=dump_optimizer)
-            with open(fname + (f".{i}" if i else ""), "wb") as file:
-                file.write(arrays[0].tobytes())
+        """Writes the servers' optimizer states to files: `fname`, and `fname.1` ... for further servers.
+
+        The files are replaced when all servers have answered.
+        """
+        with together():
+            for i, server in enumerate(self._servers):
+                _, arrays = server.ask("states", dump_optimizer=dump_optimizer)
+                write_file(fname + (f".{i}" if i else ""), arrays[0].tobytes())
 
     def load_optimizer_states(self, fname: str) -> None:
         """Reads what `save_optimizer_states` wrote with as many servers."""

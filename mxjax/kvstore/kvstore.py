@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .._files import write_file
 from ..base import MXNetError
 from ..ndarray import NDArray
 from ..ndarray._invoke import wrap
@@ -258,8 +259,7 @@ class KVStore(KVStoreBase):
         """
         if self._updater is None:
             raise MXNetError("there is no optimizer on this kvstore: call set_optimizer first")
-        with open(fname, "wb") as file:
-            file.write(self._updater.get_states(dump_optimizer))
+        write_file(fname, self._updater.get_states(dump_optimizer))
 
     def load_optimizer_states(self, fname: str) -> None:
         """Reads the optimizer's states from a file.

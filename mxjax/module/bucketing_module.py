@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import ndarray as nd
+from .._files import together
 from ..base import MXNetError
 from ..context import Context, cpu
 from ..model import load_params
@@ -73,18 +74,21 @@ class BucketingModule(BaseModule):
 
     # ------------------------------------------------------------------ checkpoints
     def save_checkpoint(self, prefix: str, epoch: int, remove_amp_cast: bool = False) -> None:
-        """Save the parameters, the network of each bucket (`prefix-KEY-symbol.json`), and the keys.
+        """Save the network of each bucket (`prefix-KEY-symbol.json`), the keys, and the parameters.
+
+        The files are replaced when all are on the disk, the parameters last.
 
         Args:
             prefix, epoch, remove_amp_cast: as in `mx.model.save_checkpoint`.
         """
         if not self._buckets:
             raise MXNetError("BucketingModule: there is no bucket to save; call bind first")
-        self.save_params(f"{prefix}-{epoch:04d}.params")
-        for key in self._buckets:
-            symbol, _, _ = self._call_sym_gen(key)
-            symbol.save(f"{prefix}-{key}-symbol.json", remove_amp_cast=remove_amp_cast)
-        nd.save(f"{prefix}.buckets", nd.array(list(self._buckets), dtype=np.int32))
+        with together():
+            for key in self._buckets:
+                symbol, _, _ = self._call_sym_gen(key)
+                symbol.save(f"{prefix}-{key}-symbol.json", remove_amp_cast=remove_amp_cast)
+            nd.save(f"{prefix}.buckets", nd.array(list(self._buckets), dtype=np.int32))
+            self.save_params(f"{prefix}-{epoch:04d}.params")
 
     @staticmethod
     def load(prefix: str, epoch: int, sym_gen: Callable[[Any], Any] | None = None, default_bucket_key: Any = None,

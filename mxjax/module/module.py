@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import ndarray as nd
 from .. import optimizer as opt
+from .._files import together, write_file
 from ..context import Context, cpu
 from ..initializer import InitDesc
 from ..io import DataDesc
@@ -116,13 +117,18 @@ class Module(BaseModule):
 
     def save_checkpoint(self, prefix: str, epoch: int, save_optimizer_states: bool = False,
                         remove_amp_cast: bool = True) -> None:
-        """Save network and parameters as `mx.model.save_checkpoint` does, and optimizer states if asked for."""
-        self._symbol.save(f"{prefix}-symbol.json", remove_amp_cast=remove_amp_cast)
+        """Save network and parameters as `mx.model.save_checkpoint` does, and optimizer states if asked for.
+
+        The files are replaced when all are on the disk, the parameters last.
+        """
         name = f"{prefix}-{epoch:04d}"
-        self.save_params(f"{name}.params")
+        with together():
+            self._symbol.save(f"{prefix}-symbol.json", remove_amp_cast=remove_amp_cast)
+            if save_optimizer_states:
+                self.save_optimizer_states(f"{name}.states")
+            self.save_params(f"{name}.params")
         logging.info('Saved checkpoint to "%s.params"', name)
         if save_optimizer_states:
-            self.save_optimizer_states(f"{name}.states")
             logging.info('Saved optimizer state to "%s.states"', name)
 
     def save_optimizer_states(self, fname: str) -> None:
@@ -131,8 +137,7 @@ class Module(BaseModule):
         if self._update_on_kvstore:
             self._kvstore.save_optimizer_states(fname)
         else:
-            with open(fname, "wb") as file:
-                file.write(self._updater.get_states())
+            write_file(fname, self._updater.get_states())
 
     def load_optimizer_states(self, fname: str) -> None:
         """Take over saved optimizer states."""

@@ -24,6 +24,7 @@ import jax
 import ml_dtypes
 import numpy as np
 
+from .._files import refusals, replacing
 from ..base import MXNetError
 from ..context import cpu
 from ..util import is_np_shape, np_shape_of_thread
@@ -267,18 +268,9 @@ def _shape_bytes(shape: tuple[int, ...]) -> bytes:
 
 
 def write(path: str, arrays: list[Any], names: list[str]) -> None:
-    """Writes arrays (and names, or none) to a file, which appears under its name only when complete."""
-    numpy_shapes = is_np_shape()
-    target = path + ".part" if os.path.isfile(path) or not os.path.exists(path) else path
-    try:
-        with open(target, "wb") as file:
-            _write(file, arrays, names, numpy_shapes)
-        if target != path:
-            os.replace(target, path)
-    except BaseException:
-        if target != path and os.path.exists(target):
-            os.remove(target)
-        raise
+    """Writes arrays (and names, or none) to a file; see `mx.nd.save`."""
+    with refusals(f"cannot write {path}"), replacing(path) as file:
+        _write(file, arrays, names, is_np_shape())
 
 
 def _write(file: io.BufferedWriter, arrays: list[Any], names: list[str], numpy_shapes: bool) -> None:

@@ -344,8 +344,11 @@ def _tick(device: Any) -> jax.Array:
 def save(fname: str | os.PathLike, data: Any) -> None:
     """Saves an array, a list of arrays or a dictionary of named arrays in MXNet's format.
 
+    A file of that name is replaced when the new one is whole and on the disk.
+
     Raises:
         TypeError, ValueError: the data is something else.
+        MXNetError: the file cannot be written; what was there is there still.
     """
     if isinstance(data, NDArray):
         data = [data]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .._files import write_file
 from ..base import MXNetError
 from ..ndarray import NDArray, load
 from ..ops import registry
@@ -352,5 +353,5 @@ def export_model(sym: Symbol | str, params: Any, in_shapes: Sequence[tuple] | No
     if run_shape_inference:
         proto = onnx.shape_inference.infer_shapes(proto)
     onnx.checker.check_model(proto)
-    onnx.save_model(proto, onnx_file_path)
+    write_file(onnx_file_path, proto.SerializeToString())
     return onnx_file_path

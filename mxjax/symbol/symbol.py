@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._c_api import taken
+from .._files import refusals, write_file
 from .._fluent import METHODS
 from ..attribute import AttrScope
 from ..base import MXNetError, NotImplementedForSymbol, numeric_types
@@ -313,11 +314,12 @@ class Symbol:
 
         Raises:
             TypeError: `fname` is no path.
+            MXNetError: the file cannot be written; what was there is there still.
         """
         if not isinstance(fname, (str, os.PathLike)):
             raise TypeError("fname need to be string")
-        with open(fname, "w", encoding="utf-8") as file:
-            file.write(self.tojson(remove_amp_cast))
+        with refusals(f"cannot write {os.fspath(fname)}"):
+            write_file(fname, self.tojson(remove_amp_cast))
 
     def debug_str(self) -> str:
         """The graph as readable text."""

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .._files import replacing, write_file
 from ..base import MXNetError
 from . import _model
 
@@ -42,8 +43,7 @@ def _exported(model: _model.Model, dynamic: bool) -> object:
 
 
 def _stablehlo(model: _model.Model, path: str, dynamic: bool) -> None:
-    with open(path, "wb") as file:
-        file.write(_exported(model, dynamic).mlir_module_serialized)
+    write_file(path, _exported(model, dynamic).mlir_module_serialized)
 
 
 def _jax(model: _model.Model, path: str, dynamic: bool) -> None:
@@ -51,12 +51,12 @@ def _jax(model: _model.Model, path: str, dynamic: bool) -> None:
         content = _exported(model, dynamic).serialize()
     except ImportError:
         raise MXNetError("--to jax needs flatbuffers: pip install 'mxjax[export]'") from None
-    with open(path, "wb") as file:
-        file.write(content)
+    write_file(path, content)
 
 
 def _npz(model: _model.Model, path: str, dynamic: bool) -> None:
-    np.savez(path, **{name: value.asnumpy() for name, value in model.params.items()})
+    with replacing(path) as file:
+        np.savez(file, **{name: value.asnumpy() for name, value in model.params.items()})
 
 
 _FORMATS: dict[str, tuple[Callable[[_model.Model, str, bool], None], str]] = {

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from .. import _namespace
+from .._files import write_file
 from ..ops import registry
 from ..ops.params import Param
 
@@ -188,5 +189,5 @@ def main(given: argparse.Namespace) -> int:
         print(f"{'out of date' if given.check else 'wrote'}: {path.relative_to(_ROOT.parent)}")
         if not given.check:
             path.parent.mkdir(exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+            write_file(path, text)
     return int(given.check and stale > 0)

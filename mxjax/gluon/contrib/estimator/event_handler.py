@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ...._files import together
 from ....metric import CompositeEvalMetric, EvalMetric
 from ....metric import Loss as MetricLoss
 from .utils import _check_metrics
@@ -396,8 +397,9 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
             estimator.logger.info("[Epoch %d] CheckpointHandler: %s", self.current_epoch, message)
 
     def _save(self, estimator: Any, name: str) -> None:
-        estimator.net.save_parameters(self._path(name + ".params"))
-        estimator.trainer.save_states(self._path(name + ".states"))
+        with together():
+            estimator.trainer.save_states(self._path(name + ".states"))
+            estimator.net.save_parameters(self._path(name + ".params"))  # last: training is resumed where they are
 
     def _save_symbol(self, estimator: Any) -> None:
         path = self._path(self.model_prefix + "-symbol.json")
