@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import secrets
+import shutil
 import stat
 import sys
 import threading
@@ -18,7 +19,7 @@ from .base import MXNetError
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["reading", "refusals", "replacing", "together", "write_file"]
+__all__ = ["reading", "refusals", "replacing", "together", "unpack", "write_file"]
 
 _ENDING = ".mxjax-tmp"
 _ABANDONED = 60.0  # seconds without a change after which a temporary file that nobody has locked belongs to the dead
@@ -108,6 +109,29 @@ def write_file(path: str | os.PathLike[str], content: bytes | str) -> None:
     """Makes `content` (text in UTF-8) the content of a file, as `replacing` does."""
     with replacing(path, "w" if isinstance(content, str) else "wb") as file:
         file.write(content)
+
+
+def unpack(archive: str | os.PathLike[str], folder: str | os.PathLike[str]) -> None:
+    """Unpacks the files of a zip or tar archive into a folder, where each appears when it is whole.
+
+    Raises:
+        OSError: the system refuses, or a name in the archive leads out of the folder.
+    """
+    import tarfile
+    import zipfile
+    root = os.path.realpath(folder)
+    with zipfile.ZipFile(archive) if zipfile.is_zipfile(archive) else tarfile.open(archive) as content:
+        if isinstance(content, zipfile.ZipFile):
+            files = ((entry.filename, content.open(entry)) for entry in content.infolist() if not entry.is_dir())
+        else:
+            files = ((entry.name, content.extractfile(entry)) for entry in content if entry.isfile())
+        for name, source in files:
+            target = os.path.realpath(os.path.join(root, name))
+            if os.path.commonpath((root, target)) != root:
+                raise OSError(f"{os.fspath(archive)}: the name {name!r} leads out of the folder {root}")
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            with source, replacing(target) as file:
+                shutil.copyfileobj(source, file)
 
 
 @contextlib.contextmanager

@@ -27,6 +27,7 @@ from typing import Any
 
 import jax
 
+from ._files import write_file
 from .base import MXNetError
 from .ops import kernel as _kernel
 
@@ -53,6 +54,7 @@ class _Profiler:
         self.events: list[dict[str, Any]] = []
         self.statistics: dict[tuple[str, str], list[float]] = {}
         self.lock = threading.RLock()
+        self.writing = threading.Lock()  # of the file; the other one is held for moments only
         self.end: int | None = None  # where in the file the next event goes; None: it has to be begun
         self.threads: set[int] = set()
         self.writer: threading.Timer | None = None
@@ -142,31 +144,40 @@ class _Profiler:
             self.tracing = False
             jax.profiler.stop_trace()
 
-    def write_later(self) -> None:
-        """Has the file written again and again while the profiler runs."""
+    def write_later(self, taken: float = 0.0) -> None:
+        """Has the file written again and again while the profiler runs; `taken`: seconds for the last time."""
         if self.running and self.settings["continuous_dump"]:
-            self.writer = threading.Timer(self.settings["dump_period"], self._write_again)
+            # a long file is written in full each time: not for more than a tenth of the time
+            self.writer = threading.Timer(max(self.settings["dump_period"], 9 * taken), self._write_again)
             self.writer.daemon = True
             self.writer.start()
 
     def _write_again(self) -> None:
         if self.running:
+            begin = time.monotonic()
             self.write()
-            self.write_later()
+            self.write_later(time.monotonic() - begin)
 
     def write(self) -> None:
-        """Adds the events since the last time to the file, which is complete JSON after each time."""
-        with self.lock:
-            events, self.events = self.events, []
-            first = self.end is None
-            if first:
-                events.insert(0, {"name": "process_name", "ph": "M", "pid": os.getpid(), "args": {"name": _process()}})
-            with open(self.settings["filename"], "w" if first else "r+", encoding="utf-8") as file:
-                file.seek(0 if first else self.end)
-                file.write('{"traceEvents": [\n' if first else "")
-                file.write("".join((",\n" if not first or i else "") + json.dumps(e) for i, e in enumerate(events)))
-                self.end = file.tell()
-                file.write('\n], "displayTimeUnit": "ms"}\n')
+        """Adds the events since the last time to the file, which is complete JSON at every moment."""
+        with self.writing:
+            with self.lock:
+                path, events, self.events = self.settings["filename"], self.events, []
+            begun = b'{"traceEvents": [\n'
+            added = events
+            if self.end is None:
+                added = [{"name": "process_name", "ph": "M", "pid": os.getpid(), "args": {"name": _process()}}, *events]
+            else:
+                with open(path, "rb") as file:
+                    begun = file.read(self.end) + b",\n" * bool(events)
+            begun += ",\n".join(map(json.dumps, added)).encode()
+            try:
+                write_file(path, begun + b'\n], "displayTimeUnit": "ms"}\n')
+            except OSError:
+                with self.lock:
+                    self.events[:0] = events
+                raise
+            self.end = len(begun)
 
 
 def _process() -> str:
@@ -252,7 +263,7 @@ def set_config(**kwargs: Any) -> None:
     settings = {name: _converted(name, value) for name, value in kwargs.items()}
     if _on_server(settings.pop("profile_process", "worker"), "set_config", **settings):
         return
-    with _profiler.lock:
+    with _profiler.writing, _profiler.lock:
         if settings.get("filename", _SETTINGS["filename"]) != _profiler.settings["filename"]:
             _profiler.end = None
         _profiler.settings = {**_SETTINGS, **settings}

@@ -29,6 +29,9 @@ _WHOLE, _FIRST, _MIDDLE, _LAST = range(4)  # kinds of parts
 class MXRecordIO:
     """Reads or writes a record file from its start to its end.
 
+    Writing is a stream: the file is emptied when it is opened, grows record by record, and is complete when it is
+    closed.
+
     Args:
         uri: path of the file.
         flag: "r" to read, "w" to write anew.

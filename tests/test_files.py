@@ -1,13 +1,16 @@
 """The writer of files: old or new, never in between."""
 
+import io
 import os
 import stat
+import tarfile
 import threading
+import zipfile
 
 import pytest
 
 from mxjax import MXNetError
-from mxjax._files import _ENDING, reading, refusals, replacing, together, write_file
+from mxjax._files import _ENDING, reading, refusals, replacing, together, unpack, write_file
 
 
 def test_content_appears_at_the_end(tmp_path):
@@ -141,6 +144,29 @@ def test_what_the_dead_have_left_is_removed(tmp_path):
 def test_a_long_name_is_no_obstacle(tmp_path):
     write_file(tmp_path / ("n" * 250), b"1")
     assert os.listdir(tmp_path) == ["n" * 250]
+
+
+def test_archives_are_unpacked_within_their_folder(tmp_path):
+    folder, packed = tmp_path / "data", tmp_path / "packed"
+    for name in ("sub/a", "../a"):
+        with zipfile.ZipFile(packed, "w") as archive:
+            archive.writestr("sub/", b"")
+            archive.writestr(name, b"content")
+        if name == "sub/a":
+            unpack(packed, folder)
+        else:
+            with pytest.raises(OSError, match="packed: the name '../a' leads out of the folder"):
+                unpack(packed, folder)
+    assert (folder / "sub" / "a").read_bytes() == b"content"
+    with tarfile.open(packed, "w:gz") as archive:
+        entry = tarfile.TarInfo("sub/b")
+        entry.size = 3
+        archive.addfile(entry, io.BytesIO(b"new"))
+        link = tarfile.TarInfo("link")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(link)
+    unpack(packed, folder)
+    assert (folder / "sub" / "b").read_bytes() == b"new" and os.listdir(folder) == ["sub"]
 
 
 def test_reading_tells_what_and_where():

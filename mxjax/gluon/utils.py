@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 import warnings
 import weakref
 from collections import OrderedDict
@@ -16,6 +15,7 @@ from urllib.request import url2pathname
 import numpy as np
 
 from .. import ndarray as nd
+from .._files import replacing
 from ..context import Context
 from ..ndarray import NDArray
 from ..util import is_np_array, is_np_shape
@@ -161,11 +161,10 @@ def download(url: str, path: str | None = None, overwrite: bool = False, sha1_ha
                       stacklevel=2)
     if not overwrite and os.path.exists(target) and (not sha1_hash or check_sha1(target, sha1_hash)):
         return target
-    folder = os.path.dirname(os.path.abspath(target))
-    os.makedirs(folder, exist_ok=True)
+    os.makedirs(os.path.dirname(os.path.abspath(target)), exist_ok=True)
     for left in range(retries, -1, -1):
         try:
-            _fetch(url, target, folder, sha1_hash, verify_ssl)
+            _fetch(url, target, sha1_hash, verify_ssl)
             break
         except OSError as error:
             if left <= 0:
@@ -174,21 +173,17 @@ def download(url: str, path: str | None = None, overwrite: bool = False, sha1_ha
     return target
 
 
-def _fetch(url: str, target: str, folder: str, sha1_hash: str | None, verify_ssl: bool) -> None:
-    """Downloads to a temporary file beside the target and moves it there once it is complete and as expected."""
+def _fetch(url: str, target: str, sha1_hash: str | None, verify_ssl: bool) -> None:
+    """Downloads a file, which takes the target's place when it is complete and as expected."""
     print(f"Downloading {target} from {url}...")
-    file = tempfile.NamedTemporaryFile(dir=folder, prefix=os.path.basename(target) + ".", delete=False)
-    try:
-        with file:
-            for block in _blocks(url, verify_ssl):
-                file.write(block)
-        if sha1_hash and not check_sha1(file.name, sha1_hash):
+    digest = hashlib.sha1()
+    with replacing(target) as file:
+        for block in _blocks(url, verify_ssl):
+            digest.update(block)
+            file.write(block)
+        if sha1_hash and digest.hexdigest() != sha1_hash:
             raise OSError(f"the content of {url} does not have the SHA-1 {sha1_hash}: the repository may be outdated, "
                           "or the download incomplete")
-        replace_file(file.name, target)
-    finally:
-        if os.path.exists(file.name):
-            os.remove(file.name)
 
 
 def _blocks(url: str, verify_ssl: bool) -> Iterator[bytes]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gzip
 import os
+import shutil
 import struct
-import zipfile
 
 import numpy as np
 
+from .._files import replacing, unpack
 from ..gluon import utils
 
 
@@ -46,8 +47,7 @@ def get_zip_data(data_dir: str, url: str, data_origin_name: str) -> None:
     path = os.path.join(data_dir, data_origin_name)
     if not os.path.exists(path):
         download(url, dirname=data_dir, overwrite=False)
-        with zipfile.ZipFile(path) as archive:
-            archive.extractall(data_dir)
+        unpack(path, data_dir)
 
 
 def get_bz2_data(data_dir: str, data_name: str, url: str, data_origin_name: str) -> None:
@@ -56,9 +56,8 @@ def get_bz2_data(data_dir: str, data_name: str, url: str, data_origin_name: str)
     target, packed = os.path.join(data_dir, data_name), os.path.join(data_dir, data_origin_name)
     if not os.path.exists(target):
         download(url, fname=data_origin_name, dirname=data_dir, overwrite=False)
-        with bz2.BZ2File(packed, "rb") as source, open(target, "wb") as file:
-            for chunk in iter(lambda: source.read(100 * 1024), b""):
-                file.write(chunk)
+        with bz2.BZ2File(packed, "rb") as source, replacing(target) as file:
+            shutil.copyfileobj(source, file)
         os.remove(packed)
 
 

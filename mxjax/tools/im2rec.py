@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any, NamedTuple
 
+from .._files import replacing, write_file
 from ..base import MXNetError
 from ..recordio import IRHeader, MXRecordIO, pack_img
 from ..recordio import pack as pack_record
@@ -67,7 +68,7 @@ def list_images(root: str, recursive: bool, exts: Iterable[str]) -> Iterator[Ite
 
 def write_list(path: str, items: Iterable[Item]) -> None:
     """Writes a list."""
-    with open(path, "w", encoding="utf-8") as file:
+    with replacing(path, "w") as file:
         for item in items:
             file.write("\t".join([str(item.index), *(f"{label:f}" for label in item.labels), item.path]) + "\n")
 
@@ -163,15 +164,15 @@ class _State:
             return None
 
     def save(self, **values: Any) -> None:
-        with open(self.path + ".tmp", "w", encoding="utf-8") as file:
-            json.dump(values, file)
-        os.replace(self.path + ".tmp", self.path)
+        write_file(self.path, json.dumps(values))
 
 
 def pack(list_path: str, root: str, *, num_thread: int = 1, resize: int = 0, center_crop: bool = False,
          quality: int = 95, color: int = 1, encoding: str = ".jpg", pass_through: bool = False,
          pack_label: bool = False, resume: bool = False, progress: bool = True) -> tuple[int, list[str]]:
     """Makes the .rec and .idx files of a list.
+
+    They are begun anew and grow while packing, so that an interrupted run can go on with them.
 
     Args:
         list_path: the .lst file; the others lie beside it.
@@ -223,8 +224,9 @@ def pack(list_path: str, root: str, *, num_thread: int = 1, resize: int = 0, cen
                 records.write(record)
                 packed += 1
             if done % 256 == 0 or done == len(items):
-                records.handle.flush()
-                idx.flush()
+                for file in (records.handle, idx):  # on the disk before the state says so
+                    file.flush()
+                    os.fsync(file.fileno())
                 state.save(done=done, rec=records.handle.tell(), idx=idx.tell(), bad=bad, options=options,
                            count=len(items))
                 if progress:
@@ -232,8 +234,7 @@ def pack(list_path: str, root: str, *, num_thread: int = 1, resize: int = 0, cen
                     print(f"\r{os.path.basename(base)}: {done} of {len(items)} pictures, {rate:.0f} a second",
                           end="" if done < len(items) else "\n", file=sys.stderr, flush=True)
     if bad:
-        with open(base + ".bad", "w", encoding="utf-8") as file:
-            file.writelines(line + "\n" for line in bad)
+        write_file(base + ".bad", "".join(line + "\n" for line in bad))
     if os.path.exists(state.path):
         os.remove(state.path)
     return packed, bad

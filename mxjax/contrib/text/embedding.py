@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-import tarfile
 import warnings
-import zipfile
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +12,7 @@ import numpy as np
 
 from ... import ndarray as nd
 from ... import registry
+from ..._files import unpack
 from ...base import data_dir
 from ...ndarray import NDArray
 from ...util import is_np_array
@@ -94,12 +93,8 @@ class _TokenEmbedding(Vocabulary):
         expected = getattr(cls, "pretrained_archive_name_sha1", cls.pretrained_file_name_sha1)[archive]
         downloaded = download(_get_repo_file_url(f"gluon/embeddings/{name}", archive), os.path.join(folder, archive),
                               sha1_hash=expected)
-        if archive.endswith(".zip"):
-            with zipfile.ZipFile(downloaded) as content:
-                content.extractall(folder)
-        elif archive.endswith(".gz"):
-            with tarfile.open(downloaded, "r:gz") as content:
-                content.extractall(folder, filter="data")
+        if archive.endswith((".zip", ".gz")):
+            unpack(downloaded, folder)
         return path
 
     def _load_embedding(self, path: str, delimiter: str, init_unknown_vec: Callable, encoding: str = "utf8") -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
-import zipfile
 
+from ..._files import unpack
 from ...base import data_dir
 from ..utils import _get_repo_url, check_sha1, download, replace_file
 
@@ -87,11 +87,11 @@ def get_model_file(name: str, root: str = os.path.join(data_dir(), "models")) ->
     os.makedirs(root, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=root) as folder:
         archive = download(f"{_get_repo_url()}gluon/models/{stem}.zip", os.path.join(folder, stem + ".zip"))
-        with zipfile.ZipFile(archive) as content:
-            content.extract(stem + ".params", folder)
-        replace_file(os.path.join(folder, stem + ".params"), path)
-    if not check_sha1(path, _model_sha1[name]):
-        raise ValueError(f"Downloaded file {path} has different hash. Please try again.")
+        unpack(archive, folder)
+        unpacked = os.path.join(folder, stem + ".params")
+        if not check_sha1(unpacked, _model_sha1[name]):
+            raise ValueError(f"Downloaded file {path} has different hash. Please try again.")
+        replace_file(unpacked, path)
     return path
 
 

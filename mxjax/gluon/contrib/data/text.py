@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .... import ndarray as nd
+from ...._files import replacing
 from ....base import data_dir
 from ....contrib import text
 from ...data import dataset
@@ -72,7 +73,7 @@ class _WikiText(dataset._DownloadedDataset):
             for member in archive.namelist():
                 if os.path.basename(member):
                     with archive.open(member) as source, \
-                            open(os.path.join(self._root, os.path.basename(member)), "wb") as target:
+                            replacing(os.path.join(self._root, os.path.basename(member))) as target:
                         shutil.copyfileobj(source, target)
 
     def __getitem__(self, idx: Any) -> tuple[nd.NDArray, nd.NDArray]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import tarfile
 import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -12,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .... import image, nd, recordio
+from ...._files import unpack
 from ....base import MXNetError, data_dir
 from ....util import is_np_array
 from ...utils import _get_repo_file_url, check_sha1, download
@@ -135,8 +135,7 @@ class CIFAR10(_DownloadedDataset):
         if not all(there(*file) for files in self._files.values() for file in files):
             name, sha1 = self._archive
             path = download(_get_repo_file_url(f"gluon/dataset/{self._namespace}", name), self._root, sha1_hash=sha1)
-            with tarfile.open(path) as archive:
-                archive.extractall(self._root, filter="data")
+            unpack(path, self._root)
         batches = [self._read_batch(os.path.join(self._root, name)) for name, _ in self._files[self._train]]
         images, labels = (np.concatenate(parts) for parts in zip(*batches, strict=True))
         self._data = _array(images)
