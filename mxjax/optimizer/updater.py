@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import io
-import pickle
-import pickletools
-import struct
-import sys
-from collections import OrderedDict, defaultdict
-from collections.abc import Callable
+from collections import defaultdict
 from typing import Any
 
 import numpy as np
 
-from .. import lr_scheduler
-from .. import ndarray as nd
 from ..base import MXNetError
 from ..context import Context
-from ..ndarray import NDArray, _format
+from ..ndarray import NDArray
 from ..ndarray._segment import deferred
+from ._states import dump as _dump
+from ._states import load as _load
 from .base import Optimizer, _is_list
 
 __all__ = ["Updater", "get_updater"]
@@ -123,14 +117,17 @@ class Updater:
         Raises:
             MXNetError: the bytes are damaged, or hold other things than optimizer states.
         """
-        loaded = _load(states)
+        loaded, optimizer = _load(states), None
         if isinstance(loaded, tuple) and len(loaded) == 2:
             loaded, optimizer = loaded
             if not isinstance(optimizer, Optimizer):
                 raise MXNetError(f"optimizer states: expected an optimizer beside them, got {type(optimizer).__name__}")
-            self.optimizer = optimizer
         if not isinstance(loaded, dict):
             raise MXNetError(f"optimizer states: expected a dict by parameter, got {type(loaded).__name__}")
+        for key, state in loaded.items():
+            _check_state(key, state)
+        if optimizer is not None:
+            self.optimizer = optimizer
         self.states = loaded
         self.states_synced = dict.fromkeys(loaded, False)
 
@@ -140,115 +137,10 @@ def get_updater(optimizer: Optimizer) -> Updater:
     return Updater(optimizer)
 
 
-# -------------------------------------------------------------------- MXNet's file format: a pickle of its classes
-_LIST_HEAD, _NO_NAMES = struct.pack("<QQQ", 0x112, 0, 1), struct.pack("<Q", 0)  # around one array in a .params file
-
-
-class _Pickler(pickle.Pickler):
-    """Writes arrays as MXNet does: class, (None,), {"handle": the array as in a .params file}."""
-
-    def reducer_override(self, value: Any) -> Any:
-        if not isinstance(value, NDArray):
-            return NotImplemented
-        array = value.as_nd_ndarray() if value.stype == "default" else value
-        file = io.BytesIO()
-        _format._write(file, [array], [], False)
-        return type(array), (None,), {"handle": bytearray(file.getvalue()[len(_LIST_HEAD):-len(_NO_NAMES)])}
-
-
-def _dump(content: Any) -> bytes:
-    """Pickle, with our classes under the names MXNet knows them by.
-
-    Protocol 3 is the newest in which class names stand as plain text of their own, without length or memo.
-    """
-    file = io.BytesIO()
-    try:
-        _Pickler(file, protocol=3).dump(content)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise MXNetError(f"optimizer states cannot be written: {error}") from error
-    raw = file.getvalue()
-    parts, end = [], 0
-    for code, argument, position in pickletools.genops(raw):
-        if code.name == "GLOBAL" and argument.startswith("mxjax."):
-            module, name = argument.split(" ")
-            parts += [raw[end:position], f"c{_mxnet_module(module)}\n{name}\n".encode()]
-            end = position + len(f"c{module}\n{name}\n".encode())
-    return b"".join([*parts, raw[end:]])
-
-
-def _mxnet_module(module: str) -> str:
-    """Where MXNet keeps what is in `module` here."""
-    if module.startswith("mxjax.optimizer.") and module != "mxjax.optimizer.contrib":
-        return "mxnet.optimizer.optimizer"
-    return "mxnet" + module.removeprefix("mxjax")
-
-
-class _Stored:
-    """What an array is while a file is being read."""
-
-    def __init__(self, handle: None = None) -> None:
-        self.array: NDArray | None = None
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if state["handle"] is not None:
-            self.array = nd.load_frombuffer(_LIST_HEAD + bytes(state["handle"]) + _NO_NAMES)[0]
-
-
-def _revived(value: Any) -> Any:
-    """A read value with the arrays in place of what held them."""
-    if isinstance(value, _Stored):
-        return value.array
-    if isinstance(value, dict):
-        for key in value:
-            value[key] = _revived(value[key])
-    elif isinstance(value, list | tuple):
-        return type(value)(map(_revived, value))
-    elif isinstance(value, Optimizer):
-        _revived(vars(value))
-    return value
-
-
-def _bytearray(content: bytes = b"") -> bytearray:
-    """`bytearray`, but not of a size: a few bytes of a file must not ask for gigabytes."""
-    if not isinstance(content, bytes):
-        raise MXNetError(f"optimizer states: a bytearray of {type(content).__name__}")
-    return bytearray(content)
-
-
-_NUMPY = {"dtype": np.dtype, "scalar": np.float64(0).__reduce__()[0]}
-_PLAIN: dict[tuple[str, str], Callable[..., Any]] = {
-    ("builtins", "bytearray"): _bytearray, ("__builtin__", "bytearray"): _bytearray,
-    ("collections", "OrderedDict"): OrderedDict,
-}
-
-
-class _Unpickler(pickle.Unpickler):
-    """Admits arrays, optimizers, schedules and NumPy scalars; imports nothing and calls nothing else."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        package, _, path = module.partition(".")
-        if (module, name) in _PLAIN:
-            return _PLAIN[module, name]
-        if package == "numpy" and name in _NUMPY:
-            return _NUMPY[name]
-        if package in ("mxnet", "mxjax"):
-            if path.startswith("ndarray") and name in ("NDArray", "RowSparseNDArray", "CSRNDArray"):
-                return _Stored
-            if path.startswith("optimizer") and name.lower() in Optimizer.opt_registry:
-                return Optimizer.opt_registry[name.lower()]
-            if path == "lr_scheduler" and name in lr_scheduler.__all__:
-                return getattr(lr_scheduler, name)
-        found = getattr(sys.modules.get(module), name, None)
-        if isinstance(found, type) and issubclass(found, Optimizer | lr_scheduler.LRScheduler):
-            return found  # the user's own, from a module already there
-        raise MXNetError(f"optimizer states: {module}.{name} is not admitted in them")
-
-
-def _load(raw: bytes) -> Any:
-    try:
-        return _revived(_Unpickler(io.BytesIO(raw), encoding="latin1").load())
-    except MXNetError:
-        raise
-    except Exception as error:  # damaged pickles raise anything
-        raise MXNetError(f"optimizer states cannot be read ({len(raw)} bytes): {type(error).__name__}: "
-                         f"{error}") from error
+def _check_state(key: Any, state: Any) -> None:
+    """Refuses what no optimizer keeps for a parameter."""
+    parts = state if isinstance(state, list | tuple) else state.values() if isinstance(state, dict) else ()
+    for part in parts:
+        _check_state(key, part)
+    if not (state is None or isinstance(state, NDArray | bool | int | float | list | tuple | dict)):
+        raise MXNetError(f"optimizer states: parameter {key!r} has one of type {type(state).__name__}, expected arrays")

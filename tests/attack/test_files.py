@@ -1,0 +1,121 @@
+"""Files made to hurt: each is refused by an error that names it, soon and without taking memory."""
+
+import io
+import pickle
+import struct
+import time
+import tracemalloc
+
+import numpy as np
+
+import mxjax as mx
+
+MXNetError = mx.MXNetError
+
+
+def refused(tally, what, read, match="", seconds=5.0, megabytes=64):
+    """Counts whether `read()` raises an MXNetError soon, and without taking memory on the way."""
+    began = time.perf_counter()
+    tracemalloc.start()
+    try:
+        read()
+        outcome, told = "differs", "it was read"
+    except MXNetError as error:
+        outcome, told = ("refused" if match in str(error) else "differs"), str(error)
+    except Exception as error:
+        outcome, told = "crash", f"{type(error).__name__}: {error}"
+    finally:
+        peak = tracemalloc.get_traced_memory()[1] / 2**20
+        tracemalloc.stop()
+    took = time.perf_counter() - began
+    if took > seconds:
+        outcome, told = "hang", f"{took:.0f} s"
+    elif peak > megabytes:
+        outcome, told = "crash", f"{peak:.0f} MB"
+    tally.count(outcome, f"{what}: {told[:200]}")
+
+
+# ----------------------------------------------------------------------------------------------------- optimizer states
+def _set_states(raw):
+    mx.optimizer.get_updater(mx.optimizer.SGD()).set_states(raw)
+
+
+_DTYPE = b"cnumpy\ndtype\nU\x02%s\x89\x88\x87R"  # numpy.dtype(<two letters>, False, True)
+_DTYPE_STATE = b"(K\x03U\x01%sNNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK%ctb"
+_SCALAR = b"\x80\x02}K\x00cnumpy.core.multiarray\nscalar\n%sU\x08AAAAAAAA\x86Rs."
+
+
+STATES = [
+    ("an object's address", _SCALAR % (_DTYPE % b"O8"), "dtype 'O8'"),
+    ("a dtype turned into objects", _SCALAR % (_DTYPE % b"f8" + _DTYPE_STATE % (b"|", 63)), "no plain number's"),
+    ("a dtype with fields", _SCALAR % (_DTYPE % b"V8" + _DTYPE_STATE % (b"|", 0)), "dtype 'V8'"),
+    ("a number that is too short", _SCALAR.replace(b"U\x08AAAAAAAA", b"U\x01A") % (
+        _DTYPE % b"f8" + _DTYPE_STATE % (b"<", 0)), "do not fit"),
+    ("a big-endian number", _SCALAR % (_DTYPE % b"f8" + _DTYPE_STATE % (b">", 0)), "little-endian"),
+    ("a memo of a billion places", b"\x80\x03}r\xff\xff\xff\x7fr\xff\xff\xff\xfe0.", ""),
+    ("a bytearray of a size", b"\x80\x03cbuiltins\nbytearray\nJ\xff\xff\xff\x7f\x85R.", "bytearray of int"),
+    ("a length beyond the end", b"\x80\x04\x8e\xff\xff\xff\xff\xff\xff\xff\x7f.", ""),
+    ("an integer of a megabyte", b"\x80\x03}K\x00\x8b" + struct.pack("<i", 1 << 20) + b"\x7f" * (1 << 20) + b"s.",
+     "an integer of"),
+    ("100,000 lists in each other", b"\x80\x03}K\x00" + b"]" * 100000 + b"a" * 99999 + b"s.", "nested more than 100"),
+    ("100,000 tuples in each other", b"\x80\x03}K\x00N" + b"\x85" * 100000 + b"s.", "nested more than 100"),
+    ("2^60 values by sharing", b"\x80\x03}K\x00Nq\x000" + b"h\x00h\x00\x86q\x000" * 60 + b"h\x00s.",
+     "share each other"),
+    ("2^60 values by doubling", b"\x80\x03}K\x00N" + b"2\x86" * 60 + b"s.", "DUP is not admitted"),
+    ("a list in itself", b"\x80\x03}K\x00]q\x00h\x00as.", "contains itself"),
+    ("more than can be counted", b"\x80\x03}" + b"N0" * (3 << 20) + b".", "instructions"),
+    ("a class as a value", b"\x80\x03}K\x00cmxnet.optimizer.optimizer\nSGD\ns.", "stands for a value"),
+    ("an optimizer without attributes", b"\x80\x03}cmxnet.optimizer.optimizer\nSGD\n)\x81}b\x86.", "without its"),
+    ("an array without content", b"\x80\x03}K\x00cmxnet.ndarray.ndarray\nNDArray\nN\x85Rs.", "stands for a value"),
+    ("keys that collide", b"\x80\x03}(" + b"".join(
+        b"\x8a\x0c" + ((2 ** 61 - 1) * k).to_bytes(12, "little") + b"N" for k in range(1, 9)) + b"u.",
+     "neither a name"),
+    ("a function", pickle.dumps({0: print}, 2), "__builtin__.print is not admitted"),
+    ("a class of the library", b"\x80\x03}K\x00cmxjax.recordio\nMXRecordIO\nX\x01\x00\x00\x00x\x85Rs.", "not admitted"),
+    ("text as a state", pickle.dumps({0: ("x",)}, 2), "type str"),
+    ("nothing", b"", ""), ("one byte", b"\x80", ""), ("no end", b"\x80\x03}", ""),
+]
+
+
+def test_states_made_to_hurt(tally):
+    for what, raw, match in STATES:
+        refused(tally, what, lambda raw=raw: _set_states(raw), match, seconds=30)
+
+
+def test_attributes_of_the_wrong_type(tally):
+    update = mx.optimizer.get_updater(mx.optimizer.Adam())
+    for name, value in [("lr", "fast"), ("idx2name", 5), ("lr_scheduler", 1), ("_all_index_update_counts", [1]),
+                        ("beta1", mx.nd.ones(3)), ("sym_info", "x")]:
+        before = getattr(update.optimizer, name)
+        setattr(update.optimizer, name, value)
+        raw = update.get_states(dump_optimizer=True)
+        setattr(update.optimizer, name, before)
+        refused(tally, name, lambda raw=raw: _set_states(raw), repr(name))
+
+
+def test_states_hold_plain_numbers_and_arrays(tally):
+    """NumPy's numbers become Python's; arrays in hyperparameters come back; nothing of NumPy is named without them."""
+    schedule = mx.lr_scheduler.MultiFactorScheduler([np.int64(3), 5], base_lr=np.float32(0.5))
+    update = mx.optimizer.get_updater(mx.optimizer.Adam(np.float32(0.5), np.float64(0.25), lr_scheduler=schedule))
+    update(0, mx.nd.ones((2, 3)), mx.nd.ones((2, 3)))
+    assert b"numpy" not in update.get_states(dump_optimizer=True)
+    update.optimizer.table = np.arange(6.0).reshape(2, 3).T
+    again = mx.optimizer.get_updater(mx.optimizer.SGD())
+    raw = update.get_states(dump_optimizer=True)
+    assert b"numpy._core" not in raw  # which older NumPy has not got
+    again.set_states(raw)
+    found = again.optimizer
+    assert (found.beta1, found.lr_scheduler.base_lr, found.lr_scheduler.step) == (0.25, 0.5, [3, 5])
+    assert type(found.beta1) is float and np.array_equal(found.table, update.optimizer.table)
+    assert again.states[0][1].asnumpy().tolist() == update.states[0][1].asnumpy().tolist()
+    tally.count("ok")
+
+
+def test_states_of_mxnet_with_numpys_numbers(tally):
+    """Other protocols, and numbers as NumPy pickles them."""
+    for protocol in range(6):
+        file = io.BytesIO()
+        pickle.Pickler(file, protocol).dump({0: None, "lr": np.float32(0.5), 2: [np.int64(7), np.bool_(True)]})
+        update = mx.optimizer.get_updater(mx.optimizer.SGD())
+        update.set_states(file.getvalue())
+        tally.count("ok" if update.states == {0: None, "lr": 0.5, 2: [7, True]} else "differs", str(update.states))
