@@ -6,7 +6,6 @@ import contextlib
 import errno
 import os
 import secrets
-import shutil
 import stat
 import sys
 import threading
@@ -19,7 +18,7 @@ from .base import MXNetError
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["reading", "refusals", "replacing", "together", "unpack", "write_file"]
+__all__ = ["check_unpacked", "read_packed", "reading", "refusals", "replacing", "together", "unpack", "write_file"]
 
 _ENDING = ".mxjax-tmp"
 _ABANDONED = 60.0  # seconds without a change after which a temporary file that nobody has locked belongs to the dead
@@ -111,16 +110,54 @@ def write_file(path: str | os.PathLike[str], content: bytes | str) -> None:
         file.write(content)
 
 
+def check_unpacked(size: int, packed: int, source: str | os.PathLike[str]) -> None:
+    """Refuses content that is much larger than what it is packed into: a few bytes must not fill memory or disk.
+
+    Args:
+        size: bytes of the content.
+        packed: bytes of the file or archive.
+        source: its name, for the message.
+
+    Raises:
+        MXNetError: more than 256 MB and 100 times the file, or than the number of bytes in MXJAX_UNPACK_LIMIT.
+    """
+    given = os.environ.get("MXJAX_UNPACK_LIMIT")
+    limit = int(given) if given else max(256 << 20, 100 * packed)
+    if size > limit:
+        raise MXNetError(f"{os.fspath(source)}: {packed} bytes that unpack to {size} or more; the limit is {limit}. "
+                         "For a file you trust, set the environment variable MXJAX_UNPACK_LIMIT to a larger number")
+
+
+def read_packed(stream: IO[bytes], packed: int, source: str | os.PathLike[str]) -> bytes:
+    """What a decompressing stream holds, as far as `check_unpacked` allows.
+
+    Args:
+        stream: e.g. a `gzip.GzipFile`.
+        packed, source: as in `check_unpacked`.
+
+    Raises:
+        MXNetError: it is too much.
+    """
+    parts, size = [], 0
+    while part := stream.read(1 << 20):
+        size += len(part)
+        check_unpacked(size, packed, source)
+        parts.append(part)
+    return b"".join(parts)
+
+
 def unpack(archive: str | os.PathLike[str], folder: str | os.PathLike[str]) -> None:
     """Unpacks the files of a zip or tar archive into a folder, where each appears when it is whole.
 
     Raises:
         OSError: the system refuses, or a name in the archive leads out of the folder.
+        MXNetError: the archive is damaged, or unpacks to too much (`check_unpacked`).
     """
     import tarfile
     import zipfile
-    root = os.path.realpath(folder)
-    with zipfile.ZipFile(archive) if zipfile.is_zipfile(archive) else tarfile.open(archive) as content:
+    root, packed, size = os.path.realpath(folder), os.path.getsize(archive), 0
+    opened = zipfile.ZipFile if zipfile.is_zipfile(archive) else tarfile.open
+    with reading(archive, "an archive"), opened(archive) as content:
         if isinstance(content, zipfile.ZipFile):
             files = ((entry.filename, content.open(entry)) for entry in content.infolist() if not entry.is_dir())
         else:
@@ -128,10 +165,13 @@ def unpack(archive: str | os.PathLike[str], folder: str | os.PathLike[str]) -> N
         for name, source in files:
             target = os.path.realpath(os.path.join(root, name))
             if os.path.commonpath((root, target)) != root:
-                raise OSError(f"{os.fspath(archive)}: the name {name!r} leads out of the folder {root}")
+                raise OSError(errno.EPERM, f"the name {name!r} leads out of the folder {root}", os.fspath(archive))
             os.makedirs(os.path.dirname(target), exist_ok=True)
             with source, replacing(target) as file:
-                shutil.copyfileobj(source, file)
+                while part := source.read(1 << 20):
+                    size += len(part)
+                    check_unpacked(size, packed, archive)
+                    file.write(part)
 
 
 @contextlib.contextmanager
@@ -152,7 +192,7 @@ def refusals(doing: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def reading(source: str | os.PathLike[str], what: str) -> Iterator[None]:
-    """A block that reads a file: whatever damaged content makes its decoder raise becomes an MXNetError.
+    """A block that reads a file: whatever damaged content makes its decoder raise becomes an MXNetError with its name.
 
     Args:
         source: the file, for the message.
@@ -164,8 +204,10 @@ def reading(source: str | os.PathLike[str], what: str) -> Iterator[None]:
     """
     try:
         yield
-    except MXNetError:
-        raise
+    except MXNetError as error:
+        if os.fspath(source) in str(error):
+            raise
+        raise MXNetError(f"{os.fspath(source)}: {error}") from error
     except Exception as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise

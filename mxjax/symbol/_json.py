@@ -10,11 +10,12 @@ from ..base import MXNetError, literal
 from ..ops import registry
 from ..ops.control_flow import bind
 from ..util import is_np_shape
-from ._node import HIDDEN, Entry, Node, hidden, topological
+from ._node import HIDDEN, MOST, Entry, Node, check_counts, hidden, topological
 
 __all__ = ["dumps", "loads"]
 
 VERSION = 10901
+_DEEPEST = 32
 
 
 def dumps(outputs: Sequence[Entry], remove_amp_cast: bool = True) -> str:
@@ -73,12 +74,28 @@ def loads(text: str, source: str = "JSON") -> list[Entry]:
     """
     try:
         graph = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise MXNetError(f"{source}: not a symbol: {error}") from None
-    return _graph(graph, source)
+    except Exception as error:
+        raise MXNetError(f"{source}: not a symbol: {error}") from error
+    return _graph(graph, source, _Room(len(text)))
 
 
-def _graph(graph: Any, source: str) -> list[Entry]:
+class _Room:
+    """How many outputs all nodes of a file may have together: whoever uses one has to write that down."""
+
+    def __init__(self, size: int) -> None:
+        self.left = size + MOST
+
+    def take(self, node: Node) -> None:
+        """Counts a node's outputs."""
+        self.left -= node.num_outputs
+        if self.left < 0:
+            raise MXNetError(f"operator {node.op.name} ({node.name}): its {node.num_outputs} outputs are more than the "
+                             "file can use")
+
+
+def _graph(graph: Any, source: str, room: _Room, depth: int = 0) -> list[Entry]:
+    if depth > _DEEPEST:
+        raise MXNetError(f"{source}: graphs within operators, more than {_DEEPEST} deep")
     if not isinstance(graph, dict) or not all(isinstance(graph.get(k), list) for k in ("nodes", "heads")):
         raise MXNetError(f"{source}: not a symbol: it needs the lists 'nodes' and 'heads'")
     version = _saved_version(graph)
@@ -86,18 +103,21 @@ def _graph(graph: Any, source: str) -> list[Entry]:
     nodes: list[Node] = []
     for number, row in enumerate(graph["nodes"]):
         try:
-            nodes.append(_node(row, nodes, version, source, graph.get("attrs")))
+            nodes.append(_node(row, nodes, version, source, graph.get("attrs"), room, depth))
+            room.take(nodes[-1])
             if legacy_shapes and "__shape__" in nodes[-1].attrs:  # there, 0 meant unknown; here -1 does
                 shape = literal(nodes[-1].attrs["__shape__"])
                 nodes[-1].attrs["__shape__"] = str(tuple(-1 if n == 0 else n for n in shape))
-        except MXNetError:
-            raise
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError, OverflowError) as error:
-            raise MXNetError(f"{source}: node {number} is damaged: {type(error).__name__}: {error}") from None
+        except MXNetError as error:
+            if str(error).startswith(source):
+                raise
+            raise MXNetError(f"{source}: node {number}: {error}") from error
+        except Exception as error:
+            raise MXNetError(f"{source}: node {number} is damaged: {type(error).__name__}: {error}") from error
     try:
         heads = [_entry(h, nodes) for h in graph["heads"]]
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise MXNetError(f"{source}: the list of heads is damaged: {error}") from None
+    except Exception as error:
+        raise MXNetError(f"{source}: the list of heads is damaged: {error}") from error
     if not heads:
         raise MXNetError(f"{source}: the graph has no outputs")
     return heads
@@ -111,21 +131,25 @@ def _saved_version(graph: dict) -> int:
 
 
 def _entry(reference: Any, nodes: list[Node]) -> Entry:
+    if not isinstance(reference, list) or not reference:
+        raise ValueError(f"{str(reference)[:60]} is no reference to a node")
     node, output = reference[0], reference[1] if len(reference) > 1 else 0
     if isinstance(node, bool) or not isinstance(node, int) or not isinstance(output, int) \
             or not 0 <= node < len(nodes):
-        raise ValueError(f"reference {reference} to a node that does not come before")
+        raise ValueError(f"reference {str(reference)[:60]} to a node that does not come before")
     if not 0 <= output < nodes[node].num_outputs:
         raise ValueError(f"reference {reference}: node {nodes[node].name} has {nodes[node].num_outputs} outputs")
     return nodes[node], output
 
 
-def _node(row: dict, nodes: list[Node], version: int, source: str, graph_attrs: Any) -> Node:
+def _node(row: dict, nodes: list[Node], version: int, source: str, graph_attrs: Any, room: _Room, depth: int) -> Node:
     name, kind = str(row["name"]), str(row["op"])
     attrs: dict[str, str] = {}
     for part in ("param", "attr", "attrs"):
         for key, value in (row.get(part) or {}).items():
-            attrs[str(key)] = value if isinstance(value, str) else str(value)
+            if not isinstance(value, str):
+                raise ValueError(f"attribute {key} is {str(value)[:60]}, expected text")
+            attrs[key] = value
     inputs = [_entry(r, nodes) for r in row["inputs"]]
     attrs, for_inputs = _upgraded(attrs) if version < VERSION else (attrs, {})
     if kind == "null":
@@ -138,11 +162,12 @@ def _node(row: dict, nodes: list[Node], version: int, source: str, graph_attrs: 
     subgraphs = []
     if row.get("subgraphs"):
         from .symbol import Symbol
-        subgraphs = [Symbol(_graph({**g, "attrs": graph_attrs}, f"{source}: node {name}"))
+        subgraphs = [Symbol(_graph({**g, "attrs": graph_attrs}, f"{source}: node {name}", room, depth + 1))
                      for g in row["subgraphs"]]
         op = bind(op, subgraphs)
     own = None if op.name == "Custom" else {*op.params, op.variadic}  # a custom operator takes what it is given
     params = op.parse({k: v for k, v in attrs.items() if own is None and not k.startswith("__") or k in (own or ())})
+    check_counts(op, params)
     names = op.inputs(params, len(inputs))
     if not op.variadic and version < 900:
         for missing in names[len(inputs):]:

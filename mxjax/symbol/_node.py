@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from ..base import MXNetError
 from ..ops.registry import Op
 
-__all__ = ["HIDDEN", "Entry", "Node", "hidden", "topological"]
+__all__ = ["HIDDEN", "MOST", "Entry", "Node", "check_counts", "hidden", "topological"]
 
 Entry = tuple["Node", int]
 
@@ -18,6 +19,19 @@ HIDDEN = ("ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage")
 _NAMED_DATA = frozenset("""Dropout LRN Pooling depth_to_space diag im2col log_softmax moments repeat softmax softmin
 space_to_depth split_v2 squeeze tile _contrib_quantize_v2 _contrib_quadratic _image_normalize
 _image_to_tensor""".split())
+
+
+# parameters that say how many inputs, outputs or layers there are, all of which are listed sooner or later
+MOST = 1 << 16
+_COUNTS = frozenset(["num_args", "num_arrays", "num_layers", "num_out_data", "num_outputs", "num_tensors",
+                     "num_weights", "sections"])
+
+
+def check_counts(op: Op, params: dict[str, Any]) -> None:
+    """Raises MXNetError where a parameter asks for absurdly many inputs or outputs."""
+    for name in _COUNTS & params.keys():
+        if isinstance(params[name], int) and params[name] > MOST:
+            raise MXNetError(f"operator {op.name}: {name} is {params[name]}, at most {MOST} are possible")
 
 
 def hidden(key: str) -> str:
@@ -36,6 +50,8 @@ class Node:
 
     def __init__(self, op: Op | None, name: str, attrs: dict[str, str], params: dict[str, Any] | None = None,
                  inputs: Iterable[Entry] = (), subgraphs: list[Any] | None = None) -> None:
+        if params:
+            check_counts(op, params)
         self.op, self.name, self.attrs = op, name, attrs
         self.params, self.inputs, self.subgraphs = params or {}, list(inputs), subgraphs or []
 

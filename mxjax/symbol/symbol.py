@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._c_api import taken
-from .._files import refusals, write_file
+from .._files import reading, refusals, write_file
 from .._fluent import METHODS
 from ..attribute import AttrScope
 from ..base import MXNetError, NotImplementedForSymbol, numeric_types
@@ -608,12 +608,8 @@ def load(fname: str | os.PathLike) -> Symbol:
     """
     if not isinstance(fname, (str, os.PathLike)):
         raise TypeError("fname need to be string")
-    with open(fname, "rb") as file:
-        raw = file.read()
-    try:
-        return Symbol(_json.loads(raw.decode("utf-8"), os.fspath(fname)))
-    except UnicodeDecodeError as error:
-        raise MXNetError(f"{os.fspath(fname)}: not a symbol: {error}") from None
+    with reading(fname, "a symbol"), open(fname, encoding="utf-8", newline="") as file:
+        return Symbol(_json.loads(file.read(), os.fspath(fname)))
 
 
 def load_json(json_str: str) -> Symbol:

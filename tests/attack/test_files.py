@@ -1,6 +1,7 @@
 """Files made to hurt: each is refused by an error that names it, soon and without taking memory."""
 
 import io
+import json
 import pickle
 import struct
 import time
@@ -119,3 +120,79 @@ def test_states_of_mxnet_with_numpys_numbers(tally):
         update = mx.optimizer.get_updater(mx.optimizer.SGD())
         update.set_states(file.getvalue())
         tally.count("ok" if update.states == {0: None, "lr": 0.5, 2: [7, True]} else "differs", str(update.states))
+
+
+# ------------------------------------------------------------------------------------------------------------- symbols
+def _graph(*rows, heads=None, **more):
+    """JSON of a graph: rows (operator, attributes, inputs)."""
+    nodes = [{"op": op, "name": f"n{i}", "attrs": attrs, "inputs": [[j, 0, 0] for j in inputs], **more}
+             for i, (op, attrs, inputs) in enumerate(rows)]
+    return json.dumps({"nodes": nodes, "arg_nodes": [], "heads": heads or [[len(rows) - 1, 0, 0]],
+                       "attrs": {"mxnet_version": ["int", 10901]}})
+
+
+def _nested(depth):
+    graph = {"nodes": [{"op": "null", "name": "x", "inputs": []}], "heads": [[0, 0, 0]]}
+    for _ in range(depth):
+        graph = {"nodes": [{"op": "null", "name": "x", "inputs": []},
+                           {"op": "_foreach", "name": "f", "inputs": [[0, 0, 0]], "subgraphs": [graph], "attrs": {
+                               "num_args": "2", "num_outputs": "1", "num_out_data": "1", "in_data_locs": "(0,)"}}],
+                 "heads": [[1, 0, 0]]}
+    return json.dumps(graph)
+
+
+_X, _MANY = ("null", {}, []), str(10 ** 8)
+SYMBOLS = [
+    ("outputs", _graph(_X, ("SliceChannel", {"num_outputs": _MANY}, [0])), "num_outputs is 100000000"),
+    ("sections", _graph(_X, ("_split_v2", {"sections": _MANY, "indices": "()"}, [0])), "sections is 100000000"),
+    ("weights", _graph(_X, ("multi_sgd_update", {"num_weights": _MANY, "lrs": "(1,)", "wds": "(0,)"}, [0])),
+     "num_weights is 100000000"),
+    ("tensors", _graph(_X, ("_multi_lamb_update", {"num_tensors": _MANY, "learning_rates": "(1,)", "wds": "(0,)",
+                                                   "step_count": "(1,)"}, [0])), "num_tensors is 100000000"),
+    ("arguments", _graph(_X, ("UpSampling", {"num_args": _MANY, "scale": "2", "sample_type": "nearest"}, [0])),
+     "num_args is 100000000"),
+    ("layers", _graph(_X, ("RNN", {"num_layers": _MANY, "state_size": "1", "mode": "lstm"}, [0])),
+     "num_layers is 10000"),
+    ("many with many outputs", _graph(_X, *[("SliceChannel", {"num_outputs": "65000"}, [0])] * 200), "file can use"),
+    ("a cycle", _graph(("relu", {}, [1]), ("relu", {}, [0])), "node 0 is damaged"),
+    ("itself", _graph(("relu", {}, [0])), "node 0 is damaged"),
+    ("an output that is not there", _graph(_X, heads=[[0, 7, 0]]), "list of heads"),
+    ("a head that is not there", _graph(_X, heads=[[5, 0, 0]]), "list of heads"),
+    ("no list", json.dumps({"nodes": {}, "heads": []}), "lists 'nodes' and 'heads'"),
+    ("a node that is text", json.dumps({"nodes": ["x"], "heads": [[0, 0, 0]]}), "node 0 is damaged"),
+    ("attributes that are a list", _graph(("relu", [1], [])), "node 0 is damaged"),
+    ("an attribute that is no text", _graph(("null", {"__shape__": [1, 2]}, [])), "expected text"),
+    ("inputs that are text", json.dumps({"nodes": [{"op": "relu", "name": "a", "inputs": "00"}], "heads": [[0, 0]]}),
+     "node 0 is damaged"),
+    ("deep lists", '{"nodes":' + "[" * 100000 + "]" * 100000 + ', "heads": []}', "not a symbol"),
+    ("deep graphs", _nested(60), "more than 32 deep"),
+    ("a deep parameter", _graph(_X, ("transpose", {"axes": "(" * 9000 + ")" * 9000}, [0])), "node 1"),
+    ("an unknown operator", _graph(("nonsense", {}, [])), "no operator 'nonsense'"),
+    ("no JSON", "{", "not a symbol"), ("a number", "1" * 5000, "not a symbol"), ("nothing", "", "not a symbol"),
+]
+
+
+def test_symbols_made_to_hurt(tally, tmp_path):
+    path = str(tmp_path / "bad-symbol.json")
+    for what, text, match in SYMBOLS:
+        refused(tally, what, lambda text=text: mx.sym.load_json(text), match)
+        with open(path, "w") as file:
+            file.write(text)
+        refused(tally, what, lambda: mx.sym.load(path), "bad-symbol.json")
+        refused(tally, what, lambda: mx.gluon.SymbolBlock.imports(path, ["n0"]), "bad-symbol.json")
+    with open(path, "wb") as file:
+        file.write(b'{"nodes": "\xff\xfe"}')
+    refused(tally, "no UTF-8", lambda: mx.sym.load(path), "bad-symbol.json")
+    for make in (lambda x: mx.sym.split(x, num_outputs=10 ** 8), lambda x: mx.sym.split_v2(x, 10 ** 8)):
+        refused(tally, "written in a program", lambda make=make: make(mx.sym.var("x")), "100000000")
+
+
+def test_graphs_as_large_as_their_files_are_read(tally):
+    symbol = mx.sym.split(mx.sym.var("x"), num_outputs=2000)
+    for _ in range(40):
+        symbol = mx.sym.split(symbol[7], num_outputs=2000)
+    tally.count("ok" if len(mx.sym.load_json(symbol.tojson()).list_outputs()) == 2000 else "differs")
+    chain = mx.sym.var("x")
+    for _ in range(5000):
+        chain = -chain
+    tally.count("ok" if len(mx.sym.load_json(chain.tojson()).get_internals().list_outputs()) == 5001 else "differs")
