@@ -38,7 +38,7 @@ def replacing(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[Any
         mode: "wb", or "w" for text in UTF-8.
 
     Raises:
-        OSError: the system refuses; `path` is as it was, and nothing is left behind.
+        OSError: the system refuses (the folder must be writable too); `path` is as it was, and nothing is left behind.
 
     Example:
         >>> with replacing("model.json", "w") as file:
@@ -52,7 +52,8 @@ def replacing(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[Any
         with open(given, mode, **text) as file:
             yield file
         return
-    if old and not os.access(path, os.W_OK):  # renaming would not ask
+    # renaming would not ask
+    if old and not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
     new = _New(path)
     try:
