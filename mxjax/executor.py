@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,7 +24,7 @@ from .context import Context
 from .ndarray import NDArray, empty
 from .ndarray._chunk import Pending
 from .ndarray._host import HostPending, push
-from .ndarray._invoke import invoke, state, wrap
+from .ndarray._invoke import change, invoke, state, wrap
 from .ndarray._segment import Segment
 from .ops.kernel import cotangent, mistake, watched
 from .ops.params import np_dtype
@@ -398,12 +399,18 @@ class _WholeRun(_Run):
 
     def __init__(self, executor: Executor, train: bool) -> None:
         super().__init__(executor, train)
-        graph = executor._graph
-        self.args = [a._read() for a in executor.arg_arrays]
-        self.aux = [a._read() for a in executor.aux_arrays]
+        self.lock = threading.RLock()  # whoever looks first runs it
         self.key: tuple = ()
         self.pull: Any = None
         self.done = False
+        arrays = [*executor.arg_arrays, *executor.aux_arrays]
+        change(executor.aux_arrays if train else (), arrays, self._begin)
+
+    def _begin(self, values: list[Any]) -> None:
+        """Takes the arguments' values, and hands out what is to become of them."""
+        executor, train = self.executor, self.train
+        graph = executor._graph
+        self.args, self.aux = values[:len(executor.arg_arrays)], values[len(executor.arg_arrays):]
         failure = self._failure(graph)
         if graph.random:
             self.key = next_key(executor._ctx, len(graph.steps))
@@ -458,8 +465,11 @@ class _WholeRun(_Run):
 
     def force(self) -> None:
         """Runs the forward alone: somebody looks at an output."""
-        if self.done:
-            return
+        with self.lock:
+            if not self.done:
+                self._forward()
+
+    def _forward(self) -> None:
         graph = self.executor._graph
         wanted = self.executor._wanted
         if self.train and any(wanted):
@@ -475,9 +485,12 @@ class _WholeRun(_Run):
         self.args = self.aux = ()
 
     def backward(self, heads: list[NDArray] | None) -> None:
+        if not self.failed:
+            with self.lock:
+                self._backward(heads)
+
+    def _backward(self, heads: list[NDArray] | None) -> None:
         executor = self.executor
-        if self.failed:
-            return
         graph, wanted = executor._graph, executor._wanted
         if not any(wanted):
             return
@@ -521,9 +534,11 @@ def _store(target: NDArray, grad: Any, req: str) -> None:
         target._store_gradient(grad, req)
         return
     value = wrap(grad, target.context)
-    if req == "add":
-        value = target + value
-    target._write((value if value.dtype == target.dtype else value.astype(target.dtype))._read())
+
+    def step(old: list[Any]) -> None:
+        new = target + value if old else value
+        target._write((new if new.dtype == target.dtype else new.astype(target.dtype))._read())
+    change([target], [target] if req == "add" else [], step)
 
 
 class _StepRun(_Run):

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from ..base import MXNetError
-from ..ndarray._chunk import Pending
+from ..ndarray._chunk import Pending, changing
 from ..ndarray._invoke import invoke, late, perform, state, wrap
 from ..ndarray._recorded import run_together
 from ..ops.kernel import Absent, Kernel, is_wide
@@ -367,12 +367,19 @@ def _store(node: Node, grad: Any) -> None:
         recording, state.recording = state.recording, False
         value = value.astype(target.dtype)
         state.recording = recording
+    if node.req == "add" and target._view is None and not isinstance(grad, NDArray) and state.segment is None:
+        target._update(_ADD, [None, value])
+        return
     if node.req == "add":
-        if target._view is None and not isinstance(grad, NDArray) and state.segment is None:
-            target._update(_ADD, [None, value._read()])
-            return
-        value = target + value
-    target._write(value._chunk.pending or value._read())
+        with changing([target._chunk]):
+            _put(target, target + value)
+    else:
+        _put(target, value)
+
+
+def _put(target: Any, value: Any) -> None:
+    """Makes a new array's value, and its place in the recorded graph, a gradient's."""
+    target._write(value._chunk.peek() if value._view is None else value._read())
     target._entry = value._entry
 
 

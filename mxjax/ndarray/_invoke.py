@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -14,10 +14,10 @@ from ..context import Context, current_context
 from ..ops.kernel import Kernel, is_wide, mistake, prepare, run, watched
 from ..ops.registry import Op
 from ..random import host_generator, next_key
-from ._chunk import Chunk, Pending, transformation
+from ._chunk import Chunk, Pending, changing, transformation
 from ._host import HostPending, push_kernel
 
-__all__ = ["State", "call", "invoke", "late", "perform", "put", "state", "wrap"]
+__all__ = ["State", "call", "change", "invoke", "late", "perform", "put", "state", "wrap"]
 
 
 class State(threading.local):
@@ -105,6 +105,8 @@ def check_inputs(op: Op, params: dict[str, Any], count: int, _: Any = None) -> N
 def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any = None,
            ctx: Context | None = None) -> Any:
     """Runs a kernel on NDArrays and returns an NDArray, or a list where it has several visible outputs."""
+    if out is not None or kernel.mutated:
+        return _change(kernel, arrays, extras, out, ctx)
     wide, missing, born = kernel.wide, False, None
     args: list[Any] = []
     for a in arrays:
@@ -113,28 +115,133 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
             wide = True
         if chunk.born is not None:
             born = chunk.born
-        if a._view is None and chunk.pending is None:
-            args.append(chunk.buffer)
-        else:
-            args.append(None)
+        value = chunk.buffer if a._view is None else None
+        if value is None:
             missing = True
-    direct = kernel.simple and arrays and not missing and state.segment is None
-    if direct and out is None:  # the usual case, shortest
+        args.append(value)
+    if kernel.simple and not missing and arrays and state.segment is None:  # the usual case, shortest
         args += extras
         result = wrap(run(kernel, args, wide)[0], arrays[0]._chunk.ctx, type(arrays[0]))
         result._chunk.born = born
         if state.recording:
             late.record(kernel, arrays, args, (result,))
         return result
-    if direct and type(out) is late.array and out._view is None and out._entry is None and not state.recording:
-        args += extras
-        return _into(kernel, arrays, args, wide, out)
     if missing and not all([a._plain for a in arrays]):
-        args = []  # a sparse form may reuse the arrays' memory
-        result = late.sparse(kernel, arrays, extras, out)
+        result = late.sparse(kernel, arrays, extras, None)
         if result is not None:
             return result
-        args = [a._chunk.buffer if a._view is None and a._chunk.pending is None else None for a in arrays]
+    return _general(kernel, arrays, args, extras, None, ctx, wide, born)
+
+
+def _change(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any, ctx: Context | None) -> Any:
+    """`invoke` where arrays get new values: nobody else sees or changes these meanwhile."""
+    if kernel.simple and type(out) is late.array and out._view is None and out._entry is None and arrays and \
+            not state.recording and state.segment is None:
+        done = _into(kernel, arrays, extras, out)
+        if done is not None:
+            return done
+    target = out if out is None or isinstance(out, (list, tuple)) else (out,)
+    chunks = [arrays[i]._chunk for i in kernel.mutated]
+    wholes = []  # what is written in parts must be there
+    for t in target or ():
+        chunks.append(t._chunk)
+        if t._view is not None:
+            wholes.append(t._chunk)
+    while True:
+        with changing(chunks) as scope:
+            args, wide, born, ready, sparse = [], kernel.wide, None, True, False
+            for a in arrays:
+                chunk = a._chunk
+                if chunk.wide:
+                    wide = True
+                if chunk.born is not None:
+                    born = chunk.born
+                value = chunk.buffer if a._view is None else None
+                if value is None:
+                    value = glimpse(scope, a, _passed_on)
+                    if value is _ELSEWHERE:
+                        ready = False
+                    elif value is None:
+                        sparse = True
+                args.append(value)
+            if sparse:  # a sparse form may reuse the arrays' memory
+                value = None
+                args.clear()
+                result = late.sparse(kernel, arrays, extras, out)
+                if result is not None:
+                    return result
+                args = [glimpse(scope, a, _passed_on) for a in arrays]
+            if ready and not (wholes and any([isinstance(scope.glimpse(c), Pending) for c in wholes])):
+                value = None
+                return _general(kernel, arrays, args, extras, target, ctx, wide, born)
+        settle(arrays, _passed_on)
+        for chunk in wholes:
+            chunk.read()
+
+
+def change(targets: Sequence[Any], sources: Sequence[Any], step: Callable[[list[Any]], Any],
+           passed_on: Callable[[Pending], bool] | None = None) -> Any:
+    """Does something that changes arrays, as a whole: nobody else sees or changes them meanwhile.
+
+    Args:
+        targets: the arrays that `step` writes.
+        sources: what it reads.
+        step: function(the sources' buffers) -> the result; it may write the targets, and wait for nothing.
+        passed_on: which values may stay Pending.
+    """
+    chunks = [t._chunk for t in targets]
+    wholes = [t._chunk for t in targets if t._view is not None]  # what is written in parts must be there
+    while True:
+        with changing(chunks) as scope:
+            values = [glimpse(scope, a, passed_on) for a in sources]
+            if not any([v is _ELSEWHERE for v in values]) and \
+                    not any([isinstance(scope.glimpse(c), Pending) for c in wholes]):
+                return step(values)
+            values.clear()
+        settle(sources, passed_on)
+        for chunk in wholes:
+            chunk.read()
+
+
+_ELSEWHERE = object()  # stands for a value that has to be waited for, which must not be done while arrays are changed
+
+
+def glimpse(scope: changing, array: Any, passed_on: Callable[[Pending], bool] | None = None) -> Any:
+    """The value of an array that a change reads: a buffer, or a Pending where it can be passed on; or _ELSEWHERE.
+
+    A sparse array's is None: it is read when it is needed.
+    """
+    if not array._plain:
+        return None
+    version = array._chunk.version
+    held = scope.glimpse(array._chunk)
+    if isinstance(held, Pending):
+        if held.value is not None:
+            held = held.value
+        else:
+            return held if array._view is None and passed_on is not None and passed_on(held) else _ELSEWHERE
+    return _ELSEWHERE if held is None else array._seen_in(held, version)
+
+
+def settle(arrays: Sequence[Any], passed_on: Callable[[Pending], bool] | None = None) -> None:
+    """Waits for what was elsewhere."""
+    for a in arrays:
+        if a._plain:
+            held = a._chunk.peek()
+            if isinstance(held, Pending) and not (a._view is None and passed_on is not None and passed_on(held)):
+                a._chunk.read()
+
+
+def _passed_on(pending: Pending) -> bool:
+    """Whether a call need not wait for a value: the engine's, or the open segment's own."""
+    if state.segment is not None:
+        return getattr(pending, "segment", None) is state.segment
+    return isinstance(pending, HostPending)
+
+
+def _general(kernel: Kernel, arrays: Sequence[Any], args: list[Any], extras: tuple, target: Any, ctx: Context | None,
+             wide: bool, born: Any) -> Any:
+    """The unusual cases of `invoke`; `args` are the arrays' buffers as far as they are there."""
     if arrays:
         ctx = arrays[0]._chunk.ctx
     elif ctx is None:
@@ -145,16 +252,15 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
     if kernel.check is not None:
         failure = kernel.check(given)
     if kernel.draw is not None and failure is None and ctx.jax_device.platform == "cpu":
-        return _drawn(kernel, given, ctx, out)
+        return _drawn(kernel, given, ctx, target)
     if kernel.uses_key:
         extras += next_key(ctx)
     on_host = failure is not None or kernel.refuses is not None and \
         not any(isinstance(a, jax.core.Tracer) for a in args)
     if state.segment is not None and not kernel.eager and not on_host and state.segment.accepts(ctx):
-        return state.segment.add(kernel, arrays, extras, out, ctx, wide)
-    waiting = missing and _fill(args, arrays) or on_host
+        return state.segment.add(kernel, arrays, args, extras, target, ctx, wide)
+    waiting = _fill(args, arrays) or on_host
     args += extras
-    target = out if out is None or isinstance(out, (list, tuple)) else (out,)
     if waiting:
         return finish(kernel, arrays, args, push_kernel(kernel, args, wide, ctx, failure), target, ctx)
     donated = ()
@@ -162,21 +268,37 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
         donated = _donations(kernel, arrays, args, target)
     if not arrays:
         born = transformation()
+    if donated:
+        return _donating(kernel, arrays, args, donated, target, ctx, wide, born)
     if arrays or on_default_device(ctx):
-        outputs = run(kernel, args, wide, kernel.donating(donated) if donated else None)
+        outputs = run(kernel, args, wide)
     else:
         with jax.default_device(ctx.jax_device):
             outputs = jax.device_put(run(kernel, args, wide), ctx.jax_device)
     return finish(kernel, arrays, args, outputs, target, ctx, born)
 
 
-def _drawn(kernel: Kernel, given: dict[str, Any], ctx: Context, out: Any) -> Any:
+def _donating(kernel: Kernel, arrays: Sequence[Any], args: list[Any], donated: tuple[int, ...], target: Any,
+              ctx: Context, wide: bool, born: Any) -> Any:
+    """Runs a kernel that writes its results over arguments; an interrupt comes before that or after all is written."""
+    made: list[Any] = []
+    result = None
+    try:
+        run(kernel, args, wide, kernel.donating(donated), made)
+    finally:
+        for place in donated:
+            arrays[place]._chunk.stash = args[place]
+        if made:
+            result = finish(kernel, arrays, args, made[0], target, ctx, born)
+    return result
+
+
+def _drawn(kernel: Kernel, given: dict[str, Any], ctx: Context, target: Any) -> Any:
     """Random numbers that the host draws."""
     try:
         values = watched(kernel.name, kernel.draw, "imperative")(host_generator(ctx), given)
     except (MXNetError, TypeError, ValueError) as error:
         raise mistake(kernel.name, [], error) from None
-    target = out if out is None or isinstance(out, (list, tuple)) else (out,)
     return finish(kernel, (), (), [put(values, ctx)], target, ctx, transformation())
 
 
@@ -200,12 +322,14 @@ def _fill(args: list[Any], arrays: Sequence[Any]) -> bool:
     """Reads the values that are not there as plain buffers; host work in flight is not waited for (then: True)."""
     waiting = False
     for i, a in enumerate(args):
-        if a is None:
-            pending = arrays[i]._chunk.pending
-            if arrays[i]._view is None and isinstance(pending, HostPending) and pending.value is None:
-                args[i], waiting = pending, True
-            else:
-                args[i] = arrays[i]._read()
+        if a is None and arrays[i]._view is None:
+            a = arrays[i]._chunk.peek()
+        if isinstance(a, HostPending) and a.value is None:
+            args[i], waiting = a, True
+        elif a is None:
+            args[i] = arrays[i]._read()
+        else:
+            args[i] = a.get() if isinstance(a, Pending) else a
     return waiting
 
 
@@ -232,43 +356,70 @@ def finish(kernel: Kernel, arrays: Sequence[Any], args: list[Any], outputs: Sequ
     return results[0] if len(results) == 1 else results
 
 
-def _into(kernel: Kernel, arrays: Sequence[Any], args: list[Any], wide: bool, out: Any) -> Any:
-    """Runs a simple kernel whose result replaces the value of `out`."""
+def _into(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any) -> Any:
+    """Runs a simple kernel whose result replaces the value of `out`; None where that is not all there is to do."""
     chunk = out._chunk
-    place = _reusable(chunk, arrays, args)
-    value = run(kernel, args, wide, kernel.donating((place,)) if place >= 0 else None)[0]
-    ctx = arrays[0]._chunk.ctx
-    if chunk.ctx is not ctx or value.shape != chunk.shape or value.dtype != chunk.dtype:
-        return finish(kernel, arrays, args, (value,), (out,), ctx)
-    chunk.write(value)
+    with chunk.lock:
+        old = chunk.buffer
+        if old is None:
+            return None
+        wide, place, again = kernel.wide, -1, False
+        args: list[Any] = []
+        for a in arrays:
+            source = a._chunk
+            if source.wide:
+                wide = True
+            if source is chunk:
+                place, again = len(args), place >= 0
+            value = source.buffer if a._view is None else None
+            if value is None:
+                return None
+            args.append(value)
+        args += extras
+        made: list[Any] = []
+        chunk.stash, chunk.buffer = old, None
+        try:
+            call = None
+            if place >= 0 and not again:
+                chunk.stash = old = value = None
+                if chunk.free(args, place):
+                    call = kernel.donating((place,))
+            run(kernel, args, wide, call, made)
+        finally:
+            if place >= 0:
+                chunk.stash = args[place]
+            if made:
+                value, old, ctx = made[0][0], chunk.stash, arrays[0]._chunk.ctx
+                if chunk.ctx is not ctx or value.shape != old.shape or value.dtype != old.dtype:
+                    finish(kernel, arrays, args, made[0], (out,), ctx)
+                else:
+                    chunk.write(value)
+            chunk.put_back()
     return out
 
 
 def _donations(kernel: Kernel, arrays: Sequence[Any], args: list[Any], target: Any) -> tuple[int, ...]:
-    """Positions of the arguments that are about to be overwritten and that nobody else holds."""
+    """Positions of the arguments that are about to be overwritten and that nobody else holds: given away."""
     if kernel.eager:
         return ()
     chunks = [arrays[i]._chunk for i in kernel.mutated] + [t._chunk for t in target or ()]
-    return tuple(sorted({place for c in chunks if (place := _reusable(c, arrays, args)) >= 0}))
+    return tuple(sorted([place for c in dict.fromkeys(chunks) if (place := _given_away(c, arrays, args)) >= 0]))
 
 
-def _reusable(chunk: Chunk, arrays: Sequence[Any], args: list[Any]) -> int:
-    """The position at which `chunk`, read there alone, may give up its buffer, or -1."""
+def _given_away(chunk: Chunk, arrays: Sequence[Any], args: list[Any]) -> int:
+    """The position at which a taken chunk, read there alone, gives up its buffer, or -1."""
     place = -1
     for i, a in enumerate(arrays):
         if a._chunk is chunk:
             if place >= 0 or a._view is not None:
                 return -1
             place = i
-    if chunk.buffer is None:  # a sparse array's
-        return -1
-    if place >= 0:
-        args[place] = None
-        sole = chunk.sole()
-        args[place] = chunk.buffer
-        if not sole:
-            return -1
-    return place
+    if place >= 0 and chunk.stash is not None:
+        chunk.stash = None
+        if chunk.free(args, place):
+            return place
+        chunk.stash = args[place]
+    return -1
 
 
 def wrap(value: Any, ctx: Context, kind: type | None = None) -> Any:

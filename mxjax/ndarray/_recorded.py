@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -22,8 +23,8 @@ from ..base import MXNetError
 from ..ops.compiled import Compiled
 from ..ops.kernel import Kernel, is_wide, mistake, watched
 from ..random import next_key
-from ._chunk import Pending
-from ._invoke import state, wrap
+from ._chunk import Pending, holding
+from ._invoke import change, state, wrap
 from ._segment import Deferred
 
 if TYPE_CHECKING:
@@ -48,10 +49,13 @@ class _Value(Pending):
 
     def force(self) -> None:
         """Runs the forward: somebody looks."""
-        if isinstance(self.run, Pending):
-            self.value, self.run = self.run.get(), None
-        else:
-            self.run.forward()
+        run = self.run
+        if isinstance(run, Pending):
+            self.value, self.run = run.get(), None
+        elif run is not None:
+            run.forward()
+            if self.value is None:  # it has run as a part of a segment
+                self.force()
 
 
 class _Run(list):
@@ -61,13 +65,14 @@ class _Run(list):
     whether it gets a gradient; pull: what the forward kept for the backward, a function of the outputs' gradients.
     """
 
-    __slots__ = ("op", "ctx", "train", "wide", "wanted", "values", "pull", "done", "__weakref__")
+    __slots__ = ("op", "ctx", "train", "wide", "wanted", "values", "pull", "done", "lock", "__weakref__")
 
     def __init__(self, op: CachedOp, kernel: Kernel, inputs: list[Any], wanted: tuple[bool, ...], train: bool,
                  ctx: Context) -> None:
         super().__init__(inputs)
         self.ctx = ctx
         self.op, self.train, self.pull, self.done = op, train, None, False
+        self.lock = threading.RLock()  # taken after those of the runs that use this one's results
         self.wide = kernel.wide or any(is_wide(v.dtype) for v in inputs[:kernel.num_arrays])
         self.wanted = tuple(wanted[i] for i in op._forms.arg_places)
         self.values: list[Any] = [_Value(self, *spec) for spec in kernel.specs(inputs)]
@@ -83,11 +88,14 @@ class _Run(list):
         for i, value in enumerate(self):
             if isinstance(value, Pending):
                 self[i] = value.get()
-        graph = self.op._graph
-        program = graph.residual(self.wanted, _mirror(), self.train)
-        outputs, aux, self.pull = _call(self, program, *self.op._forms.split(self))
-        if not self.done:
-            self.settle([*outputs, *(aux if self.train else ())])
+        with self.lock:
+            if self.done and self.pull is not None:  # in another thread, meanwhile
+                return
+            graph = self.op._graph
+            program = graph.residual(self.wanted, _mirror(), self.train)
+            outputs, aux, self.pull = _call(self, program, *self.op._forms.split(self))
+            if not self.done:
+                self.settle([*outputs, *(aux if self.train else ())])
 
     def backward(self, heads: Sequence[Any]) -> list[Any]:
         """Gradients of the wanted arguments for the outputs' gradients (None: zero)."""
@@ -138,11 +146,13 @@ def record(op: CachedOp, kernel: Kernel, arrays: Sequence[NDArray]) -> list[NDAr
     ctx = arrays[0].context
     key = next_key(ctx, len(op._graph.steps)) if op._graph.random else ()
     entries = _tape.entries(arrays)
-    inputs = [a._chunk.pending if a._view is None and isinstance(a._chunk.pending, (_Value, Deferred)) and
-              a._chunk.pending.value is None else a._read() for a in arrays]
-    run = _Run(op, kernel, [*inputs, *key], tuple(e is not None for e in entries), state.training, ctx)
-    for place, value in zip(kernel.mutated, run.values[kernel.num_outputs:], strict=True):
-        arrays[place]._write(value)
+
+    def step(inputs: list[Any]) -> _Run:
+        run = _Run(op, kernel, [*inputs, *key], tuple(e is not None for e in entries), state.training, ctx)
+        for place, value in zip(kernel.mutated, run.values[kernel.num_outputs:], strict=True):
+            arrays[place]._write(value)
+        return run
+    run = change([arrays[i] for i in kernel.mutated], arrays, step, _stays)
     results = [wrap(value, ctx, type(arrays[0])) for value in run.values[:kernel.num_outputs]]
     parents = entries + [None] * len(key)
     outs = [(v.shape, v.dtype) for v in run.values[:kernel.num_outputs]]
@@ -159,6 +169,11 @@ def record(op: CachedOp, kernel: Kernel, arrays: Sequence[NDArray]) -> list[NDAr
     for i, result in enumerate(results):
         result._entry = (node, i)
     return results
+
+
+def _stays(pending: Pending) -> bool:
+    """Whether a value that is not there yet may be a part of the program to come."""
+    return isinstance(pending, (_Value, Deferred))
 
 
 def graph_of(node: Any) -> tuple[Any, int] | None:
@@ -178,10 +193,17 @@ def run_together(nodes: Sequence[Any], heads: dict[tuple[int, int], Any], retain
         heads: gradient by (id of the node, number of the output).
         retain: whether the graph is to stay.
     """
-    from ..autograd import _tape
     runs = {i: node.args for i, node in enumerate(nodes) if isinstance(node.args, _Run)}
+    if retain or not runs:
+        return False
+    with holding([run.lock for run in runs.values()]):
+        return _run_together(nodes, runs, heads)
+
+
+def _run_together(nodes: Sequence[Any], runs: dict[int, _Run], heads: dict[tuple[int, int], Any]) -> bool:
+    from ..autograd import _tape
     late = {i for i, node in enumerate(nodes) if i not in runs and _is_late(node)}
-    if retain or not runs or not _together(nodes, runs, late):
+    if not _together(nodes, runs, late):
         return False
     place = {id(node): i for i, node in enumerate(nodes)}
     makers = {id(value): (i, k) for i, run in runs.items() if not run.done for k, value in enumerate(run.values)}

@@ -4,6 +4,9 @@ A segment holds calls whose outputs are `Deferred` values. It runs when somebody
 full, or when the scope ends. Segments of equal structure share a compiled program; only values that somebody still
 holds are outputs of it, so XLA fuses away the rest, and values that nobody holds any more give it their memory. A
 structure seen for the first times runs call by call: a program that keeps changing never pays for compilation.
+
+A segment belongs to the thread whose calls it takes, but any thread that looks at a value runs it. Who holds its lock
+waits for nobody: values from elsewhere are there before it is taken.
 """
 
 from __future__ import annotations
@@ -18,25 +21,25 @@ import jax
 import numpy as np
 
 from .. import engine
+from ..base import MXNetError
 from ..context import Context
 from ..ops.kernel import Kernel, run
-from ._chunk import Pending
+from ._chunk import Pending, alone
 
 __all__ = ["Deferred", "Segment", "deferred", "flush"]
 
 _TRIALS = 2
 _programs: dict[Any, Any] = {}
-_lock = threading.RLock()
 
 
 class Deferred(Pending):
     """An output of a call in a segment."""
 
-    __slots__ = ("segment", "call", "index", "failure")
+    __slots__ = ("segment", "turn", "call", "index", "failure")
 
     def __init__(self, segment: Segment, call: int, index: int, shape: tuple[int, ...], dtype: Any) -> None:
         super().__init__(shape, dtype)
-        self.segment, self.call, self.index = segment, call, index
+        self.segment, self.turn, self.call, self.index = segment, segment.turn, call, index
         self.failure: BaseException | None = None
 
     def force(self) -> None:
@@ -65,15 +68,19 @@ class Segment:
 
     def __init__(self, size: int, trials: int = _TRIALS) -> None:
         self.size, self.trials = size, trials
+        self.turn = 0  # how often it has run
+        self._lock, self._running = threading.RLock(), False
         self._clear()
 
     def _clear(self) -> None:
+        self.turn += 1
         self.ctx: Context | None = None
         self.wide = False
         self.calls: list[tuple[Kernel, tuple]] = []
         self.outputs: list[list[Deferred]] = []
         self.values: list[Any] = []
-        self._known: dict[int, int] = {}
+        self._known: dict[int, int] = {}  # place by identity; so what is known lives on
+        self._sources: list[Any] = []
         self._numbers: list[np.ndarray] = []  # vectors of dynamic parameters, which go as one argument
         self._count = 0
         self._lent: list[Any] = []  # buffers whose memory somebody has without Python holding a reference
@@ -84,39 +91,46 @@ class Segment:
             self.run()
         return True
 
-    def add(self, kernel: Kernel, arrays: Sequence[Any], extras: tuple, target: Any, ctx: Context, wide: bool) -> Any:
-        """Defers a call and returns its results (as `invoke` does)."""
+    def add(self, kernel: Kernel, arrays: Sequence[Any], args: list[Any], extras: tuple, target: Any, ctx: Context,
+            wide: bool) -> Any:
+        """Defers a call and returns its results (as `invoke` does); `args` are values that are known already."""
         from ._invoke import finish
-        with _lock:
-            args = [a._chunk.pending if a._view is None and a._chunk.pending is not None else a._read()
-                    for a in arrays]
-            self._lent += [a._chunk.buffer for a in arrays if a._chunk.lent]
-            args += extras
-            outputs = self.defer(kernel, args, ctx, wide)
-        if target is not None and not isinstance(target, (list, tuple)):
-            target = (target,)
+        args = [v if v is not None else a._chunk.peek() if a._view is None else a._read()
+                for v, a in zip(args, arrays, strict=True)]
+        lent = [v for v, a in zip(args, arrays, strict=True) if a._chunk.lent]
+        args += extras
+        outputs = self.defer(kernel, args, ctx, wide, lent)
         result = finish(kernel, arrays, args, outputs, target, ctx)
         del outputs, args
         if len(self.calls) >= self.size:
             self.run()
         return result
 
-    def defer(self, kernel: Kernel, args: list[Any], ctx: Context, wide: bool) -> list[Deferred]:
+    def defer(self, kernel: Kernel, args: list[Any], ctx: Context, wide: bool,
+              lent: Sequence[Any] = ()) -> list[Deferred]:
         """Defers a call on buffers, Pending values and extras, and returns its results. `args` is brought up to date:
-        Pending values that are there, or belong to somebody else, become buffers."""
-        with _lock:
-            if self.calls and wide != self.wide:
-                self.run()
-            self.ctx, self.wide = ctx, wide
-            for i, a in enumerate(args):
-                if isinstance(a, Pending) and (a.value is not None or getattr(a, "segment", None) is not self):
+        Pending values that are there, or belong to somebody else, become buffers. `lent` are not given away."""
+        if self.calls and wide != self.wide:
+            self.run()
+        while True:
+            for i, a in enumerate(args):  # without the lock: that of another segment may have to be waited for
+                if isinstance(a, Pending) and not self._holds(a):
                     args[i] = self._taken(a)
-            refs = tuple([self._reference(a) for a in args])
-            number = len(self.calls)
-            outputs = [self.promise(self, number, i, *spec) for i, spec in enumerate(kernel.specs(args))]
-            self.calls.append((kernel, refs))
-            self.outputs.append(outputs)
-        return list(outputs)
+            with self._lock:
+                if not all([self._holds(a) for a in args if isinstance(a, Pending)]):
+                    continue  # another thread has just run them
+                self.ctx, self.wide = ctx, wide
+                self._lent += lent
+                refs = tuple([self._reference(a) for a in args])
+                number = len(self.calls)
+                outputs = [self.promise(self, number, i, *spec) for i, spec in enumerate(kernel.specs(args))]
+                self.calls.append((kernel, refs))
+                self.outputs.append(outputs)
+                return list(outputs)
+
+    def _holds(self, value: Any) -> bool:
+        """Whether a value is of a call that has not run yet."""
+        return isinstance(value, Deferred) and value.segment is self and value.turn == self.turn
 
     def _taken(self, pending: Pending) -> Any:
         """The value of a Pending from elsewhere."""
@@ -137,52 +151,83 @@ class Segment:
         if place is None:
             place = len(self.values)
             self.values.append(self._placed(arg))
+            if self.values[-1] is not arg:
+                self._sources.append(arg)
             if hasattr(arg, "shape"):
                 self._known[id(arg)] = place
         return ("value", place, 0)
 
     def run(self) -> None:
-        """Runs the deferred calls and sets the values that are still wanted."""
-        with _lock:
-            calls, outputs, values, wide, lent = self.calls, self.outputs, self.values, self.wide, self._lent
-            if self._numbers:
-                values.append(np.concatenate(self._numbers))
-            self._clear()
-            if not calls:
-                return
-            wanted = []
-            for row in outputs:
-                for i in range(len(row)):
-                    if sys.getrefcount(row[i]) > _ALONE:
-                        wanted.append(row[i])
-            places = tuple([(d.call, d.index) for d in wanted])
-            key = (tuple([(id(k), refs) for k, refs in calls]), places, wide, self.layout)
-            entry = _programs.setdefault(key, [0, None, [k for k, _ in calls]])
-            entry[0] += 1
-            if entry[1] is None and entry[0] > self.trials:
-                entry[1] = Kernel("bulk segment", _composed(calls, places), len(values), len(places),
-                                  options=self.options)
-            try:
-                results = _one_by_one(calls, values, places, wide) if entry[1] is None else \
-                    self._compiled(entry[1], values, wanted, wide)
-            except BaseException as error:
-                for deferred in wanted:
-                    deferred.failure = error
-                raise
-            del lent
-            for deferred, value in zip(wanted, results, strict=True):
-                deferred.deliver(value)
+        """Runs the deferred calls and sets the values that are still wanted.
 
-    def _compiled(self, kernel: Kernel, values: list[Any], wanted: list[Deferred], wide: bool) -> Sequence[Any]:
-        """The results of the segment's program, which may write them over values that nobody else holds."""
+        Where it is interrupted (Ctrl-C) before anything is given away, all stays as it is and runs when somebody looks.
+        """
+        with self._lock:
+            if not self.calls:
+                return
+            if self._running:
+                raise MXNetError("a value is looked at while the program that makes it runs in this very thread (from "
+                                 "a signal handler or a destructor): look at it afterwards")
+            self._running = True
+            try:
+                self._run()
+            finally:
+                self._running = False
+
+    def _run(self) -> None:
+        calls, outputs, values, wide = self.calls, self.outputs, list(self.values), self.wide
+        if self._numbers:
+            values.append(np.concatenate(self._numbers))
+        wanted = []
+        for row in outputs:
+            for i in range(len(row)):
+                if sys.getrefcount(row[i]) > _ALONE:
+                    wanted.append(row[i])
+        places = tuple([(d.call, d.index) for d in wanted])
+        key = (tuple([(id(k), refs) for k, refs in calls]), places, wide, self.layout)
+        entry = _programs.setdefault(key, [0, None, [k for k, _ in calls]])
+        entry[0] += 1
+        if entry[1] is None and entry[0] > self.trials:
+            entry[1] = Kernel("bulk segment", _composed(calls, places), len(values), len(places),
+                              options=self.options)
+        made: list[Sequence[Any]] = []
+        before, self.values = self.values, []  # now `values` alone holds what may be given away
+        count = len(before)
+        before.clear()
+        failure: BaseException | None = None
+        try:
+            if entry[1] is None:
+                made.append(_one_by_one(calls, values, places, wide))
+            else:
+                self._compiled(entry[1], values, wanted, wide, made)
+        except BaseException as error:
+            failure = error
+            raise
+        finally:
+            self.values = values[:count]
+            if made:
+                for deferred, value in zip(wanted, made[0], strict=True):
+                    deferred.deliver(value)
+            elif isinstance(failure, Exception) or any([_deleted(value) for value in self.values]):
+                for deferred in wanted:
+                    deferred.failure = failure
+            if made or wanted and wanted[0].failure is not None or isinstance(failure, Exception):
+                self._clear()
+
+    def _compiled(self, kernel: Kernel, values: list[Any], wanted: list[Deferred], wide: bool,
+                  made: list[Sequence[Any]]) -> None:
+        """Puts into `made` what the segment's program makes, which may write it over values that nobody else holds."""
         room = Counter([(d.shape, d.dtype) for d in wanted])
         free = []
         for i in range(len(values)):
-            if sys.getrefcount(values[i]) == _UNUSED and isinstance(values[i], jax.Array) and \
-                    not isinstance(values[i], jax.core.Tracer) and room[values[i].shape, values[i].dtype] > 0:
+            if alone(values, i) and room[values[i].shape, values[i].dtype] > 0:
                 room[values[i].shape, values[i].dtype] -= 1
                 free.append(i)
-        return run(kernel, values, wide, kernel.donating(tuple(free)) if free else None)
+        run(kernel, values, wide, kernel.donating(tuple(free)) if free else None, made)
+
+
+def _deleted(value: Any) -> bool:
+    return isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer) and value.is_deleted()
 
 
 def _lookup(ref: tuple, values: Sequence[Any], done: list[Sequence[Any]]) -> Any:
@@ -216,14 +261,7 @@ def _references_alone() -> int:
     return sys.getrefcount(row[i])
 
 
-def _references_unused() -> int:
-    """What `sys.getrefcount` says there of a value that only the segment holds."""
-    values = [object()]
-    return sys.getrefcount(values[0])
-
-
 _ALONE = _references_alone()
-_UNUSED = _references_unused()
 
 
 class deferred:  # noqa: N801

@@ -19,9 +19,9 @@ from ..ops import registry
 from ..ops.kernel import Kernel, prepare, run
 from ..ops.params import np_dtype
 from . import _format, _index
-from ._chunk import Chunk, Pending, placed, transformation
+from ._chunk import Chunk, Pending, RLock, placed, transformation
 from ._host import HostPending, push
-from ._invoke import call, invoke, late, on_default_device, put, state, wrap
+from ._invoke import call, change, invoke, late, on_default_device, put, state, wrap
 
 __all__ = ["NDArray"]
 
@@ -146,16 +146,22 @@ class NDArray:
     # ------------------------------------------------------------ value in and out
     def _read(self) -> jax.Array:
         """The value as an immutable buffer of this array's shape."""
-        view = self._view
         chunk = self._chunk
-        base = chunk.buffer if chunk.pending is None else chunk.read()
+        version, base = chunk.version, chunk.buffer  # in this order: what is newer than its version is read again
+        if base is None:
+            base = chunk.read()
+        return base if self._view is None else self._seen_in(base, version)
+
+    def _seen_in(self, base: jax.Array, version: int) -> jax.Array:
+        """The value, given the chunk's buffer as of a version."""
+        view = self._view
         if view is None:
             return base
-        version, value = self._cache
-        if version != chunk.version:
-            value = run(_index.view_kernel(view[1]), [base, _offset_scalar(view[0])], chunk.wide)[0]
+        cached, value = self._cache
+        if cached != version:
+            value = run(_index.view_kernel(view[1]), [base, _offset_scalar(view[0])], self._chunk.wide)[0]
             if not isinstance(value, jax.core.Tracer):
-                self._cache = (chunk.version, value)
+                self._cache = (version, value)
         return value
 
     def _write(self, value: Any) -> None:
@@ -165,24 +171,62 @@ class NDArray:
             chunk.defer(value) if isinstance(value, Pending) else chunk.write(value)
             return
         value = value.get() if isinstance(value, Pending) else value
-        base = chunk.read()
-        if value.size == base.size:
-            chunk.write(base if base is value else value.reshape(base.shape))
+        shape = chunk.shape
+        if value.size == math.prod(shape):
+            with jax.enable_x64(chunk.wide):
+                chunk.write(value.reshape(shape))
             return
-        kernel = _index.write_view_kernel(view[1])
-        args = [base, value, _offset_scalar(view[0])]
-        base = None
-        self._update(kernel, args)
+        self._update(_index.write_view_kernel(view[1]), [None, value, _offset_scalar(view[0])])
 
     def _update(self, kernel: Kernel, args: list[Any]) -> None:
-        """chunk <- kernel(chunk's buffer, ...), in place where nobody else holds the buffer. args[0] is filled in."""
+        """chunk <- kernel(chunk's buffer, ...), in place where nobody else holds the buffer.
+
+        args[0] is filled in; NDArrays among the others are read at the same moment.
+        """
+        places = [i for i, a in enumerate(args) if isinstance(a, NDArray)]
+        if not places and self._updated_at_once(kernel, args):
+            return
+        whole = self
+        if self._view is not None:
+            whole = self._alias(type(self))
+            whole._view = None
+
+        def step(values: list[Any]) -> None:
+            for i, value in zip(places, values[:-1], strict=True):
+                args[i] = value
+            whole._chunk.stash = values.pop()
+            values.clear()
+            whole._rewrite(kernel, args)
+        change([whole], [*[args[i] for i in places], whole], step)
+
+    def _updated_at_once(self, kernel: Kernel, args: list[Any]) -> bool:
+        """`_update` where nothing else is read, nor waited for."""
         chunk = self._chunk
-        chunk.read()
-        args[0] = None
-        donate = (0,) if chunk.sole() else ()
-        args[0] = chunk.buffer
-        wide = chunk.wide or any(getattr(a, "dtype", None) in _WIDE for a in args[1:])
-        chunk.write(run(kernel, args, wide, kernel.donating(donate) if donate else None)[0])
+        with chunk.lock:
+            if chunk.buffer is None:
+                if chunk.pending is not None or isinstance(chunk.stash, Pending):
+                    return False
+                self._rewrite(kernel, args)  # within a change
+                return True
+            chunk.stash, chunk.buffer = chunk.buffer, None
+            try:
+                self._rewrite(kernel, args)
+            finally:
+                chunk.put_back()
+        return True
+
+    def _rewrite(self, kernel: Kernel, args: list[Any]) -> None:
+        """`_update` of a chunk that this thread has taken."""
+        chunk = self._chunk
+        wide = chunk.wide or any([getattr(a, "dtype", None) in _WIDE for a in args[1:]])
+        args[0], chunk.stash = chunk.stash, None
+        made: list[Any] = []
+        try:
+            run(kernel, args, wide, kernel.donating((0,)) if chunk.free(args, 0) else None, made)
+        finally:
+            chunk.stash = args[0]
+            if made:
+                chunk.write(made[0][0])
 
     def _write_result(self, result: NDArray) -> None:
         """Takes over the value (and the place in the recorded graph) of an operator's result: `out=`."""
@@ -194,7 +238,7 @@ class NDArray:
         if chunk.ctx != self._chunk.ctx:
             self._write(placed(chunk.read(), self._chunk.ctx.jax_device))
         else:
-            self._write(chunk.pending if chunk.pending is not None else chunk.buffer)
+            self._write(chunk.peek())
         if state.recording or self._entry is not None and self._entry[0].grad is None:
             self._entry = result._entry
 
@@ -235,8 +279,8 @@ class NDArray:
         return array if dtype is None else array.astype(dtype)
 
     def __dlpack__(self, **options: Any) -> Any:
-        value = self._read()
         self._chunk.lent = True
+        value = self._read()
         value.block_until_ready()
         return value.__dlpack__(**options)
 
@@ -270,12 +314,16 @@ class NDArray:
             return other
         if other.shape != self.shape:
             raise MXNetError(f"copyto: shapes {self.shape} and {other.shape} differ")
-        other._write_result(self.copy() if state.recording else wrap(self._read(), self._chunk.ctx, type(self)))
+        if state.recording or not self._plain:
+            other._write_result(self.copy() if state.recording else wrap(self._read(), self._chunk.ctx, type(self)))
+        else:
+            ctx, kind = self._chunk.ctx, type(self)
+            change([other], [self], lambda values: other._write_result(wrap(values[0], ctx, kind)))
         return other
 
     def _to(self, context: Context) -> NDArray:
         """A copy on another context; its gradient comes back the same way."""
-        source, device, value = self._chunk.ctx, context.jax_device, self._chunk.pending
+        source, device, value = self._chunk.ctx, context.jax_device, self._chunk.peek()
         if isinstance(value, HostPending) and value.value is None and self._view is None:
             value = push(lambda values: [placed(values[0], device)], [value], [(value.shape, value.dtype)], ctx=context,
                          name="copy")[0]
@@ -397,14 +445,16 @@ class NDArray:
             return
         source = self._operand(value, plan.shape if plan.kind == "box" else None)
         kernel = _index.write_kernel(plan.kind, plan.shape, plan.sizes, plan.items, len(plan.arrays))
-        if isinstance(source, NDArray):
+        if isinstance(source, NDArray) and not source._plain:
             source = source._read()
-        indices = [a._read() if isinstance(a, NDArray) else a for a in plan.arrays]
+        args = [None, source, *plan.arrays, *_starts(plan)]
         if self._view is None:
-            self._update(kernel, [None, source, *indices, *_starts(plan)])
-        else:
-            wide = self._chunk.wide or getattr(source, "dtype", None) in _WIDE
-            self._write(run(kernel, [self._read(), source, *indices, *_starts(plan)], wide)[0])
+            self._update(kernel, args)
+            return
+        args[0] = self
+        wide = self._chunk.wide or getattr(source, "dtype", None) in _WIDE
+        change([self], [a for a in args if isinstance(a, NDArray)], lambda values: self._write(
+            run(kernel, [values.pop(0) if isinstance(a, NDArray) else a for a in args], wide)[0]))
 
     def _operand(self, value: Any, shape: tuple[int, ...] | None) -> Any:
         """The right-hand side of an assignment: NDArray on this context, or NumPy array / scalar."""
@@ -433,17 +483,24 @@ class NDArray:
                     return
                 if state.recording:
                     self._write_result(value.copy())
-                elif value._view is None and same.pending is not None and self._view is None:
-                    chunk.defer(same.pending)
-                else:
+                elif self._view is None and value._view is None and chunk.take_over(same):
+                    return
+                elif not value._plain:
                     self._write(value._read())
+                else:  # a value that comes later is taken over as such
+                    change([self], [value], lambda values: self._write(values[0]),
+                           _any if self._view is None else None)
                 return
         source = self._operand(value, shape)
         if isinstance(source, NDArray):
+            kernel = _fill_kernel(shape, chunk.dtype.name)
             if state.recording:
-                self._write_result(invoke(_fill_kernel(shape, chunk.dtype.name), [source]))
+                self._write_result(invoke(kernel, [source]))
                 return
-            source = source._read()
+            source = source if source._plain else wrap(source._read(), chunk.ctx)
+            wide = chunk.wide or source._chunk.wide
+            change([self], [source], lambda values: self._write(run(kernel, values, wide)[0]))
+            return
         wide = chunk.wide or getattr(source, "dtype", None) in _WIDE
         if isinstance(source, np.ndarray) and source.shape == shape:
             result = put(source.copy() if source is value else source, chunk.ctx)
@@ -608,6 +665,11 @@ class NDArray:
 
     def __abs__(self) -> NDArray:
         return invoke(_kernel("abs"), [self])
+
+
+def _any(pending: Pending) -> bool:
+    """Every value may stay Pending."""
+    return True
 
 
 _ALL = slice(None)
@@ -783,6 +845,7 @@ def _unflatten(kind_and_ctx: Any, leaves: Any) -> NDArray:
     array._chunk = Chunk.__new__(Chunk)
     chunk = array._chunk
     chunk.buffer, chunk.pending, chunk.ctx, chunk.version, chunk.lent = leaves[0], None, ctx, 0, False
+    chunk.lock, chunk.stash = RLock(), None
     chunk.born = transformation()
     chunk.wide = getattr(leaves[0], "dtype", None) in _WIDE
     array._view = array._entry = array._grad = None

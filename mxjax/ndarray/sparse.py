@@ -88,9 +88,14 @@ def _shared(array: NDArray, ctx: Context) -> NDArray:
 
 
 class _Chunk(Chunk):
-    """A chunk that stays pending, by which callers see that there may be a sparse form to use."""
+    """A chunk that stays pending, by which callers see that there may be a sparse form to use.
+
+    Each change of an array makes a new one, with the lock of the first: it orders the array's changes, and hides
+    nothing, as what an array stores is replaced as a whole.
+    """
 
     __slots__ = ()
+    hides = False
 
     def read(self) -> jax.Array:
         """The dense value."""
@@ -104,13 +109,16 @@ class BaseSparseNDArray(NDArray):
     _plain = False
 
     def _set(self, parts: tuple, shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> BaseSparseNDArray:
-        self._view = self._entry = self._grad = None
+        self._view = self._entry = self._grad = self._chunk = None
         return self._hold(parts, shape, dtype, ctx)
 
     def _hold(self, parts: tuple, shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> BaseSparseNDArray:
         """Takes another value; the gradient and the place in the recorded graph stay."""
-        self._parts = parts
-        self._chunk = _Chunk(None, ctx, _Dense(self, tuple(shape), np.dtype(dtype), ctx))
+        chunk = _Chunk(None, ctx, _Dense(self, tuple(shape), np.dtype(dtype), ctx))
+        if self._chunk is not None:
+            chunk.lock = self._chunk.lock
+        with chunk.lock:
+            self._parts, self._chunk = parts, chunk
         return self
 
     @property
@@ -143,12 +151,13 @@ class BaseSparseNDArray(NDArray):
 
     def _store_gradient(self, gradient: Any, req: str) -> None:
         """Writes or adds a gradient (called by the tape)."""
-        if isinstance(gradient, RowSparseNDArray) and self.stype == "row_sparse":
-            total = self + gradient if req == "add" else gradient.astype(self._chunk.dtype, copy=False)
-            self._hold(total._parts, self.shape, self._chunk.dtype, self.context)
-            return
-        value = gradient._read() if isinstance(gradient, NDArray) else gradient
-        self._write(self._read() + value if req == "add" else value)
+        with self._chunk.lock:
+            if isinstance(gradient, RowSparseNDArray) and self.stype == "row_sparse":
+                total = self + gradient if req == "add" else gradient.astype(self._chunk.dtype, copy=False)
+                self._hold(total._parts, self.shape, self._chunk.dtype, self.context)
+                return
+            value = gradient._read() if isinstance(gradient, NDArray) else gradient
+            self._write(self._read() + value if req == "add" else value)
 
     def asnumpy(self) -> np.ndarray:
         """The dense value as a NumPy array."""

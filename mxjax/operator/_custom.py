@@ -236,8 +236,7 @@ def _errors(method: str, op_type: str) -> Iterator[None]:
 
 def _value(array: NDArray) -> Any:
     """The array's value, not waited for where the engine is still computing it."""
-    pending = array._chunk.pending
-    return pending if pending is not None and array._view is None else array._read()
+    return array._chunk.peek() if array._view is None else array._read()
 
 
 def _puller(op: CustomOp, params: dict[str, Any], ctx: Context, values: list[Any], outputs: list[Any],

@@ -249,18 +249,30 @@ def watched(name: str, function: Callable[..., Any], kind: str = "symbolic") -> 
     return function if _observer is None else functools.partial(_observer, name, kind, function)
 
 
-def run(kernel: Kernel, args: Sequence[Any], wide: bool, call: Callable[..., tuple] | None = None) -> tuple:
-    """Calls the compiled kernel on buffers, in 64-bit mode where `wide`; a user's mistake becomes an MXNetError."""
+def run(kernel: Kernel, args: Sequence[Any], wide: bool, call: Callable[..., tuple] | None = None,
+        made: list[tuple] | None = None) -> tuple:
+    """Calls the compiled kernel on buffers, in 64-bit mode where `wide`; a user's mistake becomes an MXNetError.
+
+    `made` gets the results before Python looks at signals: where arguments are given away, none may be lost by Ctrl-C.
+    """
     call = call or kernel.jitted
     if _observer is not None:
         call = functools.partial(_observer, kernel.name, "imperative", call)
     try:
         if wide or kernel.wide:
             with jax.enable_x64(True):
-                return call(*args)
-        return call(*args)
+                return call(*args) if made is None else _delivered(call, args, made)
+        return call(*args) if made is None else _delivered(call, args, made)
     except (MXNetError, *_USER_MISTAKES) as error:
         raise _named(kernel, args, error) from None
+
+
+def _delivered(call: Callable[..., tuple], args: Sequence[Any], made: list[tuple]) -> tuple:
+    if isinstance(call, Compiled):
+        call.deliver(made, args)
+    else:
+        made.append(call(*args))
+    return made[0]
 
 
 def _named(kernel: Kernel, args: Sequence[Any], error: BaseException) -> BaseException:
