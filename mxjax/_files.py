@@ -210,7 +210,7 @@ def reading(source: str | os.PathLike[str], what: str) -> Iterator[None]:
             raise
         raise MXNetError(f"{os.fspath(source)}: {error}") from error
     except Exception as error:
-        if isinstance(error, OSError) and error.errno is not None:
+        if isinstance(error, OSError) and error.filename is not None:  # others come of wrong offsets in the content
             raise
         told = str(error).strip().split("\n")[0]
         raise MXNetError(f"{os.fspath(source)} cannot be read as {what}: {type(error).__name__}"

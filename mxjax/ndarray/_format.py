@@ -1,5 +1,7 @@
 """MXNet's binary array files (`.params`, `.nd`): every version is read; what is written, MXNet 1.9.1 reads.
 
+Files of NumPy and of safetensors are told by their first bytes, and the latter written by their ending.
+
 A file is a list header, the arrays, and their names (or none). Little-endian throughout:
 
     file    u64 0x112, u64 0, u64 count, arrays, u64 number of names, names (u64 length, bytes)
@@ -18,16 +20,17 @@ import os
 import struct
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import IO, Any
 
 import jax
 import ml_dtypes
 import numpy as np
 
-from .._files import refusals, replacing
+from .._files import check_unpacked, reading, refusals, replacing
 from ..base import MXNetError
 from ..context import cpu
 from ..util import is_np_shape, np_shape_of_thread
+from . import _safetensors
 
 __all__ = ["CODES", "DTYPES", "read", "read_file", "write"]
 
@@ -152,22 +155,51 @@ def read_file(path: str) -> Any:
     """The arrays of a file; see `mx.nd.load`."""
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
-        head = file.read(6)
-        if head[:4] == b"PK\x03\x04" or head == b"\x93NUMPY":
-            return _read_numpy(path)
+        head = file.read(9)
+        if head[:2] == b"PK" or head[:6] == b"\x93NUMPY":
+            file.seek(0)
+            with reading(path, "NumPy arrays"):
+                return _read_numpy(file, size, path)
+        if head[8:] == b"{":
+            file.seek(0)
+            with reading(path, "safetensors"):
+                return _from_numpy(_safetensors.loads(file.read(), path))
         return _read_list(_Reader(file.fileno(), size, path))
 
 
-def _read_numpy(path: str) -> Any:
+def _read_numpy(file: IO[bytes], size: int, path: str) -> Any:
+    if file.read(2) != b"PK":
+        file.seek(0)
+        return [_from_numpy({"": _read_npy(file, size)})[""]]
+    with zipfile.ZipFile(file) as archive:
+        entries = archive.infolist()
+        check_unpacked(sum(entry.file_size for entry in entries), size, path)
+        found = {}
+        for entry in entries:
+            with archive.open(entry) as content, reading(entry.filename, "a NumPy array"):
+                found[entry.filename.removesuffix(".npy")] = _read_npy(content, entry.file_size)
+    return _from_numpy(found)
+
+
+def _read_npy(file: IO[bytes], size: int) -> np.ndarray:
+    """An array in NumPy's format, whose header must not promise more than the file or entry of this size holds."""
+    version = np.lib.format.read_magic(file)
+    read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in read_header:
+        raise MXNetError(f"version {version} of NumPy's format")
+    shape, fortran, dtype = read_header[version](file)
+    if dtype.kind not in "biufcV" or dtype.hasobject:
+        raise MXNetError(f"an array of dtype {dtype}")
+    count = math.prod(shape) * dtype.itemsize
+    if min(shape, default=0) < 0 or count > size - file.tell():
+        raise MXNetError(f"{dtype} array of shape {shape} needs {count} bytes, {size - file.tell()} are left")
+    values = np.frombuffer(file.read(count), dtype)
+    return values.reshape(shape, order="F" if fortran else "C")
+
+
+def _from_numpy(found: dict[str, np.ndarray]) -> dict[str, Any]:
     from .utils import array
-    try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return [array(loaded, dtype=loaded.dtype)]
-        with loaded:
-            return {name: array(loaded[name], dtype=loaded[name].dtype) for name in loaded.files}
-    except (ValueError, EOFError, OSError, KeyError, zipfile.BadZipFile, TypeError, NotImplementedError) as error:
-        raise MXNetError(f"{path}: Invalid NumPy file: {error}") from None
+    return {name: array(values, dtype=values.dtype) for name, values in found.items()}
 
 
 def read(buffer: memoryview, source: str) -> Any:
@@ -270,6 +302,9 @@ def _shape_bytes(shape: tuple[int, ...]) -> bytes:
 def write(path: str, arrays: list[Any], names: list[str]) -> None:
     """Writes arrays (and names, or none) to a file; see `mx.nd.save`."""
     with refusals(f"cannot write {path}"), replacing(path) as file:
+        if path.endswith(".safetensors"):
+            file.write(_safetensors.dumps(arrays, names, path))
+            return
         _write(file, arrays, names, is_np_shape())
 
 

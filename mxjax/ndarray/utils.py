@@ -344,6 +344,8 @@ def _tick(device: Any) -> jax.Array:
 def save(fname: str | os.PathLike, data: Any) -> None:
     """Saves an array, a list of arrays or a dictionary of named arrays in MXNet's format.
 
+    Under a name that ends in ".safetensors" a dictionary of dense arrays is written in that format.
+
     A file of that name is replaced when the new one is whole and on the disk.
 
     Raises:
@@ -367,7 +369,7 @@ def save(fname: str | os.PathLike, data: Any) -> None:
 
 
 def load(fname: str | os.PathLike) -> Any:
-    """Arrays of a file in MXNet's format, or of an `.npz`/`.npy` file: a list, or a dictionary where named.
+    """Arrays of a file: a list, or a dictionary where named. Read are MXNet's format, `.npz`, `.npy` and safetensors.
 
     Raises:
         MXNetError: the file is damaged; the message names the file and the offset.

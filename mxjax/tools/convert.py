@@ -2,7 +2,8 @@
 
 onnx: an ONNX file (with --dynamic-batch for any batch). stablehlo: the program as portable StableHLO bytecode, for
 runtimes of OpenXLA. jax: the program as `jax.export` writes it; `jax.export.deserialize(content).call(inputs)` runs it.
-npz: the parameters as NumPy arrays. In the programs the parameters are constants; they compute in inference mode.
+npz, safetensors: the parameters alone, which `mx.nd.load` reads too. In the programs the parameters are constants; they
+compute in inference mode.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 
 from .._files import replacing, write_file
 from ..base import MXNetError
+from ..ndarray._safetensors import dumps
 from . import _model
 
 __all__ = ["add_arguments", "main"]
@@ -59,8 +61,13 @@ def _npz(model: _model.Model, path: str, dynamic: bool) -> None:
         np.savez(file, **{name: value.asnumpy() for name, value in model.params.items()})
 
 
+def _safetensors(model: _model.Model, path: str, dynamic: bool) -> None:
+    write_file(path, dumps(list(model.params.values()), list(model.params), path))
+
+
 _FORMATS: dict[str, tuple[Callable[[_model.Model, str, bool], None], str]] = {
-    "onnx": (_onnx, ".onnx"), "stablehlo": (_stablehlo, ".mlirbc"), "jax": (_jax, ".jax"), "npz": (_npz, ".npz")}
+    "onnx": (_onnx, ".onnx"), "stablehlo": (_stablehlo, ".mlirbc"), "jax": (_jax, ".jax"), "npz": (_npz, ".npz"),
+    "safetensors": (_safetensors, ".safetensors")}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

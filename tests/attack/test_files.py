@@ -6,6 +6,7 @@ import pickle
 import struct
 import time
 import tracemalloc
+import zipfile
 
 import numpy as np
 
@@ -196,3 +197,54 @@ def test_graphs_as_large_as_their_files_are_read(tally):
     for _ in range(5000):
         chain = -chain
     tally.count("ok" if len(mx.sym.load_json(chain.tojson()).get_internals().list_outputs()) == 5001 else "differs")
+
+
+# ------------------------------------------------------------------------------------------------------------- arrays
+def _npz(content, packed=zipfile.ZIP_DEFLATED, name="a.npy"):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", packed) as archive:
+        archive.writestr(name, content)
+    return file.getvalue()
+
+
+def _npy(header, content=b""):
+    header = header.encode().ljust(118) + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + content
+
+
+_HEADER = "{'descr': '<f4', 'fortran_order': False, 'shape': %s, }"
+_OFFSETS = b'{"x":{"dtype":"F32","shape":[1073741824],"data_offsets":[0,4294967296]}}'
+ARRAYS = [
+    ("a bomb", _npz(bytes(3 << 30 >> 3)), "MXJAX_UNPACK_LIMIT"),
+    ("a shape beyond the entry", _npz(_npy(_HEADER % "(10000000000,)")), "are left"),
+    ("a shape beyond the file", _npy(_HEADER % "(10000000000,)"), "are left"),
+    ("a shape that overflows", _npy(_HEADER % "(4611686018427387904, 8)"), "are left"),
+    ("a negative shape", _npy(_HEADER % "(-1, -4)", bytes(16)), "are left"),
+    ("dimensions without end", _npy(_HEADER % ("(" + "0," * 80 + ")")), ""),
+    ("a header that is no Python", _npy("{'descr': (((("), ""), ("a deep header", _npy("(" * 110), ""),
+    ("a header of objects", _npy("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", bytes(8)), "dtype object"),
+    ("a pickle", _npz(pickle.dumps([1])), "a.npy"), ("another version", _npz(b"\x93NUMPY\x09\x00"), "version"),
+    ("an unknown packing", _npz(b"x").replace(b"\x08\x00", b"\x63\x00"), ""), ("half an archive", _npz(b"x")[:50], ""),
+    ("a safetensors header beyond the end", b"\xff\xff\xff\xff\xff\xff\xff\x7f{}", "safetensors"),
+    ("offsets beyond the end", struct.pack("<Q", len(_OFFSETS)) + _OFFSETS, "safetensors"),
+    ("a number of arrays", struct.pack("<QQQ", 0x112, 0, 1 << 62), "bytes, 0 are left"),
+    ("a name without end", struct.pack("<QQQIiiQQ", 0x112, 0, 1, 0xF993FAC9, 0, -1, 1, 1 << 62), "left"),
+    ("nothing", b"", "are left"),
+]
+
+
+def test_arrays_made_to_hurt(tally, tmp_path):
+    path = str(tmp_path / "bad.npz")
+    for what, raw, match in ARRAYS:
+        with open(path, "wb") as file:
+            file.write(raw)
+        refused(tally, what, lambda: mx.nd.load(path), match)
+        refused(tally, what, lambda: mx.nd.load(path), "bad.npz")
+
+
+def test_what_unpacks_to_much_is_read_where_it_is_trusted(tally, tmp_path, monkeypatch):
+    path = str(tmp_path / "zeros.npz")
+    np.savez_compressed(path, a=np.zeros(1 << 20))
+    tally.count("ok" if mx.nd.load(path)["a"].shape == (1 << 20,) else "differs")
+    monkeypatch.setenv("MXJAX_UNPACK_LIMIT", "1000")
+    refused(tally, "a low limit", lambda: mx.nd.load(path), "MXJAX_UNPACK_LIMIT")

@@ -1,8 +1,10 @@
 """Array files: what MXNet wrote is read; what is written is read again; damaged files give one kind of error."""
 
 import io
+import os
 import pathlib
 import struct
+import sys
 import tracemalloc
 
 import numpy as np
@@ -210,3 +212,32 @@ def test_damaged_pickles_and_npz(tmp_path):
             mx.nd.load(str(path))
         except MXNetError:
             pass
+
+
+@pytest.mark.parametrize("dtype", list(_format.CODES))
+def test_safetensors(tmp_path, dtype):
+    pytest.importorskip("safetensors")
+    path = str(tmp_path / "x.safetensors")
+    arrays = {"w": mx.nd.array([[1, 0, 3]]).astype(dtype), "a": mx.nd.arange(4)}
+    mx.nd.save(path, arrays)
+    found = mx.nd.load(path)
+    assert list(found) == ["a", "w"] and found["w"].dtype == arrays["w"].dtype and found["w"].shape == (1, 3)
+    np.testing.assert_array_equal(found["w"].asnumpy(), arrays["w"].asnumpy())
+
+
+def test_what_safetensors_cannot_hold(tmp_path, monkeypatch):
+    pytest.importorskip("safetensors")
+    path = str(tmp_path / "x.safetensors")
+    with pytest.raises(mx.MXNetError, match="have names: save a dict"):
+        mx.nd.save(path, [mx.nd.ones(2)])
+    with pytest.raises(mx.MXNetError, match="w is sparse"):
+        mx.nd.save(path, {"w": mx.nd.ones((2, 2)).tostype("csr")})
+    assert not os.listdir(tmp_path)
+    with open(path, "wb") as file:
+        text = b'{"x":{"dtype":"F8_E4M3","shape":[1],"data_offsets":[0,1]}}'
+        file.write(len(text).to_bytes(8, "little") + text + b"x")
+    with pytest.raises(mx.MXNetError, match=r"x\.safetensors: array 'x' has the dtype F8_E4M3"):
+        mx.nd.load(path)
+    monkeypatch.setitem(sys.modules, "safetensors.numpy", None)
+    with pytest.raises(mx.MXNetError, match=r"pip install 'mxjax\[safetensors\]'"):
+        mx.nd.load(path)

@@ -34,6 +34,10 @@ def test_npz_and_stablehlo(model, capsys, tmp_path):
     with np.load(prefix + ".npz") as arrays:
         saved = mx.model.load_params(prefix, 3)
         assert set(arrays) == {*saved[0], *saved[1]}
+    run(capsys, "convert", prefix, 3, "--to", "safetensors", "--shape", "data=2,2,6,6")
+    found = mx.nd.load(prefix + ".safetensors")
+    assert {k: v.asnumpy().tolist() for k, v in found.items()} == {
+        k: v.asnumpy().tolist() for part in saved for k, v in part.items()}
     run(capsys, "convert", prefix, 3, "--to", "stablehlo", "--shape", "data=2,2,6,6", "--output", tmp_path / "program")
     assert b"StableHLO" in (tmp_path / "program").read_bytes()[:64]
 
