@@ -24,7 +24,8 @@ import numpy as np
 
 from .. import libinfo
 from ..base import MXNetError
-from . import wire
+from . import door, secret, wire
+from .relay import Relay
 from .scheduler import Scheduler
 
 __all__ = ["Cluster", "Place", "find_place", "get", "join", "same_everywhere"]
@@ -60,6 +61,8 @@ _LAUNCHERS = {
     "PMI": ("PMI_RANK", "PMI_SIZE", None, "PMI_JOBID"),
     "torchrun or Kubeflow": ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"),
 }
+
+_LOCAL_SIZES = ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "LOCAL_WORLD_SIZE")  # how many are on this machine
 
 
 def _number(env: Mapping[str, str], name: str, least: int = 0) -> int:
@@ -114,14 +117,14 @@ def _address(env: Mapping[str, str], source: str, size: int, address_name: str |
     digits = re.sub(r"\D", "", env.get(port_name or "", ""))
     if digits:  # jobs on one machine should not meet
         port = int(digits) if port_name == "MASTER_PORT" else 20000 + int(digits) % 20000
+    local = next((env[name] for name in _LOCAL_SIZES if name in env), None)
+    if local == str(size) or source == "SLURM" and (env.get("SLURM_STEP_NUM_NODES") or env.get("SLURM_NNODES")) == "1":
+        return "127.0.0.1", port  # all on one machine: nobody else needs to reach the scheduler
     if address_name and address_name in env:
         return env[address_name], port
     nodes = env.get("SLURM_STEP_NODELIST") or env.get("SLURM_JOB_NODELIST") or env.get("SLURM_NODELIST")
     if source == "SLURM" and nodes:
         return _first_node(nodes), port
-    local = env.get("OMPI_COMM_WORLD_LOCAL_SIZE") or env.get("MPI_LOCALNRANKS")
-    if local == str(size):
-        return "127.0.0.1", port
     raise MXNetError(f"{source} says that there are {size} workers, but not where worker 0 is: set "
                      "MXJAX_COORDINATOR=host:port for all of them, with the host of worker 0 and a free port")
 
@@ -136,11 +139,24 @@ def _versions() -> str:
     return f"mxjax {libinfo.__mxjax_version__} with jax {importlib.metadata.version('jax')}"
 
 
-def beat(sock: socket.socket, lock: threading.Lock | None = None) -> None:
+def say_hello(channel: wire.Channel, role: str, rank: int | None, where: str, port: int = 0) -> None:
+    """Tells the scheduler who this process is.
+
+    Args:
+        channel: the connection to it.
+        role, rank: which member; None: the scheduler gives a number.
+        where: the scheduler's host.
+        port: where a server listens.
+    """
+    wire.send(channel, {"op": "hello", "role": role, "rank": rank, "pid": os.getpid(), "version": _versions(),
+                        "host": door.own_host(channel, where), "port": port})
+
+
+def beat(channel: wire.Channel, lock: threading.Lock | None = None) -> None:
     """Gives the scheduler signs of life from now on.
 
     Args:
-        sock: the connection to it.
+        channel: the connection to it.
         lock: what whoever sends on it holds.
     """
     period, lock = _seconds("MXJAX_HEARTBEAT_TIMEOUT", 30) / 4, lock or threading.Lock()
@@ -150,7 +166,7 @@ def beat(sock: socket.socket, lock: threading.Lock | None = None) -> None:
             time.sleep(period)
             try:
                 with lock:
-                    wire.send(sock, {"op": "ping"})
+                    wire.send(channel, {"op": "ping"})
             except OSError:
                 return
     threading.Thread(target=work, name="mxjax-heartbeat", daemon=True).start()
@@ -173,40 +189,49 @@ class Cluster:
         self._working, self._using = set(range(place.size)), set(range(place.size))
         self.serves = False  # others need this process until they leave
         self.tolerant = False  # asynchronous: others' deaths are no reason to end
-        self.token = os.environ.get("MXJAX_CLUSTER_TOKEN", "")
         self._inbox: tuple[dict[str, Any], list[np.ndarray]] | None = None
         self._news = threading.Condition()
         self._sending, self._gathering = threading.Lock(), threading.Lock()
         timeout = _seconds("MXJAX_JOIN_TIMEOUT", 300)
         heartbeat = _seconds("MXJAX_HEARTBEAT_TIMEOUT", 30)
         self._grace = _seconds("MXJAX_FAILURE_GRACE", 10)
-        self._scheduler = Scheduler(place.size, place.servers, port=place.address[1], token=self.token,
-                                    join_timeout=timeout, heartbeat_timeout=heartbeat) if place.hosts else None
+        where = place.address[0]
+        self.secret = secret.find(door.is_local(where))
+        self._scheduler = Scheduler(
+            place.size, place.servers, secret=self.secret, hosts=door.listening_addresses(where), port=place.address[1],
+            join_timeout=timeout, heartbeat_timeout=heartbeat) if place.hosts else None
         self._where = "the scheduler of this job" if place.source == "DMLC" else "worker 0, which runs the scheduler,"
-        self._sock = wire.connect(place.address, timeout, f"{self._where} ({place.source})")
-        self._send({"op": "hello", "role": "worker", "rank": place.rank, "pid": os.getpid(),
-                    "host": wire.own_host(self._sock, place.address[0]), "port": wire.free_port(),
-                    "token": self.token, "version": _versions()})
-        welcome = wire.receive(self._sock)
+        self._channel = door.connect(place.address, self.secret, "scheduler", timeout,
+                                     f"{self._where} ({place.source})")
+        self.addresses = door.meeting_addresses(self._channel, where)
+        say_hello(self._channel, "worker", place.rank, where)
+        welcome = wire.receive(self._channel)
         if welcome is None:
-            raise MXNetError("the scheduler has closed the connection: another job's, or a wrong MXJAX_CLUSTER_TOKEN?")
+            raise MXNetError("the scheduler has closed the connection")
         if welcome[0]["op"] == "refused":
             raise MXNetError(f"this job refuses this process: {welcome[0]['reason']}")
         self.rank: int = welcome[0]["rank"]
         self.returning: bool = welcome[0]["returning"]
         self.members = {(m["role"], m["rank"]): m for m in welcome[0]["members"]}
         threading.Thread(target=self._listen, name="mxjax-cluster", daemon=True).start()
-        beat(self._sock, self._sending)
+        beat(self._channel, self._sending)
         self.xla = xla and self.size > 1
+        self._relay: Relay | None = None
         if self.xla:
             self._join_devices(timeout)
         atexit.register(self.leave)
 
     def _join_devices(self, timeout: float) -> None:
-        first = self.members["worker", 0]
+        """Joins JAX's devices; its coordination service is reached through this job's own connections (`relay.py`)."""
+        self._relay = Relay(self.secret, self.addresses, self.size) if self.rank == 0 else None
+        ports = self.gather("devices", [np.array([self._relay.port if self._relay else 0])], timeout)
+        if self._relay is None:
+            self._relay = Relay(self.secret, there=(self.members["worker", 0]["host"], int(ports[0][0][0])))
         jax.config.update("jax_enable_recoverability", True)  # that others die is for us to report, not to abort for
+        jax.config.update("jax_enable_preemption_service", False)  # nobody asks it, and it complains when others die
         try:
-            jax.distributed.initialize(f"{first['host']}:{first['port']}", self.size, self.rank,
+            jax.distributed.initialize(self._relay.address, self.size, self.rank,
+                                       coordinator_bind_address=self._relay.address,
                                        initialization_timeout=int(timeout), heartbeat_timeout_seconds=1 << 20,
                                        shutdown_timeout_seconds=int(self._grace) or 1)
         except RuntimeError as error:
@@ -218,12 +243,12 @@ class Cluster:
     # ------------------------------------------------------------ messages
     def _send(self, header: dict[str, Any], arrays: Iterable[np.ndarray] = ()) -> None:
         with self._sending:
-            wire.send(self._sock, header, list(arrays))
+            wire.send(self._channel, header, list(arrays))
 
     def _listen(self) -> None:
         reason = "it has closed the connection"
         try:
-            while (message := wire.receive(self._sock)) is not None:
+            while (message := wire.receive(self._channel)) is not None:
                 header, arrays = message
                 with self._news:
                     if header["op"] in ("gathered", "confused"):
@@ -235,8 +260,8 @@ class Cluster:
                     self._news.notify_all()
                 if header["op"] == "end":
                     return
-        except (OSError, MXNetError) as error:
-            reason = str(error)
+        except Exception as error:  # whatever it is, who waits for news would wait for ever
+            reason = f"{type(error).__name__}: {error}"
         if not self._left:
             self._fail(f"{self._where} is lost: {reason}; no worker can go on")
 
@@ -279,6 +304,14 @@ class Cluster:
         """XLA's collectives wait for ever for who is dead, and cannot be interrupted."""
         time.sleep(self._grace)
         print(f"mxjax: worker {self.rank}: ends, {self._grace:g} s after {self.failure}", file=sys.stderr, flush=True)
+        self._end()
+
+    def _end(self) -> None:
+        """Ends the process without JAX's shutdown, which would wait for the dead."""
+        if self._relay is not None:
+            self._relay.close()
+        sys.stdout.flush()
+        sys.stderr.flush()
         os._exit(1)
 
     def check(self) -> None:
@@ -294,12 +327,14 @@ class Cluster:
         reason = self.failure or self.gone
         return MXNetError(f"worker {self.rank}: {reason}") if reason else error
 
-    def gather(self, name: str, arrays: Iterable[np.ndarray] = ()) -> list[list[np.ndarray]]:
+    def gather(self, name: str, arrays: Iterable[np.ndarray] = (),
+               timeout: float = float("inf")) -> list[list[np.ndarray]]:
         """Everybody's arrays, by rank (none of who has died); meant for small values. All workers call it.
 
         Raises:
-            MXNetError: a worker has died, or calls something else.
+            MXNetError: a worker has died, calls something else, or does not call within `timeout` seconds.
         """
+        end = time.monotonic() + timeout
         with self._gathering:
             self.check()
             self._inbox = None
@@ -310,6 +345,9 @@ class Cluster:
             with self._news:
                 while self._inbox is None:
                     self.check()
+                    if time.monotonic() > end:
+                        raise MXNetError(f"worker {self.rank}: the others did not come to {name!r} within "
+                                         f"{timeout:g} s")
                     self._news.wait(1.0)
                 header, together = self._inbox
         if header["op"] == "confused":
@@ -368,15 +406,15 @@ class Cluster:
             if self.xla and not self.failure:
                 jax.distributed.shutdown()
             self._send({"op": "bye"})
-            self._sock.shutdown(socket.SHUT_WR)
+            self._channel.sock.shutdown(socket.SHUT_WR)
         except OSError:
             pass
         if self._scheduler is not None and not self.failure:
             self._scheduler.done.wait(self._grace)
         if self.failure and self.xla:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(1)
+            self._end()
+        if self._relay is not None:
+            self._relay.close()
 
     def _outstay(self, who: str) -> None:
         """Waits until no other worker is left in a set."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import threading
 from typing import Any
 
@@ -13,7 +14,7 @@ from .._files import together, write_file
 from ..base import MXNetError
 from ..ndarray import array
 from ..ndarray.sparse import BaseSparseNDArray, row_sparse_array
-from . import wire
+from . import door, wire
 from .compression import Compression
 from .dist_sync import _Dist
 from .reduce import Reduced
@@ -25,10 +26,10 @@ __all__ = ["DistAsyncKVStore"]
 class _Server:
     """This worker's connection to one server. Requests without an answer are only sent."""
 
-    def __init__(self, address: tuple[str, int], number: int, token: str, timeout: float) -> None:
+    def __init__(self, address: tuple[str, int], number: int, secret: bytes, timeout: float) -> None:
         self._name = f"server {number} at {address[0]}:{address[1]}"
-        self._sock = wire.connect(address, timeout, self._name)
-        self._lock, self._token = threading.Lock(), token
+        self._channel = door.connect(address, secret, "server", timeout, f"server {number}")
+        self._lock = threading.Lock()
         self.sent = 0
 
     def ask(self, op: str, arrays: list[np.ndarray] | tuple = (), answer: bool = True,
@@ -36,8 +37,8 @@ class _Server:
         """Makes a request and waits for its answer; raises MXNetError what the server found wrong."""
         with self._lock:
             try:
-                self.sent += wire.send(self._sock, {"op": op, "token": self._token, "answer": answer, **header}, arrays)
-                message = wire.receive(self._sock) if answer else ({"error": ""}, [])
+                self.sent += wire.send(self._channel, {"op": op, "answer": answer, **header}, arrays)
+                message = wire.receive(self._channel) if answer else ({"error": ""}, [])
             except OSError as error:
                 raise MXNetError(f"dist_async: {self._name} is lost: {error}") from None
         if message is None:
@@ -61,22 +62,22 @@ class DistAsyncKVStore(_Dist):
         self._shapes: dict[Any, tuple[tuple[int, ...], np.dtype, str]] = {}
         self._seen: dict[tuple[Any, int], int] = {}
         self._wire: Compression | None = None
-        token, addresses = "", []
+        secret, hosts, addresses = secrets.token_bytes(32), ["127.0.0.1"], []
         self._own: ParameterServer | None = None
         if self._cluster is not None:
             self._cluster.tolerate()
-            token = self._cluster.token
+            secret, hosts = self._cluster.secret, self._cluster.addresses
             addresses = [(m["host"], m["port"]) for (role, _), m in sorted(self._cluster.members.items())
                          if role == "server"]
         if not addresses:
-            self._own = ParameterServer(token)
-            addresses = [("127.0.0.1", self._own.port)]
+            self._own = ParameterServer(secret, hosts, self.num_workers)
+            addresses = [(hosts[0], self._own.port)]
             if self._cluster is not None:
                 self._cluster.serves = True
                 ports = self._cluster.gather("dist_async servers", [np.array([self._own.port])])
                 addresses = [(self._cluster.members["worker", rank]["host"], int(part[0][0]))
                              for rank, part in enumerate(ports)]
-        self._servers = [_Server(address, i, token, 30) for i, address in enumerate(addresses)]
+        self._servers = [_Server(address, i, secret, 30) for i, address in enumerate(addresses)]
 
     # ------------------------------------------------------------ who has what
     def _shards(self, key: Any) -> list[tuple[int, int, int]]:

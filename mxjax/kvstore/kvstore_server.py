@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from ..base import MXNetError
-from . import cluster, wire
+from . import cluster, door, secret, wire
 from .scheduler import Scheduler
 from .server import ParameterServer
 
@@ -33,16 +33,15 @@ class KVStoreServer:
         place = cluster.find_place()
         if place is None:
             raise MXNetError("a server needs DMLC_PS_ROOT_URI, DMLC_PS_ROOT_PORT and DMLC_NUM_WORKER to be set")
-        token = os.environ.get("MXJAX_CLUSTER_TOKEN", "")
-        server = ParameterServer(token)
+        where = place.address[0]
+        known = secret.find(door.is_local(where))
         timeout = float(os.environ.get("MXJAX_JOIN_TIMEOUT", 300))
-        sock = wire.connect(place.address, timeout, "the scheduler of this job")
+        channel = door.connect(place.address, known, "scheduler", timeout, "the scheduler of this job")
+        server = ParameterServer(known, door.meeting_addresses(channel, where), place.size)
         rank = os.environ.get("DMLC_SERVER_ID")
-        wire.send(sock, {"op": "hello", "role": "server", "rank": None if rank is None else int(rank),
-                         "host": wire.own_host(sock, place.address[0]), "pid": os.getpid(), "port": server.port,
-                         "token": token, "version": cluster._versions()})
-        cluster.beat(sock)
-        while (message := wire.receive(sock)) is not None and message[0]["op"] != "end":
+        cluster.say_hello(channel, "server", None if rank is None else int(rank), where, server.port)
+        cluster.beat(channel)
+        while (message := wire.receive(channel)) is not None and message[0]["op"] != "end":
             if message[0]["op"] == "refused":
                 raise MXNetError(f"this job refuses this server: {message[0]['reason']}")
             logging.debug("server: %s", message[0])
@@ -51,11 +50,13 @@ class KVStoreServer:
 
 def _schedule() -> None:
     """Runs the scheduler until all workers have left."""
-    missing = [n for n in ("DMLC_PS_ROOT_PORT", "DMLC_NUM_WORKER") if n not in os.environ]
+    missing = [n for n in ("DMLC_PS_ROOT_URI", "DMLC_PS_ROOT_PORT", "DMLC_NUM_WORKER") if n not in os.environ]
     if missing:
         raise MXNetError(f"a scheduler needs {', '.join(missing)} in its environment")
+    where = os.environ["DMLC_PS_ROOT_URI"]
     Scheduler(int(os.environ["DMLC_NUM_WORKER"]), int(os.environ.get("DMLC_NUM_SERVER", 0)),
-              port=int(os.environ["DMLC_PS_ROOT_PORT"]), token=os.environ.get("MXJAX_CLUSTER_TOKEN", ""),
+              secret=secret.find(door.is_local(where)), hosts=door.listening_addresses(where),
+              port=int(os.environ["DMLC_PS_ROOT_PORT"]),
               join_timeout=float(os.environ.get("MXJAX_JOIN_TIMEOUT", 300)),
               heartbeat_timeout=float(os.environ.get("MXJAX_HEARTBEAT_TIMEOUT", 30))).wait()
 

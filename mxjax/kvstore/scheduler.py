@@ -5,37 +5,44 @@ It runs where the environment says: in the launcher, as a process of its own (DM
 
 from __future__ import annotations
 
-import hmac
 import socket
+import struct
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..base import MXNetError
 from . import wire
+from .door import Door
 
 __all__ = ["Scheduler"]
+
+
+# what a process says of itself, and what else members say: fields and their types
+_HELLO = {"role": str, "rank": int | None, "host": str, "pid": int, "port": int, "version": str}
+_GATHERED = 64 << 20  # bytes that one member may give to a gathering: it is for small values
+_SAID = {"ping": {}, "gather": {"name": str}, "leaving": {}, "bye": {}, "tolerant": {}}
 
 
 class _Member:
     """A process that has joined."""
 
-    def __init__(self, sock: socket.socket, hello: dict[str, Any]) -> None:
-        self.sock, self.hello = sock, hello
+    def __init__(self, channel: wire.Channel, hello: dict[str, Any]) -> None:
+        self.channel, self.hello = channel, hello
         self.role, self.rank = hello["role"], hello.get("rank")
         self.seen = time.monotonic()
         self.lock = threading.Lock()
         self.leaving = self.left = False
 
-    def tell(self, *message: bytes) -> None:
+    def tell(self, message: list[Any]) -> None:
         try:
             with self.lock:
-                for part in message:
-                    self.sock.sendall(part)
+                self.channel.send(message)
         except OSError:
-            pass  # the thread that reads from it notices as well
+            self.channel.close()  # the thread that reads from it notices
 
     def describe(self) -> dict[str, Any]:
         return {"role": self.role, "rank": self.rank, **{k: self.hello.get(k) for k in ("host", "pid", "port")}}
@@ -46,17 +53,18 @@ class Scheduler:
 
     Args:
         workers, servers: how many will join.
+        hosts: the addresses to listen on.
         port: where it listens; 0: any free port (`self.port`).
-        host: the address to listen on.
-        token: what members must know; "" for nothing.
+        secret: what members must know.
         join_timeout: seconds within which all must have joined.
         heartbeat_timeout: seconds without a sign of life after which a member counts as dead.
     """
 
-    def __init__(self, workers: int, servers: int = 0, *, port: int = 0, host: str = "", token: str = "",
-                 join_timeout: float = 300, heartbeat_timeout: float = 30) -> None:
+    def __init__(self, workers: int, servers: int = 0, *, secret: bytes, hosts: Sequence[str] = ("127.0.0.1",),
+                 port: int = 0, join_timeout: float = 300,
+                 heartbeat_timeout: float = 30) -> None:
         self.expected = {"worker": workers, "server": servers}
-        self.token, self.join_timeout, self.heartbeat_timeout = token, join_timeout, heartbeat_timeout
+        self.join_timeout, self.heartbeat_timeout = join_timeout, heartbeat_timeout
         self.members: dict[tuple[str, int], _Member] = {}
         self.lost: dict[tuple[str, int], str] = {}
         self.complete = False
@@ -64,38 +72,31 @@ class Scheduler:
         self.failure = ""
         self._parts: dict[int, tuple[str, list[np.ndarray]]] = {}  # what workers have given to the gathering at hand
         self._lock = threading.RLock()
-        self._listener = socket.create_server((host, port), backlog=4096)
-        self.port = self._listener.getsockname()[1]
+        # some more than members: who comes back may be sooner than the news that it was lost
+        self._door = Door(hosts, port, secret, "scheduler", self._serve, most=2 * (workers + servers) + 8)
+        self.port = self._door.port
         self._began = time.monotonic()
-        for target in (self._accept, self._look_after):
-            threading.Thread(target=target, name="mxjax-scheduler", daemon=True).start()
+        threading.Thread(target=self._look_after, name="mxjax-scheduler", daemon=True).start()
 
     # ------------------------------------------------------------ joining
-    def _accept(self) -> None:
-        while not self.done.is_set():
-            try:
-                sock, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(sock,), name="mxjax-scheduler", daemon=True).start()
-
-    def _admit(self, sock: socket.socket) -> _Member | None:
+    def _admit(self, channel: wire.Channel) -> _Member | None:
         """The member that says hello, or None where it is refused."""
-        sock.settimeout(10)
+        channel.sock.settimeout(10)
         try:
-            message = wire.receive(sock)
+            message = wire.receive(channel, _check_hello, wire.HELLO)
         except (OSError, MXNetError):
             message = None
-        sock.settimeout(None)
-        if message is None or message[0].get("op") != "hello" or \
-                not hmac.compare_digest(str(message[0].get("token", "")), self.token):
-            sock.close()
+        channel.sock.settimeout(None)
+        if message is None:
             return None
-        member = _Member(sock, message[0])
+        # who stops reading must not hold up the others for ever
+        channel.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO,
+                                struct.pack("ll", int(self.heartbeat_timeout) + 1, 0))
+        member = _Member(channel, message[0])
         with self._lock:
             refusal = self._refusal(member)
             if refusal:
-                member.tell(*wire.encode({"op": "refused", "reason": refusal}))
+                member.tell(wire.encode({"op": "refused", "reason": refusal}))
                 return None
             returning = self.lost.pop((member.role, member.rank), None) is not None
             member.hello["returning"] = returning
@@ -134,33 +135,34 @@ class Scheduler:
         return f"there is a {role} {rank} already" if rank in taken else ""
 
     def _welcome(self, member: _Member) -> None:
-        member.tell(*wire.encode({"op": "welcome", "rank": member.rank, "returning": member.hello["returning"],
-                                  "members": [m.describe() for m in self.members.values()]}))
+        member.tell(wire.encode({"op": "welcome", "rank": member.rank, "returning": member.hello["returning"],
+                                 "members": [m.describe() for m in self.members.values()]}))
 
     # ------------------------------------------------------------ serving
-    def _serve(self, sock: socket.socket) -> None:
-        member = self._admit(sock)
+    def _serve(self, channel: wire.Channel) -> None:
+        member = self._admit(channel)
         if member is None:
             return
         reason = "its connection has ended"
         try:
-            while (message := wire.receive(sock)) is not None:
+            while (message := wire.receive(channel, _check_said, wire.REQUEST)) is not None:
                 member.seen = time.monotonic()
-                header, arrays = message
-                if header["op"] == "gather":
-                    with self._lock:
-                        self._parts[member.rank] = header["name"], arrays
-                    self._settle()
-                elif header["op"] in ("leaving", "bye"):
-                    member.leaving, member.left = True, header["op"] == "bye"
-                    with self._lock:
-                        self._tell_all({**member.describe(), "op": "left" if member.left else "leaving"})
-                elif header["op"] == "tolerant":
-                    member.hello["tolerant"] = True
-        except (OSError, MXNetError) as error:
+                self._hear(member, *message)
+        except (OSError, MXNetError, MemoryError) as error:
             reason = f"its connection has broken ({error})"
         self._gone(member, reason)
-        sock.close()
+
+    def _hear(self, member: _Member, header: dict[str, Any], arrays: list[np.ndarray]) -> None:
+        if header["op"] == "gather" and member.role == "worker":
+            with self._lock:
+                self._parts[member.rank] = header["name"], arrays
+            self._settle()
+        elif header["op"] in ("leaving", "bye"):
+            member.leaving, member.left = True, header["op"] == "bye"
+            with self._lock:
+                self._tell_all({**member.describe(), "op": "left" if member.left else "leaving"})
+        elif header["op"] == "tolerant":
+            member.hello["tolerant"] = True
 
     def _settle(self) -> None:
         """Hands all parts to everybody once every worker that is still here has given its own."""
@@ -172,19 +174,17 @@ class Scheduler:
             message = self._together(parts)
             for rank in parts:
                 if ("worker", rank) in self.members:
-                    self.members["worker", rank].tell(*message)
+                    self.members["worker", rank].tell(message)
 
-    def _together(self, parts: dict[int, tuple[str, list]]) -> list[bytes]:
+    def _together(self, parts: dict[int, tuple[str, list]]) -> list[Any]:
         """The message with everybody's parts, or that they do not belong together."""
         names = {rank: name for rank, (name, _) in sorted(parts.items())}
         if len(set(names.values())) > 1:
             reason = ", ".join(f"worker {rank} is at {name!r}" for rank, name in names.items())
-            message = wire.encode({"op": "confused", "reason": f"the workers wait for one another: {reason}"})
-        else:
-            given = [parts[rank][1] if rank in parts else [] for rank in range(self.expected["worker"])]
-            message = wire.encode({"op": "gathered", "counts": list(map(len, given))},
-                                  [array for row in given for array in row])
-        return [b"".join(message)] if sum(map(len, message)) < 1 << 20 else message
+            return wire.encode({"op": "confused", "reason": f"the workers wait for one another: {reason}"})
+        given = [parts[rank][1] if rank in parts else [] for rank in range(self.expected["worker"])]
+        return wire.encode({"op": "gathered", "counts": list(map(len, given))},
+                           [array for row in given for array in row])
 
     def _gone(self, member: _Member, reason: str) -> None:
         key = (member.role, member.rank)
@@ -195,6 +195,7 @@ class Scheduler:
                 self.lost[key] = "may return" if member.hello.get("tolerant") else reason
                 self._tell_all({"op": "lost", **member.describe(), "reason": reason})
             del self.members[key]
+            member.channel.close()
             if member.hello.get("tolerant"):  # the others go on without it
                 self._parts.pop(member.rank, None)
                 self._settle()
@@ -205,7 +206,7 @@ class Scheduler:
     def _tell_all(self, header: dict[str, Any]) -> None:
         message = wire.encode(header)
         for each in list(self.members.values()):
-            each.tell(*message)
+            each.tell(message)
 
     def _look_after(self) -> None:
         """Notices who has gone silent, and who never came."""
@@ -226,7 +227,7 @@ class Scheduler:
     def close(self) -> None:
         """Stops."""
         self.done.set()
-        self._listener.close()
+        self._door.close()
 
     def wait(self) -> None:
         """Waits until all workers have left.
@@ -237,3 +238,18 @@ class Scheduler:
         self.done.wait()
         if self.failure:
             raise MXNetError(self.failure)
+
+
+def _check_hello(header: dict[str, Any], specs: list[wire.Spec]) -> None:
+    if header.get("op") != "hello" or specs:
+        raise MXNetError("a process that joins a job says hello first")
+    wire.check_fields("hello", header, _HELLO)
+
+
+def _check_said(header: dict[str, Any], specs: list[wire.Spec]) -> None:
+    op = header.get("op")
+    if not isinstance(op, str) or op not in _SAID or specs and op != "gather":
+        raise MXNetError(f"it has sent {str(op)[:50]!r}, which means nothing to a scheduler")
+    wire.check_fields(op, header, _SAID[op])
+    if wire.nbytes(specs) > _GATHERED:
+        raise MXNetError(f"it has sent {wire.nbytes(specs)} bytes to be gathered; at most {_GATHERED} are")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import hmac
+import math
 import os
-import socket
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -23,8 +22,18 @@ from ..ndarray.sparse import row_sparse_array, zeros
 from ..optimizer import updater as optimizer_states
 from . import wire
 from .compression import Compression
+from .door import Door
 
 __all__ = ["ParameterServer"]
+
+
+# what workers ask for: fields and their types
+_KEY = {"key": int | str}
+_REQUESTS = {
+    "init": {**_KEY, "stype": str}, "push": {**_KEY, "form": str, "seen": int}, "pull": _KEY, "rows": _KEY,
+    "optimizer": {}, "states": {"dump_optimizer": bool}, "compression": {"params": dict},
+    "command": {"head": int, "body": str}, "statistics": {}, "sync": {}}
+_STORES = 16  # connections for each worker: each of its stores has one
 
 
 @dataclasses.dataclass
@@ -44,63 +53,98 @@ class ParameterServer:
     key. What a gradient's age is: how many updates its key has seen since its sender last pulled it.
 
     Args:
-        token: what workers must know.
-        host: address to listen on.
+        secret: what workers must know.
+        hosts: addresses to listen on.
+        workers: how many there are.
     """
 
-    def __init__(self, token: str = "", host: str = "") -> None:
-        self.token = token
+    def __init__(self, secret: bytes, hosts: Sequence[str] = ("127.0.0.1",), workers: int = 1) -> None:
         self._entries: dict[Any, _Entry] = {}
         self._locks: dict[Any, threading.RLock] = {}
         self._lock = threading.RLock()
         self._updater: Callable[[Any, NDArray, NDArray], None] | None = None
         self._compression: Compression | None = None
-        self._listener = socket.create_server((host, 0), backlog=4096)
-        self.port = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, name="mxjax-server", daemon=True).start()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                sock, _ = self._listener.accept()
-            except OSError:
-                return
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            threading.Thread(target=self._serve, args=(sock,), name="mxjax-server", daemon=True).start()
+        self._door = Door(hosts, 0, secret, "server", self._serve, most=_STORES * workers)
+        self.port = self._door.port
 
     def close(self) -> None:
         """Stops listening."""
-        self._listener.close()
+        self._door.close()
 
-    def _serve(self, sock: socket.socket) -> None:
+    def _serve(self, channel: wire.Channel) -> None:
         """One worker's requests. An error in one that has no answer is told with the next that has."""
-        failure, known = "", False
-        with sock:
-            while True:
-                try:
-                    message = wire.receive(sock)
-                except (OSError, MXNetError):
-                    return
+        failure, answers = "", True
+
+        def admit(header: dict[str, Any], specs: list[wire.Spec]) -> None:
+            nonlocal answers
+            answers = header.get("answer") is not False
+            self._check(header, specs)
+
+        while True:
+            answer: dict[str, Any] = {}
+            out: list[np.ndarray] = []
+            try:
+                message = wire.receive(channel, admit, wire.REQUEST)
                 if message is None:
                     return
-                header, arrays = message
-                known = known or hmac.compare_digest(str(header.get("token", "")), self.token)
-                if not known:
-                    return
-                answer: dict[str, Any] = {}
-                out: list[np.ndarray] = []
+            except wire.Unwanted as error:
+                failure = failure or str(error)
+            except (OSError, MXNetError, MemoryError):  # the connection is broken, or out of step
+                return
+            if not failure:
                 try:
-                    if not failure:
-                        answer, out = getattr(self, "_do_" + header["op"])(header, arrays) or ({}, [])
+                    answer, out = getattr(self, "_do_" + message[0]["op"])(*message) or ({}, [])
                 except Exception as error:  # the worker's mistake, told to the worker
                     failure = f"{type(error).__name__}: {error}" if not isinstance(error, MXNetError) else str(error)
-                if not header["answer"]:
-                    continue
+            if answers:
                 try:
-                    wire.send(sock, {"error": failure, **answer}, out)
-                except OSError:
+                    wire.send(channel, {"error": failure, **answer}, out)
+                except (OSError, MXNetError):
                     return
                 failure = ""
+
+    def _check(self, header: dict[str, Any], specs: list[wire.Spec]) -> None:
+        """Raises MXNetError for a request that makes no sense, before there is memory for its arrays."""
+        op = header.get("op")
+        if not isinstance(op, str) or op not in _REQUESTS:
+            raise MXNetError(f"a server knows no request {str(op)[:50]!r}; it knows {', '.join(_REQUESTS)}")
+        wire.check_fields(op, header, _REQUESTS[op])
+        if op == "push":
+            self._check_push(header, specs)
+        elif op == "init":
+            _expect(op, specs, len(specs) == 1)
+            wire.check_amount(specs, sum(e.value.size * np.dtype(e.value.dtype).itemsize
+                                         for key, e in list(self._entries.items()) if key != header["key"]))
+        elif op == "pull":
+            self._entry(header["key"])
+            _expect(op, specs, not specs)
+        elif op == "rows":
+            shape = self._entry(header["key"]).value.shape
+            _expect(op, specs, len(specs) == 1 and specs[0][0].kind in "iu" and len(specs[0][1]) == 1
+                    and math.prod(specs[0][1]) <= shape[0])
+        elif op in ("optimizer", "states"):
+            _expect(op, specs, len(specs) == (1 if op == "optimizer" else len(specs[:1]))
+                    and all(dtype == np.uint8 for dtype, _ in specs))
+            wire.check_amount(specs)
+        else:
+            _expect(op, specs, not specs)
+
+    def _check_push(self, header: dict[str, Any], specs: list[wire.Spec]) -> None:
+        stored, key = self._entry(header["key"]).value, header["key"]
+        shapes, kinds = [shape for _, shape in specs], "".join(dtype.kind for dtype, _ in specs)
+        if header["form"] == "dense":
+            if shapes != [stored.shape]:
+                raise MXNetError(f"push to key {key!r}: arrays of shapes {str(shapes)[:200]}, the stored one has "
+                                 f"{stored.shape}")
+        elif header["form"] == "packed":
+            if self._compression is None:
+                raise MXNetError(f"push to key {key!r}: packed values, but nobody has said how they are compressed")
+            _expect("push", specs, kinds == "u" and len(shapes[0]) == 1 and wire.nbytes(specs) <= stored.size + 8)
+        elif header["form"] == "rows":
+            _expect("push", specs, len(specs) == 2 and stored.shape and len(shapes[1]) == 1 and kinds[1] in "iu"
+                    and shapes[0] == shapes[1] + stored.shape[1:] and shapes[1][0] <= stored.shape[0])
+        else:
+            raise MXNetError(f"push to key {key!r}: unknown form {header['form']!r}")
 
     def _locked(self, key: Any) -> threading.RLock:
         with self._lock:
@@ -134,6 +178,7 @@ class ParameterServer:
     def _gradient(self, header: dict[str, Any], arrays: list[np.ndarray], stored: NDArray) -> NDArray:
         if header["form"] == "rows":
             data, indices = arrays
+            _check_rows(indices, stored.shape, header["key"])
             if not len(indices):
                 return zeros("row_sparse", stored.shape, dtype=data.dtype)
             return row_sparse_array((data, indices), shape=stored.shape, dtype=data.dtype)
@@ -153,6 +198,7 @@ class ParameterServer:
     def _do_rows(self, header: dict[str, Any], arrays: list[np.ndarray]) -> tuple[dict[str, Any], list[np.ndarray]]:
         with self._locked(header["key"]):
             entry = self._entry(header["key"])
+            _check_rows(arrays[0], entry.value.shape, header["key"])
             return {"version": entry.version}, [entry.value.asnumpy()[arrays[0]]]
 
     def _do_optimizer(self, _: dict[str, Any], arrays: list[np.ndarray]) -> None:
@@ -187,3 +233,13 @@ class ParameterServer:
 
     def _do_sync(self, _: dict[str, Any], __: list[np.ndarray]) -> None:
         """Nothing: by the time of the answer, all this worker sent before is done."""
+
+
+def _expect(op: str, specs: list[wire.Spec], right: Any) -> None:
+    if not right:
+        raise MXNetError(f"{op}: unexpected arrays {str([(d.name, s) for d, s in specs])[:200]}")
+
+
+def _check_rows(indices: np.ndarray, shape: tuple[int, ...], key: Any) -> None:
+    if len(indices) and not 0 <= int(indices.min()) <= int(indices.max()) < shape[0]:
+        raise MXNetError(f"key {key!r}: rows {int(indices.min())} to {int(indices.max())} of a value of shape {shape}")

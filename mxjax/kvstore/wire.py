@@ -1,134 +1,264 @@
-"""Messages between the processes of a job: a JSON header and arrays as they are. Nothing received is ever executed."""
+"""Messages between the processes of a job: a JSON header and arrays as they are. Nothing received is ever executed.
+
+Both sides know the job's secret before the first message (`door.py`). Every header is sealed with a key made from it,
+so nobody else can forge, change, repeat or leave out messages; between machines the arrays are sealed too. Nothing is
+encrypted. What a message may bring is settled by its header, before there is memory for its arrays.
+"""
 
 from __future__ import annotations
 
+import hmac
 import json
 import math
+import os
 import socket
 import struct
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..base import MXNetError
 
-__all__ = ["connect", "encode", "free_port", "own_host", "receive", "send"]
+__all__ = ["Channel", "Spec", "Unwanted", "check_amount", "check_fields", "encode", "free_port", "most_bytes", "nbytes",
+           "receive", "send"]
 
+Spec = tuple[np.dtype, tuple[int, ...]]
 _PREFIX = struct.Struct("<4sIQ")
-_MAGIC = b"MXJ1"
-_LONGEST_HEADER = 64 << 20
+_MAGIC = b"MXJ2"
+_TAG = 32
+HELLO, REQUEST, ANSWER = 4 << 10, 64 << 10, 4 << 20  # longest headers: first words, requests, answers to members
+_PIECE, _GROWTH = 1 << 20, 16 << 20
+_DTYPES = {name: np.dtype(name) for name in (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
+    "complex64", "complex128")}
 
 
-def send(sock: socket.socket, header: dict[str, Any], arrays: Sequence[np.ndarray] = ()) -> int:
-    """Sends a message; returns its length in bytes.
+class Unwanted(MXNetError):
+    """A message that was refused for its header; the next one can be received."""
+
+
+class Channel:
+    """A connection between two processes that have proved to each other that they know the job's secret.
 
     Args:
-        sock: a connected socket; the caller sees to it that one thread at a time sends.
-        header: what JSON can hold.
-        arrays: dense arrays of numbers (bytes as uint8).
+        sock: the connection. One thread at a time sends, and one receives.
+        keys: seals what is sent, and what is received.
+        same_machine: nobody can come in between: arrays go without a seal, which would cost as much as sending them.
     """
-    parts = encode(header, arrays)
-    for part in parts:
-        sock.sendall(part)
-    return sum(len(part) for part in parts)
+
+    def __init__(self, sock: socket.socket, keys: tuple[bytes, bytes], same_machine: bool) -> None:
+        self.sock, self._seals_arrays = sock, not same_machine
+        # each goes over all that was sent so far, so a tag is right at one place of one connection only
+        self._sent, self._received = (hmac.new(key, digestmod="sha256") for key in keys)
+
+    def send(self, message: Sequence[Any]) -> int:
+        """Sends a message that `encode` has made; returns its length in bytes."""
+        head, *contents = message
+        self._sent.update(head)
+        parts = [head, self._sent.digest(), *contents]
+        if contents and self._seals_arrays:
+            for content in contents:
+                self._sent.update(content)
+            parts.append(self._sent.digest())
+        length = sum(map(len, parts))
+        for part in [b"".join(parts)] if length < _PIECE else parts:
+            self.sock.sendall(part)
+        return length
+
+    def read(self, length: int) -> bytearray | None:
+        """Exactly so many bytes; None at the end of the connection.
+
+        Memory grows with what has come: who announces much and sends nothing costs nothing.
+        """
+        data, have = bytearray(min(length, _PIECE)), 0
+        while have < length:
+            if have == len(data):
+                data += bytes(min(len(data), _GROWTH, length - len(data)))
+            with memoryview(data) as view:
+                count = self.sock.recv_into(view[have:])
+            if not count:
+                return None
+            have += count
+        return data
+
+    def skip(self, length: int) -> bool:
+        """Receives and forgets so many bytes; False at the end of the connection."""
+        while length:
+            piece = self.read(min(length, _PIECE))
+            if piece is None:
+                return False
+            if self._seals_arrays:
+                self._received.update(piece)
+            length -= len(piece)
+        return True
+
+    def check_seal(self) -> bool:
+        """Reads a tag; False at the end of the connection.
+
+        Raises:
+            MXNetError: it does not belong to what was received.
+        """
+        tag = self.read(_TAG)
+        if tag is not None and not hmac.compare_digest(bytes(tag), self._received.digest()):
+            raise MXNetError("a message was changed on its way, or does not come from this job")
+        return tag is not None
+
+    def receive_head(self, longest: int) -> tuple[bytes, int] | None:
+        """The header of the next message as it came, and the length of its arrays."""
+        prefix = self.read(_PREFIX.size)
+        if prefix is None:
+            return None
+        magic, header_length, length = _PREFIX.unpack(prefix)
+        if magic != _MAGIC or header_length > longest:
+            raise MXNetError(f"a damaged message: it begins with {bytes(prefix)!r}")
+        raw = self.read(header_length)
+        if raw is None:
+            return None
+        self._received.update(prefix)
+        self._received.update(raw)
+        return (bytes(raw), length) if self.check_seal() else None
+
+    def receive_arrays(self, specs: Sequence[Spec]) -> list[np.ndarray] | None:
+        """The arrays that follow a header."""
+        arrays = []
+        for spec in specs:
+            content = self.read(nbytes([spec]))
+            if content is None:
+                return None
+            if self._seals_arrays:
+                self._received.update(content)
+            arrays.append(np.frombuffer(content, spec[0]).reshape(spec[1]))
+        return arrays if self._ends(len(arrays)) else None
+
+    def skip_arrays(self, specs: Sequence[Spec]) -> bool:
+        """Receives and forgets the arrays that follow a header; False at the end of the connection."""
+        return self.skip(nbytes(specs)) and self._ends(len(specs))
+
+    def _ends(self, count: int) -> bool:
+        return not count or not self._seals_arrays or self.check_seal()
+
+    def close(self) -> None:
+        """Ends the connection, also for a thread that waits at it."""
+        try:
+            self.sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self.sock.close()
+
+
+def nbytes(specs: Sequence[Spec]) -> int:
+    """How many bytes arrays of these dtypes and shapes have."""
+    return sum(math.prod(shape) * dtype.itemsize for dtype, shape in specs)
+
+
+def most_bytes() -> int:
+    """How much one process may be given to keep: MXJAX_KVSTORE_MOST_BYTES, or half of the machine's memory.
+
+    Raises:
+        MXNetError: the variable holds no number.
+    """
+    text = os.environ.get("MXJAX_KVSTORE_MOST_BYTES", "")
+    if text and not text.isdecimal():
+        raise MXNetError(f"MXJAX_KVSTORE_MOST_BYTES={text!r}: expected a number of bytes")
+    return int(text) if text else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
 
 
 def encode(header: dict[str, Any], arrays: Sequence[np.ndarray] = ()) -> list[Any]:
-    """A message as buffers of bytes, to be sent one after the other."""
+    """A message as buffers of bytes: the head, and each array's contents.
+
+    Args:
+        header: what JSON can hold.
+        arrays: dense arrays of numbers (bytes as uint8).
+
+    Raises:
+        MXNetError: the header is longer than anybody would accept.
+    """
     arrays = [np.asarray(a, order="C") for a in arrays]
     text = json.dumps({**header, "arrays": [[a.dtype.name, list(a.shape)] for a in arrays]}).encode()
+    if len(text) > ANSWER:
+        raise MXNetError(f"a message {header.get('op', '')!r} with a header of {len(text)} bytes: at most {ANSWER}")
     contents = [a.reshape(-1).view(np.uint8).data for a in arrays]
     return [_PREFIX.pack(_MAGIC, len(text), sum(map(len, contents))) + text, *contents]
 
 
-def receive(sock: socket.socket) -> tuple[dict[str, Any], list[np.ndarray]] | None:
+def send(channel: Channel, header: dict[str, Any], arrays: Sequence[np.ndarray] = ()) -> int:
+    """Sends a message; returns its length in bytes. Arguments as for `encode`."""
+    return channel.send(encode(header, arrays))
+
+
+def receive(channel: Channel, admit: Callable[[dict[str, Any], list[Spec]], None] | None = None,
+            longest: int = ANSWER) -> tuple[dict[str, Any], list[np.ndarray]] | None:
     """The next message; None where the other side has closed the connection.
 
+    Args:
+        channel: where from.
+        admit: sees header, dtypes and shapes before there is memory for the arrays, and raises MXNetError where they
+            are not to be taken. Without it at most `most_bytes()` are.
+        longest: bytes that a header may have.
+
     Raises:
+        Unwanted: what `admit` has raised; the message is over, the next one may be received.
         MXNetError: what came is no message.
         OSError: the connection is broken.
     """
-    prefix = _read(sock, _PREFIX.size)
-    if prefix is None:
+    came = channel.receive_head(longest)
+    if came is None:
         return None
-    magic, header_length, length = _PREFIX.unpack(prefix)
-    if magic != _MAGIC or header_length > _LONGEST_HEADER:
-        raise MXNetError("a process that does not speak mxjax's protocol has connected")
-    raw = _read(sock, header_length)
-    if raw is None:
-        return None
+    header, specs = _parsed(*came)
     try:
-        header = json.loads(bytes(raw))
-        specs = [(_dtype(name), tuple(map(int, shape))) for name, shape in header.pop("arrays")]
-        sizes = [math.prod(shape) * dtype.itemsize for dtype, shape in specs]
-        if min(sizes, default=0) < 0 or sum(sizes) != length:
-            raise ValueError("sizes")
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise MXNetError(f"a damaged message: {error}") from None
-    arrays = []
-    for (dtype, shape), size in zip(specs, sizes, strict=True):
-        content = _read(sock, size)
-        if content is None:
+        admit(header, specs) if admit else check_amount(specs)
+    except MXNetError as error:
+        if not channel.skip_arrays(specs):
             return None
-        arrays.append(np.frombuffer(content, dtype).reshape(shape))
-    return header, arrays
+        raise Unwanted(str(error)) from None
+    arrays = channel.receive_arrays(specs)
+    return None if arrays is None else (header, arrays)
 
 
-def _dtype(name: str) -> np.dtype:
-    dtype = np.dtype(name if name != "bfloat16" else "V2")
+def _parsed(raw: bytes, length: int) -> tuple[dict[str, Any], list[Spec]]:
+    """A header, and the dtypes and shapes of the arrays that follow it."""
+    try:
+        header = json.loads(raw)
+        specs = [(_dtype(name), _shape(shape)) for name, shape in header.pop("arrays")]
+        if nbytes(specs) != length:
+            raise ValueError(f"arrays of {nbytes(specs)} bytes, announced as {length}")
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, MemoryError) as error:
+        raise MXNetError(f"a damaged message: {type(error).__name__}: {str(error)[:200]}") from None
+    return header, specs
+
+
+def _dtype(name: Any) -> np.dtype:
     if name == "bfloat16":
         import ml_dtypes
-        dtype = np.dtype(ml_dtypes.bfloat16)
-    if dtype.hasobject:
-        raise ValueError(f"dtype {name}")
-    return dtype
+        return np.dtype(ml_dtypes.bfloat16)
+    return _DTYPES[name]
 
 
-def _read(sock: socket.socket, length: int) -> bytearray | None:
-    """Exactly so many bytes; None at the end of the connection."""
-    data, have = bytearray(length), 0
-    view = memoryview(data)
-    while have < length:
-        count = sock.recv_into(view[have:])
-        if not count:
-            return None
-        have += count
-    return data
+def _shape(shape: Any) -> tuple[int, ...]:
+    if len(shape) > 32 or not all(type(n) is int and 0 <= n < 1 << 48 for n in shape) or \
+            math.prod(filter(None, shape)) >= 1 << 56:  # NumPy counts the others' product though one is 0
+        raise ValueError(f"shape {str(shape)[:100]}")
+    return tuple(shape)
 
 
-def connect(address: tuple[str, int], timeout: float, what: str) -> socket.socket:
-    """A connection to a process that may not be up yet.
+def check_amount(specs: Sequence[Spec], held: int = 0) -> None:
+    """Raises MXNetError where arrays, with what is there already, are more than `most_bytes()`."""
+    if held + nbytes(specs) > most_bytes():
+        raise MXNetError(f"arrays of {nbytes(specs)} bytes{f', with {held} that are there,' if held else ''} are more "
+                         f"than MXJAX_KVSTORE_MOST_BYTES allows ({most_bytes()})")
 
-    Raises:
-        MXNetError: it did not answer in `timeout` seconds.
-    """
-    end = time.monotonic() + timeout
-    while True:
-        try:
-            sock = socket.create_connection(address, timeout=min(5.0, timeout))
-            sock.settimeout(None)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return sock
-        except OSError as error:
-            if time.monotonic() > end:
-                raise MXNetError(f"{what} at {address[0]}:{address[1]} cannot be reached within {timeout:g} s: "
-                                 f"{error}") from None
-            time.sleep(0.1)
+
+def check_fields(what: str, header: dict[str, Any], fields: dict[str, Any]) -> None:
+    """Raises MXNetError where a header lacks fields, or has them with other types."""
+    for name, kind in fields.items():
+        value = header.get(name)
+        if not isinstance(value, kind):
+            raise MXNetError(f"{what}: field {name!r} is {str(value)[:50]!r}, a {type(value).__name__}")
 
 
 def free_port() -> int:
-    """A port that nobody listens on at the moment."""
+    """A port of the loopback that nobody listens on at the moment."""
     with socket.socket() as sock:
-        sock.bind(("", 0))
+        sock.bind(("127.0.0.1", 0))
         return sock.getsockname()[1]
-
-
-def own_host(sock: socket.socket, there: str) -> str:
-    """Under which address the others reach this process, by its connection to the host `there`, which all reach.
-
-    Where that is this very machine, its name may stand for the loopback here, which would mean another to others.
-    """
-    own = sock.getsockname()[0]
-    return there if own.startswith("127.") or own == "::1" else own

@@ -3,6 +3,9 @@
 The workers are on this machine, or by ssh on the hosts of a file. Each finds its place in MXNet's variables (DMLC_*);
 the scheduler runs in the launcher. Output is shown line by line under the worker's number. When a worker fails, the
 others get `--grace` seconds to end by themselves; the launcher's exit status is the first failure's.
+
+Each job has a new secret, without which nobody can take part. Workers on this machine find it in their environment; on
+other hosts they read it from ssh, whose command line everybody on this machine can see.
 """
 
 from __future__ import annotations
@@ -22,26 +25,30 @@ import time
 from collections.abc import Sequence
 
 from ..base import MXNetError
+from ..kvstore import secret
 from ..kvstore.scheduler import Scheduler
 
 __all__ = ["add_arguments", "launch", "main"]
 
 _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "CUDA_HOME")
 _PREFIXES = ("MXNET_", "MXJAX_", "JAX_", "XLA_", "NCCL_", "GLOO_", "OMP_")
+_KEPT = ("MXJAX_CLUSTER_MEMBER", "MXJAX_CLUSTER_TOKEN", "MXJAX_CLUSTER_TOKEN_FILE")  # not for others
+_READY = b"mxjax launch: ready for the secret"
 
 
 class _Process:
     """A worker or server that was started."""
 
     def __init__(self, role: str, rank: int, command: list[str], env: dict[str, str], cores: set[int] | None,
-                 show: threading.Lock) -> None:
-        self.again = functools.partial(_Process, role, rank, command, env, cores, show)
+                 show: threading.Lock, token: str = "") -> None:
+        self.again = functools.partial(_Process, role, rank, command, env, cores, show, token)
         self.name = f"{role} {rank}"
         self._prefix = f"[{rank}] " if role == "worker" else f"[server {rank}] "
         self._show = show
         self.ended = float("inf")
-        self.popen = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                      stderr=subprocess.STDOUT, start_new_session=True)
+        self._token = token  # what it asks for on its standard output
+        self.popen = subprocess.Popen(command, env=env, stdin=subprocess.PIPE if token else subprocess.DEVNULL,
+                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
         if cores:
             os.sched_setaffinity(self.popen.pid, cores)
         self._reader = threading.Thread(target=self._copy, name=f"output of {self.name}", daemon=True)
@@ -49,11 +56,23 @@ class _Process:
 
     def _copy(self) -> None:
         for line in self.popen.stdout:
+            if self._token and line.rstrip() == _READY:
+                self._hand_over()
+                continue
             with self._show:
                 sys.stdout.write(self._prefix + line.decode(errors="replace").rstrip("\n") + "\n")
                 sys.stdout.flush()
         self.popen.wait()
         self.ended = time.monotonic()
+
+    def _hand_over(self) -> None:
+        """Gives the process the job's secret."""
+        try:
+            with self.popen.stdin as pipe:
+                pipe.write(self._token.encode() + b"\n")
+        except OSError:
+            pass  # it has ended
+        self._token = ""
 
     def signal(self, number: int) -> None:
         """Sends a signal to the process and those it has started."""
@@ -100,15 +119,16 @@ def _hosts(path: str) -> list[str]:
 
 
 def _own_address(hosts: Sequence[str]) -> str:
-    """The address under which the hosts reach this machine."""
-    if not hosts:
-        return "127.0.0.1"
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect((hosts[0].rpartition("@")[2], 9))
-            return probe.getsockname()[0]
-        except OSError as error:
-            raise MXNetError(f"launch: host {hosts[0]} is not known: {error}") from None
+    """The address under which the hosts reach this machine: that of the way to the first of them that is another."""
+    own = ["127.0.0.1"]
+    for host in dict.fromkeys(hosts):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.connect((host.rpartition("@")[2], 9))
+            except OSError as error:
+                raise MXNetError(f"launch: host {host} is not known: {error}") from None
+            own.append(probe.getsockname()[0])
+    return next((address for address in own if not address.startswith("127.")), own[0])
 
 
 def _command(command: Sequence[str]) -> list[str]:
@@ -149,13 +169,12 @@ def launch(command: Sequence[str], workers: int, *, servers: int = 0, hostfile: 
         raise MXNetError("launch: no script was given")
     hosts = _hosts(hostfile) if hostfile else []
     worker_command, show = _command(command), threading.Lock()
-    token = secrets.token_hex(16)
-    scheduler = Scheduler(workers, servers, token=token, host="" if hosts else "127.0.0.1",
+    token, address = secrets.token_hex(32), _own_address(hosts)
+    scheduler = Scheduler(workers, servers, secret=token.encode(), hosts=[address],
                           join_timeout=float(os.environ.get("MXJAX_JOIN_TIMEOUT", 300)),
                           heartbeat_timeout=float(os.environ.get("MXJAX_HEARTBEAT_TIMEOUT", 30)))
-    common = {"DMLC_PS_ROOT_URI": _own_address(hosts), "DMLC_PS_ROOT_PORT": str(scheduler.port),
-              "DMLC_NUM_WORKER": str(workers), "DMLC_NUM_SERVER": str(servers), "MXJAX_CLUSTER_TOKEN": token,
-              "PYTHONUNBUFFERED": "1"}
+    common = {"DMLC_PS_ROOT_URI": address, "DMLC_PS_ROOT_PORT": str(scheduler.port),
+              "DMLC_NUM_WORKER": str(workers), "DMLC_NUM_SERVER": str(servers), "PYTHONUNBUFFERED": "1"}
     if keep_going := keep_going or restarts > 0:  # workers that share JAX's devices cannot go on without one another
         common["MXJAX_JOIN_XLA"] = "0"
     for item in env:
@@ -181,9 +200,12 @@ def launch(command: Sequence[str], workers: int, *, servers: int = 0, hostfile: 
             if cpus and role == "worker" and not hosts:
                 available = sorted(os.sched_getaffinity(0))
                 cores = {available[(seat * cpus + k) % len(available)] for k in range(cpus)}
-            inherited = {k: v for k, v in os.environ.items() if k != "MXJAX_CLUSTER_MEMBER"}
-            processes.append(_Process(role, rank, _remote(ssh, host, own, run) if host else run, inherited | own, cores,
-                                      show))
+            inherited = {k: v for k, v in os.environ.items() if k not in _KEPT}
+            if host:
+                processes.append(_Process(role, rank, _remote(ssh, host, own, run), inherited, cores, show, token))
+            else:
+                processes.append(_Process(role, rank, run, {**inherited, **own, "MXJAX_CLUSTER_TOKEN": token}, cores,
+                                          show))
         return _watch(processes, scheduler, stopped, grace, timeout, keep_going, restarts)
     finally:
         _end(processes)
@@ -193,11 +215,15 @@ def launch(command: Sequence[str], workers: int, *, servers: int = 0, hostfile: 
 
 
 def _remote(ssh: str, host: str, own: dict[str, str], command: list[str]) -> list[str]:
-    """The command that runs another on a host, in the same folder and with the variables that matter."""
-    passed = {k: v for k, v in os.environ.items() if (k in _PASSED_ON or k.startswith(_PREFIXES))
-              and k != "MXJAX_CLUSTER_MEMBER"}
-    variables = [f"{k}={v}" for k, v in {**passed, **own}.items()]
-    there = f"cd {shlex.quote(os.getcwd())} && exec env {shlex.join(variables)} {shlex.join(command)}"
+    """The command that runs another on a host, in the same folder and with the variables that matter.
+
+    It asks for the secret once its terminal, if it has one, shows no longer what it reads.
+    """
+    passed = {k: v for k, v in os.environ.items() if k in _PASSED_ON or k.startswith(_PREFIXES)}
+    variables = [f"{k}={v}" for k, v in {**passed, **own}.items() if k not in _KEPT]
+    there = (f"cd {shlex.quote(os.getcwd())} && {{ stty -echo 2>/dev/null; echo {shlex.quote(_READY.decode())}; "
+             "IFS= read -r MXJAX_CLUSTER_TOKEN; export MXJAX_CLUSTER_TOKEN; "
+             f"exec env {shlex.join(variables)} {shlex.join(command)}; }}")
     return [*shlex.split(ssh), host, there]
 
 
@@ -266,7 +292,7 @@ def _end(processes: list[_Process]) -> None:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments to a parser."""
-    parser.add_argument("-n", "--num-workers", type=int, required=True, help="number of worker processes")
+    parser.add_argument("-n", "--num-workers", type=int, default=0, help="number of worker processes")
     parser.add_argument("-s", "--num-servers", type=int, default=0, help="number of server processes (for dist_async)")
     parser.add_argument("-H", "--hostfile", help="file with a host a line (`host slots=2`), reached by ssh")
     parser.add_argument("--cpus", type=int, default=0, help="cores for each worker on this machine")
@@ -276,12 +302,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--timeout", type=float, default=0, help="seconds for the whole job (no limit)")
     parser.add_argument("--keep-going", action="store_true", help="let the others go on when a worker fails")
     parser.add_argument("--restarts", type=int, default=0, help="so often a failed worker is started again")
+    parser.add_argument("--make-token", action="store_true",
+                        help="only write a secret to your own file, for jobs of other launchers on several hosts")
     parser.add_argument("--ssh", default="ssh -tt -o BatchMode=yes", help="the command that reaches a host")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="the script and its arguments")
 
 
 def main(given: argparse.Namespace) -> int:
     """Runs the command with its parsed arguments; returns the exit status."""
+    if given.make_token:
+        print(f"{secret.make()} holds a new secret; all machines of a job need this file, with mode 0600")
+        return 0
     return launch(given.command, given.num_workers, servers=given.num_servers, hostfile=given.hostfile, cpus=given.cpus,
                   gpus=given.gpus, env=given.env, grace=given.grace, timeout=given.timeout,
                   keep_going=given.keep_going, restarts=given.restarts, ssh=given.ssh)

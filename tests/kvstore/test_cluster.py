@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import mxjax as mx
-from mxjax.kvstore import wire
+from mxjax.kvstore import door, wire
 from mxjax.kvstore.cluster import Place, _first_node, find_place
 from mxjax.kvstore.scheduler import Scheduler
+
+SECRET = b"a secret of this test"
 
 
 @pytest.mark.parametrize("env, place", [
@@ -24,6 +26,10 @@ from mxjax.kvstore.scheduler import Scheduler
     ({"SLURM_PROCID": "0", "SLURM_NTASKS": "1"}, None),
     ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_SIZE": "2"},
      Place(2, 1, ("127.0.0.1", 9091), False, 0, "Open MPI")),
+    ({"SLURM_PROCID": "1", "SLURM_NTASKS": "2", "SLURM_JOB_NODELIST": "gpu003", "SLURM_STEP_NUM_NODES": "1"},
+     Place(2, 1, ("127.0.0.1", 9091), False, 0, "SLURM")),
+    ({"RANK": "1", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "pod-0", "MASTER_PORT": "23456"},
+     Place(2, 1, ("127.0.0.1", 23456), False, 0, "torchrun or Kubeflow")),
     ({"PMI_RANK": "1", "PMI_SIZE": "4", "MXJAX_COORDINATOR": "n0:77"}, Place(4, 1, ("n0", 77), False, 0, "PMI")),
     ({"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "pod-0", "MASTER_PORT": "23456"},
      Place(2, 1, ("pod-0", 23456), False, 0, "torchrun or Kubeflow")),
@@ -32,6 +38,23 @@ from mxjax.kvstore.scheduler import Scheduler
 ])
 def test_places(env, place):
     assert find_place(env) == place
+
+
+def test_where_to_listen(monkeypatch):
+    monkeypatch.delenv("DMLC_NODE_HOST", raising=False)
+    assert door.listening_addresses("127.0.0.1") == ["127.0.0.1"] and door.is_local("127.0.0.1")
+    assert set(door.listening_addresses("localhost")) <= {"127.0.0.1", "::1"} and door.is_local("localhost")
+    assert door.listening_addresses("10.9.8.7") == ["10.9.8.7"] and not door.is_local("10.9.8.7")
+    monkeypatch.setattr(door, "_resolved", lambda host: ["127.0.1.1"])  # as Debian has it for a machine's own name
+    monkeypatch.setattr(door, "_routed", lambda: ["10.9.8.7"])
+    assert door.listening_addresses("node3") == ["127.0.1.1", "10.9.8.7"] and not door.is_local("node3")
+    monkeypatch.undo()
+    with pytest.raises(mx.MXNetError, match="DMLC_NODE_HOST"):
+        Scheduler(1, secret=SECRET, hosts=["192.0.2.77"])
+    monkeypatch.setenv("DMLC_NODE_HOST", "10.1.1.1")
+    assert door.listening_addresses("node3") == ["10.1.1.1"]
+    with pytest.raises(mx.MXNetError, match="host none.invalid is not known"):
+        door.listening_addresses(monkeypatch.delenv("DMLC_NODE_HOST") or "none.invalid")
 
 
 @pytest.mark.parametrize("env, message", [
@@ -50,66 +73,113 @@ def test_node_lists():
     assert [_first_node(n) for n in ("a", "a,b", "n[01-04,7]", "n[5]", "a-b[2,3]")] == ["a", "a", "n01", "n5", "a-b2"]
 
 
-def test_messages_keep_arrays_and_refuse_nonsense():
+@pytest.mark.parametrize("same_machine", [True, False])
+def test_messages_keep_arrays_and_refuse_nonsense(same_machine):
     left, right = socket.socketpair()
+    keys = b"one", b"other"
+    sender, receiver = wire.Channel(left, keys, same_machine), wire.Channel(right, keys[::-1], same_machine)
     arrays = [np.arange(6, dtype="f").reshape(2, 3), np.zeros((0, 2), "i4"), np.float16(3)]
-    wire.send(left, {"op": "x", "key": 3}, arrays)
-    header, got = wire.receive(right)
-    assert header == {"op": "x", "key": 3}
-    assert all(a.dtype == b.dtype and a.shape == b.shape and (a == b).all() for a, b in zip(got, arrays, strict=True))
+    for _ in range(2):
+        wire.send(sender, {"op": "x", "key": 3}, arrays)
+        header, got = wire.receive(receiver)
+        assert header == {"op": "x", "key": 3}
+        assert all(a.dtype == b.dtype and a.shape == b.shape and (a == b).all()
+                   for a, b in zip(got, arrays, strict=True))
+
+    def refuse(header, specs):
+        raise mx.MXNetError(f"no {header['op']} of {wire.nbytes(specs)} bytes")
+    wire.send(sender, {"op": "x"}, arrays)
+    with pytest.raises(wire.Unwanted, match="no x of 26 bytes"):
+        wire.receive(receiver, refuse)
+    wire.send(sender, {"op": "next"}, arrays[:1])  # it is still in step
+    assert wire.receive(receiver)[0] == {"op": "next"}
     left.sendall(b"GET / HTTP/1.1\r\n\r\n")
-    with pytest.raises(mx.MXNetError, match="does not speak"):
-        wire.receive(right)
+    with pytest.raises(mx.MXNetError, match="a damaged message"):
+        wire.receive(receiver)
     left.close()
     right.close()
+
+
+@pytest.mark.parametrize("same_machine, place", [(True, 30), (False, 30), (False, -50)])
+def test_a_changed_message_is_noticed(same_machine, place):
+    """In the header on any connection, in the arrays where it comes from another machine."""
+    left, right = socket.socketpair()
+    between, end = socket.socketpair()
+    keys = b"one", b"other"
+    sender, receiver = wire.Channel(left, keys, same_machine), wire.Channel(end, keys[::-1], same_machine)
+    wire.send(sender, {"op": "push", "key": 3}, [np.zeros(10, "f")])
+    message = bytearray(right.recv(1000))
+    message[place] ^= 1
+    between.sendall(message)
+    with pytest.raises(mx.MXNetError, match="changed on its way"):
+        wire.receive(receiver)
+    for sock in (left, right, between, end):
+        sock.close()
+
+
+def test_the_most_that_a_process_is_given(monkeypatch):
+    monkeypatch.setenv("MXJAX_KVSTORE_MOST_BYTES", "100")
+    wire.check_amount([(np.dtype("f4"), (10,))], held=60)
+    with pytest.raises(mx.MXNetError, match="40 bytes, with 61 that are there, are more than MXJAX_KVSTORE_MOST_BYTES"):
+        wire.check_amount([(np.dtype("f4"), (10,))], held=61)
+    monkeypatch.setenv("MXJAX_KVSTORE_MOST_BYTES", "much")
+    with pytest.raises(mx.MXNetError, match="MXJAX_KVSTORE_MOST_BYTES='much'"):
+        wire.most_bytes()
 
 
 class _Member:
     """A worker as the scheduler sees it."""
 
-    def __init__(self, scheduler, rank=None, version="1", token=""):
-        self.sock = wire.connect(("127.0.0.1", scheduler.port), 5, "scheduler")
-        self.sock.settimeout(10)
-        wire.send(self.sock, {"op": "hello", "role": "worker", "rank": rank, "host": "h", "pid": 1, "port": 2,
-                              "version": version, "token": token})
+    def __init__(self, scheduler, rank=None, version="1"):
+        self.channel = door.connect(("127.0.0.1", scheduler.port), SECRET, "scheduler", 5, "scheduler")
+        self.channel.sock.settimeout(10)
+        self.says({"op": "hello", "role": "worker", "rank": rank, "host": "h", "pid": 1, "port": 2, "version": version})
+
+    def says(self, header):
+        wire.send(self.channel, header)
 
     def hears(self):
-        message = wire.receive(self.sock)
+        message = wire.receive(self.channel)
         return None if message is None else message[0]
 
 
 @pytest.fixture
 def scheduler():
-    made = Scheduler(2, host="127.0.0.1", token="secret", heartbeat_timeout=1.0)
+    made = Scheduler(2, secret=SECRET, heartbeat_timeout=1.0)
     yield made
     made.close()
 
 
 def test_ranks_are_given_and_wishes_respected(scheduler):
-    second, first = _Member(scheduler, 1, token="secret"), _Member(scheduler, token="secret")
+    second, first = _Member(scheduler, 1), _Member(scheduler)
     assert [first.hears()["rank"], second.hears()["rank"]] == [0, 1]
-    third = _Member(scheduler, token="secret")
+    third = _Member(scheduler)
     assert "this job has its 2 workers already" in third.hears()["reason"]
-    assert _Member(scheduler).hears() is None  # without the token: no word
+    with pytest.raises(mx.MXNetError, match="another secret"):
+        door.connect(("127.0.0.1", scheduler.port), b"a guess", "scheduler", 5, "scheduler")
+    with pytest.raises(mx.MXNetError, match="another secret"):  # a scheduler is no parameter server
+        door.connect(("127.0.0.1", scheduler.port), SECRET, "server", 5, "server")
+    with pytest.raises(mx.MXNetError, match="needs the secret of its job"):
+        Scheduler(2, secret=b"")
 
 
 def test_other_versions_are_refused(scheduler):
-    first = _Member(scheduler, 0, "mxjax 1 with jax 2", "secret")
+    first = _Member(scheduler, 0, "mxjax 1 with jax 2")
     while ("worker", 0) not in scheduler.members:
         time.sleep(0.01)
-    reason = _Member(scheduler, 1, "mxjax 1 with jax 3", "secret").hears()["reason"]
+    reason = _Member(scheduler, 1, "mxjax 1 with jax 3").hears()["reason"]
     assert "worker 1 on h runs mxjax 1 with jax 3, but worker 0 on h runs mxjax 1 with jax 2" in reason
-    first.sock.close()
+    first.channel.close()
 
 
 def test_who_dies_or_falls_silent_is_reported(scheduler):
-    first, second = _Member(scheduler, 0, token="secret"), _Member(scheduler, 1, token="secret")
+    first, second = _Member(scheduler, 0), _Member(scheduler, 1)
     assert first.hears()["op"] == second.hears()["op"] == "welcome"
     stop = threading.Event()
 
     def beat():
         while not stop.wait(0.2):
-            wire.send(first.sock, {"op": "ping"})
+            first.says({"op": "ping"})
     thread = threading.Thread(target=beat)
     thread.start()
     try:
@@ -118,14 +188,15 @@ def test_who_dies_or_falls_silent_is_reported(scheduler):
     finally:
         stop.set()
         thread.join()
-    wire.send(first.sock, {"op": "bye"})
-    first.sock.close()
+    assert second.hears()["op"] == "lost" and second.hears() is None  # nor does its thread stay
+    first.says({"op": "bye"})
+    first.channel.sock.close()
     scheduler.done.wait(5)
     assert scheduler.done.is_set()
 
 
 def test_who_never_comes_ends_the_wait():
-    scheduler = Scheduler(2, host="127.0.0.1", join_timeout=0.5)
+    scheduler = Scheduler(2, secret=SECRET, join_timeout=0.5)
     first = _Member(scheduler, 0)
     assert first.hears()["reason"] == "worker 1 did not join within 0.5 s"
     with pytest.raises(mx.MXNetError, match="worker 1 did not join"):
@@ -147,7 +218,7 @@ def test_one_process_is_a_job_of_one(monkeypatch):
 
 
 def test_nobody_hears_of_a_leaving_before_the_parts_that_came_first():
-    scheduler = Scheduler(2)
+    scheduler = Scheduler(2, secret=SECRET)
     heard = {0: [], 1: []}
 
     class Member:
@@ -156,7 +227,7 @@ def test_nobody_hears_of_a_leaving_before_the_parts_that_came_first():
         def __init__(self, rank):
             self.rank = rank
 
-        def tell(self, *message):
+        def tell(self, message):
             heard[self.rank].append(b"".join(message))
             if self.rank == 0 and len(heard[0]) == 1:  # it leaves as soon as it has been told
 

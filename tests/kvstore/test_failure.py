@@ -4,6 +4,7 @@ import re
 
 from launching import ROOT, launch
 
+XLAS_WORDS = r"\] [EF]\d{4} |absl::Status|Terminating process"
 SCRIPT = ROOT / "examples" / "distributed" / "train.py"
 
 
@@ -23,7 +24,14 @@ def test_kill_and_restart(tmp_path):
     assert "launch: worker 2 (process" in output and "was killed by SIGKILL" in output
     for rank in (0, 1):
         told = rf"\[{rank}\] mxjax: worker {rank}: worker 2 \(process \d+ on [\d.]+\) has died"
-        assert re.search(told, output), output
+        assert len(re.findall(told, output)) == 1, output
+    assert not re.search(XLAS_WORDS, output), output
+
+    status, output = launch("-n", 3, *args, tmp_path / "without the first", "--die", "0:15")  # it has JAX's service
+    assert status == 128 + 9, output
+    for rank in (1, 2):
+        assert len(re.findall(rf"\[{rank}\] mxjax: worker {rank}: worker 0 .* has died", output)) == 1, output
+    assert not re.search(XLAS_WORDS, output), output
 
     status, output = launch("-n", 3, *args, tmp_path / "disturbed", "--die", "2:15")
     assert status == 0, output

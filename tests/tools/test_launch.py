@@ -80,12 +80,51 @@ def test_hosts_are_reached_by_ssh(tmp_path, capfd):
         "[0] reached user@127.0.0.1", "[1] reached user@127.0.0.1", "[2] reached 127.0.0.1"])
 
 
+_SSH = """#!{python}
+import os, pty, sys
+with open("{log}", "a") as log:  # what any user of the machine could see
+    log.write("\\0".join([*sys.argv, *map("=".join, os.environ.items())]))
+for name in ("DMLC_ROLE", "MXJAX_CLUSTER_TOKEN"):
+    assert name not in os.environ
+pty.spawn(["sh", "-c", sys.argv[-1]])  # with a terminal, as by -tt, which shows what it reads unless told otherwise
+"""
+
+
+def test_the_secret_reaches_other_hosts_unseen(tmp_path, capfd, monkeypatch):
+    monkeypatch.setenv("MXJAX_CLUSTER_TOKEN", "of another job, for whoever starts this one")
+    (tmp_path / "hosts").write_text("127.0.0.1 slots=2\n")
+    ssh, log = tmp_path / "ssh", tmp_path / "log"
+    ssh.write_text(_SSH.format(python=sys.executable, log=log))
+    ssh.chmod(0o755)
+    write = f'umask 077; printf %s "$MXJAX_CLUSTER_TOKEN" > {tmp_path}/token$DMLC_WORKER_ID; echo done'
+    assert launch(_shell(write), 2, hostfile=str(tmp_path / "hosts"), ssh=str(ssh)) == 0
+    tokens = {(tmp_path / f"token{i}").read_text() for i in range(2)}
+    shown = capfd.readouterr().out
+    assert len(tokens) == 1 and sorted(shown.splitlines()) == ["[0] done", "[1] done"]
+    token = tokens.pop()
+    assert len(token) == 64 and token not in log.read_text() + shown
+    assert "of another job" not in log.read_text()
+
+
+def test_a_secret_for_other_launchers(tmp_path, monkeypatch, capsys):
+    from mxjax.__main__ import main
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert main(["launch", "--make-token"]) == 0
+    path = tmp_path / "mxjax" / "cluster-token"
+    assert str(path) in capsys.readouterr().out and path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700 and len(path.read_text().strip()) == 64
+    with pytest.raises(SystemExit):
+        main(["launch", "--make-token"])
+    assert "is there already" in capsys.readouterr().err
+
+
 def test_a_server_or_scheduler_script_serves_and_ends(tmp_path):
     """As under MXNet's own launcher: the same script in all roles; only workers get past the import."""
     script = tmp_path / "script.py"
     script.write_text("import mxjax as mx\nprint('worker here')\n")
     env = {k: v for k, v in os.environ.items() if not k.startswith(("DMLC_", "MXJAX_"))}
-    env |= {"PYTHONPATH": ROOT, "DMLC_PS_ROOT_URI": "127.0.0.1", "DMLC_NUM_WORKER": "1", "DMLC_NUM_SERVER": "1"}
+    env |= {"PYTHONPATH": ROOT, "XDG_CONFIG_HOME": str(tmp_path), "DMLC_PS_ROOT_URI": "127.0.0.1",
+            "DMLC_NUM_WORKER": "1", "DMLC_NUM_SERVER": "1"}
     from mxjax.kvstore.wire import free_port
     env["DMLC_PS_ROOT_PORT"] = str(free_port())
     started = {role: subprocess.Popen([sys.executable, str(script)], env=dict(env, DMLC_ROLE=role), text=True,

@@ -1,0 +1,344 @@
+"""Who may connect: both sides of a connection prove that they know the job's secret, before anything else happens.
+
+    listener -> caller   "MXJ2", 32 random bytes
+    caller -> listener   "MXJ2", or "MXJM" where it sees itself on the same machine; 32 random bytes; HMAC of all that
+    listener -> caller   "MXJ2" or, where both are on one machine, "MXJM"; HMAC of all that.   Or "MXJN" and zeros
+
+The key of an HMAC is the secret, and what the caller wants is part of its text. All lengths are fixed. One thread does
+this for all callers of a port; only who has proved it gets a thread.
+"""
+
+from __future__ import annotations
+
+import functools
+import hmac
+import ipaddress
+import os
+import secrets
+import selectors
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from ..base import MXNetError
+from .wire import Channel
+
+__all__ = ["Door", "connect", "is_local", "listening_addresses", "meeting_addresses", "own_host"]
+
+_HELLO, _SAME_MACHINE, _NO = b"MXJ2", b"MXJM", b"MXJN"
+_NONCE = _PROOF = 32
+_GREETING, _CLAIM, _VERDICT = 4 + _NONCE, 4 + _NONCE + _PROOF, 4 + _PROOF
+_PATIENCE = 5.0  # seconds for a handshake
+_CROWD = 256  # strangers at a time; more wait until one has proved who it is, or until one has had its second
+_TURN = 1.0
+
+
+def _proof(secret: bytes, whose: str, purpose: str, said: bytes) -> bytes:
+    return hmac.digest(secret, f"mxjax 2: {whose} of {purpose}\n".encode() + said, "sha256")
+
+
+def _place(sock: socket.socket) -> bytes:
+    """Whether the other end is on this machine, as this end sees it (behind a translated address they may differ)."""
+    return _SAME_MACHINE if sock.getsockname()[0] == sock.getpeername()[0] else _HELLO
+
+
+def _channel(sock: socket.socket, secret: bytes, purpose: str, said: bytes, calls: bool) -> Channel:
+    """A connection whose two ends have proved what they had to; `said`: all that both have said, proofs aside."""
+    sock.setblocking(True)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    caller, listener = (_proof(secret, f"key of the {side}", purpose, said) for side in ("caller", "listener"))
+    return Channel(sock, (caller, listener) if calls else (listener, caller), said.endswith(_SAME_MACHINE))
+
+
+# ---------------------------------------------------------------- the caller
+def connect(address: tuple[str, int], secret: bytes, purpose: str, timeout: float, what: str) -> Channel:
+    """A connection to a process that may not be up yet.
+
+    Args:
+        address: host and port.
+        secret: the job's.
+        purpose: what is wanted there: "scheduler", "server" or "devices".
+        timeout: seconds in which it must answer.
+        what: for messages.
+
+    Raises:
+        MXNetError: it did not answer in time, or it and this process know different secrets.
+    """
+    end = time.monotonic() + timeout
+    where = f"{what} at {address[0]}:{address[1]}"
+    while True:
+        try:
+            sock = socket.create_connection(address, timeout=min(_PATIENCE, timeout))
+            try:
+                return _introduced(sock, secret, purpose, where)
+            except BaseException:
+                sock.close()
+                raise
+        except OSError as error:
+            if time.monotonic() > end:
+                raise MXNetError(f"{where} cannot be reached within {timeout:g} s: {error}") from None
+            time.sleep(0.1)
+
+
+def _introduced(sock: socket.socket, secret: bytes, purpose: str, where: str) -> Channel:
+    """The caller's part of the handshake."""
+    sock.settimeout(2 * _PATIENCE)
+    greeting = _exactly(sock, _GREETING)
+    if greeting[:4] != _HELLO:
+        raise MXNetError(f"{where}: what listens there does not speak mxjax's protocol")
+    own = _place(sock) + secrets.token_bytes(_NONCE)
+    sock.sendall(own + _proof(secret, "caller", purpose, greeting + own))
+    verdict = _exactly(sock, _VERDICT)
+    if verdict[:4] == _NO:
+        raise MXNetError(f"{where} refuses this process: it knows another secret (MXJAX_CLUSTER_TOKEN, "
+                         "MXJAX_CLUSTER_TOKEN_FILE, ~/.config/mxjax/cluster-token), or it belongs to another job")
+    said = greeting + own + verdict[:4]
+    if not hmac.compare_digest(verdict[4:], _proof(secret, "listener", purpose, said)):
+        raise MXNetError(f"{where} cannot prove that it knows the secret of this job")
+    return _channel(sock, secret, purpose, said, calls=True)
+
+
+def _exactly(sock: socket.socket, length: int) -> bytes:
+    data = b""
+    while len(data) < length:
+        piece = sock.recv(length - len(data))
+        if not piece:
+            raise ConnectionError("it has closed the connection")
+        data += piece
+    return data
+
+
+# ---------------------------------------------------------------- the listener
+class _Stranger:
+    """A connection that has proved nothing yet."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock, self.since = sock, time.monotonic()
+        self.greeting, self.claim = _HELLO + secrets.token_bytes(_NONCE), b""
+
+
+class Door:
+    """Listens on a port, and lets in who proves that it knows the secret.
+
+    Args:
+        hosts: addresses to listen on; all get the same port.
+        port: 0: any free one (`self.port`).
+        secret: the job's.
+        purpose: what callers must want: proofs for another door of the same job are not valid here.
+        serve: called with each connection that is let in, in a thread of its own; it is closed afterwards.
+        most: connections that are served at a time.
+
+    Raises:
+        MXNetError: there is no secret, or it cannot listen there.
+    """
+
+    def __init__(self, hosts: Sequence[str], port: int, secret: bytes, purpose: str, serve: Callable[[Channel], None],
+                 most: int) -> None:
+        if not secret:
+            raise MXNetError(f"a {purpose} needs the secret of its job: whoever reaches its port could use it without")
+        self._secret, self._purpose, self._serve = secret, purpose, serve
+        self._free = threading.Semaphore(most)
+        self._listeners = _listeners(hosts, port)
+        self.port: int = self._listeners[0].getsockname()[1]
+        self._strangers: dict[socket.socket, _Stranger] = {}  # in the order in which they came
+        self._open = True
+        self._selector = selectors.DefaultSelector()
+        self._alarm, self._bell = socket.socketpair()
+        self._selector.register(self._alarm, selectors.EVENT_READ, lambda: None)
+        self._listens = False
+        self._watch(True)
+        self._thread = threading.Thread(target=self._run, name=f"mxjax-door-{purpose}", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stops listening; connections that were let in stay."""
+        self._open = False
+        try:
+            self._bell.send(b"!")
+        except OSError:
+            return
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def _watch(self, listens: bool) -> None:
+        """Takes new callers, or leaves them in the system's queue."""
+        if listens != self._listens:
+            self._listens = listens
+            for listener in self._listeners:
+                if listens:
+                    self._selector.register(listener, selectors.EVENT_READ, functools.partial(self._accept, listener))
+                else:
+                    self._selector.unregister(listener)
+
+    def _run(self) -> None:
+        while self._open:
+            for key, _ in self._selector.select(0.25 if self._strangers else None):
+                key.data()
+            self._make_room()
+        for sock in list(self._strangers):
+            self._dismiss(sock)
+        for sock in (*self._listeners, self._alarm, self._bell, self._selector):
+            sock.close()
+
+    def _make_room(self) -> None:
+        """Sends away who takes too long: at once where others wait."""
+        now = time.monotonic()
+        for stranger in list(self._strangers.values()):
+            age = now - stranger.since
+            if age < _TURN or age < _PATIENCE and len(self._strangers) < _CROWD:
+                break  # the others came later
+            self._dismiss(stranger.sock)
+        self._watch(len(self._strangers) < _CROWD)
+
+    def _accept(self, listener: socket.socket) -> None:
+        try:
+            sock, _ = listener.accept()
+        except BlockingIOError:
+            return
+        except OSError:  # no more files, for one; the caller stays in the queue
+            time.sleep(0.1)
+            return
+        sock.setblocking(False)
+        stranger = self._strangers[sock] = _Stranger(sock)
+        self._selector.register(sock, selectors.EVENT_READ, functools.partial(self._hear, stranger))
+        self._say(sock, stranger.greeting)
+
+    def _hear(self, stranger: _Stranger) -> None:
+        sock = stranger.sock
+        try:
+            piece = sock.recv(_CLAIM - len(stranger.claim))
+        except BlockingIOError:
+            return
+        except OSError:
+            piece = b""
+        stranger.claim += piece
+        if not piece or stranger.claim[:3] != _HELLO[:3][:len(stranger.claim)]:
+            self._dismiss(sock)
+        elif len(stranger.claim) == _CLAIM:
+            self._judge(stranger)
+
+    def _judge(self, stranger: _Stranger) -> None:
+        sock, said = stranger.sock, stranger.greeting + stranger.claim[:_GREETING]
+        expected = _proof(self._secret, "caller", self._purpose, said)
+        if not hmac.compare_digest(stranger.claim[_GREETING:], expected):
+            self._say(sock, _NO + bytes(_PROOF))
+            self._dismiss(sock)
+            return
+        if not self._free.acquire(blocking=False):
+            self._dismiss(sock)  # it may try again
+            return
+        del self._strangers[sock]
+        self._selector.unregister(sock)
+        try:
+            said += _SAME_MACHINE if stranger.claim[:4] == _place(sock) == _SAME_MACHINE else _HELLO
+            sock.send(said[-4:] + _proof(self._secret, "listener", self._purpose, said))
+            threading.Thread(target=self._let_in, args=(sock, said), name=f"mxjax-{self._purpose}",
+                             daemon=True).start()
+        except (OSError, RuntimeError):  # it has gone, or there are no more threads
+            self._free.release()
+            sock.close()
+
+    def _say(self, sock: socket.socket, words: bytes) -> None:
+        """Sends a few bytes, for which there is room as hardly anything was sent before."""
+        try:
+            sock.send(words)
+        except OSError:
+            self._dismiss(sock)
+
+    def _dismiss(self, sock: socket.socket) -> None:
+        if self._strangers.pop(sock, None) is not None:
+            self._selector.unregister(sock)
+            sock.close()
+
+    def _let_in(self, sock: socket.socket, said: bytes) -> None:
+        try:
+            self._serve(_channel(sock, self._secret, self._purpose, said, calls=False))
+        except OSError:
+            pass  # it has gone
+        finally:
+            self._free.release()
+            sock.close()
+
+
+def _listeners(hosts: Sequence[str], port: int) -> list[socket.socket]:
+    """Sockets that listen on one port of several addresses."""
+    made: list[socket.socket] = []
+    problem: OSError | None = None
+    for host in hosts:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        try:
+            made.append(socket.create_server((host, made[0].getsockname()[1] if made else port), family=family,
+                                             backlog=4096))
+            made[-1].setblocking(False)
+        except OSError as error:
+            problem = error
+    if not made:
+        raise MXNetError(f"cannot listen on port {port} of {', '.join(hosts)}: {problem}. DMLC_NODE_HOST names the "
+                         "address of this machine to listen on where it is another") from None
+    return made
+
+
+# ---------------------------------------------------------------- addresses
+def _is_loopback(address: str) -> bool:
+    return ipaddress.ip_address(address.partition("%")[0]).is_loopback
+
+
+def _resolved(host: str) -> list[str]:
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise MXNetError(f"host {host} is not known: {error}") from None
+    return list(dict.fromkeys(info[4][0] for info in found))
+
+
+def _routed() -> list[str]:
+    """The address of this machine on its way out, if there is one; nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # an address for examples
+            return [probe.getsockname()[0]]
+        except OSError:
+            return []
+
+
+def listening_addresses(host: str) -> list[str]:
+    """Where this machine must listen for others to reach it under a name; loopback only for a job of one machine.
+
+    A machine's own name often stands for its loopback there, and for its address on the network elsewhere: then it is
+    both. DMLC_NODE_HOST overrides it.
+
+    Raises:
+        MXNetError: the name is not known.
+    """
+    own = os.environ.get("DMLC_NODE_HOST")
+    found = _resolved(own or host)
+    if own or host == "localhost" or host in found or not all(map(_is_loopback, found)):
+        return found
+    return found + _routed()
+
+
+def is_local(host: str) -> bool:
+    """Whether a job whose scheduler is reached under this name is one of this machine only."""
+    return all(map(_is_loopback, listening_addresses(host)))
+
+
+def meeting_addresses(channel: Channel, there: str) -> list[str]:
+    """Where a process must listen for the others of its job.
+
+    Args:
+        channel: its connection to the scheduler: the interface that it goes over is the one.
+        there: the scheduler's host.
+    """
+    own = channel.sock.getsockname()[0]
+    return listening_addresses(there) if os.environ.get("DMLC_NODE_HOST") or _is_loopback(own) else [own]
+
+
+def own_host(channel: Channel, there: str) -> str:
+    """Under which address the others reach this process, by its connection to the host `there`, which all reach.
+
+    Where that is this very machine, its name may stand for the loopback here, which would mean another to others.
+    """
+    own = channel.sock.getsockname()[0]
+    return os.environ.get("DMLC_NODE_HOST") or (there if _is_loopback(own) else own)

@@ -1,0 +1,110 @@
+"""How JAX's coordination service is reached: by a Unix socket here, and between processes by this job's connections.
+
+The service asks nobody who they are, so it gets no port. It listens on a Unix socket in a folder that only this user
+can enter, in worker 0; every other worker has such a socket too, and what JAX's client says there is carried to worker
+0 by a connection both of whose ends know the job's secret. When worker 0 dies, that connection ends, but the client's
+stays open: it would abort the process else, in the middle of the error that says who has died.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..base import MXNetError
+from . import door, wire
+
+__all__ = ["Relay"]
+
+_LONGEST_FOLDER = 70  # a Unix socket's path has a hundred characters at most
+_PIECE = 1 << 16
+
+
+class Relay:
+    """This process's way to JAX's coordination service, `address` in gRPC's words.
+
+    Args:
+        secret: the job's.
+        hosts: in worker 0, where the service is: the addresses on which the others are let in (`port`).
+        workers: how many there are.
+        there: elsewhere: host and port of worker 0's relay.
+    """
+
+    def __init__(self, secret: bytes, hosts: Sequence[str] = (), workers: int = 1,
+                 there: tuple[str, int] | None = None) -> None:
+        folder = tempfile.gettempdir()
+        self._folder = tempfile.mkdtemp(prefix="mxjax-", dir=folder if len(folder) <= _LONGEST_FOLDER else "/tmp")
+        self._path = os.path.join(self._folder, "jax")
+        self.address = f"unix:{self._path}"
+        self.port = 0
+        if there is None:
+            self._door = door.Door(hosts, 0, secret, "devices", self._bring_here, most=2 * workers + 8)
+            self.port = self._door.port
+        else:
+            self._secret, self._there = secret, there
+            self._listener = socket.socket(socket.AF_UNIX)
+            self._listener.bind(self._path)
+            self._listener.listen()
+            self._clients: list[socket.socket] = []
+            threading.Thread(target=self._accept, name="mxjax-relay", daemon=True).start()
+
+    def close(self) -> None:
+        """Removes the socket; what is connected stays so."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        if self.port:
+            self._door.close()
+
+    def _bring_here(self, channel: wire.Channel) -> None:
+        """In worker 0: one worker's words to the service, until either side ends."""
+        with socket.socket(socket.AF_UNIX) as service:
+            while service.connect_ex(self._path):  # the service begins when worker 0 gets there
+                if not os.path.isdir(self._folder):
+                    return
+                time.sleep(0.02)
+            thread = threading.Thread(target=_carry, args=(service, channel), name="mxjax-relay", daemon=True)
+            thread.start()
+            _bring(channel, service)
+            service.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+                channel = door.connect(self._there, self._secret, "devices", 30, "JAX's coordination service")
+            except (OSError, MXNetError):
+                return
+            self._clients.append(client)  # never closed: that would be the end of this process
+            threading.Thread(target=_carry, args=(client, channel), name="mxjax-relay", daemon=True).start()
+            threading.Thread(target=_bring, args=(channel, client), name="mxjax-relay", daemon=True).start()
+
+
+def _carry(sock: socket.socket, channel: wire.Channel) -> None:
+    """Sends on what comes from a Unix socket."""
+    try:
+        while piece := sock.recv(_PIECE):
+            wire.send(channel, {}, [np.frombuffer(piece, np.uint8)])
+    except OSError:
+        pass
+    channel.close()
+
+
+def _bring(channel: wire.Channel, sock: socket.socket) -> None:
+    """Hands what comes from the other end to a Unix socket."""
+    try:
+        while (message := wire.receive(channel, _check)) is not None:
+            sock.sendall(message[1][0])
+    except (OSError, MXNetError):
+        pass
+
+
+def _check(_: dict, specs: list[wire.Spec]) -> None:
+    if len(specs) != 1 or wire.nbytes(specs) > _PIECE:
+        raise MXNetError("more than a piece")
