@@ -18,7 +18,8 @@ from .base import MXNetError
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["check_unpacked", "read_packed", "reading", "refusals", "replacing", "together", "unpack", "write_file"]
+__all__ = ["check_unpacked", "numbered_lines", "read_packed", "reading", "refusals", "replacing", "together", "unpack",
+           "write_file"]
 
 _ENDING = ".mxjax-tmp"
 _ABANDONED = 60.0  # seconds without a change after which a temporary file that nobody has locked belongs to the dead
@@ -215,6 +216,27 @@ def reading(source: str | os.PathLike[str], what: str) -> Iterator[None]:
         told = str(error).strip().split("\n")[0]
         raise MXNetError(f"{os.fspath(source)} cannot be read as {what}: {type(error).__name__}"
                          f"{': ' + told if told else ''}") from error
+
+
+def numbered_lines(path: str | os.PathLike[str], what: str, encoding: str | None = None) -> Iterator[tuple[int, str]]:
+    """The lines of a text file with their numbers, from 1.
+
+    Args:
+        path: the file.
+        what: what it is read as, for the message.
+        encoding: of its text; by default the surroundings'.
+
+    Raises:
+        MXNetError: it is no text in that encoding; names file and line.
+        OSError: the system refuses.
+    """
+    number = 0
+    with open(path, encoding=encoding) as file:
+        try:
+            for number, line in enumerate(file, start=1):
+                yield number, line
+        except UnicodeDecodeError as error:  # text is decoded in blocks: some lines further
+            raise MXNetError(f"{os.fspath(path)} cannot be read as {what} behind line {number}: {error}") from error
 
 
 def _status(path: str) -> os.stat_result | None:

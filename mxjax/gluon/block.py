@@ -13,7 +13,7 @@ from typing import Any
 from .. import initializer, symbol
 from .. import name as _name
 from .. import ndarray as nd
-from .._files import together, write_file
+from .._files import reading, together, write_file
 from ..base import MXNetError
 from ..context import Context
 from ..ndarray import NDArray
@@ -24,7 +24,7 @@ from . import _summary
 from ._structure import check_np, flatten, kinds, regroup
 from ._structure import flatten as _flatten  # noqa: F401 (libraries take these from here)
 from ._structure import regroup as _regroup  # noqa: F401
-from .parameter import DeferredInitializationError, Parameter, ParameterDict
+from .parameter import DeferredInitializationError, Parameter, ParameterDict, load_named
 from .utils import HookHandle, _brief_print_list, _indent
 
 __all__ = ["Block", "HybridBlock", "SymbolBlock"]
@@ -252,7 +252,7 @@ class Block:
             AssertionError: a parameter is missing, or shapes or dtypes do not fit.
             ValueError: the file has more than the block.
         """
-        loaded = nd.load(filename)
+        loaded = load_named(filename)
         params = self._collect_params_with_prefix()
         if not loaded and not params:
             return
@@ -311,8 +311,6 @@ class Block:
 
     def load(self, prefix: str) -> None:
         """Reads what `save` wrote of a block made in the same way, names included."""
-        with open(f"{prefix}-model.json") as file:
-            structure = json.load(file)
         numbers: Iterator[int] = iter(range(1 << 62))
 
         def restore(block: Block, structure: dict[str, Any]) -> None:
@@ -324,7 +322,9 @@ class Block:
             for child in block._children.values():
                 restore(child, model)
             block._children = OrderedDict((model["children"][child.name], child) for child in block._children.values())
-        restore(self, structure)
+        with reading(f"{prefix}-model.json", "the names of such a block"), \
+                open(f"{prefix}-model.json", encoding="utf-8") as file:
+            restore(self, json.load(file))
         self.load_parameters(f"{prefix}-model.params")
 
     def _describe_graph(self) -> dict[str, Any]:

@@ -644,7 +644,7 @@ class ParameterDict:
              ignore_extra: bool = False, restore_prefix: str = "", cast_dtype: bool = False,
              dtype_source: str = "current") -> None:
         """Reads parameters from a file; arguments and errors as in `load_dict`."""
-        self.load_dict(nd.load(filename), ctx, allow_missing, ignore_extra, restore_prefix, filename, cast_dtype,
+        self.load_dict(load_named(filename), ctx, allow_missing, ignore_extra, restore_prefix, filename, cast_dtype,
                        dtype_source)
 
     def load_dict(self, param_dict: Any, ctx: Context | Sequence[Context] | None = None, allow_missing: bool = False,
@@ -686,6 +686,18 @@ class ParameterDict:
                                      f"in ParameterDict, choices are: {_brief_print_list(self.keys())}. Set "
                                      "ignore_extra to True to ignore. Please make sure source and target networks "
                                      f"have the same prefix; see {_NAMING}.")
+
+
+def load_named(filename: str) -> dict[str, NDArray]:
+    """The arrays of a file by name.
+
+    Raises:
+        MXNetError: the file is damaged, or its arrays have no names.
+    """
+    loaded = nd.load(filename)
+    if loaded and not isinstance(loaded, dict):
+        raise MXNetError(f"{filename} holds arrays without names, which are no parameters")
+    return dict(loaded)
 
 
 def _merged(wanted: Sequence[int] | None, existing: Sequence[int]) -> tuple[int, ...] | None:

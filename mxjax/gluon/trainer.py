@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import kvstore as kvs
 from .. import optimizer as opt
-from .._files import write_file
+from .._files import reading, write_file
 from ..context import Context
 from ..model import _create_kvstore, _create_sparse_kvstore, _exchange
 from ..ndarray import NDArray
@@ -313,10 +313,11 @@ class Trainer:
             self._kvstore.load_optimizer_states(fname)
             self._optimizer = self._kvstore._updater.optimizer
         else:
-            with open(fname, "rb") as file:
-                states = file.read()
-            for updater in self._updaters:
-                updater.set_states(states)
-                updater.optimizer = self._updaters[0].optimizer
+            with reading(fname, "optimizer states"):
+                with open(fname, "rb") as file:
+                    states = file.read()
+                for updater in self._updaters:
+                    updater.set_states(states)
+                    updater.optimizer = self._updaters[0].optimizer
             self._optimizer = self._updaters[0].optimizer
         self._optimizer.param_dict = dict(enumerate(self._params))

@@ -5,16 +5,21 @@ OpenCV gives up the interpreter's lock while it works, so these functions run si
 
 from __future__ import annotations
 
+import contextlib
+import math
 import random
+import struct
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from .._files import check_unpacked
 from ..base import MXNetError
 
 __all__ = ["border", "crop", "cv2", "decode", "interpolation", "resize", "resize_short"]
 
+_HEAD = 1 << 18  # bytes in which a photograph says its size, behind its preview
 _PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -54,12 +59,39 @@ def decode(data: bytes | np.ndarray, flag: int = 1, to_rgb: bool = True) -> np.n
     head = data[:11].tobytes()
     if head[:4] == b"\xff\xd8\xff\xe0" and head[6:] == b"JFIF\0" or head[:8] == _PNG:
         flag |= opencv.IMREAD_IGNORE_ORIENTATION  # MXNet turns only those photographs whose size it cannot foretell
-    pixels = opencv.imdecode(data, flag)
+    check_unpacked(3 * math.prod(_size(data[:_HEAD].tobytes())), data.size, "image")
+    try:
+        pixels = opencv.imdecode(data, flag)
+    except opencv.error as error:
+        raise MXNetError(f"Decoding failed. Invalid image file. {error}") from error
     if pixels is None:
         raise MXNetError("Decoding failed. Invalid image file.")
     if pixels.ndim == 2:
         return pixels[:, :, None]
     return opencv.cvtColor(pixels, opencv.COLOR_BGR2RGB) if to_rgb else pixels
+
+
+def _size(head: bytes) -> tuple[int, int]:
+    """The size that the beginning of a PNG, JPEG, BMP or WebP file promises; (0, 0) where it says none.
+
+    Of other kinds, OpenCV itself refuses those of more than 2**30 pixels.
+    """
+    with contextlib.suppress(struct.error):
+        if head[:8] == _PNG:
+            return struct.unpack_from(">II", head, 16)
+        if head[:2] == b"BM":
+            return tuple(map(abs, struct.unpack_from("<ii", head, 18)))
+        if head[:4] + head[8:16] == b"RIFFWEBPVP8X":
+            return tuple([1 + int.from_bytes(head[i:i + 3], "little") for i in (24, 27)])
+        place = 2 if head[:2] == b"\xff\xd8" else len(head)
+        while place < len(head):
+            mark, kind, length = struct.unpack_from(">BBH", head, place)
+            if mark != 0xFF:
+                break
+            if 0xC0 <= kind <= 0xCF and kind not in (0xC4, 0xC8, 0xCC):
+                return struct.unpack_from(">HH", head, place + 5)
+            place += 1 if kind == 0xFF else 2 + length  # a mark may be filled up with 0xFF
+    return 0, 0
 
 
 def interpolation(interp: int, sizes: Sequence[int] = ()) -> int:

@@ -373,17 +373,17 @@ class ImageDetIter(ImageIter):
         return count, width
 
     def _parse_label(self, label: Any) -> np.ndarray:
-        """The valid objects of a raw label; raises RuntimeError where it has a wrong form or there are none."""
+        """The valid objects of a raw label; raises MXNetError where it has a wrong form or there are none."""
         raw = np.ravel(host(label))
-        if raw.size < 7:
-            raise RuntimeError(f"Label shape is invalid: {raw.shape}; a label has 7 values or more")
+        if raw.size < 7 or not np.isfinite(raw[:2]).all():
+            raise MXNetError(f"Label shape is invalid: {raw.shape}; a label has 7 values or more")
         header, width = int(raw[0]), int(raw[1])
         if header < 2 or width < 5 or (raw.size - header) % width:
-            raise RuntimeError(f"Label shape {raw.shape} inconsistent with annotation width {width} (header {header}).")
+            raise MXNetError(f"Label shape {raw.shape} inconsistent with annotation width {width} (header {header}).")
         objects = raw[header:].reshape(-1, width)
         valid = (objects[:, 3] > objects[:, 1]) & (objects[:, 4] > objects[:, 2])
         if not valid.any():
-            raise RuntimeError("Encounter sample with no valid label.")
+            raise MXNetError("Encounter sample with no valid label.")
         return objects[valid]
 
     def reshape(self, data_shape: Sequence[int] | None = None, label_shape: Sequence[int] | None = None) -> None:

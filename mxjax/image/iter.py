@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from .. import recordio
-from ..base import numeric_types
+from .._files import numbered_lines
+from ..base import MXNetError, numeric_types
 from ..context import cpu
 from ..io.base import DataBatch, DataIter
 from ..ndarray import NDArray
@@ -91,14 +92,13 @@ class ImageIter(DataIter):
     def _read_list(self, path: str) -> dict[Any, tuple[np.ndarray, str]]:
         """An image list from a file: label and path by number."""
         entries = {}
-        with open(path) as file:
-            for number, line in enumerate(file, start=1):
+        for number, line in numbered_lines(path, "an image list"):
+            try:
                 key, *labels, name = line.strip().split("\t")
-                try:
-                    entries[int(key)] = np.array(labels, self._label_dtype), name
-                except ValueError as error:
-                    raise ValueError(f"{path}, line {number}: expected number, labels and path, with tabs between "
-                                     f"them ({error})") from error
+                entries[int(key)] = np.array(labels, self._label_dtype), name
+            except (ValueError, OverflowError) as error:
+                raise MXNetError(f"{path}, line {number}: expected number, labels and path, with tabs between them "
+                                 f"({error})") from error
         return entries
 
     def _take_list(self, images: list) -> dict[Any, tuple[np.ndarray, str]]:

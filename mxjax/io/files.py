@@ -61,11 +61,13 @@ def _read_csv(path: str, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     paths = sorted(os.path.join(path, name) for name in os.listdir(path)) if os.path.isdir(path) else [path]
     tables = []
     for name in paths:
+        if name.endswith((".gz", ".bz2", ".xz")):  # NumPy would unpack it, however much that is
+            raise MXNetError(f"invalid CSV file {name}: it is packed")
         try:
             tables.append(np.loadtxt(name, dtype, delimiter=",", ndmin=2))
         except OSError as error:
             raise MXNetError(f"cannot read CSV file {name}: {error}") from error
-        except ValueError as error:
+        except Exception as error:
             raise MXNetError(f"invalid CSV file {name}: {error}") from error
         if tables[-1].shape[1] != math.prod(shape):
             raise MXNetError(f"invalid CSV file {name}: rows have {tables[-1].shape[1]} values, which do not fit "

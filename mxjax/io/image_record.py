@@ -17,6 +17,7 @@ import numpy as np
 
 from .. import ndarray as nd
 from .. import recordio
+from .._files import numbered_lines
 from ..base import MXNetError
 from ..image import _host
 from ..ops.params import Floats, Range, Shape
@@ -198,12 +199,11 @@ def _read_labels(path: str, width: int) -> dict[int, np.ndarray] | None:
     if not path:
         return None
     try:
-        with open(path) as file:
-            lines = list(file)
+        lines = list(numbered_lines(path, "an image list"))
     except OSError as error:
         raise MXNetError(f"cannot read image list {path}: {error.strerror}") from error
     labels = {}
-    for number, line in enumerate(lines, start=1):
+    for number, line in lines:
         words = line.split()
         if not words:
             continue

@@ -7,6 +7,7 @@ import os
 
 import numpy as np
 
+from .._files import numbered_lines
 from ..base import MXNetError
 from ..ndarray import sparse
 from ..ops.params import Shape
@@ -67,11 +68,10 @@ def _read(path: str, width: int) -> tuple[object, np.ndarray, int]:
     values, columns, pointers, labels = [], [], [0], []
     for name in names:
         try:
-            with open(name) as file:
-                lines = list(file)
+            lines = list(numbered_lines(name, "LibSVM's format"))
         except OSError as error:
             raise MXNetError(f"cannot read LibSVM file {name}: {error.strerror}") from error
-        for number, line in enumerate(lines, start=1):
+        for number, line in lines:
             words = line.partition("#")[0].split()
             if not words:
                 continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._files import write_file
+from .._files import reading, write_file
 from ..base import MXNetError
 from ..ndarray import NDArray
 from ..ndarray._invoke import wrap
@@ -269,7 +269,7 @@ class KVStore(KVStoreBase):
         """
         if self._updater is None:
             raise MXNetError("there is no optimizer on this kvstore: call set_optimizer first")
-        with open(fname, "rb") as file:
+        with reading(fname, "optimizer states"), open(fname, "rb") as file:
             self._updater.set_states(file.read())
 
     # ------------------------------------------------------------ workers

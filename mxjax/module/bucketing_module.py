@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import ndarray as nd
-from .._files import together
+from .._files import reading, together
 from ..base import MXNetError
 from ..context import Context, cpu
 from ..model import load_params
@@ -100,7 +100,8 @@ class BucketingModule(BaseModule):
             sym_gen, default_bucket_key, **kwargs: as in the constructor.
         """
         from .. import symbol
-        keys = nd.load(f"{prefix}.buckets")[0].asnumpy().astype(np.int32).tolist()
+        with reading(f"{prefix}.buckets", "the keys of buckets"):
+            keys = nd.load(f"{prefix}.buckets")[0].asnumpy().astype(np.int32).tolist()
         symbols = {key: symbol.load(f"{prefix}-{key}-symbol.json") for key in keys}
         arg_params, aux_params = load_params(prefix, epoch)
         return BucketingModule.load_dict(symbols, sym_gen, default_bucket_key, arg_params, aux_params, **kwargs)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import ndarray as nd
 from .. import optimizer as opt
-from .._files import together, write_file
+from .._files import reading, together, write_file
 from ..context import Context, cpu
 from ..initializer import InitDesc
 from ..io import DataDesc
@@ -145,7 +145,7 @@ class Module(BaseModule):
         if self._update_on_kvstore:
             self._kvstore.load_optimizer_states(fname)
         else:
-            with open(fname, "rb") as file:
+            with reading(fname, "optimizer states"), open(fname, "rb") as file:
                 self._updater.set_states(file.read())
 
     # ------------------------------------------------------------------ what it is

@@ -81,12 +81,19 @@ def _size(c: Call) -> Any:
 @importer("ConstantOfShape")
 def _constant_of_shape(c: Call) -> np.ndarray:
     fill = package().numpy_helper.to_array(c.attrs["value"]) if "value" in c.attrs else np.zeros(1, np.float32)
-    return np.full(c.value(0).tolist(), fill.reshape(-1)[0], fill.dtype)
+    shape = c.value(0).tolist()
+    c.make(math.prod(shape))
+    return np.full(shape, fill.reshape(-1)[0], fill.dtype)
 
 
 @importer("Range")
 def _range(c: Call) -> np.ndarray:
-    return np.arange(*(c.value(i).item() for i in range(3)))
+    start, stop, step = (c.value(i).item() for i in range(3))
+    c.make((stop - start) / step if step else math.inf)
+    return np.arange(start, stop, step)
+
+
+_MOST_FOLDED = 1 << 20  # shapes are computed that way, which are short
 
 
 def _folding(compute: Callable[..., np.ndarray]) -> Callable[[Callable], Callable]:
@@ -94,7 +101,8 @@ def _folding(compute: Callable[..., np.ndarray]) -> Callable[[Callable], Callabl
     def decorate(function: Callable[[Call], Any]) -> Callable[[Call], Any]:
         def convert(c: Call) -> Any:
             values = [c.known(i) for i in range(len(c.inputs)) if c.inputs[i]]
-            if all(v is not None and (v.dtype.kind in "iub" or v.size == 1) for v in values):
+            if all(v is not None and (v.dtype.kind in "iub" or v.size == 1) for v in values) and \
+                    math.prod(v.size for v in values) <= _MOST_FOLDED:
                 return np.asarray(compute(c, *values))
             return function(c)
         return convert

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from .._files import reading
 from ..base import MXNetError
 from ..context import Context
 from ..gluon import SymbolBlock
@@ -21,6 +23,7 @@ __all__ = ["IMPORTERS", "Call", "described", "get_model_metadata", "graph_to_blo
 
 Importer = Callable[["Call"], Any]
 IMPORTERS: dict[str, Importer] = {}
+_MOST_MADE = 1 << 26
 
 
 def importer(*kinds: str) -> Callable[[Importer], Importer]:
@@ -90,6 +93,11 @@ class Call:
         """A new parameter."""
         return self._model.parameter(f"{self.name}_{suffix}", value)
 
+    def make(self, count: float) -> None:
+        """Says that a constant of so many elements will be made; raises MXNetError where a file makes too many."""
+        self._model.made += max(count, 0)
+        self.need(self._model.made <= _MOST_MADE, f"constants of {count:.0f} elements; all may have {_MOST_MADE}")
+
     def need(self, condition: bool, what: str) -> None:
         """Raises MXNetError "cannot be imported: ..." unless the condition holds."""
         if not condition:
@@ -100,6 +108,7 @@ class _Model:
     def __init__(self, graph: Any, opset: int) -> None:
         onnx = package()
         self.opset = opset
+        self.made = 0.0  # elements of the constants that nodes stand for
         self.values: dict[str, Any] = {t.name: onnx.numpy_helper.to_array(t) for t in graph.initializer}
         self.params: dict[str, np.ndarray] = {}
         self.shapes = {name: shape for name, shape, _ in described(graph)["input_tensor_data"] if all(shape)}
@@ -152,6 +161,19 @@ class _Parameter(np.ndarray):
         return made
 
 
+@contextlib.contextmanager
+def _importing(model_file: str) -> Iterator[None]:
+    """A block that reads an ONNX file; an operator without importer is no damage."""
+    missing = None
+    with reading(model_file, "an ONNX model"):
+        try:
+            yield
+        except NotImplementedError as error:
+            missing = error
+    if missing is not None:
+        raise missing
+
+
 def _graph(model_file: str) -> tuple[Any, int]:
     """(GraphProto, version of the operators) of a file."""
     proto = package().load_model(model_file)
@@ -166,9 +188,10 @@ def import_model(model_file: str) -> tuple[Symbol, dict[str, NDArray], dict[str,
 
     Raises:
         NotImplementedError: there is no importer for an operator.
-        MXNetError: an operator is used in a way that is not supported.
+        MXNetError: an operator is used in a way that is not supported, or the file is damaged.
     """
-    return graph_to_symbol(*_graph(model_file))
+    with _importing(model_file):
+        return graph_to_symbol(*_graph(model_file))
 
 
 def graph_to_symbol(graph: Any, opset: int) -> tuple[Symbol, dict[str, NDArray], dict[str, NDArray]]:
@@ -181,7 +204,8 @@ def graph_to_symbol(graph: Any, opset: int) -> tuple[Symbol, dict[str, NDArray],
 
 def import_to_gluon(model_file: str, ctx: Context | Sequence[Context] | None) -> SymbolBlock:
     """An ONNX file as a block on one or several contexts; errors as in `import_model`."""
-    return graph_to_block(*_graph(model_file), ctx)
+    with _importing(model_file):
+        return graph_to_block(*_graph(model_file), ctx)
 
 
 def graph_to_block(graph: Any, opset: int, ctx: Context | Sequence[Context] | None) -> SymbolBlock:
@@ -211,4 +235,5 @@ def get_model_metadata(model_file: str) -> dict[str, list]:
         {"input_tensor_data": [(name, shape, ONNX dtype)], "output_tensor_data": [(name, shape)]}; 0 is an unknown
         dimension.
     """
-    return described(_graph(model_file)[0])
+    with _importing(model_file):
+        return described(_graph(model_file)[0])

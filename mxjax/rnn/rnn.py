@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .. import symbol as sym
+from .._files import reading
 from ..model import load_checkpoint, save_checkpoint
 from .base_cell import BaseRNNCell
 
@@ -47,8 +48,9 @@ def load_rnn_checkpoint(cells: BaseRNNCell | list[BaseRNNCell], prefix: str,
                         epoch: int) -> tuple[Symbol, dict[str, NDArray], dict[str, NDArray]]:
     """What `save_rnn_checkpoint` saved: (symbol, arg_params, aux_params), the cells' weights packed."""
     symbol, arg_params, aux_params = load_checkpoint(prefix, epoch)
-    for cell in _as_list(cells):
-        arg_params = cell.pack_weights(arg_params)
+    with reading(f"{prefix}-{epoch:04d}.params", "the weights of these cells"):
+        for cell in _as_list(cells):
+            arg_params = cell.pack_weights(arg_params)
     return symbol, arg_params, aux_params
 
 

@@ -9,7 +9,7 @@ import struct
 
 import numpy as np
 
-from .._files import replacing, unpack
+from .._files import read_packed, reading, replacing, unpack
 from ..gluon import utils
 
 
@@ -69,11 +69,11 @@ _MNIST_URL = "http://data.mxnet.io/data/mnist/"
 def _idx(path: str) -> np.ndarray:
     """An array in MNIST's IDX format, packed or not."""
     opener = gzip.open if path.endswith(".gz") else open
-    with opener(path, "rb") as file:
-        raw = file.read()
-    ndim = raw[3]
-    shape = struct.unpack(f">{ndim}I", raw[4:4 + 4 * ndim])
-    return np.frombuffer(raw, np.uint8, offset=4 + 4 * ndim).reshape(shape)
+    with reading(path, "an array of MNIST's"), opener(path, "rb") as file:
+        raw = read_packed(file, os.path.getsize(path), path)
+        ndim = raw[3]
+        shape = struct.unpack(f">{ndim}I", raw[4:4 + 4 * ndim])
+        return np.frombuffer(raw, np.uint8, offset=4 + 4 * ndim).reshape(shape)
 
 
 def get_mnist() -> dict[str, np.ndarray]:

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any, NamedTuple
 
-from .._files import replacing, write_file
+from .._files import numbered_lines, reading, replacing, write_file
 from ..base import MXNetError
 from ..recordio import IRHeader, MXRecordIO, pack_img
 from ..recordio import pack as pack_record
@@ -75,15 +75,14 @@ def write_list(path: str, items: Iterable[Item]) -> None:
 
 def read_list(path: str) -> Iterator[Item]:
     """The items of a list; lines that are wrong are reported and left out."""
-    with open(path, encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
-            fields = [field.strip() for field in line.strip().split("\t")]
-            try:
-                if len(fields) < 3:
-                    raise ValueError(f"{len(fields)} fields, at least 3 are needed (number, label, path)")
-                yield Item(int(fields[0]), fields[-1], tuple(map(float, fields[1:-1])))
-            except ValueError as error:
-                print(f"{path}, line {number}: {error}", file=sys.stderr)
+    for number, line in numbered_lines(path, "an image list", "utf-8"):
+        fields = [field.strip() for field in line.strip().split("\t")]
+        try:
+            if len(fields) < 3:
+                raise ValueError(f"{len(fields)} fields, at least 3 are needed (number, label, path)")
+            yield Item(int(fields[0]), fields[-1], tuple(map(float, fields[1:-1])))
+        except ValueError as error:
+            print(f"{path}, line {number}: {error}", file=sys.stderr)
 
 
 def make_lists(prefix: str, items: list[Item], *, chunks: int = 1, train_ratio: float = 1.0, test_ratio: float = 0.0,
@@ -159,9 +158,10 @@ class _State:
     def load(self) -> dict[str, Any] | None:
         try:
             with open(self.path, encoding="utf-8") as file:
-                return json.load(file)
-        except (OSError, ValueError):
+                found = json.load(file)
+        except (OSError, ValueError, RecursionError):
             return None
+        return found if isinstance(found, dict) else None
 
     def save(self, **values: Any) -> None:
         write_file(self.path, json.dumps(values))
@@ -244,12 +244,15 @@ def _begin(base: str, state: _State, options: dict[str, Any], count: int, resume
     """Prepares the files; returns the number of items that are done, and what was left out of them."""
     found = state.load() if resume else None
     if found is not None:
-        if found["options"] != options or found["count"] != count:
+        if found.get("options") != options or found.get("count") != count:
             raise MXNetError(f"im2rec --resume: {base}.lst or the options have changed since {base}.rec was begun")
-        for ending in ("rec", "idx"):
-            with open(f"{base}.{ending}", "r+b") as file:
-                file.truncate(found[ending])
-        return found["done"], found["bad"]
+        with reading(state.path, "how far the packing has come"):
+            for ending in ("rec", "idx"):
+                with open(f"{base}.{ending}", "r+b") as file:
+                    if not 0 <= found[ending] <= os.fstat(file.fileno()).st_size:
+                        raise MXNetError(f"{base}.{ending} is shorter than {found[ending]} bytes")
+                    file.truncate(found[ending])
+            return int(found["done"]), list(found["bad"])
     for path in (base + ".rec", base + ".idx"):
         open(path, "wb").close()
     if os.path.exists(base + ".bad"):

@@ -12,7 +12,7 @@ import numpy as np
 
 from ... import ndarray as nd
 from ... import registry
-from ..._files import unpack
+from ..._files import numbered_lines, unpack
 from ...base import data_dir
 from ...ndarray import NDArray
 from ...util import is_np_array
@@ -110,34 +110,33 @@ class _TokenEmbedding(Vocabulary):
         rows: list[np.ndarray] = []
         unknown: np.ndarray | None = None
         seen: set[str] = set()
-        with open(path, encoding=encoding) as file:
-            for number, line in enumerate(file, start=1):
-                where = f"At line {number} of the pre-trained token embedding file {path}"
-                token, *values = line.rstrip().split(delimiter)
-                if not values:
-                    raise AssertionError(f"{where}: expected a token and numbers, separated by {delimiter!r}.")
-                try:
-                    vector = np.array(values, np.float32)
-                except ValueError as error:
-                    raise ValueError(f"{where}: {error}") from error
-                if token == self.unknown_token and unknown is None:
-                    unknown = vector
-                elif token in seen:
-                    warnings.warn(f"{where}: the embedding vector for token {token} has been loaded and a duplicate "
-                                  "embedding for the same token is seen and skipped.", stacklevel=4)
-                elif len(vector) == 1:
-                    warnings.warn(f"{where}: token {token} with 1-dimensional vector {values} is likely a header and "
-                                  "is skipped.", stacklevel=4)
-                    continue
-                else:
-                    if rows and len(vector) != len(rows[0]):
-                        raise AssertionError(f"{where}: the dimension of token {token} is {len(vector)} but the "
-                                             f"dimension of previous tokens is {len(rows[0])}. Dimensions of all the "
-                                             "tokens must be the same.")
-                    rows.append(vector)
-                    self._token_to_idx[token] = len(self._idx_to_token)
-                    self._idx_to_token.append(token)
-                seen.add(token)
+        for number, line in numbered_lines(path, "token embeddings", encoding):
+            where = f"At line {number} of the pre-trained token embedding file {path}"
+            token, *values = line.rstrip().split(delimiter)
+            if not values:
+                raise AssertionError(f"{where}: expected a token and numbers, separated by {delimiter!r}.")
+            try:
+                vector = np.array(values, np.float32)
+            except ValueError as error:
+                raise ValueError(f"{where}: {error}") from error
+            if token == self.unknown_token and unknown is None:
+                unknown = vector
+            elif token in seen:
+                warnings.warn(f"{where}: the embedding vector for token {token} has been loaded and a duplicate "
+                              "embedding for the same token is seen and skipped.", stacklevel=4)
+            elif len(vector) == 1:
+                warnings.warn(f"{where}: token {token} with 1-dimensional vector {values} is likely a header and "
+                              "is skipped.", stacklevel=4)
+                continue
+            else:
+                if rows and len(vector) != len(rows[0]):
+                    raise AssertionError(f"{where}: the dimension of token {token} is {len(vector)} but the "
+                                         f"dimension of previous tokens is {len(rows[0])}. Dimensions of all the "
+                                         "tokens must be the same.")
+                rows.append(vector)
+                self._token_to_idx[token] = len(self._idx_to_token)
+                self._idx_to_token.append(token)
+            seen.add(token)
         if not rows:
             raise ValueError(f"there are no vectors in the pre-trained token embedding file {path}")
         self._vec_len = len(rows[0])

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .... import ndarray as nd
-from ...._files import replacing
+from ...._files import check_unpacked, reading, replacing
 from ....base import data_dir
 from ....contrib import text
 from ...data import dataset
@@ -53,7 +53,7 @@ class _WikiText(dataset._DownloadedDataset):
         path = os.path.join(self._root, name)
         if not os.path.exists(path) or not check_sha1(path, sha1):
             self._unpack()
-        with open(path, encoding="utf8") as file:
+        with reading(path, "text"), open(path, encoding="utf8") as file:
             content = file.read()
         self._counter = text.utils.count_tokens_from_str(content)
         if self._vocab is None:
@@ -69,7 +69,8 @@ class _WikiText(dataset._DownloadedDataset):
         """Puts the files of the archive, which is downloaded if need be, into the folder."""
         name, sha1 = self._archive
         path = download(_get_repo_file_url(f"gluon/dataset/{self._namespace}", name), self._root, sha1_hash=sha1)
-        with zipfile.ZipFile(path) as archive:
+        with reading(path, "an archive"), zipfile.ZipFile(path) as archive:
+            check_unpacked(sum(entry.file_size for entry in archive.infolist()), os.path.getsize(path), path)
             for member in archive.namelist():
                 if os.path.basename(member):
                     with archive.open(member) as source, \

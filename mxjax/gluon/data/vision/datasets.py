@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .... import image, nd, recordio
-from ...._files import unpack
+from ...._files import read_packed, reading, unpack
 from ....base import MXNetError, data_dir
 from ....util import is_np_array
 from ...utils import _get_repo_file_url, check_sha1, download
@@ -58,11 +58,8 @@ class MNIST(_DownloadedDataset):
         """A file's bytes behind its header."""
         name, sha1 = file
         path = download(_get_repo_file_url(f"gluon/dataset/{self._namespace}", name), self._root, sha1_hash=sha1)
-        try:
-            with gzip.open(path) as stream:
-                return np.frombuffer(stream.read(), np.uint8)[header:]
-        except (OSError, EOFError) as error:
-            raise MXNetError(f"{path} is damaged: {error}") from error
+        with reading(path, "packed images or labels"), gzip.open(path) as stream:
+            return np.frombuffer(read_packed(stream, os.path.getsize(path), path), np.uint8)[header:]
 
     def _get_data(self) -> None:
         images, labels = self._files[self._train]
