@@ -28,7 +28,7 @@ _PREFIX = struct.Struct("<4sIQ")
 _MAGIC = b"MXJ2"
 _TAG = 32
 HELLO, REQUEST, ANSWER = 4 << 10, 64 << 10, 4 << 20  # longest headers: first words, requests, answers to members
-_PIECE, _GROWTH = 1 << 20, 16 << 20
+_PIECE = 1 << 16
 _DTYPES = {name: np.dtype(name) for name in (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
     "complex64", "complex128")}
@@ -55,43 +55,44 @@ class Channel:
     def send(self, message: Sequence[Any]) -> int:
         """Sends a message that `encode` has made; returns its length in bytes."""
         head, *contents = message
+        length = sum(map(len, message)) + _TAG
         self._sent.update(head)
-        parts = [head, self._sent.digest(), *contents]
+        parts = [head, self._sent.digest()]
         if contents and self._seals_arrays:
+            length += _TAG
+            self._send_parts(parts)
             for content in contents:
-                self._sent.update(content)
-            parts.append(self._sent.digest())
-        length = sum(map(len, parts))
-        for part in [b"".join(parts)] if length < _PIECE else parts:
-            self.sock.sendall(part)
+                for begin in range(0, len(content), _PIECE):  # the other end checks one piece while the next is sealed
+                    piece = content[begin:begin + _PIECE]
+                    self._sent.update(piece)
+                    self.sock.sendall(piece)
+            self.sock.sendall(self._sent.digest())
+        else:
+            self._send_parts(parts + contents)
         return length
 
-    def read(self, length: int) -> bytearray | None:
-        """Exactly so many bytes; None at the end of the connection.
+    def _send_parts(self, parts: list[Any]) -> None:
+        """Small ones go together."""
+        for part in [b"".join(parts)] if sum(map(len, parts)) < _PIECE else parts:
+            self.sock.sendall(part)
 
-        Memory grows with what has come: who announces much and sends nothing costs nothing.
-        """
-        data, have = bytearray(min(length, _PIECE)), 0
-        while have < length:
-            if have == len(data):
-                data += bytes(min(len(data), _GROWTH, length - len(data)))
-            with memoryview(data) as view:
-                count = self.sock.recv_into(view[have:])
-            if not count:
-                return None
-            have += count
-        return data
-
-    def skip(self, length: int) -> bool:
-        """Receives and forgets so many bytes; False at the end of the connection."""
-        while length:
-            piece = self.read(min(length, _PIECE))
-            if piece is None:
-                return False
-            if self._seals_arrays:
-                self._received.update(piece)
-            length -= len(piece)
+    def fill(self, buffer: Any, seal: bool = False) -> bool:
+        """Receives exactly what there is room for; False at the end of the connection."""
+        with memoryview(buffer) as view:
+            have = 0
+            while have < len(view):
+                count = self.sock.recv_into(view[have:have + 4 * _PIECE])
+                if not count:
+                    return False
+                if seal:
+                    self._received.update(view[have:have + count])
+                have += count
         return True
+
+    def read(self, length: int) -> bytearray | None:
+        """Exactly so many bytes; None at the end of the connection."""
+        data = bytearray(length)
+        return data if self.fill(data) else None
 
     def check_seal(self) -> bool:
         """Reads a tag; False at the end of the connection.
@@ -122,18 +123,19 @@ class Channel:
     def receive_arrays(self, specs: Sequence[Spec]) -> list[np.ndarray] | None:
         """The arrays that follow a header."""
         arrays = []
-        for spec in specs:
-            content = self.read(nbytes([spec]))
-            if content is None:
+        for dtype, shape in specs:
+            arrays.append(np.empty(shape, dtype))  # memory comes when it is written to: who sends nothing costs nothing
+            if not self.fill(arrays[-1].reshape(-1).view(np.uint8), self._seals_arrays):
                 return None
-            if self._seals_arrays:
-                self._received.update(content)
-            arrays.append(np.frombuffer(content, spec[0]).reshape(spec[1]))
         return arrays if self._ends(len(arrays)) else None
 
     def skip_arrays(self, specs: Sequence[Spec]) -> bool:
         """Receives and forgets the arrays that follow a header; False at the end of the connection."""
-        return self.skip(nbytes(specs)) and self._ends(len(specs))
+        length, room = nbytes(specs), np.empty(_PIECE, np.uint8)
+        for begin in range(0, length, _PIECE):
+            if not self.fill(room[:length - begin], self._seals_arrays):
+                return False
+        return self._ends(len(specs))
 
     def _ends(self, count: int) -> bool:
         return not count or not self._seals_arrays or self.check_seal()
