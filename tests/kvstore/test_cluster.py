@@ -10,7 +10,9 @@ import pytest
 import mxjax as mx
 from mxjax.kvstore import door, wire
 from mxjax.kvstore.cluster import Place, _first_node, find_place
+from mxjax.kvstore.dist_async import _Server
 from mxjax.kvstore.scheduler import Scheduler
+from mxjax.kvstore.server import ParameterServer
 
 SECRET = b"a secret of this test"
 
@@ -148,6 +150,26 @@ def scheduler():
     made = Scheduler(2, secret=SECRET, heartbeat_timeout=1.0)
     yield made
     made.close()
+
+
+def test_a_server_that_seems_to_be_on_another_machine():
+    """Two addresses: arrays are sealed too, in both directions."""
+    try:
+        server = ParameterServer(SECRET, ["127.0.0.2"])
+    except mx.MXNetError:
+        pytest.skip("one loopback address here")
+    worker = _Server(("127.0.0.2", server.port), 0, SECRET, 5)
+    assert worker._channel._seals_arrays == (worker._channel.sock.getsockname()[0] != "127.0.0.2")
+    for shape in ((), (0, 3), (7,), (300, 1000)):
+        value = np.random.RandomState(0).rand(*shape).astype("f")
+        worker.ask("init", [value], key="w", stype="default")
+        _, (got,) = worker.ask("pull", key="w")
+        np.testing.assert_array_equal(got, value)
+    with pytest.raises(mx.MXNetError, match=r"the stored one has \(300, 1000\)"):
+        worker.ask("push", [np.zeros((500, 1000), "f")], key="w", form="dense", seen=0)
+    worker.ask("sync")  # in step, after what was not wanted
+    worker._channel.close()
+    server.close()
 
 
 def test_ranks_are_given_and_wishes_respected(scheduler):
