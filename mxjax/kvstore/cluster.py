@@ -235,6 +235,7 @@ class Cluster:
                                        initialization_timeout=int(timeout), heartbeat_timeout_seconds=1 << 20,
                                        shutdown_timeout_seconds=int(self._grace) or 1)
         except RuntimeError as error:
+            self._relay.close()
             raise MXNetError(
                 f"worker {self.rank} cannot join the others' devices ({error}). JAX must not have started its devices "
                 "before: import mxjax first with DMLC_ROLE=worker or MXJAX_JOIN=1 set (`python -m mxjax launch` does "

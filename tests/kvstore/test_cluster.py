@@ -161,7 +161,7 @@ def test_a_server_that_seems_to_be_on_another_machine():
     worker = _Server(("127.0.0.2", server.port), 0, SECRET, 5)
     assert worker._channel._seals_arrays == (worker._channel.sock.getsockname()[0] != "127.0.0.2")
     for shape in ((), (0, 3), (7,), (300, 1000)):
-        value = np.random.RandomState(0).rand(*shape).astype("f")
+        value = np.asarray(np.random.RandomState(0).rand(*shape), "f")
         worker.ask("init", [value], key="w", stype="default")
         _, (got,) = worker.ask("pull", key="w")
         np.testing.assert_array_equal(got, value)
