@@ -26,7 +26,7 @@ from .ndarray._chunk import Pending
 from .ndarray._host import HostPending, push
 from .ndarray._invoke import change, invoke, state, wrap
 from .ndarray._segment import Segment
-from .ops.kernel import cotangent, mistake, watched
+from .ops.kernel import USER_MISTAKES, cotangent, mistake, watched
 from .ops.params import np_dtype
 from .random import next_key
 from .symbol import _infer
@@ -38,7 +38,6 @@ from .symbol.symbol import _complete
 __all__ = ["Executor"]
 
 _REQS = ("null", "write", "add")
-_USER_MISTAKES = (TypeError, ValueError)
 
 
 class Executor:
@@ -456,7 +455,7 @@ class _WholeRun(_Run):
             return function()
         except MXNetError:
             raise
-        except _USER_MISTAKES as error:
+        except USER_MISTAKES as error:
             raise mistake("executor", self.args, error) from None
 
     def _call(self, program: Callable, *args: Any) -> Any:

@@ -14,6 +14,7 @@ import functools
 import math
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -168,7 +169,10 @@ def _gather(items: list[Any], shape: tuple[int, ...]) -> Plan:
 
 
 def _index_array(item: Any, size: int, axis: int) -> Any:
-    if hasattr(item, "_chunk") or not isinstance(item, (list, np.ndarray)):
+    if not isinstance(item, (list, np.ndarray)):
+        value = item._read() if hasattr(item, "_chunk") else item
+        if not isinstance(value, jax.core.Tracer):  # XLA would take the nearest element there is
+            _check_bounds(np.asarray(value), size, axis)
         return item
     array = item
     if isinstance(item, list):
@@ -177,10 +181,15 @@ def _index_array(item: Any, size: int, axis: int) -> Any:
         return array.astype(np.int32)
     if array.dtype.kind not in "iuf":
         raise IndexError(f"an index array must hold integers, got dtype {array.dtype}")
-    low, high = int(array.min()), int(array.max())
-    if low < -size or high >= size:
-        raise IndexError(f"index {low if low < -size else high} is out of bounds for axis {axis} with size {size}")
+    _check_bounds(array, size, axis)
     return array.astype(np.int32 if size < 2**31 else np.int64)
+
+
+def _check_bounds(indices: np.ndarray, size: int, axis: int) -> None:
+    if indices.size:
+        low, high = int(indices.min()), int(indices.max())
+        if low < -size or high >= size:
+            raise IndexError(f"index {low if low < -size else high} is out of bounds for axis {axis} with size {size}")
 
 
 def _subscript(items: tuple, arrays: tuple) -> tuple:

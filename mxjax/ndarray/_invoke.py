@@ -11,7 +11,8 @@ import numpy as np
 
 from ..base import MXNetError
 from ..context import Context, current_context
-from ..ops.kernel import Kernel, is_wide, mistake, prepare, run, watched
+from ..ops._capacity import refuse_result
+from ..ops.kernel import USER_MISTAKES, Kernel, is_wide, mistake, prepare, run, watched
 from ..ops.registry import Op
 from ..random import host_generator, next_key
 from ._chunk import Chunk, Pending, changing, transformation
@@ -77,7 +78,10 @@ def call(op: Op, arrays: Sequence[Any], params: dict[str, Any], out: Any = None,
 
 def run_host(op: Op, params: dict[str, Any], arrays: list[Any], out: Any = None) -> Any:
     """Calls an operator that runs on the host."""
-    results = op.get_attr("FHost")(params, arrays, arrays[0].context if arrays else current_context())
+    try:
+        results = op.get_attr("FHost")(params, arrays, arrays[0].context if arrays else current_context())
+    except MemoryError as error:
+        raise mistake(op.name, arrays, error) from error
     if out is not None:
         targets = out if isinstance(out, (list, tuple)) else [out]
         for target, result in zip(targets, results, strict=True):
@@ -296,8 +300,11 @@ def _donating(kernel: Kernel, arrays: Sequence[Any], args: list[Any], donated: t
 def _drawn(kernel: Kernel, given: dict[str, Any], ctx: Context, target: Any) -> Any:
     """Random numbers that the host draws."""
     try:
+        for name in ("shape", "size"):
+            shape = given.get(name)
+            refuse_result((shape,) if isinstance(shape, int) else shape or (), np.float64)
         values = watched(kernel.name, kernel.draw, "imperative")(host_generator(ctx), given)
-    except (MXNetError, TypeError, ValueError) as error:
+    except (MXNetError, *USER_MISTAKES) as error:
         raise mistake(kernel.name, [], error) from None
     return finish(kernel, (), (), [put(values, ctx)], target, ctx, transformation())
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from ..base import MXNetError
 from ..ops.compiled import Compiled
-from ..ops.kernel import Kernel, is_wide, mistake, watched
+from ..ops.kernel import USER_MISTAKES, Kernel, is_wide, mistake, watched
 from ..random import next_key
 from ._chunk import Pending, holding
 from ._invoke import change, state, wrap
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["graph_of", "record", "run_together"]
 
-_USER_MISTAKES = (TypeError, ValueError, IndexError, ZeroDivisionError, NotImplementedError, OverflowError)
 _MOST_CALLS = 64  # recorded imperative calls that one program takes in beside the graphs
 
 
@@ -116,7 +115,7 @@ def _call(run: _Run, program: Callable, *args: Any) -> Any:
             return watched("CachedOp", program)(*args)
     except MXNetError:
         raise
-    except _USER_MISTAKES as error:
+    except USER_MISTAKES as error:
         raise mistake("CachedOp", run, error) from None
 
 

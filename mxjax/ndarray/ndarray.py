@@ -16,7 +16,7 @@ from .._fluent import METHODS
 from ..base import MXNetError, integer_types, numeric_types
 from ..context import Context, current_context
 from ..ops import registry
-from ..ops.kernel import Kernel, prepare, run
+from ..ops.kernel import Kernel, mistake, prepare, run
 from ..ops.params import np_dtype
 from . import _format, _index
 from ._chunk import Chunk, Pending, RLock, placed, transformation
@@ -247,7 +247,10 @@ class NDArray:
         value = self._read()
         if isinstance(value, jax.core.Tracer):
             raise MXNetError("asnumpy() inside a JAX transformation (jit, grad, vmap ...): there is no value yet")
-        return _Single.of(np.array(value))
+        try:
+            return _Single.of(np.array(value))
+        except (jax.errors.JaxRuntimeError, MemoryError) as error:
+            raise mistake("asnumpy", [value], error) from None
 
     def asscalar(self) -> Any:
         """The only element as a Python/NumPy scalar.
@@ -265,7 +268,10 @@ class NDArray:
         """Waits until the value is there; raises what computing it raised."""
         value = self._read()
         if not isinstance(value, jax.core.Tracer):
-            value.block_until_ready()
+            try:
+                value.block_until_ready()
+            except jax.errors.JaxRuntimeError as error:
+                raise mistake("wait_to_read", [value], error) from None
 
     def to_jax(self) -> jax.Array:
         """The value as a `jax.Array`, without a copy. Later changes of this NDArray do not change it."""

@@ -16,6 +16,7 @@ import numpy as np
 from .._namespace import attach
 from ..base import MXNetError, NotSupportedForSparseNDArray, _Null
 from ..context import Context, current_context
+from ..ops._capacity import refuse_result
 from ..ops.params import np_dtype
 from . import _front
 from ._binary import add, divide, multiply, subtract
@@ -260,6 +261,7 @@ class CSRNDArray(BaseSparseNDArray):
         return scipy_csr((self.data.asnumpy(), self.indices.asnumpy(), self.indptr.asnumpy()), self.shape)
 
     def _to_dense(self) -> np.ndarray:
+        refuse_result(self.shape, self._chunk.dtype, what="the dense value of a csr array")
         return self.asscipy().toarray()
 
 
@@ -280,6 +282,7 @@ class RowSparseNDArray(BaseSparseNDArray):
 
     def _to_dense(self) -> np.ndarray:
         # on the host: XLA would compile a program for each count of stored rows
+        refuse_result(self.shape, self._chunk.dtype, what="the dense value of a row_sparse array")
         dense = np.zeros(self.shape, self._chunk.dtype)
         dense[_host(self.indices)] = _host(self.data)
         return dense
@@ -541,6 +544,7 @@ def zeros(stype: str, shape: Any, ctx: Context | None = None, dtype: Any = None,
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     dtype = np_dtype(dtype)
     if stype == "csr":
+        refuse_result((shape[0] + 1,), np.int64, what="indptr of a csr array: an array")
         return csr_matrix((np.zeros(0, dtype), np.zeros(0), np.zeros(shape[0] + 1)), shape, ctx, dtype)
     if stype == "row_sparse":
         return row_sparse_array((np.zeros((0, *shape[1:]), dtype), np.zeros(0)), shape, ctx, dtype)

@@ -14,6 +14,7 @@ import numpy as np
 from ..base import MXNetError, integer_types
 from ..context import Context, current_context, devices_in_use
 from ..ops import registry
+from ..ops._capacity import refuse_result
 from ..ops.kernel import watched
 from ..ops.params import np_dtype
 from ..util import is_np_shape
@@ -44,6 +45,7 @@ def _constant(value: float, shape: Any, ctx: Context | None, dtype: Any) -> NDAr
 def _filled(value: float, shape: tuple[int, ...], ctx: Context, dtype: np.dtype) -> NDArray:
     """Made on the host where that is cheap: XLA would compile a program for each shape."""
     if ctx.device_type.startswith("cpu") or math.prod(shape) <= 1 << 18:
+        refuse_result(shape, dtype)
         return _from_host(np.full(shape, value, dtype) if value else np.zeros(shape, dtype), ctx)
     with jax.enable_x64(dtype in _WIDE):
         return wrap(jnp.full(shape, value, dtype, device=ctx.jax_device), ctx)

@@ -26,6 +26,7 @@ import jax
 import numpy as np
 
 from ._barriers import BARRIER_OPTIONS, bounded
+from ._capacity import refuse_program
 from ._first_calls import first_calls
 
 __all__ = ["SOME_OF_ONE", "Compiled"]
@@ -115,21 +116,33 @@ class Compiled:
         return self._forms[level]
 
     def _choose(self, signature: tuple, args: Sequence[Any]) -> Callable:
-        """What is called for these arguments."""
+        """What is called for these arguments; raises MXNetError where the device has no room for what they make."""
         _room.met()
         full, _, least = _options()
         given, first = _elements(args), None
+        traced = self._form(0).trace(*args)
+        large = refuse_program(traced, _device(args))
         if given > self._most or full == least:
             form = self._form(0)
         else:
-            traced = self._form(0).trace(*args)
             made = _elements(traced.out_info)
             level = 0 if made > max(self._most, _MADE) else 1 if given > _FEW or made > _MADE_OF_FEW else 2
             form = self._form(level)
             if level:
                 first = first_calls(traced, args, form, lambda: self._calls.__setitem__(signature, form))
-        found = self._calls[signature] = first or form
+        found = first or form
+        if not large:
+            self._calls[signature] = found
         return found
+
+
+def _device(args: Sequence[Any]) -> Any:
+    """The device that a call runs on; None: JAX's default, or several."""
+    for leaf in jax.tree.leaves(args):
+        if isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer):
+            devices = leaf.devices()
+            return next(iter(devices)) if len(devices) == 1 else None
+    return None
 
 
 def _signature(arg: Any) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 from jax import lax
 
 from ..base import MXNetError
+from ._capacity import refuse_result
 from ._common import Array, accumulation, broadcast, is_float
 from ._correlation import channels_last, correlate, transposed
 from ._depthwise import depthwise, is_depthwise
@@ -192,6 +193,8 @@ def deconvolution(data: Array, weight: Array, bias: Array | None = None, *, kern
     dims = len(kernel)
     stride, dilate = _per_axis("stride", stride, dims, 1), _per_axis("dilate", dilate, dims, 1)
     pad, adj = _per_axis("pad", pad, dims, 0), _per_axis("adj", adj, dims, 0)
+    if not target_shape and any(a >= s for a, s in zip(adj, stride, strict=True)):
+        raise MXNetError(f"Deconvolution: adj={adj} must be smaller than stride={stride}")
     span = [d * (k - 1) for d, k in zip(dilate, kernel, strict=True)]
     space = data.shape[1:-1] if channels_last(layout) else data.shape[2:]
     if target_shape:
@@ -275,8 +278,12 @@ def _pooling(data: Array, *, kernel: Shape = (), pool_type: Literal["avg", "lp",
     stride, pad = _per_axis("stride", stride, dims, 1), _per_axis("pad", pad[:dims], dims, 0)
     if pooling_convention == "same" and any(pad):
         raise MXNetError(f'Pooling: the convention "same" decides about the padding itself, pad={pad} must be 0')
+    if pool_type in ("max", "avg") and any(p >= k for p, k in zip(pad, kernel, strict=True)):
+        raise MXNetError(f"Pooling: pad={pad} must be smaller than kernel={tuple(kernel)}: there would be windows of "
+                         "padding alone")
     axes = list(zip(space, kernel, stride, pad, strict=True))
     windows = [_windows(*a, pooling_convention) for a in axes]
+    refuse_result((math.prod(data.shape) // max(math.prod(space), 1), *[count for count, _ in windows]), data.dtype)
 
     def reduce(values: Array, start: Any, function: Any) -> Array:
         def full(numbers: Sequence, other: Any) -> tuple:

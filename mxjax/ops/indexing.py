@@ -92,6 +92,8 @@ def batch_take(a: Array, indices: Array) -> Array:
 def one_hot(indices: Array, *, depth: int, on_value: Scalar = 1.0, off_value: Scalar = 0.0,
             dtype: DType = "float32") -> Array:
     """A new last axis of size `depth` with `on_value` at the index and `off_value` elsewhere."""
+    if depth < 0:
+        raise MXNetError(f"operator one_hot: depth must be 0 or more, got {depth}")
     hot = whole(indices)[..., None] == jnp.arange(depth)
     on, off = (jnp.asarray(v).astype(np_dtype(dtype)) for v in (on_value, off_value))
     return jnp.where(hot, on, off)

@@ -20,10 +20,12 @@ from .compiled import SOME_OF_ONE, Compiled
 from .params import WIDE
 from .registry import Op
 
-__all__ = ["Absent", "Kernel", "cotangent", "is_wide", "never", "prepare", "run", "watch", "watched"]
+__all__ = ["USER_MISTAKES", "Absent", "Kernel", "cotangent", "is_wide", "never", "prepare", "run", "watch", "watched"]
 
 Spec = tuple[tuple[int, ...], np.dtype]
-_USER_MISTAKES = (TypeError, ValueError, IndexError, ZeroDivisionError, NotImplementedError, OverflowError)
+# what JAX and NumPy raise where a call cannot be done: arguments that do not fit, or no room for the result
+USER_MISTAKES = (TypeError, ValueError, IndexError, ZeroDivisionError, NotImplementedError, OverflowError, MemoryError,
+                  jax.errors.JaxRuntimeError)
 
 
 def is_wide(dtype: np.dtype) -> bool:
@@ -129,7 +131,7 @@ class Kernel:
             try:
                 with jax.enable_x64(wide):
                     result = jax.eval_shape(self.fn, *structs) if self.eager else self.jitted.eval_shape(*structs)
-            except (MXNetError, *_USER_MISTAKES) as error:
+            except (MXNetError, *USER_MISTAKES) as error:
                 raise _named(self, args, error) from None
             found = self._specs[key] = tuple((r.shape, np.dtype(r.dtype)) for r in result)
         return found
@@ -263,7 +265,7 @@ def run(kernel: Kernel, args: Sequence[Any], wide: bool, call: Callable[..., tup
             with jax.enable_x64(True):
                 return call(*args) if made is None else _delivered(call, args, made)
         return call(*args) if made is None else _delivered(call, args, made)
-    except (MXNetError, *_USER_MISTAKES) as error:
+    except (MXNetError, *USER_MISTAKES) as error:
         raise _named(kernel, args, error) from None
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from jax import lax
 
 from ..base import MXNetError
+from ._capacity import refuse_result
 from ._common import Array, gives, is_float, no_gradient, normalized, size_of
 from .params import DType, Range, Shape, np_dtype
 from .reduce import _extreme
@@ -212,5 +213,8 @@ def bincount(data: Array, weights: Array | None = None, *, minlength: Annotated[
     if numbers.size and numbers.min() < 0:
         raise MXNetError(f"operator _npi_bincount: there is a negative number, {numbers.min()}")
     size = max(minlength, int(numbers.max()) + 1 if numbers.size else 0)
-    ones = jnp.ones(data.shape, data.dtype) if weights is None else weights
-    return jnp.zeros(size, ones.dtype).at[data].add(ones)
+    dtype = data.dtype if weights is None else weights.dtype
+    refuse_result((2, size), dtype)
+    counts = np.zeros(size, dtype)  # on the host, where the numbers are: XLA would make several copies
+    np.add.at(counts, numbers, 1 if weights is None else np.asarray(weights))
+    return jnp.asarray(counts)

@@ -8,6 +8,7 @@ from jax import lax
 
 from ..base import MXNetError
 from ._boxes import suppress
+from ._capacity import refuse_result
 from ._common import Array, same_dtype
 from ._order import order
 from .infer import filled
@@ -37,6 +38,7 @@ def _propose(operator: str, cls_prob: Array, bbox_pred: Array, im_info: Array, p
     if channels != 2 * count or bbox_pred.shape != (images, 4 * count, height, width):
         raise MXNetError(f"operator {operator}: for {count} anchors cls_prob must have {2 * count} channels and "
                          f"bbox_pred {4 * count}, their shapes are {cls_prob.shape} and {bbox_pred.shape}")
+    refuse_result((8, height, width, count), np.float32)
     y, x = np.meshgrid(np.arange(height), np.arange(width), indexing="ij")
     shift = np.stack([x, y, x, y], -1)[:, :, None].astype(np.float32) * stride
     anchors = jnp.asarray((_anchors(stride, ratios, scales) + shift).reshape(-1, 4))

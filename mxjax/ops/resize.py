@@ -9,6 +9,7 @@ import numpy as np
 from jax import lax
 
 from ..base import MXNetError
+from ._capacity import refuse_result
 from ._common import Array, accumulation, need_float
 from .params import Range, Shape
 from .registry import register
@@ -31,6 +32,7 @@ def _four(operator: str, data: Array) -> tuple[int, int]:
 
 def bilinear_matrix(size: int, new: int, align_corners: bool) -> np.ndarray:
     """(new, size): the weights of the old pixels in each new one along an axis."""
+    refuse_result((2, new, size), np.float32)
     pixels = np.arange(new, dtype=np.float32)
     if align_corners:
         places = pixels * np.float32((size - 1) / (new - 1) if new > 1 else 0)
@@ -83,6 +85,7 @@ def bilinear_resize(data: Array, like: Array | None = None, *, height: Annotated
 
 def _mean_matrix(size: int, new: int) -> np.ndarray:
     """(new, size): the weights of averages over parts of (nearly) equal length."""
+    refuse_result((4, new, size), np.int64)
     steps = np.arange(new)[:, None]
     low, high = steps * size // new, -(-(steps + 1) * size // new)
     pixels = np.arange(size)

@@ -10,6 +10,7 @@ import numpy as np
 from jax import lax
 
 from ..base import MXNetError
+from ._capacity import refuse_result
 from ._common import Array
 from .conv import deconvolution
 from .infer import filled, unify
@@ -95,6 +96,7 @@ def _sample(data: Array, grid: Array) -> Array:
 
 def _affine_grid(theta: Array, size: tuple[int, ...]) -> Array:
     """Positions (batch, 2, height, width) of the pixels under affine maps (batch, 6)."""
+    refuse_result((8, *size), np.float64)  # with what is made on the way
     y, x = np.meshgrid(*(np.linspace(-1, 1, n) for n in size), indexing="ij")
     pixels = jnp.asarray(np.stack([x, y, np.ones_like(x)]), theta.dtype)
     return jnp.einsum("nij,jhw->nihw", theta.reshape(-1, 2, 3), pixels)
@@ -220,7 +222,9 @@ def correlation(data1: Array, data2: Array, *, kernel_size: Annotated[int, Range
         total = jnp.sum(pixels, axis=1)
         return lax.reduce_window(total, total.dtype.type(0), lax.add, window, step, "valid")
     radius = max_displacement // stride2
+    refuse_result((2 * radius + 1,), np.int64)
     steps = max_displacement + np.arange(-radius, radius + 1, dtype=np.int32) * stride2
+    refuse_result((4, len(steps), len(steps)), np.int32)
     corners = np.stack(np.meshgrid(steps, steps, indexing="ij"), axis=-1).reshape(-1, 2)
     out = lax.map(compared, jnp.asarray(corners))
     return jnp.moveaxis(out, 0, 1) / (kernel_size ** 2 * data1.shape[1])

@@ -174,7 +174,7 @@ def test_statements_that_commute(tally, effort):
         def run(world, k):
             for statement in programs[k]:  # noqa: B023
                 statement(world, k)
-        errors = together(*[lambda k=k: run(shared, k) for k in range(THREADS)])
+        errors = together(*[lambda k=k: run(shared, k) for k in range(THREADS)])  # noqa: B023
         for k in range(THREADS):
             run(alone, k)
         same = True
