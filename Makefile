@@ -4,7 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test lint attack bench clean
+SECONDS_EACH ?= 60
+
+.PHONY: demo test lint attack fuzz bench clean
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "mxjax needs Python 3.11 or newer; try make PYTHON=python3.12")'
@@ -29,6 +31,13 @@ test: lint
 
 attack: $(VENV)/.test
 	MXJAX_ATTACK=full $(BIN)/python -m pytest -n $(WORKERS) --timeout 3600 tests/attack
+
+# damaged files for every reader, a minute each: guided by coverage where Atheris installs, and by mutation
+fuzz: $(VENV)/.test
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[fuzz]'
+	$(BIN)/python tests/attack/fuzz/fuzz.py --seconds $(SECONDS_EACH) --seed $$(date +%s) $(READERS)
+	if $(BIN)/python -c 'import atheris' 2>/dev/null; then \
+		$(BIN)/python tests/attack/fuzz/fuzz.py --coverage --seconds $(SECONDS_EACH) $(READERS); fi
 
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/engine.py

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from ._files import check_unpacked
 from .base import MXNetError
 from .context import Context
 from .ndarray import NDArray, array, empty, load, load_frombuffer
@@ -20,6 +22,9 @@ __all__ = ["Predictor", "load_ndarray_file"]
 def load_ndarray_file(nd_bytes: bytes) -> dict[str, np.ndarray] | list[np.ndarray]:
     """NumPy arrays out of the content of a `.params` file: a dictionary where they have names, else a list."""
     found = load_frombuffer(nd_bytes)
+    for one in found.values() if isinstance(found, dict) else found:
+        if one.stype != "default":  # which may stand for much more than is stored
+            check_unpacked(math.prod(one.shape) * np.dtype(one.dtype).itemsize, len(nd_bytes), "buffer")
     return {k: v.asnumpy() for k, v in found.items()} if isinstance(found, dict) else [v.asnumpy() for v in found]
 
 

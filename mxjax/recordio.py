@@ -353,8 +353,9 @@ def unpack_img(s: bytes, iscolor: int = -1) -> tuple[IRHeader, np.ndarray | None
     Returns:
         Header, and the image (height, width[, channel]) uint8; None where it cannot be decoded.
     """
+    from .image._host import unpacked
     header, data = unpack(s)
-    return header, _cv2().imdecode(np.frombuffer(data, np.uint8), iscolor) if data else None
+    return header, unpacked(np.frombuffer(data, np.uint8), iscolor) if data else None
 
 
 def pack_img(header: IRHeader | tuple, img: np.ndarray, quality: int = 95, img_fmt: str = ".jpg") -> bytes:

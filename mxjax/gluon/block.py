@@ -321,7 +321,10 @@ class Block:
             own._params = OrderedDict((f"{block.name}_{name[len(own.prefix):]}", param) for name, param in own.items())
             for child in block._children.values():
                 restore(child, model)
-            block._children = OrderedDict((model["children"][child.name], child) for child in block._children.values())
+            children = OrderedDict((model["children"][child.name], child) for child in block._children.values())
+            if len(children) != len(block._children):
+                raise MXNetError(f"two children of {block.name} have one name")
+            block._children = children
         with reading(f"{prefix}-model.json", "the names of such a block"), \
                 open(f"{prefix}-model.json", encoding="utf-8") as file:
             restore(self, json.load(file))

@@ -17,7 +17,7 @@ import numpy as np
 from .._files import check_unpacked
 from ..base import MXNetError
 
-__all__ = ["border", "crop", "cv2", "decode", "interpolation", "resize", "resize_short"]
+__all__ = ["border", "crop", "cv2", "decode", "interpolation", "resize", "resize_short", "unpacked"]
 
 _HEAD = 1 << 18  # bytes in which a photograph says its size, behind its preview
 _PNG = b"\x89PNG\r\n\x1a\n"
@@ -59,16 +59,37 @@ def decode(data: bytes | np.ndarray, flag: int = 1, to_rgb: bool = True) -> np.n
     head = data[:11].tobytes()
     if head[:4] == b"\xff\xd8\xff\xe0" and head[6:] == b"JFIF\0" or head[:8] == _PNG:
         flag |= opencv.IMREAD_IGNORE_ORIENTATION  # MXNet turns only those photographs whose size it cannot foretell
-    check_unpacked(3 * math.prod(_size(data[:_HEAD].tobytes())), data.size, "image")
-    try:
-        pixels = opencv.imdecode(data, flag)
-    except opencv.error as error:
-        raise MXNetError(f"Decoding failed. Invalid image file. {error}") from error
+    pixels = unpacked(data, flag)
     if pixels is None:
         raise MXNetError("Decoding failed. Invalid image file.")
     if pixels.ndim == 2:
         return pixels[:, :, None]
     return opencv.cvtColor(pixels, opencv.COLOR_BGR2RGB) if to_rgb else pixels
+
+
+def unpacked(data: np.ndarray, flag: int) -> np.ndarray | None:
+    """`cv2.imdecode` of bytes that do not promise to become much larger than they are.
+
+    Raises:
+        MXNetError: they do, or OpenCV refuses them.
+    """
+    opencv = cv2()
+    check_unpacked(3 * math.prod(_size(data[:_HEAD].tobytes())), data.size, "image")
+    if data[:8].tobytes() == _PNG:
+        check_unpacked(_longest_chunk(data), data.size, "image")
+    try:
+        return opencv.imdecode(data, flag)
+    except opencv.error as error:
+        raise MXNetError(f"Decoding failed. Invalid image file. {error}") from error
+
+
+def _longest_chunk(data: np.ndarray) -> int:
+    """The largest length of a part that a PNG file promises: OpenCV takes memory for it before it reads."""
+    place, longest = 8, 0
+    while place + 8 <= data.size:
+        length = int.from_bytes(data[place:place + 4].tobytes(), "big")
+        place, longest = place + 12 + length, max(longest, length)
+    return longest
 
 
 def _size(head: bytes) -> tuple[int, int]:

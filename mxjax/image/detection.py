@@ -378,7 +378,7 @@ class ImageDetIter(ImageIter):
         if raw.size < 7 or not np.isfinite(raw[:2]).all():
             raise MXNetError(f"Label shape is invalid: {raw.shape}; a label has 7 values or more")
         header, width = int(raw[0]), int(raw[1])
-        if header < 2 or width < 5 or (raw.size - header) % width:
+        if header < 2 or not 5 <= width <= raw.size or (raw.size - header) % width:
             raise MXNetError(f"Label shape {raw.shape} inconsistent with annotation width {width} (header {header}).")
         objects = raw[header:].reshape(-1, width)
         valid = (objects[:, 3] > objects[:, 1]) & (objects[:, 4] > objects[:, 2])

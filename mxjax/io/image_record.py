@@ -173,7 +173,7 @@ def _pixels(record: Record, channels: int) -> tuple[recordio.IRHeader, np.ndarra
         raise MXNetError(f"data_shape must begin with 1, 3 or 4 channels, got {channels}")
     # as MXNet, which decodes JPEGs by themselves, without regard to how the camera was held
     flag = flags[channels] | (cv2.IMREAD_IGNORE_ORIENTATION if channels != 4 else 0)
-    pixels = cv2.imdecode(np.frombuffer(content, np.uint8), flag)
+    pixels = _host.unpacked(np.frombuffer(content, np.uint8), flag)
     if pixels is None:
         raise MXNetError("the image cannot be decoded")
     pixels = _host._shaped(pixels)

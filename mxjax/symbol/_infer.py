@@ -129,10 +129,13 @@ def _apply(node: Node, attribute: str, ins: list, outs: list) -> None:
     rule = node.op.get_attr(attribute)
     if rule is None:
         return
-    if getattr(rule, "wants_names", False):
-        rule(node.params, ins, outs, node.input_names())
-    else:
-        rule(node.params, ins, outs)
+    try:
+        if getattr(rule, "wants_names", False):
+            rule(node.params, ins, outs, node.input_names())
+        else:
+            rule(node.params, ins, outs)
+    except (ValueError, IndexError, KeyError, TypeError) as error:  # parameters of a file may contradict each other
+        raise MXNetError(f"operator {node.op.name} ({node.name}): {type(error).__name__}: {error}") from error
 
 
 def node_specs(node: Node, shapes: Sequence[Shape], dtypes: Sequence[str | None],

@@ -175,6 +175,8 @@ def _node(row: dict, nodes: list[Node], version: int, source: str, graph_attrs: 
     if not op.variadic and len(inputs) != len(names) and len(inputs) not in (
             len(names) - sum(n in op.optional_inputs for n in names), *range(len(names))):
         raise MXNetError(f"{source}: node {name}: operator {op.name} takes {len(names)} inputs, got {len(inputs)}")
+    if subgraphs:
+        _check_graphs(op, params, len(inputs))
     for key, value in for_inputs.items():
         suffix = next(h for h in HIDDEN if key.endswith(h))
         place = names.index(key[:-len(suffix) - 1]) if key[:-len(suffix) - 1] in names else None
@@ -183,6 +185,17 @@ def _node(row: dict, nodes: list[Node], version: int, source: str, graph_attrs: 
         else:
             attrs[key] = value
     return Node(op, name, attrs, params, inputs, subgraphs)
+
+
+def _check_graphs(op: Any, params: dict[str, Any], count: int) -> None:
+    """Raises ValueError where an operator of graphs gives them other inputs than they have, or has other outputs."""
+    for graph, feed in zip(op.graphs, op.feeds(params), strict=True):
+        if len(feed) != len(graph.names) or any(not 0 <= i < count for i in feed):
+            raise ValueError(f"a graph within it has {len(graph.names)} inputs and is given {str(list(feed))[:60]} of "
+                             f"{count}")
+    outputs = len(op.graphs[-1].lowered.outputs)
+    if op.num_outputs(params) != outputs:
+        raise ValueError(f"it has {op.num_outputs(params)} outputs, and the graph within it {outputs}")
 
 
 def _upgraded(attrs: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:

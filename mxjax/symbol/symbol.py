@@ -76,7 +76,9 @@ class Symbol:
 
     def list_outputs(self) -> list[str]:
         """Names of the outputs."""
-        return [n.output_names()[i] for n, i in self._outputs]
+        nodes = {id(n): n for n, _ in self._outputs}
+        names = {number: node.output_names() for number, node in nodes.items()}  # once: a node may have thousands
+        return [names[id(n)][i] for n, i in self._outputs]
 
     def attr(self, key: str) -> str | None:
         """An attribute of the (single) node, or None."""

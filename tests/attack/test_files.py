@@ -1,7 +1,9 @@
 """Files made to hurt: each is refused by an error that names it, soon and without taking memory."""
 
+import gzip
 import io
 import json
+import os
 import pickle
 import struct
 import time
@@ -9,8 +11,12 @@ import tracemalloc
 import zipfile
 
 import numpy as np
+import pytest
 
 import mxjax as mx
+from mxjax import _files
+from mxjax.test_utils import _files as test_utils_files
+from mxjax.tools import im2rec
 
 MXNetError = mx.MXNetError
 
@@ -248,3 +254,97 @@ def test_what_unpacks_to_much_is_read_where_it_is_trusted(tally, tmp_path, monke
     tally.count("ok" if mx.nd.load(path)["a"].shape == (1 << 20,) else "differs")
     monkeypatch.setenv("MXJAX_UNPACK_LIMIT", "1000")
     refused(tally, "a low limit", lambda: mx.nd.load(path), "MXJAX_UNPACK_LIMIT")
+
+
+# -------------------------------------------------------------------------------------- pictures, texts, packed files
+def _png(width, height, length=13):
+    return b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", length, b"IHDR", width, height) + b"\x08\2\0\0\0" + bytes(40)
+
+
+def test_pictures_made_to_hurt(tally, tmp_path):
+    pytest.importorskip("cv2")
+    path, jpeg = tmp_path / "bad.png", b"\xff\xd8\xff\xe0\0\4ab\xff\xc0\0\x11\x08\xff\xff\xff\xff\3" + bytes(40)
+    for what, raw in [("a PNG of a billion pixels", _png(32000, 32000)), ("a long part", _png(5, 5, 0xFF000000)),
+                      ("a JPEG", jpeg), ("a bitmap", b"BM" + bytes(16) + struct.pack("<ii", 30000, 30000) + bytes(40)),
+                      ("WebP", b"RIFF\0\0\0\0WEBPVP8X" + bytes(8) + b"\xff\x3f\0\xff\x3f\0" + bytes(40))]:
+        refused(tally, what, lambda raw=raw: mx.image.imdecode(raw), "MXJAX_UNPACK_LIMIT")
+        path.write_bytes(raw)
+        refused(tally, what, lambda: mx.image.imread(path), "bad.png")
+        record = mx.recordio.pack((0, 1.0, 0, 0), raw)
+        refused(tally, what, lambda record=record: mx.recordio.unpack_img(record), "MXJAX_UNPACK_LIMIT")
+    refused(tally, "none", lambda: mx.image.imdecode(b"none"), "Invalid image")
+
+
+def test_texts_that_are_none(tally, tmp_path):
+    path = tmp_path / "bad.txt"
+    path.write_bytes(b"\xff\xfe\x00\x81 1 2\n")
+    for read in (lambda: mx.contrib.text.embedding.CustomEmbedding(str(path)),
+                 lambda: mx.image.ImageIter(1, (3, 8, 8), path_imglist=str(path), path_root="."),
+                 lambda: mx.io.LibSVMIter(data_libsvm=str(path), data_shape=(3,), batch_size=1),
+                 lambda: mx.io.CSVIter(data_csv=str(path), data_shape=(3,), batch_size=1),
+                 lambda: list(im2rec.read_list(str(path))), lambda: mx.sym.load(path)):
+        refused(tally, "no UTF-8", read, "bad.txt")
+    path.write_text("no tab\n")
+    refused(tally, "no tabs", lambda: mx.image.ImageIter(1, (3, 8, 8), path_imglist=str(path), path_root="."), "line 1")
+    packed = tmp_path / "rows.csv.gz"
+    packed.write_bytes(gzip.compress(b"1,2,3\n"))
+    refused(tally, "packed rows", lambda: mx.io.CSVIter(data_csv=str(packed), data_shape=(3,), batch_size=1), "packed")
+
+
+def test_states_name_their_file(tally, tmp_path):
+    path = tmp_path / "bad.states"
+    path.write_bytes(b"\x80\x03cos\nsystem\nX\x02\x00\x00\x00ls\x85R.")
+    net = mx.gluon.nn.Dense(2, in_units=3)
+    net.initialize()
+    store = mx.kv.create("local")
+    store.set_optimizer(mx.optimizer.SGD())
+    for read in (lambda: mx.gluon.Trainer(net.collect_params(), "sgd", kvstore=None).load_states(str(path)),
+                 lambda: store.load_optimizer_states(str(path))):
+        refused(tally, "states", read, "bad.states: optimizer states: os.system is not admitted")
+
+
+def test_models_of_nonsense(tally, tmp_path):
+    pytest.importorskip("onnx")
+    prefix = str(tmp_path / "m")
+    mx.nd.save(prefix + "-0001.params", [mx.nd.ones(2)])
+    net = mx.gluon.nn.Dense(2, in_units=3)
+    for content in (b"[]", b"{}", b"{", b"\xff", b'{"dense0": 5}', b'{"dense0": {"orig_name": "a", "children": []}}'):
+        with open(prefix + "-model.json", "wb") as file:
+            file.write(content)
+        refused(tally, "names", lambda: net.load(prefix), "m-model.json")
+    refused(tally, "no names", lambda: net.load_parameters(prefix + "-0001.params"), "without names")
+    for content in (b"", b"\xff" * 9, b"nonsense"):
+        with open(prefix + ".onnx", "wb") as file:
+            file.write(content)
+        refused(tally, "ONNX", lambda: mx.contrib.onnx.import_model(prefix + ".onnx"), "m.onnx")
+
+
+def test_constants_of_onnx_are_bounded(tally, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    shape = onnx.numpy_helper.from_array(np.array([1 << 20, 1 << 20]), "shape")
+    limits = [onnx.numpy_helper.from_array(np.array(n), name) for n, name in ((0, "a"), (1 << 40, "b"), (1, "c"))]
+    for node in (onnx.helper.make_node("ConstantOfShape", ["shape"], ["y"]),
+                 onnx.helper.make_node("Range", ["a", "b", "c"], ["y"])):
+        out = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)
+        graph = onnx.helper.make_graph([node], "g", [], [out], [shape, *limits])
+        path = str(tmp_path / "big.onnx")
+        onnx.save(onnx.helper.make_model(graph), path)
+        refused(tally, node.op_type, lambda path=path: mx.contrib.onnx.import_model(path), "big.onnx: ONNX operator")
+
+
+def test_packed_files_made_to_hurt(tally, tmp_path):
+    path, zeros = str(tmp_path / "bad.gz"), bytes(300 << 20)
+    with open(path, "wb") as file:
+        file.write(gzip.compress(zeros, 1))
+    with gzip.open(path) as stream:
+        refused(tally, "a bomb", lambda: _files.read_packed(stream, 1000, path), "MXJAX_UNPACK_LIMIT", megabytes=600)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a", zeros)
+    refused(tally, "an archive", lambda: _files.unpack(path, tmp_path), "MXJAX_UNPACK_LIMIT")
+    tally.count("ok" if sorted(os.listdir(tmp_path)) == ["bad.gz"] else "differs", "something was left")
+    with open(path, "r+b") as file:
+        file.truncate(100)
+    refused(tally, "half an archive", lambda: _files.unpack(path, tmp_path), "bad.gz")
+    with open(path, "wb") as file:
+        file.write(gzip.compress(bytes(1000))[:-12])
+    refused(tally, "cut off", lambda: test_utils_files._idx(path), "bad.gz")
