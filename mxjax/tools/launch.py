@@ -24,6 +24,7 @@ import threading
 import time
 from collections.abc import Sequence
 
+from .._files import numbered_lines
 from ..base import MXNetError
 from ..kvstore import secret
 from ..kvstore.scheduler import Scheduler
@@ -103,15 +104,14 @@ def _hosts(path: str) -> list[str]:
     """
     hosts: list[str] = []
     try:
-        with open(path, encoding="utf-8") as file:
-            lines = [line.partition("#")[0].split() for line in file]
+        lines = [line.partition("#")[0].split() for _, line in numbered_lines(path, "a host file", "utf-8")]
     except OSError as error:
         raise MXNetError(f"launch: host file {path}: {error.strerror}") from None
     for words in filter(None, lines):
         host, _, count = words[0].partition(":")
         slots = [w.partition("=")[2] for w in words[1:] if w.startswith("slots=")] or [count or "1"]
-        if not slots[0].isdecimal():
-            raise MXNetError(f"launch: host file {path}: {' '.join(words)}: slots must be a number")
+        if not slots[0].isdecimal() or len(slots[0]) > 4:
+            raise MXNetError(f"launch: host file {path}: {' '.join(words)}: slots must be a number of at most 9999")
         hosts += [host] * int(slots[0])
     if not hosts:
         raise MXNetError(f"launch: host file {path} names no hosts")
