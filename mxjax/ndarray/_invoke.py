@@ -15,7 +15,7 @@ from ..ops._capacity import refuse_result
 from ..ops.kernel import USER_MISTAKES, Kernel, is_wide, mistake, prepare, run, watched
 from ..ops.registry import Op
 from ..random import host_generator, next_key
-from ._chunk import Chunk, Pending, changing, transformation
+from ._chunk import Chunk, Pending, alone, changing, transformation
 from ._host import HostPending, push_kernel
 
 __all__ = ["State", "call", "change", "invoke", "late", "perform", "put", "state", "wrap"]
@@ -110,6 +110,9 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
            ctx: Context | None = None) -> Any:
     """Runs a kernel on NDArrays and returns an NDArray, or a list where it has several visible outputs."""
     if out is not None or kernel.mutated:
+        if type(out) is late.array and kernel.simple and out._view is None and out._entry is None and arrays and \
+                not state.recording and state.segment is None and _into(kernel, arrays, extras, out):
+            return out
         return _change(kernel, arrays, extras, out, ctx)
     wide, missing, born = kernel.wide, False, None
     args: list[Any] = []
@@ -134,16 +137,11 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
         result = late.sparse(kernel, arrays, extras, None)
         if result is not None:
             return result
-    return _general(kernel, arrays, args, extras, None, ctx, wide, born)
+    return _general(kernel, arrays, args, extras, None, ctx, wide, born, missing)
 
 
 def _change(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any, ctx: Context | None) -> Any:
     """`invoke` where arrays get new values: nobody else sees or changes these meanwhile."""
-    if kernel.simple and type(out) is late.array and out._view is None and out._entry is None and arrays and \
-            not state.recording and state.segment is None:
-        done = _into(kernel, arrays, extras, out)
-        if done is not None:
-            return done
     target = out if out is None or isinstance(out, (list, tuple)) else (out,)
     chunks = [arrays[i]._chunk for i in kernel.mutated]
     wholes = []  # what is written in parts must be there
@@ -153,15 +151,20 @@ def _change(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any, ctx:
             wholes.append(t._chunk)
     while True:
         with changing(chunks) as scope:
-            args, wide, born, ready, sparse = [], kernel.wide, None, True, False
+            args, wide, born, ready, missing, sparse = [], kernel.wide, None, True, False, False
             for a in arrays:
                 chunk = a._chunk
                 if chunk.wide:
                     wide = True
                 if chunk.born is not None:
                     born = chunk.born
-                value = chunk.buffer if a._view is None else None
-                if value is None:
+                value = None
+                if a._view is None:
+                    value = chunk.buffer
+                    if value is None and chunk in chunks:
+                        value = chunk.stash
+                if value is None or isinstance(value, Pending):
+                    missing = True
                     value = glimpse(scope, a, _passed_on)
                     if value is _ELSEWHERE:
                         ready = False
@@ -177,7 +180,7 @@ def _change(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any, ctx:
                 args = [glimpse(scope, a, _passed_on) for a in arrays]
             if ready and not (wholes and any([isinstance(scope.glimpse(c), Pending) for c in wholes])):
                 value = None
-                return _general(kernel, arrays, args, extras, target, ctx, wide, born)
+                return _general(kernel, arrays, args, extras, target, ctx, wide, born, missing)
         settle(arrays, _passed_on)
         for chunk in wholes:
             chunk.read()
@@ -244,8 +247,8 @@ def _passed_on(pending: Pending) -> bool:
 
 
 def _general(kernel: Kernel, arrays: Sequence[Any], args: list[Any], extras: tuple, target: Any, ctx: Context | None,
-             wide: bool, born: Any) -> Any:
-    """The unusual cases of `invoke`; `args` are the arrays' buffers as far as they are there."""
+             wide: bool, born: Any, missing: bool) -> Any:
+    """The unusual cases of `invoke`; `args` are the arrays' buffers, unless some are `missing`."""
     if arrays:
         ctx = arrays[0]._chunk.ctx
     elif ctx is None:
@@ -263,7 +266,7 @@ def _general(kernel: Kernel, arrays: Sequence[Any], args: list[Any], extras: tup
         not any(isinstance(a, jax.core.Tracer) for a in args)
     if state.segment is not None and not kernel.eager and not on_host and state.segment.accepts(ctx):
         return state.segment.add(kernel, arrays, args, extras, target, ctx, wide)
-    waiting = _fill(args, arrays) or on_host
+    waiting = missing and _fill(args, arrays) or on_host
     args += extras
     if waiting:
         return finish(kernel, arrays, args, push_kernel(kernel, args, wide, ctx, failure), target, ctx)
@@ -345,6 +348,9 @@ def finish(kernel: Kernel, arrays: Sequence[Any], args: list[Any], outputs: Sequ
     """Writes mutated inputs, wraps or writes the outputs, records the call. Values may be buffers or Pending."""
     for position, value in zip(kernel.mutated, outputs[kernel.num_outputs:], strict=True):
         arrays[position]._write(value)
+    if target is not None and kernel.num_visible == len(target) == 1 and not state.recording and \
+            _replaced(target[0], outputs[0], ctx):
+        return target[0]
     kind = type(arrays[0]) if arrays else None
     results = [wrap(value, ctx, kind) for value in outputs[:kernel.num_outputs]]
     for result in results if born is not None else ():
@@ -363,13 +369,31 @@ def finish(kernel: Kernel, arrays: Sequence[Any], args: list[Any], outputs: Sequ
     return results[0] if len(results) == 1 else results
 
 
-def _into(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any) -> Any:
-    """Runs a simple kernel whose result replaces the value of `out`; None where that is not all there is to do."""
+def _replaced(target: Any, value: Any, ctx: Context) -> bool:
+    """Whether a result became the value of `target` as it is: the usual case of `out=`."""
+    chunk, view = target._chunk, target._view
+    if type(target) is not late.array or target._entry is not None or chunk.ctx is not ctx or \
+            isinstance(value, Pending):
+        return False
+    old = chunk.buffer
+    if old is None:
+        old = chunk.peek()
+    if value.dtype != old.dtype or value.shape != (old.shape if view is None else view[1]):
+        return False
+    if view is None:
+        chunk.write(value)
+    else:
+        target._write(value)
+    return True
+
+
+def _into(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any) -> bool:
+    """Runs a simple kernel whose result replaces the value of `out`; False where that is not all there is to do."""
     chunk = out._chunk
     with chunk.lock:
         old = chunk.buffer
         if old is None:
-            return None
+            return False
         wide, place, again = kernel.wide, -1, False
         args: list[Any] = []
         for a in arrays:
@@ -380,7 +404,7 @@ def _into(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any) -> Any
                 place, again = len(args), place >= 0
             value = source.buffer if a._view is None else None
             if value is None:
-                return None
+                return False
             args.append(value)
         args += extras
         made: list[Any] = []
@@ -389,7 +413,7 @@ def _into(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any) -> Any
             call = None
             if place >= 0 and not again:
                 chunk.stash = old = value = None
-                if chunk.free(args, place):
+                if not chunk.lent and alone(args, place):
                     call = kernel.donating((place,))
             run(kernel, args, wide, call, made)
         finally:
@@ -399,10 +423,16 @@ def _into(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any) -> Any
                 value, old, ctx = made[0][0], chunk.stash, arrays[0]._chunk.ctx
                 if chunk.ctx is not ctx or value.shape != old.shape or value.dtype != old.dtype:
                     finish(kernel, arrays, args, made[0], (out,), ctx)
-                else:
+                elif isinstance(value, jax.core.Tracer):
                     chunk.write(value)
-            chunk.put_back()
-    return out
+                else:
+                    chunk.buffer = value
+                    chunk.version += 1
+            if chunk.buffer is not None:
+                chunk.stash = None
+            else:
+                chunk.put_back()
+    return True
 
 
 def _donations(kernel: Kernel, arrays: Sequence[Any], args: list[Any], target: Any) -> tuple[int, ...]:

@@ -171,12 +171,16 @@ class NDArray:
             chunk.defer(value) if isinstance(value, Pending) else chunk.write(value)
             return
         value = value.get() if isinstance(value, Pending) else value
-        shape = chunk.shape
+        held = chunk.buffer
+        shape = (chunk.peek() if held is None else held).shape
+        held = None
         if value.size == math.prod(shape):
             with jax.enable_x64(chunk.wide):
                 chunk.write(value.reshape(shape))
             return
-        self._update(_index.write_view_kernel(view[1]), [None, value, _offset_scalar(view[0])])
+        kernel, args = _index.write_view_kernel(view[1]), [None, value, _offset_scalar(view[0])]
+        if not self._updated_at_once(kernel, args):
+            self._update(kernel, args)
 
     def _update(self, kernel: Kernel, args: list[Any]) -> None:
         """chunk <- kernel(chunk's buffer, ...), in place where nobody else holds the buffer.
@@ -218,7 +222,10 @@ class NDArray:
     def _rewrite(self, kernel: Kernel, args: list[Any]) -> None:
         """`_update` of a chunk that this thread has taken."""
         chunk = self._chunk
-        wide = chunk.wide or any([getattr(a, "dtype", None) in _WIDE for a in args[1:]])
+        wide = chunk.wide
+        for a in args[1:] if not wide else ():
+            if getattr(a, "dtype", None) in _WIDE:
+                wide = True
         args[0], chunk.stash = chunk.stash, None
         made: list[Any] = []
         try:

@@ -264,7 +264,12 @@ def run(kernel: Kernel, args: Sequence[Any], wide: bool, call: Callable[..., tup
         if wide or kernel.wide:
             with jax.enable_x64(True):
                 return call(*args) if made is None else _delivered(call, args, made)
-        return call(*args) if made is None else _delivered(call, args, made)
+        if made is None:
+            return call(*args)
+        if type(call) is Compiled:
+            call.deliver(made, args)
+            return made[0]
+        return _delivered(call, args, made)
     except (MXNetError, *USER_MISTAKES) as error:
         raise _named(kernel, args, error) from None
 
