@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from .._process import check, starts
 from ..base import MXNetError
 from ..context import Context, current_context
 from ..ops._capacity import refuse_result
@@ -314,6 +315,8 @@ def _drawn(kernel: Kernel, given: dict[str, Any], ctx: Context, target: Any) -> 
 
 def put(array: np.ndarray, ctx: Context) -> jax.Array:
     """A NumPy array (not changed by anybody afterwards) as a buffer on a context."""
+    check()
+    starts()
     device = None if on_default_device(ctx) else ctx.jax_device
     if not is_wide(array.dtype):
         return jax.device_put(array, device)  # not jax.numpy.asarray, which compiles a program for each new shape

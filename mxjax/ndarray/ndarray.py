@@ -13,6 +13,7 @@ import numpy as np
 
 from .._c_api import pointer, taken
 from .._fluent import METHODS
+from .._process import waits
 from ..base import MXNetError, integer_types, numeric_types
 from ..context import Context, current_context
 from ..ops import registry
@@ -252,6 +253,7 @@ class NDArray:
     def asnumpy(self) -> np.ndarray:
         """A writable NumPy copy; waits for the value."""
         value = self._read()
+        waits()
         if isinstance(value, jax.core.Tracer):
             raise MXNetError("asnumpy() inside a JAX transformation (jit, grad, vmap ...): there is no value yet")
         try:
@@ -274,6 +276,7 @@ class NDArray:
     def wait_to_read(self) -> None:
         """Waits until the value is there; raises what computing it raised."""
         value = self._read()
+        waits()
         if not isinstance(value, jax.core.Tracer):
             try:
                 value.block_until_ready()

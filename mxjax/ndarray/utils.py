@@ -11,11 +11,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._process import forked, waits
 from ..base import MXNetError, integer_types
 from ..context import Context, current_context, devices_in_use
 from ..ops import registry
 from ..ops._capacity import refuse_result
-from ..ops.kernel import watched
+from ..ops.kernel import mistake, watched
 from ..ops.params import np_dtype
 from ..util import is_np_shape
 from . import _format
@@ -322,13 +323,19 @@ def waitall() -> None:
     from ._segment import flush
     flush()
     engine.get().wait_for_all()
+    if forked():  # all that there is was finished before
+        return
+    waits()
     arrays = jax.live_arrays()
     try:
         jax.block_until_ready(arrays)
     except RuntimeError:  # one has been donated meanwhile, or has failed: then say which, in turn
         for value in arrays:
-            if not value.is_deleted():
+            try:
                 value.block_until_ready()
+            except RuntimeError as error:
+                if not value.is_deleted():
+                    raise mistake("waitall", [value], error) from None
     # results that nobody keeps are no live arrays, but done before a small program at the end of their device's queue
     jax.block_until_ready([_tick(device) for device in list(devices_in_use)])
 

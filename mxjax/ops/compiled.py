@@ -25,6 +25,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from .._process import starts
 from ._barriers import BARRIER_OPTIONS, bounded
 from ._capacity import refuse_program
 from ._first_calls import first_calls
@@ -117,6 +118,7 @@ class Compiled:
 
     def _choose(self, signature: tuple, args: Sequence[Any]) -> Callable:
         """What is called for these arguments; raises MXNetError where the device has no room for what they make."""
+        starts()
         _room.met()
         full, _, least = _options()
         given, first = _elements(args), None

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._process import when_closed
 from ..base import MXNetError
 from .compiled import SOME_OF_ONE, Compiled
 from .params import WIDE
@@ -244,6 +245,17 @@ def watch(observer: Callable[..., Any] | None) -> None:
     """Has `observer(name, kind, call, *args)` make all compiled calls (the profiler); None: nobody watches."""
     global _observer
     _observer = observer
+
+
+def _guard(gate: Callable[[], None]) -> None:
+    """From now on all compiled calls pass the gate first."""
+    def guarded(name: str, kind: str, call: Callable[..., Any], *args: Any) -> Any:
+        gate()
+        return call(*args)
+    watch(guarded)
+
+
+when_closed(_guard)
 
 
 def watched(name: str, function: Callable[..., Any], kind: str = "symbolic") -> Callable[..., Any]:
