@@ -18,6 +18,7 @@ import jax
 import numpy as np
 
 from . import autograd
+from ._bounded import Bounded
 from .autograd._tape import fitting
 from .base import MXNetError
 from .context import Context
@@ -432,7 +433,7 @@ class _WholeRun(_Run):
     def _specs(self) -> tuple:
         """Shapes and dtypes of outputs and auxiliary states."""
         graph = self.executor._graph
-        cache = graph.forms().programs.setdefault("specs", {})
+        cache = graph.forms().programs.setdefault("specs", Bounded(256))
         key = (self.train, self.wide, tuple((v.shape, v.dtype) for v in [*self.args, *self.aux]))
         if key not in cache:
             with jax.enable_x64(self.wide):

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from .._bounded import Bounded
 from ..base import MXNetError
 from ..ndarray._chunk import Pending, changing
 from ..ndarray._invoke import invoke, late, perform, state, wrap
@@ -190,7 +191,7 @@ def fitting(given: Any, shape: tuple[int, ...]) -> Any:
 
 _SEEN_BEFORE_COMPILING = 2
 _LARGEST_PROGRAM = 64  # nodes; beyond that the calls' own work outweighs what dispatch costs
-_programs: dict[tuple, list[Any]] = {}
+_programs: dict[tuple, list[Any]] = Bounded(512)
 
 
 def _replay(nodes: list[Node], heads: dict[tuple[int, int], Any], retain: bool) -> bool:
@@ -309,7 +310,7 @@ def _pull_recorded(node: Node, kernel: Kernel, given: list[Any]) -> list[Any]:
             fixed.append(arg)
     layout = tuple(f if f is None or isinstance(f, Absent) else ... for f in fixed)
     extras = tuple(f for f in fixed if f is not None and not isinstance(f, Absent))
-    cache = kernel.params.setdefault("layouts", {})
+    cache = kernel.params.setdefault("layouts", Bounded(64))
     if layout not in cache:
         count = sum(1 for f in layout if f is None)
 
@@ -335,7 +336,7 @@ def _add(totals: dict, key: tuple[int, int], grad: Any, recorded: bool, ctx: Any
 
 
 _ADD = Kernel("gradient accumulation", lambda a, b: (a + b.astype(a.dtype),), 2, 1)
-_ones_cache: dict[Any, Any] = {}
+_ones_cache: dict[Any, Any] = Bounded(256)
 
 
 def _ones(shape: tuple[int, ...], dtype: np.dtype, ctx: Any) -> Any:

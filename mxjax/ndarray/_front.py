@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .._bounded import Bounded
 from .._namespace import document, signature
 from ..base import MXNetError, _Null
 from ..context import Context
@@ -21,7 +22,7 @@ _MANY = 16  # different slices, from which on where one begins is an argument of
 
 def make(op: Op, name: str) -> Callable[..., Any]:
     """The imperative function of an operator."""
-    cache: dict[Any, _Prepared] = {}
+    cache: dict[Any, _Prepared] = Bounded(4096)
     inputs = op.input_names
 
     def function(*args: Any, out: Any = None, name: str | None = None, **kwargs: Any) -> Any:

@@ -206,7 +206,7 @@ def _slice(begin: tuple, end: tuple, step: tuple = ()) -> tuple[str, dict]:
     return "slice", {"begin": begin, "end": end, "step": step}
 
 
-@functools.cache
+@functools.lru_cache(maxsize=4096)
 def view_kernel(shape: tuple[int, ...]) -> Kernel:
     """fn(array, element offset) -> the `shape` of elements that begins there, in memory order."""
     count = math.prod(shape)
@@ -221,7 +221,7 @@ def view_kernel(shape: tuple[int, ...]) -> Kernel:
     return kernel
 
 
-@functools.cache
+@functools.lru_cache(maxsize=4096)
 def write_view_kernel(shape: tuple[int, ...]) -> Kernel:
     """fn(array, value, element offset) -> the array with `shape` elements replaced from there on."""
     def fn(data: Any, value: Any, offset: Any) -> tuple:
@@ -232,7 +232,7 @@ def write_view_kernel(shape: tuple[int, ...]) -> Kernel:
     return Kernel("view assignment", fn, 2, 1)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=4096)
 def read_kernel(kind: str, shape: tuple[int, ...], sizes: tuple[int, ...], items: tuple, count: int) -> Kernel:
     """fn(array, *index arrays, *starts) -> the selected elements."""
     def fn(data: Any, *rest: Any) -> tuple:
@@ -253,7 +253,7 @@ def read_kernel(kind: str, shape: tuple[int, ...], sizes: tuple[int, ...], items
     return kernel
 
 
-@functools.cache
+@functools.lru_cache(maxsize=4096)
 def write_kernel(kind: str, shape: tuple[int, ...], sizes: tuple[int, ...], items: tuple, count: int) -> Kernel:
     """fn(array, value, *index arrays, *starts) -> the array with the selected elements replaced."""
     def fn(data: Any, value: Any, *rest: Any) -> tuple:

@@ -21,6 +21,7 @@ import jax
 import numpy as np
 
 from .. import engine
+from .._bounded import Bounded
 from ..base import MXNetError
 from ..context import Context
 from ..ops.kernel import Kernel, run
@@ -29,7 +30,7 @@ from ._chunk import Pending, alone
 __all__ = ["Deferred", "Segment", "deferred", "flush"]
 
 _TRIALS = 2
-_programs: dict[Any, Any] = {}
+_programs: dict[Any, Any] = Bounded(512)
 
 
 class Deferred(Pending):

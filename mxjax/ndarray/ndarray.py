@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from .._bounded import Bounded
 from .._c_api import pointer, taken
 from .._fluent import METHODS
 from .._process import waits
@@ -699,7 +700,7 @@ _WIDE = frozenset(map(np.dtype, ("float64", "int64", "uint64", "complex128")))
 
 
 # ---------------------------------------------------------------- kernels used directly
-_kernels: dict[Any, Kernel] = {}
+_kernels: dict[Any, Kernel] = Bounded(1024)
 
 
 def _kernel(name: str) -> Kernel:

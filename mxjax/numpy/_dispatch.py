@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .._bounded import Bounded
 from ..base import numeric_types
 from ..ndarray._front import context
 from ..ndarray._invoke import call as call_operator
@@ -63,7 +64,7 @@ class _Imperative(Flavour):
 
     def __init__(self) -> None:
         self.kind: Any = None  # mx.np.ndarray, set where that is defined
-        self._kernels: dict[Any, tuple[Kernel, tuple]] = {}
+        self._kernels: dict[Any, tuple[Kernel, tuple]] = Bounded(1024)
 
     def is_array(self, value: Any) -> bool:
         return isinstance(value, self.kind)

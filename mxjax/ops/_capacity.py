@@ -11,14 +11,14 @@ import os
 import pathlib
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from ..base import MXNetError
 
-__all__ = ["bytes_of", "capacity", "refuse_program", "refuse_result"]
+__all__ = ["Survey", "bytes_of", "capacity", "refuse_program", "refuse_result", "survey"]
 
 _HOPELESS = 64  # times the capacity: what no fusion makes short work of
 _LOOK = 64 << 20  # bytes below which nobody looks how much there is
@@ -69,15 +69,29 @@ def refuse_result(shape: Sequence[int], dtype: Any, device: jax.Device | None = 
             raise MXNetError(_told(f"{what} of shape {tuple(shape)} and dtype {np.dtype(dtype).name}", size, most))
 
 
-def refuse_program(traced: Any, device: jax.Device | None) -> bool:
+class Survey(NamedTuple):
+    """What a traced program consists of: the largest value made anywhere in it, and the number of its operations."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    largest: int
+    operations: int
+
+
+def refuse_program(traced: Any, found: Survey, device: jax.Device | None) -> bool:
     """Raises MXNetError where the results of a traced program, or what it needs to make them, do not fit the device.
+
+    Args:
+        traced: what `jax.jit(f).trace(...)` returned.
+        found: its survey.
+        device: where it is to run.
 
     Returns:
         Whether they take so much of it that it is to be asked again for the next call.
     """
     outs = [leaf for leaf in jax.tree.leaves(traced.out_info) if hasattr(leaf, "dtype")]
     made = sum([bytes_of(o.shape, o.dtype) for o in outs])
-    shape, dtype, largest = _largest(traced.jaxpr.jaxpr)
+    shape, dtype, largest, _ = found
     if max(made, largest) <= _LOOK:
         return False
     most = capacity(device)
@@ -105,22 +119,23 @@ def _readable(size: float) -> str:
     return f"{size / 1024 ** power:.1f} {units[power - 1]}"
 
 
-def _largest(jaxpr: Any) -> tuple[tuple[int, ...], str, int]:
-    """Shape, dtype and bytes of the largest value made anywhere in a program."""
-    found: tuple[tuple[int, ...], str, int] = ((), "", 0)
+def survey(jaxpr: Any) -> Survey:
+    """Looks through a program, and what it calls."""
+    shape, dtype, largest, operations = (), "", 0, len(jaxpr.eqns)
     for eqn in jaxpr.eqns:
         for out in eqn.outvars:
             aval = out.aval
-            shape = getattr(aval, "shape", None)
-            if shape is not None and len(shape):
-                size = bytes_of(shape, aval.dtype)
-                if size > found[2]:
-                    found = shape, str(aval.dtype), size
+            lengths = getattr(aval, "shape", None)
+            if lengths:
+                size = bytes_of(lengths, aval.dtype)
+                if size > largest:
+                    shape, dtype, largest = lengths, str(aval.dtype), size
         for value in eqn.params.values():
             for inner in value if isinstance(value, (tuple, list)) else (value,):
                 inner = getattr(inner, "jaxpr", inner)
                 if hasattr(inner, "eqns"):
-                    deeper = _largest(inner)
-                    if deeper[2] > found[2]:
-                        found = deeper
-    return found
+                    deeper = survey(inner)
+                    operations += deeper.operations
+                    if deeper.largest > largest:
+                        shape, dtype, largest, _ = deeper
+    return Survey(shape, dtype, largest, operations)

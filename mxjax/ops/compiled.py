@@ -5,34 +5,39 @@ most are never called again. On a CPU, a program of a few hundred numbers is the
 optimization, and one of some thousand gains nothing from fusion emitters, which take half of the compilation. XLA's
 options say so per program (docs/design/0011).
 
-Programs are kept until there are very many, or the process comes near the number of memory mappings that Linux allows:
-beyond it XLA crashes.
+Programs are kept until they take much memory, there are very many, or the process comes near the number of memory
+mappings that Linux allows: beyond it XLA crashes.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import itertools
 import logging
 import math
+import os
 import pathlib
+import signal
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
 from .._process import starts
+from ..base import MXNetError
 from ._barriers import BARRIER_OPTIONS, bounded
-from ._capacity import refuse_program
+from ._capacity import refuse_program, survey
 from ._first_calls import first_calls
 
 __all__ = ["SOME_OF_ONE", "Compiled"]
 
 _FEW, _SOME, SOME_OF_ONE = 256, 1 << 14, 1 << 17  # elements of all arguments together
+_PROGRAM, _OPERATION = 3 << 19, 30 << 10  # bytes of a program, and of each operation in it
 _MADE_OF_FEW, _MADE = 1 << 14, 1 << 16  # elements of all results, what is kept for a backward pass among them
 
 
@@ -46,7 +51,8 @@ class Compiled:
         options: further arguments of `jax.jit`.
     """
 
-    __slots__ = ("_original", "_function", "_most", "_options", "_plain", "_forms", "_calls", "__weakref__")
+    __slots__ = ("_original", "_function", "_most", "_options", "_plain", "_forms", "_calls", "_warm", "held",
+                 "__weakref__")
 
     def __init__(self, function: Callable, most: int = _SOME, **options: Any) -> None:
         self._most, self._options, self._original = most, options, function
@@ -54,6 +60,8 @@ class Compiled:
         self._plain: Callable | None = None
         self._forms: list[Callable | None] = [None, None, None]  # in full, for some numbers, for few
         self._calls: dict[tuple, Callable] = {}  # what is called for each signature
+        self._warm: set[tuple] = set()  # signatures whose program has been called by `deliver`
+        self.held = 0  # bytes of programs, by estimate
         _room.add(self)
 
     def __call__(self, *args: Any) -> Any:
@@ -75,7 +83,13 @@ class Compiled:
         signature = tuple([a.aval if hasattr(a, "aval") else _signature(a) for a in args])
         call = self._calls.get(signature) or self._choose(signature, args)
         try:
-            made.extend(itertools.starmap(call, (args,)))
+            if signature in self._warm:
+                made.extend(itertools.starmap(call, (args,)))
+            else:  # JAX's own Python code is between the program and us, the first time
+                with _later_signals():
+                    made.extend(itertools.starmap(call, (args,)))
+                if call in self._forms and self._calls.get(signature) is call:
+                    self._warm.add(signature)
         except ValueError as error:
             if "compiler_options" not in str(error):
                 raise
@@ -105,6 +119,9 @@ class Compiled:
     def clear(self) -> None:
         """Drops all signatures and programs: they are traced and compiled again when they are called."""
         self._calls.clear()
+        self._warm.clear()
+        _room.held -= self.held
+        self.held = 0
         for form in (self._plain, *self._forms):
             if form is not None:
                 form.clear_cache()
@@ -123,7 +140,9 @@ class Compiled:
         full, _, least = _options()
         given, first = _elements(args), None
         traced = self._form(0).trace(*args)
-        large = refuse_program(traced, _device(args))
+        found = survey(traced.jaxpr.jaxpr)
+        large = refuse_program(traced, found, _device(args))
+        size = _PROGRAM + _OPERATION * found.operations
         if given > self._most or full == least:
             form = self._form(0)
         else:
@@ -131,11 +150,25 @@ class Compiled:
             level = 0 if made > max(self._most, _MADE) else 1 if given > _FEW or made > _MADE_OF_FEW else 2
             form = self._form(level)
             if level:
-                first = first_calls(traced, args, form, lambda: self._calls.__setitem__(signature, form))
-        found = first or form
-        if not large:
-            self._calls[signature] = found
-        return found
+                first = first_calls(traced, args, form, lambda: self._compiled(signature, form, size))
+        if first is None:
+            if large:
+                return form
+            self._compiled(signature, form, size)
+            return form
+        self._calls[signature] = first
+        return first
+
+    def _compiled(self, signature: tuple, form: Callable, size: int) -> None:
+        """From now on a program is called for this signature."""
+        self._calls[signature] = form
+        self.held += size
+        _room.held += size
+        if _room.held > _room.most:
+            _room.short = True
+
+    def __del__(self) -> None:
+        _room.held -= self.held
 
 
 def _device(args: Sequence[Any]) -> Any:
@@ -176,19 +209,40 @@ def _options() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     return {}, {}, {}
 
 
+@contextlib.contextmanager
+def _later_signals() -> Iterator[None]:
+    """A block after which Ctrl-C takes effect instead of within it; in the main thread, where signals are handled."""
+    caught: list[tuple[Any, ...]] = []
+    before: Any = None
+    if threading.current_thread() is threading.main_thread():
+        with contextlib.suppress(ValueError):  # not the main interpreter
+            before = signal.getsignal(signal.SIGINT)
+            if callable(before):
+                signal.signal(signal.SIGINT, lambda *given: caught.append(given))
+    try:
+        yield
+    finally:
+        if callable(before):
+            signal.signal(signal.SIGINT, before)
+            if caught:
+                before(*caught[0])
+
+
 class _Room:
     """Keeps traces and programs from filling the memory, and the process away from Linux's limit of memory mappings.
 
-    A signature takes some ten kilobytes, a program for a CPU 3 to 50 mappings.
+    A signature takes some ten kilobytes, a program for a CPU 3 to 50 mappings, and memory by the number of its
+    operations: XLA does not tell how much, so that is estimated by what was measured.
 
-    short: whether the next call of a compiled function has to make room.
+    short: whether the next call of a compiled function has to make room; held: bytes of all programs; most: how many
+    there may be (MXJAX_PROGRAM_MEMORY, in MB; default 1024, or an eighth of the machine's memory where that is less).
     """
 
     _EVERY, _SHARE = 128, 0.5  # how often to look, in compilations; share of the limit that may be used
     _MANY = 1 << 14  # signatures
 
     def __init__(self) -> None:
-        self.short = False
+        self.short, self.held, self.most = False, 0, _most_bytes()
         self._all: weakref.WeakSet[Compiled] = weakref.WeakSet()
         self._lock = threading.Lock()
         self._met, self._compiled, self._limit = 0, 0, math.inf
@@ -215,28 +269,44 @@ class _Room:
                 self.short = self.short or sum(one.signatures() for one in self._all) > self._MANY
 
     def make(self) -> None:
-        """Drops at least half of all signatures: first those of the functions that have most, for many shapes."""
+        """Drops at least half of all programs and signatures: first those of the functions that have most."""
         with self._lock:
             if not self.short:
                 return
             self.short = False
             known = list(self._all)
-        sizes = sorted(((one.signatures(), one) for one in known), key=lambda pair: -pair[0])
-        total = left = sum(size for size, _ in sizes)
-        for size, one in sizes:
-            if left <= total / 2:
+        known.sort(key=lambda one: (-sum(one.forms()), -one.signatures()))
+        total = left = sum(one.signatures() for one in known)
+        self.held = held = sum(one.held for one in known)
+        for one in known:
+            if left <= total / 2 and self.held <= held / 2:
                 break
+            left -= one.signatures()
             one.clear()
-            left -= size
+        with contextlib.suppress(OSError, AttributeError):  # the C library keeps what is freed, but for glibc's word
+            ctypes.CDLL(None).malloc_trim(0)
         logging.getLogger("mxjax").info(
-            "dropped %d of %d compiled programs, of which there were very many, or near the limit of memory mappings "
-            "(vm.max_map_count = %s); what is called again is compiled again", total - left, total, self._limit)
+            "dropped %d of %d signatures of compiled functions, whose programs took about %d MB: there were very many, "
+            "or they took more than MXJAX_PROGRAM_MEMORY = %d MB, or came near the limit of memory mappings "
+            "(vm.max_map_count = %s); what is called again is compiled again", total - left, total, held >> 20,
+            self.most >> 20, self._limit)
 
     @staticmethod
     def _mappings() -> int:
         with contextlib.suppress(OSError):
             return pathlib.Path("/proc/self/maps").read_bytes().count(b"\n")
         return 0
+
+
+def _most_bytes() -> int:
+    given = os.environ.get("MXJAX_PROGRAM_MEMORY")
+    if given is not None:
+        if not given.isdecimal() or int(given) < 1:
+            raise MXNetError(f"MXJAX_PROGRAM_MEMORY={given!r}: expected a number of megabytes, 1 or more")
+        return int(given) << 20
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        return min(1 << 30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8)
+    return 1 << 30
 
 
 _room = _Room()

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._bounded import Bounded
 from .._process import when_closed
 from ..base import MXNetError
 from .compiled import SOME_OF_ONE, Compiled
@@ -89,8 +90,8 @@ class Kernel:
         self.options = options or {}
         self.jitted = fn if eager else Compiled(fn, **self.options)
         self._vjps: dict[Any, Kernel] = {}
-        self._specs: dict[Any, tuple[Spec, ...]] = {}
-        self._needs: dict[Any, tuple[bool, ...]] = {}
+        self._specs: dict[Any, tuple[Spec, ...]] = Bounded(1024)
+        self._needs: dict[Any, tuple[bool, ...]] = Bounded(1024)
         self._donated: dict[tuple[int, ...], Callable] = {}
 
     def extras(self, values: dict[str, Any], wide: bool) -> tuple:

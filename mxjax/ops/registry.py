@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .._bounded import Bounded
 from ..base import MXNetError
 from . import params as _params
 
@@ -69,7 +70,7 @@ class Op:
         self.variadic: str | None = None
         self.uses_train = self.uses_key = self.eager = False
         self._attrs: dict[str, Any] = {}
-        self.kernels: dict[Any, Any] = {}
+        self.kernels: dict[Any, Any] = Bounded(1024)
         if function is not None:
             self.set_attr("FCompute", function)
 

@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from .._bounded import Bounded
 from ..base import MXNetError
 from ..ops.compiled import Compiled
 from ..ops.kernel import Kernel, cotangent, is_wide, never, prepare
@@ -47,7 +48,7 @@ class Lowered:
         self.random = any(n.op.uses_key for n in self.steps)
         self._modes = any(n.op.trains(n.params) or n.subgraphs for n in self.steps)  # training is another computation
         self._unsized = any((check := n.op.get_attr("FShapeKnown")) and not check(n.params) for n in self.steps)
-        self._kernels: dict[Any, list[Kernel]] = {}
+        self._kernels: dict[Any, list[Kernel]] = Bounded(64)
         self._forms: Forms | None = None
 
     def kernels(self, train: bool) -> list[Kernel]:
@@ -214,7 +215,7 @@ class Forms:
         self.graph, self.count = graph, len(variables)
         self.arg_places = [variables.index(id(n)) for n in graph.arg_nodes]
         self.aux_places = [variables.index(id(n)) for n in graph.aux_nodes]
-        self.programs: dict[Any, Any] = {}
+        self.programs: dict[Any, Any] = Bounded(256)
 
     def split(self, values: Sequence[Any]) -> tuple[list[Any], list[Any], tuple]:
         """Arguments, auxiliary states, random key out of values in the order of the variables."""

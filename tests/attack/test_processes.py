@@ -160,7 +160,7 @@ print("good")
 
 
 def test_interrupts_lose_nothing(tally, effort):
-    """Ctrl-C at any moment of training, compilation of the first step included: the parameters are there, it goes on."""
+    """Ctrl-C at any moment of training, the first step's compilation included: the parameters are there, it goes on."""
     draw = random.Random(2)
     for _ in range(effort(2, 40)):
         for kind in ("step", "loop", "in place", "wait"):
