@@ -25,6 +25,9 @@ class Bounded(dict):
         self._make_room()
         return super().setdefault(key, default)
 
+    def __reduce__(self) -> tuple:
+        return Bounded, (self._most,), None, None, iter(list(self.items()))
+
     def _make_room(self) -> None:
         if len(self) >= self._most:
             for key in list(self)[:self._most // 2]:

@@ -1,6 +1,6 @@
 """Chunks: what array handles share. A chunk points to an immutable buffer; a write makes it point to another.
 
-Changes are ordered, whichever threads make them (docs/design/0015). A chunk that is being changed is *taken*: it shows
+Changes are ordered, whichever threads make them (docs/design/0017). A chunk that is being changed is *taken*: it shows
 neither buffer nor Pending, so who wants its value waits for the lock that the change holds, and nobody can get hold of
 a buffer that is about to be given away.
 """

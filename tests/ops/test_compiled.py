@@ -119,7 +119,7 @@ def test_programs_are_dropped_before_memory_mappings_run_out(room, monkeypatch, 
     caplog.set_level("INFO", "mxjax")
     compiles.clear()
     assert one(x[3]).tolist() == [2] * 3 and not compiles and not room.short
-    assert "dropped 4 of 5 compiled programs" in caplog.text
+    assert "dropped 4 of 5 signatures" in caplog.text
     assert sum(many.forms()) == 0 and sum(one.forms()) == 1
     assert many(x[1]).tolist() == [2] and compiles
 
