@@ -53,7 +53,8 @@ class _Lost(Pending):
     def force(self) -> None:
         """Says so."""
         raise MXNetError("this array's value is lost: its memory was given to a program that was to write the new one "
-                         "over it, and that failed; assign a new value to the array")
+                         "over it, and that failed (or has not come back, where a signal handler looks); assign a new "
+                         "value to the array")
 
 
 class Chunk:
@@ -63,8 +64,9 @@ class Chunk:
     outside has the buffer's memory without Python holding a reference (dlpack); it is then never donated. `born` is
     the JAX transformation it was made in, where it holds no tracer by which one could tell (None: in none).
 
-    While `buffer` and `pending` are None a thread that holds `lock` is changing the chunk; `stash` is what it shows to
-    that thread alone, until that gives it away.
+    While `buffer` and `pending` are None a thread that holds `lock` is changing the chunk, and `stash` is what there
+    is: the value that was taken, or, while it is given away, where it is (`give`). From that the value can always be
+    found, also where Ctrl-C has ended the change at any instruction.
     """
 
     __slots__ = ("buffer", "pending", "ctx", "wide", "version", "lent", "born", "lock", "stash", "__weakref__")
@@ -96,16 +98,15 @@ class Chunk:
             if held is None:
                 with self.lock:
                     held = self.seen()
-                if held is None:
-                    raise MXNetError("an array is looked at while the statement that this code interrupts is changing "
-                                     "it (from a signal handler or a destructor): look at it afterwards")
         return held
 
     def seen(self) -> Any:
-        """The buffer or the Pending as the holder of the lock sees it; None: given away."""
+        """The buffer or the Pending as the holder of the lock sees it."""
         if self.buffer is not None:
             return self.buffer
-        return self.pending if self.pending is not None else self.stash
+        if self.pending is not None:
+            return self.pending
+        return _regained(self.stash) if type(self.stash) is tuple else self.stash
 
     def read(self) -> jax.Array:
         """The buffer; finishes pending work first."""
@@ -125,14 +126,14 @@ class Chunk:
 
     def put_back(self) -> None:
         """Ends a change that has hidden the value, and that may not have come to a write."""
-        held, self.stash = self.stash, None
         if self.buffer is None and self.pending is None:
+            held = self.seen()
+            self.version += type(self.stash) is tuple
             if isinstance(held, Pending):
                 self.pending = held
-            elif isinstance(held, jax.Array) and not isinstance(held, jax.core.Tracer) and held.is_deleted():
-                self.pending = _Lost(held.shape, held.dtype)
             else:
                 self.buffer = held
+        self.stash = None
 
     def write(self, buffer: Any) -> None:
         """Points to a new buffer (of the same shape and dtype)."""
@@ -165,9 +166,25 @@ class Chunk:
             self.version += 1
             return True
 
-    def free(self, values: list[Any], place: int) -> bool:
-        """Whether the memory of this chunk's buffer, which stands in `values` and nowhere else, may be reused."""
-        return not self.lent and alone(values, place)
+    def give(self, args: list[Any], place: int, made: list[Any], index: int = 0) -> bool:
+        """Whether a call may write over the memory of the taken buffer: it stands in the call's arguments alone.
+
+        Args:
+            args: the arguments.
+            place: where among them the buffer is.
+            made: gets the call's results; `index` is the number of the one that becomes the value.
+        """
+        self.stash = args, place, made, index
+        return not self.lent and alone(args, place)
+
+
+def _regained(given: tuple) -> Any:
+    """The value of a chunk whose buffer was given to a call: the old one where it has not been used, else the new."""
+    args, place, made, index = given
+    held = args[place]
+    if not isinstance(held, jax.Array) or isinstance(held, jax.core.Tracer) or not held.is_deleted():
+        return held
+    return made[0][index] if made else _Lost(held.shape, held.dtype)
 
 
 class holding:  # noqa: N801
@@ -257,7 +274,7 @@ class changing:  # noqa: N801
         if held is None:
             held = chunk.pending
             if held is None and chunk in self.chunks:
-                held = chunk.stash
+                held = chunk.seen()
         return held
 
 

@@ -16,7 +16,7 @@ from ..ops._capacity import refuse_result
 from ..ops.kernel import USER_MISTAKES, Kernel, is_wide, mistake, prepare, run, watched
 from ..ops.registry import Op
 from ..random import host_generator, next_key
-from ._chunk import Chunk, Pending, alone, changing, transformation
+from ._chunk import Chunk, Pending, changing, transformation
 from ._host import HostPending, push_kernel
 
 __all__ = ["State", "call", "change", "invoke", "late", "perform", "put", "state", "wrap"]
@@ -163,7 +163,7 @@ def _change(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any, ctx:
                 if a._view is None:
                     value = chunk.buffer
                     if value is None and chunk in chunks:
-                        value = chunk.stash
+                        value = chunk.seen()
                 if value is None or isinstance(value, Pending):
                     missing = True
                     value = glimpse(scope, a, _passed_on)
@@ -271,34 +271,24 @@ def _general(kernel: Kernel, arrays: Sequence[Any], args: list[Any], extras: tup
     args += extras
     if waiting:
         return finish(kernel, arrays, args, push_kernel(kernel, args, wide, ctx, failure), target, ctx)
-    donated = ()
+    donated, made = (), []
     if (target is not None or kernel.mutated) and not state.recording:
-        donated = _donations(kernel, arrays, args, target)
+        donated = _donations(kernel, arrays, args, target, made)
     if not arrays:
         born = transformation()
     if donated:
-        return _donating(kernel, arrays, args, donated, target, ctx, wide, born)
+        try:
+            run(kernel, args, wide, kernel.donating(donated), made)
+        finally:
+            if made:
+                made.append(finish(kernel, arrays, args, made[0], target, ctx, born))
+        return made[1]
     if arrays or on_default_device(ctx):
         outputs = run(kernel, args, wide)
     else:
         with jax.default_device(ctx.jax_device):
             outputs = jax.device_put(run(kernel, args, wide), ctx.jax_device)
     return finish(kernel, arrays, args, outputs, target, ctx, born)
-
-
-def _donating(kernel: Kernel, arrays: Sequence[Any], args: list[Any], donated: tuple[int, ...], target: Any,
-              ctx: Context, wide: bool, born: Any) -> Any:
-    """Runs a kernel that writes its results over arguments; an interrupt comes before that or after all is written."""
-    made: list[Any] = []
-    result = None
-    try:
-        run(kernel, args, wide, kernel.donating(donated), made)
-    finally:
-        for place in donated:
-            arrays[place]._chunk.stash = args[place]
-        if made:
-            result = finish(kernel, arrays, args, made[0], target, ctx, born)
-    return result
 
 
 def _drawn(kernel: Kernel, given: dict[str, Any], ctx: Context, target: Any) -> Any:
@@ -415,38 +405,38 @@ def _into(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any) -> boo
         try:
             call = None
             if place >= 0 and not again:
-                chunk.stash = old = value = None
-                if not chunk.lent and alone(args, place):
+                old = value = None
+                if chunk.give(args, place, made):
                     call = kernel.donating((place,))
             run(kernel, args, wide, call, made)
         finally:
-            if place >= 0:
-                chunk.stash = args[place]
-            if made:
-                value, old, ctx = made[0][0], chunk.stash, arrays[0]._chunk.ctx
-                if chunk.ctx is not ctx or value.shape != old.shape or value.dtype != old.dtype:
-                    finish(kernel, arrays, args, made[0], (out,), ctx)
-                elif isinstance(value, jax.core.Tracer):
-                    chunk.write(value)
-                else:
-                    chunk.buffer = value
-                    chunk.version += 1
-            if chunk.buffer is not None:
-                chunk.stash = None
-            else:
+            try:
+                if made:
+                    value, ctx = made[0][0], arrays[0]._chunk.ctx
+                    old = args[place] if place >= 0 else old
+                    if chunk.ctx is not ctx or value.shape != old.shape or value.dtype != old.dtype:
+                        finish(kernel, arrays, args, made[0], (out,), ctx)
+                    elif isinstance(value, jax.core.Tracer):
+                        chunk.write(value)
+                    else:
+                        chunk.buffer = value
+                        chunk.version += 1
+            finally:
                 chunk.put_back()
     return True
 
 
-def _donations(kernel: Kernel, arrays: Sequence[Any], args: list[Any], target: Any) -> tuple[int, ...]:
+def _donations(kernel: Kernel, arrays: Sequence[Any], args: list[Any], target: Any,
+               made: list[Any]) -> tuple[int, ...]:
     """Positions of the arguments that are about to be overwritten and that nobody else holds: given away."""
     if kernel.eager:
         return ()
-    chunks = [arrays[i]._chunk for i in kernel.mutated] + [t._chunk for t in target or ()]
-    return tuple(sorted([place for c in dict.fromkeys(chunks) if (place := _given_away(c, arrays, args)) >= 0]))
+    results = {arrays[i]._chunk: kernel.num_outputs + k for k, i in enumerate(kernel.mutated)}
+    results.update({t._chunk: k for k, t in enumerate(target or ())})
+    return tuple(sorted([place for c, k in results.items() if (place := _given_away(c, arrays, args, made, k)) >= 0]))
 
 
-def _given_away(chunk: Chunk, arrays: Sequence[Any], args: list[Any]) -> int:
+def _given_away(chunk: Chunk, arrays: Sequence[Any], args: list[Any], made: list[Any], index: int) -> int:
     """The position at which a taken chunk, read there alone, gives up its buffer, or -1."""
     place = -1
     for i, a in enumerate(arrays):
@@ -454,12 +444,7 @@ def _given_away(chunk: Chunk, arrays: Sequence[Any], args: list[Any]) -> int:
             if place >= 0 or a._view is not None:
                 return -1
             place = i
-    if place >= 0 and chunk.stash is not None:
-        chunk.stash = None
-        if chunk.free(args, place):
-            return place
-        chunk.stash = args[place]
-    return -1
+    return place if place >= 0 and chunk.stash is not None and chunk.give(args, place, made, index) else -1
 
 
 def wrap(value: Any, ctx: Context, kind: type | None = None) -> Any:

@@ -71,6 +71,7 @@ class Segment:
         self.size, self.trials = size, trials
         self.turn = 0  # how often it has run
         self._lock, self._running = threading.RLock(), False
+        self._outcome: tuple | None = None  # of a run that has not been concluded
         self._clear()
 
     def _clear(self) -> None:
@@ -164,6 +165,8 @@ class Segment:
         Where it is interrupted (Ctrl-C) before anything is given away, all stays as it is and runs when somebody looks.
         """
         with self._lock:
+            if self._outcome is not None and not self._running:  # an interrupt has come between the results and us
+                self._conclude(None)
             if not self.calls:
                 return
             if self._running:
@@ -192,9 +195,8 @@ class Segment:
             entry[1] = Kernel("bulk segment", _composed(calls, places), len(values), len(places),
                               options=self.options)
         made: list[Sequence[Any]] = []
-        before, self.values = self.values, []  # now `values` alone holds what may be given away
-        count = len(before)
-        before.clear()
+        self._outcome = made, wanted, values, len(self.values)
+        self.values.clear()  # now `values` alone holds what may be given away
         failure: BaseException | None = None
         try:
             if entry[1] is None:
@@ -205,15 +207,22 @@ class Segment:
             failure = error
             raise
         finally:
-            self.values = values[:count]
-            if made:
-                for deferred, value in zip(wanted, made[0], strict=True):
-                    deferred.deliver(value)
-            elif isinstance(failure, Exception) or any([_deleted(value) for value in self.values]):
-                for deferred in wanted:
-                    deferred.failure = failure
-            if made or wanted and wanted[0].failure is not None or isinstance(failure, Exception):
-                self._clear()
+            self._conclude(failure)
+
+    def _conclude(self, failure: BaseException | None) -> None:
+        """Hands out what a run has made, or why it has made nothing; an interrupted one is to be done again."""
+        made, wanted, values, count = self._outcome
+        self.values = values[:count]
+        if made:
+            for deferred, value in zip(wanted, made[0], strict=True):
+                deferred.deliver(value)
+            self._clear()
+        elif isinstance(failure, Exception) or any([_deleted(value) for value in self.values]):
+            for deferred in wanted:
+                deferred.failure = failure or MXNetError("the program that was to make this value was interrupted when "
+                                                         "it had overwritten what it is made of")
+            self._clear()
+        self._outcome = None
 
     def _compiled(self, kernel: Kernel, values: list[Any], wanted: list[Deferred], wide: bool,
                   made: list[Sequence[Any]]) -> None:

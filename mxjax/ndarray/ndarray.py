@@ -228,12 +228,11 @@ class NDArray:
         for a in args[1:] if not wide else ():
             if getattr(a, "dtype", None) in _WIDE:
                 wide = True
-        args[0], chunk.stash = chunk.stash, None
+        args[0] = chunk.seen()
         made: list[Any] = []
         try:
-            run(kernel, args, wide, kernel.donating((0,)) if chunk.free(args, 0) else None, made)
+            run(kernel, args, wide, kernel.donating((0,)) if chunk.give(args, 0, made) else None, made)
         finally:
-            chunk.stash = args[0]
             if made:
                 chunk.write(made[0][0])
 
