@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import os
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,7 +22,7 @@ from .autograd._tape import fitting
 from .base import MXNetError
 from .context import Context
 from .ndarray import NDArray, empty
-from .ndarray._chunk import Pending
+from .ndarray._chunk import Pending, RLock
 from .ndarray._host import HostPending, push
 from .ndarray._invoke import change, invoke, state, wrap
 from .ndarray._segment import Segment
@@ -399,7 +398,7 @@ class _WholeRun(_Run):
 
     def __init__(self, executor: Executor, train: bool) -> None:
         super().__init__(executor, train)
-        self.lock = threading.RLock()  # whoever looks first runs it
+        self.lock = RLock()  # whoever looks first runs it
         self.key: tuple = ()
         self.pull: Any = None
         self.done = False

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import itertools
 import sys
+from _thread import RLock  # not threading's, which is a Python function around it
 from collections.abc import Sequence
-from threading import RLock
 from typing import Any
 
 import jax
@@ -20,7 +20,7 @@ from ..base import MXNetError
 from ..context import Context
 from ..ops.kernel import is_wide
 
-__all__ = ["Chunk", "Pending", "alone", "changing", "holding", "placed", "transformation"]
+__all__ = ["ALONE", "Chunk", "Pending", "RLock", "alone", "changing", "holding", "placed", "transformation"]
 
 
 class Pending:
@@ -82,13 +82,21 @@ class Chunk:
     def shape(self) -> tuple[int, ...]:
         """Shape of the whole buffer."""
         held = self.buffer
-        return (self.peek() if held is None else held).shape
+        if held is None:
+            held = self.pending
+            if held is None:
+                held = self.peek()
+        return held.shape
 
     @property
     def dtype(self) -> np.dtype:
         """dtype of the buffer."""
         held = self.buffer
-        return (self.peek() if held is None else held).dtype
+        if held is None:
+            held = self.pending
+            if held is None:
+                held = self.peek()
+        return held.dtype
 
     def peek(self) -> Any:
         """The buffer or the Pending; waits where another thread is changing it."""
@@ -284,7 +292,7 @@ _acquire = type(RLock()).acquire
 
 def alone(values: Sequence[Any], place: int) -> bool:
     """Whether nobody but this list holds a buffer in it, so that its memory may be reused."""
-    return (sys.getrefcount(values[place]) == _ALONE and isinstance(values[place], jax.Array)
+    return (sys.getrefcount(values[place]) == ALONE and isinstance(values[place], jax.Array)
             and not isinstance(values[place], jax.core.Tracer))
 
 
@@ -312,9 +320,9 @@ def placed(value: jax.Array, device: Any) -> jax.Array:
 
 
 def _references_alone() -> int:
-    """What `sys.getrefcount` says in `alone` of a buffer that one list alone holds."""
+    """What `sys.getrefcount(values[place])` says of a buffer that one list alone holds."""
     values = [object()]
     return sys.getrefcount(values[0])
 
 
-_ALONE = _references_alone()
+ALONE = _references_alone()

@@ -162,11 +162,14 @@ def _change(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any, ctx:
                 value = None
                 if a._view is None:
                     value = chunk.buffer
-                    if value is None and chunk in chunks:
-                        value = chunk.seen()
+                    if value is None:
+                        value = chunk.pending
+                        if value is None and chunk in chunks:
+                            value = chunk.seen()
                 if value is None or isinstance(value, Pending):
                     missing = True
-                    value = glimpse(scope, a, _passed_on)
+                    if value is None or value.value is not None or not _passed_on(value):
+                        value = glimpse(scope, a, _passed_on)
                     if value is _ELSEWHERE:
                         ready = False
                     elif value is None:
@@ -341,9 +344,9 @@ def finish(kernel: Kernel, arrays: Sequence[Any], args: list[Any], outputs: Sequ
     """Writes mutated inputs, wraps or writes the outputs, records the call. Values may be buffers or Pending."""
     for position, value in zip(kernel.mutated, outputs[kernel.num_outputs:], strict=True):
         arrays[position]._write(value)
-    if target is not None and kernel.num_visible == len(target) == 1 and not state.recording and \
-            _replaced(target[0], outputs[0], ctx):
-        return target[0]
+    if target is not None and kernel.num_visible == len(target) and not state.recording and \
+            all([_replaced(given, value, ctx) for given, value in zip(target, outputs, strict=False)]):
+        return target[0] if len(target) == 1 else list(target)
     kind = type(arrays[0]) if arrays else None
     results = [wrap(value, ctx, kind) for value in outputs[:kernel.num_outputs]]
     for result in results if born is not None else ():
@@ -365,18 +368,17 @@ def finish(kernel: Kernel, arrays: Sequence[Any], args: list[Any], outputs: Sequ
 def _replaced(target: Any, value: Any, ctx: Context) -> bool:
     """Whether a result became the value of `target` as it is: the usual case of `out=`."""
     chunk, view = target._chunk, target._view
-    if type(target) is not late.array or target._entry is not None or chunk.ctx is not ctx or \
-            isinstance(value, Pending):
+    if type(target) is not late.array or target._entry is not None or chunk.ctx is not ctx:
         return False
-    old = chunk.buffer
-    if old is None:
-        old = chunk.peek()
+    old = chunk.seen()  # its lock is held
     if value.dtype != old.dtype or value.shape != (old.shape if view is None else view[1]):
         return False
-    if view is None:
-        chunk.write(value)
-    else:
+    if view is not None:
         target._write(value)
+    elif isinstance(value, Pending):
+        chunk.defer(value)
+    else:
+        chunk.write(value)
     return True
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -23,7 +22,7 @@ from ..base import MXNetError
 from ..ops.compiled import Compiled
 from ..ops.kernel import USER_MISTAKES, Kernel, is_wide, mistake, watched
 from ..random import next_key
-from ._chunk import Pending, holding
+from ._chunk import Pending, RLock, holding
 from ._invoke import change, state, wrap
 from ._segment import Deferred
 
@@ -71,7 +70,7 @@ class _Run(list):
         super().__init__(inputs)
         self.ctx = ctx
         self.op, self.train, self.pull, self.done = op, train, None, False
-        self.lock = threading.RLock()  # taken after those of the runs that use this one's results
+        self.lock = RLock()  # taken after those of the runs that use this one's results
         self.wide = kernel.wide or any(is_wide(v.dtype) for v in inputs[:kernel.num_arrays])
         self.wanted = tuple(wanted[i] for i in op._forms.arg_places)
         self.values: list[Any] = [_Value(self, *spec) for spec in kernel.specs(inputs)]
@@ -151,7 +150,10 @@ def record(op: CachedOp, kernel: Kernel, arrays: Sequence[NDArray]) -> list[NDAr
         for place, value in zip(kernel.mutated, run.values[kernel.num_outputs:], strict=True):
             arrays[place]._write(value)
         return run
-    run = change([arrays[i] for i in kernel.mutated], arrays, step, _stays)
+    if kernel.mutated:
+        run = change([arrays[i] for i in kernel.mutated], arrays, step, _stays)
+    else:
+        run = step([_value(a) for a in arrays])
     results = [wrap(value, ctx, type(arrays[0])) for value in run.values[:kernel.num_outputs]]
     parents = entries + [None] * len(key)
     outs = [(v.shape, v.dtype) for v in run.values[:kernel.num_outputs]]
@@ -168,6 +170,15 @@ def record(op: CachedOp, kernel: Kernel, arrays: Sequence[NDArray]) -> list[NDAr
     for i, result in enumerate(results):
         result._entry = (node, i)
     return results
+
+
+def _value(array: NDArray) -> Any:
+    """The value of an array: as it is, where it may be a part of the program to come."""
+    if array._view is None:
+        held = array._chunk.peek()
+        if not isinstance(held, Pending) or held.value is None and _stays(held):
+            return held
+    return array._read()
 
 
 def _stays(pending: Pending) -> bool:

@@ -12,7 +12,6 @@ waits for nobody: values from elsewhere are there before it is taken.
 from __future__ import annotations
 
 import sys
-import threading
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -25,7 +24,7 @@ from .._bounded import Bounded
 from ..base import MXNetError
 from ..context import Context
 from ..ops.kernel import Kernel, run
-from ._chunk import Pending, alone
+from ._chunk import ALONE, Pending, RLock
 
 __all__ = ["Deferred", "Segment", "deferred", "flush"]
 
@@ -70,7 +69,7 @@ class Segment:
     def __init__(self, size: int, trials: int = _TRIALS) -> None:
         self.size, self.trials = size, trials
         self.turn = 0  # how often it has run
-        self._lock, self._running = threading.RLock(), False
+        self._lock, self._running = RLock(), False
         self._outcome: tuple | None = None  # of a run that has not been concluded
         self._clear()
 
@@ -230,7 +229,8 @@ class Segment:
         room = Counter([(d.shape, d.dtype) for d in wanted])
         free = []
         for i in range(len(values)):
-            if alone(values, i) and room[values[i].shape, values[i].dtype] > 0:
+            if sys.getrefcount(values[i]) == ALONE and isinstance(values[i], jax.Array) and \
+                    not isinstance(values[i], jax.core.Tracer) and room[values[i].shape, values[i].dtype] > 0:
                 room[values[i].shape, values[i].dtype] -= 1
                 free.append(i)
         run(kernel, values, wide, kernel.donating(tuple(free)) if free else None, made)
