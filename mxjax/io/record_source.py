@@ -131,4 +131,6 @@ def open_records(path: str, index: str, part_index: int, num_parts: int, shuffle
             paths.append(name)
         else:
             raise MXNetError(f"cannot open record file {name!r}: there is no such file")
+    if not any(map(os.path.getsize, paths)):
+        raise MXNetError(f"{path}: there are no records, the files are empty")
     return StreamedRecords(paths, part_index, num_parts, shuffle, seed, chunk_size, chunk_seed)

@@ -220,3 +220,10 @@ def test_resize_modes(make, mode, size):
     shape = (3, 12, 30) if mode == "shrink" else (3, 30, 60)
     label = next(make("ImageDetRecordIter", resize_mode=mode, data_shape=shape)).label[0].asnumpy()[0]
     assert tuple(label[1:3]) == (size[0], pytest.approx(size[1], abs=1))
+
+
+def test_empty_files_are_refused(tmp_path):
+    path = tmp_path / "empty.rec"
+    path.touch()
+    with pytest.raises(mx.MXNetError, match="empty.rec: there are no records"):
+        mx.io.ImageRecordIter(path_imgrec=str(path), data_shape=(3, 8, 8), batch_size=2)

@@ -23,7 +23,7 @@ READERS = {}
 _OWN = {  # MXNet's types where a file is sound, but not what was asked for
     "embedding": (ValueError, AssertionError), "onnx": (NotImplementedError,),
     "block_params": (AssertionError, ValueError), "block_names": (AssertionError,),
-    "checkpoint_params": (ValueError,), "image_records": (StopIteration,)}
+    "checkpoint_params": (ValueError,)}
 warnings.simplefilter("ignore")
 logging.disable(logging.CRITICAL)
 
