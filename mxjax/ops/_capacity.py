@@ -32,9 +32,11 @@ def bytes_of(shape: Sequence[int], dtype: Any) -> int:
 def capacity(device: jax.Device | None = None) -> float:
     """Bytes that new arrays on a device may take at most now: of an accelerator's pool, or of the machine's memory.
 
-    On the host that is what the system says is available, within the limits of a container and of the process.
+    On the host that is what the system says is available, within the limits of a container. Default: the device that
+    JAX computes on where it is not told.
     """
-    device = device or jax.local_devices()[0]
+    default = jax.config.jax_default_device
+    device = device or (default if isinstance(default, jax.Device) else jax.local_devices()[0])
     with contextlib.suppress(jax.errors.JaxRuntimeError, NotImplementedError):
         stats = device.memory_stats()
         if stats and stats.get("bytes_limit"):

@@ -168,7 +168,8 @@ class Compiled:
             _room.short = True
 
     def __del__(self) -> None:
-        _room.held -= self.held
+        if _room is not None:  # the interpreter is ending
+            _room.held -= self.held
 
 
 def _device(args: Sequence[Any]) -> Any:
