@@ -175,13 +175,14 @@ def _change(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any, ctx:
                     elif value is None:
                         sparse = True
                 args.append(value)
-            if sparse:  # a sparse form may reuse the arrays' memory
+            if sparse and ready:  # a sparse form may reuse the arrays' memory
                 value = None
                 args.clear()
                 result = late.sparse(kernel, arrays, extras, out)
                 if result is not None:
                     return result
                 args = [glimpse(scope, a, _passed_on) for a in arrays]
+                ready = not any([a is _ELSEWHERE for a in args])
             if ready and not (wholes and any([isinstance(scope.glimpse(c), Pending) for c in wholes])):
                 value = None
                 return _general(kernel, arrays, args, extras, target, ctx, wide, born, missing)
