@@ -22,6 +22,7 @@ import os
 import threading
 import time
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -54,7 +55,8 @@ class _Profiler:
         self.events: list[dict[str, Any]] = []
         self.statistics: dict[tuple[str, str], list[float]] = {}
         self.lock = threading.RLock()
-        self.writing = threading.Lock()  # of the file; the other one is held for moments only
+        self.writing = threading.RLock()  # of the file; `lock` is held for moments only
+        self.switching = threading.RLock()  # on and off
         self.end: int | None = None  # where in the file the next event goes; None: it has to be begun
         self.threads: set[int] = set()
         self.writer: threading.Timer | None = None
@@ -107,10 +109,11 @@ class _Profiler:
 
     def sample_memory(self) -> None:
         """Notes the memory in use on each device, at most a hundred times a second."""
-        now = time.monotonic()
-        if now - self.sampled < 0.01:
-            return
-        self.sampled = now
+        with self.lock:
+            now = time.monotonic()
+            if now - self.sampled < 0.01:
+                return
+            self.sampled = now
         used = {d: (d.memory_stats() or {}).get("bytes_in_use") for d in jax.local_devices()}
         if None in used.values():  # the host does not count: add up what is alive
             for array in jax.live_arrays():
@@ -122,27 +125,29 @@ class _Profiler:
     # ------------------------------------------------------------ state
     def start(self) -> None:
         """Begins recording."""
-        if self.running:
-            return
-        self.running, self.paused = True, False
-        _kernel.watch(self.observe)
-        if self.settings["jax_trace"]:
-            jax.profiler.start_trace(self.settings["jax_trace"])
-            self.tracing = True
-        self.write_later()
+        with self.switching:
+            if self.running:
+                return
+            self.running, self.paused = True, False
+            _kernel.watch(self.observe)
+            if self.settings["jax_trace"]:
+                jax.profiler.start_trace(self.settings["jax_trace"])
+                self.tracing = True
+            self.write_later()
 
     def stop(self) -> None:
         """Ends recording."""
-        if not self.running:
-            return
-        self.running = False
-        _kernel.watch(None)
-        if self.writer is not None:
-            self.writer.cancel()
-            self.writer = None
-        if self.tracing:
-            self.tracing = False
-            jax.profiler.stop_trace()
+        with self.switching:
+            if not self.running:
+                return
+            self.running = False
+            _kernel.watch(None)
+            if self.writer is not None:
+                self.writer.cancel()
+                self.writer = None
+            if self.tracing:
+                self.tracing = False
+                jax.profiler.stop_trace()
 
     def write_later(self, taken: float = 0.0) -> None:
         """Has the file written again and again while the profiler runs; `taken`: seconds for the last time."""
@@ -153,13 +158,20 @@ class _Profiler:
             self.writer.start()
 
     def _write_again(self) -> None:
-        if self.running:
-            begin = time.monotonic()
-            self.write()
-            self.write_later(time.monotonic() - begin)
+        me, begin = threading.current_thread(), time.monotonic()
+        with self.writing:
+            if self.writer is me:  # after the end it would begin the file anew
+                self.write()
+        with self.switching:
+            if self.writer is me:  # nobody has stopped it meanwhile, or stopped and begun again
+                self.write_later(time.monotonic() - begin)
 
-    def write(self) -> None:
-        """Adds the events since the last time to the file, which is complete JSON at every moment."""
+    def write(self, finished: bool = False) -> None:
+        """Adds the events since the last time to the file, which is complete JSON at every moment.
+
+        Args:
+            finished: the next events begin the file anew.
+        """
         with self.writing:
             with self.lock:
                 path, events, self.events = self.settings["filename"], self.events, []
@@ -177,7 +189,10 @@ class _Profiler:
                 with self.lock:
                     self.events[:0] = events
                 raise
-            self.end = len(begun)
+            self.end = None if finished else len(begun)
+            if finished:
+                with self.lock:
+                    self.threads.clear()
 
 
 def _process() -> str:
@@ -332,10 +347,7 @@ def dump(finished: bool = True, profile_process: str = "worker") -> None:
         return
     if finished:
         _profiler.stop()
-    _profiler.write()
-    if finished:
-        _profiler.end = None
-        _profiler.threads.clear()
+    _profiler.write(finished)
 
 
 def dump_profile() -> None:
@@ -403,17 +415,20 @@ class _Duration:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._begin: int | None = None
+        self._begun: deque[int] = deque(maxlen=1)  # of the threads that share this, one takes the beginning out
 
     def start(self) -> None:
         """Marks the beginning."""
-        self._begin = time.time_ns()
+        self._begun.append(time.time_ns())
 
     def stop(self) -> None:
         """Marks the end; without a beginning it means nothing."""
-        if self._begin is not None and _profiler.active:
-            _profiler.duration(self.name, self._category, self._begin, time.time_ns())
-        self._begin = None
+        try:
+            begin = self._begun.pop()
+        except IndexError:
+            return
+        if _profiler.active:
+            _profiler.duration(self.name, self._category, begin, time.time_ns())
 
     def __str__(self) -> str:
         return self.name
@@ -491,23 +506,24 @@ class Counter:
         if value is not None:
             self.set_value(value)
 
-    def _set(self, value: int, delta: int) -> None:
+    def _set(self, value: int | None, delta: int = 0) -> None:
+        """Sets the number to `value` (None: what it is) plus `delta`, in one step for other threads."""
         with self._lock:
-            self._value = value + delta
+            self._value = (self._value if value is None else value) + delta
             if _profiler.active:  # the table of statistics divides by a thousand, as for times
                 _profiler.counter(self.name, self._category, self._value, self._value / 1e3)
 
     def set_value(self, value: int) -> None:
         """Sets the number."""
-        self._set(int(value), 0)
+        self._set(int(value))
 
     def increment(self, delta: int = 1) -> None:
         """Adds to the number."""
-        self._set(self._value, int(delta))
+        self._set(None, int(delta))
 
     def decrement(self, delta: int = 1) -> None:
         """Takes from the number."""
-        self._set(self._value, -int(delta))
+        self._set(None, -int(delta))
 
     def __iadd__(self, delta: int) -> Counter:
         self.increment(delta)
