@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from .base import MXNetError, note_error
+from .base import MXNetError, error_types, get_last_ffi_error, note_error
 
 __all__ = ["Library", "pointer", "taken"]
 
@@ -49,14 +49,14 @@ class Library:
         10901
     """
 
-    def __getattr__(self, name: str) -> Callable[..., int]:
+    def __getattr__(self, name: str) -> Callable[..., Any]:
         if name not in _functions:
             raise AttributeError(f"mxjax has no C library; of its functions there are {', '.join(_functions)} in "
                                  f"Python, not {name}")
         return _functions[name]
 
 
-_functions: dict[str, Callable[..., int]] = {}
+_functions: dict[str, Callable[..., Any]] = {}
 
 
 def _function(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -98,6 +98,17 @@ def _give(reference: Any, value: Any) -> None:
 @_function("MXGetVersion")
 def _version(out: Any) -> None:
     _pointee(out).value = 10901
+
+
+def _last_error() -> bytes:
+    """The text of this thread's last error, behind the name under which its class, or a base of it, is registered."""
+    error = get_last_ffi_error()
+    name = next((name for kind in type(error).__mro__ for name, known in error_types.items() if known is kind),
+                type(error).__name__)
+    return f"{name}: {error}".encode()
+
+
+_functions["MXGetLastError"] = _last_error  # the only one whose result is what it is asked for
 
 
 @_function("MXNDArrayWaitAll", "MXNotifyShutdown")

@@ -1,0 +1,75 @@
+"""mx.error: which class an error's text stands for."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import mxjax as mx
+from mxjax import base
+
+
+@pytest.fixture(autouse=True)
+def restored():
+    before = dict(base.error_types)
+    yield
+    base.error_types.clear()
+    base.error_types.update(before)
+
+
+def raised(text):
+    """What MXNet makes of the text of an error."""
+    message, name = base.c2pyerror(text)
+    return base.error_types.get(name, mx.MXNetError)(message)
+
+
+@pytest.mark.parametrize("register", [mx.error.register, mx.error.register_error, base.register_error])
+def test_registered_classes_are_found_by_their_names(register):
+    assert type(raised("Mine: no such column")) is mx.MXNetError
+
+    @register
+    class Mine(mx.MXNetError):
+        pass
+
+    @register("Named")
+    class Other(Exception):
+        pass
+    assert register("Third", Other) is Other and register(func_name="Fourth", cls=Other) is Other
+    assert type(raised("Mine: no such column")) is Mine and "no such column" in str(raised("Mine: no such column"))
+    assert {type(raised(f"{name}: x")) for name in ("Named", "Third", "Fourth")} == {Other}
+    assert type(raised("Other: x")) is mx.MXNetError
+
+
+def test_what_is_registered_from_the_start():
+    for kind in (ValueError, TypeError, AttributeError, IndexError, NotImplementedError, mx.error.InternalError,
+                 mx.MXNetError):
+        assert type(raised(f"{kind.__name__}: x")) is kind
+    assert issubclass(mx.error.InternalError, mx.MXNetError)
+    assert type(raised("no name")) is type(raised("a b: c")) is mx.MXNetError
+
+
+def test_the_text_of_the_last_error_has_the_name(monkeypatch):
+    @mx.error.register("Seeding")
+    class Unseedable(mx.MXNetError):
+        pass
+
+    class Special(Unseedable):
+        pass
+
+    class Quiet(Exception):
+        pass
+    for own, name, kind in ((Unseedable, "Seeding", Unseedable), (Special, "Seeding", Unseedable),
+                            (IndexError, "IndexError", IndexError), (mx.MXNetError, "MXNetError", mx.MXNetError),
+                            (Quiet, "Quiet", mx.MXNetError)):
+        def fail(seed, own=own):
+            raise own("no")
+        monkeypatch.setattr(mx.random, "seed", fail)
+        assert base._LIB.MXRandomSeed(5) == -1
+        text = base._LIB.MXGetLastError()
+        assert text == f"{name}: no".encode() and type(raised(base.py_str(text))) is kind
+        with pytest.raises(own):
+            base.check_call(-1)
+
+
+def test_without_an_error_there_is_a_text_too():
+    with ThreadPoolExecutor(1) as pool:  # errors are each thread's own
+        assert b"no C call has failed" in pool.submit(base._LIB.MXGetLastError).result()
