@@ -156,10 +156,9 @@ def _from_dlpack(tensor: Any, *rest: Any) -> None:
 
 
 _CAPSULE = b"dltensor"  # lives as long as any capsule does
+# a prototype of our own: the types of ctypes.pythonapi's functions are everybody's, so nobody's to set
 _new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
     ("PyCapsule_New", ctypes.pythonapi))
-ctypes.pythonapi.PyCapsule_New.restype = ctypes.py_object  # scripts rely on MXNet's having set these two
-ctypes.pythonapi.PyCapsule_GetPointer.restype = ctypes.c_void_p
 
 
 # ------------------------------------------------------------ parts of graphs

@@ -1,6 +1,8 @@
 """What scripts do with MXNet's C functions and handles by `ctypes`."""
 
 import ctypes
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -79,12 +81,28 @@ def test_monitors_may_take_handles():
 def test_dlpack_by_hand():
     x = mx.nd.arange(6).reshape((2, 3))
     capsule = ctypes.py_object(mx.nd.to_dlpack_for_read(x))
-    tensor = ctypes.c_void_p(ctypes.pythonapi.PyCapsule_GetPointer(capsule, b"dltensor"))
+    python = ctypes.PyDLL(None)
+    python.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    tensor = ctypes.c_void_p(python.PyCapsule_GetPointer(capsule, b"dltensor"))
     handle = NDArrayHandle()
     check_call(_LIB.MXNDArrayFromDLPack(tensor, ctypes.byref(handle)))
-    ctypes.pythonapi.PyCapsule_SetName(capsule, c_str("used_dltensor"))
-    ctypes.pythonapi.PyCapsule_SetDestructor(capsule, None)
+    python.PyCapsule_SetName(capsule, c_str("used_dltensor"))
+    python.PyCapsule_SetDestructor(capsule, None)
     assert mx.nd.NDArray(handle=handle).asnumpy().tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_the_types_that_everybody_sees_in_ctypes_stay_as_they_were():
+    script = """
+import ctypes
+functions = [getattr(ctypes.pythonapi, "PyCapsule_" + name)
+             for name in ("New", "GetPointer", "IsValid", "SetName", "SetDestructor")]
+before = [(f.restype, f.argtypes, getattr(f, "errcheck", None)) for f in functions]
+import mxjax as mx
+mx.base._LIB.MXNDArrayWaitAll()
+assert mx.nd.from_dlpack(mx.nd.to_dlpack_for_read(mx.nd.ones((2,)))).asnumpy().tolist() == [1, 1]
+assert [(f.restype, f.argtypes, getattr(f, "errcheck", None)) for f in functions] == before, functions
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=100)
 
 
 @pytest.mark.parametrize("backend", ["default", "default_v2"])
