@@ -11,9 +11,6 @@ __all__ = ["get_logger", "getLogger", "CRITICAL", "DEBUG", "ERROR", "INFO", "NOT
 _LABELS = {CRITICAL: "C", ERROR: "E", WARNING: "W", INFO: "I", DEBUG: "D"}
 _RED, _GREEN, _BLUE, _PLAIN = "\x1b[31m", "\x1b[32m", "\x1b[34m", "\x1b[0m"
 
-if logging.getLogger("jax").level == NOTSET:  # a script that sets the root's level to INFO or DEBUG asks for MXNet's
-    logging.getLogger("jax").setLevel(WARNING)  # words, not for a line of JAX's about each back end and compilation
-
 
 class _Formatter(logging.Formatter):
     """`I0131 12:00:00 pid path:function:line] message`, its head red, green or blue by level."""
