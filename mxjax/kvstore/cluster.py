@@ -16,7 +16,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import jax
@@ -184,13 +184,14 @@ class Cluster:
         self.size, self.servers = place.size, place.servers
         self.failure = ""
         self.gone = ""  # who has left of their own accord
-        self.busy = 0.0  # since when this worker is in a collective with the others
+        self._busy = 0.0
         self.lost: dict[tuple[str, int], str] = {}
         self._working, self._using = set(range(place.size)), set(range(place.size))
         self.serves = False  # others need this process until they leave
         self.tolerant = False  # asynchronous: others' deaths are no reason to end
         self._inbox: tuple[dict[str, Any], list[np.ndarray]] | None = None
-        self._news = threading.Condition()
+        self._news = threading.Condition()  # of what the scheduler tells, a failure, the end of a collective
+        self._deaf = False  # no more news can come
         self._sending, self._gathering = threading.Lock(), threading.Lock()
         timeout = _seconds("MXJAX_JOIN_TIMEOUT", 300)
         heartbeat = _seconds("MXJAX_HEARTBEAT_TIMEOUT", 30)
@@ -260,11 +261,21 @@ class Cluster:
                         self._departed(header["op"], header["rank"])
                     self._news.notify_all()
                 if header["op"] == "end":
-                    return
+                    reason = ""
+                    break
         except Exception as error:  # whatever it is, who waits for news would wait for ever
             reason = f"{type(error).__name__}: {error}"
-        if not self._left:
-            self._fail(f"{self._where} is lost: {reason}; no worker can go on")
+        with self._news:
+            self._deaf = True
+            if reason and not self._left:
+                self._fail(f"{self._where} is lost: {reason}; no worker can go on")
+            self._news.notify_all()
+
+    def _wait(self, until: Callable[[], Any], seconds: float = float("inf")) -> Any:
+        """Waits until something is so, this worker has failed, or no more news can come; false: it took too long."""
+        with self._news:
+            return self._news.wait_for(lambda: until() or self.failure or self._deaf,
+                                       min(seconds, threading.TIMEOUT_MAX))
 
     def _noticed(self, header: dict[str, Any]) -> None:
         key = header["role"], header["rank"]
@@ -285,19 +296,39 @@ class Cluster:
             self._working.discard(rank)
         elif rank != self.rank and not self.gone:
             self.gone = f"worker {rank} has left the job"
-            if self.busy:  # who waits for it waits in vain
-                threading.Thread(target=self._waits_in_vain, args=(self.busy,), daemon=True).start()
+            if self.busy:
+                self._begin_to_doubt()
 
-    def _waits_in_vain(self, since: float) -> None:
-        time.sleep(self._grace / 2)
-        if self.busy == since:
-            self._fail(f"{self.gone} while this one waits for it")
+    @property
+    def busy(self) -> float:
+        """Since when this worker is in a collective with the others; 0: it is in none."""
+        return self._busy
+
+    @busy.setter
+    def busy(self, since: float) -> None:
+        with self._news:
+            self._busy = since
+            self._news.notify_all()
+            if since and self.gone:
+                self._begin_to_doubt()
+
+    def _begin_to_doubt(self) -> None:
+        """Somebody has left: unless the collective at hand ends soon, this worker waits in vain."""
+        since = self.busy
+
+        def work() -> None:
+            with self._news:
+                if not self._wait(lambda: self.busy != since, self._grace / 2):
+                    self._fail(f"{self.gone} while this one waits for it")
+        threading.Thread(target=work, name="mxjax-doubt", daemon=True).start()
 
     def _fail(self, text: str) -> None:
         """Says what has happened, now and at whatever this worker does with the others; ends it if it hangs."""
-        if self.failure:
-            return
-        self.failure = text
+        with self._news:
+            if self.failure:
+                return
+            self.failure = text
+            self._news.notify_all()
         print(f"mxjax: worker {self.rank}: {text}", file=sys.stderr, flush=True)
         threading.Thread(target=self._end_later, name="mxjax-end", daemon=True).start()
 
@@ -322,9 +353,7 @@ class Cluster:
 
     def explain(self, error: BaseException) -> BaseException:
         """What to raise for an error in a collective: who died, if that becomes known in a moment."""
-        end = time.monotonic() + 3
-        while not (self.failure or self.gone) and time.monotonic() < end:
-            time.sleep(0.05)
+        self._wait(lambda: self.gone, 3)
         reason = self.failure or self.gone
         return MXNetError(f"worker {self.rank}: {reason}") if reason else error
 
@@ -344,12 +373,11 @@ class Cluster:
             except OSError as error:
                 raise self.explain(MXNetError(f"worker {self.rank}: the scheduler is lost: {error}")) from None
             with self._news:
-                while self._inbox is None:
+                self._wait(lambda: self._inbox or self.gone and not self.tolerant, end - time.monotonic())
+                if self._inbox is None:
                     self.check()
-                    if time.monotonic() > end:
-                        raise MXNetError(f"worker {self.rank}: the others did not come to {name!r} within "
-                                         f"{timeout:g} s")
-                    self._news.wait(1.0)
+                    raise MXNetError(f"worker {self.rank}: " + ("the job has ended" if self._deaf else
+                                     f"the others did not come to {name!r} within {timeout:g} s"))
                 header, together = self._inbox
         if header["op"] == "confused":
             raise MXNetError(f"worker {self.rank}: {header['reason']}; all must make the same calls in the same order")
@@ -419,9 +447,7 @@ class Cluster:
 
     def _outstay(self, who: str) -> None:
         """Waits until no other worker is left in a set."""
-        with self._news:
-            while not self.failure and getattr(self, who) - {self.rank} - {rank for _, rank in self.lost}:
-                self._news.wait(0.5)
+        self._wait(lambda: not getattr(self, who) - {self.rank} - {rank for _, rank in self.lost})
 
 
 _cluster: Cluster | None = None
