@@ -102,23 +102,28 @@ def _as_ndarray(values: Any) -> nd.NDArray:
     return values if isinstance(values, nd.NDArray) else _from_host(np.ascontiguousarray(values), cpu())
 
 
-def creator(function: Callable[..., Source]) -> Callable[..., MXDataIter]:
+def creator(function: Callable[..., Source], parameters: type | None = None) -> Callable[..., MXDataIter]:
     """Makes a function that gives a Source into one that gives an iterator.
 
     Its keyword-only arguments are the iterator's parameters, by the vocabulary of `ops.params`: text is parsed, limits
     are checked. Further arguments go to `MXDataIter`, which ignores unknown ones, as MXNet does.
+
+    Args:
+        function: gives the Source.
+        parameters: a dataclass of keyword-only parameters, of which the function takes one instead.
     """
     name = function.__name__
 
     def create(*args: Any, **kwargs: Any) -> MXDataIter:
         if args:
             raise TypeError(f"{name} can only accept keyword arguments")
-        params = schema(name, function)
+        params = schema(name, parameters or function)
         missing = [key for key, param in params.items() if param.required and key not in kwargs]
         if missing:
             raise MXNetError(f"{name}: required parameter {missing[0]} is missing ({params[missing[0]]})")
         values = {key: params[key].parse(value) for key, value in kwargs.items() if key in params}
-        return MXDataIter(function(**values), **{key: value for key, value in kwargs.items() if key not in params})
+        source = function(parameters(**values)) if parameters else function(**values)
+        return MXDataIter(source, **{key: value for key, value in kwargs.items() if key not in params})
     functools.update_wrapper(create, function)
     del create.__wrapped__  # its signature is (*args, **kwargs), as in MXNet; the parameters are in the docstring
     create.__annotations__ = {"return": "MXDataIter"}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import random
-from typing import Any
 
 import numpy as np
 
 from ..base import MXNetError
 from ..image import _host
+from .image_parameters import ImageParameters
 
 __all__ = ["Augmenter", "jitter_hls"]
 
@@ -38,13 +38,13 @@ class Augmenter:
     """Applies the parameters of `ImageRecordIter`, in MXNet's order.
 
     Args:
-        p: the parameters, as attributes.
+        p: the parameters.
 
     Raises:
         MXNetError: they exclude each other.
     """
 
-    def __init__(self, p: Any) -> None:
+    def __init__(self, p: ImageParameters) -> None:
         self._p = p
         if p.inter_method not in (0, 1, 2, 3, 4, 9, 10):
             raise MXNetError(f"invalid inter_method {p.inter_method}: valid value 0,1,2,3,4,9,10")

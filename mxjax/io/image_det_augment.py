@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import random
-from typing import Any
 
 import numpy as np
 
 from ..base import MXNetError
 from ..image import _host
 from .image_augment import jitter_hls, method
+from .image_parameters import DetParameters
 
 __all__ = ["DetAugmenter", "Objects"]
 
@@ -93,7 +93,7 @@ class DetAugmenter:
     """Applies the parameters of `ImageDetRecordIter`, in MXNet's order.
 
     Args:
-        p: the parameters, as attributes.
+        p: the parameters.
 
     Raises:
         MXNetError: they do not go together.
@@ -102,7 +102,7 @@ class DetAugmenter:
     _samplers = ("crop_scales", "crop_aspect_ratios", "crop_overlaps", "crop_sample_coverages",
                  "crop_object_coverages")
 
-    def __init__(self, p: Any) -> None:
+    def __init__(self, p: DetParameters) -> None:
         self._p = p
         if p.inter_method not in (0, 1, 2, 3, 4, 9, 10):
             raise MXNetError(f"invalid inter_method {p.inter_method}: valid value 0,1,2,3,4,9,10")

@@ -9,9 +9,9 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from itertools import islice
-from types import SimpleNamespace
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -20,10 +20,10 @@ from .. import recordio
 from .._files import numbered_lines
 from ..base import MXNetError
 from ..image import _host
-from ..ops.params import Floats, Range, Shape
 from .creator import creator
 from .image_augment import Augmenter
 from .image_det_augment import DetAugmenter
+from .image_parameters import DetParameters, ImageParameters, RecordParameters
 from .record_source import Record, open_records
 
 __all__ = ["ImageDetRecordIter", "ImageRecordInt8Iter", "ImageRecordIter", "ImageRecordIter_v1",
@@ -48,20 +48,20 @@ class _Images:
     """Batches of the images of a record file; a `Source`.
 
     Args:
-        p: the iterator's parameters, as attributes.
+        p: the iterator's parameters.
         label_width: values of a label.
         load: function(record, its number in the round, random numbers, data row, label row) -> its index; fills the
             rows.
         dtype: of the data.
     """
 
-    def __init__(self, p: Any, label_width: int, load: Callable, dtype: Any) -> None:
+    def __init__(self, p: RecordParameters, label_width: int, load: Callable, dtype: Any) -> None:
         self.batch_size, self._p, self._load, self._dtype = p.batch_size, p, load, np.dtype(dtype)
         self._label_width = label_width
         self._records = open_records(p.path_imgrec, p.path_imgidx, p.part_index, p.num_parts, p.shuffle, p.seed,
                                      p.shuffle_chunk_size, p.shuffle_chunk_seed)
         self._reader = ThreadPoolExecutor(1, "records")
-        self._decoders = ThreadPoolExecutor(p.preprocess_threads, "decode")
+        self._decoders = ThreadPoolExecutor(p.threads, "decode")
         weakref.finalize(self, _shut_down, self._reader, self._decoders)
         self._round: Iterator[Record] = iter(self._records)
         self._number = self._rounds = 0
@@ -96,7 +96,7 @@ class _Images:
             numbers += self._take_numbers(len(rest))
         batch = _Loading(np.zeros((self.batch_size, *self._p.data_shape), self._dtype),
                          np.zeros((self.batch_size, self._label_width), np.float32), missing, wrapped)
-        share = -(-len(records) // self._p.preprocess_threads)
+        share = -(-len(records) // self._p.threads)
         for begin in range(0, len(records), share):
             batch.parts.append(self._decoders.submit(self._decode, batch, records, numbers,
                                                      range(begin, min(begin + share, len(records)))))
@@ -115,7 +115,7 @@ class _Images:
 
     def _decode(self, batch: _Loading, records: list[Record], numbers: list[tuple[int, int]], rows: range) -> None:
         """Fills some rows of a batch. In a decoder's thread."""
-        seed = getattr(self._p, "seed_aug", None)
+        seed = self._p.seed_aug
         for row in rows:
             record, (turn, number) = records[row], numbers[row]
             rng = random.Random(f"{self._p.seed}/{turn}/{number}" if seed is None else f"{seed}/{number}")
@@ -230,12 +230,13 @@ class _Normalizer:
     """Mean, deviation, scale, and random contrast and illumination of the channels.
 
     Args:
-        p: the parameters, as attributes.
+        p: the iterator's parameters.
         dtype: of the result: float32 (all of it), int8 (the mean only, rounded) or uint8 (nothing).
+        contrast, illumination: bounds of the random changes.
     """
 
-    def __init__(self, p: Any, dtype: np.dtype) -> None:
-        self._p, self._dtype = p, dtype
+    def __init__(self, p: RecordParameters, dtype: np.dtype, contrast: float = 0.0, illumination: float = 0.0) -> None:
+        self._dtype, self._scale, self._contrast, self._illumination = dtype, p.scale, contrast, illumination
         self._mean: Any = np.array([p.mean_r, p.mean_g, p.mean_b, p.mean_a], np.float32)
         self._std = [p.std_r, p.std_g, p.std_b, p.std_a]
 
@@ -245,7 +246,6 @@ class _Normalizer:
 
     def __call__(self, planes: list[np.ndarray], out: np.ndarray, rng: random.Random) -> None:
         """Writes normalized channels to `out` (channels, height, width)."""
-        p = self._p
         if self._dtype == np.uint8:
             for plane, target in zip(planes, out, strict=True):
                 target[:] = plane
@@ -254,8 +254,8 @@ class _Normalizer:
             for plane, mean, target in zip(planes, self._mean, out, strict=False):
                 target[:] = np.clip(plane - np.round(mean), -128, 127)
             return
-        contrast = rng.uniform(1 - p.max_random_contrast, 1 + p.max_random_contrast) * p.scale
-        light = rng.uniform(-p.max_random_illumination, p.max_random_illumination) * p.scale
+        contrast = rng.uniform(1 - self._contrast, 1 + self._contrast) * self._scale
+        light = rng.uniform(-self._illumination, self._illumination) * self._scale
         for plane, mean, std, target in zip(planes, self._mean, self._std, out, strict=False):
             std = std if std > 0 else 1.0
             np.subtract(plane, mean, out=target, dtype=np.float32)
@@ -265,7 +265,8 @@ class _Normalizer:
                 target += np.float32(light / std)
 
 
-def _use_mean_image(p: Any, normalize: _Normalizer, augmented: Callable[[Record, random.Random], np.ndarray]) -> None:
+def _use_mean_image(p: RecordParameters, normalize: _Normalizer,
+                    augmented: Callable[[Record, random.Random], np.ndarray]) -> None:
     """Gives the normalizer the mean image, which is computed and stored where its file is missing."""
     if not p.mean_img:
         return
@@ -289,40 +290,18 @@ def _use_mean_image(p: Any, normalize: _Normalizer, augmented: Callable[[Record,
     nd.save(p.mean_img, {"mean_img": nd.array(total / count)})
 
 
-def _threads(p: Any, name: str) -> None:
-    """Bounds the threads by the machine's cores, and says how many there are."""
-    p.preprocess_threads = min(p.preprocess_threads, os.cpu_count() or 1)
+def _check(p: RecordParameters, name: str) -> None:
+    """Raises MXNetError for what no iterator can be made of; says what is read, and by how many threads."""
     if not p.path_imgrec:
         raise MXNetError(f"{name}: path_imgrec must be given")
     if len(p.data_shape) != 3 or 0 in p.data_shape:
         raise MXNetError(f"{name}: data_shape must be (channels, height, width), got {p.data_shape}")
     if p.verbose:
-        logging.info("%s: %s, use %d threads for decoding..", name, p.path_imgrec, p.preprocess_threads)
+        logging.info("%s: %s, use %d threads for decoding..", name, p.path_imgrec, p.threads)
 
 
-_Positive = Annotated[int, Range(1)]
-
-
-@creator
-def ImageRecordIter(*, path_imglist: str = "", path_imgrec: str = "", path_imgidx: str = "",  # noqa: N802
-                    aug_seq: str = "aug_default", label_width: _Positive = 1, data_shape: Shape,
-                    preprocess_threads: _Positive = 4, verbose: bool = True, num_parts: int = 1, part_index: int = 0,
-                    device_id: int = 0, shuffle_chunk_size: int = 0, shuffle_chunk_seed: int = 0,
-                    seed_aug: int | None = None, shuffle: bool = False, seed: int = 0, batch_size: int,
-                    round_batch: bool = True, prefetch_buffer: int = 4, ctx: Literal["gpu", "cpu"] = "gpu",
-                    dtype: Literal["float32", "uint8", "int8"] | None = None, resize: int = -1,
-                    rand_crop: bool = False, random_resized_crop: bool = False, max_rotate_angle: int = 0,
-                    max_aspect_ratio: float = 0.0, min_aspect_ratio: float | None = None,
-                    max_shear_ratio: float = 0.0, max_crop_size: int = -1, min_crop_size: int = -1,
-                    max_random_scale: float = 1.0, min_random_scale: float = 1.0, max_random_area: float = 1.0,
-                    min_random_area: float = 1.0, max_img_size: float = 1e10, min_img_size: float = 0.0,
-                    brightness: float = 0.0, contrast: float = 0.0, saturation: float = 0.0, pca_noise: float = 0.0,
-                    random_h: int = 0, random_s: int = 0, random_l: int = 0, rotate: int = -1,
-                    rotate_list: str = "", fill_value: int = 255, inter_method: int = 1, pad: int = 0,
-                    mirror: bool = False, rand_mirror: bool = False, mean_img: str = "", mean_r: float = 0.0,
-                    mean_g: float = 0.0, mean_b: float = 0.0, mean_a: float = 0.0, std_r: float = 1.0,
-                    std_g: float = 1.0, std_b: float = 1.0, std_a: float = 1.0, scale: float = 1.0,
-                    max_random_contrast: float = 0.0, max_random_illumination: float = 0.0) -> _Images:
+@partial(creator, parameters=ImageParameters)
+def ImageRecordIter(p: ImageParameters) -> _Images:  # noqa: N802
     """An iterator over the images of record files: data (batch, channels, height, width), RGB.
 
     Args:
@@ -367,27 +346,26 @@ def ImageRecordIter(*, path_imglist: str = "", path_imgrec: str = "", path_imgid
         MXNetError: a file is missing, damaged or holds something else (names file and record); parameters exclude
             each other. What happens in a thread appears when the batch is asked for.
     """
-    p = SimpleNamespace(**locals())
-    _threads(p, "ImageRecordIter")
-    dtype = np.dtype(dtype or "float32")
-    labels = _read_labels(path_imglist, label_width)
-    augment, normalize = Augmenter(p), _Normalizer(p, dtype)
+    _check(p, "ImageRecordIter")
+    dtype = np.dtype(p.dtype or "float32")
+    labels = _read_labels(p.path_imglist, p.label_width)
+    augment, normalize = Augmenter(p), _Normalizer(p, dtype, p.max_random_contrast, p.max_random_illumination)
 
     def augmented(record: Record, rng: random.Random) -> np.ndarray:
-        return augment(_pixels(record, data_shape[0])[1], rng)
+        return augment(_pixels(record, p.data_shape[0])[1], rng)
 
     def load(record: Record, rng: random.Random, data: np.ndarray, label: np.ndarray) -> int:
-        header, pixels = _pixels(record, data_shape[0])
+        header, pixels = _pixels(record, p.data_shape[0])
         values = _label(header, labels)
-        if len(values) != label_width:
-            raise MXNetError(f"the record has {len(values)} labels, but label_width is {label_width}")
+        if len(values) != p.label_width:
+            raise MXNetError(f"the record has {len(values)} labels, but label_width is {p.label_width}")
         label[:] = values
         pixels = augment(pixels, rng)
-        normalize(_planes(pixels, mirror or rand_mirror and rng.random() < 0.5), data, rng)
+        normalize(_planes(pixels, p.mirror or p.rand_mirror and rng.random() < 0.5), data, rng)
         return 0  # MXNet does not number these
     if dtype != np.uint8:
         _use_mean_image(p, normalize, augmented)
-    return _Images(p, label_width, load, dtype)
+    return _Images(p, p.label_width, load, dtype)
 
 
 def _of_dtype(name: str, dtype: str) -> Callable:
@@ -407,30 +385,8 @@ ImageRecordIter_v1 = _of_dtype("ImageRecordIter_v1", "float32")
 ImageRecordUInt8Iter_v1 = _of_dtype("ImageRecordUInt8Iter_v1", "uint8")
 
 
-@creator
-def ImageDetRecordIter(*, path_imglist: str = "", path_imgrec: str = "./data/imgrec.rec",  # noqa: N802
-                       aug_seq: str = "det_aug_default", label_width: int = -1, data_shape: Shape,
-                       preprocess_threads: _Positive = 4, verbose: bool = True, num_parts: int = 1,
-                       part_index: int = 0, shuffle_chunk_size: int = 0, shuffle_chunk_seed: int = 0,
-                       label_pad_width: int = 0, label_pad_value: float = -1.0, shuffle: bool = False, seed: int = 0,
-                       batch_size: int, round_batch: bool = True, prefetch_buffer: int = 4,
-                       ctx: Literal["gpu", "cpu"] = "gpu", dtype: Literal["float32"] | None = None, resize: int = -1,
-                       rand_crop_prob: float = 0.0, min_crop_scales: Floats = (0.0,), max_crop_scales: Floats = (1.0,),
-                       min_crop_aspect_ratios: Floats = (1.0,), max_crop_aspect_ratios: Floats = (1.0,),
-                       min_crop_overlaps: Floats = (0.0,), max_crop_overlaps: Floats = (1.0,),
-                       min_crop_sample_coverages: Floats = (0.0,), max_crop_sample_coverages: Floats = (1.0,),
-                       min_crop_object_coverages: Floats = (0.0,), max_crop_object_coverages: Floats = (1.0,),
-                       num_crop_sampler: int = 1, crop_emit_mode: Literal["center", "overlap"] = "center",
-                       emit_overlap_thresh: float = 0.3, max_crop_trials: Shape = (25,), rand_pad_prob: float = 0.0,
-                       max_pad_scale: float = 1.0, max_random_hue: int = 0, random_hue_prob: float = 0.0,
-                       max_random_saturation: int = 0, random_saturation_prob: float = 0.0,
-                       max_random_illumination: int = 0, random_illumination_prob: float = 0.0,
-                       max_random_contrast: float = 0.0, random_contrast_prob: float = 0.0,
-                       rand_mirror_prob: float = 0.0, fill_value: int = 127, inter_method: int = 1,
-                       resize_mode: Literal["force", "shrink", "fit"] = "force", mean_img: str = "",
-                       mean_r: float = 0.0, mean_g: float = 0.0, mean_b: float = 0.0, mean_a: float = 0.0,
-                       std_r: float = 0.0, std_g: float = 0.0, std_b: float = 0.0, std_a: float = 0.0,
-                       scale: float = 1.0) -> _Images:
+@partial(creator, parameters=DetParameters)
+def ImageDetRecordIter(p: DetParameters) -> _Images:  # noqa: N802
     """An iterator over the images of record files for object detection.
 
     A label is (channels, height and width of the image as it stands in the batch, number of values that follow; then
@@ -463,38 +419,33 @@ def ImageDetRecordIter(*, path_imglist: str = "", path_imgrec: str = "./data/img
     Raises:
         MXNetError: as `ImageRecordIter`, and where a label has another form or is wider than `label_pad_width`.
     """
-    p = SimpleNamespace(**locals(), path_imgidx="", seed_aug=None)
-    p.max_random_contrast, colour_contrast = 0.0, max_random_contrast
-    p.max_random_illumination, colour_light = 0.0, max_random_illumination
-    _threads(p, "ImageDetRecordIter")
-    labels = _read_labels(path_imglist, label_width)
-    settings = SimpleNamespace(**{**vars(p), "max_random_contrast": colour_contrast,
-                                  "max_random_illumination": colour_light})
-    augment, normalize = DetAugmenter(settings), _Normalizer(p, np.dtype(np.float32))
+    _check(p, "ImageDetRecordIter")
+    labels = _read_labels(p.path_imglist, p.label_width)
+    augment, normalize = DetAugmenter(p), _Normalizer(p, np.dtype(np.float32))
 
     def raw(record: Record, header: recordio.IRHeader) -> np.ndarray:
         values = _label(header, labels)
-        if label_width > 0 and len(values) != label_width:
+        if p.label_width > 0 and len(values) != p.label_width:
             raise MXNetError(f"{record.file}, {record.place}: the record has {len(values)} labels, but label_width is "
-                             f"{label_width}")
+                             f"{p.label_width}")
         return values
     widest = max((len(raw(record, recordio.unpack(record.content)[0]))
-                  for record in open_records(path_imgrec, "", part_index, num_parts, False, 0)), default=0)
-    if 0 < label_pad_width < widest:
-        raise MXNetError(f"ImageDetRecordIter: label_pad_width {label_pad_width} is smaller than the width of the "
+                  for record in open_records(p.path_imgrec, "", p.part_index, p.num_parts, False, 0)), default=0)
+    if 0 < p.label_pad_width < widest:
+        raise MXNetError(f"ImageDetRecordIter: label_pad_width {p.label_pad_width} is smaller than the width of the "
                          f"longest label, {widest}")
-    width = max(label_pad_width, widest)
+    width = max(p.label_pad_width, widest)
 
     def augmented(record: Record, rng: random.Random) -> np.ndarray:
-        header, pixels = _pixels(record, data_shape[0])
+        header, pixels = _pixels(record, p.data_shape[0])
         return augment(pixels, raw(record, header), rng)[0]
 
     def load(record: Record, rng: random.Random, data: np.ndarray, label: np.ndarray) -> int:
-        header, pixels = _pixels(record, data_shape[0])
+        header, pixels = _pixels(record, p.data_shape[0])
         pixels, values = augment(pixels, raw(record, header), rng)
         rows, columns = pixels.shape[:2]
-        label[:] = label_pad_value
-        label[:4] = data_shape[0], rows, columns, len(values)
+        label[:] = p.label_pad_value
+        label[:4] = p.data_shape[0], rows, columns, len(values)
         label[4:4 + len(values)] = values
         normalize(_planes(pixels, False), data[:, :rows, :columns], rng)
         return header.id
