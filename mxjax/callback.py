@@ -48,7 +48,7 @@ def do_checkpoint(prefix: str, period: int = 1) -> Callable[..., None]:
 
     def callback(iter_no: int, sym: Any, arg: Any, aux: Any) -> None:
         if (iter_no + 1) % period == 0:
-            from .model import save_checkpoint
+            from .model import save_checkpoint  # model imports this module
             save_checkpoint(prefix, iter_no + 1, sym, arg, aux)
 
     return callback

@@ -8,14 +8,13 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from . import registry
-
-if TYPE_CHECKING:
-    from .ndarray import NDArray
+from . import random, registry
+from .ndarray import NDArray, load
+from .ops._distributions import DISTRIBUTIONS, sample
 
 __all__ = [
     "InitDesc", "Initializer", "register", "alias", "create", "Load", "Mixed", "Zero", "One", "Constant", "Uniform",
@@ -153,7 +152,6 @@ class Initializer:
         self._init_zero(name, arr)
 
     def _init_quantized_weight(self, _: str, arr: NDArray) -> None:
-        from . import random
         arr[:] = random.randint(-127, 127, shape=arr.shape, dtype="int32").asnumpy().astype(np.int8)
 
     def _init_bilinear(self, _: str, arr: NDArray) -> None:
@@ -206,7 +204,6 @@ class Load:
     def __init__(self, param: str | dict[str, NDArray], default_init: Callable[[str, NDArray], None] | None = None,
                  verbose: bool = False) -> None:
         if isinstance(param, str):
-            from .ndarray import load
             param = load(param)
         if not isinstance(param, dict):
             raise TypeError(f"param must hold arrays by name, got {type(param).__name__}")
@@ -307,10 +304,9 @@ def _drawn(distribution: str, first: float, second: float, shape: tuple[int, ...
 
     NumPy draws them: weights have many shapes, for each of which a generator would have to be compiled.
     """
-    from .ops._distributions import DISTRIBUTIONS, sample
-    from .random import host_generator
     dtype = np.float64 if like.dtype == np.float64 else np.float32
-    return sample(DISTRIBUTIONS[distribution], host_generator(like.context), shape, dtype, float(first), float(second))
+    generator = random.host_generator(like.context)
+    return sample(DISTRIBUTIONS[distribution], generator, shape, dtype, float(first), float(second))
 
 
 @register
@@ -484,7 +480,7 @@ class FusedRNN(Initializer):
         self._init = init
 
     def _init_weight(self, desc: InitDesc, arr: NDArray) -> None:
-        from .rnn import FusedRNNCell
+        from .rnn import FusedRNNCell  # which imports this module
         config = {name: value for name, value in self._kwargs.items() if name != "init"}
         cell = FusedRNNCell(prefix="", **config)
         parts = cell.unpack_weights({"parameters": arr})

@@ -6,10 +6,9 @@ import logging
 import math
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from .ndarray import NDArray
+from .ndarray import NDArray
 
 __all__ = ["Monitor"]
 

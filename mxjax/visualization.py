@@ -8,10 +8,10 @@ import re
 import warnings
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from graphviz import Digraph
+from .symbol import Symbol
 
-    from .symbol import Symbol
+if TYPE_CHECKING:  # not everybody has it
+    from graphviz import Digraph
 
 __all__ = ["print_summary", "plot_network"]
 
@@ -21,8 +21,7 @@ class _Graph:
 
     def __init__(self, symbol: Symbol, shape: dict[str, tuple[int, ...]] | None = None,
                  dtype: dict[str, Any] | None = None) -> None:
-        from .symbol import Symbol as SymbolClass
-        if not isinstance(symbol, SymbolClass):
+        if not isinstance(symbol, Symbol):
             raise TypeError(f"symbol must be a Symbol, got {type(symbol).__name__}")
         self.nodes = json.loads(symbol.tojson())["nodes"]
         internals = symbol.get_internals()

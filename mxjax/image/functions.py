@@ -16,6 +16,7 @@ from ..base import MXNetError, numeric_types
 from ..context import cpu
 from ..ndarray import NDArray
 from ..ndarray.ndarray import _from_host
+from ..numpy import ndarray as np_ndarray
 from ..util import is_np_array
 from . import _host
 
@@ -28,8 +29,7 @@ Rectangle = tuple[int, int, int, int]  # x, y, width, height
 def array_class() -> type:
     """What images are handed out as: NDArray, or mx.np.ndarray where those are in use."""
     if is_np_array():
-        from ..numpy import ndarray
-        return ndarray
+        return np_ndarray
     return NDArray
 
 

@@ -63,7 +63,7 @@ class _SparseRows:
 
 def _read(path: str, width: int) -> tuple[object, np.ndarray, int]:
     """(matrix of the entries, numbers before them: (rows, labels), labels in a row) of a file or a folder of files."""
-    from scipy.sparse import csr_matrix
+    from scipy.sparse import csr_matrix  # takes as long to import as the rest of mx.io; few read such files
     names = sorted(os.path.join(path, name) for name in os.listdir(path)) if os.path.isdir(path) else [path]
     values, columns, pointers, labels = [], [], [0], []
     for name in names:

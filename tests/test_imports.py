@@ -1,0 +1,43 @@
+"""What is imported when: any module may be the first, and nobody pays for what others need."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+SLOW = ["cv2", "graphviz", "matplotlib", "onnx", "requests", "scipy.sparse", "urllib.request", "mxjax.ndarray",
+        "mxjax.kvstore"]
+
+
+def _run(script):
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=200)
+
+
+def test_importing_mxjax_imports_little():
+    _run(f"""
+import sys
+import jax
+before = set(sys.modules)
+import mxjax
+assert not set({SLOW}) & (set(sys.modules) - before)
+""")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_each_of_these_can_be_the_first():
+    _run("""
+import os, traceback
+import mxjax
+for name in ("callback", "image", "image.functions", "initializer", "io", "io.base", "io.image_record", "lr_scheduler",
+             "metric", "model", "monitor", "recordio", "rnn", "visualization"):
+    child = os.fork()
+    if not child:
+        try:
+            __import__("mxjax." + name)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0, name
+""")
