@@ -2,7 +2,7 @@
 
     python benchmarks/convolution.py
 
-The rule in `mxjax/ops/conv.py` (`_product_is_faster`) comes from this table.
+The rule in `mxjax/ops/nn/convolution.py` (`_product_is_faster`) comes from this table.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import jax
 import numpy as np
 from jax import lax
 
-from mxjax.ops.conv import _as_product, _product_is_faster
+from mxjax.ops.nn.convolution import _as_product, _product_is_faster
 
 SHAPES = [(64, 1, 28, 20, 5, 1, 0), (64, 20, 12, 50, 5, 1, 0), (32, 3, 32, 32, 3, 1, 1), (32, 32, 16, 64, 3, 1, 1),
           (16, 64, 28, 64, 3, 1, 1), (16, 128, 14, 128, 3, 1, 1), (16, 256, 7, 256, 3, 1, 1), (16, 3, 112, 64, 7, 2, 3),

@@ -10,6 +10,7 @@ import multiprocessing.pool as _pool  # noqa: F401  scripts use multiprocessing.
 import os as _os
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from . import _providers
 from . import log as log  # before anything that imports JAX
 from .base import MXNetError
 from .context import Context, cpu, cpu_pinned, current_context, gpu, gpu_memory_info, num_gpus, num_tpus, tpu
@@ -54,6 +55,13 @@ def __getattr__(name):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value
     return value
+
+
+def _load_operators():
+    from . import host_operators, operator  # noqa: F401  they register theirs
+
+
+_providers.of_operators.append(_load_operators)
 
 
 def __dir__():

@@ -1,10 +1,15 @@
-"""Memories that cannot grow for ever."""
+"""Memories that cannot grow for ever, and that can all be emptied at once."""
 
 from __future__ import annotations
 
+import functools
+import weakref
+from collections.abc import Callable
 from typing import Any
 
-__all__ = ["Bounded"]
+__all__ = ["Bounded", "bounded_cache", "clear_all"]
+
+_all: weakref.WeakSet[Bounded] = weakref.WeakSet()
 
 
 class Bounded(dict):
@@ -13,9 +18,12 @@ class Bounded(dict):
     Looking up costs what it costs in a dictionary, and several threads may use it.
     """
 
+    __hash__ = object.__hash__  # as an identity, for `clear_all`
+
     def __init__(self, most: int) -> None:
         super().__init__()
         self._most = most
+        _all.add(self)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self._make_room()
@@ -32,3 +40,24 @@ class Bounded(dict):
         if len(self) >= self._most:
             for key in list(self)[:self._most // 2]:
                 self.pop(key, None)
+
+
+def bounded_cache(most: int) -> Callable[[Callable], Callable]:
+    """A decorator that keeps a function's results by its (positional, hashable) arguments in a `Bounded`."""
+    def decorate(function: Callable) -> Callable:
+        known: dict[tuple, Any] = Bounded(most)
+
+        @functools.wraps(function)
+        def call(*args: Any) -> Any:
+            found = known.get(args)
+            if found is None:
+                found = known[args] = function(*args)
+            return found
+        return call
+    return decorate
+
+
+def clear_all() -> None:
+    """Empties all of them."""
+    for one in list(_all):
+        one.clear()

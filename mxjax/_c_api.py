@@ -9,34 +9,13 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import weakref
 from collections.abc import Callable
 from typing import Any
 
-from .base import MXNetError, error_types, get_last_ffi_error, note_error
+from ._handles import handed_over
+from .base import error_types, get_last_ffi_error, note_error
 
-__all__ = ["Library", "pointer", "taken"]
-
-_known: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
-_made: dict[int, Any] = {}  # by functions here, until somebody takes it over
-
-
-def pointer(value: Any) -> ctypes.c_void_p:
-    """A pointer by which an object is found as long as it lives."""
-    _known[id(value)] = value
-    return ctypes.c_void_p(id(value))
-
-
-def taken(handle: ctypes.c_void_p, kind: type) -> Any:
-    """The object of a pointer.
-
-    Raises:
-        MXNetError: it does not live any more, or is no `kind`.
-    """
-    found = _made.pop(handle.value, _known.get(handle.value))
-    if not isinstance(found, kind):
-        raise MXNetError(f"the handle {handle.value} is not that of a living {kind.__name__}")
-    return found
+__all__ = ["Library"]
 
 
 class Library:
@@ -90,8 +69,7 @@ def _text(value: Any) -> str:
 
 def _give(reference: Any, value: Any) -> None:
     """Writes the pointer to a new object."""
-    _made[id(value)] = value
-    _pointee(reference).value = pointer(value).value
+    _pointee(reference).value = handed_over(value).value
 
 
 # ------------------------------------------------------------ the process
@@ -169,20 +147,20 @@ def _symbol(handle: Any) -> Any:
 
 @_function("MXSetSubgraphPropertyOpNames", "MXSetSubgraphPropertyOpNamesV2")
 def _choose(backend: Any, count: Any, names: Any) -> None:
-    from .symbol._subgraph import choose_operators
+    from .graph.backends import choose_operators
     choose_operators(_text(backend), [names[i].decode() for i in range(_number(count))])
 
 
 @_function("MXRemoveSubgraphPropertyOpNames", "MXRemoveSubgraphPropertyOpNamesV2")
 def _choose_none(backend: Any) -> None:
-    from .symbol._subgraph import choose_operators
+    from .graph.backends import choose_operators
     choose_operators(_text(backend), [])
 
 
 @_function("MXBuildSubgraphByOpNames")
 def _partitioned(symbol: Any, backend: Any, count: Any, names: Any, out: Any) -> None:
-    from .symbol._subgraph import as_node, find_backend, partition
-    find_backend(_text(backend))
+    from .graph.backends import as_node, find, partition
+    find(_text(backend))
     chosen = {names[i].decode() for i in range(_number(count))}
     _give(out, partition(_symbol(symbol), lambda node: node.op.name in chosen, as_node))
 

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from . import random, registry
+from ._random_streams import host_generator
 from .ndarray import NDArray, load
-from .ops._distributions import DISTRIBUTIONS, sample
+from .ops.random._distributions import DISTRIBUTIONS, sample
 
 __all__ = [
     "InitDesc", "Initializer", "register", "alias", "create", "Load", "Mixed", "Zero", "One", "Constant", "Uniform",
@@ -305,7 +306,7 @@ def _drawn(distribution: str, first: float, second: float, shape: tuple[int, ...
     NumPy draws them: weights have many shapes, for each of which a generator would have to be compiled.
     """
     dtype = np.float64 if like.dtype == np.float64 else np.float32
-    generator = random.host_generator(like.context)
+    generator = host_generator(like.context)
     return sample(DISTRIBUTIONS[distribution], generator, shape, dtype, float(first), float(second))
 
 

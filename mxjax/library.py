@@ -9,8 +9,8 @@ import os
 import sys
 
 from .base import MXNetError
+from .graph.backends import Backend, register_backend
 from .ops import registry
-from .symbol._subgraph import Backend, register_backend
 
 __all__ = ["Backend", "load", "register_backend"]
 

@@ -1,21 +1,22 @@
-"""Functions of mx.np that MXNet computes by custom operators; here they serve the graphs that name them.
-
-`mx.np.resize` and the others call operators; in a graph they are `Custom` nodes of these types, as in MXNet.
-"""
+"""Custom operators as functions of mx.np; those that MXNet has itself among them."""
 
 from __future__ import annotations
 
-import ast
 import functools
 from collections.abc import Callable
-from typing import Any
-
-import numpy as np
 
 from . import operator
 from .ndarray.numpy import _internal as _nd_npi
-from .numpy._dispatch import IMPERATIVE
-from .numpy.utils import _STR_2_DTYPE_
+from .operator._numpy_fallbacks import (
+    EmptyLike,
+    EmptyLikeProp,
+    MultivariateNormal,
+    MultivariateNormalProp,
+    Resize,
+    ResizeProp,
+    Unravel_index,
+    Unravel_indexProp,
+)
 from .symbol.numpy import _internal as _sym_npi
 
 __all__ = ["EmptyLike", "EmptyLikeProp", "MultivariateNormal", "MultivariateNormalProp", "Resize", "ResizeProp",
@@ -40,163 +41,6 @@ def register(op_name: str, imperative: bool = True, symbolic: bool = True) -> Ca
     return decorate
 
 
-class _Fallback(operator.CustomOp):
-    """A custom operator that calls the operator `_npi_<name>`."""
-
-    name = ""
-
-    def __init__(self, **params: Any) -> None:
-        self._params = params
-
-    def forward(self, is_train: bool, req: list[str], in_data: list, out_data: list, aux: list) -> None:
-        """Computes the output."""
-        result = IMPERATIVE.call(f"_npi_{self.name}", [a.as_np_ndarray() for a in in_data], self._params)
-        self.assign(out_data[0], req[0], result)
-
-    def backward(self, req: list[str], out_grad: list, in_data: list, out_data: list, in_grad: list,
-                 aux: list) -> None:
-        """Not there.
-
-        Raises:
-            NotImplementedError: always.
-        """
-        raise NotImplementedError(f"Operator {self.name} does not support gradient computation")
-
-
-class EmptyLike(_Fallback):
-    """An array like another one; see `mx.np.empty_like`."""
-
-    name = "empty_like_fallback"
-
-    def __init__(self, dtype: Any, order: str, subok: bool, shape: Any) -> None:
-        super().__init__(dtype=dtype)
-
-
-class Resize(_Fallback):
-    """The elements in a new shape, repeated; see `mx.np.resize`."""
-
-    name = "resize_fallback"
-
-    def __init__(self, new_shape: Any) -> None:
-        super().__init__(new_shape=new_shape)
-
-
-class Unravel_index(_Fallback):  # noqa: N801  MXNet's name
-    """Coordinates out of flat positions; see `mx.np.unravel_index`."""
-
-    name = "unravel_index_fallback"
-
-    def __init__(self, shape: Any) -> None:
-        super().__init__(shape=shape)
-
-
-class MultivariateNormal(_Fallback):
-    """Draws from a multivariate normal distribution; see `mx.np.random.multivariate_normal`."""
-
-    name = "mvn_fallback"
-
-    def __init__(self, size: Any = None) -> None:
-        super().__init__(size=size)
-
-
-def _value(text: Any) -> Any:
-    return ast.literal_eval(text) if isinstance(text, str) else text
-
-
-@register("empty_like_fallback")
-class EmptyLikeProp(operator.CustomOpProp):
-    """What the library has to know about `EmptyLike`."""
-
-    def __init__(self, dtype: Any = None, order: str = "C", subok: Any = False, shape: Any = None) -> None:
-        super().__init__(need_top_grad=True)
-        self._dtype = _STR_2_DTYPE_.get(dtype, dtype)
-        self._rest = order, _value(subok), _value(shape)
-
-    def list_arguments(self) -> list[str]:
-        """Names of the inputs."""
-        return ["prototype"]
-
-    def infer_shape(self, in_shape: list) -> tuple:
-        """The shape of the input."""
-        return (in_shape[0],), (in_shape[0],), ()
-
-    def infer_type(self, in_type: list) -> tuple:
-        """The dtype asked for, else that of the input."""
-        return (in_type[0],), (in_type[0] if self._dtype is None else self._dtype,), ()
-
-    def create_operator(self, ctx: Any, in_shapes: list, in_dtypes: list) -> EmptyLike:
-        """The operator."""
-        return EmptyLike(self._dtype, *self._rest)
-
-
-@register("resize_fallback")
-class ResizeProp(operator.CustomOpProp):
-    """What the library has to know about `Resize`."""
-
-    def __init__(self, new_shape: Any) -> None:
-        super().__init__(need_top_grad=True)
-        self._new_shape = _value(new_shape)
-
-    def list_arguments(self) -> list[str]:
-        """Names of the inputs."""
-        return ["a"]
-
-    def infer_shape(self, in_shape: list) -> tuple:
-        """The new shape."""
-        shape = (self._new_shape,) if np.isscalar(self._new_shape) else tuple(self._new_shape)
-        return (in_shape[0],), (shape,), ()
-
-    def create_operator(self, ctx: Any, in_shapes: list, in_dtypes: list) -> Resize:
-        """The operator."""
-        return Resize(self._new_shape)
-
-
-@register("unravel_index_fallback")
-class Unravel_indexProp(operator.CustomOpProp):  # noqa: N801  MXNet's name
-    """What the library has to know about `Unravel_index`."""
-
-    def __init__(self, shape: Any) -> None:
-        super().__init__(need_top_grad=True)
-        self._shape = _value(shape)
-
-    def list_arguments(self) -> list[str]:
-        """Names of the inputs."""
-        return ["indices"]
-
-    def infer_shape(self, in_shape: list) -> tuple:
-        """(number of dimensions, *shape of the input)."""
-        return (in_shape[0],), ((np.size(self._shape), *in_shape[0]),), ()
-
-    def create_operator(self, ctx: Any, in_shapes: list, in_dtypes: list) -> Unravel_index:
-        """The operator."""
-        return Unravel_index(self._shape)
-
-
-@register("mvn_fallback")
-class MultivariateNormalProp(operator.CustomOpProp):
-    """What the library has to know about `MultivariateNormal`."""
-
-    def __init__(self, size: Any = None) -> None:
-        super().__init__(need_top_grad=True)
-        self._size = _value(size)
-
-    def list_arguments(self) -> list[str]:
-        """Names of the inputs."""
-        return ["mean", "cov"]
-
-    def infer_shape(self, in_shape: list) -> tuple:
-        """(*size, *shape of the parameters).
-
-        Raises:
-            ValueError: the parameters do not fit together.
-        """
-        mean, cov = (tuple(s) for s in in_shape)
-        if not mean or len(cov) < 2 or not cov[-1] == cov[-2] == mean[-1]:
-            raise ValueError(f"mean must be vectors and cov square matrices of that size, the shapes are {mean} and "
-                             f"{cov}")
-        size = () if self._size is None else (self._size,) if np.isscalar(self._size) else tuple(self._size)
-        return in_shape, (size + np.broadcast_shapes(mean, cov[:-1]),), ()
-
-    def create_operator(self, ctx: Any, in_shapes: list, in_dtypes: list) -> MultivariateNormal:
-        """The operator."""
-        return MultivariateNormal(self._size)
+for _name, _prop in {"empty_like_fallback": EmptyLikeProp, "resize_fallback": ResizeProp,
+                     "unravel_index_fallback": Unravel_indexProp, "mvn_fallback": MultivariateNormalProp}.items():
+    register(_name)(_prop)

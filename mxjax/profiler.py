@@ -30,7 +30,7 @@ import jax
 
 from ._files import write_file
 from .base import MXNetError
-from .ops import kernel as _kernel
+from .compile import kernel as _kernel
 
 __all__ = ["Counter", "Domain", "Event", "Frame", "Marker", "Task", "dump", "dump_profile", "dumps", "pause",
            "profiler_set_config", "profiler_set_state", "resume", "scope", "set_config", "set_kvstore_handle",

@@ -353,7 +353,7 @@ def unpack_img(s: bytes, iscolor: int = -1) -> tuple[IRHeader, np.ndarray | None
     Returns:
         Header, and the image (height, width[, channel]) uint8; None where it cannot be decoded.
     """
-    from .image._host import unpacked
+    from ._pixels import unpacked
     header, data = unpack(s)
     return header, unpacked(np.frombuffer(data, np.uint8), iscolor) if data else None
 

@@ -8,12 +8,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ._random_streams import jax_key, seed
+from .array.dense import NDArray
+from .array.kinds import wrap
 from .base import MXNetError
 from .context import Context, current_context
-from .ndarray import NDArray
-from .ndarray._invoke import wrap
 from .ops.params import np_dtype
-from .random import jax_key, seed
 
 __all__ = ["Resource", "ResourceManager", "ResourceRequest"]
 

@@ -25,9 +25,9 @@ import jax
 import numpy as np
 
 from .base import MXNetError
+from .compile.kernel import Kernel, is_wide, run
 from .context import Context
 from .ndarray import NDArray
-from .ops.kernel import Kernel, is_wide, run
 
 __all__ = ["CudaKernel", "CudaModule"]
 

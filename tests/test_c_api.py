@@ -20,6 +20,8 @@ from mxjax.base import (
     mx_uint,
     py_str,
 )
+from mxjax.graph import backends
+from mxjax.graph.node import topological
 
 
 def _graph():
@@ -28,7 +30,7 @@ def _graph():
 
 
 def _operators(symbol):
-    return [node.op.name for node in mx.symbol._node.topological(symbol._outputs) if node.op is not None]
+    return [node.op.name for node in topological(symbol._outputs) if node.op is not None]
 
 
 def test_numbers_are_written_through_pointers():
@@ -161,8 +163,8 @@ def test_errors_are_raised_by_check_call_in_the_thread_that_made_them():
 
 
 def test_backends_of_ones_own_choose_their_operators_themselves():
-    @mx.symbol._subgraph.register_backend("own_choice")
-    class Own(mx.symbol._subgraph.Backend):
+    @backends.register_backend("own_choice")
+    class Own(backends.Backend):
         pass
     with pytest.raises(mx.MXNetError, match="own_choice chooses its operators itself"):
         check_call(_LIB.MXSetSubgraphPropertyOpNames(c_str("own_choice"), 1, c_str_array(["exp"])))

@@ -43,19 +43,15 @@ SLOPE = (PROB - np.eye(3)[LABEL.astype(int)]).T @ X
 
 @pytest.fixture
 def programs(monkeypatch):
-    """Names of the compiled programs of graphs, in the order of their calls."""
-    from mxjax.symbol._lower import Lowered
-    called, original = [], Lowered._compiled
+    """Names of the programs of graphs, in the order of their calls."""
+    from mxjax.compile import kernel
+    called = []
 
-    def counting(self, key, function, **options):
-        program = original(self, key, function, **options)
-
-        def call(*args):
-            called.append(key[0])
-            return program(*args)
-        call.eval_shape = program.eval_shape
-        return call
-    monkeypatch.setattr(Lowered, "_compiled", counting)
+    def observe(name, kind, call, *args):
+        if kind == "symbolic":
+            called.append(name)
+        return call(*args)
+    monkeypatch.setattr(kernel, "_observer", observe)
     return called
 
 
@@ -65,36 +61,36 @@ def test_forward_and_backward_are_one_program(programs):
     outputs = executor.forward(is_train=True)
     assert programs == []
     executor.backward()
-    assert programs == ["forward_backward"]
+    assert programs == ["forward and backward"]
     np.testing.assert_allclose(outputs[0].asnumpy(), PROB, rtol=1e-5)
     np.testing.assert_allclose(executor.grad_dict["fc_weight"].asnumpy(), SLOPE, rtol=1e-4, atol=1e-5)
-    assert programs == ["forward_backward"]
+    assert programs == ["forward and backward"]
 
 
 def test_outputs_read_first(programs):
     executor = bound()
     outputs = executor.forward(is_train=True)
     np.testing.assert_allclose(outputs[0].asnumpy(), PROB, rtol=1e-5)
-    assert programs == ["residual"]
+    assert programs == ["CachedOp"]
     executor.backward()
-    assert programs == ["residual", "pull"], "the forward is not computed again"
+    assert programs == ["CachedOp", "backward"], "the forward is not computed again"
     np.testing.assert_allclose(executor.grad_dict["fc_weight"].asnumpy(), SLOPE, rtol=1e-4, atol=1e-5)
 
 
 def test_a_backward_runs_the_forward_that_is_missing(programs):
     executor = bound()
     executor.backward()
-    assert programs == ["forward_backward"]
+    assert programs == ["forward and backward"]
     np.testing.assert_allclose(executor.grad_dict["fc_weight"].asnumpy(), SLOPE, rtol=1e-4, atol=1e-5)
 
 
-def test_a_forward_nobody_looks_at_is_never_run(programs):
+def test_a_recorded_forward_nobody_looks_at_is_never_run(programs):
     executor = bound()
     for _ in range(3):
-        executor.forward()
+        executor.forward(is_train=True)
     assert programs == []
     executor.outputs[0].wait_to_read()
-    assert programs == ["forward"]
+    assert programs == ["CachedOp"]
 
 
 def test_steps_compile_once(compiles):

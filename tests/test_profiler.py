@@ -39,7 +39,7 @@ def test_operators_graphs_and_memory_are_recorded(trace):
     times = _times()
     counts = {name: row["Count"] for name, row in times["operator"].items()}
     assert [counts[name] for name in ("_plus_scalar", "sqrt")] == [2, 1] and counts["_zeros"] >= 1
-    assert times["symbolic"]["Executor"]["Count"] == 1
+    assert times["symbolic"]["CachedOp"]["Count"] == 1
     row = times["operator"]["_plus_scalar"]
     assert 0 < row["Min"] <= row["Avg"] <= row["Max"] < row["Total"]
     memory = json.loads(profiler.dumps(format="json"))["Memory"]["Device Storage"]

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Any
 
+from ..array.backward import backward as _backward
+from ..array.backward import walk_back
+from ..array.creation import zeros
+from ..array.dense import NDArray
+from ..array.kinds import wrap
+from ..array.state import Modes, state
+from ..array.tape import GRAD_REQS, Node, mark
 from ..base import MXNetError
-from ..ndarray._invoke import state, wrap
-from ..ndarray.ndarray import NDArray
-from ..ndarray.utils import zeros
-from . import _tape
+from ..symbol._from_tape import symbol_of
 
 __all__ = ["Function", "NDArray", "backward", "get_symbol", "grad", "is_recording", "is_training", "mark_variables",
            "pause", "predict_mode", "record", "set_recording", "set_training", "train_mode"]
-
-_REQS = ("null", "write", "add")
 
 
 def set_recording(is_recording: bool) -> bool:
@@ -40,25 +41,7 @@ def is_training() -> bool:
     return state.training
 
 
-class _Scope:
-    """Sets recording and training mode (None: leaves it) for a `with` block."""
-
-    def __init__(self, recording: bool | None, training: bool | None) -> None:
-        self._recording, self._training = recording, training
-        self._before: list[tuple[bool, bool]] = []
-
-    def __enter__(self) -> None:
-        self._before.append((state.recording, state.training))
-        if self._recording is not None:
-            state.recording = self._recording
-        if self._training is not None:
-            state.training = self._training
-
-    def __exit__(self, kind: type | None, value: BaseException | None, trace: TracebackType | None) -> None:
-        state.recording, state.training = self._before.pop()
-
-
-def record(train_mode: bool = True) -> _Scope:
+def record(train_mode: bool = True) -> Modes:
     """A `with` scope in which calls are recorded for `backward`.
 
     Args:
@@ -72,22 +55,22 @@ def record(train_mode: bool = True) -> _Scope:
         >>> x.grad.asnumpy()
         array([2., 4.], dtype=float32)
     """
-    return _Scope(True, train_mode)
+    return Modes(True, train_mode)
 
 
-def pause(train_mode: bool = False) -> _Scope:
+def pause(train_mode: bool = False) -> Modes:
     """A `with` scope, usually inside `record`, in which nothing is recorded."""
-    return _Scope(False, train_mode)
+    return Modes(False, train_mode)
 
 
-def train_mode() -> _Scope:
+def train_mode() -> Modes:
     """A `with` scope in training mode; recording stays as it is."""
-    return _Scope(None, True)
+    return Modes(None, True)
 
 
-def predict_mode() -> _Scope:
+def predict_mode() -> Modes:
     """A `with` scope in prediction mode; recording stays as it is."""
-    return _Scope(None, False)
+    return Modes(None, False)
 
 
 def mark_variables(variables: Sequence[NDArray] | NDArray, gradients: Sequence[NDArray] | NDArray,
@@ -107,9 +90,9 @@ def mark_variables(variables: Sequence[NDArray] | NDArray, gradients: Sequence[N
     if isinstance(grad_reqs, (str, int)):
         grad_reqs = [grad_reqs] * len(variables)
     for array, gradient, req in zip(variables, gradients, grad_reqs, strict=True):
-        if req not in _REQS:
-            raise MXNetError(f"grad_req must be one of {', '.join(_REQS)}, got {req!r}")
-        _tape.mark(array, gradient, req)
+        if req not in GRAD_REQS:
+            raise MXNetError(f"grad_req must be one of {', '.join(GRAD_REQS)}, got {req!r}")
+        mark(array, gradient, req)
 
 
 def _heads(heads: Any, head_grads: Any) -> tuple[list[NDArray], list[Any]]:
@@ -135,9 +118,7 @@ def backward(heads: Sequence[NDArray] | NDArray, head_grads: Sequence[NDArray | 
     Raises:
         MXNetError: a head is in no graph, or the graph is gone.
     """
-    heads, head_grads = _heads(heads, head_grads)
-    with _Scope(False, train_mode):
-        _tape.backward(heads, head_grads, retain_graph, False)
+    _backward(*_heads(heads, head_grads), retain_graph, train_mode)
 
 
 def grad(heads: Sequence[NDArray] | NDArray, variables: Sequence[NDArray] | NDArray,
@@ -161,8 +142,8 @@ def grad(heads: Sequence[NDArray] | NDArray, variables: Sequence[NDArray] | NDAr
     if any(v._entry is None for v in variables):
         raise MXNetError("grad: a variable is not part of the graph; call attach_grad() before recording")
     retain = create_graph if retain_graph is None else retain_graph
-    with _Scope(create_graph, train_mode):
-        found = _tape.backward(heads, head_grads, retain, create_graph, variables)
+    with Modes(create_graph, train_mode):
+        found = walk_back(heads, head_grads, retain, create_graph, variables)
         return [_result(v, g) for v, g in zip(variables, found, strict=True)]
 
 
@@ -170,14 +151,13 @@ def _result(variable: NDArray, found: Any) -> NDArray:
     if found is None:
         found = zeros(variable.shape, variable.context, variable.dtype)
     if isinstance(found, NDArray) and found._entry is None and state.recording:
-        found._entry = (_tape.Node(None, outs=((found.shape, found._chunk.dtype),)), 0)  # a constant of the graph
+        found._entry = (Node(None, outs=((found.shape, found._chunk.dtype),)), 0)  # a constant of the graph
     return found if isinstance(found, NDArray) else wrap(found, variable.context, type(variable))
 
 
 def get_symbol(x: NDArray) -> Any:
     """The recorded computation of `x` as a Symbol; its inputs become variables "var0", "var1", ..."""
-    from ..symbol import _from_tape
-    return _from_tape.symbol_of(x)
+    return symbol_of(x)
 
 
 class Function:
@@ -218,7 +198,7 @@ class Function:
             raise MXNetError("a Function instance can be called once only; make another one")
         self._used = True
         recording = state.recording
-        with _Scope(False, None):
+        with Modes(False, None):
             outputs = self.forward(*inputs)
         if not recording:
             return outputs
@@ -227,9 +207,8 @@ class Function:
         # a result that is an input, or a view of one, gets a handle of its own, so that its place in the graph is new
         results = [r._alias(type(r)) if any(r is i for i in inputs) else r for r in results]
         if any(i._entry is not None for i in inputs):
-            node = _tape.Node(None, (), [i._entry for i in inputs], [(r.shape, r._chunk.dtype) for r in results],
-                              inputs[0].context)
-            node.pull = self._pull(results, inputs)
+            node = Node(None, (), [i._entry for i in inputs], [(r.shape, r._chunk.dtype) for r in results],
+                        inputs[0].context, self._pull(results, inputs))
             for i, result in enumerate(results):
                 result._entry = (node, i)
         return results[0] if single else results

@@ -1,6 +1,6 @@
 """`mx.contrib.quantization` (`mx.contrib.quant`): float32 models as models of 8-bit integers.
 
-The graph pass is `mxjax/symbol/_quantize.py`; here are calibration, parameters and the calls on models and blocks.
+The graph pass is `mxjax/graph/quantizing.py`; here are calibration, parameters and the calls on models and blocks.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy as np
 
 from ..context import Context, cpu
 from ..gluon import HybridBlock, SymbolBlock
+from ..graph import quantizing as _pass
 from ..io import DataBatch, DataDesc, DataIter
 from ..ndarray import NDArray, array, zeros
 from ..ndarray import contrib as _nd
 from ..symbol import Group, Symbol, var
-from ..symbol import _quantize as _pass
 from ..symbol import load as _load_symbol
 
 __all__ = ["calib_graph", "combine_histogram", "quantize_graph", "quantize_model", "quantize_model_mkldnn",

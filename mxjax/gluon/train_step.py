@@ -11,10 +11,10 @@ import numpy as np
 from jax.experimental import multihost_utils
 
 from .. import autograd
+from ..array.mesh_segment import MeshSegment
+from ..array.segment import Segment
+from ..array.state import state
 from ..ndarray import NDArray
-from ..ndarray._invoke import state
-from ..ndarray._mesh import MeshSegment
-from ..ndarray._segment import Segment
 from ._structure import flatten
 from .block import HybridBlock
 from .trainer import Trainer

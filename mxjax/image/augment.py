@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from .. import _pixels
 from ..ndarray import NDArray
-from . import _host
 from .functions import center_crop, host, like, random_crop, random_size_crop, renamed_area
 
 __all__ = ["Augmenter", "BrightnessJitterAug", "CastAug", "CenterCropAug", "ColorJitterAug", "ColorNormalizeAug",
@@ -113,7 +113,7 @@ class ResizeAug(Augmenter):
         self.size, self.interp = size, interp
 
     def _change(self, pixels: np.ndarray) -> np.ndarray:
-        return _host.resize_short(pixels, self.size, self.interp)
+        return _pixels.resize_short(pixels, self.size, self.interp)
 
 
 class ForceResizeAug(Augmenter):
@@ -129,7 +129,7 @@ class ForceResizeAug(Augmenter):
         self.size, self.interp = size, interp
 
     def _change(self, pixels: np.ndarray) -> np.ndarray:
-        return _host.resize(pixels, *self.size, self.interp)
+        return _pixels.resize(pixels, *self.size, self.interp)
 
 
 class RandomCropAug(ForceResizeAug):

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from .. import _pixels
 from ..base import MXNetError, numeric_types
-from . import _host
 from .augment import (
     IMAGENET_MEAN,
     IMAGENET_STD,
@@ -452,7 +452,7 @@ class ImageDetIter(ImageIter):
             Images (height, width, 3) uint8, BGR.
         """
         mean, std = colour_constant(mean, IMAGENET_MEAN, "mean"), colour_constant(std, IMAGENET_STD, "std")
-        cv2 = _host.cv2()
+        cv2 = _pixels.cv2()
         while True:
             try:
                 raw, encoded = self.next_sample()

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from .. import _pixels
 from .. import ndarray as nd
+from ..array.dense import _from_host
 from ..base import MXNetError, numeric_types
 from ..context import cpu
 from ..ndarray import NDArray
-from ..ndarray.ndarray import _from_host
 from ..numpy import ndarray as np_ndarray
 from ..util import is_np_array
-from . import _host
 
 __all__ = ["center_crop", "color_normalize", "copyMakeBorder", "fixed_crop", "imdecode", "imread", "imresize",
            "imrotate", "random_crop", "random_rotate", "random_size_crop", "resize_short", "scale_down"]
@@ -50,7 +50,7 @@ def like(values: np.ndarray, src: Any, out: NDArray | None = None) -> Any:
 
 def _decoded(data: bytes | np.ndarray, flag: int = 1, to_rgb: bool = True, out: NDArray | None = None,
              name: str | None = None) -> NDArray:
-    pixels = _host.decode(data, int(flag), bool(to_rgb))
+    pixels = _pixels.decode(data, int(flag), bool(to_rgb))
     return like(pixels, None, out) if out is not None else _from_host(pixels, cpu(), array_class())
 
 
@@ -116,7 +116,7 @@ def imresize(src: Any, w: int, h: int, *args: Any, **kwargs: Any) -> Any:
 
 
 def _resized(src: Any, w: int, h: int, interp: int = 1, out: NDArray | None = None, name: str | None = None) -> Any:
-    return like(_host.resize(host(src), w, h, interp), src, out)
+    return like(_pixels.resize(host(src), w, h, interp), src, out)
 
 
 def scale_down(src_size: Sequence[int], size: Sequence[int]) -> tuple[int, int]:
@@ -152,17 +152,17 @@ def copyMakeBorder(src: Any, top: int, bot: int, left: int, right: int, *args: A
 
 def _bordered(src: Any, top: int, bot: int, left: int, right: int, type: int = 0, value: float = 0.0,
               values: Sequence[float] = (), out: NDArray | None = None, name: str | None = None) -> Any:
-    return like(_host.border(host(src), top, bot, left, right, type, value, values), src, out)
+    return like(_pixels.border(host(src), top, bot, left, right, type, value, values), src, out)
 
 
 def resize_short(src: Any, size: int, interp: int = 2) -> Any:
     """An image whose shorter edge has length `size`, and the longer one what follows; `interp` as in `imresize`."""
-    return like(_host.resize_short(host(src), size, interp), src)
+    return like(_pixels.resize_short(host(src), size, interp), src)
 
 
 def fixed_crop(src: Any, x0: int, y0: int, w: int, h: int, size: Sequence[int] | None = None, interp: int = 2) -> Any:
     """A rectangle of an image, resized to `size` (width, height) if that is given."""
-    return like(_host.crop(host(src), x0, y0, w, h, size, interp), src)
+    return like(_pixels.crop(host(src), x0, y0, w, h, size, interp), src)
 
 
 def random_crop(src: Any, size: Sequence[int], interp: int = 2) -> tuple[Any, Rectangle]:

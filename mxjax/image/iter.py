@@ -12,11 +12,11 @@ import numpy as np
 
 from .. import recordio
 from .._files import numbered_lines
+from ..array.dense import _from_host
 from ..base import MXNetError, numeric_types
 from ..context import cpu
 from ..io.base import DataBatch, DataIter
 from ..ndarray import NDArray
-from ..ndarray.ndarray import _from_host
 from .augment import CreateAugmenter, chain
 from .functions import array_class, host, imdecode, like
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from .._files import write_file
 from ..base import MXNetError
+from ..executor.jax_function import JaxFunction
 from ..ndarray import NDArray
 from ._arrays import from_jax
-from ._graph import JaxFunction
 
 if TYPE_CHECKING:
     from ..gluon import HybridBlock

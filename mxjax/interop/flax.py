@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -16,13 +16,13 @@ except ImportError as error:
     raise ImportError("mxjax.interop.flax needs flax: pip install 'mxjax[flax]'") from error
 
 from .. import autograd
+from .._random_streams import next_key
+from ..array.calling import invoke
 from ..base import MXNetError
+from ..compile.kernel import Kernel
 from ..gluon import Block, HybridBlock
 from ..initializer import Constant
 from ..ndarray import NDArray
-from ..ndarray._invoke import invoke
-from ..ops.kernel import Kernel
-from ..random import next_key
 from ._block import block_to_jax
 
 __all__ = ["FlaxBlock", "LinenModule", "to_linen", "to_nnx"]
@@ -78,7 +78,7 @@ class FlaxBlock(Block):
         self._form: Any = None
         self.initialize()
 
-    def _kernel(self, train: bool, count: int) -> Kernel:
+    def _kernel(self, train: bool, count: int, args: Sequence[Any]) -> Kernel:
         """The module's call as a kernel: fn(*parameters, *states, *inputs, key, counter)."""
         key = (train, count)
         if key not in self._kernels:
@@ -91,7 +91,9 @@ class FlaxBlock(Block):
                 out, state = self._split(params, state, values[number + states:-2], rng, train, self._options(train))
                 flat, self._form = jax.tree.flatten(out)
                 return (*flat, *(state[name] for name in self._states))
-            self._kernels[key] = Kernel(type(self).__name__, fn, number + states + count, 0)
+            name, arrays = type(self).__name__, number + states + count
+            found = Kernel(name, fn, arrays, 0).specs(args)
+            self._kernels[key] = Kernel(name, fn, arrays, len(found))
         return self._kernels[key]
 
     def forward(self, *inputs: NDArray) -> Any:
@@ -104,13 +106,11 @@ class FlaxBlock(Block):
             What the module returns, with NDArrays for arrays.
         """
         ctx, train = inputs[0].context, autograd.is_training()
-        kernel = self._kernel(train, len(inputs))
         params = [self._reg_params[n].data(ctx) for n in (*self._trained, *self._states)]
         key = next_key(ctx)
         arrays = [*params, *inputs]
-        if not kernel.num_outputs:
-            kernel.num_outputs = len(kernel.specs([*[a._read() for a in arrays], *key]))
-            kernel.num_visible = kernel.num_outputs
+        kernel = self._kernels.get((train, len(inputs))) or self._kernel(
+            train, len(inputs), [*[a._read() for a in arrays], *key])
         results = invoke(kernel, arrays, key)
         results = results if isinstance(results, list) else [results]
         visible = len(results) - len(self._states)

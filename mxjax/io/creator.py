@@ -10,9 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from .. import ndarray as nd
+from ..array.dense import _from_host
 from ..base import MXNetError
 from ..context import cpu
-from ..ndarray.ndarray import _from_host
 from ..ops.params import schema
 from .base import DataBatch, DataDesc, DataIter
 

@@ -7,8 +7,8 @@ import random
 
 import numpy as np
 
+from .. import _pixels
 from ..base import MXNetError
-from ..image import _host
 from .image_parameters import ImageParameters
 
 __all__ = ["Augmenter", "jitter_hls"]
@@ -23,12 +23,12 @@ def method(number: int, old: tuple[int, int], new: tuple[float, float], rng: ran
     """OpenCV's interpolation for a resize from `old` to `new` (width, height); 9 and 10 as in `image.imresize`."""
     if number == 10:
         return rng.randint(0, 4)
-    return _host.interpolation(number, (old[1], old[0], new[1], new[0]))
+    return _pixels.interpolation(number, (old[1], old[0], new[1], new[0]))
 
 
 def jitter_hls(pixels: np.ndarray, hue: int, lightness: int, saturation: int) -> np.ndarray:
     """Adds to the channels of the HLS colour space."""
-    cv2 = _host.cv2()
+    cv2 = _pixels.cv2()
     hls = cv2.cvtColor(pixels, cv2.COLOR_BGR2HLS).astype(np.int16)
     hls = np.clip(hls + np.array([hue, lightness, saturation], np.int16), 0, (180, 255, 255)).astype(np.uint8)
     return cv2.cvtColor(hls, cv2.COLOR_HLS2BGR)
@@ -76,7 +76,7 @@ class Augmenter:
         if self._affine:
             pixels = self._warp(pixels, rng)
         if p.pad > 0:
-            pixels = _host.border(pixels, p.pad, p.pad, p.pad, p.pad, values=(p.fill_value,) * 3)
+            pixels = _pixels.border(pixels, p.pad, p.pad, p.pad, p.pad, values=(p.fill_value,) * 3)
         pixels = self._cropped(pixels, rng)
         if p.brightness > 0 or p.contrast > 0 or p.saturation > 0:
             pixels = self._jitter(pixels, rng)
@@ -90,7 +90,7 @@ class Augmenter:
         return pixels
 
     def _resize(self, pixels: np.ndarray, size: tuple[int, int], rng: random.Random) -> np.ndarray:
-        return _host.resize(pixels, *size, method(self._p.inter_method, pixels.shape[1::-1], size, rng))
+        return _pixels.resize(pixels, *size, method(self._p.inter_method, pixels.shape[1::-1], size, rng))
 
     def _warp(self, pixels: np.ndarray, rng: random.Random) -> np.ndarray:
         """Shear, rotation, scale and aspect ratio, about the middle."""
@@ -115,7 +115,7 @@ class Augmenter:
         shift = (np.array(size) - turn @ (width, height)) / 2
         matrix = np.concatenate([turn, shift[:, None]], axis=1).astype(np.float32)
         flags = method(p.inter_method, (width, height), (size[0], size[1]), rng)
-        return _host._shaped(_host.cv2().warpAffine(pixels, matrix, (int(size[0]), int(size[1])), flags=flags,
+        return _pixels._shaped(_pixels.cv2().warpAffine(pixels, matrix, (int(size[0]), int(size[1])), flags=flags,
                                                     borderValue=(p.fill_value,) * 3))
 
     def _cropped(self, pixels: np.ndarray, rng: random.Random) -> np.ndarray:
@@ -166,7 +166,7 @@ class Augmenter:
 
     def _jitter(self, pixels: np.ndarray, rng: random.Random) -> np.ndarray:
         """Brightness, contrast and saturation, in random order."""
-        cv2, p = _host.cv2(), self._p
+        cv2, p = _pixels.cv2(), self._p
         factors = {name: 1 + rng.uniform(-limit, limit) for name, limit in
                    (("brightness", p.brightness), ("contrast", p.contrast), ("saturation", p.saturation))}
         names = list(factors)

@@ -7,8 +7,8 @@ import random
 
 import numpy as np
 
+from .. import _pixels
 from ..base import MXNetError
-from ..image import _host
 from .image_augment import jitter_hls, method
 from .image_parameters import DetParameters
 
@@ -122,7 +122,7 @@ class DetAugmenter:
 
     def __call__(self, pixels: np.ndarray, label: np.ndarray, rng: random.Random) -> tuple[np.ndarray, np.ndarray]:
         """(image (height, width, channels) uint8, label)."""
-        p, cv2 = self._p, _host.cv2()
+        p, cv2 = self._p, _pixels.cv2()
         if p.resize != -1:
             height, width = pixels.shape[:2]
             size = (p.resize, p.resize * height // width) if height > width else \
@@ -132,7 +132,7 @@ class DetAugmenter:
         pixels = self._colours(pixels, rng)
         if p.rand_mirror_prob > 0 and rng.random() < p.rand_mirror_prob:
             objects.mirror()
-            pixels = _host._shaped(cv2.flip(pixels, 1))
+            pixels = _pixels._shaped(cv2.flip(pixels, 1))
         if p.rand_pad_prob > 0 and p.max_pad_scale > 1 and rng.random() < p.rand_pad_prob:
             pixels = self._pad(pixels, objects, rng)
         if p.rand_crop_prob > 0 and p.num_crop_sampler > 0 and rng.random() < p.rand_crop_prob:
@@ -140,7 +140,7 @@ class DetAugmenter:
         return self._fit(pixels, rng), objects.to_array()
 
     def _resize(self, pixels: np.ndarray, size: tuple[int, int], rng: random.Random) -> np.ndarray:
-        return _host.resize(np.ascontiguousarray(pixels), *size,
+        return _pixels.resize(np.ascontiguousarray(pixels), *size,
                             method(self._p.inter_method, pixels.shape[1::-1], size, rng))
 
     def _colours(self, pixels: np.ndarray, rng: random.Random) -> np.ndarray:
@@ -155,7 +155,7 @@ class DetAugmenter:
         if int(hue) or int(saturation) or int(lightness):
             pixels = jitter_hls(pixels, int(hue), int(lightness), int(saturation))
         if abs(contrast) > 1e-3:
-            pixels = _host._shaped(_host.cv2().addWeighted(pixels, 1 + contrast, pixels, 0, 0))
+            pixels = _pixels._shaped(_pixels.cv2().addWeighted(pixels, 1 + contrast, pixels, 0, 0))
         return pixels
 
     def _pad(self, pixels: np.ndarray, objects: Objects, rng: random.Random) -> np.ndarray:
@@ -167,7 +167,7 @@ class DetAugmenter:
         x, y = rng.uniform(0, scale - 1), rng.uniform(0, scale - 1)
         objects.project((-x, -y, scale, scale))
         rows, columns = pixels.shape[:2]
-        return _host.border(pixels, int(y * rows), int((scale - y - 1) * rows), int(x * columns),
+        return _pixels.border(pixels, int(y * rows), int((scale - y - 1) * rows), int(x * columns),
                             int((scale - x - 1) * columns), 16, values=(p.fill_value,) * 3)
 
     def _crop(self, pixels: np.ndarray, objects: Objects, rng: random.Random) -> np.ndarray:

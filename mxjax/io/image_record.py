@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from .. import _pixels as _host
 from .. import ndarray as nd
 from .. import recordio
 from .._files import numbered_lines
 from ..base import MXNetError
-from ..image import _host
 from .creator import creator
 from .image_augment import Augmenter
 from .image_det_augment import DetAugmenter

@@ -8,8 +8,8 @@ import os
 import numpy as np
 
 from .._files import numbered_lines
+from ..array import sparse
 from ..base import MXNetError
-from ..ndarray import sparse
 from ..ops.params import Shape
 from .creator import creator
 

@@ -15,10 +15,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..array.kinds import wrap
 from ..base import MXNetError
+from ..compile.kernel import Kernel, run
 from ..ndarray import NDArray
-from ..ndarray._invoke import wrap
-from ..ops.kernel import Kernel, run
 
 __all__ = ["Compression"]
 

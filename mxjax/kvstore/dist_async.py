@@ -11,9 +11,9 @@ import numpy as np
 
 from .. import optimizer as opt
 from .._files import together, write_file
+from ..array.sparse import BaseSparseNDArray, row_sparse_array
 from ..base import MXNetError
 from ..ndarray import array
-from ..ndarray.sparse import BaseSparseNDArray, row_sparse_array
 from . import door, wire
 from .compression import Compression
 from .dist_sync import _Dist

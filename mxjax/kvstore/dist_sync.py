@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..array.kinds import wrap
+from ..array.sparse import row_sparse_array
 from ..ndarray import NDArray
-from ..ndarray._invoke import wrap
-from ..ndarray.sparse import row_sparse_array
 from . import cluster
 from .compression import Compression
 from .kvstore import KVStore

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from .._files import reading, write_file
+from ..array.kinds import wrap
+from ..array.sparse import BaseSparseNDArray, retain
 from ..base import MXNetError
 from ..ndarray import NDArray
-from ..ndarray._invoke import wrap
-from ..ndarray.sparse import BaseSparseNDArray, retain
 from .base import KVStoreBase, _pairs
 from .compression import Compression
 from .reduce import Reduced, reduce_all

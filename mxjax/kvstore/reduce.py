@@ -14,8 +14,8 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from .. import engine
+from ..compile.kernel import Kernel, is_wide, run
 from ..ndarray import NDArray
-from ..ops.kernel import Kernel, is_wide, run
 
 __all__ = ["Reduced", "reduce_all"]
 

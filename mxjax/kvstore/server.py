@@ -15,10 +15,10 @@ import numpy as np
 
 from .. import optimizer as opt
 from .. import profiler
+from ..array.kinds import wrap
+from ..array.sparse import row_sparse_array, zeros
 from ..base import MXNetError
 from ..ndarray import NDArray, array
-from ..ndarray._invoke import wrap
-from ..ndarray.sparse import row_sparse_array, zeros
 from ..optimizer import updater as optimizer_states
 from . import wire
 from .compression import Compression

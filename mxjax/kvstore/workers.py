@@ -16,7 +16,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from .. import engine
 from ..base import MXNetError
-from ..ops.kernel import is_wide
+from ..compile.kernel import is_wide
 from .cluster import Cluster
 from .reduce import _pack, _unpack
 

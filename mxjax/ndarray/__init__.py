@@ -3,26 +3,14 @@
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from .. import engine as _engine
+from .. import host_operators as _host_operators
+from .. import operator as _operator
 from .. import ops as _ops
 from .._namespace import attach as _attach
-from .._namespace import lend as _lend
-from . import (
-    _binary,
-    _front,
-    _invoke,
-    _segment,
-    _sparse_forms,
-    contrib,
-    image,
-    linalg,
-    ndarray,
-    op,
-    random,
-    sparse,
-    utils,
-)
-from . import _internal as _internal
-from ._binary import (
+from ..array import functions as _functions
+from ..array import segment as _segment
+from ..array import sparse_operators as _sparse_operators
+from ..array.binary_functions import (
     add,
     divide,
     equal,
@@ -42,13 +30,7 @@ from ._binary import (
     subtract,
     true_divide,
 )
-from ._cached_op import CachedOp
-from .ndarray import _DTYPE_MX_TO_NP as _DTYPE_MX_TO_NP
-from .ndarray import _DTYPE_NP_TO_MX as _DTYPE_NP_TO_MX
-from .ndarray import _GRAD_REQ_MAP as _GRAD_REQ_MAP
-from .ndarray import NDArray
-from .sparse import BaseSparseNDArray, CSRNDArray, RowSparseNDArray
-from .utils import (
+from ..array.creation import (
     arange,
     array,
     concatenate,
@@ -73,12 +55,17 @@ from .utils import (
     waitall,
     zeros,
 )
+from ..array.dense import _DTYPE_MX_TO_NP as _DTYPE_MX_TO_NP
+from ..array.dense import _DTYPE_NP_TO_MX as _DTYPE_NP_TO_MX
+from ..array.dense import _GRAD_REQ_MAP as _GRAD_REQ_MAP
+from ..array.dense import NDArray
+from ..array.sparse import BaseSparseNDArray, CSRNDArray, RowSparseNDArray
+from ..executor import CachedOp
+from . import _internal as _internal
+from . import contrib, image, linalg, ndarray, op, random, sparse, utils
 
-_engine.on_bulk_exit(_segment._bulk_changed)
-_lend(ndarray, utils, _binary)
+_engine.on_bulk_exit(_segment.bulk_changed)
 if _TYPE_CHECKING:
     from ._stubs.op import *
-_attach(globals(), _front.make, "op", {"np": "numpy", "numpy": "numpy", "npx": "numpy_extension",
-                                       "numpy_extension": "numpy_extension"})
-
-from .. import operator as _operator  # noqa: E402  last, because it needs all of the above: registers Custom
+_attach(globals(), _functions.make, "op", {"np": "numpy", "numpy": "numpy", "npx": "numpy_extension",
+                                           "numpy_extension": "numpy_extension"})

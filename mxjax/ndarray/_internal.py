@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING
 
 from .._namespace import attach
+from ..array import functions
+from ..array.dense import NDArray
 from ..base import MXNetError
-from . import _front
-from .ndarray import NDArray
 
 
 def _set_value(src: float, out: NDArray | None = None, **kwargs: object) -> NDArray:
@@ -19,4 +19,4 @@ def _set_value(src: float, out: NDArray | None = None, **kwargs: object) -> NDAr
 if TYPE_CHECKING:
     from ._stubs._internal import *  # noqa: F403
 
-attach(globals(), _front.make, "_internal")
+attach(globals(), functions.make, "_internal")

@@ -9,12 +9,13 @@ import numpy as np
 
 from .._namespace import attach
 from .._nested import flatten, regroup
+from ..array import functions
+from ..array.calling import call
+from ..array.creation import array, full, zeros
+from ..array.dense import NDArray
 from ..context import Context, current_context
+from ..graph.control_flow import runners
 from ..ops import registry
-from . import _front
-from ._invoke import call
-from .ndarray import NDArray
-from .utils import array, full, zeros
 
 __all__ = ["adamw_update", "cond", "foreach", "isfinite", "isinf", "isnan", "mp_adamw_update", "multi_adamw_update",
            "multi_lamb_update", "multi_mp_adamw_update", "multi_mp_lamb_update", "rand_zipfian", "while_loop"]
@@ -227,7 +228,10 @@ def _python(value: Any, kind: type, what: str) -> Any:
         raise ValueError(f"Cannot convert {what} to python {kind.__name__}") from None
 
 
+runners.foreach, runners.while_loop, runners.zeros = foreach, while_loop, zeros
+
+
 if TYPE_CHECKING:
     from ._stubs.contrib import *  # noqa: F403
 
-attach(globals(), _front.make, "contrib")
+attach(globals(), functions.make, "contrib")

@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING
 
 from .._namespace import attach
-from . import _front
+from ..array import functions
 
 if TYPE_CHECKING:
     from ._stubs.image import *  # noqa: F403
 
-attach(globals(), _front.make, "image")
+attach(globals(), functions.make, "image")

@@ -3,10 +3,10 @@
 from typing import TYPE_CHECKING
 
 from .._namespace import attach
-from . import _front
-from ._cached_op import CachedOp as CachedOp
+from ..array import functions
+from ..executor._cached_op import CachedOp as CachedOp
 
 if TYPE_CHECKING:
     from ._stubs.op import *  # noqa: F403
 
-attach(globals(), _front.make, "op")
+attach(globals(), functions.make, "op")

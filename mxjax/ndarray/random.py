@@ -2,41 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .._namespace import attach
+from ..array import functions
+from ..array.calling import call
+from ..array.dense import NDArray
 from ..base import _Null, numeric_types
 from ..context import Context
 from ..ops import registry
-from . import _front
-from ._invoke import call
-from .ndarray import NDArray
+from ..ops.random.drawing import draw
 
 __all__ = ["exponential", "gamma", "generalized_negative_binomial", "multinomial", "negative_binomial", "normal",
            "poisson", "randint", "randn", "shuffle", "uniform"]
-
-
-def draw(distribution: str, parameters: dict[str, Any], shape: Any, dtype: Any, ctx: Context | None, out: Any,
-         kwargs: dict[str, Any], invoke: Callable[..., Any] = call, array_type: type = NDArray) -> Any:
-    """Calls `_random_<distribution>` where the parameters are numbers, `_sample_<distribution>` where arrays.
-
-    Raises:
-        ValueError: numbers and arrays are mixed, or a parameter is something else.
-    """
-    given = {k: v for k, v in {"shape": shape, "dtype": dtype, **kwargs}.items() if v is not _Null and v is not None}
-    values = list(parameters.values())
-    if all(isinstance(v, array_type) for v in values):
-        return invoke(registry.get(f"_sample_{distribution}"), values, given, out)
-    if not all(isinstance(v, numeric_types) for v in values):
-        raise ValueError(f"Distribution parameters must all be {array_type.__name__} or all be numbers, "
-                         f"got {', '.join(type(v).__name__ for v in values)}")
-    if shape is _Null and out is None:
-        given["shape"] = (1,)
-    elif out is not None and "shape" not in given:
-        given["shape"] = out.shape
-        given.setdefault("dtype", out.dtype)
-    return invoke(registry.get(f"_random_{distribution}"), [], {**parameters, **given}, out, ctx)
 
 
 def uniform(low: Any = 0, high: Any = 1, shape: Any = _Null, dtype: Any = _Null, ctx: Context | None = None,
@@ -50,14 +28,14 @@ def uniform(low: Any = 0, high: Any = 1, shape: Any = _Null, dtype: Any = _Null,
         ctx: default the current context.
         out: array to fill.
     """
-    return draw("uniform", {"low": low, "high": high}, shape, dtype, ctx, out, kwargs)
+    return draw("uniform", {"low": low, "high": high}, shape, dtype, ctx, out, kwargs, call, NDArray)
 
 
 def normal(loc: Any = 0, scale: Any = 1, shape: Any = _Null, dtype: Any = _Null, ctx: Context | None = None,
            out: NDArray | None = None, **kwargs: Any) -> NDArray:
     """Draws from the normal distribution with mean `loc` and standard deviation `scale`; others as in `uniform`."""
     names = ("loc", "scale") if all(isinstance(v, numeric_types) for v in (loc, scale)) else ("mu", "sigma")
-    return draw("normal", dict(zip(names, (loc, scale), strict=True)), shape, dtype, ctx, out, kwargs)
+    return draw("normal", dict(zip(names, (loc, scale), strict=True)), shape, dtype, ctx, out, kwargs, call, NDArray)
 
 
 def randn(*shape: int, **kwargs: Any) -> NDArray:
@@ -70,37 +48,38 @@ def randn(*shape: int, **kwargs: Any) -> NDArray:
 def poisson(lam: Any = 1, shape: Any = _Null, dtype: Any = _Null, ctx: Context | None = None,
             out: NDArray | None = None, **kwargs: Any) -> NDArray:
     """Draws from the Poisson distribution with mean `lam`; others as in `uniform`."""
-    return draw("poisson", {"lam": lam}, shape, dtype, ctx, out, kwargs)
+    return draw("poisson", {"lam": lam}, shape, dtype, ctx, out, kwargs, call, NDArray)
 
 
 def exponential(scale: Any = 1, shape: Any = _Null, dtype: Any = _Null, ctx: Context | None = None,
                 out: NDArray | None = None, **kwargs: Any) -> NDArray:
     """Draws from the exponential distribution with mean `scale`; others as in `uniform`."""
-    return draw("exponential", {"lam": 1.0 / scale}, shape, dtype, ctx, out, kwargs)
+    return draw("exponential", {"lam": 1.0 / scale}, shape, dtype, ctx, out, kwargs, call, NDArray)
 
 
 def gamma(alpha: Any = 1, beta: Any = 1, shape: Any = _Null, dtype: Any = _Null, ctx: Context | None = None,
           out: NDArray | None = None, **kwargs: Any) -> NDArray:
     """Draws from the gamma distribution with shape `alpha` and scale `beta`; others as in `uniform`."""
-    return draw("gamma", {"alpha": alpha, "beta": beta}, shape, dtype, ctx, out, kwargs)
+    return draw("gamma", {"alpha": alpha, "beta": beta}, shape, dtype, ctx, out, kwargs, call, NDArray)
 
 
 def negative_binomial(k: Any = 1, p: Any = 1, shape: Any = _Null, dtype: Any = _Null, ctx: Context | None = None,
                       out: NDArray | None = None, **kwargs: Any) -> NDArray:
     """Draws the number of failures before `k` successes of probability `p`; others as in `uniform`."""
-    return draw("negative_binomial", {"k": k, "p": p}, shape, dtype, ctx, out, kwargs)
+    return draw("negative_binomial", {"k": k, "p": p}, shape, dtype, ctx, out, kwargs, call, NDArray)
 
 
 def generalized_negative_binomial(mu: Any = 1, alpha: Any = 1, shape: Any = _Null, dtype: Any = _Null,
                                   ctx: Context | None = None, out: NDArray | None = None, **kwargs: Any) -> NDArray:
     """Draws from the negative binomial distribution with mean `mu` and dispersion `alpha`; others as in `uniform`."""
-    return draw("generalized_negative_binomial", {"mu": mu, "alpha": alpha}, shape, dtype, ctx, out, kwargs)
+    return draw("generalized_negative_binomial", {"mu": mu, "alpha": alpha}, shape, dtype, ctx, out, kwargs, call,
+                NDArray)
 
 
 def randint(low: int, high: int, shape: Any = _Null, dtype: Any = _Null, ctx: Context | None = None,
             out: NDArray | None = None, **kwargs: Any) -> NDArray:
     """Draws integers from [low, high); dtype int32 (default) or int64, others as in `uniform`."""
-    return draw("randint", {"low": low, "high": high}, shape, dtype, ctx, out, kwargs)
+    return draw("randint", {"low": low, "high": high}, shape, dtype, ctx, out, kwargs, call, NDArray)
 
 
 def multinomial(data: NDArray, shape: Any = _Null, get_prob: bool = False, out: NDArray | None = None,
@@ -125,4 +104,4 @@ def shuffle(data: NDArray, **kwargs: Any) -> NDArray:
 if TYPE_CHECKING:
     from ._stubs.random import *  # noqa: F403
 
-attach(globals(), _front.make, "random")
+attach(globals(), functions.make, "random")

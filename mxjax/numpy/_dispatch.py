@@ -12,12 +12,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._bounded import Bounded
+from ..array.calling import call as call_operator
+from ..array.calling import check_inputs, invoke
+from ..array.functions import context
+from ..array.state import state
 from ..base import numeric_types
-from ..ndarray._front import context
-from ..ndarray._invoke import call as call_operator
-from ..ndarray._invoke import check_inputs, invoke, state
+from ..compile.kernel import Kernel, prepare
 from ..ops import registry
-from ..ops.kernel import Kernel, prepare
 
 __all__ = ["IMPERATIVE", "SYMBOLIC", "Flavour", "bound", "call", "is_array", "is_number"]
 
@@ -98,12 +99,14 @@ class _Imperative(Flavour):
 class _Symbolic(Flavour):
     """Makes nodes of `mx.sym.np._Symbol`s."""
 
+    def __init__(self) -> None:
+        self.kind: Any = ()  # Symbol, and what makes a node of it, set where they are defined
+        self.apply: Callable[..., Any]
+
     def is_array(self, value: Any) -> bool:
-        from ..symbol import Symbol
-        return isinstance(value, Symbol)
+        return isinstance(value, self.kind)
 
     def call(self, name: str, inputs: Sequence[Any], params: dict[str, Any], out: Any = None, ctx: Any = None) -> Any:
-        from ..symbol.symbol import apply
         self.check(name, inputs)
         params = {k: v for k, v in params.items() if v is not None}
         if ctx is not None and "ctx" in registry.get(name).params:
@@ -111,7 +114,7 @@ class _Symbolic(Flavour):
         hint = name.split("_", 2)[2]
         if name.endswith("_fallback"):  # what MXNet, which may read the graph, has as custom operators
             name, params = "Custom", {"op_type": hint, **params}
-        made = apply(name, hint, inputs, params)
+        made = self.apply(name, hint, inputs, params)
         made = made.as_np_ndarray()
         return made if len(made) == 1 else list(made)
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ..array.calling import invoke
+from ..array.dense import _kernel, _number
 from ..base import numeric_types
-from ..ndarray._invoke import invoke
-from ..ndarray.ndarray import _kernel, _number
 from ..util import check_ufunc_options
 from ._dispatch import IMPERATIVE, call, is_array, is_number
 

@@ -9,11 +9,12 @@ from typing import Any
 import jax
 import numpy as np
 
+from ..array.creation import host_values
+from ..array.dense import _IN_PLACE, NDArray, _flatten, _from_host, _unflatten
+from ..array.kinds import flavours
+from ..array.state import state
 from ..base import MXNetError
 from ..context import Context, current_context
-from ..ndarray._invoke import state
-from ..ndarray.ndarray import _IN_PLACE, NDArray, _flatten, _from_host, _unflatten
-from ..ndarray.utils import host_values
 from ..ops.params import np_dtype
 from . import _create, _elemwise, _index, _matrix, fallback
 from ._dispatch import IMPERATIVE
@@ -222,7 +223,7 @@ for _name, _function in [("add", "add"), ("sub", "subtract"), ("mul", "multiply"
     setattr(ndarray, f"__i{_name}__", _inplace(getattr(_elemwise, _function)))
 ndarray.__imatmul__ = _inplace(_matrix.matmul)
 
-IMPERATIVE.kind = ndarray
+IMPERATIVE.kind = flavours.numpy = ndarray
 jax.tree_util.register_pytree_node(ndarray, _flatten, _unflatten)
 
 

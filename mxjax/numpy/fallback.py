@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ..array.state import state
 from ..base import MXNetError
-from ..ndarray._invoke import state
 from ._dispatch import IMPERATIVE
 
 __all__ = """allclose alltrue apply_along_axis apply_over_axes argpartition argwhere array_equal array_equiv choose

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..ndarray.ndarray import _DTYPE_MX_TO_NP as _DTYPE_MX_TO_NP  # these three: libraries take them from here, too
-from ..ndarray.ndarray import _DTYPE_NP_TO_MX as _DTYPE_NP_TO_MX
-from ..ndarray.ndarray import _GRAD_REQ_MAP as _GRAD_REQ_MAP
+from ..array.dense import _DTYPE_MX_TO_NP as _DTYPE_MX_TO_NP  # these three: libraries take them from here, too
+from ..array.dense import _DTYPE_NP_TO_MX as _DTYPE_NP_TO_MX
+from ..array.dense import _GRAD_REQ_MAP as _GRAD_REQ_MAP
 from . import _create, _elemwise, _index, _matrix, _reduce, fallback
 from ._dispatch import IMPERATIVE
 from ._namespace import functions

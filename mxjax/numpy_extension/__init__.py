@@ -3,8 +3,9 @@
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from .._namespace import attach as _attach
+from ..array import functions
+from ..array.creation import waitall
 from ..context import Context, cpu, cpu_pinned, current_context, gpu, gpu_memory_info, num_gpus
-from ..ndarray import _front, waitall
 from ..numpy._dispatch import IMPERATIVE as _IMPERATIVE
 from ..numpy._dispatch import call as _call
 from ..util import get_cuda_compute_capability, is_np_array, is_np_shape, reset_np, set_np
@@ -42,4 +43,4 @@ def constraint_check(x, msg):
 if _TYPE_CHECKING:
     from ._stubs.op import *
 
-_attach(globals(), _IMPERATIVE.maker(_front.make), "numpy_extension")
+_attach(globals(), _IMPERATIVE.maker(functions.make), "numpy_extension")

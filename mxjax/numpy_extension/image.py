@@ -3,10 +3,10 @@
 from typing import TYPE_CHECKING
 
 from .._namespace import attach
-from ..ndarray import _front
+from ..array import functions
 from ..numpy._dispatch import IMPERATIVE
 
 if TYPE_CHECKING:
     from ._stubs.image import *  # noqa: F403
 
-attach(globals(), IMPERATIVE.maker(_front.make), "numpy_extension.image")
+attach(globals(), IMPERATIVE.maker(functions.make), "numpy_extension.image")

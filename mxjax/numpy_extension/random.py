@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from .._random_streams import seed as _seed
 from ..context import Context
 from ..numpy._dispatch import IMPERATIVE, Flavour, bound
 from ..numpy._random import _draw
-from ..random import seed as _seed
 
 __all__ = ["bernoulli", "normal_n", "seed", "uniform_n"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ..ndarray import utils as _utils
+from ..array import creation as _utils
 from ..numpy import ndarray
 from ..util import is_np_array, is_np_shape
 

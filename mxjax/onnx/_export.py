@@ -12,13 +12,13 @@ import numpy as np
 
 from .._files import write_file
 from ..base import MXNetError
+from ..graph.inference import infer_types
+from ..graph.node import Entry, Node, topological
 from ..ndarray import NDArray, load
 from ..ops import registry
 from ..ops.params import np_dtype
 from ..symbol import Symbol
 from ..symbol import load as load_symbol
-from ..symbol._infer import infer_types
-from ..symbol._node import Entry, Node, topological
 
 __all__ = ["CONVERTERS", "Call", "converter", "export_model", "get_operator_support", "package"]
 
@@ -223,7 +223,7 @@ class _Model:
                                    if s is not None else None for k, s in self.shapes.items()}
 
     def _inferred(self, given: dict[str, tuple], types: dict[str, str]) -> dict[tuple[int, int], Any]:
-        from ..symbol._infer import infer_shapes
+        from ..graph.inference import infer_shapes
         return infer_shapes(self.sym._outputs, given, types)
 
     def names(self, node: Node) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ops.rnn import pieces
+from ..ops.nn.recurrent import pieces
 from ..symbol import Symbol, zeros
 from ._export import package
 from ._import import Call, importer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..ndarray import array
-from ..ops.rnn import _unpacked, pieces
+from ..ops.nn.recurrent import _unpacked, pieces
 from ._export import Call, converter
 from ._to_shape import cut
 

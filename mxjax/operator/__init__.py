@@ -10,8 +10,9 @@
 import ctypes
 
 from .. import symbol
+from ..array.dense import NDArray
 from ..base import NDArrayHandle, check_call, py_str
-from ..ndarray import NDArray
+from . import _numpy_fallbacks as _numpy_fallbacks
 from ._custom import CustomOp, CustomOpProp, NDArrayOp, NumpyOp, PythonOp, register
 from ._jax import from_jax
 from ._listing import OperatorArguments, get_all_registered_operators, get_operator_arguments

@@ -10,11 +10,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from .. import symbol
+from ..array.creation import empty
+from ..array.dense import NDArray
+from ..array.host_work import push
+from ..array.kinds import wrap
+from ..array.state import state
+from ..array.tape import Node
 from ..base import MXNetError
 from ..context import Context
-from ..ndarray import NDArray, empty
-from ..ndarray._host import push
-from ..ndarray._invoke import state, wrap
 from ..ops import registry
 from ..ops.infer import known, unify
 from ..ops.params import np_dtype
@@ -117,8 +121,6 @@ class _Custom(registry.Op):
         """The property's arguments, as text, in a fixed order."""
         given = {k: v for k, v in given.items() if v is not None}
         kind = str(given.pop("op_type", ""))
-        if kind not in _PROPS and kind.endswith("_fallback"):
-            from .. import numpy_op_fallback  # noqa: F401  registers those of mx.np
         if kind not in _PROPS:
             raise MXNetError(f"Custom: no operator is registered as op_type {kind!r}; registered: "
                              f"{', '.join(_PROPS) or 'none'}")
@@ -213,10 +215,9 @@ def _call(params: dict[str, Any], arrays: list[NDArray], ctx: Context) -> list[N
     for array, value in zip(aux, pending[len(outs):], strict=True):
         array._write(value)
     if recording and any(a._entry is not None for a in inputs):
-        from ..autograd import _tape
         parents = [a._entry for a in inputs]
-        node = _tape.Node(None, (), parents, specs, ctx)
-        node.pull = _puller(op, params, ctx, values[:count], pending[:len(outs)], aux, specs, parents)
+        pull = _puller(op, params, ctx, values[:count], pending[:len(outs)], aux, specs, parents)
+        node = Node(None, (), parents, specs, ctx, pull)
         for i, result in enumerate(results):
             result._entry = (node, i)
     return results
@@ -307,7 +308,6 @@ class PythonOp:
 
     def get_symbol(self, *args: Any, **kwargs: Any) -> Any:
         """The operator applied to symbols; keyword arguments are inputs by name, and `name`."""
-        from .. import symbol
         if self._name is None:
             self._name = f"_python_op{next(self._numbers)}"
             _PROPS[self._name] = _adapted(self)

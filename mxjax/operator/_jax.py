@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..array import functions as of_arrays
 from ..ops import registry
+from ..symbol import Symbol
+from ..symbol import _functions as of_symbols
 
 __all__ = ["from_jax"]
 
@@ -34,13 +37,10 @@ def from_jax(function: Callable[..., Any], name: str | None = None, num_outputs:
     op = registry.get(name)
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        from ..ndarray import _front as nd_front
-        from ..symbol import Symbol
-        from ..symbol import _front as sym_front
         symbolic = any(isinstance(a, Symbol) for a in [*args, *kwargs.values()])
         key = "symbol" if symbolic else "ndarray"
         if key not in fronts:
-            fronts[key] = (sym_front if symbolic else nd_front).make(op, name)
+            fronts[key] = (of_symbols if symbolic else of_arrays).make(op, name)
         return fronts[key](*args, **kwargs)
     fronts: dict[str, Callable] = {}
     call.__name__, call.__doc__ = name, function.__doc__

@@ -15,10 +15,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..array.dense import NDArray
+from ..array.kinds import wrap
+from ..array.state import state
 from ..base import MXNetError
 from ..context import Context, current_context
-from ..ndarray import NDArray
-from ..ndarray._invoke import state, wrap
 from ..ops import registry
 from ..ops.infer import known, unify
 from ..ops.params import np_dtype

@@ -60,6 +60,10 @@ Floats = Annotated[tuple[float, ...], _Kind("floats")]
 Scalars = Annotated[tuple[float, ...], _Kind("scalars")]
 DType = Annotated[str, _Kind("dtype")]
 
+# MXNet's numbers of the dtypes, in files and graphs
+CODES = {"float32": 0, "float64": 1, "float16": 2, "uint8": 3, "int32": 4, "int8": 5, "int64": 6, "bool": 7,
+         "int16": 8, "uint16": 9, "uint32": 10, "uint64": 11, "bfloat16": 12}
+DTYPES = {code: np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name) for name, code in CODES.items()}
 WIDE = frozenset(["float64", "int64", "uint64", "complex128"])
 _DTYPES = {name: np.dtype(name) for name in (
     "float32 float64 float16 uint8 int32 int8 int64 bool int16 uint16 uint32 uint64 complex64 complex128").split()}

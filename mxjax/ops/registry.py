@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._bounded import Bounded
+from .._providers import of_operators
 from ..base import MXNetError
 from . import params as _params
 
@@ -291,9 +292,19 @@ def alias(name: str, *others: str) -> None:
     get(name).add_alias(*others)
 
 
-def find(name: str) -> Op | None:
-    """The operator of that name or alias, or None."""
-    return _REGISTRY.get(name)
+def find(name: str, load: bool = True) -> Op | None:
+    """The operator of that name or alias, or None; `load`: also one that upper layers provide, if it is not there."""
+    op = _REGISTRY.get(name)
+    if op is None and load:
+        _load()
+        op = _REGISTRY.get(name)
+    return op
+
+
+def _load() -> None:
+    """Loads what upper layers provide: operators that run on the host, or are written in Python by users."""
+    for provide in of_operators:
+        provide()
 
 
 def get(name: str) -> Op:
@@ -302,7 +313,7 @@ def get(name: str) -> Op:
     Raises:
         MXNetError: there is none; close names are suggested.
     """
-    op = _REGISTRY.get(name)
+    op = find(name)
     if op is None:
         close = difflib.get_close_matches(name, _REGISTRY, 3)
         raise MXNetError(f"there is no operator {name!r}" + (f"; did you mean {', '.join(close)}?" if close else ""))
@@ -311,9 +322,11 @@ def get(name: str) -> Op:
 
 def names() -> list[str]:
     """All registered names, aliases included."""
+    _load()
     return list(_REGISTRY)
 
 
 def operators() -> list[Op]:
     """All operators, each once."""
+    _load()
     return list(dict.fromkeys(_REGISTRY.values()))

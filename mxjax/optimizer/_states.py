@@ -20,8 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import lr_scheduler
+from ..array import file_format
 from ..base import MXNetError
-from ..ndarray import NDArray, _format
+from ..ndarray import NDArray
 from .base import Optimizer
 
 __all__ = ["dump", "load"]
@@ -62,7 +63,7 @@ class _Pickler(pickle._Pickler):
         if not isinstance(value, NDArray):
             return NotImplemented
         array = value.as_nd_ndarray() if value.stype == "default" else value
-        return type(array), (None,), {"handle": bytearray(_format.dumps(array))}
+        return type(array), (None,), {"handle": bytearray(file_format.dumps(array))}
 
 
 _reconstruct = np.zeros(0).__reduce__()[0]
@@ -383,7 +384,7 @@ def _array(state: Any) -> NDArray:
     handle = state.get("handle") if isinstance(state, dict) else None
     if not isinstance(handle, bytes | bytearray):
         raise _Damaged("an array without content")
-    return _format.loads(handle)
+    return file_format.loads(handle)
 
 
 def _bytes(content: Any = b"", encoding: str = "latin-1") -> bytes:

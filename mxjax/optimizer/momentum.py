@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .. import ndarray as nd
+from .._bounded import bounded_cache
 from .base import Optimizer, _aggregation_size, _is_half, _is_list, _Stepwise, _zeros, register
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class _Aggregated(_Momentum):
                               **self._grad_options())
 
 
-@functools.lru_cache(maxsize=64)
+@bounded_cache(64)
 def _rates(values: tuple[float, ...], ctx: Context) -> NDArray:
     """Learning rates or decays as an array; kept, because they are the same in most updates."""
     return nd.array(values, ctx=ctx, dtype="float32")

@@ -9,8 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..ndarray._invoke import invoke, wrap
-from ..ops.kernel import Kernel
+from ..array.calling import invoke
+from ..array.kinds import wrap
+from ..compile.kernel import Kernel
 from .base import Optimizer, _is_list, register
 
 if TYPE_CHECKING:

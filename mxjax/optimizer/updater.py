@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ..array.segment import deferred
 from ..base import MXNetError
 from ..context import Context
 from ..ndarray import NDArray
-from ..ndarray._segment import deferred
 from ._states import dump as _dump
 from ._states import load as _load
 from .base import Optimizer, _is_list

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .. import ndarray, symbol
+from ..array.dense import _from_host
 from ..ndarray import NDArray
-from ..ndarray.ndarray import _from_host
 from ..symbol import Symbol
 
 __all__ = ["RNNParams", "BaseRNNCell"]

@@ -2,12 +2,14 @@
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from .. import ndarray as _ndarray
+from .. import graph as _graph
+from .. import ops as _ops
 from .._namespace import attach as _attach
 from .._namespace import lend as _lend
-from . import _front, _make, contrib, image, linalg, op, random, sparse, symbol
+from . import _creation, _functions, contrib, image, linalg, op, random, sparse, symbol
 from . import _internal as _internal
-from ._make import (
+from . import numpy as _numpy
+from ._creation import (
     arange,
     eye,
     full,
@@ -24,8 +26,8 @@ from ._make import (
 )
 from .symbol import Group, Symbol, Variable, load, load_json, var
 
-_lend(symbol, _make)
+_lend(symbol, _creation)
 if _TYPE_CHECKING:
     from ._stubs.op import *
-_attach(globals(), _front.make, "op", {"np": "numpy", "numpy": "numpy", "npx": "numpy_extension",
+_attach(globals(), _functions.make, "op", {"np": "numpy", "numpy": "numpy", "npx": "numpy_extension",
                                        "numpy_extension": "numpy_extension"})

@@ -6,12 +6,12 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+from ..array.lazy import Lazy
 from ..base import MXNetError
-from ..ndarray._recorded import graph_of
-from ..ops.control_flow import bind
-from ..ops.kernel import Kernel
+from ..compile.kernel import Kernel
+from ..graph.control_flow import bind
+from ..graph.node import Entry, Node
 from ..ops.registry import Op, get
-from ._node import Entry, Node
 from .symbol import Symbol
 
 __all__ = ["symbol_of"]
@@ -38,17 +38,17 @@ def symbol_of(array: Any) -> Symbol:
             order.append(node)
             stack += [p[0] for p in node.parents if p is not None]
     for node in sorted(order, key=lambda n: n.sequence):
-        graph = graph_of(node)
-        if node.kernel is None and graph is None:
-            if node.pull is not None:
+        op = node.lazy.origin if isinstance(node.lazy, Lazy) else None
+        if node.kernel is None and op is None:
+            if not node.variable:
                 raise MXNetError("get_symbol: the graph contains host code (a Function or custom operator)")
             made[id(node)] = [variable()]
             continue
-        num = node.kernel.num_arrays if graph is None else len(graph[0].arg_nodes) + len(graph[0].aux_nodes)
+        num = node.kernel.num_arrays if op is None else len(op.lowered.arg_nodes) + len(op.lowered.aux_nodes)
         inputs = [variable() if p is None else made[id(p[0])][p[1]] for p in node.parents[:num]]
-        if graph is not None:
-            made[id(node)] = _inlined(graph[0], inputs) if len(graph[0].steps) <= graph[1] else \
-                _call(graph[0], inputs, len(made))
+        if op is not None:
+            made[id(node)] = _inlined(op.lowered, inputs) if len(op.lowered.steps) <= op.inline_limit else \
+                _call(op.lowered, inputs, len(made))
             continue
         for place, (op, params) in enumerate(_operators(node.kernel, node.args[num:])):
             attrs = {k: str(v) for k, v in params.items() if v is not None}
@@ -84,8 +84,7 @@ def _inlined(graph: Any, inputs: list[Entry]) -> list[Entry]:
 
 def _call(graph: Any, inputs: list[Entry], number: int) -> list[Entry]:
     """The outputs of one node that runs a lowered graph."""
-    symbol = Symbol(graph.outputs)
-    op = bind(get("_CachedOp"), [symbol])
+    op = bind(get("_CachedOp"), [graph])
     params = op.parse({"num_args": len(inputs) + 1, "num_outputs": len(graph.outputs)})
-    node = Node(op, f"_cachedop{number}", {k: str(v) for k, v in params.items()}, params, inputs, [symbol])
+    node = Node(op, f"_cachedop{number}", {k: str(v) for k, v in params.items()}, params, inputs, [graph])
     return [(node, i) for i in range(len(graph.outputs))]

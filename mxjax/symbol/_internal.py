@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from .._namespace import attach
-from . import _front
-from ._subgraph import as_node
+from ..graph.backends import as_node
+from . import _functions
 from .symbol import Symbol, load_json
 
 if TYPE_CHECKING:
@@ -17,4 +17,4 @@ def _CachedOp(*args: Symbol, subgraph: str | Symbol, name: str | None = None) ->
     return as_node(graph, [arg._outputs[0] for arg in args], name)
 
 
-attach(globals(), _front.make, "_internal")
+attach(globals(), _functions.make, "_internal")

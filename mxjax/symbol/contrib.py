@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from .._namespace import attach
 from .._nested import flatten, regroup
 from ..attribute import AttrScope
-from . import _front
-from ._make import full
-from ._node import Entry, Node, topological
+from ..graph.node import Entry, Node, topological
+from . import _functions
+from ._creation import full
 from .symbol import Symbol, Variable, apply
 
 __all__ = ["adamw_update", "cond", "foreach", "mp_adamw_update", "rand_zipfian", "while_loop"]
@@ -214,7 +214,7 @@ def _union(*graphs: _Body) -> tuple[list[Entry], list[list[int]]]:
 def _node(op: str, graphs: Sequence[_Body], entries: Sequence[Entry], **params: Any) -> list[Symbol]:
     """A node that holds the graphs, as a list of its outputs."""
     text = {k: str(v) for k, v in {**params, "num_args": len(graphs) + len(entries)}.items()}
-    return list(apply(op, op, [Symbol([e]) for e in entries], text, subgraphs=[g.symbol for g in graphs]))
+    return list(apply(op, op, [Symbol([e]) for e in entries], text, subgraphs=[g.symbol._lower() for g in graphs]))
 
 
 # -------------------------------------------------------------------- functions of several operators
@@ -267,4 +267,4 @@ def rand_zipfian(true_classes: Symbol, num_sampled: int, range_max: int) -> tupl
 if TYPE_CHECKING:
     from ._stubs.contrib import *  # noqa: F403
 
-attach(globals(), _front.make, "contrib")
+attach(globals(), _functions.make, "contrib")

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from .._namespace import attach
 from ..base import _Null
-from ..ndarray.random import draw
-from . import _front
+from ..ops.random.drawing import draw
+from . import _functions
 from .symbol import Symbol, apply
 
 __all__ = ["exponential", "gamma", "generalized_negative_binomial", "multinomial", "negative_binomial", "normal",
@@ -92,4 +92,4 @@ def shuffle(data: Symbol, **kwargs: Any) -> Symbol:
 if TYPE_CHECKING:
     from ._stubs.random import *  # noqa: F403
 
-attach(globals(), _front.make, "random")
+attach(globals(), _functions.make, "random")

@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING
 
 from .._namespace import attach
-from . import _front
+from . import _functions
 
 if TYPE_CHECKING:
     from ._stubs.sparse import *  # noqa: F403
 
-attach(globals(), _front.make, "sparse")
+attach(globals(), _functions.make, "sparse")

@@ -11,21 +11,34 @@ from typing import Any
 
 import numpy as np
 
-from .._c_api import taken
 from .._files import reading, refusals, write_file
-from .._fluent import METHODS
+from .._handles import taken
+from ..array.dense import NDArray
 from ..attribute import AttrScope
 from ..base import MXNetError, NotImplementedForSymbol, numeric_types
 from ..context import Context, current_context
+from ..executor._executor import Executor
+from ..executor.jax_function import JaxFunction
+from ..graph import backends, inference, json_format
+from ..graph.control_flow import bind
+from ..graph.lowering import Lowered
+from ..graph.node import HIDDEN, Entry, Node, complete, hidden, topological
+from ..name import NameManager
+from ..numpy._dispatch import SYMBOLIC
 from ..ops import registry
-from ..ops.control_flow import bind
-from ..ops.params import np_dtype
+from ..ops.params import CODES, np_dtype
 from ..util import is_np_shape
-from . import _infer, _json
-from ._lower import Lowered
-from ._node import HIDDEN, Entry, Node, hidden, topological
 
 __all__ = ["Group", "Symbol", "Variable", "load", "load_json", "var"]
+
+
+class _Flavours:
+    """The class of symbols with NumPy's semantics, `mx.sym.np._Symbol`, which sets it."""
+
+    numpy: type
+
+
+flavours = _Flavours()
 
 
 class Symbol:
@@ -42,6 +55,7 @@ class Symbol:
 
     __slots__ = ("_outputs", "_lowered", "__weakref__")
     __array_priority__ = 1000.0
+    numpy_semantics = False  # whether it is of `mx.sym.np`
 
     def __init__(self, handle: Any) -> None:
         """Takes a list of entries (node, output number), or a pointer from a function of `mx.base._LIB`."""
@@ -232,7 +246,7 @@ class Symbol:
         return {"handle": self.tojson(remove_amp_cast=False)}
 
     def __setstate__(self, state: dict[str, str]) -> None:
-        self.__init__(_json.loads(state["handle"]))
+        self.__init__(json_format.loads(state["handle"]))
 
     # ------------------------------------------------------------ inference
     def infer_shape(self, *args: Any, **kwargs: Any) -> tuple:
@@ -250,8 +264,8 @@ class Symbol:
         """
         result = self._infer_shape(args, kwargs)
         missing = [n for n, s in zip(self.list_arguments() + self.list_auxiliary_states(), result[0] + result[2],
-                                     strict=True) if not _complete(s)]
-        if missing or not all(map(_complete, result[1])):
+                                     strict=True) if not complete(s)]
+        if missing or not all(map(complete, result[1])):
             if missing:
                 warnings.warn(f"Cannot decide shape for the following arguments: {', '.join(missing)}. Consider "
                               "providing them as input.", stacklevel=2)
@@ -277,7 +291,7 @@ class Symbol:
                 raise TypeError(f"Arguments need to be shapes (tuple), but argument {name} is {type(shape).__name__}.")
             if name in known_names:
                 given[name] = _internal_shape(tuple(shape))
-        shapes = _infer.infer_shapes(self._outputs, given, types)
+        shapes = inference.infer_shapes(self._outputs, given, types)
         return ([_public_shape(shapes[id(n), 0]) for n in graph.arg_nodes],
                 [_public_shape(shapes[id(n), i]) for n, i in self._outputs],
                 [_public_shape(shapes[id(n), 0]) for n in graph.aux_nodes])
@@ -299,7 +313,7 @@ class Symbol:
         if args and kwargs:
             raise ValueError("Can only specify known argument types either by positional or kwargs way.")
         named = dict(zip(graph.args, args, strict=False)) if args else kwargs
-        types = _infer.infer_types(self._outputs, {k: np_dtype(v).name for k, v in named.items() if v is not None})
+        types = inference.infer_types(self._outputs, {k: np_dtype(v).name for k, v in named.items() if v is not None})
 
         def classes(entries: Sequence[Entry]) -> list:
             return [None if types[id(n), i] is None else np_dtype(types[id(n), i]).type for n, i in entries]
@@ -309,7 +323,7 @@ class Symbol:
     # ------------------------------------------------------------ files
     def tojson(self, remove_amp_cast: bool = True) -> str:
         """The graph as JSON text that MXNet 1.9.1 reads."""
-        return _json.dumps(self._outputs, remove_amp_cast)
+        return json_format.dumps(self._outputs, remove_amp_cast)
 
     def save(self, fname: str | os.PathLike, remove_amp_cast: bool = True) -> None:
         """Writes `tojson()` to a file.
@@ -362,9 +376,7 @@ class Symbol:
         Raises:
             MXNetError, ValueError, TypeError: an array is missing or does not fit.
         """
-        from ..executor import Executor
-        from ._subgraph import for_binding
-        symbol = for_binding(self)
+        symbol = backends.for_binding(self)
         graph = symbol._lower()
         arrays = _arranged(args, graph.args, "args", False)
         aux = _arranged(aux_states if aux_states is not None else [], graph.aux, "aux_states", False)
@@ -387,9 +399,7 @@ class Symbol:
         Raises:
             MXNetError: shapes cannot be worked out, or contradict each other.
         """
-        from ..executor import Executor
-        from ._subgraph import for_binding
-        return Executor._simple(for_binding(self), ctx or current_context(), grad_req, type_dict or {},
+        return Executor._simple(backends.for_binding(self), ctx or current_context(), grad_req, type_dict or {},
                                 stype_dict or {}, group2ctx, shared_arg_names, shared_exec, shared_buffer,
                                 {name: shape for name, shape in kwargs.items() if isinstance(shape, (tuple, list))})
 
@@ -399,8 +409,7 @@ class Symbol:
 
     def to_jax(self) -> Callable[..., tuple]:
         """The graph as a pure JAX function; see `mxjax.interop.to_jax`."""
-        from ..interop import to_jax
-        return to_jax(self)
+        return JaxFunction(self)
 
     def gradient(self, wrt: Any) -> Symbol:
         """Not there, as in MXNet 1.9.1.
@@ -426,10 +435,9 @@ class Symbol:
             TypeError: `backend` is no text.
             RuntimeError: the backend made parameters, and there is no dictionary for them.
         """
-        from ._subgraph import optimize
         if not isinstance(backend, str):
             raise TypeError(f"the name of a backend must be a str, got {type(backend).__name__}")
-        return optimize(self, backend, args, aux, kwargs)
+        return backends.optimize(self, backend, args, aux, kwargs)
 
     def get_backend_symbol(self, backend: str) -> Symbol:
         """`optimize_for` without arrays and options.
@@ -437,14 +445,12 @@ class Symbol:
         Raises:
             MXNetError: there is no such backend.
         """
-        from ._subgraph import find_backend
-        find_backend(backend)
+        backends.find(backend)
         return self.optimize_for(backend)
 
     def as_np_ndarray(self) -> Symbol:
         """The same outputs as a symbol with NumPy's semantics."""
-        from .numpy import _Symbol
-        return _Symbol(self._outputs)
+        return flavours.numpy(self._outputs)
 
     def as_nd_ndarray(self) -> Symbol:
         """The symbol itself."""
@@ -472,18 +478,6 @@ class Symbol:
     def __imod__(self, other: Any) -> Symbol:
         raise NotImplementedForSymbol(self.__imod__, "%=", other)
 
-    def _method(self, name: str, args: tuple, kwargs: dict) -> Any:
-        from . import op
-        return getattr(op, name)(self, *args, **kwargs)
-
-    def split_v2(self, *args: Any, **kwargs: Any) -> Symbol:
-        """`mx.sym.split_v2` with this symbol as the first argument."""
-        from ._make import split_v2
-        return split_v2(self, *args, **kwargs)
-
-    def astype(self, *args: Any, **kwargs: Any) -> Symbol:
-        """The values with another dtype."""
-        return self._method("cast", args, kwargs)
 
 
 def _shown(attrs: dict[str, str]) -> dict[str, str]:
@@ -515,15 +509,8 @@ def _public_shape(shape: tuple | None) -> tuple | None:
     return () if shape is None else tuple(0 if n is None else n for n in shape)
 
 
-def _complete(shape: tuple | None) -> bool:
-    if is_np_shape():
-        return shape is not None and -1 not in shape
-    return shape != () and 0 not in shape
-
-
 def _arranged(arrays: Any, names: Sequence[str], what: str, partial: bool) -> list[Any]:
     """Arrays in the order of `names`, out of a list or a dictionary."""
-    from ..ndarray import NDArray
     if arrays is None:
         return [None] * len(names)
     if isinstance(arrays, dict):
@@ -567,7 +554,6 @@ def Variable(name: str, attr: dict[str, str] | None = None, shape: Any = None, l
     """
     if not isinstance(name, str):
         raise TypeError("Expect a string for variable `name`")
-    from ..ndarray._format import CODES
     given = dict(attr or {})
     extra = {"__shape__": None if shape is None else str(tuple(shape) if isinstance(shape, (tuple, list)) else shape),
              "__lr_mult__": lr_mult, "__wd_mult__": wd_mult,
@@ -611,7 +597,7 @@ def load(fname: str | os.PathLike) -> Symbol:
     if not isinstance(fname, (str, os.PathLike)):
         raise TypeError("fname need to be string")
     with reading(fname, "a symbol"), open(fname, encoding="utf-8", newline="") as file:
-        return Symbol(_json.loads(file.read(), os.fspath(fname)))
+        return Symbol(json_format.loads(file.read(), os.fspath(fname)))
 
 
 def load_json(json_str: str) -> Symbol:
@@ -623,7 +609,7 @@ def load_json(json_str: str) -> Symbol:
     """
     if not isinstance(json_str, str):
         raise TypeError("json_str need to be string")
-    return Symbol(_json.loads(json_str))
+    return Symbol(json_format.loads(json_str))
 
 
 def apply(op_name: str, hint: str, inputs: Sequence[Symbol], params: dict[str, Any], name: str | None = None,
@@ -640,7 +626,6 @@ def apply(op_name: str, hint: str, inputs: Sequence[Symbol], params: dict[str, A
         named: inputs by name; those missing become variables "<name>_<input>".
         subgraphs: symbols inside the node.
     """
-    from ..name import NameManager
     op = registry.get(op_name) if not subgraphs else bind(registry.get(op_name), subgraphs)
     given = {key: str(value) for key, value in AttrScope._current.value.get(attr).items()}
     for key in [k for k in params if hidden(k) != k or k.startswith("__") and k.endswith("__")]:
@@ -662,8 +647,7 @@ def apply(op_name: str, hint: str, inputs: Sequence[Symbol], params: dict[str, A
         _on_compose(node)
     kind = next((type(s) for s in [*inputs, *named.values()] if type(s) is not Symbol), Symbol)
     if kind is Symbol and op_name.startswith("_np"):
-        from .numpy import _Symbol
-        kind = _Symbol
+        kind = flavours.numpy
     return kind([(node, i) for i in range(node.num_visible)])
 
 
@@ -732,7 +716,7 @@ def _binary(name: str, tensor: str, scalar: str, reverse: bool = False) -> Calla
             return apply(tensor, tensor.lower(), pair, {})
         if isinstance(other, numeric_types):
             return apply(scalar, scalar.lower(), [self], {"scalar": float(other)})
-        if type(other).__name__ == "NDArray":
+        if type(other) is NDArray:
             raise TypeError(f"type {type(other)} not supported")
         return NotImplemented
     method.__name__ = name
@@ -749,15 +733,6 @@ for _name, _op_name in [("eq", "_equal"), ("ne", "_not_equal"), ("gt", "_greater
     setattr(Symbol, f"__{_name}__", _binary(f"__{_name}__", _op_name, _op_name + "_scalar"))
 
 
-def _fluent(name: str, op_name: str) -> Callable:
-    def method(self: Symbol, *args: Any, **kwargs: Any) -> Any:
-        kwargs.pop("inplace", None)
-        return self._method(op_name, args, kwargs)
-    method.__name__, method.__qualname__ = name, f"Symbol.{name}"
-    method.__doc__ = f"`mx.sym.{op_name}` with this symbol as the first argument."
-    return method
-
-
 def _imperative(name: str) -> Callable:
     def method(self: Symbol, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedForSymbol(name, None, self, *args)
@@ -766,8 +741,6 @@ def _imperative(name: str) -> Callable:
     return method
 
 
-for _name, _op_name in METHODS.items():
-    if _name not in Symbol.__dict__:
-        setattr(Symbol, _name, _fluent(_name, "Flatten" if _op_name == "flatten" else _op_name))
 for _name in ("wait_to_read", "asnumpy", "asscalar", "copy", "as_in_context", "detach", "backward"):
     setattr(Symbol, _name, _imperative(_name))
+SYMBOLIC.kind, SYMBOLIC.apply = Symbol, apply

@@ -195,7 +195,7 @@ def same_array(array1: NDArray, array2: NDArray) -> bool:
 
 def same_symbol_structure(sym1: Symbol, sym2: Symbol) -> bool:
     """Whether two graphs have the same operators, parameters and connections; names do not count."""
-    from ..symbol._node import topological
+    from ..graph.node import topological
     first, second = topological(sym1._outputs), topological(sym2._outputs)
     if len(first) != len(second):
         return False

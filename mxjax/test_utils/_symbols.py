@@ -14,11 +14,11 @@ from jax.flatten_util import ravel_pytree
 from .. import autograd
 from .. import ndarray as nd
 from .. import symbol as sym
+from .._random_streams import next_key
+from ..compile.compiled import Compiled
 from ..context import Context
 from ..ndarray import NDArray
-from ..ops.compiled import Compiled
 from ..ops.params import np_dtype
-from ..random import next_key
 from ..symbol import Symbol
 from ._compare import _numpy, assert_almost_equal
 from ._defaults import default_atols, default_context, default_numeric_eps, default_rtols, get_tolerance

@@ -15,8 +15,8 @@ from collections.abc import Callable
 import numpy as np
 
 from .._files import replacing, write_file
+from ..array.safetensors_format import dumps
 from ..base import MXNetError
-from ..ndarray._safetensors import dumps
 from . import _model
 
 __all__ = ["add_arguments", "main"]

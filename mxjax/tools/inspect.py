@@ -11,10 +11,10 @@ import math
 from collections import Counter
 from typing import Any
 
-from ..ops.kernel import is_wide, prepare
+from ..compile.kernel import is_wide, prepare
+from ..graph.inference import infer_shapes, infer_types
+from ..graph.node import Node
 from ..ops.params import np_dtype
-from ..symbol._infer import infer_shapes, infer_types
-from ..symbol._node import Node
 from . import _model
 
 __all__ = ["add_arguments", "main"]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mxjax as mx
-from mxjax.ndarray import _segment
+from mxjax.array import segment
 
 DATA = np.random.RandomState(0).randn(16, 6).astype("float32")
 LABEL = np.random.RandomState(1).randint(0, 3, 16).astype("float32")
@@ -96,9 +96,9 @@ def test_one_program_for_all_steps_and_learning_rates():
     schedule = mx.lr_scheduler.FactorScheduler(step=1, factor=0.5, base_lr=0.1)
     trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"lr_scheduler": schedule, "momentum": 0.9})
     step = mx.gluon.TrainStep(net, mx.gluon.loss.SoftmaxCrossEntropyLoss(), trainer)
-    before = len(_segment._programs)
+    before = len(segment._programs)
     losses = [step(x, y).asnumpy() for _ in range(4)]
-    assert len(_segment._programs) == before + 1
+    assert len(segment._programs) == before + 1
     assert not np.array_equal(losses[2], losses[3])  # new random numbers in each step
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import mxjax as mx
+from mxjax.array import file_format
 from mxjax.base import MXNetError
-from mxjax.ndarray import _format
 
 MXNET = pathlib.Path(__file__).parent.parent / "data" / "mxnet"
 
@@ -199,10 +199,10 @@ def test_sizes_that_no_file_can_hold():
 
 
 def test_damaged_pickles_and_npz(tmp_path):
-    whole = _format.dumps(mx.nd.ones((2, 2)))
+    whole = file_format.dumps(mx.nd.ones((2, 2)))
     for n in range(len(whole)):
         with pytest.raises(MXNetError):
-            _format.loads(whole[:n])
+            file_format.loads(whole[:n])
     file = io.BytesIO()
     np.savez(file, a=np.arange(30))
     raw, rng, path = file.getvalue(), np.random.default_rng(5), tmp_path / "x.npz"
@@ -214,7 +214,7 @@ def test_damaged_pickles_and_npz(tmp_path):
             pass
 
 
-@pytest.mark.parametrize("dtype", list(_format.CODES))
+@pytest.mark.parametrize("dtype", list(file_format.CODES))
 def test_safetensors(tmp_path, dtype):
     pytest.importorskip("safetensors")
     path = str(tmp_path / "x.safetensors")

@@ -5,6 +5,7 @@ import pytest
 
 import mxjax as mx
 from mxjax.base import MXNetError
+from mxjax.compile.kernel import Kernel
 
 SHAPE = (4, 3, 5)
 VALUES = np.arange(60, dtype="float32").reshape(SHAPE)
@@ -127,16 +128,17 @@ def test_values_that_do_not_fit():
     np.testing.assert_array_equal(array.asnumpy(), VALUES)
 
 
-def test_positions_compile_once():
+def test_positions_compile_once(monkeypatch):
     """A loop over positions uses one program for reading and one for writing."""
-    from mxjax.ndarray import _index
+    from mxjax.array import indexing
+    made = []
+    monkeypatch.setattr(indexing, "Kernel", lambda name, *args, **options: made.append(name) or Kernel(
+        name, *args, **options))
     array = mx.nd.zeros((50, 7))
-    before = _index.read_kernel.cache_info().misses, _index.write_kernel.cache_info().misses
     for i in range(1, 40):
         array[i, 2:4] = i
         array[i:i + 3, 1].asnumpy()
-    after = _index.read_kernel.cache_info().misses, _index.write_kernel.cache_info().misses
-    assert sum(after) - sum(before) <= 3
+    assert len(made) <= 3
     np.testing.assert_array_equal(array.asnumpy()[1:40, 2], np.arange(1, 40))
 
 

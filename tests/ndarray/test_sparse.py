@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mxjax as mx
-from mxjax.ndarray import _sparse_forms
+from mxjax.array import sparse_operators
 
 R = np.random.RandomState(0)
 A = (R.rand(6, 5) < 0.3) * R.randn(6, 5).astype("float32")
@@ -269,7 +269,7 @@ def test_what_the_host_does_compiles_nothing(compiles):
 
 def test_unsorted_columns_are_sorted_in_a_copy():
     array = mx.nd.sparse.csr_matrix(([1.0, 2, 3], [2, 0, 1], [0, 2, 3]), shape=(2, 3))
-    found = _sparse_forms._csr(_sparse_forms._scipy(array), array)
+    found = sparse_operators._csr(sparse_operators._scipy(array), array)
     assert found.indices.asnumpy().tolist() == [0, 2, 1] and found.data.asnumpy().tolist() == [2, 1, 3]
     assert array.indices.asnumpy().tolist() == [2, 0, 1] and array.data.asnumpy().tolist() == [1, 2, 3]
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import mxjax as mx
-from mxjax.ops import compiled
-from mxjax.ops.compiled import Compiled
+from mxjax.compile import compiled
+from mxjax.compile.compiled import Compiled
 
 reducing = pytest.mark.skipif(len(set(map(str, compiled._options()))) < 3,
                               reason="this JAX has no options to compile with less effort")

@@ -7,8 +7,8 @@ from jax import lax
 from opcall import call, gradients
 
 from mxjax.base import MXNetError
-from mxjax.ops._correlation import dimension_numbers
-from mxjax.ops.conv import _as_product, _product_is_faster
+from mxjax.ops.nn._correlation import dimension_numbers
+from mxjax.ops.nn.convolution import _as_product, _product_is_faster
 
 RANDOM = np.random.default_rng(3)
 CASES = [  # data, kernel, stride, dilate, pad

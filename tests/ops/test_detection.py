@@ -5,7 +5,7 @@ import pytest
 from opcall import call, check_derivatives, gradients, partial_shapes
 
 from mxjax.base import MXNetError
-from mxjax.ops import deformable, roi
+from mxjax.ops.vision import deformable, roi
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(2, 4, 6, 7)).astype("float32")

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from mxjax.ops import _draw
+from mxjax.ops.random import _draw
 
 
 @pytest.mark.parametrize("shape", [(), (0, 3), (7,), (3, 5, 2, 101)])

@@ -7,9 +7,9 @@ import pytest
 from jax import lax
 
 import mxjax as mx
-from mxjax.ops import compiled
-from mxjax.ops._by_numpy import by_numpy
-from mxjax.ops.compiled import SOME_OF_ONE, Compiled
+from mxjax.compile import compiled
+from mxjax.compile.compiled import SOME_OF_ONE, Compiled
+from mxjax.compile.numpy_forms import by_numpy
 
 by_cpu = pytest.mark.skipif(compiled._options()[0] == compiled._options()[2], reason="everything is compiled in full")
 rng = np.random.default_rng(7)

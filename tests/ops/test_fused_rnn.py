@@ -6,7 +6,7 @@ from opcall import call, check_derivatives, gradients, partial_shapes
 from scipy.special import expit
 
 from mxjax.base import MXNetError
-from mxjax.ops import rnn
+from mxjax.ops.nn import recurrent
 
 RNG = np.random.default_rng(0)
 T, N, I, H = 4, 2, 3, 2
@@ -26,7 +26,7 @@ def _cell(mode, x, h, state):
 
 def _reference(mode, data, parameters, states, layers, directions, projection=None, lengths=None):
     """Outputs and last states, one sequence and step at a time."""
-    layout = list(rnn.pieces(mode, data.shape[2], H, layers, directions, projection))
+    layout = list(recurrent.pieces(mode, data.shape[2], H, layers, directions, projection))
     parts, position = {}, 0
     for piece in layout:
         parts[piece[:3]] = parameters[position:position + np.prod(piece.shape)].reshape(piece.shape)
@@ -55,7 +55,7 @@ def _reference(mode, data, parameters, states, layers, directions, projection=No
 def _arguments(mode, layers, directions, projection=None):
     params = {"mode": mode, "state_size": H, "num_layers": layers, "bidirectional": directions == 2,
               "projection_size": projection}
-    size = sum(np.prod(p.shape) for p in rnn.pieces(mode, I, H, layers, directions, projection))
+    size = sum(np.prod(p.shape) for p in recurrent.pieces(mode, I, H, layers, directions, projection))
     states = [RNG.normal(size=(layers * directions, N, projection or H))]
     if mode == "lstm":
         states.append(RNG.normal(size=(layers * directions, N, H)))
@@ -86,7 +86,7 @@ def test_lengths(mode):
 @pytest.mark.parametrize("mode, projection", [("rnn_tanh", None), ("lstm", 3), ("gru", None)])
 def test_derivatives(mode, projection):
     arrays, params = _arguments(mode, 2, 1, projection)
-    check_derivatives(lambda *a: rnn.rnn(*a, state_outputs=True, **params), tuple(arrays), 2, rtol=1e-4)
+    check_derivatives(lambda *a: recurrent.rnn(*a, state_outputs=True, **params), tuple(arrays), 2, rtol=1e-4)
 
 
 def test_clipped_cell():

@@ -7,8 +7,9 @@ from opcall import call, gradients
 
 import mxjax as mx
 from mxjax.base import MXNetError
-from mxjax.ops import kernel, registry
-from mxjax.ops._rows import rows
+from mxjax.compile import kernel
+from mxjax.ops import registry
+from mxjax.ops.shape._rows import rows
 
 F = np.array([[1, 2], [3, 4], [5, 6]], "float32")
 POSITIONS = np.array([0, -1, 5, 1.7], "float32")

@@ -5,7 +5,7 @@ import pytest
 from opcall import call, gradients, partial_shapes
 
 from mxjax.base import MXNetError
-from mxjax.ops.matrix import reshaped
+from mxjax.ops.shape.rearranging import reshaped
 from mxjax.util import np_shape
 
 X = np.arange(24, dtype="float32").reshape(2, 3, 4)

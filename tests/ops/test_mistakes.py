@@ -6,7 +6,8 @@ import pytest
 
 import mxjax as mx
 from mxjax.base import MXNetError
-from mxjax.ops import kernel, registry
+from mxjax.compile import kernel
+from mxjax.ops import registry
 
 SOME = {int: 2, float: 0.5, bool: False, str: "x", "shape": (2,), "shapes": ((2,),), "scalar": 0.5, "floats": (0.1,),
         "scalars": (0.1,), "dtype": "float32"}

@@ -5,7 +5,8 @@ import pytest
 from opcall import call
 
 from mxjax.base import MXNetError
-from mxjax.ops import kernel, registry
+from mxjax.compile import kernel
+from mxjax.ops import registry
 
 RNG = np.random.default_rng(0)
 W, G, M = RNG.normal(size=(3, 2, 3)).astype("float32")

@@ -6,7 +6,7 @@ import pytest
 from opcall import call, check_derivatives, gradients
 
 from mxjax.base import MXNetError
-from mxjax.ops import hawkes
+from mxjax.ops.nn import hawkes
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(2, 3, 5, 6)).astype("float32")

@@ -6,7 +6,7 @@ import scipy.ndimage
 from opcall import call, check_derivatives, gradients, partial_shapes
 
 from mxjax.base import MXNetError
-from mxjax.ops import spatial
+from mxjax.ops.vision import spatial
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(2, 3, 4, 5)).astype("float32")

@@ -7,7 +7,7 @@ import pytest
 
 import mxjax as mx
 from mxjax import gluon, library
-from mxjax.symbol import _subgraph
+from mxjax.graph import backends
 
 RNG = np.random.RandomState(0)
 
@@ -23,7 +23,7 @@ def backend():
         return library.register_backend(name)(kind)
     yield register
     for name in names:
-        del _subgraph._BACKENDS[name]
+        del backends._BACKENDS[name]
 
 
 def selected(*ops):

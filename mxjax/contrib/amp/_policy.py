@@ -8,12 +8,12 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from ..._fluent import METHODS
+from ..._method_names import METHODS
+from ...graph.node import Entry, Node
+from ...graph.rewriting import copied, made, rewrite
 from ...ndarray import NDArray, amp_cast
 from ...ops import registry
 from ...symbol import symbol as _symbol
-from ...symbol._node import Entry, Node
-from ...symbol._rewrite import copied, made, rewrite
 from . import _tables
 
 __all__ = ["Policy", "convert", "install", "uninstall"]

@@ -7,16 +7,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from ...array.file_format import CODES
 from ...base import MXNetError
 from ...context import Context, gpu
 from ...gluon import HybridBlock, SymbolBlock, Trainer
+from ...graph.node import topological
 from ...module import BucketingModule
 from ...ndarray import NDArray
-from ...ndarray._format import CODES
 from ...ops.params import dtype_name, np_dtype
 from ...optimizer import Optimizer
 from ...symbol import Symbol
-from ...symbol._node import topological
 from . import _tables
 from ._policy import Policy, convert, install
 from .loss_scaler import LossScaler

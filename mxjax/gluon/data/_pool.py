@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from ... import random as mx_random
+from ... import _random_streams as mx_random
 from ...base import MXNetError
 from ...context import cpu
 from ...util import is_np_array, is_np_shape, np_array, np_shape

@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
+from ...array.dense import _from_host
 from ...context import Context, cpu, cpu_pinned
 from ...ndarray import NDArray
-from ...ndarray.ndarray import _from_host
 from . import _transport
 
 __all__ = ["ConnectionWrapper", "Queue", "SimpleQueue", "fetcher_loop_v1", "rebuild_ndarray", "rebuild_np_ndarray",

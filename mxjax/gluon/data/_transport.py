@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
+from ...array.dense import _from_host
 from ...context import cpu
 from ...ndarray import NDArray
-from ...ndarray.ndarray import _from_host
 
 try:  # it also pickles lambdas, local functions, and what stands in the script itself
     import cloudpickle

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ...array.dense import _from_host
 from ...context import cpu_pinned, current_context
 from ...ndarray import NDArray, stack
-from ...ndarray.ndarray import _from_host
 from ...util import is_np_array
 from ._pool import ProcessPool, ThreadPool
 from ._protocol import (

@@ -49,7 +49,7 @@ __all__ = [
     "_not_equal_scalar", "_np_all", "_np_amax", "_np_amin", "_np_any", "_np_atleast_1d", "_np_atleast_2d",
     "_np_atleast_3d", "_np_copy", "_np_cumsum", "_np_diag", "_np_diagflat", "_np_diagonal", "_np_dot", "_np_max",
     "_np_min", "_np_moveaxis", "_np_prod", "_np_product", "_np_repeat", "_np_reshape", "_np_roll", "_np_sometrue",
-    "_np_squeeze", "_np_sum", "_np_trace", "_np_transpose", "_npi_abs", "_npi_absolute", "_npi_add",
+    "_np_squeeze", "_np_sum", "_np_trace", "_np_transpose", "_npi_Custom", "_npi_abs", "_npi_absolute", "_npi_add",
     "_npi_add_scalar", "_npi_arange", "_npi_arccos", "_npi_arccosh", "_npi_arcsin", "_npi_arcsinh", "_npi_arctan",
     "_npi_arctan2", "_npi_arctan2_scalar", "_npi_arctanh", "_npi_argmax", "_npi_argmin", "_npi_argsort",
     "_npi_around", "_npi_average", "_npi_bernoulli", "_npi_bincount", "_npi_bitwise_and", "_npi_bitwise_and_scalar",
@@ -1313,6 +1313,9 @@ def _np_transpose(
     name: str | None = ..., **kwargs: Any,
 ) -> NDArray:
     """The axes in another order (None: reversed)."""
+
+def _npi_Custom(*data: NDArray | Sequence[NDArray], **kwargs: Any) -> NDArray | list[NDArray]:
+    """A custom operator: the property class registered as `op_type`, with further arguments passed to it."""
 
 def _npi_abs(
     x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,

@@ -1,11 +1,11 @@
 """`mx.nd.np`: the operators of mx.np with the arguments of their registration, and the functions of mx.np."""
 
 from ..._namespace import attach as _attach
+from ...array import functions as _front
 from ...numpy import linalg, random
 from ...numpy._dispatch import IMPERATIVE as _IMPERATIVE
 from ...numpy._namespace import functions as _functions
 from ...ops import registry as _registry
-from .. import _front
 from . import _internal
 
 globals().update({k: v for k, v in _functions(_IMPERATIVE).items() if _registry.find(f"_np_{k}") is None})

@@ -1,7 +1,7 @@
 """`mx.nd.npx.image`: image operators for ndarrays."""
 
 from ..._namespace import attach
+from ...array import functions
 from ...numpy._dispatch import IMPERATIVE
-from .. import _front
 
-attach(globals(), IMPERATIVE.maker(_front.make), "numpy_extension.image")
+attach(globals(), IMPERATIVE.maker(functions.make), "numpy_extension.image")

@@ -49,7 +49,7 @@ __all__ = [
     "_not_equal_scalar", "_np_all", "_np_amax", "_np_amin", "_np_any", "_np_atleast_1d", "_np_atleast_2d",
     "_np_atleast_3d", "_np_copy", "_np_cumsum", "_np_diag", "_np_diagflat", "_np_diagonal", "_np_dot", "_np_max",
     "_np_min", "_np_moveaxis", "_np_prod", "_np_product", "_np_repeat", "_np_reshape", "_np_roll", "_np_sometrue",
-    "_np_squeeze", "_np_sum", "_np_trace", "_np_transpose", "_npi_abs", "_npi_absolute", "_npi_add",
+    "_np_squeeze", "_np_sum", "_np_trace", "_np_transpose", "_npi_Custom", "_npi_abs", "_npi_absolute", "_npi_add",
     "_npi_add_scalar", "_npi_arange", "_npi_arccos", "_npi_arccosh", "_npi_arcsin", "_npi_arcsinh", "_npi_arctan",
     "_npi_arctan2", "_npi_arctan2_scalar", "_npi_arctanh", "_npi_argmax", "_npi_argmin", "_npi_argsort",
     "_npi_around", "_npi_average", "_npi_bernoulli", "_npi_bincount", "_npi_bitwise_and", "_npi_bitwise_and_scalar",
@@ -1321,6 +1321,9 @@ def _np_transpose(
     attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
 ) -> Symbol:
     """The axes in another order (None: reversed)."""
+
+def _npi_Custom(*data: Symbol | Sequence[Symbol], **kwargs: Any) -> Symbol:
+    """A custom operator: the property class registered as `op_type`, with further arguments passed to it."""
 
 def _npi_abs(
     x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,

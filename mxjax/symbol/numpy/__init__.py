@@ -4,11 +4,11 @@ from ..._namespace import attach as _attach
 from ...numpy._dispatch import SYMBOLIC as _SYMBOLIC
 from ...numpy._namespace import functions as _functions
 from ...ops import registry as _registry
-from .. import _front
+from .. import _functions as _front
 from . import _internal, linalg, random
 from ._symbol import _Symbol
 
 _ARRAYS_ONLY = ("nonzero", "shape")
 globals().update({k: v for k, v in _functions(_SYMBOLIC).items()
-                  if _registry.find(f"_np_{k}") is None and k not in _ARRAYS_ONLY})
+                  if _registry.find(f"_np_{k}", load=False) is None and k not in _ARRAYS_ONLY})
 _attach(globals(), _SYMBOLIC.maker(_front.make), "numpy")

@@ -2,6 +2,6 @@
 
 from ..._namespace import attach
 from ...numpy._dispatch import SYMBOLIC
-from .. import _front
+from .. import _functions
 
-attach(globals(), SYMBOLIC.maker(_front.make), "numpy._internal")
+attach(globals(), SYMBOLIC.maker(_functions.make), "numpy._internal")

@@ -11,7 +11,7 @@ from ...numpy._dispatch import SYMBOLIC, call
 from ...numpy._index import sort
 from ...numpy._methods import Methods
 from ...numpy._namespace import functions
-from ..symbol import Symbol, load, load_json
+from ..symbol import Symbol, flavours, load, load_json
 
 globals().update(functions(SYMBOLIC))
 __all__ = ["_Symbol", "load", "load_json", *CREATORS]
@@ -25,6 +25,7 @@ class _Symbol(Methods, Symbol):
 
     __slots__ = ()
     __hash__ = Symbol.__hash__
+    numpy_semantics = True
 
     def __getitem__(self, key: Any) -> _Symbol:
         if len(self) > 1 or isinstance(key, str):
@@ -62,3 +63,6 @@ class _Symbol(Methods, Symbol):
     def sort(self, axis: int | None = -1, kind: Any = None, order: Any = None) -> _Symbol:
         """`np.sort` of this symbol."""
         return sort(self, axis, kind, order)
+
+
+flavours.numpy = _Symbol

@@ -2,7 +2,7 @@
 
 from ..._namespace import attach as _attach
 from ...numpy._dispatch import SYMBOLIC as _SYMBOLIC
-from .. import _front
+from .. import _functions
 from . import image, random
 
-_attach(globals(), _SYMBOLIC.maker(_front.make), "numpy_extension")
+_attach(globals(), _SYMBOLIC.maker(_functions.make), "numpy_extension")

@@ -1,0 +1,143 @@
+"""What a device has room for: a request that cannot be met is refused before XLA is asked, which might end the process.
+
+The sizes of a program's results are known when it is traced, its temporaries once it is compiled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import pathlib
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from .base import MXNetError
+
+__all__ = ["Survey", "bytes_of", "capacity", "refuse_program", "refuse_result", "survey"]
+
+_HOPELESS = 64  # times the capacity: what no fusion makes short work of
+_LOOK = 64 << 20  # bytes below which nobody looks how much there is
+
+
+def bytes_of(shape: Sequence[int], dtype: Any) -> int:
+    """Bytes of an array, in Python's integers, which do not overflow."""
+    return math.prod(map(int, shape)) * (np.dtype(dtype) if isinstance(dtype, (str, type)) else dtype).itemsize
+
+
+def capacity(device: jax.Device | None = None) -> float:
+    """Bytes that new arrays on a device may take at most now: of an accelerator's pool, or of the machine's memory.
+
+    On the host that is what the system says is available, within the limits of a container. Default: the device that
+    JAX computes on where it is not told.
+    """
+    default = jax.config.jax_default_device
+    device = device or (default if isinstance(default, jax.Device) else jax.local_devices()[0])
+    with contextlib.suppress(jax.errors.JaxRuntimeError, NotImplementedError):
+        stats = device.memory_stats()
+        if stats and stats.get("bytes_limit"):
+            return float(stats["bytes_limit"])
+    return math.inf if device.platform != "cpu" else min([math.inf, *_host_limits()])
+
+
+def _host_limits() -> Iterator[float]:
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        text = pathlib.Path("/proc/meminfo").read_text(encoding="ascii")
+        yield int(text.partition("MemAvailable:")[2].split()[0]) * 1024
+    for limit, used, released in (("memory.max", "memory.current", "inactive_file "),
+                                  ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes",
+                                   "total_inactive_file ")):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            folder = pathlib.Path("/sys/fs/cgroup")
+            most = int((folder / limit).read_text(encoding="ascii"))
+            stat = (folder / limit).parent / "memory.stat"
+            cache = int(stat.read_text(encoding="ascii").partition(released)[2].split()[0])
+            yield most - int((folder / used).read_text(encoding="ascii")) + cache
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        if sys.platform == "darwin":
+            yield os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def refuse_result(shape: Sequence[int], dtype: Any, device: jax.Device | None = None, what: str = "an array") -> None:
+    """Raises MXNetError where an array of this shape cannot be made on the device (default: the host)."""
+    size = bytes_of(shape, dtype)
+    if size > _LOOK:
+        most = capacity(device or jax.local_devices(backend="cpu")[0])
+        if size > most:
+            raise MXNetError(_told(f"{what} of shape {tuple(shape)} and dtype {np.dtype(dtype).name}", size, most))
+
+
+class Survey(NamedTuple):
+    """What a traced program consists of: the largest value made anywhere in it, and the number of its operations."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    largest: int
+    operations: int
+
+
+def refuse_program(traced: Any, found: Survey, device: jax.Device | None) -> bool:
+    """Raises MXNetError where the results of a traced program, or what it needs to make them, do not fit the device.
+
+    Args:
+        traced: what `jax.jit(f).trace(...)` returned.
+        found: its survey.
+        device: where it is to run.
+
+    Returns:
+        Whether they take so much of it that it is to be asked again for the next call.
+    """
+    outs = [leaf for leaf in jax.tree.leaves(traced.out_info) if hasattr(leaf, "dtype")]
+    made = sum([bytes_of(o.shape, o.dtype) for o in outs])
+    shape, dtype, largest, _ = found
+    if max(made, largest) <= _LOOK:
+        return False
+    most = capacity(device)
+    if made > most:
+        described = ", ".join([f"{np.dtype(o.dtype).name if o.dtype != jax.dtypes.float0 else 'float0'}"
+                               f"{tuple(o.shape)}" for o in outs[:4]]) + ", ..." * (len(outs) > 4)
+        raise MXNetError(_told(f"the result {described}", made, most))
+    if largest > _HOPELESS * most:
+        raise MXNetError(_told(f"an intermediate value {dtype}{tuple(shape)}", largest, most))
+    if largest > most / 2:  # XLA may never make the whole of it: it knows when it has compiled
+        memory = traced.lower().compile().memory_analysis()
+        needed = made + getattr(memory, "temp_size_in_bytes", 0)
+        if needed > most:
+            raise MXNetError(_told("the result with what is needed on the way to it", needed, most))
+    return made > most / 8
+
+
+def _told(what: str, size: int, most: float) -> str:
+    return f"{what} takes {_readable(size)} ({size} bytes); the device has room for {_readable(most)}"
+
+
+def _readable(size: float) -> str:
+    units = ["KiB", "MiB", "GiB", "TiB"]
+    power = min(max(int(size).bit_length() - 1, 10) // 10, len(units))
+    return f"{size / 1024 ** power:.1f} {units[power - 1]}"
+
+
+def survey(jaxpr: Any) -> Survey:
+    """Looks through a program, and what it calls."""
+    shape, dtype, largest, operations = (), "", 0, len(jaxpr.eqns)
+    for eqn in jaxpr.eqns:
+        for out in eqn.outvars:
+            aval = out.aval
+            lengths = getattr(aval, "shape", None)
+            if lengths:
+                size = bytes_of(lengths, aval.dtype)
+                if size > largest:
+                    shape, dtype, largest = lengths, str(aval.dtype), size
+        for value in eqn.params.values():
+            for inner in value if isinstance(value, (tuple, list)) else (value,):
+                inner = getattr(inner, "jaxpr", inner)
+                if hasattr(inner, "eqns"):
+                    deeper = survey(inner)
+                    operations += deeper.operations
+                    if deeper.largest > largest:
+                        shape, dtype, largest, _ = deeper
+    return Survey(shape, dtype, largest, operations)

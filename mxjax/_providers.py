@@ -1,0 +1,9 @@
+"""What is loaded when it is first needed: functions by which upper layers offer lower ones more than they know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+__all__ = ["of_operators"]
+
+of_operators: list[Callable[[], object]] = []  # called when an operator is looked for that is not there, or all are

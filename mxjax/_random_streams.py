@@ -1,0 +1,80 @@
+"""Streams of random numbers, one for each context: seeds, and keys for operators."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import jax
+import numpy as np
+
+from .context import Context, current_context
+
+__all__ = ["host_generator", "jax_key", "next_key", "seed", "state"]
+
+_lock = threading.Lock()
+_streams: dict[Context, list[Any]] = {}
+_base_seed = int(time.time_ns() % 2**31)
+
+
+def seed(seed_state: int, ctx: Context | str = "all") -> None:
+    """Seeds the random number generators.
+
+    Args:
+        seed_state: any int; equal seeds give equal numbers.
+        ctx: a context whose generator alone is seeded, or "all". Seeded alone, any context gives the same numbers
+            for the same seed; seeded together, each context has a stream of its own.
+
+    Raises:
+        ValueError: `seed_state` is no int.
+    """
+    global _base_seed
+    if not isinstance(seed_state, (int, np.integer)):
+        raise ValueError(f"seed_state must be an int, got {seed_state!r}")
+    with _lock:
+        if isinstance(ctx, str):
+            if ctx != "all":
+                raise ValueError(f'ctx must be a Context or "all", got {ctx!r}')
+            _base_seed = int(seed_state)
+            _streams.clear()
+        else:
+            _streams[Context(ctx)] = [_key_data(int(seed_state), 0), 0]
+
+
+def next_key(ctx: Context, count: int = 1) -> tuple[np.ndarray, np.uint32]:
+    """Key data and counter of the next random operator call on `ctx`; the operator folds the counter in.
+
+    `count` reserves that many counters, for a graph with several random operators.
+    """
+    with _lock:
+        stream = _streams.get(ctx)
+        if stream is None:
+            stream = _streams[ctx] = [_key_data(_base_seed, ctx.device_id), 0]
+        first = stream[1] + 1
+        stream[1] += count
+        return stream[0], np.uint32(first & 0xFFFFFFFF)
+
+
+def state(ctx: Context) -> tuple:
+    """What the next numbers on `ctx` follow from; reading it uses no numbers up."""
+    with _lock:
+        key, count = _streams.get(ctx) or (_key_data(_base_seed, ctx.device_id), 0)
+        return key.tolist(), count
+
+
+def _key_data(number: int, stream: int) -> np.ndarray:
+    """Two words out of a seed of any size and a stream's number (mixed by NumPy's SeedSequence)."""
+    return np.random.SeedSequence([number & (2**64 - 1), stream]).generate_state(2, np.uint32)
+
+
+def jax_key(ctx: Context | None = None) -> jax.Array:
+    """A fresh JAX random key from a context's stream, for use in JAX code."""
+    data, counter = next_key(ctx or current_context())
+    return jax.random.fold_in(jax.random.wrap_key_data(data), counter)
+
+
+def host_generator(ctx: Context) -> np.random.Generator:
+    """A NumPy generator whose numbers follow from the context's stream, for work on the host."""
+    data, counter = next_key(ctx)
+    return np.random.default_rng([*data.tolist(), int(counter)])

@@ -1,0 +1,68 @@
+"""Two-argument functions of arrays and numbers in any order: `mx.nd.add`, `mx.nd.maximum`, ..."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from ..base import numeric_types
+from .calling import invoke
+from .dense import NDArray, _kernel, _number
+
+__all__ = ["add", "divide", "equal", "greater", "greater_equal", "lesser", "lesser_equal", "logical_and", "logical_or",
+           "logical_xor", "maximum", "minimum", "modulo", "multiply", "not_equal", "power", "subtract", "true_divide"]
+
+
+def _function(name: str, doc: str, tensor: str, scalar: str, reverse: str, plain: Callable[[Any, Any], Any],
+              names: tuple[str, str] = ("lhs", "rhs")) -> Callable[[Any, Any], Any]:
+    """A function of two arrays (`tensor`), an array and a number (`scalar`, `reverse`), or two numbers (`plain`)."""
+    def apply(lhs: Any, rhs: Any) -> Any:
+        left, right = isinstance(lhs, NDArray), isinstance(rhs, NDArray)
+        if left and right:
+            return invoke(_kernel(tensor), [lhs, rhs])
+        if left and isinstance(rhs, numeric_types):
+            return invoke(_kernel(scalar), [lhs], (_number(float(rhs) if not isinstance(rhs, int) else rhs),))
+        if right and isinstance(lhs, numeric_types):
+            return invoke(_kernel(reverse), [rhs], (_number(float(lhs) if not isinstance(lhs, int) else lhs),))
+        if isinstance(lhs, numeric_types) and isinstance(rhs, numeric_types):
+            return plain(lhs, rhs)
+        raise TypeError(f"{name}: types {type(lhs).__name__} and {type(rhs).__name__} are not supported")
+    scope: dict[str, Any] = {"apply": apply}
+    exec(f"def {name}({names[0]}, {names[1]}): return apply({names[0]}, {names[1]})", scope)  # real argument names
+    function = scope[name]
+    function.__doc__ = f"{doc}, element by element with broadcasting; arrays or numbers."
+    function.__module__ = __name__
+    return function
+
+
+add = _function("add", "lhs + rhs", "broadcast_add", "_plus_scalar", "_plus_scalar", operator.add)
+subtract = _function("subtract", "lhs - rhs", "broadcast_sub", "_minus_scalar", "_rminus_scalar", operator.sub)
+multiply = _function("multiply", "lhs * rhs", "broadcast_mul", "_mul_scalar", "_mul_scalar", operator.mul)
+divide = _function("divide", "lhs / rhs", "broadcast_div", "_div_scalar", "_rdiv_scalar", operator.truediv)
+true_divide = _function("true_divide", "lhs / rhs", "broadcast_div", "_div_scalar", "_rdiv_scalar", operator.truediv)
+modulo = _function("modulo", "lhs % rhs", "broadcast_mod", "_mod_scalar", "_rmod_scalar", operator.mod)
+power = _function("power", "base to the power exp", "broadcast_power", "_power_scalar", "_rpower_scalar", operator.pow,
+                  ("base", "exp"))
+maximum = _function("maximum", "The larger of lhs and rhs", "broadcast_maximum", "_maximum_scalar", "_maximum_scalar",
+                    lambda a, b: a if a > b else b)
+minimum = _function("minimum", "The smaller of lhs and rhs", "broadcast_minimum", "_minimum_scalar", "_minimum_scalar",
+                    lambda a, b: a if a < b else b)
+equal = _function("equal", "lhs == rhs", "broadcast_equal", "_equal_scalar", "_equal_scalar",
+                  lambda a, b: 1 if a == b else 0)
+not_equal = _function("not_equal", "lhs != rhs", "broadcast_not_equal", "_not_equal_scalar", "_not_equal_scalar",
+                      lambda a, b: 1 if a != b else 0)
+greater = _function("greater", "lhs > rhs", "broadcast_greater", "_greater_scalar", "_lesser_scalar",
+                    lambda a, b: 1 if a > b else 0)
+greater_equal = _function("greater_equal", "lhs >= rhs", "broadcast_greater_equal", "_greater_equal_scalar",
+                          "_lesser_equal_scalar", lambda a, b: 1 if a >= b else 0)
+lesser = _function("lesser", "lhs < rhs", "broadcast_lesser", "_lesser_scalar", "_greater_scalar",
+                   lambda a, b: 1 if a < b else 0)
+lesser_equal = _function("lesser_equal", "lhs <= rhs", "broadcast_lesser_equal", "_lesser_equal_scalar",
+                         "_greater_equal_scalar", lambda a, b: 1 if a <= b else 0)
+logical_and = _function("logical_and", "lhs and rhs", "broadcast_logical_and", "_logical_and_scalar",
+                        "_logical_and_scalar", lambda a, b: 1 if a and b else 0)
+logical_or = _function("logical_or", "lhs or rhs", "broadcast_logical_or", "_logical_or_scalar", "_logical_or_scalar",
+                       lambda a, b: 1 if a or b else 0)
+logical_xor = _function("logical_xor", "Exactly one of lhs and rhs", "broadcast_logical_xor", "_logical_xor_scalar",
+                        "_logical_xor_scalar", lambda a, b: 1 if bool(a) != bool(b) else 0)

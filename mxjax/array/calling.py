@@ -1,0 +1,461 @@
+"""Calling operators on arrays: the hot path, `out=`, in-place writes with donation, recording for autograd."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from .._capacity import refuse_result
+from .._process import check, starts
+from .._random_streams import host_generator, next_key
+from ..base import MXNetError
+from ..compile.kernel import USER_MISTAKES, Kernel, is_wide, mistake, prepare, run, watched
+from ..context import Context, current_context
+from ..ops.registry import Op
+from .chunk import Chunk, Pending, changing, transformation
+from .host_work import HostPending, push_kernel
+from .kinds import flavours, wrap
+from .state import state
+from .tape import record
+
+__all__ = ["call", "change", "invoke", "perform", "put", "waiting_value"]
+
+
+_default_device: list[Any] = []
+
+
+def on_default_device(ctx: Context) -> bool:
+    """Whether a context's device is the one JAX computes on by itself."""
+    if not _default_device:
+        _default_device.append(jax.local_devices()[0])
+    return ctx.jax_device == _default_device[0]
+
+
+def call(op: Op, arrays: Sequence[Any], params: dict[str, Any], out: Any = None, ctx: Context | None = None) -> Any:
+    """Calls an operator with parameters as a user gives them; used off the hot path.
+
+    Args:
+        op: the operator.
+        arrays: NDArrays; None where an optional input is absent.
+        params: raw parameters.
+        out: NDArray or list of NDArrays to write to.
+        ctx: the context, for operators without inputs.
+    """
+    values = op.parse(params)
+    present: Any = len(arrays)
+    if any(a is None for a in arrays):
+        while arrays and arrays[-1] is None:
+            arrays = arrays[:-1]
+        present = len(arrays)
+        if any(a is None for a in arrays):
+            present, arrays = tuple(a is not None for a in arrays), [a for a in arrays if a is not None]
+    check_inputs(op, values, len(arrays) if isinstance(present, int) else len(present), type_of(arrays))
+    if op.get_attr("FHost") is not None:
+        return run_host(op, values, list(arrays), out)
+    kernel = prepare(op, values, present, state.training, pack=True)
+    return invoke(kernel, arrays, kernel.extras(values, any([a._chunk.wide for a in arrays])), out, ctx)
+
+
+def run_host(op: Op, params: dict[str, Any], arrays: list[Any], out: Any = None) -> Any:
+    """Calls an operator that runs on the host."""
+    try:
+        results = op.get_attr("FHost")(params, arrays, arrays[0].context if arrays else current_context())
+    except MemoryError as error:
+        raise mistake(op.name, arrays, error) from error
+    if out is not None:
+        targets = out if isinstance(out, (list, tuple)) else [out]
+        for target, result in zip(targets, results, strict=True):
+            target._write_result(result)
+        return out
+    return results[0] if len(results) == 1 else results
+
+
+def type_of(arrays: Sequence[Any]) -> type:
+    """The class of the results: NumPy-flavoured where an input is."""
+    return next((type(a) for a in arrays if type(a) is not flavours.classic), flavours.classic)
+
+
+def check_inputs(op: Op, params: dict[str, Any], count: int, _: Any = None) -> None:
+    """Raises MXNetError where the number of inputs is not what the operator takes."""
+    if op.variadic:
+        return
+    names = op.inputs(params)
+    least = len([n for n in names if n not in op.optional_inputs]) if op.get_attr("FListInputNames") is None \
+        else len(names)
+    if not least <= count <= max(len(names), len(op.input_names)):
+        raise MXNetError(f"operator {op.name} takes {len(names)} inputs ({', '.join(names)}), got {count}")
+
+
+def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any = None,
+           ctx: Context | None = None) -> Any:
+    """Runs a kernel on NDArrays and returns an NDArray, or a list where it has several visible outputs."""
+    if out is not None or kernel.mutated:
+        if type(out) is flavours.classic and kernel.simple and out._view is None and out._entry is None and arrays and \
+                not state.recording and state.segment is None and _into(kernel, arrays, extras, out):
+            return out
+        return _change(kernel, arrays, extras, out, ctx)
+    wide, missing, born = kernel.wide, False, None
+    args: list[Any] = []
+    for a in arrays:
+        chunk = a._chunk
+        if chunk.wide:
+            wide = True
+        if chunk.born is not None:
+            born = chunk.born
+        value = chunk.buffer if a._view is None else None
+        if value is None:
+            missing = True
+        args.append(value)
+    if kernel.simple and not missing and arrays and state.segment is None:  # the usual case, shortest
+        args += extras
+        result = wrap(run(kernel, args, wide)[0], arrays[0]._chunk.ctx, type(arrays[0]))
+        result._chunk.born = born
+        if state.recording:
+            record(kernel, arrays, args, (result,))
+        return result
+    if missing and not all([a._plain for a in arrays]):
+        result = _sparse_form(arrays)(kernel, arrays, extras, None)
+        if result is not None:
+            return result
+    return _general(kernel, arrays, args, extras, None, ctx, wide, born, missing)
+
+
+def _change(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any, ctx: Context | None) -> Any:
+    """`invoke` where arrays get new values: nobody else sees or changes these meanwhile."""
+    target = out if out is None or isinstance(out, (list, tuple)) else (out,)
+    chunks = [arrays[i]._chunk for i in kernel.mutated]
+    wholes = []  # what is written in parts must be there
+    for t in target or ():
+        chunks.append(t._chunk)
+        if t._view is not None:
+            wholes.append(t._chunk)
+    while True:
+        with changing(chunks) as scope:
+            args, wide, born, ready, missing, sparse = [], kernel.wide, None, True, False, False
+            for a in arrays:
+                chunk = a._chunk
+                if chunk.wide:
+                    wide = True
+                if chunk.born is not None:
+                    born = chunk.born
+                value = None
+                if a._view is None:
+                    value = chunk.buffer
+                    if value is None:
+                        value = chunk.pending
+                        if value is None and chunk in chunks:
+                            value = chunk.seen()
+                if value is None or isinstance(value, Pending):
+                    missing = True
+                    if value is None or value.value is not None or not _passed_on(value):
+                        value = glimpse(scope, a, _passed_on)
+                    if value is _ELSEWHERE:
+                        ready = False
+                    elif value is None:
+                        sparse = True
+                args.append(value)
+            if sparse and ready:  # a sparse form may reuse the arrays' memory
+                value = None
+                args.clear()
+                result = _sparse_form(arrays)(kernel, arrays, extras, out)
+                if result is not None:
+                    return result
+                args = [glimpse(scope, a, _passed_on) for a in arrays]
+                ready = not any([a is _ELSEWHERE for a in args])
+            if ready and not (wholes and any([isinstance(scope.glimpse(c), Pending) for c in wholes])):
+                value = None
+                return _general(kernel, arrays, args, extras, target, ctx, wide, born, missing)
+        settle(arrays, _passed_on)
+        for chunk in wholes:
+            chunk.read()
+
+
+def change(targets: Sequence[Any], sources: Sequence[Any], step: Callable[[list[Any]], Any],
+           passed_on: Callable[[Pending], bool] | None = None) -> Any:
+    """Does something that changes arrays, as a whole: nobody else sees or changes them meanwhile.
+
+    Args:
+        targets: the arrays that `step` writes.
+        sources: what it reads.
+        step: function(the sources' buffers) -> the result; it may write the targets, and wait for nothing.
+        passed_on: which values may stay Pending.
+    """
+    chunks = [t._chunk for t in targets]
+    wholes = [t._chunk for t in targets if t._view is not None]  # what is written in parts must be there
+    while True:
+        with changing(chunks) as scope:
+            values = [glimpse(scope, a, passed_on) for a in sources]
+            if not any([v is _ELSEWHERE for v in values]) and \
+                    not any([isinstance(scope.glimpse(c), Pending) for c in wholes]):
+                return step(values)
+            values.clear()
+        settle(sources, passed_on)
+        for chunk in wholes:
+            chunk.read()
+
+
+_ELSEWHERE = object()  # stands for a value that has to be waited for, which must not be done while arrays are changed
+
+
+def glimpse(scope: changing, array: Any, passed_on: Callable[[Pending], bool] | None = None) -> Any:
+    """The value of an array that a change reads: a buffer, or a Pending where it can be passed on; or _ELSEWHERE.
+
+    A sparse array's is None: it is read when it is needed.
+    """
+    if not array._plain:
+        return None
+    version = array._chunk.version
+    held = scope.glimpse(array._chunk)
+    if isinstance(held, Pending):
+        if held.value is not None:
+            held = held.value
+        else:
+            return held if array._view is None and passed_on is not None and passed_on(held) else _ELSEWHERE
+    return _ELSEWHERE if held is None else array._seen_in(held, version)
+
+
+def waiting_value(array: Any, passed_on: Callable[[Pending], bool]) -> Any:
+    """The value of an array: its buffer, or a Pending where that may be passed on."""
+    if array._view is None:
+        held = array._chunk.peek()
+        if not isinstance(held, Pending) or held.value is None and passed_on(held):
+            return held
+    return array._read()
+
+
+def settle(arrays: Sequence[Any], passed_on: Callable[[Pending], bool] | None = None) -> None:
+    """Waits for what was elsewhere."""
+    for a in arrays:
+        if a._plain:
+            held = a._chunk.peek()
+            if isinstance(held, Pending) and not (a._view is None and passed_on is not None and passed_on(held)):
+                a._chunk.read()
+
+
+def _passed_on(pending: Pending) -> bool:
+    """Whether a call need not wait for a value: the engine's, or the open segment's own."""
+    if state.segment is not None:
+        return getattr(pending, "segment", None) is state.segment
+    return isinstance(pending, HostPending)
+
+
+def _general(kernel: Kernel, arrays: Sequence[Any], args: list[Any], extras: tuple, target: Any, ctx: Context | None,
+             wide: bool, born: Any, missing: bool) -> Any:
+    """The unusual cases of `invoke`; `args` are the arrays' buffers, unless some are `missing`."""
+    if arrays:
+        ctx = arrays[0]._chunk.ctx
+    elif ctx is None:
+        ctx = current_context()
+    failure, given = None, None
+    if kernel.check is not None or kernel.draw is not None:
+        given = {**kernel.params, **kernel.numbers(extras)}
+    if kernel.check is not None:
+        failure = kernel.check(given)
+    if kernel.draw is not None and failure is None and ctx.jax_device.platform == "cpu":
+        return _drawn(kernel, given, ctx, target)
+    if kernel.uses_key:
+        extras += next_key(ctx)
+    on_host = failure is not None or kernel.refuses is not None and \
+        not any(isinstance(a, jax.core.Tracer) for a in args)
+    if state.segment is not None and not kernel.eager and not on_host and state.segment.accepts(ctx):
+        return _deferred(state.segment, kernel, arrays, args, extras, target, ctx, wide)
+    waiting = missing and _fill(args, arrays) or on_host
+    args += extras
+    if waiting:
+        return finish(kernel, arrays, args, push_kernel(kernel, args, wide, ctx, failure), target, ctx)
+    donated, made = (), []
+    if (target is not None or kernel.mutated) and not state.recording:
+        donated = _donations(kernel, arrays, args, target, made)
+    if not arrays:
+        born = transformation()
+    if donated:
+        try:
+            run(kernel, args, wide, kernel.donating(donated), made)
+        finally:
+            if made:
+                made.append(finish(kernel, arrays, args, made[0], target, ctx, born))
+        return made[1]
+    if arrays or on_default_device(ctx):
+        outputs = run(kernel, args, wide)
+    else:
+        with jax.default_device(ctx.jax_device):
+            outputs = jax.device_put(run(kernel, args, wide), ctx.jax_device)
+    return finish(kernel, arrays, args, outputs, target, ctx, born)
+
+
+def _sparse_form(arrays: Sequence[Any]) -> Callable[..., Any]:
+    """What tries an operator on sparse arrays as such: function(kernel, arrays, extras, out) -> result or None."""
+    return next(a for a in arrays if not a._plain)._call_stored
+
+
+def _deferred(segment: Any, kernel: Kernel, arrays: Sequence[Any], args: list[Any], extras: tuple, target: Any,
+              ctx: Context, wide: bool) -> Any:
+    """Has a segment take the call; `args` are values that are known already."""
+    args = [v if v is not None else a._chunk.peek() if a._view is None else a._read()
+            for v, a in zip(args, arrays, strict=True)]
+    lent = [v for v, a in zip(args, arrays, strict=True) if a._chunk.lent]
+    args += extras
+    outputs = segment.defer(kernel, args, ctx, wide, lent)
+    result = finish(kernel, arrays, args, outputs, target, ctx)
+    del outputs, args
+    if len(segment.calls) >= segment.size:
+        segment.run()
+    return result
+
+
+def _drawn(kernel: Kernel, given: dict[str, Any], ctx: Context, target: Any) -> Any:
+    """Random numbers that the host draws."""
+    try:
+        for name in ("shape", "size"):
+            shape = given.get(name)
+            refuse_result((shape,) if isinstance(shape, int) else shape or (), np.float64)
+        values = watched(kernel.name, kernel.draw, "imperative")(host_generator(ctx), given)
+    except (MXNetError, *USER_MISTAKES) as error:
+        raise mistake(kernel.name, [], error) from None
+    return finish(kernel, (), (), [put(values, ctx)], target, ctx, transformation())
+
+
+def put(array: np.ndarray, ctx: Context) -> jax.Array:
+    """A NumPy array (not changed by anybody afterwards) as a buffer on a context."""
+    check()
+    starts()
+    device = None if on_default_device(ctx) else ctx.jax_device
+    if not is_wide(array.dtype):
+        return jax.device_put(array, device)  # not jax.numpy.asarray, which compiles a program for each new shape
+    with jax.enable_x64(True):
+        return jax.device_put(array, device)
+
+
+def perform(kernel: Kernel, args: list[Any], ctx: Context, wide: bool) -> Sequence[Any]:
+    """Runs a kernel on buffers or Pending values, or defers it where a segment is open."""
+    if state.segment is not None and not kernel.eager and state.segment.accepts(ctx):
+        return state.segment.defer(kernel, args, ctx, wide)
+    return run(kernel, [a.get() if isinstance(a, Pending) else a for a in args], wide)
+
+
+def _fill(args: list[Any], arrays: Sequence[Any]) -> bool:
+    """Reads the values that are not there as plain buffers; host work in flight is not waited for (then: True)."""
+    waiting = False
+    for i, a in enumerate(args):
+        if a is None and arrays[i]._view is None:
+            a = arrays[i]._chunk.peek()
+        if isinstance(a, HostPending) and a.value is None:
+            args[i], waiting = a, True
+        elif a is None:
+            args[i] = arrays[i]._read()
+        else:
+            args[i] = a.get() if isinstance(a, Pending) else a
+    return waiting
+
+
+def finish(kernel: Kernel, arrays: Sequence[Any], args: list[Any], outputs: Sequence[Any], target: Any,
+           ctx: Context, born: Any = None) -> Any:
+    """Writes mutated inputs, wraps or writes the outputs, records the call. Values may be buffers or Pending."""
+    for position, value in zip(kernel.mutated, outputs[kernel.num_outputs:], strict=True):
+        arrays[position]._write(value)
+    if target is not None and kernel.num_visible == len(target) and not state.recording and \
+            all([_replaced(given, value, ctx) for given, value in zip(target, outputs, strict=False)]):
+        return target[0] if len(target) == 1 else list(target)
+    kind = type(arrays[0]) if arrays else None
+    results = [wrap(value, ctx, kind) for value in outputs[:kernel.num_outputs]]
+    for result in results if born is not None else ():
+        result._chunk.born = born
+    if state.recording and arrays:
+        record(kernel, arrays, args, results)
+    results = results[:kernel.num_visible]
+    if target is not None:
+        if len(target) < len(results):
+            raise MXNetError(f"operator {kernel.name}: out has {len(target)} arrays, {len(results)} are needed")
+        for given, result in zip(target, results, strict=False):
+            if given._entry is not None and state.recording and given._entry[0].grad is not None:
+                raise MXNetError(f"operator {kernel.name}: out= an array with attach_grad() while recording")
+            given._write_result(result)
+        return target[0] if len(results) == 1 else list(target)
+    return results[0] if len(results) == 1 else results
+
+
+def _replaced(target: Any, value: Any, ctx: Context) -> bool:
+    """Whether a result became the value of `target` as it is: the usual case of `out=`."""
+    chunk, view = target._chunk, target._view
+    if type(target) is not flavours.classic or target._entry is not None or chunk.ctx is not ctx:
+        return False
+    old = chunk.seen()  # its lock is held
+    if value.dtype != old.dtype or value.shape != (old.shape if view is None else view[1]):
+        return False
+    if view is not None:
+        target._write(value)
+    elif isinstance(value, Pending):
+        chunk.defer(value)
+    else:
+        chunk.write(value)
+    return True
+
+
+def _into(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any) -> bool:
+    """Runs a simple kernel whose result replaces the value of `out`; False where that is not all there is to do."""
+    chunk = out._chunk
+    with chunk.lock:
+        old = chunk.buffer
+        if old is None:
+            return False
+        wide, place, again = kernel.wide, -1, False
+        args: list[Any] = []
+        for a in arrays:
+            source = a._chunk
+            if source.wide:
+                wide = True
+            if source is chunk:
+                place, again = len(args), place >= 0
+            value = source.buffer if a._view is None else None
+            if value is None:
+                return False
+            args.append(value)
+        args += extras
+        made: list[Any] = []
+        chunk.stash, chunk.buffer = old, None
+        try:
+            call = None
+            if place >= 0 and not again:
+                old = value = None
+                if chunk.give(args, place, made):
+                    call = kernel.donating((place,))
+            run(kernel, args, wide, call, made)
+        finally:
+            try:
+                if made:
+                    value, ctx = made[0][0], arrays[0]._chunk.ctx
+                    old = args[place] if place >= 0 else old
+                    if chunk.ctx is not ctx or value.shape != old.shape or value.dtype != old.dtype:
+                        finish(kernel, arrays, args, made[0], (out,), ctx)
+                    elif isinstance(value, jax.core.Tracer):
+                        chunk.write(value)
+                    else:
+                        chunk.buffer = value
+                        chunk.version += 1
+            finally:
+                chunk.put_back()
+    return True
+
+
+def _donations(kernel: Kernel, arrays: Sequence[Any], args: list[Any], target: Any,
+               made: list[Any]) -> tuple[int, ...]:
+    """Positions of the arguments that are about to be overwritten and that nobody else holds: given away."""
+    if kernel.eager:
+        return ()
+    results = {arrays[i]._chunk: kernel.num_outputs + k for k, i in enumerate(kernel.mutated)}
+    results.update({t._chunk: k for k, t in enumerate(target or ())})
+    return tuple(sorted([place for c, k in results.items() if (place := _given_away(c, arrays, args, made, k)) >= 0]))
+
+
+def _given_away(chunk: Chunk, arrays: Sequence[Any], args: list[Any], made: list[Any], index: int) -> int:
+    """The position at which a taken chunk, read there alone, gives up its buffer, or -1."""
+    place = -1
+    for i, a in enumerate(arrays):
+        if a._chunk is chunk:
+            if place >= 0 or a._view is not None:
+                return -1
+            place = i
+    return place if place >= 0 and chunk.stash is not None and chunk.give(args, place, made, index) else -1

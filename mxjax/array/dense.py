@@ -1,0 +1,848 @@
+"""NDArray: a mutable handle over immutable JAX buffers."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import numpy as np
+
+from .._bounded import Bounded
+from .._handles import pointer, taken
+from .._process import waits
+from ..base import MXNetError, integer_types, numeric_types
+from ..compile.kernel import WIDE_DTYPES, Kernel, mistake, prepare, run
+from ..context import Context, current_context
+from ..ops import registry
+from ..ops.params import DTYPES, np_dtype
+from . import file_format, indexing
+from .backward import backward
+from .calling import call, change, invoke, on_default_device, put
+from .chunk import Chunk, Pending, RLock, placed, transformation
+from .host_work import HostPending, push
+from .kinds import flavours, storage, wrap
+from .state import state
+from .tape import GRAD_REQS, Node, mark, record
+
+__all__ = ["NDArray"]
+
+
+class _Single(np.ndarray):
+    """One number or a column of them: `float` and `int` take one, which NumPy refuses since 2.4 and scripts rely on."""
+
+    @classmethod
+    def of(cls, array: np.ndarray) -> np.ndarray:
+        """The array, as a `_Single` where it, or what it consists of, is an array of one number."""
+        shape = array.shape
+        return array.view(cls) if shape and (array.size == 1 or len(shape) > 1 and math.prod(shape[1:]) == 1) else array
+
+    def __array_wrap__(self, array: np.ndarray, context: Any = None, return_scalar: bool = False) -> Any:
+        return self.of(np.asarray(array)) if array.ndim else array[()]
+
+    def __float__(self) -> float:
+        return float(self.item() if self.size == 1 else np.asarray(self))
+
+    def __int__(self) -> int:
+        return int(self.item() if self.size == 1 else np.asarray(self))
+
+    def __repr__(self) -> str:
+        return repr(np.asarray(self))
+
+    def __reduce__(self) -> Any:
+        return np.asarray(self).__reduce__()
+
+
+class NDArray:
+    """A multi-dimensional array on a device, computed asynchronously.
+
+    Arrays are made by `mx.nd.array`, `mx.nd.zeros`, ... Operators, in-place changes, NumPy-like indexing and views
+    (`a[1]`, `a[0:2]`, `a.reshape(...)` share memory with `a`) work as in MXNet 1.9.1. An NDArray is a JAX pytree,
+    so it can be passed to `jax.jit`, `jax.grad`, optax and flax; `a.to_jax()` and `mx.nd.from_jax(x)` convert
+    without a copy.
+
+    Example:
+        >>> a = mx.nd.ones((2, 3))
+        >>> a[1] += 2
+        >>> a.sum().asscalar()
+        12.0
+    """
+
+    __slots__ = ("_chunk", "_view", "_entry", "_grad", "_cache", "__weakref__")
+    __array_priority__ = 1000.0
+    _plain = True
+    _zero_dim = False
+    stype = "default"
+
+    def __init__(self, handle: Any, writable: bool = True) -> None:
+        """Takes the chunk of another NDArray, a JAX array, or a pointer (`ctypes.cast(array, NDArrayHandle)`)."""
+        self._view = self._entry = self._grad = None
+        if isinstance(handle, ctypes.c_void_p):
+            source = taken(handle, NDArray)
+            handle, self._view, self._cache = source._chunk, source._view, (-1, None)
+            self._entry, self._grad = source._entry, source._grad
+        self._chunk = handle if isinstance(handle, Chunk) else Chunk(handle, context_of(handle))
+
+    # ------------------------------------------------------------ what it is
+    @property
+    def handle(self) -> Chunk:
+        """The chunk that views of one array share."""
+        return self._chunk
+
+    @property
+    def _as_parameter_(self) -> ctypes.c_void_p:  # what ctypes takes the array for
+        return pointer(self)
+
+    @property
+    def writable(self) -> bool:
+        """Whether the array may be changed: always."""
+        return True
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the axes."""
+        view = self._view
+        return self._chunk.shape if view is None else view[1]
+
+    @property
+    def dtype(self) -> type:
+        """The element type as a NumPy class, e.g. `numpy.float32`."""
+        return self._chunk.dtype.type
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def context(self) -> Context:
+        """Where the array is."""
+        return self._chunk.ctx
+
+    ctx = context
+
+    @property
+    def T(self) -> NDArray:  # noqa: N802
+        """A transposed copy (axes reversed); one-dimensional arrays are returned as they are."""
+        return self if self.ndim < 2 else self.transpose()
+
+    @property
+    def grad(self) -> NDArray | None:
+        """The gradient buffer made by `attach_grad`, or None."""
+        return self._grad
+
+    @property
+    def _fresh_grad(self) -> bool:
+        """Whether a backward has written the gradient since this was last set to False."""
+        return self._entry is not None and self._entry[0].fresh
+
+    @_fresh_grad.setter
+    def _fresh_grad(self, value: bool) -> None:
+        self._entry[0].fresh = value
+
+    # ------------------------------------------------------------ value in and out
+    def _read(self) -> jax.Array:
+        """The value as an immutable buffer of this array's shape."""
+        chunk = self._chunk
+        version, base = chunk.version, chunk.buffer  # in this order: what is newer than its version is read again
+        if base is None:
+            base = chunk.read()
+        return base if self._view is None else self._seen_in(base, version)
+
+    def _seen_in(self, base: jax.Array, version: int) -> jax.Array:
+        """The value, given the chunk's buffer as of a version."""
+        view = self._view
+        if view is None:
+            return base
+        cached, value = self._cache
+        if cached != version:
+            value = run(indexing.view_kernel(view[1]), [base, _offset_scalar(view[0])], self._chunk.wide)[0]
+            if not isinstance(value, jax.core.Tracer):
+                self._cache = (version, value)
+        return value
+
+    def _write(self, value: Any) -> None:
+        """Replaces the value; `value` is a buffer or Pending of this array's shape and dtype."""
+        chunk, view = self._chunk, self._view
+        if view is None:
+            chunk.defer(value) if isinstance(value, Pending) else chunk.write(value)
+            return
+        value = value.get() if isinstance(value, Pending) else value
+        held = chunk.buffer
+        shape = (chunk.peek() if held is None else held).shape
+        held = None
+        if value.size == math.prod(shape):
+            with jax.enable_x64(chunk.wide):
+                chunk.write(value.reshape(shape))
+            return
+        kernel, args = indexing.write_view_kernel(view[1]), [None, value, _offset_scalar(view[0])]
+        if not self._updated_at_once(kernel, args):
+            self._update(kernel, args)
+
+    def _update(self, kernel: Kernel, args: list[Any]) -> None:
+        """chunk <- kernel(chunk's buffer, ...), in place where nobody else holds the buffer.
+
+        args[0] is filled in; NDArrays among the others are read at the same moment.
+        """
+        places = [i for i, a in enumerate(args) if isinstance(a, NDArray)]
+        if not places and self._updated_at_once(kernel, args):
+            return
+        whole = self
+        if self._view is not None:
+            whole = self._alias(type(self))
+            whole._view = None
+
+        def step(values: list[Any]) -> None:
+            for i, value in zip(places, values[:-1], strict=True):
+                args[i] = value
+            whole._chunk.stash = values.pop()
+            values.clear()
+            whole._rewrite(kernel, args)
+        change([whole], [*[args[i] for i in places], whole], step)
+
+    def _updated_at_once(self, kernel: Kernel, args: list[Any]) -> bool:
+        """`_update` where nothing else is read, nor waited for."""
+        chunk = self._chunk
+        with chunk.lock:
+            if chunk.buffer is None:
+                if chunk.pending is not None or isinstance(chunk.stash, Pending):
+                    return False
+                self._rewrite(kernel, args)  # within a change
+                return True
+            chunk.stash, chunk.buffer = chunk.buffer, None
+            try:
+                self._rewrite(kernel, args)
+            finally:
+                chunk.put_back()
+        return True
+
+    def _rewrite(self, kernel: Kernel, args: list[Any]) -> None:
+        """`_update` of a chunk that this thread has taken."""
+        chunk = self._chunk
+        wide = chunk.wide
+        for a in args[1:] if not wide else ():
+            if getattr(a, "dtype", None) in WIDE_DTYPES:
+                wide = True
+        args[0] = chunk.seen()
+        made: list[Any] = []
+        try:
+            run(kernel, args, wide, kernel.donating((0,)) if chunk.give(args, 0, made) else None, made)
+        finally:
+            if made:
+                chunk.write(made[0][0])
+
+    def _write_result(self, result: NDArray) -> None:
+        """Takes over the value (and the place in the recorded graph) of an operator's result: `out=`."""
+        if result.shape != self.shape:
+            raise MXNetError(f"out= has shape {self.shape}, the result has {result.shape}")
+        if result.dtype != self.dtype:
+            result = result.astype(self.dtype)
+        chunk = result._chunk
+        if chunk.ctx != self._chunk.ctx:
+            self._write(placed(chunk.read(), self._chunk.ctx.jax_device))
+        else:
+            self._write(chunk.peek())
+        if state.recording or self._entry is not None and self._entry[0].grad is None:
+            self._entry = result._entry
+
+    def asnumpy(self) -> np.ndarray:
+        """A writable NumPy copy; waits for the value."""
+        value = self._read()
+        waits()
+        if isinstance(value, jax.core.Tracer):
+            raise MXNetError("asnumpy() inside a JAX transformation (jit, grad, vmap ...): there is no value yet")
+        try:
+            return _Single.of(np.array(value))
+        except (jax.errors.JaxRuntimeError, MemoryError) as error:
+            raise mistake("asnumpy", [value], error) from None
+
+    def asscalar(self) -> Any:
+        """The only element as a Python/NumPy scalar.
+
+        Raises:
+            ValueError: there is more than one.
+        """
+        if self.size != 1:
+            raise ValueError("The current array is not a scalar")
+        return self.asnumpy().reshape(())[()]
+
+    item = asscalar
+
+    def wait_to_read(self) -> None:
+        """Waits until the value is there; raises what computing it raised."""
+        value = self._read()
+        waits()
+        if not isinstance(value, jax.core.Tracer):
+            try:
+                value.block_until_ready()
+            except jax.errors.JaxRuntimeError as error:
+                raise mistake("wait_to_read", [value], error) from None
+
+    def to_jax(self) -> jax.Array:
+        """The value as a `jax.Array`, without a copy. Later changes of this NDArray do not change it."""
+        return self._read()
+
+    def __jax_array__(self) -> jax.Array:
+        return self._read()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        array = self.asnumpy()
+        return array if dtype is None else array.astype(dtype)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        self._chunk.lent = True
+        value = self._read()
+        value.block_until_ready()
+        return value.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._read().__dlpack_device__()
+
+    def to_dlpack_for_read(self) -> Any:
+        """A DLPack capsule that shares this array's memory."""
+        return self.__dlpack__()
+
+    def to_dlpack_for_write(self) -> Any:
+        """A DLPack capsule; XLA buffers are immutable, so what is written through it is not defined."""
+        return self.__dlpack__()
+
+    # ------------------------------------------------------------ copies and conversions
+    def copy(self) -> NDArray:
+        """A copy on the same context."""
+        return invoke(_kernel("_copy"), [self])
+
+    def copyto(self, other: NDArray | Context) -> NDArray:
+        """Copies the value to another array of the same shape, or to a context as a new array; returns that.
+
+        Raises:
+            TypeError: `other` is neither.
+        """
+        if isinstance(other, Context):
+            return self._to(other)
+        if not isinstance(other, NDArray):
+            raise TypeError(f"copyto takes an NDArray or a Context, got {type(other).__name__}")
+        if other is self:
+            return other
+        if other.shape != self.shape:
+            raise MXNetError(f"copyto: shapes {self.shape} and {other.shape} differ")
+        if state.recording or not self._plain:
+            other._write_result(self.copy() if state.recording else wrap(self._read(), self._chunk.ctx, type(self)))
+        else:
+            ctx, kind = self._chunk.ctx, type(self)
+            change([other], [self], lambda values: other._write_result(wrap(values[0], ctx, kind)))
+        return other
+
+    def _to(self, context: Context) -> NDArray:
+        """A copy on another context; its gradient comes back the same way."""
+        source, device, value = self._chunk.ctx, context.jax_device, self._chunk.peek()
+        if isinstance(value, HostPending) and value.value is None and self._view is None:
+            value = push(lambda values: [placed(values[0], device)], [value], [(value.shape, value.dtype)], ctx=context,
+                         name="copy")[0]
+        else:
+            value = placed(self._read(), device)
+        result = wrap(value, context, type(self))
+        if state.recording and self._entry is not None:
+            def pull(slots: list[Any], _: bool) -> list[Any]:
+                return [s._to(source) if isinstance(s, NDArray) else placed(s, source.jax_device) for s in slots]
+            result._entry = (Node(None, (), [self._entry], [(self.shape, self._chunk.dtype)], context, pull), 0)
+        return result
+
+    def as_in_context(self, context: Context) -> NDArray:
+        """This array if it is on `context`, else a copy there."""
+        return self if self._chunk.ctx == context else self.copyto(context)
+
+    as_in_ctx = as_in_context
+
+    def as_nd_ndarray(self) -> NDArray:
+        """The same array as a classic `mx.nd.NDArray`; sparse arrays are ones."""
+        return self if type(self) is NDArray or not self._plain else self._alias(NDArray)
+
+    def as_np_ndarray(self) -> Any:
+        """The same array as an `mx.np.ndarray`.
+
+        Raises:
+            ValueError: the array is sparse.
+        """
+        if not self._plain:
+            raise ValueError(f"mx.np has no arrays of storage type {self.stype}; make a dense one by "
+                             "tostype('default')")
+        return self if type(self) is flavours.numpy else self._alias(flavours.numpy)
+
+    def _alias(self, kind: type, view: tuple | None = None) -> Any:
+        """Another handle on the same chunk."""
+        array = kind.__new__(kind)
+        array._chunk, array._view, array._entry, array._grad = self._chunk, view or self._view, self._entry, self._grad
+        array._cache = (-1, None)
+        return array
+
+    def astype(self, dtype: Any, copy: bool = True) -> NDArray:
+        """A copy with another dtype; the array itself where `copy` is off and the dtype is the same."""
+        if not copy and np_dtype(dtype) == self._chunk.dtype:
+            return self
+        return invoke(_cast_kernel("float32" if dtype is None else dtype), [self])
+
+    def tostype(self, stype: str) -> Any:
+        """A copy with another storage type: "default", "csr" or "row_sparse"."""
+        if stype == "default":
+            return self.copy()
+        return storage(stype).of_dense(self)
+
+    def detach(self) -> NDArray:
+        """The same memory outside the recorded graph."""
+        array = self._alias(type(self))
+        array._entry = array._grad = None
+        return array
+
+    # ------------------------------------------------------------ autograd
+    def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
+        """Makes this array a variable whose gradient `backward` puts into `.grad`.
+
+        Args:
+            grad_req: "write" (each backward overwrites), "add" (accumulates) or "null".
+            stype: storage type of the gradient buffer.
+        """
+        if grad_req not in GRAD_REQS:
+            raise MXNetError(f"grad_req must be one of {', '.join(GRAD_REQS)}, got {grad_req!r}")
+        stype = stype or self.stype
+        zero = storage(stype).zeros(self.shape, self._chunk.ctx, self._chunk.dtype)
+        mark(self, zero._alias(type(self)) if stype == "default" and self._plain else zero, grad_req)
+
+    def backward(self, out_grad: NDArray | None = None, retain_graph: bool = False, train_mode: bool = True) -> None:
+        """Gradients of this array with respect to all variables it was computed from; see `mx.autograd.backward`."""
+        backward([self], [out_grad], retain_graph, train_mode)
+
+    # ------------------------------------------------------------ indexing and views
+    def __getitem__(self, key: Any) -> NDArray:
+        shape = self.shape
+        if type(key) is int and not state.recording and shape and -shape[0] <= key < shape[0]:
+            count = self.size // shape[0]
+            return self._view_at((key % shape[0]) * count, shape[1:] or (() if self._zero_dim else (1,)))
+        plan = indexing.plan(key, shape, self._zero_dim)
+        if plan.offset is not None:
+            return self._view_at(plan.offset, plan.shape)
+        kernel = indexing.read_kernel(plan.kind, plan.shape, plan.sizes, plan.items, len(plan.arrays))
+        arrays = [a if isinstance(a, NDArray) else _from_host(np.asarray(a), self._chunk.ctx) for a in plan.arrays]
+        return invoke(kernel, [self, *arrays], _starts(plan))
+
+    def _view_at(self, offset: int, shape: tuple[int, ...]) -> NDArray:
+        """A view of `shape` beginning at element `offset` of this array."""
+        base = 0 if self._view is None else self._view[0]
+        array = self._alias(type(self), (base + offset, shape))
+        array._grad = array._entry = None
+        if state.recording and self._entry is not None:
+            value = wrap(array._read(), self._chunk.ctx)
+            record(indexing.view_kernel(shape), [self], [self._read(), _offset_scalar(offset)], [value])
+            array._entry = value._entry
+        return array
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if type(key) is slice and key == _ALL or key is Ellipsis or key is None:
+            if state.recording and self._entry is not None:
+                raise MXNetError(_IN_PLACE)
+            self._assign(value)
+            return
+        if state.recording and (self._entry is not None or getattr(value, "_entry", None) is not None):
+            raise MXNetError(_IN_PLACE)
+        plan = indexing.plan(key, self.shape, self._zero_dim)
+        if plan.offset is not None:
+            self._view_at(plan.offset, plan.shape)._assign(value)
+            return
+        source = self._operand(value, plan.shape if plan.kind == "box" else None)
+        kernel = indexing.write_kernel(plan.kind, plan.shape, plan.sizes, plan.items, len(plan.arrays))
+        if isinstance(source, NDArray) and not source._plain:
+            source = source._read()
+        args = [None, source, *plan.arrays, *_starts(plan)]
+        if self._view is None:
+            self._update(kernel, args)
+            return
+        args[0] = self
+        wide = self._chunk.wide or getattr(source, "dtype", None) in WIDE_DTYPES
+        change([self], [a for a in args if isinstance(a, NDArray)], lambda values: self._write(
+            run(kernel, [values.pop(0) if isinstance(a, NDArray) else a for a in args], wide)[0]))
+
+    def _operand(self, value: Any, shape: tuple[int, ...] | None) -> Any:
+        """The right-hand side of an assignment: NDArray on this context, or NumPy array / scalar."""
+        if isinstance(value, NDArray):
+            source = value if value._chunk.ctx == self._chunk.ctx else value.as_in_context(self._chunk.ctx)
+        elif isinstance(value, numeric_types):
+            return np.asarray(value, self._chunk.dtype)
+        elif isinstance(value, jax.Array):
+            source = value
+        else:
+            try:
+                source = np.asarray(value, self._chunk.dtype)
+            except (TypeError, ValueError):
+                raise TypeError(f"cannot assign a {type(value).__name__} to an NDArray") from None
+        if shape is not None and not _broadcasts(source.shape, shape):
+            raise ValueError(f"cannot assign an array of shape {tuple(source.shape)} to a selection of shape {shape}")
+        return source
+
+    def _assign(self, value: Any) -> None:
+        """self[:] = value."""
+        shape, chunk = self.shape, self._chunk
+        if type(value) is type(self) or isinstance(value, NDArray):
+            same = value._chunk
+            if value.shape == shape and same.ctx == chunk.ctx and same.dtype == chunk.dtype:
+                if value is self:
+                    return
+                if state.recording:
+                    self._write_result(value.copy())
+                elif self._view is None and value._view is None and chunk.take_over(same):
+                    return
+                elif not value._plain:
+                    self._write(value._read())
+                else:  # a value that comes later is taken over as such
+                    change([self], [value], lambda values: self._write(values[0]),
+                           _any if self._view is None else None)
+                return
+        source = self._operand(value, shape)
+        if isinstance(source, NDArray):
+            kernel = _fill_kernel(shape, chunk.dtype.name)
+            if state.recording:
+                self._write_result(invoke(kernel, [source]))
+                return
+            source = source if source._plain else wrap(source._read(), chunk.ctx)
+            wide = chunk.wide or source._chunk.wide
+            change([self], [source], lambda values: self._write(run(kernel, values, wide)[0]))
+            return
+        wide = chunk.wide or getattr(source, "dtype", None) in WIDE_DTYPES
+        if isinstance(source, np.ndarray) and source.shape == shape:
+            result = put(source.copy() if source is value else source, chunk.ctx)
+        else:
+            if isinstance(source, np.ndarray) and source.ndim:
+                source = put(source, chunk.ctx)
+            if on_default_device(chunk.ctx) or isinstance(source, jax.Array):
+                result = run(_fill_kernel(shape, chunk.dtype.name), [source], wide)[0]
+            else:
+                result = put(np.full(shape, source), chunk.ctx)
+        self._write(result)
+
+    @staticmethod
+    def _basic_indexing_slice_is_contiguous(slc_key: tuple, shape: tuple[int, ...]) -> bool:
+        """Whether what a basic index selects lies side by side in memory, so that it is a view."""
+        plan = indexing.plan(slc_key, shape)
+        return 0 in plan.shape or plan.offset is not None
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of an array without dimensions")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[NDArray]:
+        return (self[i] for i in range(len(self)))
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self.asnumpy() == (value.asnumpy() if isinstance(value, NDArray) else value)).any())
+
+    # ------------------------------------------------------------ shapes that share memory
+    def reshape(self, *shape: Any, **kwargs: Any) -> NDArray:
+        """The same memory with another shape.
+
+        Args:
+            shape: ints or one tuple; 0 keeps a dimension, -1 is worked out, -2 keeps all that remain, -3 joins two,
+                -4 splits one into the two that follow.
+            reverse: the special values are read from the right.
+
+        Raises:
+            ValueError: the sizes do not fit.
+            MXNetError: the new shape has more elements than the array.
+        """
+        if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
+            shape = tuple(shape[0])
+        elif not shape:
+            shape = tuple(kwargs.get("shape", ()))
+            if not shape:
+                raise ValueError("Shape must be provided.")
+        unknown = set(kwargs) - {"shape", "reverse"}
+        if unknown:
+            raise TypeError(f"reshape got unknown keyword arguments: {', '.join(sorted(unknown))}. "
+                            "Accepted: 'shape' and 'reverse'.")
+        try:
+            target = new_shape(self.shape, tuple(map(int, shape)), bool(kwargs.get("reverse", False)))
+        except MXNetError as error:
+            if -1 not in shape and math.prod(n or 1 for n in map(int, shape)) > self.size:
+                raise
+            raise ValueError(str(error)) from None
+        return self._view_at(0, target)
+
+    def reshape_view(self, *shape: Any, **kwargs: Any) -> NDArray:
+        """As `reshape`."""
+        return self.reshape(*shape, **kwargs)
+
+    def expand_dims(self, axis: int, inplace: bool = False) -> NDArray:
+        """A copy with a new axis of length 1 at `axis`; with `inplace` a view."""
+        if inplace:
+            place = axis if axis >= 0 else axis + self.ndim + 1
+            return self.reshape(self.shape[:place] + (1,) + self.shape[place:])
+        return call(registry.get("expand_dims"), [self], {"axis": axis})
+
+    def squeeze(self, axis: int | tuple[int, ...] | None = None, inplace: bool = False) -> NDArray:
+        """A copy without axes of length 1 (all, or those given); with `inplace` a view."""
+        result = call(registry.get("squeeze"), [self], {"axis": axis})
+        return self._view_at(0, result.shape) if inplace else result
+
+    def flatten(self, inplace: bool = False) -> NDArray:
+        """A copy of shape (first axis, everything else); with `inplace` a view."""
+        if inplace:
+            return self.reshape((self.shape[0], -1))
+        return call(registry.get("Flatten"), [self], {})
+
+    def broadcast_to(self, shape: Any) -> NDArray:
+        """A copy, repeated along axes of length 1 to have `shape`."""
+        shape = (shape,) if isinstance(shape, integer_types) else tuple(shape)
+        old = self.shape
+        if len(shape) < len(old) or any(o not in (1, n) and n != 0 for o, n in
+                                        zip(old, shape[len(shape) - len(old):], strict=True)):
+            raise ValueError(f"operands could not be broadcast together with remapped shapes "
+                             f"[original->remapped]: {old} and requested shape {shape}")
+        source = self if len(old) == len(shape) else self.reshape((1,) * (len(shape) - len(old)) + old)
+        return call(registry.get("broadcast_to"), [source], {"shape": shape})
+
+    def broadcast_like(self, other: NDArray) -> NDArray:
+        """`broadcast_to(other.shape)`."""
+        return self.broadcast_to(other.shape)
+
+    def diag(self, k: int = 0, **kwargs: Any) -> NDArray:
+        """The k-th diagonal, or a matrix with this diagonal."""
+        return call(registry.get("diag"), [self], {"k": k, **kwargs})
+
+    def slice_assign(self, rhs: NDArray, begin: tuple, end: tuple, step: tuple) -> NDArray:
+        """self[begin:end:step] = rhs, in place; returns self."""
+        self[tuple(map(slice, begin, end, step or (None,) * len(begin)))] = rhs
+        return self
+
+    def slice_assign_scalar(self, value: float, begin: tuple, end: tuple, step: tuple) -> NDArray:
+        """self[begin:end:step] = value, in place; returns self."""
+        return self.slice_assign(value, begin, end, step)
+
+    # ------------------------------------------------------------ Python's protocols
+    def __repr__(self) -> str:
+        if isinstance(self._chunk.buffer, jax.core.Tracer):
+            return f"<{type(self).__name__} {'x'.join(map(str, self.shape))} of {self._chunk.buffer}>"
+        shape = "x".join(map(str, self.shape))
+        return f"\n{self.asnumpy()}\n<{type(self).__name__} {shape} @{self.context}>"
+
+    def __bool__(self) -> bool:
+        if self.size == 0:
+            return False
+        if self.size == 1:
+            return bool(self.asscalar())
+        raise ValueError("The truth value of an NDArray with multiple elements is ambiguous.")
+
+    def __float__(self) -> float:
+        return float(self.asscalar())
+
+    def __int__(self) -> int:
+        return int(self.asscalar())
+
+    def __index__(self) -> int:
+        if self._chunk.dtype.kind not in "iu" or self.size != 1:
+            raise TypeError("only integer arrays with one element can be converted to an index")
+        return int(self.asscalar())
+
+    def __hash__(self) -> int:
+        return id(self) >> 4
+
+    def __reduce__(self) -> tuple:
+        return _unpickle, (type(self),), self.__getstate__()
+
+    def __getstate__(self) -> dict[str, bytearray]:
+        return {"handle": bytearray(file_format.dumps(self))}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Takes over MXNet's own pickled form: the array as in a `.params` file."""
+        self.__init__(file_format.loads(state["handle"])._chunk)
+
+    def __copy__(self) -> NDArray:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict) -> NDArray:
+        return self.copy()
+
+    def __neg__(self) -> NDArray:
+        return invoke(_kernel("negative"), [self])
+
+    def __abs__(self) -> NDArray:
+        return invoke(_kernel("abs"), [self])
+
+
+def _any(pending: Pending) -> bool:
+    """Every value may stay Pending."""
+    return True
+
+
+_ALL = slice(None)
+_IN_PLACE = "Inplace operations (+=, -=, x[:]=, etc) are not supported when recording with autograd"
+py_slice = slice  # `slice` is also an operator
+_STORAGE_TYPE_STR_TO_ID = {stype: number for number, stype in file_format._STYPES.items()}
+_DTYPE_MX_TO_NP = {-1: None} | {code: dtype.type for code, dtype in DTYPES.items()}
+_DTYPE_NP_TO_MX = {dtype: code for code, dtype in _DTYPE_MX_TO_NP.items()}
+_GRAD_REQ_MAP = {"null": 0, "write": 1, "add": 3}
+
+
+# ---------------------------------------------------------------- kernels used directly
+_kernels: dict[Any, Kernel] = Bounded(1024)
+
+
+def _kernel(name: str) -> Kernel:
+    """The kernel of an operator with default parameters."""
+    kernel = _kernels.get(name)
+    if kernel is None:
+        op = registry.get(name)
+        given = {"scalar": 1.0} if "scalar" in op.params else {}
+        kernel = _kernels[name] = prepare(op, op.parse(given), len(op.input_names), False)
+    return kernel
+
+
+def _cast_kernel(dtype: Any) -> Kernel:
+    kernel = _kernels.get(("Cast", dtype))
+    if kernel is None:
+        op = registry.get("Cast")
+        kernel = _kernels["Cast", dtype] = prepare(op, op.parse({"dtype": dtype}), 1, False)
+    return kernel
+
+
+def _fill_kernel(shape: tuple[int, ...], dtype: str) -> Kernel:
+    kernel = _kernels.get((shape, dtype))
+    if kernel is None:
+        def fn(value: Any) -> tuple:
+            return (indexing._fitted(jax.numpy.asarray(value).astype(dtype), shape),)
+        kernel = _kernels[shape, dtype] = Kernel("assignment", fn, 1, 1)
+    return kernel
+
+
+def _offset_scalar(offset: int) -> Any:
+    return offset if offset < 2**31 else np.int64(offset)
+
+
+def _starts(plan: indexing.Plan) -> tuple:
+    return tuple(plan.starts) if plan.kind == "box" else ()
+
+
+def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    extra = len(shape) - len(target)
+    if extra > 0:
+        if any(n != 1 for n in shape[:extra]):
+            return False
+        shape = shape[extra:]
+    return all(n in (1, t) for n, t in zip(shape[::-1], target[::-1], strict=False))
+
+
+def new_shape(old: tuple[int, ...], codes: tuple[int, ...], reverse: bool = False) -> tuple[int, ...]:
+    """The shape that reshape's special values 0, -1, -2, -3, -4 mean for an array of shape `old`."""
+    if not reverse and min(codes, default=0) > 0 and np.prod(codes, dtype=np.int64) == np.prod(old, dtype=np.int64):
+        return codes
+    op = registry.get("Reshape")
+    kernel = prepare(op, op.parse({"shape": codes, "reverse": reverse}), 1, False)
+    return kernel.specs([jax.ShapeDtypeStruct(old, np.float32)])[0][0]
+
+
+# ---------------------------------------------------------------- host values
+def context_of(value: Any) -> Context:
+    """The context of a JAX array (the current one for a tracer)."""
+    if isinstance(value, jax.core.Tracer) or not hasattr(value, "devices"):
+        return current_context()
+    device = next(iter(value.devices()))
+    kind = {"cpu": "cpu", "tpu": "tpu"}.get(device.platform, "gpu")
+    current = current_context()
+    if current.device_type == kind and current.jax_device == device:
+        return current
+    return Context(kind, jax.local_devices(backend=device.platform).index(device))
+
+
+def _from_host(array: np.ndarray, ctx: Context, kind: type = NDArray) -> Any:
+    made = wrap(put(array, ctx), ctx, kind)
+    made._chunk.born = transformation()
+    return made
+
+
+def _unpickle(kind: type) -> NDArray:
+    return kind.__new__(kind)
+
+
+# ---------------------------------------------------------------- operators of Python
+def _binary(name: str, tensor: str, scalar: str, reverse: bool = False) -> Callable[[NDArray, Any], NDArray]:
+    """A two-argument method: `tensor` is the operator for two arrays, `scalar` the one for an array and a number."""
+    def method(self: NDArray, other: Any) -> NDArray:
+        if isinstance(other, NDArray):
+            return invoke(_kernel(tensor), [other, self] if reverse else [self, other])
+        if isinstance(other, (int, float)):
+            return invoke(_kernel(scalar), [self], (_number(other),))
+        if isinstance(other, np.generic):
+            return invoke(_kernel(scalar), [self], (_number(other.item()),))
+        if isinstance(other, jax.Array):
+            other = wrap(other, self.context)
+            return invoke(_kernel(tensor), [other, self] if reverse else [self, other])
+        if name in ("__eq__", "__ne__"):  # Python would go on to compare identities, and answer with a bool
+            raise TypeError(f"{name}: type {type(other).__name__} is not supported")
+        if isinstance(other, np.ndarray):
+            raise TypeError(f"{name}: an NDArray and a numpy.ndarray do not mix; convert one of them "
+                            "(mx.nd.array(x) or a.asnumpy())")
+        return NotImplemented
+    method.__name__ = name
+    return method
+
+
+def _number(value: float) -> int | float:
+    if isinstance(value, float):  # numpy.float64 is one, too
+        return float(value)
+    return int(value) if -2**31 <= value < 2**31 else float(value)
+
+
+def _inplace(name: str, function: Callable[[Any, Any], Any], tensor: str, scalar: str) -> Callable:
+    def method(self: NDArray, other: Any) -> NDArray:
+        if state.recording and self._entry is not None:
+            raise MXNetError(_IN_PLACE)
+        if isinstance(other, NDArray):
+            return invoke(_kernel(tensor), [self, other], (), self)
+        if isinstance(other, (int, float, np.generic)):
+            value = other.item() if isinstance(other, np.generic) else other
+            return invoke(_kernel(scalar), [self], (_number(value),), self)
+        raise TypeError(f"{name}: type {type(other).__name__} is not supported")
+    method.__name__ = name
+    return method
+
+
+for _name, _tensor, _scalar, _rscalar in [
+        ("add", "broadcast_add", "_plus_scalar", "_plus_scalar"),
+        ("sub", "broadcast_sub", "_minus_scalar", "_rminus_scalar"),
+        ("mul", "broadcast_mul", "_mul_scalar", "_mul_scalar"),
+        ("truediv", "broadcast_div", "_div_scalar", "_rdiv_scalar"),
+        ("mod", "broadcast_mod", "_mod_scalar", "_rmod_scalar"),
+        ("pow", "broadcast_power", "_power_scalar", "_rpower_scalar")]:
+    setattr(NDArray, f"__{_name}__", _binary(f"__{_name}__", _tensor, _scalar))
+    setattr(NDArray, f"__r{_name}__", _binary(f"__r{_name}__", _tensor, _rscalar, True))
+    if _name != "pow":
+        setattr(NDArray, f"__i{_name}__", _inplace(f"__i{_name}__", getattr(operator, _name), _tensor, _scalar))
+for _name, _tensor in [("eq", "equal"), ("ne", "not_equal"), ("gt", "greater"), ("ge", "greater_equal"),
+                       ("lt", "lesser"), ("le", "lesser_equal")]:
+    setattr(NDArray, f"__{_name}__", _binary(f"__{_name}__", f"broadcast_{_tensor}", f"_{_tensor}_scalar"))
+
+
+def _flatten(array: NDArray) -> tuple[tuple, Any]:
+    return (array._read(),), (type(array), array._chunk.ctx)
+
+
+def _unflatten(kind_and_ctx: Any, leaves: Any) -> NDArray:
+    kind, ctx = kind_and_ctx
+    array = kind.__new__(kind)
+    array._chunk = Chunk.__new__(Chunk)
+    chunk = array._chunk
+    chunk.buffer, chunk.pending, chunk.ctx, chunk.version, chunk.lent = leaves[0], None, ctx, 0, False
+    chunk.lock, chunk.stash = RLock(), None
+    chunk.born = transformation()
+    chunk.wide = getattr(leaves[0], "dtype", None) in WIDE_DTYPES
+    array._view = array._entry = array._grad = None
+    return array
+
+
+jax.tree_util.register_pytree_node(NDArray, _flatten, _unflatten)
+flavours.classic = NDArray

@@ -1,0 +1,348 @@
+"""MXNet's binary array files (`.params`, `.nd`): every version is read; what is written, MXNet 1.9.1 reads.
+
+Files of NumPy and of safetensors are told by their first bytes, and the latter written by their ending.
+
+A file is a list header, the arrays, and their names (or none). Little-endian throughout:
+
+    file    u64 0x112, u64 0, u64 count, arrays, u64 number of names, names (u64 length, bytes)
+    array   u32 magic (V2 0xF993FAC9, V3 0xF993FACA with NumPy shapes), i32 storage type,
+            [shape of the stored values, sparse only], shape, i32 device type, i32 device id, i32 dtype code,
+            [per index array: i32 dtype code, shape], values, [index arrays]
+    shape   i32 dimensions, i64 each
+    V1      magic 0xF993FAC8, then shape (i64), device, dtype code, values; before V1: no magic, u32 shape
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import struct
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from typing import IO, Any
+
+import jax
+import numpy as np
+
+from .._files import check_unpacked, reading, refusals, replacing
+from ..base import MXNetError
+from ..context import cpu
+from ..ops.params import CODES, DTYPES
+from ..util import is_np_shape, np_shape_of_thread
+from . import safetensors_format
+from .kinds import storage, wrap
+
+__all__ = ["dumps", "loads", "read", "read_file", "write"]
+
+_LIST, _V1, _V2, _V3 = 0x112, 0xF993FAC8, 0xF993FAC9, 0xF993FACA
+_STYPES = {0: "default", 1: "row_sparse", 2: "csr"}
+_MOST_DIMENSIONS = 64
+_HEADER, _SLAB, _LARGE = 1 << 9, 1 << 24, 1 << 23  # bytes read for a header, got for arrays, worth two threads
+
+
+def aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An uninitialized array at an address where XLA can use its memory as it is (64 bytes)."""
+    count = math.prod(shape) * dtype.itemsize
+    raw = np.empty(count + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start:start + count].view(dtype).reshape(shape)
+
+
+class _Reader:
+    """A cursor over a file or a buffer.
+
+    Every step, and every size before memory is taken, is checked against the end.
+    """
+
+    def __init__(self, content: int | memoryview, size: int, source: str) -> None:
+        self.content, self.size, self.source, self.offset = content, size, source, 0  # a file descriptor, or bytes
+        self._window, self._first = b"", 0  # what was last read of a file for headers, and its offset
+        self._slab = np.empty(0, np.uint8)
+        self._later: list[tuple[np.ndarray, int]] = []  # arrays to be read, and their offsets
+
+    def error(self, what: str, offset: int | None = None) -> MXNetError:
+        """The error for damage at an offset (default: here)."""
+        return MXNetError(f"{self.source}: {what} at offset {self.offset if offset is None else offset}")
+
+    def _reserve(self, count: int, what: str) -> None:
+        left = self.size - self.offset
+        if count > left:
+            raise self.error(f"Invalid NDArray file format: {what} needs {count} bytes, {left} are left")
+        self.offset += count
+
+    def take(self, count: int, what: str) -> bytes:
+        """The next `count` bytes."""
+        start = self.offset
+        self._reserve(count, what)
+        if not isinstance(self.content, int):
+            return bytes(self.content[start:self.offset])
+        if not self._first <= start <= self.offset <= self._first + len(self._window):
+            self._window, self._first = os.pread(self.content, max(count, _HEADER), start), start
+            if len(self._window) < count:
+                raise self.error("the file has become shorter while it was read", start)
+        return self._window[start - self._first:self.offset - self._first]
+
+    def number(self, code: str, what: str) -> int:
+        """The next integer of a `struct` code."""
+        return struct.unpack("<" + code, self.take(struct.calcsize(code), what))[0]
+
+    def shape(self, code: str = "q", dimensions: int | None = None) -> tuple[int, ...] | None:
+        """The next shape; None where it says "unknown"."""
+        start = self.offset
+        count = self.number("i", "number of dimensions") if dimensions is None else dimensions
+        if count == -1:
+            return None
+        if not 0 <= count <= _MOST_DIMENSIONS:
+            raise self.error(f"Invalid NDArray file format: an array of {count} dimensions", start)
+        width = struct.calcsize(code)
+        shape = struct.unpack(f"<{count}{code}", self.take(count * width, "shape"))
+        if any(n < 0 for n in shape):
+            if all(n >= -1 for n in shape):
+                return None
+            raise self.error(f"Invalid NDArray file format: shape {shape}", start)
+        return shape
+
+    def dtype(self) -> np.dtype:
+        """The next dtype code."""
+        start, code = self.offset, self.number("i", "dtype")
+        if code not in DTYPES:
+            raise self.error(f"Invalid NDArray file format: unknown dtype code {code}", start)
+        return DTYPES[code]
+
+    def values(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        """The next array; its values are there after `fill`."""
+        self._reserve(math.prod(shape) * dtype.itemsize, f"{dtype.name} array of shape {shape}")
+        try:
+            values = self._space(math.prod(shape) * dtype.itemsize).view(dtype).reshape(shape)
+            self._later.append((values.reshape(-1).view(np.uint8), self.offset - values.nbytes))
+            return values
+        except ValueError as error:  # no elements, but dimensions whose product NumPy cannot hold, or too many
+            raise self.error(f"Invalid NDArray file format: shape {shape}: {error}") from None
+
+    def _space(self, count: int) -> np.ndarray:
+        """Memory for an array, cut from slabs: new memory costs as much as reading, in large pieces half of it."""
+        if count > len(self._slab):
+            self._slab = aligned((max(count, min(_SLAB, self.size - self.offset)),), np.dtype(np.uint8))
+        space, self._slab = self._slab[:count], self._slab[-(-count // 64) * 64:]
+        return space
+
+    def _read(self, values: np.ndarray, offset: int) -> None:
+        if not isinstance(self.content, int):
+            values[:] = np.frombuffer(self.content, np.uint8, len(values), offset)
+            return
+        while len(values):  # one call reads at most 2 GiB
+            count = os.preadv(self.content, [values], offset)
+            if not count:
+                raise self.error("the file has become shorter while it was read", offset)
+            values, offset = values[count:], offset + count
+
+    def fill(self) -> None:
+        """Reads the values of all arrays so far."""
+        if isinstance(self.content, int) and self.size > _LARGE:  # mostly copying, so two threads
+            with ThreadPoolExecutor(2) as pool:
+                for done in [pool.submit(self._read, *entry) for entry in self._later]:
+                    done.result()
+        else:
+            for entry in self._later:
+                self._read(*entry)
+        self._later.clear()
+
+
+def read_file(path: str) -> Any:
+    """The arrays of a file; see `mx.nd.load`."""
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        head = file.read(9)
+        if head[:2] == b"PK" or head[:6] == b"\x93NUMPY":
+            file.seek(0)
+            with reading(path, "NumPy arrays"):
+                return _read_numpy(file, size, path)
+        if head[8:] == b"{":
+            file.seek(0)
+            with reading(path, "safetensors"):
+                return _from_numpy(safetensors_format.loads(file.read(), path))
+        return _read_list(_Reader(file.fileno(), size, path))
+
+
+def _read_numpy(file: IO[bytes], size: int, path: str) -> Any:
+    if file.read(2) != b"PK":
+        file.seek(0)
+        return [_from_numpy({"": _read_npy(file, size)})[""]]
+    with zipfile.ZipFile(file) as archive:
+        entries = archive.infolist()
+        check_unpacked(sum(entry.file_size for entry in entries), size, path)
+        found = {}
+        for entry in entries:
+            with archive.open(entry) as content, reading(entry.filename, "a NumPy array"):
+                found[entry.filename.removesuffix(".npy")] = _read_npy(content, entry.file_size)
+    return _from_numpy(found)
+
+
+def _read_npy(file: IO[bytes], size: int) -> np.ndarray:
+    """An array in NumPy's format, whose header must not promise more than the file or entry of this size holds."""
+    version = np.lib.format.read_magic(file)
+    read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in read_header:
+        raise MXNetError(f"version {version} of NumPy's format")
+    shape, fortran, dtype = read_header[version](file)
+    if dtype.kind not in "biufcV" or dtype.hasobject:
+        raise MXNetError(f"an array of dtype {dtype}")
+    count = math.prod(shape) * dtype.itemsize
+    if min(shape, default=0) < 0 or count > size - file.tell():
+        raise MXNetError(f"{dtype} array of shape {shape} needs {count} bytes, {size - file.tell()} are left")
+    values = np.frombuffer(file.read(count), dtype)
+    return values.reshape(shape, order="F" if fortran else "C")
+
+
+def _from_numpy(found: dict[str, np.ndarray]) -> dict[str, Any]:
+    return dict(zip(found, _on_device([np.array(values, order="C") for values in found.values()]), strict=True))
+
+
+def read(buffer: memoryview, source: str) -> Any:
+    """The arrays in a buffer: a list, or a dictionary where they have names.
+
+    Raises:
+        MXNetError: the buffer is damaged; the message names `source` and the offset.
+    """
+    return _read_list(_Reader(buffer.cast("B"), buffer.nbytes, source))
+
+
+def _read_list(reader: _Reader) -> Any:
+    magic = reader.number("Q", "file header")
+    reader.number("Q", "file header")
+    if magic != _LIST:
+        raise reader.error(f"Invalid NDArray file format: magic number {magic:#x} instead of {_LIST:#x}", 0)
+    count = reader.number("Q", "number of arrays")
+    arrays: list[Any] = []
+    while len(arrays) < count:
+        arrays.append(_read_array(reader))
+    start, named = reader.offset, reader.number("Q", "number of names")
+    if named not in (0, count):
+        raise reader.error(f"Invalid NDArray file format: {named} names for {count} arrays", start)
+    names = []
+    for _ in range(named):
+        raw = bytes(reader.take(reader.number("Q", "length of a name"), "name"))
+        try:
+            names.append(raw.decode())
+        except UnicodeDecodeError:
+            raise reader.error("Invalid NDArray file format: a name that is not UTF-8", reader.offset - len(raw)) \
+                from None
+    reader.fill()
+    arrays = _on_device(arrays)
+    return dict(zip(names, arrays, strict=True)) if named else arrays
+
+
+def _on_device(arrays: list[Any]) -> list[Any]:
+    """The arrays read as NumPy arrays as NDArrays, all in one transfer."""
+    with jax.enable_x64(True):
+        moved = iter(jax.device_put([a for a in arrays if isinstance(a, np.ndarray)], cpu().jax_device))
+    return [wrap(next(moved), cpu()) if isinstance(a, np.ndarray) else a for a in arrays]
+
+
+def _read_array(reader: _Reader, check: bool = True) -> Any:
+    start, magic = reader.offset, reader.number("I", "array header")
+    if check and magic == _V3 and not is_np_shape():
+        raise reader.error("the array was saved under NumPy shape semantics: load it inside `with mx.util.np_shape():`",
+                           start)
+    if check and magic != _V3 and np_shape_of_thread():
+        raise reader.error("the array was saved without NumPy shape semantics: load it outside `with np_shape()`",
+                           start)
+    if magic not in (_V2, _V3):
+        shape = reader.shape() if magic == _V1 else reader.shape("I", magic) if magic <= _MOST_DIMENSIONS else None
+        if magic != _V1 and shape is None:
+            raise reader.error(f"Invalid NDArray file format: array magic number {magic:#x}", start)
+        return _dense(reader, shape, numpy_shape=False)
+    code = reader.number("i", "storage type")
+    if code not in _STYPES:
+        raise reader.error(f"Invalid NDArray file format: unknown storage type {code}", start)
+    if code == 0:
+        return _dense(reader, reader.shape(), magic == _V3)
+    return _sparse(reader, _STYPES[code], start)
+
+
+def _dense(reader: _Reader, shape: tuple[int, ...] | None, numpy_shape: bool) -> np.ndarray:
+    if shape is None or (shape == () and not numpy_shape):
+        return np.zeros((0,), np.float32)
+    reader.take(8, "device")
+    dtype = reader.dtype()
+    return reader.values(shape, dtype)
+
+
+def _sparse(reader: _Reader, stype: str, start: int) -> Any:
+    stored, shape = reader.shape(), reader.shape()
+    if stored is None or shape is None or not shape:
+        raise reader.error(f"Invalid NDArray file format: a {stype} array without a shape", start)
+    reader.take(8, "device")
+    dtype = reader.dtype()
+    kinds = []
+    for _ in range(2 if stype == "csr" else 1):
+        kind = reader.dtype()
+        kinds.append((reader.shape() or (0,), kind))
+    data = reader.values(stored, dtype)
+    parts = [reader.values(s, k) for s, k in kinds]
+    reader.fill()
+    try:
+        return storage(stype).of_parts((data, *reversed(parts)), shape, dtype)
+    except (ValueError, TypeError, IndexError, MXNetError) as error:
+        raise reader.error(f"Invalid NDArray file format: a damaged {stype} array ({error})", start) from None
+
+
+def _shape_bytes(shape: tuple[int, ...]) -> bytes:
+    return struct.pack(f"<i{len(shape)}q", len(shape), *shape)
+
+
+def write(path: str, arrays: list[Any], names: list[str]) -> None:
+    """Writes arrays (and names, or none) to a file; see `mx.nd.save`."""
+    with refusals(f"cannot write {path}"), replacing(path) as file:
+        if path.endswith(".safetensors"):
+            file.write(safetensors_format.dumps(arrays, names, path))
+            return
+        _write(file, arrays, names, is_np_shape())
+
+
+def _write(file: io.BufferedWriter, arrays: list[Any], names: list[str], numpy_shapes: bool) -> None:
+    file.write(struct.pack("<QQQ", _LIST, 0, len(arrays)))
+    for array in arrays:
+        _write_array(file, array, numpy_shapes)
+    file.write(struct.pack("<Q", len(names)))
+    for name in names:
+        raw = name.encode()
+        file.write(struct.pack("<Q", len(raw)) + raw)
+
+
+def _write_array(file: Any, array: Any, numpy_shapes: bool) -> None:
+    sparse = array.stype != "default"
+    if not array.shape and not numpy_shapes and not array._zero_dim:
+        raise MXNetError("an array of shape () can only be saved under NumPy shape semantics (mx.util.np_shape)")
+    version = _V3 if (numpy_shapes or array._zero_dim) and not sparse else _V2
+    file.write(struct.pack("<Ii", version, {"default": 0, "row_sparse": 1, "csr": 2}[array.stype]))
+    if sparse:
+        values = array.data.asnumpy()
+        parts = [array.indptr.asnumpy(), array.indices.asnumpy()] if array.stype == "csr" \
+            else [array.indices.asnumpy()]
+        file.write(_shape_bytes(values.shape))
+    else:
+        values, parts = np.asarray(array._read()), []
+    file.write(_shape_bytes(array.shape))
+    file.write(struct.pack("<iii", 1, 0, CODES[values.dtype.name]))
+    for part in parts:
+        file.write(struct.pack("<i", CODES[part.dtype.name]) + _shape_bytes(part.shape))
+    for block in (values, *parts):
+        block = np.ascontiguousarray(block)
+        file.write(memoryview(block.reshape(-1).view(np.uint8)))
+
+
+def dumps(array: Any) -> bytes:
+    """One array's bytes, as in a file; scalars in the form for NumPy shapes."""
+    file = io.BytesIO()
+    _write_array(file, array, numpy_shapes=not array.shape)
+    return file.getvalue()
+
+
+def loads(raw: Any) -> Any:
+    """The array `dumps` wrote."""
+    reader = _Reader(memoryview(raw), len(raw), "pickled array")
+    array = _read_array(reader, check=False)
+    reader.fill()
+    return _on_device([array])[0]

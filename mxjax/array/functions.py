@@ -1,0 +1,178 @@
+"""`mx.nd.<operator>`: arguments as users give them, to kernels, without parsing on the hot path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .._bounded import Bounded
+from .._method_names import METHODS
+from .._namespace import document, signature
+from ..base import MXNetError, _Null
+from ..compile.kernel import Kernel, never, prepare
+from ..compile.policy import VARIED_SLICES
+from ..context import Context
+from ..ops.registry import Op, get
+from . import indexing
+from .calling import check_inputs, invoke, run_host
+from .creation import split_v2
+from .dense import NDArray
+from .state import state
+
+__all__ = ["make"]
+
+def make(op: Op, name: str) -> Callable[..., Any]:
+    """The imperative function of an operator."""
+    cache: dict[Any, _Prepared] = Bounded(4096)
+    inputs = op.input_names
+
+    def function(*args: Any, out: Any = None, name: str | None = None, **kwargs: Any) -> Any:
+        count = 0
+        for a in args:
+            if not isinstance(a, NDArray):
+                break
+            count += 1
+        arrays, rest = args[:count], args[count:]
+        key = None
+        if count:
+            key = (count, rest, _form(kwargs, op.dynamic_names), state.training)
+            try:
+                found = cache.get(key)
+            except TypeError:  # an unhashable argument, such as a list
+                found = key = None
+            if found is not None:
+                kernel, extras, numbers = found
+                if numbers is not None:
+                    extras = _extras(kernel, numbers, kwargs, arrays)
+                return invoke(kernel, arrays, extras, out)
+        return _general(op, inputs, cache, key, arrays, rest, out, kwargs)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = document(op)
+    function.__signature__ = signature(op)
+    return function
+
+
+# kernel, its extras where they are the same for every call, else the numbers to put together: (name, default)
+_Prepared = tuple[Kernel, tuple, "list[tuple[str, Any]] | None"]
+
+
+def _form(kwargs: dict[str, Any], dynamic: frozenset[str]) -> tuple:
+    """What of the keyword arguments identifies a kernel: of those that are arguments of the program only the kind."""
+    if dynamic.isdisjoint(kwargs):
+        return tuple(kwargs.items())
+    return tuple([(k, v) if k not in dynamic else (k, len(v) if type(v) in (tuple, list) else type(v))
+                  for k, v in kwargs.items()])
+
+
+def _extras(kernel: Kernel, numbers: list[tuple[str, Any]], kwargs: dict[str, Any], arrays: tuple) -> tuple:
+    wide = any([a._chunk.wide for a in arrays])
+    return kernel.extras({name: kwargs.get(name, default) for name, default in numbers}, wide)
+
+
+def _general(op: Op, inputs: list[str], cache: dict, key: Any, arrays: tuple, rest: tuple, out: Any,
+             kwargs: dict[str, Any]) -> Any:
+    """The way of a call seen for the first time, or with inputs by name, or with dynamic parameters."""
+    if rest and op.variadic and not arrays and isinstance(rest[0], (list, tuple)):
+        arrays, rest = tuple(rest[0]), rest[1:]
+    ctx = kwargs.pop("ctx", None) if not inputs and not op.variadic else kwargs.get("ctx")
+    given: list[Any] = list(arrays)
+    names = inputs if not op.variadic else inputs[:len(inputs)]
+    for value in rest[:max(len(names) - len(given), 0)]:
+        if value is not None:
+            raise TypeError(f"operator {op.name}: input {names[len(given)]} must be an NDArray, got "
+                            f"{type(value).__name__}")
+        given.append(None)
+    rest = rest[max(len(given) - len(arrays), 0):]
+    named = {n: kwargs.pop(n) for n in names if n in kwargs and n not in op.params or
+             isinstance(kwargs.get(n), NDArray)}
+    if named:
+        for position, n in enumerate(names):
+            if n in named:
+                given += [None] * (position + 1 - len(given))
+                if given[position] is not None:
+                    raise TypeError(f"operator {op.name}: input {n} is given twice")
+                if named[n] is not None and not isinstance(named[n], NDArray):
+                    raise TypeError(f"operator {op.name}: input {n} must be an NDArray, got {type(named[n]).__name__}")
+                given[position] = named[n]
+        key = None
+    elif op.variadic and inputs == []:
+        extra = [n for n in kwargs if isinstance(kwargs[n], NDArray)]
+        given += [kwargs.pop(n) for n in sorted(extra, key=_argument_number)]
+    params = [n for n in op.params]
+    if len(rest) > len(params):
+        raise TypeError(f"operator {op.name} takes at most {len(names) + len(params)} positional arguments")
+    for n, value in zip(params, rest, strict=False):
+        if n in kwargs:
+            raise TypeError(f"operator {op.name}: parameter {n} is given twice")
+        kwargs[n] = value
+    for unknown in ("attr", "__layout__"):
+        kwargs.pop(unknown, None)
+    if op.variadic in op.params:
+        kwargs.setdefault(op.variadic, len(given))
+    values = op.parse({k: v for k, v in kwargs.items() if v is not _Null})
+    if out is not None and op.get_attr("FTakesOut", never)(values):
+        given, key = [*given, *(out if isinstance(out, (list, tuple)) else [out])], None
+    while given and given[-1] is None:
+        given.pop()
+    present: Any = len(given)
+    if None in [None if g is None else 0 for g in given]:
+        present = tuple(g is not None for g in given)
+        given = [g for g in given if g is not None]
+    bad = next((g for g in given if not isinstance(g, NDArray)), None)
+    if bad is not None:
+        raise TypeError(f"operator {op.name}: inputs must be NDArrays, got {type(bad).__name__}")
+    check_inputs(op, values, present if isinstance(present, int) else len(present))
+    if op.get_attr("FHost") is not None:
+        return run_host(op, values, given, out)
+    part = op.get_attr("FPart")
+    if part is not None and len(cache) >= VARIED_SLICES and given[0].stype == "default":
+        cut = indexing.plan(part(values, given[0].shape), given[0].shape)
+        if cut.kind == "box":
+            return invoke(indexing.read_kernel("box", cut.shape, cut.sizes, (), 0), given, cut.starts, out)
+    kernel = prepare(op, values, present, state.training, pack=True)
+    extras = kernel.extras(values, any([a._chunk.wide for a in given]))
+    if key is not None:
+        names = [n for n in op.params if n in kwargs and n in op.dynamic_names]
+        numbers = [(n, values[n]) for n in (*dict(kernel.packed), *kernel.dynamic)]
+        if not numbers:
+            cache[key] = (kernel, extras, None)
+        elif all(type(kwargs[n]) in (float, tuple, list) and not op.params[n].limits for n in names):
+            cache[key] = (kernel, extras, numbers)
+    return invoke(kernel, given, extras, out, context(ctx))
+
+
+def context(value: Any) -> Context | None:
+    """A context given as such, or as text such as "gpu(1)"."""
+    if value is None or value is _Null or value == "":
+        return None
+    if isinstance(value, Context):
+        return value
+    kind, _, number = str(value).partition("(")
+    try:
+        return Context(kind, int(number.rstrip(")") or 0))
+    except (ValueError, MXNetError):
+        raise MXNetError(f"ctx must be a Context or text such as 'cpu(0)', got {value!r}") from None
+
+
+def _argument_number(name: str) -> tuple[int, str]:
+    digits = name[3:] if name.startswith("arg") else ""
+    return (int(digits) if digits.isdigit() else 1 << 30, name)
+
+
+def _method(name: str, op_name: str) -> Callable[..., Any]:
+    made: list[Callable[..., Any]] = []
+
+    def method(self: NDArray, *args: Any, **kwargs: Any) -> Any:
+        if not made:
+            made.append(make(get(op_name), op_name))
+        return made[0](self, *args, **kwargs)
+    method.__name__, method.__qualname__ = name, f"NDArray.{name}"
+    method.__doc__ = f"`mx.nd.{op_name}` with this array as the first argument."
+    return method
+
+
+for _name, _op_name in METHODS.items():
+    if _name not in NDArray.__dict__:
+        setattr(NDArray, _name, _method(_name, _op_name))
+NDArray.split_v2 = split_v2

@@ -1,0 +1,268 @@
+"""Indexing: what a key means, which keys are views, and the kernels that read and write the others.
+
+A key becomes a list with an item per dimension of the array. Three forms follow from it, each a kernel family cached
+by structure only, so that a loop over positions compiles once:
+
+    box      ints and step-1 slices: a dynamic slice; where it is contiguous, a view (no copy at all)
+    strided  some slice has another step: static slices
+    gather   some item is an index array
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from .._bounded import bounded_cache
+from ..compile.kernel import Kernel
+
+__all__ = ["Plan", "plan", "view_kernel", "write_view_kernel"]
+
+
+class Plan(NamedTuple):
+    """What a key selects.
+
+    kind: "box", "strided" or "gather"; starts, sizes: the box; shape: the result's shape ("box" and "strided");
+    items: static structure of the others; arrays: index arrays; offset: element offset of a contiguous box or None.
+    """
+
+    kind: str
+    shape: tuple[int, ...]
+    starts: tuple[int, ...] = ()
+    sizes: tuple[int, ...] = ()
+    items: tuple = ()
+    arrays: tuple = ()
+    offset: int | None = None
+
+
+def _is_array(item: Any) -> bool:
+    return isinstance(item, (list, np.ndarray)) or hasattr(item, "_chunk") or hasattr(item, "__jax_array__") \
+        or type(item).__module__.startswith("jax")
+
+
+def plan(key: Any, shape: tuple[int, ...], zero_dim: bool = False) -> Plan:
+    """Works out what `key` selects of an array of `shape`.
+
+    Args:
+        key: anything NumPy takes: ints, slices, None, Ellipsis, lists, arrays, booleans, tuples of those.
+        zero_dim: NumPy semantics: a single element has shape () rather than (1,).
+
+    Raises:
+        IndexError: too many indices, an index out of bounds, an unusable key.
+    """
+    items = [list(i) if isinstance(i, tuple) else i for i in key] if isinstance(key, tuple) else [key]
+    if any(map(_is_boolean, items)):
+        items = _without_masks(items, shape)
+    used = sum(1 for i in items if i is not None and i is not Ellipsis and not isinstance(i, bool))
+    if used > len(shape):
+        raise IndexError(f"too many indices: {used} for an array of {len(shape)} dimensions")
+    gaps = [n for n, i in enumerate(items) if i is Ellipsis]
+    if len(gaps) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    fill = [slice(None)] * (len(shape) - used)
+    place = gaps[0] if gaps else len(items)
+    items[place:place + 1] = fill
+    gather = any(_is_array(i) or isinstance(i, bool) for i in items if i is not None)
+    return _gather(items, shape) if gather else _basic(items, shape, zero_dim)
+
+
+def _is_boolean(item: Any) -> bool:
+    if isinstance(item, (bool, np.bool_)):
+        return True
+    return _is_array(item) and not isinstance(item, list) and np.dtype(item.dtype) == bool \
+        or isinstance(item, list) and bool(item) and isinstance(item[0], (bool, np.bool_))
+
+
+def _without_masks(items: list[Any], shape: tuple[int, ...]) -> list[Any]:
+    """The items with the positions of its true elements, an index array for each axis, in place of each mask."""
+    masks = [np.asarray(i.asnumpy() if hasattr(i, "asnumpy") else i) if _is_boolean(i) else None for i in items]
+    used = sum(0 if i is None or i is Ellipsis else 1 if m is None else m.ndim
+               for i, m in zip(items, masks, strict=True))
+    result, axis = [], 0
+    for item, mask in zip(items, masks, strict=True):
+        if mask is None:
+            result.append(item)
+            axis += len(shape) - used if item is Ellipsis else item is not None
+        elif mask.ndim == 0:
+            result.append(bool(mask))
+        elif mask.shape != shape[axis:axis + mask.ndim]:
+            raise IndexError(f"a boolean index of shape {mask.shape} does not match axes {axis} ... of an array of "
+                             f"shape {shape}")
+        else:
+            result += np.nonzero(mask)
+            axis += mask.ndim
+    return result
+
+
+def _position(item: Any, size: int, axis: int) -> int:
+    try:
+        index = item.__index__()
+    except (AttributeError, TypeError):
+        raise IndexError(f"an index must be an int, a slice, None, Ellipsis or an array, got {item!r}") from None
+    if not -size <= index < size:
+        raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")
+    return index % size
+
+
+def _basic(items: list[Any], shape: tuple[int, ...], zero_dim: bool) -> Plan:
+    starts, sizes, result, static, box, axis = [], [], [], [], True, 0
+    for item in items:
+        if item is None:
+            result.append(1)
+            static.append(None)
+            continue
+        size = shape[axis]
+        if isinstance(item, slice):
+            start, stop, step = item.indices(size)
+            length = len(range(start, stop, step))
+            box = box and (step == 1 or length <= 1)
+            static.append((start, stop if stop >= 0 else None, step))
+            result.append(length)
+        else:
+            start, length = _position(item, size, axis), 1
+            static.append(start)
+        starts.append(start if length else 0)
+        sizes.append(length)
+        axis += 1
+    if not result and not zero_dim:
+        result = [1]
+    shape_out = tuple(result)
+    if not box:
+        return Plan("strided", shape_out, items=tuple(static))
+    return Plan("box", shape_out, tuple(starts), tuple(sizes), offset=_offset(starts, sizes, shape))
+
+
+def _offset(starts: list[int], sizes: list[int], shape: tuple[int, ...]) -> int | None:
+    """Element offset of a box where its elements lie side by side in memory, else None."""
+    first = next((n for n, s in enumerate(sizes) if s != 1), len(sizes))
+    if any(sizes[n] != shape[n] for n in range(first + 1, len(shape))):
+        return None
+    offset = 0
+    for start, size in zip(starts, shape, strict=True):
+        offset = offset * size + start
+    return offset
+
+
+def _gather(items: list[Any], shape: tuple[int, ...]) -> Plan:
+    static, arrays, axis = [], [], 0
+    for item in items:
+        if item is None or isinstance(item, bool):
+            static.append(item)
+            continue
+        size = shape[axis]
+        if isinstance(item, slice):
+            start, stop, step = item.indices(size)
+            static.append((start, stop if stop >= 0 else None, step))
+        elif _is_array(item):
+            arrays.append(_index_array(item, size, axis))
+            static.append("array")
+        else:
+            arrays.append(np.asarray(_position(item, size, axis), np.int32))
+            static.append("array")
+        axis += 1
+    return Plan("gather", (), items=tuple(static), arrays=tuple(arrays))
+
+
+def _index_array(item: Any, size: int, axis: int) -> Any:
+    if not isinstance(item, (list, np.ndarray)):
+        value = item._read() if hasattr(item, "_chunk") else item
+        if not isinstance(value, jax.core.Tracer):  # XLA would take the nearest element there is
+            _check_bounds(np.asarray(value), size, axis)
+        return item
+    array = item
+    if isinstance(item, list):
+        array = np.asarray([i.asscalar() if hasattr(i, "asscalar") else i for i in item])
+    if array.size == 0:
+        return array.astype(np.int32)
+    if array.dtype.kind not in "iuf":
+        raise IndexError(f"an index array must hold integers, got dtype {array.dtype}")
+    _check_bounds(array, size, axis)
+    return array.astype(np.int32 if size < 2**31 else np.int64)
+
+
+def _check_bounds(indices: np.ndarray, size: int, axis: int) -> None:
+    if indices.size:
+        low, high = int(indices.min()), int(indices.max())
+        if low < -size or high >= size:
+            raise IndexError(f"index {low if low < -size else high} is out of bounds for axis {axis} with size {size}")
+
+
+def _subscript(items: tuple, arrays: tuple) -> tuple:
+    given = iter(arrays)
+    return tuple(slice(*i) if isinstance(i, tuple) else _integers(next(given)) if i == "array" else i
+                 for i in items)
+
+
+def _integers(array: Any) -> Any:
+    return array if jnp.issubdtype(array.dtype, jnp.integer) else array.astype(jnp.int32)
+
+
+def _slice(begin: tuple, end: tuple, step: tuple = ()) -> tuple[str, dict]:
+    return "slice", {"begin": begin, "end": end, "step": step}
+
+
+@bounded_cache(4096)
+def view_kernel(shape: tuple[int, ...]) -> Kernel:
+    """fn(array, element offset) -> the `shape` of elements that begins there, in memory order."""
+    count = math.prod(shape)
+
+    def fn(data: Any, offset: Any) -> tuple:
+        if data.size == count:
+            return (data.reshape(shape),)
+        return (lax.dynamic_slice(data.reshape(-1), (offset,), (count,)).reshape(shape),)
+    return Kernel("view", fn, 1, 1, operators=lambda offset: [
+        ("reshape", {"shape": (-1,)}), _slice((int(offset),), (int(offset) + count,)), ("reshape", {"shape": shape})])
+
+
+@bounded_cache(4096)
+def write_view_kernel(shape: tuple[int, ...]) -> Kernel:
+    """fn(array, value, element offset) -> the array with `shape` elements replaced from there on."""
+    def fn(data: Any, value: Any, offset: Any) -> tuple:
+        value = jnp.broadcast_to(value, shape).astype(data.dtype).reshape(-1)
+        if data.size == value.size:
+            return (value.reshape(data.shape),)
+        return (lax.dynamic_update_slice(data.reshape(-1), value, (offset,)).reshape(data.shape),)
+    return Kernel("view assignment", fn, 2, 1)
+
+
+@bounded_cache(4096)
+def read_kernel(kind: str, shape: tuple[int, ...], sizes: tuple[int, ...], items: tuple, count: int) -> Kernel:
+    """fn(array, *index arrays, *starts) -> the selected elements."""
+    def fn(data: Any, *rest: Any) -> tuple:
+        if kind == "box":
+            return (lax.dynamic_slice(data, rest, sizes).reshape(shape),)
+        result = data[_subscript(items, rest)]
+        return (result.reshape(shape) if kind == "strided" else result,)
+
+    def box(*starts: Any) -> list:
+        begin = tuple(map(int, starts))
+        return [_slice(begin, tuple(b + n for b, n in zip(begin, sizes, strict=True))), ("reshape", {"shape": shape})]
+
+    def strided() -> list:
+        parts = [i if isinstance(i, tuple) else (i, i + 1, 1) for i in items if i is not None]
+        return [_slice(*zip(*parts, strict=True)), ("reshape", {"shape": shape})]
+    return Kernel("indexing", fn, 1 + count, 1, operators={"box": box, "strided": strided}.get(kind))
+
+
+@bounded_cache(4096)
+def write_kernel(kind: str, shape: tuple[int, ...], sizes: tuple[int, ...], items: tuple, count: int) -> Kernel:
+    """fn(array, value, *index arrays, *starts) -> the array with the selected elements replaced."""
+    def fn(data: Any, value: Any, *rest: Any) -> tuple:
+        value = jnp.asarray(value).astype(data.dtype)
+        if kind == "box":
+            return (lax.dynamic_update_slice(data, _fitted(value, shape).reshape(sizes), rest),)
+        where = data.at[_subscript(items, rest)]
+        return (where.set(_fitted(value, where.get().shape)),)
+    return Kernel("index assignment", fn, 2 + count, 1)
+
+
+def _fitted(value: Any, shape: tuple[int, ...]) -> Any:
+    """`value` broadcast to `shape`; leading axes of size 1 beyond that are dropped, as NumPy does."""
+    if value.ndim > len(shape) and value.shape[:value.ndim - len(shape)] == (1,) * (value.ndim - len(shape)):
+        value = value.reshape(value.shape[value.ndim - len(shape):])
+    return jnp.broadcast_to(value, shape)

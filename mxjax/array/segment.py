@@ -1,0 +1,289 @@
+"""Deferred calls: `mx.engine.bulk(size)` collects operator calls and runs them as one XLA program.
+
+A segment holds calls whose outputs are `Deferred` values. It runs when somebody looks at one of them, when it is
+full, or when the scope ends. Segments of equal structure share a compiled program; only values that somebody still
+holds are outputs of it, so XLA fuses away the rest, and values that nobody holds any more give it their memory. A
+structure seen for the first times runs call by call: a program that keeps changing never pays for compilation.
+
+A segment belongs to the thread whose calls it takes, but any thread that looks at a value runs it. Who holds its lock
+waits for nobody: values from elsewhere are there before it is taken.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from .. import engine
+from .._bounded import Bounded
+from ..base import MXNetError
+from ..compile.kernel import Kernel, run
+from ..context import Context
+from .chunk import ALONE, Pending, RLock
+from .state import Collecting, state
+
+__all__ = ["Deferred", "Segment", "bulk_changed", "deferred", "flush"]
+
+_TRIALS = 2
+_programs: dict[Any, Any] = Bounded(512)
+
+
+class Deferred(Pending):
+    """An output of a call in a segment."""
+
+    __slots__ = ("segment", "turn", "call", "index", "failure")
+
+    def __init__(self, segment: Segment, call: int, index: int, shape: tuple[int, ...], dtype: Any) -> None:
+        super().__init__(shape, dtype)
+        self.segment, self.turn, self.call, self.index = segment, segment.turn, call, index
+        self.failure: BaseException | None = None
+
+    def force(self) -> None:
+        """Runs the segment; raises what running it raised before."""
+        if self.failure is None:
+            self.segment.run()
+        if self.failure is not None:
+            raise self.failure
+
+    def deliver(self, value: jax.Array) -> None:
+        """Takes the value of a segment that has run."""
+        self.value = value
+
+
+class Segment:
+    """A list of deferred calls on one context.
+
+    Args:
+        size: the number of calls after which it runs by itself.
+        trials: how often a structure runs call by call before it is compiled.
+    """
+
+    promise: type[Deferred] = Deferred
+    layout: Any = None  # part of what identifies the program
+    options: dict[str, Any] = {}  # of `jax.jit`
+
+    def __init__(self, size: int, trials: int = _TRIALS) -> None:
+        self.size, self.trials = size, trials
+        self.turn = 0  # how often it has run
+        self._lock, self._running = RLock(), False
+        self._outcome: tuple | None = None  # of a run that has not been concluded
+        self._clear()
+
+    def _clear(self) -> None:
+        self.turn += 1
+        self.ctx: Context | None = None
+        self.wide = False
+        self.calls: list[tuple[Kernel, tuple]] = []
+        self.outputs: list[list[Deferred]] = []
+        self.values: list[Any] = []
+        self._known: dict[int, int] = {}  # place by identity; so what is known lives on
+        self._sources: list[Any] = []
+        self._numbers: list[np.ndarray] = []  # vectors of dynamic parameters, which go as one argument
+        self._count = 0
+        self._lent: list[Any] = []  # buffers whose memory somebody has without Python holding a reference
+
+    def accepts(self, ctx: Context) -> bool:
+        """Whether calls on this context can be deferred; runs what is there where the context changes."""
+        if self.ctx is not None and ctx != self.ctx:
+            self.run()
+        return True
+
+    def defer(self, kernel: Kernel, args: list[Any], ctx: Context, wide: bool,
+              lent: Sequence[Any] = ()) -> list[Deferred]:
+        """Defers a call on buffers, Pending values and extras, and returns its results. `args` is brought up to date:
+        Pending values that are there, or belong to somebody else, become buffers. `lent` are not given away."""
+        if self.calls and wide != self.wide:
+            self.run()
+        while True:
+            for i, a in enumerate(args):  # without the lock: that of another segment may have to be waited for
+                if isinstance(a, Pending) and not self._holds(a):
+                    args[i] = self._taken(a)
+            with self._lock:
+                if not all([self._holds(a) for a in args if isinstance(a, Pending)]):
+                    continue  # another thread has just run them
+                self.ctx, self.wide = ctx, wide
+                self._lent += lent
+                refs = tuple([self._reference(a) for a in args])
+                number = len(self.calls)
+                outputs = [self.promise(self, number, i, *spec) for i, spec in enumerate(kernel.specs(args))]
+                self.calls.append((kernel, refs))
+                self.outputs.append(outputs)
+                return list(outputs)
+
+    def _holds(self, value: Any) -> bool:
+        """Whether a value is of a call that has not run yet."""
+        return isinstance(value, Deferred) and value.segment is self and value.turn == self.turn
+
+    def _taken(self, pending: Pending) -> Any:
+        """The value of a Pending from elsewhere."""
+        return pending.get()
+
+    def _placed(self, value: Any) -> Any:
+        """An external value as the program takes it."""
+        return value
+
+    def _reference(self, arg: Any) -> tuple:
+        if isinstance(arg, Deferred):
+            return ("call", arg.call, arg.index)
+        if isinstance(arg, np.ndarray) and arg.dtype == np.float32 and arg.ndim == 1:
+            self._numbers.append(arg)
+            self._count += len(arg)
+            return ("numbers", self._count - len(arg), len(arg))
+        place = self._known.get(id(arg)) if hasattr(arg, "shape") else None
+        if place is None:
+            place = len(self.values)
+            self.values.append(self._placed(arg))
+            if self.values[-1] is not arg:
+                self._sources.append(arg)
+            if hasattr(arg, "shape"):
+                self._known[id(arg)] = place
+        return ("value", place, 0)
+
+    def run(self) -> None:
+        """Runs the deferred calls and sets the values that are still wanted.
+
+        Where it is interrupted (Ctrl-C) before anything is given away, all stays as it is and runs when somebody looks.
+        """
+        with self._lock:
+            if self._outcome is not None and not self._running:  # an interrupt has come between the results and us
+                self._conclude(None)
+            if not self.calls:
+                return
+            if self._running:
+                raise MXNetError("a value is looked at while the program that makes it runs in this very thread (from "
+                                 "a signal handler or a destructor): look at it afterwards")
+            self._running = True
+            try:
+                self._run()
+            finally:
+                self._running = False
+
+    def _run(self) -> None:
+        calls, outputs, values, wide = self.calls, self.outputs, list(self.values), self.wide
+        if self._numbers:
+            values.append(np.concatenate(self._numbers))
+        wanted = []
+        for row in outputs:
+            for i in range(len(row)):
+                if sys.getrefcount(row[i]) > _ALONE:
+                    wanted.append(row[i])
+        places = tuple([(d.call, d.index) for d in wanted])
+        key = (tuple([(id(k), refs) for k, refs in calls]), places, wide, self.layout)
+        entry = _programs.setdefault(key, [0, None, [k for k, _ in calls]])
+        entry[0] += 1
+        if entry[1] is None and entry[0] > self.trials:
+            entry[1] = Kernel("bulk segment", _composed(calls, places), len(values), len(places),
+                              options=self.options)
+        made: list[Sequence[Any]] = []
+        self._outcome = made, wanted, values, len(self.values)
+        self.values.clear()  # now `values` alone holds what may be given away
+        failure: BaseException | None = None
+        try:
+            if entry[1] is None:
+                made.append(_one_by_one(calls, values, places, wide))
+            else:
+                self._compiled(entry[1], values, wanted, wide, made)
+        except BaseException as error:
+            failure = error
+            raise
+        finally:
+            self._conclude(failure)
+
+    def _conclude(self, failure: BaseException | None) -> None:
+        """Hands out what a run has made, or why it has made nothing; an interrupted one is to be done again."""
+        made, wanted, values, count = self._outcome
+        self.values = values[:count]
+        if made:
+            for deferred, value in zip(wanted, made[0], strict=True):
+                deferred.deliver(value)
+            self._clear()
+        elif isinstance(failure, Exception) or any([_deleted(value) for value in self.values]):
+            for deferred in wanted:
+                deferred.failure = failure or MXNetError("the program that was to make this value was interrupted when "
+                                                         "it had overwritten what it is made of")
+            self._clear()
+        self._outcome = None
+
+    def _compiled(self, kernel: Kernel, values: list[Any], wanted: list[Deferred], wide: bool,
+                  made: list[Sequence[Any]]) -> None:
+        """Puts into `made` what the segment's program makes, which may write it over values that nobody else holds."""
+        room = Counter([(d.shape, d.dtype) for d in wanted])
+        free = []
+        for i in range(len(values)):
+            if sys.getrefcount(values[i]) == ALONE and isinstance(values[i], jax.Array) and \
+                    not isinstance(values[i], jax.core.Tracer) and room[values[i].shape, values[i].dtype] > 0:
+                room[values[i].shape, values[i].dtype] -= 1
+                free.append(i)
+        run(kernel, values, wide, kernel.donating(tuple(free)) if free else None, made)
+
+
+def _deleted(value: Any) -> bool:
+    return isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer) and value.is_deleted()
+
+
+def _lookup(ref: tuple, values: Sequence[Any], done: list[Sequence[Any]]) -> Any:
+    kind, place, index = ref
+    if kind == "call":
+        return done[place][index]
+    return values[place] if kind == "value" else values[-1][place:place + index]
+
+
+def _composed(calls: list[tuple[Kernel, tuple]], places: tuple) -> Any:
+    """One function of the external values that does all calls."""
+    def fn(*values: Any) -> tuple:
+        done: list[Sequence[Any]] = []
+        for kernel, refs in calls:
+            done.append(kernel.fn(*[_lookup(r, values, done) for r in refs]))
+        return tuple(done[c][i] for c, i in places)
+    return fn
+
+
+def _one_by_one(calls: list[tuple[Kernel, tuple]], values: list[Any], places: tuple, wide: bool) -> list[Any]:
+    done: list[Sequence[Any]] = []
+    for kernel, refs in calls:
+        done.append(run(kernel, [_lookup(r, values, done) for r in refs], wide))
+    return [done[c][i] for c, i in places]
+
+
+def _references_alone() -> int:
+    """What `sys.getrefcount` says in `Segment.run` of an output that only its segment holds."""
+    row = [Deferred(Segment(1), 0, 0, (), jax.numpy.dtype("float32"))]
+    i = 0
+    return sys.getrefcount(row[i])
+
+
+_ALONE = _references_alone()
+
+
+@contextlib.contextmanager
+def deferred() -> Iterator[None]:
+    """A `with` scope whose calls become one program, compiled at once; inside another segment it does nothing."""
+    if state.segment is not None:
+        yield
+        return
+    with Collecting(Segment(1 << 30, trials=0)) as segment:
+        yield
+    segment.run()  # after an error it is not reached: what was put off runs when somebody looks
+
+
+def flush() -> None:
+    """Runs this thread's deferred calls."""
+    for segment in (state.bulk, state.segment):
+        if segment is not None:
+            segment.run()
+
+
+def bulk_changed(*_: Any) -> None:
+    """A bulk scope began, ended or changed its size (hook of the engine)."""
+    if state.bulk is not None:
+        state.bulk.run()
+    size = engine.bulk_size()
+    state.bulk = Segment(size) if size > 1 else None
+    if not state.scopes:
+        state.segment = state.bulk

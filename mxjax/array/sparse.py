@@ -1,0 +1,605 @@
+"""Sparse arrays: compressed rows (csr) and row subsets (row_sparse).
+
+They hold their parts as dense arrays, which stay in the host's memory until an operator on the device reads them: most
+of what is done with them is done on the host. An operator without a sparse form works on the dense value, which is
+made on first use and kept until the parts change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from .._capacity import refuse_result
+from ..base import MXNetError, NotSupportedForSparseNDArray, _Null
+from ..context import Context, current_context
+from ..ops.params import np_dtype
+from .calling import put
+from .chunk import Chunk, Pending
+from .creation import array as _dense_array
+from .creation import zeros as _dense_zeros
+from .dense import NDArray, _from_host
+from .kinds import Storage, storages, wrap
+from .state import state
+from .tape import Node
+
+__all__ = ["BaseSparseNDArray", "CSRNDArray", "RowSparseNDArray", "array", "cast_storage", "csr_matrix", "empty",
+           "row_sparse_array", "zeros"]
+
+
+class _Stored(Pending):
+    """Values in the host's memory, which nobody changes; a buffer is made of them when somebody asks for one."""
+
+    __slots__ = ("values", "ctx")
+
+    def __init__(self, values: np.ndarray, ctx: Context) -> None:
+        super().__init__(values.shape, values.dtype)
+        self.values, self.ctx = values, ctx
+
+    def host(self) -> np.ndarray:
+        """The values for reading."""
+        return self.values
+
+    def force(self) -> None:
+        """Puts the values on the device."""
+        with jax.ensure_compile_time_eval():
+            self.value = put(self.host(), self.ctx)
+
+
+class _Dense(_Stored):
+    """The dense value of a sparse array."""
+
+    __slots__ = ("owner",)
+
+    def __init__(self, owner: BaseSparseNDArray, shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> None:
+        Pending.__init__(self, shape, dtype)
+        self.values, self.ctx, self.owner = None, ctx, owner
+
+    def host(self) -> np.ndarray:
+        """Scatters the stored values, once."""
+        if self.values is None:
+            self.values = self.owner._to_dense() if self.value is None else np.asarray(self.value)
+        return self.values
+
+    def force(self) -> None:
+        """Puts the dense value on the device, and keeps it only there."""
+        super().force()
+        self.values = None
+
+
+def _stored(values: np.ndarray, ctx: Context) -> NDArray:
+    """An array of values that nobody changes afterwards, in the host's memory."""
+    return wrap(_Stored(values, ctx), ctx)
+
+
+def _host(array: NDArray) -> np.ndarray:
+    """The value for reading, without a copy where the memory is the host's."""
+    pending = array._chunk.pending
+    return pending.host() if isinstance(pending, _Stored) and array._view is None else np.asarray(array._read())
+
+
+def _shared(array: NDArray, ctx: Context) -> NDArray:
+    """A copy: another handle of the value. (The operator `_copy` would compile a program for each number of rows.)"""
+    array = array.as_in_context(ctx)
+    pending = array._chunk.pending
+    return wrap(pending if isinstance(pending, _Stored) and array._view is None else array._read(), ctx)
+
+
+class _Chunk(Chunk):
+    """A chunk that stays pending, by which callers see that there may be a sparse form to use.
+
+    Each change of an array makes a new one, with the lock of the first: it orders the array's changes, and hides
+    nothing, as what an array stores is replaced as a whole.
+    """
+
+    __slots__ = ()
+    hides = False
+
+    def read(self) -> jax.Array:
+        """The dense value."""
+        return self.pending.get()
+
+
+class BaseSparseNDArray(NDArray):
+    """What csr and row_sparse arrays share."""
+
+    __slots__ = ("_parts",)
+    _plain = False
+    _call_stored: Callable[..., Any]  # tries an operator on what is stored; see `sparse_operators`
+
+    def _set(self, parts: tuple, shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> BaseSparseNDArray:
+        self._view = self._entry = self._grad = self._chunk = None
+        return self._hold(parts, shape, dtype, ctx)
+
+    def _hold(self, parts: tuple, shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> BaseSparseNDArray:
+        """Takes another value; the gradient and the place in the recorded graph stay."""
+        chunk = _Chunk(None, ctx, _Dense(self, tuple(shape), np.dtype(dtype), ctx))
+        if self._chunk is not None:
+            chunk.lock = self._chunk.lock
+        with chunk.lock:
+            self._parts, self._chunk = parts, chunk
+        return self
+
+    @property
+    def data(self) -> NDArray:
+        """The stored values."""
+        return self._parts[0]
+
+    @property
+    def _num_aux(self) -> int:
+        """How many index arrays there are."""
+        return len(self._parts) - 1
+
+    @property
+    def _indices(self) -> NDArray:
+        return self._parts[1]
+
+    def _to_dense(self) -> np.ndarray:
+        raise NotImplementedError
+
+    def _with(self, data: NDArray) -> BaseSparseNDArray:
+        """An array that stores other values at the same places."""
+        return type(self).__new__(type(self))._set((data, *self._parts[1:]), self.shape, data._chunk.dtype,
+                                                   self.context)
+
+    def _write(self, value: Any) -> None:
+        """Takes over a dense value, keeping this storage type."""
+        value = value.get() if isinstance(value, Pending) else value
+        other = cast_storage(_from_host(np.asarray(value), self.context), self.stype)
+        self._hold(other._parts, self.shape, self._chunk.dtype, self.context)
+
+    def _store_gradient(self, gradient: Any, req: str) -> None:
+        """Writes or adds a gradient (called by the tape)."""
+        with self._chunk.lock:
+            if isinstance(gradient, RowSparseNDArray) and self.stype == "row_sparse":
+                total = self + gradient if req == "add" else gradient.astype(self._chunk.dtype, copy=False)
+                self._hold(total._parts, self.shape, self._chunk.dtype, self.context)
+                return
+            value = gradient._read() if isinstance(gradient, NDArray) else gradient
+            self._write(self._read() + value if req == "add" else value)
+
+    def asnumpy(self) -> np.ndarray:
+        """The dense value as a NumPy array."""
+        return np.array(_host(self))
+
+    def tostype(self, stype: str) -> NDArray:
+        """A copy with another storage type: "default", "csr" or "row_sparse"."""
+        return cast_storage(self, stype)
+
+    def astype(self, dtype: Any, copy: bool = True) -> NDArray:
+        """A copy of the same storage type with another dtype."""
+        dtype = np_dtype(dtype)
+        if not copy and dtype == self._chunk.dtype:
+            return self
+        parts = (self._parts[0].astype(dtype), *self._parts[1:])
+        return type(self).__new__(type(self))._set(parts, self.shape, dtype, self.context)
+
+    def detach(self) -> NDArray:
+        """The same parts outside the recorded graph."""
+        return type(self).__new__(type(self))._set(self._parts, self.shape, self._chunk.dtype, self.context)
+
+    def copy(self) -> NDArray:
+        """A copy of the same storage type."""
+        return self._on(self.context)
+
+    def _on(self, ctx: Context) -> BaseSparseNDArray:
+        """A copy on a context."""
+        return type(self).__new__(type(self))._set(tuple([_shared(p, ctx) for p in self._parts]), self.shape,
+                                                   self._chunk.dtype, ctx)
+
+    def copyto(self, other: NDArray | Context) -> NDArray:
+        """Copies to an array of the same shape (any storage type) or to a context."""
+        if isinstance(other, Context):
+            return self._on(other)
+        if isinstance(other, BaseSparseNDArray):
+            same = (self.tostype(other.stype) if other.stype != self.stype else self)._on(other.context)
+            other._hold(same._parts, same.shape, same._chunk.dtype, other.context)
+            return other
+        return super().copyto(other)
+
+    def check_format(self, full_check: bool = True) -> None:
+        """Raises MXNetError where the index arrays are not what this storage type allows."""
+        _check(self, full_check)
+
+    def reshape(self, *shape: Any, **kwargs: Any) -> NDArray:
+        """Not there for sparse arrays."""
+        raise NotSupportedForSparseNDArray("reshape", None, self)
+
+    def wait_to_read(self) -> None:
+        """Waits until the stored parts are there."""
+        for part in self._parts:
+            if not isinstance(part._chunk.pending, _Stored):
+                part.wait_to_read()
+
+    def __repr__(self) -> str:
+        return f"\n<{type(self).__name__} {'x'.join(map(str, self.shape))} @{self.context}>"
+
+    def __reduce__(self) -> tuple:
+        return _rebuild, (self.stype, tuple(p.asnumpy() for p in self._parts), self.shape)
+
+    def __getitem__(self, key: Any) -> NDArray:
+        if isinstance(key, slice) and key == slice(None):
+            return self
+        if self.stype == "csr" and isinstance(key, (int, slice)):
+            begin, end, step = (key, key + 1, 1) if isinstance(key, int) and key >= 0 else \
+                (key + self.shape[0], key + self.shape[0] + 1, 1) if isinstance(key, int) else \
+                key.indices(self.shape[0])
+            if step == 1:
+                return cast_storage(_from_host(self.asnumpy()[begin:end], self.context), "csr")
+        raise ValueError(f"a {self.stype} array cannot be indexed with {key!r}")
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if not (isinstance(key, slice) and key == slice(None)):
+            raise ValueError(f"a {self.stype} array can only be assigned as a whole: a[:] = value")
+        if isinstance(value, NDArray):
+            value.copyto(self)
+        else:
+            self._write(np.broadcast_to(np.asarray(value, self._chunk.dtype), self.shape))
+
+
+class CSRNDArray(BaseSparseNDArray):
+    """A matrix by compressed rows: `data`, column `indices`, and row pointers `indptr`."""
+
+    __slots__ = ()
+    stype = "csr"
+
+    @property
+    def indices(self) -> NDArray:
+        """Column of each stored value (int64), a copy: written to, it could point outside the array."""
+        return _shared(self._parts[1], self.context)
+
+    @property
+    def indptr(self) -> NDArray:
+        """Where each row begins in `data` (int64, rows + 1 values), a copy."""
+        return _shared(self._parts[2], self.context)
+
+    def asscipy(self) -> Any:
+        """The array as a `scipy.sparse.csr_matrix`."""
+        from scipy.sparse import csr_matrix as scipy_csr
+        return scipy_csr((self.data.asnumpy(), self.indices.asnumpy(), self.indptr.asnumpy()), self.shape)
+
+    def _to_dense(self) -> np.ndarray:
+        refuse_result(self.shape, self._chunk.dtype, what="the dense value of a csr array")
+        return self.asscipy().toarray()
+
+
+class RowSparseNDArray(BaseSparseNDArray):
+    """An array of which only the rows `indices` are stored, in `data`."""
+
+    __slots__ = ()
+    stype = "row_sparse"
+
+    @property
+    def indices(self) -> NDArray:
+        """Numbers of the stored rows, ascending (int64), a copy."""
+        return _shared(self._parts[1], self.context)
+
+    def retain(self, *args: Any, **kwargs: Any) -> RowSparseNDArray:
+        """The array with only the given rows kept."""
+        return retain(self, *args, **kwargs)
+
+    @staticmethod
+    def gradient_of_lookups(params: dict[str, Any], data: Any, head: Any) -> RowSparseNDArray:
+        """The gradient of an embedding's table: only the rows that were looked up."""
+        ids = _rows_looked_up(params, np.asarray(data))
+        rows, values = _summed(ids, np.asarray(head).reshape(len(ids), params["output_dim"]))
+        return _of_rows(values, rows, (params["input_dim"], params["output_dim"]), current_context())
+
+    def _to_dense(self) -> np.ndarray:
+        # on the host: XLA would compile a program for each count of stored rows
+        refuse_result(self.shape, self._chunk.dtype, what="the dense value of a row_sparse array")
+        dense = np.zeros(self.shape, self._chunk.dtype)
+        dense[_host(self.indices)] = _host(self.data)
+        return dense
+
+
+def _summed(ids: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(the different numbers, ascending; for each the sum of the rows of `values` that have it)."""
+    if (ids[1:] > ids[:-1]).all():
+        return ids, values
+    order = np.argsort(ids, kind="stable")
+    ids = ids[order]
+    starts = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]]))
+    if len(starts) == len(ids):
+        return ids, values[order]
+    from scipy.sparse import csr_matrix as matrix
+    choose = matrix((np.ones(len(ids), values.dtype), order, np.append(starts, len(ids))), (len(starts), len(ids)))
+    return ids[starts], (choose @ values.reshape(len(ids), -1)).reshape(len(starts), *values.shape[1:])
+
+
+def _rows_looked_up(params: dict[str, Any], data: np.ndarray) -> np.ndarray:
+    return np.clip(data.astype(np.int64).reshape(-1), 0, params["input_dim"] - 1)
+
+
+def recorded(result: NDArray, arrays: Sequence[NDArray], gradient: Callable[[NDArray], list[Any]]) -> NDArray:
+    """`result`, on the tape as what was made of `arrays`, where that is being recorded.
+
+    Args:
+        result: the new array.
+        arrays: what it was made of.
+        gradient: function(head gradient) -> gradients of the arrays (None: none).
+    """
+    if state.recording and any(a._entry is not None for a in arrays):
+        def pull(slots: list[Any], create_graph: bool) -> list[Any]:
+            head = slots[0]
+            if not isinstance(head, NDArray):
+                head = NDArray(head.get() if isinstance(head, Pending) else head)
+            return gradient(head)
+        node = Node(None, (), [a._entry for a in arrays], [(result.shape, result._chunk.dtype)], result.context, pull)
+        result._entry = (node, 0)
+    return result
+
+
+def _distinct(numbers: np.ndarray) -> np.ndarray:
+    """The different numbers, ascending; much faster than np.unique where they nearly are so."""
+    numbers = np.sort(numbers, axis=None, kind="stable")
+    first = np.ones(len(numbers), bool)
+    first[1:] = numbers[1:] != numbers[:-1]
+    return numbers[first]
+
+
+def _of_rows(values: np.ndarray, ids: np.ndarray, shape: tuple[int, ...], ctx: Context) -> RowSparseNDArray:
+    """A row_sparse array of new host arrays that are known to fit."""
+    parts = _stored(values, ctx), _stored(ids.astype(np.int64, copy=False), ctx)
+    return RowSparseNDArray.__new__(RowSparseNDArray)._set(parts, tuple(shape), values.dtype, ctx)
+
+
+def retain(data: RowSparseNDArray = None, indices: NDArray = None, out: Any = None, name: str | None = None,
+           **kwargs: Any) -> RowSparseNDArray:
+    """A row_sparse array with only the rows in `indices` kept."""
+    if not isinstance(data, RowSparseNDArray):
+        raise MXNetError("retain takes a row_sparse array")
+    stored, wanted = _host(data.indices), _distinct(_host(indices).astype(np.int64))
+    places = np.searchsorted(stored, wanted)
+    places = places[stored[np.minimum(places, len(stored) - 1)] == wanted] if len(stored) else places[:0]
+    result = _of_rows(_host(data.data)[places], stored[places], data.shape, data.context)
+    recorded(result, [data], lambda head: [retain(head.tostype("row_sparse"), indices)])
+    if out is None:
+        return result
+    return result.copyto(out)
+
+
+def _check(array: BaseSparseNDArray, full: bool) -> None:
+    """What `check_format` says of an array."""
+    if array.stype == "csr":
+        indices, pointers = _host(array._parts[1]), _host(array._parts[2])
+        _check_csr(indices, pointers, array.shape, full)
+        if full and _descents(indices, pointers).any():
+            raise MXNetError("csr: column indices must ascend within a row")
+    elif full:
+        _check_rows(_host(array._indices), array.shape)
+
+
+def _check_csr(indices: np.ndarray, pointers: np.ndarray, shape: tuple[int, ...], full: bool = True) -> None:
+    """Refuses what would be read outside the memory, or what operators would give different answers to.
+
+    Columns need not ascend within a row, as in MXNet, but a place must not be stored twice: there, `asnumpy` takes the
+    last value and `dot` the sum.
+    """
+    if len(pointers) != shape[0] + 1 or pointers[0] != 0 or pointers[-1] != len(indices):
+        told = f"{len(pointers)} values from {pointers[0]} to {pointers[-1]}" if len(pointers) else "none"
+        raise MXNetError(f"csr: indptr must be {shape[0] + 1} values from 0 to {len(indices)}, the number of stored "
+                         f"values; got {told}")
+    if not full:
+        return
+    if (pointers[1:] < pointers[:-1]).any():
+        row = int(np.argmax(pointers[1:] < pointers[:-1]))
+        raise MXNetError(f"csr: indptr must not decrease; at row {row} it goes from {pointers[row]} to "
+                         f"{pointers[row + 1]}")
+    _within(indices, shape[1], "csr: column index")
+    if _descents(indices, pointers).any():
+        rows = np.repeat(np.arange(shape[0]), np.diff(pointers))
+        order = np.lexsort((indices, rows))
+        same = (np.diff(indices[order]) == 0) & (np.diff(rows[order]) == 0)
+        if same.any():
+            place = order[int(np.argmax(same))]
+            raise MXNetError(f"csr: row {rows[place]}, column {indices[place]} is stored more than once")
+
+
+def _descents(indices: np.ndarray, pointers: np.ndarray) -> np.ndarray:
+    """Where, within a row, a column index is not larger than the one before."""
+    found = indices[1:] <= indices[:-1]
+    starts = pointers[1:-1]
+    found[starts[(starts > 0) & (starts < len(indices))] - 1] = False  # the first one of a row follows nothing
+    return found
+
+
+def _check_rows(indices: np.ndarray, shape: tuple[int, ...]) -> None:
+    """Refuses row numbers outside the array, and others than ascending ones: operators look rows up by bisection."""
+    _within(indices, shape[0], "row_sparse: row index")
+    if (indices[1:] <= indices[:-1]).any():
+        place = int(np.argmax(indices[1:] <= indices[:-1]))
+        raise MXNetError(f"row_sparse: row indices must ascend; {indices[place + 1]} comes after {indices[place]}")
+
+
+def _within(indices: np.ndarray, count: int, what: str) -> None:
+    if len(indices) and (indices.min() < 0 or indices.max() >= count):
+        wrong = indices[int(np.argmax((indices < 0) | (indices >= count)))]
+        raise MXNetError(f"{what} {wrong} is out of bounds: there are {count}")
+
+
+def _parts(ctx: Context | None, dtype: Any, data: Any, *indices: Any) -> tuple:
+    ctx = ctx or current_context()
+    if dtype is None:
+        dtype = data.dtype if isinstance(data, (NDArray, np.ndarray)) else np.float32
+    dtype = np_dtype(dtype)
+
+    def part(given: Any, kind: np.dtype) -> NDArray:
+        return _dense_array(given, ctx, kind) if isinstance(given, NDArray) else _stored(np.array(given, kind), ctx)
+    return (part(data, dtype), *(part(i, np.dtype(np.int64)) for i in indices)), dtype, ctx
+
+
+def _agreed(given: tuple, shape: Any) -> tuple:
+    """A shape that is given once or twice; raises ValueError where the two differ."""
+    if shape is not None and tuple(shape) != tuple(given):
+        raise ValueError(f"shape {tuple(shape)} does not fit an array of shape {tuple(given)}")
+    return tuple(int(n) for n in given)
+
+
+def _dense(source: Any, shape: Any, ctx: Context | None, dtype: Any) -> NDArray:
+    """A dense array on its way to another storage type, of the source's dtype if it has one."""
+    dtype = dtype or getattr(source, "dtype", None)
+    same = isinstance(source, NDArray) and dtype == source.dtype and ctx in (None, source.context)
+    dense = source if same else _dense_array(source, ctx, dtype)
+    _agreed(dense.shape, shape)
+    return dense
+
+
+def csr_matrix(arg1: Any, shape: tuple | None = None, ctx: Context | None = None, dtype: Any = None) -> CSRNDArray:
+    """A csr array.
+
+    Args:
+        arg1: (data, indices, indptr), (data, (row, column)), (rows, columns) for an empty one, a dense array, a SciPy
+            matrix or a CSRNDArray.
+        shape, ctx, dtype: as elsewhere; worked out where None.
+
+    Raises:
+        ValueError: the parts do not fit.
+        MXNetError: columns lie outside the matrix or come twice in a row, or `indptr` does not count them.
+    """
+    if isinstance(arg1, tuple):
+        if len(arg1) == 2 and all(isinstance(n, (int, np.integer)) for n in arg1):
+            return zeros("csr", _agreed(arg1, shape), ctx, dtype)
+        if len(arg1) == 2:
+            from scipy.sparse import csr_matrix as scipy_csr
+            data, (row, column) = arg1
+            plain = [a.asnumpy() if isinstance(a, NDArray) else np.asarray(a) for a in (data, row, column)]
+            found = scipy_csr((plain[0], (plain[1], plain[2])), shape=shape)
+            return csr_matrix((found.data, found.indices, found.indptr), found.shape, ctx, dtype or plain[0].dtype)
+        if len(arg1) != 3:
+            raise ValueError(f"csr_matrix takes (data, indices, indptr), (data, (row, col)) or (M, N), got {len(arg1)}")
+        data, indices, indptr = arg1
+        parts, dtype, ctx = _parts(ctx, dtype, data, indices, indptr)
+        if shape is None:
+            columns = _host(parts[1])
+            if not len(columns):
+                raise ValueError("invalid shape: without stored values it must be given")
+            shape = (parts[2].shape[0] - 1, int(columns.max()) + 1)
+        if len(shape) != 2 or any(p.ndim != 1 for p in parts):
+            raise ValueError("a csr array has two dimensions, its parts one each")
+        if parts[2].shape[0] != shape[0] + 1 or parts[0].shape != parts[1].shape:
+            raise ValueError(f"indptr must have {shape[0] + 1} values, and data as many as indices")
+        _check_csr(_host(parts[1]), _host(parts[2]), tuple(shape))
+        return CSRNDArray.__new__(CSRNDArray)._set(parts, tuple(shape), dtype, ctx)
+    if isinstance(arg1, CSRNDArray):
+        return arg1.copyto(ctx or current_context()).astype(dtype or arg1.dtype, copy=False)
+    if hasattr(arg1, "tocsr"):
+        found = arg1.tocsr(copy=True)
+        found.sum_duplicates()
+        return csr_matrix((found.data, found.indices, found.indptr), found.shape, ctx, dtype or found.dtype)
+    if isinstance(arg1, BaseSparseNDArray):
+        raise ValueError(f"a {arg1.stype} array cannot become csr")
+    return cast_storage(_dense(arg1, shape, ctx, dtype), "csr")
+
+
+def row_sparse_array(arg1: Any, shape: tuple | None = None, ctx: Context | None = None,
+                     dtype: Any = None) -> RowSparseNDArray:
+    """A row_sparse array.
+
+    Args:
+        arg1: (data, indices), a shape tuple for an empty one, a dense array or a RowSparseNDArray.
+        shape, ctx, dtype: as elsewhere; worked out where None.
+
+    Raises:
+        ValueError: the parts do not fit.
+        MXNetError: rows lie outside the array, or do not ascend.
+    """
+    if isinstance(arg1, tuple) and not (len(arg1) == 2 and not isinstance(arg1[0], (int, np.integer))):
+        return zeros("row_sparse", _agreed(arg1, shape), ctx, dtype)
+    if isinstance(arg1, tuple):
+        parts, dtype, ctx = _parts(ctx, dtype, *arg1)
+        rows = _host(parts[1])
+        if parts[1].ndim != 1 or parts[0].shape[:1] != parts[1].shape and (parts[0].size or len(rows)):
+            raise ValueError(f"{parts[1].size} row indices for data of shape {parts[0].shape}")
+        if shape is None:
+            if not len(rows):
+                raise ValueError("invalid shape: without stored rows it must be given")
+            shape = (int(rows.max()) + 1, *parts[0].shape[1:])
+        if parts[0].shape[1:] != tuple(shape[1:]):
+            raise ValueError(f"data of shape {parts[0].shape} does not fit rows of shape {tuple(shape[1:])}")
+        _check_rows(rows, tuple(shape))
+        return RowSparseNDArray.__new__(RowSparseNDArray)._set(parts, tuple(shape), dtype, ctx)
+    if isinstance(arg1, RowSparseNDArray):
+        return arg1.copyto(ctx or current_context()).astype(dtype or arg1.dtype, copy=False)
+    if isinstance(arg1, BaseSparseNDArray):
+        raise ValueError(f"a {arg1.stype} array cannot become row_sparse")
+    return cast_storage(_dense(arg1, shape, ctx, dtype), "row_sparse")
+
+
+def cast_storage(data: NDArray = None, stype: str = _Null, out: Any = None, name: str | None = None,
+                 **kwargs: Any) -> NDArray:
+    """The array with another storage type.
+
+    Raises:
+        MXNetError: there is no such conversion.
+    """
+    result = recorded(_converted(data, stype), [data], lambda head: [head])
+    return result if out is None else result.copyto(out)
+
+
+def _converted(array: NDArray, stype: str) -> NDArray:
+    if array.stype == stype:
+        return array.copy()
+    if stype == "default":
+        return _from_host(array.asnumpy(), array.context)
+    if array.stype != "default":
+        raise MXNetError(f"a {array.stype} array cannot be cast to {stype}")
+    dense = array.asnumpy()
+    if stype == "csr":
+        if dense.ndim != 2:
+            raise ValueError(f"only matrices can be csr, got shape {dense.shape}")
+        row, column = np.nonzero(dense)
+        pointers = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=dense.shape[0]))])
+        return csr_matrix((dense[row, column], column, pointers), dense.shape, array.context, dense.dtype)
+    if stype == "row_sparse":
+        rows = np.flatnonzero((dense != 0).reshape(dense.shape[0], -1).any(axis=1)) if dense.size else np.zeros(0)
+        return row_sparse_array((dense[rows.astype(np.int64)], rows), dense.shape, array.context, dense.dtype)
+    raise MXNetError(f"unknown storage type {stype!r}; known: default, csr, row_sparse")
+
+
+def zeros(stype: str, shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
+    """A sparse array without stored values; `stype` "default" gives a dense one."""
+    if stype == "default":
+        return _dense_zeros(shape, ctx, dtype, **kwargs)
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    dtype = np_dtype(dtype)
+    if stype == "csr":
+        refuse_result((shape[0] + 1,), np.int64, what="indptr of a csr array: an array")
+        return csr_matrix((np.zeros(0, dtype), np.zeros(0), np.zeros(shape[0] + 1)), shape, ctx, dtype)
+    if stype == "row_sparse":
+        return row_sparse_array((np.zeros((0, *shape[1:]), dtype), np.zeros(0)), shape, ctx, dtype)
+    raise ValueError(f"unknown storage type {stype!r}; known: default, csr, row_sparse")
+
+
+def empty(stype: str, shape: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
+    """As `zeros`."""
+    return zeros(stype, shape, ctx, dtype)
+
+
+def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
+    """A sparse array with the values of a sparse array or a SciPy matrix."""
+    if isinstance(source_array, CSRNDArray) or hasattr(source_array, "tocsr"):
+        return csr_matrix(source_array, ctx=ctx, dtype=dtype)
+    if isinstance(source_array, RowSparseNDArray):
+        return row_sparse_array(source_array, ctx=ctx, dtype=dtype)
+    raise ValueError("source_array must be a sparse NDArray or a SciPy sparse matrix; use mx.nd.array for others")
+
+
+def _rebuild(stype: str, parts: tuple, shape: tuple[int, ...]) -> NDArray:
+    data, indices, *rest = parts
+    if stype == "csr":
+        return csr_matrix((data, indices, rest[0]), shape, dtype=data.dtype)
+    return row_sparse_array((data, indices), shape, dtype=data.dtype)
+
+
+storages["csr"] = Storage(
+    zeros=lambda shape, ctx, dtype: zeros("csr", shape, ctx, dtype),
+    of_dense=lambda source: cast_storage(source, "csr"), array=array,
+    of_parts=lambda parts, shape, dtype: csr_matrix(parts, shape, dtype=dtype))
+storages["row_sparse"] = Storage(
+    zeros=lambda shape, ctx, dtype: zeros("row_sparse", shape, ctx, dtype),
+    of_dense=lambda source: cast_storage(source, "row_sparse"), array=array,
+    of_parts=lambda parts, shape, dtype: row_sparse_array(parts, shape, dtype=dtype))

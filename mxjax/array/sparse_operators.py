@@ -1,0 +1,492 @@
+"""Operators on sparse arrays that keep to what is stored; all others work on the dense value.
+
+A form is a function(call) -> NDArray, (NDArray, gradient) or None where this combination has no sparse form. Matrices
+by compressed rows are SciPy's business; rows of row_sparse arrays are gathered, computed by the operator's own dense
+function, and scattered back. Row numbers are padded to powers of two, so that few programs are compiled.
+"""
+
+from __future__ import annotations
+
+import logging
+import operator
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._bounded import Bounded
+from ..base import MXNetError
+from ..compile.kernel import Kernel, run
+from .calling import call as call_operator
+from .calling import invoke
+from .dense import NDArray, _from_host
+from .kinds import wrap
+from .sparse import (
+    BaseSparseNDArray,
+    CSRNDArray,
+    RowSparseNDArray,
+    _distinct,
+    _host,
+    _of_rows,
+    _rows_looked_up,
+    _stored,
+    _summed,
+    recorded,
+    retain,
+    zeros,
+)
+from .state import Modes, state
+
+__all__ = ["Call", "dispatch"]
+
+
+class Call(NamedTuple):
+    """A call with at least one sparse input."""
+
+    kernel: Kernel
+    arrays: Sequence[NDArray]
+    extras: tuple
+    params: dict[str, Any]
+
+    @property
+    def stypes(self) -> tuple[str, ...]:
+        """The inputs' storage types."""
+        return tuple([a.stype for a in self.arrays])
+
+
+Form = Callable[[Call], Any]
+_forms: dict[str, Form] = {}
+
+
+def _form(*names: str) -> Callable[[Form], Form]:
+    def register(function: Form) -> Form:
+        _forms.update(dict.fromkeys(names, function))
+        return function
+    return register
+
+
+def dispatch(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple, out: Any) -> Any:
+    """The result of an operator's sparse form; None where it has none for these inputs, which is logged once."""
+    result = _sparse_result(kernel, arrays, extras, out)
+    if result is None:
+        _log_dense(kernel, tuple([a.stype for a in arrays]))
+    return result
+
+
+_logged: set[tuple] = set()
+
+
+def _log_dense(kernel: Kernel, stypes: tuple[str, ...]) -> None:
+    """Warns, once for an operator and the storage types of its inputs, that it works on dense values."""
+    if (kernel.name, stypes) in _logged or os.environ.get("MXNET_STORAGE_FALLBACK_LOG_VERBOSE", "1") == "0":
+        return
+    _logged.add((kernel.name, stypes))
+    logging.getLogger("mxjax").warning(
+        "Storage type fallback detected: operator %s has no sparse form for inputs stored as %s with parameters %s; "
+        "dense values are made of them. The result is the same, but takes the memory and time of dense arrays. "
+        "MXNET_STORAGE_FALLBACK_LOG_VERBOSE=0 suppresses this warning.", kernel.name, list(stypes), kernel.params)
+
+
+def _sparse_result(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple, out: Any) -> Any:
+    form = _forms.get(kernel.op.name) if kernel.op is not None else None
+    found = form and form(Call(kernel, arrays, extras, {**kernel.params, **kernel.numbers(extras)}))
+    if found is None:
+        return None
+    result, gradient = found if isinstance(found, tuple) else (found, None)
+    if state.recording and any(a._entry is not None for a in arrays):
+        recorded(result, arrays, gradient or _dense_gradient(kernel, arrays, extras))
+    if out is None or out is result:
+        return result
+    target = out[0] if isinstance(out, (list, tuple)) else out
+    if target is not result:
+        result.copyto(target)
+    return out
+
+
+def _dense_gradient(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple) -> Callable[[NDArray], list[Any]]:
+    """The gradient that the operator has for dense values, which are made when it is asked for."""
+    values = [NDArray(a._read()) if a._plain else a.detach() for a in arrays]  # of now: arrays change in place
+    wanted = [i for i, a in enumerate(arrays) if a._entry is not None]
+
+    def gradient(head: NDArray) -> list[Any]:
+        dense = [NDArray(a._read()) for a in values]
+        found: list[Any] = [None] * len(dense)
+        for i in wanted:
+            dense[i].attach_grad()
+        with Modes(True, True):
+            result = invoke(kernel, dense, extras)
+        result.backward(NDArray(head._read()))
+        for i in wanted:
+            found[i] = dense[i].grad
+        return found
+    return gradient
+
+
+def _scipy(array: CSRNDArray) -> Any:
+    from scipy.sparse import csr_matrix as matrix
+    return matrix(tuple(map(_host, array._parts)), shape=array.shape)
+
+
+def _csr(found: Any, like: NDArray) -> CSRNDArray:
+    found = found.tocsr()
+    if not found.has_sorted_indices:  # not in place: the values may be an array's own memory
+        found = found.sorted_indices()
+    values, *places = found.data.astype(like.dtype, copy=False), found.indices, found.indptr
+    parts = _stored(values, like.context), *[_stored(a.astype(np.int64, copy=False), like.context) for a in places]
+    return CSRNDArray.__new__(CSRNDArray)._set(parts, found.shape, values.dtype, like.context)
+
+
+def _rows(data: np.ndarray, ids: np.ndarray, like: NDArray, shape: tuple[int, ...] | None = None) -> RowSparseNDArray:
+    return _of_rows(data.astype(like.dtype, copy=False), ids, shape or like.shape, like.context)
+
+
+def _dense(value: np.ndarray, like: NDArray) -> NDArray:
+    return _from_host(np.ascontiguousarray(value, like.dtype), like.context)
+
+
+# ------------------------------------------------------------ on the stored values alone: zero stays zero
+@_form("abs", "arcsin", "arcsinh", "arctan", "arctanh", "cbrt", "ceil", "degrees", "expm1", "fix", "floor", "log1p",
+       "negative", "radians", "relu", "rint", "round", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh", "trunc",
+       "_copy", "_mul_scalar", "_div_scalar", "_scatter_plus_scalar", "_scatter_minus_scalar", "BlockGrad", "make_loss")
+def _values(c: Call) -> Any:
+    source = c.arrays[0]
+    values = _host(source.data)
+    if values.size > _SMALL:
+        return source._with(call_operator(c.kernel.op, [source.data], c.params))
+    found = np.asarray(run(c.kernel, [_padded(values), *c.extras], source.data._chunk.wide)[0])
+    return source._with(_stored(found[:len(values)], source.context))
+
+
+_SMALL = 1 << 16  # fewer values are padded, so that another count of them compiles nothing
+
+
+def _values_where(keeps_zero: Callable[[dict[str, Any]], bool]) -> Form:
+    return lambda c: _values(c) if keeps_zero(c.params) else None
+
+
+for _name, _keeps_zero in {
+        "clip": lambda p: p["a_min"] <= 0 <= p["a_max"],
+        "_plus_scalar": lambda p: p["scalar"] == 0, "_minus_scalar": lambda p: p["scalar"] == 0,
+        "_equal_scalar": lambda p: p["scalar"] != 0, "_not_equal_scalar": lambda p: p["scalar"] == 0,
+        "_greater_scalar": lambda p: p["scalar"] >= 0, "_greater_equal_scalar": lambda p: p["scalar"] > 0,
+        "_lesser_scalar": lambda p: p["scalar"] <= 0, "_lesser_equal_scalar": lambda p: p["scalar"] < 0}.items():
+    _forms[_name] = _values_where(_keeps_zero)
+
+
+@_form("_contrib_quadratic")
+def _quadratic(c: Call) -> Any:
+    return _values(c) if c.arrays[0].stype == "csr" and c.params["c"] == 0 else None
+
+
+@_form("_identity_with_attr_like_rhs")
+def _identity_like(c: Call) -> Any:
+    return None if c.arrays[0]._plain else c.arrays[0].copy()
+
+
+@_form("zeros_like")
+def _zeros_like(c: Call) -> Any:
+    return zeros(c.arrays[0].stype, c.arrays[0].shape, c.arrays[0].context, c.arrays[0].dtype)
+
+
+# ------------------------------------------------------------ two arrays, element by element
+def _aligned(a: RowSparseNDArray, b: RowSparseNDArray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(row numbers of either, values of a in memory of their own, values of b), with zeros for rows that one has not
+    stored."""
+    places = _host(a.indices), _host(b.indices)
+    if np.array_equal(*places):
+        return places[0], _host(a.data).copy(), _host(b.data)
+    ids = _distinct(np.concatenate(places))
+    values = []
+    for array, mine in zip((a, b), places, strict=True):
+        full = np.zeros((len(ids), *array.shape[1:]), array.dtype)
+        full[np.searchsorted(ids, mine)] = _host(array.data)
+        values.append(full)
+    return ids, *values
+
+
+def _elementwise(function: np.ufunc, of_matrices: Callable[[Any, Any], Any]) -> Form:
+    def form(c: Call) -> Any:
+        a, b = c.arrays
+        if a.shape != b.shape:
+            return None
+        if c.stypes == ("csr", "csr"):
+            return _csr(of_matrices(_scipy(a), _scipy(b)), a)
+        if c.stypes == ("row_sparse", "row_sparse"):
+            ids, x, y = _aligned(a, b)
+            return _rows(function(x, y, out=x, casting="unsafe"), ids, a)
+        return None
+    return form
+
+
+_forms.update(dict.fromkeys(("elemwise_add", "broadcast_add", "_grad_add"), _elementwise(np.add, operator.add)))
+_forms.update(dict.fromkeys(("elemwise_sub", "broadcast_sub"), _elementwise(np.subtract, operator.sub)))
+_forms["_maximum"] = _elementwise(np.maximum, lambda x, y: x.maximum(y))
+_forms["_minimum"] = _elementwise(np.minimum, lambda x, y: x.minimum(y))
+_forms["_hypot"] = _elementwise(np.hypot, lambda x, y: (x.multiply(x) + y.multiply(y)).sqrt())
+
+
+@_form("_scatter_elemwise_div")
+def _divide_stored(c: Call) -> Any:
+    a, b = c.arrays
+    if a.stype != "row_sparse" or a.shape != b.shape:
+        return None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return _rows(_host(a.data) / _host(b)[_host(a.indices)], _host(a.indices), a)
+
+
+@_form("elemwise_mul", "broadcast_mul", "broadcast_div")
+def _multiply(c: Call) -> Any:
+    a, b = c.arrays
+    divides = c.kernel.op.name == "broadcast_div"
+    if c.stypes == ("default", "row_sparse") or c.stypes == ("default", "csr"):
+        if divides:
+            return None
+        a, b = b, a
+    if a.stype == "csr" and b.stype == "default" and b.ndim <= 2:
+        values = np.broadcast_to(_host(b), a.shape)[_row_numbers(a), _host(a.indices)]
+        return a._with(_dense(_host(a.data) / values if divides else _host(a.data) * values, a))
+    if divides or a.shape != b.shape:
+        return None
+    if a.stype == "csr" and b.stype == "csr":
+        return _csr(_scipy(a).multiply(_scipy(b)), a)
+    if a.stype == "row_sparse" and b.stype == "default":
+        return a._with(_dense(_host(a.data) * _host(b)[_host(a.indices)], a))
+    if c.stypes == ("row_sparse", "row_sparse"):
+        ids, x, y = _aligned(a, b)
+        both = np.isin(ids, _host(a.indices)) & np.isin(ids, _host(b.indices))
+        return _rows((x * y)[both], ids[both], a)
+    return None
+
+
+def _row_numbers(array: CSRNDArray) -> np.ndarray:
+    return np.repeat(np.arange(array.shape[0]), np.diff(_host(array.indptr)))
+
+
+@_form("add_n")
+def _add_n(c: Call) -> Any:
+    if set(c.stypes) != {"row_sparse"}:
+        return None
+    ids, values = _summed(*[np.concatenate([_host(part(a)) for a in c.arrays])
+                            for part in (lambda a: a.indices, lambda a: a.data)])
+    return _rows(values, ids, c.arrays[0])
+
+
+@_form("BatchNorm")
+def _batch_norm(c: Call) -> Any:
+    if c.params["fix_gamma"]:
+        raise MXNetError(f"BatchNorm with fix_gamma=True takes no sparse inputs, got {list(c.stypes)}")
+    return None
+
+
+# ------------------------------------------------------------ products
+@_form("dot")
+def _dot(c: Call) -> Any:
+    a, b = c.arrays
+    turned, wanted = (c.params["transpose_a"], c.params["transpose_b"]), c.params["forward_stype"]
+    if wanted == "csr" and not state.recording:
+        return invoke(c.kernel, [NDArray(x._read()) for x in (a, b)], c.extras).tostype("csr")
+    if a.ndim != 2 or b.ndim > 2 or a.stype == "row_sparse" or b.stype == "row_sparse" and a.stype != "csr":
+        return None
+    if a.stype == "csr":
+        if turned[1] or b.stype == "csr":
+            return None
+        matrix = _scipy(a)
+        by_rows = b.stype == "row_sparse" or b._entry is not None and b._entry[0].by_rows
+
+        def gradient(head: NDArray) -> list[Any]:
+            if turned[0]:
+                return [None, _dense(matrix @ _host(head), b)]
+            return [None, _transposed_product(matrix, _host(head), b, by_rows)]
+        if turned[0]:
+            found = _transposed_product(matrix, _host(b), a, wanted in (None, "row_sparse") and b.ndim == 2)
+        elif b.stype == "row_sparse" and len(b.indices) < b.shape[0]:
+            columns, matrix_of_them = _filled_columns(matrix)
+            found = _dense(matrix_of_them @ _gathered(b, columns), a)
+        else:
+            found = _dense(matrix @ _host(b), a)
+        return found, gradient if a._entry is None else None
+    if b.stype == "csr" and not turned[0]:
+        matrix = _scipy(b)
+        product = (matrix @ _host(a).T).T if turned[1] else (matrix.T @ _host(a).T).T
+        if turned[1] or wanted == "default":
+            return _dense(product, a)
+        return _dense(product, a).tostype("csr")
+    return None
+
+
+def _transposed_product(matrix: Any, dense: np.ndarray, like: NDArray, as_rows: bool) -> NDArray:
+    """The matrix transposed @ dense; as rows: only those that are not empty."""
+    if not as_rows:
+        return _dense(matrix.T @ dense, like)
+    ids, filled = _filled_columns(matrix)
+    return _rows(filled.T @ dense, ids, like, (matrix.shape[1], *dense.shape[1:]))
+
+
+def _filled_columns(matrix: Any) -> tuple[np.ndarray, Any]:
+    """(numbers of the columns that are not empty, the matrix of these columns)."""
+    filled = np.zeros(matrix.shape[1], bool)
+    filled[matrix.indices] = True
+    ids, places = np.flatnonzero(filled), np.empty(len(filled), np.int64)
+    places[ids] = np.arange(len(ids))
+    return ids, type(matrix)((matrix.data, places[matrix.indices], matrix.indptr), (matrix.shape[0], len(ids)))
+
+
+def _gathered(array: NDArray, ids: np.ndarray) -> np.ndarray:
+    """The rows `ids`, ascending, of an array; zeros where a row_sparse one has not stored them."""
+    if array._plain:
+        return _host(array)[ids]
+    kept = retain(array, _stored(ids, array.context))
+    if len(kept.indices) == len(ids):
+        return _host(kept.data)
+    found = np.zeros((len(ids), *array.shape[1:]), array.dtype)
+    found[np.searchsorted(ids, _host(kept.indices))] = _host(kept.data)
+    return found
+
+
+# ------------------------------------------------------------ reductions, slices
+@_form("sum", "mean")
+def _reduction(c: Call) -> Any:
+    array, axis = c.arrays[0], c.params["axis"]
+    axis = axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
+    if array.stype != "csr" or axis not in (None, 0, 1) or c.params["exclude"]:
+        return None
+    if axis == 1:  # as SciPy would, without its matrix
+        starts = _host(array.indptr)
+        filled = np.flatnonzero(np.diff(starts))
+        total = np.zeros(array.shape[0], array.dtype)
+        if len(filled):
+            total[filled] = np.add.reduceat(_host(array.data), starts[filled])
+    else:
+        total = np.asarray(_scipy(array).sum(axis=axis)).reshape(-1)
+    if c.kernel.op.name == "mean":
+        total = total / (np.prod(array.shape) if axis is None else array.shape[axis])
+    if c.params["keepdims"]:
+        total = total.reshape([1 if axis in (None, i) else n for i, n in enumerate(array.shape)])
+    return _dense(total, array)
+
+
+@_form("_square_sum")
+def _square_sum(c: Call) -> Any:
+    array, axis = c.arrays[0], c.params["axis"]
+    if array.stype != "row_sparse" or array.ndim != 2 or axis not in ((0,), (1,)) or c.params["exclude"]:
+        return None
+    values, ids = _host(array.data), _host(array.indices)
+    squares = np.square(values).sum(axis[0], keepdims=c.params["keepdims"])
+
+    def gradient(head: NDArray) -> list[Any]:
+        of_rows = _host(head).reshape(1, -1) if axis == (0,) else _gathered(head, ids).reshape(-1, 1)
+        return [_rows(2 * values * of_rows, ids, array)]
+    if axis == (0,):
+        return _dense(squares, array), gradient
+    if c.params["keepdims"]:
+        return _rows(squares, ids, array, (array.shape[0], 1)), gradient
+    full = np.zeros(array.shape[0], array.dtype)
+    full[ids] = squares
+    return _dense(full, array), gradient
+
+
+@_form("norm")
+def _norm(c: Call) -> Any:
+    if c.params["axis"] is not None or c.params["keepdims"]:
+        return None
+    return call_operator(c.kernel.op, [c.arrays[0].data], c.params)
+
+
+@_form("slice")
+def _slice(c: Call) -> Any:
+    array = c.arrays[0]
+    if array.stype != "csr" or any(s not in (None, 1) for s in c.params["step"] or ()):
+        return None
+    spans = [slice(*pair) for pair in zip(c.params["begin"], c.params["end"], strict=True)]
+    return _csr(_scipy(array)[tuple(spans)], array)
+
+
+@_form("take")
+def _take(c: Call) -> Any:
+    array, indices = c.arrays
+    if array.stype != "csr" or indices.ndim != 1 or c.params["axis"] != 0:
+        return None
+    ids, count = _host(indices).astype(np.int64), array.shape[0]
+    return _csr(_scipy(array)[ids % count if c.params["mode"] == "wrap" else np.clip(ids, 0, count - 1)], array)
+
+
+@_form("Embedding", "_contrib_SparseEmbedding")
+def _embedding(c: Call) -> Any:
+    data, table = c.arrays
+    if c.stypes != ("default", "row_sparse") or table.shape != (c.params["input_dim"], c.params["output_dim"]):
+        return None
+    looked_up = _rows_looked_up(c.params, _host(data))  # a copy: the array may change before the backward pass
+    ids, places = np.unique(looked_up, return_inverse=True)
+    found = _dense(_gathered(table, ids)[places].reshape(*data.shape, -1), table)
+    by_rows = c.kernel.by_rows and table._entry is not None and table._entry[0].by_rows
+    return found, (lambda head: [None, table.gradient_of_lookups(c.params, looked_up, _host(head))]) if by_rows else \
+        None
+
+
+@_form("Concat")
+def _concat(c: Call) -> Any:
+    if set(c.stypes) != {"csr"} or c.params["dim"] != 0:
+        return None
+    from scipy.sparse import vstack
+    return _csr(vstack([_scipy(a) for a in c.arrays]), c.arrays[0])
+
+
+# ------------------------------------------------------------ updates of the rows that a gradient has
+@_form("sgd_update", "sgd_mom_update", "adam_update", "ftrl_update", "_sparse_adagrad_update",
+       "_contrib_group_adagrad_update", "mp_sgd_update", "mp_sgd_mom_update", "_adamw_update")
+def _lazy_update(c: Call) -> Any:
+    weight, grad, *states = c.arrays
+    if grad.stype != "row_sparse" or not c.params.get("lazy_update", True) or state.recording and weight._entry:
+        return None
+    # gather and scatter pass over numbers beyond the array
+    ids, values = _padded(_host(grad.indices).astype(np.int32), weight.shape[0]), _padded(_host(grad.data))
+    whole = [_all_rows(a) for a in (weight, *states)]
+    # a compiled call takes NumPy arrays over faster than they become buffers
+    rows = [wrap(a, grad.context) for a in (ids, values)]
+    invoke(_row_kernel(c.kernel), [whole[0], *rows, *whole[1:]], c.extras)
+    for array, all_rows in zip((weight, *states), whole, strict=True):
+        if not array._plain:
+            array._hold((all_rows, array._parts[1]), array.shape, array._chunk.dtype, array.context)
+    return weight
+
+
+def _padded(values: np.ndarray, filler: Any = 0) -> np.ndarray:
+    """The rows with `filler` after them up to a power of 2."""
+    count = max(16, 1 << max(len(values) - 1, 0).bit_length())
+    if count == len(values):
+        return values
+    padded = np.empty((count, *values.shape[1:]), values.dtype)
+    padded[:len(values)], padded[len(values):] = values, filler
+    return padded
+
+
+def _all_rows(array: NDArray) -> NDArray:
+    """A dense array with all rows; a row_sparse one stores them all from now on."""
+    if array._plain:
+        return array
+    if len(array.indices) < array.shape[0] or array.data.shape != array.shape:
+        rows = _stored(np.arange(array.shape[0]), array.context)
+        array._hold((_stored(array.asnumpy(), array.context), rows), array.shape, array._chunk.dtype, array.context)
+    return array.data
+
+
+_row_kernels: dict[Kernel, Kernel] = Bounded(256)
+
+
+def _row_kernel(kernel: Kernel) -> Kernel:
+    """The update of chosen rows: fn(weight, row numbers, gradient rows, *states, *extras) -> new weight and states."""
+    if kernel not in _row_kernels:
+        count = kernel.num_arrays
+
+        def fn(weight: Any, ids: Any, grad: Any, *rest: Any) -> tuple:
+            arrays = [weight, *rest[:count - 2]]
+            rows = [a.at[ids].get(mode="fill", fill_value=0) for a in arrays]
+            new = kernel.fn(rows[0], grad, *rows[1:], *rest[count - 2:])
+            return tuple([a.at[ids].set(n.astype(a.dtype), mode="drop") for a, n in zip(arrays, new, strict=True)])
+        _row_kernels[kernel] = Kernel(f"{kernel.name} of rows", fn, count + 1, 0, wide=kernel.wide,
+                                      mutated=(0, *range(3, count + 1)))
+    return _row_kernels[kernel]
+
+
+BaseSparseNDArray._call_stored = staticmethod(dispatch)

@@ -1,0 +1,1 @@
+"""Operators as compiled programs. See README.md."""

@@ -1,0 +1,325 @@
+"""Compiled functions: `jax.jit` that spends less on programs of few numbers.
+
+Most of the time of a small program's first call is XLA's compilation. So NumPy computes the first calls of one, and
+most are never called again. On a CPU, a program of a few hundred numbers is then done in no time without any
+optimization, and one of some thousand gains nothing from fusion emitters, which take half of the compilation. XLA's
+options say so per program (docs/design/0011).
+
+Programs are kept until they take much memory, there are very many, or the process comes near the number of memory
+mappings that Linux allows: beyond it XLA crashes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import itertools
+import logging
+import math
+import os
+import pathlib
+import signal
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from .._capacity import refuse_program, survey
+from .._process import starts
+from ..base import MXNetError
+from .barriers import BARRIER_OPTIONS, bounded
+from .first_calls import first_calls
+
+__all__ = ["SOME_OF_ONE", "Compiled", "clear_programs"]
+
+_FEW, _SOME, SOME_OF_ONE = 256, 1 << 14, 1 << 17  # elements of all arguments together
+_PROGRAM, _OPERATION = 3 << 19, 30 << 10  # bytes of a program, and of each operation in it
+_MADE_OF_FEW, _MADE = 1 << 14, 1 << 16  # elements of all results, what is kept for a backward pass among them
+
+
+class Compiled:
+    """A function compiled after its first calls with each signature.
+
+    Args:
+        function: a pure function of arrays.
+        most: up to how many elements of all arguments it is compiled without fusion emitters: by default where many
+            operators could be fused; SOME_OF_ONE for a single one.
+        options: further arguments of `jax.jit`.
+    """
+
+    __slots__ = ("_original", "_function", "_most", "_options", "_plain", "_forms", "_calls", "_warm", "held",
+                 "__weakref__")
+
+    def __init__(self, function: Callable, most: int = _SOME, **options: Any) -> None:
+        self._most, self._options, self._original = most, options, function
+        self._function = bounded(function) if most < SOME_OF_ONE else function  # one operator is no long chain
+        self._plain: Callable | None = None
+        self._forms: list[Callable | None] = [None, None, None]  # in full, for some numbers, for few
+        self._calls: dict[tuple, Callable] = {}  # what is called for each signature
+        self._warm: set[tuple] = set()  # signatures whose program has been called by `deliver`
+        self.held = 0  # bytes of programs, by estimate
+        _room.add(self)
+
+    def __call__(self, *args: Any) -> Any:
+        if _room.short:
+            _room.make()
+        signature = tuple([a.aval if hasattr(a, "aval") else _signature(a) for a in args])
+        call = self._calls.get(signature)
+        try:
+            return (call or self._choose(signature, args))(*args)
+        except ValueError as error:
+            if "compiler_options" in str(error):  # within a transformation of JAX, which knows none
+                return self._in_transformation(args)
+            raise
+
+    def deliver(self, made: list[Any], args: Sequence[Any]) -> None:
+        """Calls it and puts the result into `made`, in one call of C: no signal is handled between the two."""
+        if _room.short:
+            _room.make()
+        signature = tuple([a.aval if hasattr(a, "aval") else _signature(a) for a in args])
+        call = self._calls.get(signature) or self._choose(signature, args)
+        try:
+            if signature in self._warm:
+                made.extend(itertools.starmap(call, (args,)))
+            else:  # JAX's own Python code is between the program and us, the first time
+                with _later_signals():
+                    made.extend(itertools.starmap(call, (args,)))
+                if call in self._forms and self._calls.get(signature) is call:
+                    self._warm.add(signature)
+        except ValueError as error:
+            if "compiler_options" not in str(error):
+                raise
+            made.append(self._in_transformation(args))
+
+    def _in_transformation(self, args: Sequence[Any]) -> Any:
+        if self._plain is None:
+            self._plain = jax.jit(self._original, **self._options)
+        return self._plain(*args)
+
+    def __reduce__(self) -> tuple:
+        """Other processes compile for themselves."""
+        return functools.partial(Compiled, most=self._most, **self._options), (self._original,)
+
+    def eval_shape(self, *args: Any) -> Any:
+        """Shapes and dtypes of the results for arguments or ShapeDtypeStructs; a call will not trace again."""
+        return self._form(0).eval_shape(*args)
+
+    def forms(self) -> tuple[int, ...]:
+        """How many programs there are: in full, for some numbers, for few."""
+        return tuple([form._cache_size() if form else 0 for form in self._forms])
+
+    def signatures(self) -> int:
+        """How many signatures it has been called with."""
+        return len(self._calls)
+
+    def clear(self) -> None:
+        """Drops all signatures and programs: they are traced and compiled again when they are called."""
+        self._calls.clear()
+        self._warm.clear()
+        _room.held -= self.held
+        self.held = 0
+        for form in (self._plain, *self._forms):
+            if form is not None:
+                form.clear_cache()
+
+    def _form(self, level: int) -> Callable:
+        if self._forms[level] is None:
+            options = _options()[level]
+            self._forms[level] = jax.jit(self._function, compiler_options=options, **self._options) if options else \
+                jax.jit(self._function, **self._options)
+        return self._forms[level]
+
+    def _choose(self, signature: tuple, args: Sequence[Any]) -> Callable:
+        """What is called for these arguments; raises MXNetError where the device has no room for what they make."""
+        starts()
+        _room.met()
+        full, _, least = _options()
+        given, first = _elements(args), None
+        traced = self._form(0).trace(*args)
+        found = survey(traced.jaxpr.jaxpr)
+        large = refuse_program(traced, found, _device(args))
+        size = _PROGRAM + _OPERATION * found.operations
+        if given > self._most or full == least:
+            form = self._form(0)
+        else:
+            made = _elements(traced.out_info)
+            level = 0 if made > max(self._most, _MADE) else 1 if given > _FEW or made > _MADE_OF_FEW else 2
+            form = self._form(level)
+            if level:
+                first = first_calls(traced, args, form, lambda: self._compiled(signature, form, size))
+        if first is None:
+            if large:
+                return form
+            self._compiled(signature, form, size)
+            return form
+        self._calls[signature] = first
+        return first
+
+    def _compiled(self, signature: tuple, form: Callable, size: int) -> None:
+        """From now on a program is called for this signature."""
+        self._calls[signature] = form
+        self.held += size
+        _room.held += size
+        if _room.held > _room.most:
+            _room.short = True
+
+    def __del__(self) -> None:
+        if _room is not None:  # the interpreter is ending
+            _room.held -= self.held
+
+
+def _device(args: Sequence[Any]) -> Any:
+    """The device that a call runs on; None: JAX's default, or several."""
+    for leaf in jax.tree.leaves(args):
+        if isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer):
+            devices = leaf.devices()
+            return next(iter(devices)) if len(devices) == 1 else None
+    return None
+
+
+def _signature(arg: Any) -> Any:
+    """What JAX compiles for where an argument is no array of JAX's: a number, a NumPy array, or a tree."""
+    if isinstance(arg, (np.ndarray, np.generic)):
+        return arg.shape, arg.dtype
+    if isinstance(arg, (float, int)):
+        return type(arg)
+    leaves, tree = jax.tree.flatten(arg)
+    return (tree, *[a.aval if hasattr(a, "aval") else _signature(a) for a in leaves])
+
+
+def _elements(tree: Any) -> int:
+    return sum([math.prod(getattr(leaf, "shape", ())) for leaf in jax.tree.leaves(tree)])
+
+
+@functools.cache
+def _options() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """XLA's options for programs of many, some and few numbers; empty where it has none, or is not for CPUs alone."""
+    if jax.default_backend() != "cpu":
+        return {}, {}, {}
+    full = {**BARRIER_OPTIONS, "xla_backend_optimization_level": 1}  # as fast as what LLVM makes of it at level 3
+    for less in ({"xla_cpu_use_fusion_emitters": False}, {}):  # newer releases know only the other option
+        reduced = {**full, **less}
+        options = full, reduced, {**reduced, "xla_backend_optimization_level": 0}
+        with contextlib.suppress(RuntimeError):
+            jax.jit(lambda: 0, compiler_options=options[2]).lower().compile()
+            return options
+    return {}, {}, {}
+
+
+@contextlib.contextmanager
+def _later_signals() -> Iterator[None]:
+    """A block after which Ctrl-C takes effect instead of within it; in the main thread, where signals are handled."""
+    caught: list[tuple[Any, ...]] = []
+    before: Any = None
+    if threading.current_thread() is threading.main_thread():
+        with contextlib.suppress(ValueError):  # not the main interpreter
+            before = signal.getsignal(signal.SIGINT)
+            if callable(before):
+                signal.signal(signal.SIGINT, lambda *given: caught.append(given))
+    try:
+        yield
+    finally:
+        if callable(before):
+            signal.signal(signal.SIGINT, before)
+            if caught:
+                before(*caught[0])
+
+
+class _Room:
+    """Keeps traces and programs from filling the memory, and the process away from Linux's limit of memory mappings.
+
+    A signature takes some ten kilobytes, a program for a CPU 3 to 50 mappings, and memory by the number of its
+    operations: XLA does not tell how much, so that is estimated by what was measured.
+
+    short: whether the next call of a compiled function has to make room; held: bytes of all programs; most: how many
+    there may be (MXJAX_PROGRAM_MEMORY, in MB; default 1024, or an eighth of the machine's memory where that is less).
+    """
+
+    _EVERY, _SHARE = 128, 0.5  # how often to look, in compilations; share of the limit that may be used
+    _MANY = 1 << 14  # signatures
+
+    def __init__(self) -> None:
+        self.short, self.held, self.most = False, 0, _most_bytes()
+        self._all: weakref.WeakSet[Compiled] = weakref.WeakSet()
+        self._lock = threading.Lock()
+        self._met, self._compiled, self._limit = 0, 0, math.inf
+        with contextlib.suppress(OSError, ValueError):  # no other system has such a limit
+            self._limit = int(pathlib.Path("/proc/sys/vm/max_map_count").read_text(encoding="ascii"))
+            jax.monitoring.register_event_duration_secs_listener(self.listen)
+
+    def add(self, one: Compiled) -> None:
+        with self._lock:
+            self._all.add(one)
+
+    def listen(self, event: str, _: float, **__: Any) -> None:
+        """Looks at the mappings now and then; JAX calls it with the name of what took time."""
+        if event.endswith("backend_compile_duration"):
+            self._compiled += 1
+            if self._compiled % self._EVERY == 0:
+                self.short = self.short or self._mappings() > self._limit * self._SHARE
+
+    def met(self) -> None:
+        """Notes a new signature; now and then counts those that are still there."""
+        self._met += 1
+        if self._met % self._MANY == 0:
+            with self._lock:
+                self.short = self.short or sum(one.signatures() for one in self._all) > self._MANY
+
+    def clear(self) -> None:
+        """Drops all programs."""
+        with self._lock:
+            known = list(self._all)
+        for one in known:
+            one.clear()
+
+    def make(self) -> None:
+        """Drops at least half of all programs and signatures: first those of the functions that have most."""
+        with self._lock:
+            if not self.short:
+                return
+            self.short = False
+            known = list(self._all)
+        known.sort(key=lambda one: (-sum(one.forms()), -one.signatures()))
+        total = left = sum(one.signatures() for one in known)
+        self.held = held = sum(one.held for one in known)
+        for one in known:
+            if left <= total / 2 and self.held <= held / 2:
+                break
+            left -= one.signatures()
+            one.clear()
+        with contextlib.suppress(OSError, AttributeError):  # the C library keeps what is freed, but for glibc's word
+            ctypes.CDLL(None).malloc_trim(0)
+        logging.getLogger("mxjax").info(
+            "dropped %d of %d signatures of compiled functions, whose programs took about %d MB: there were very many, "
+            "or they took more than MXJAX_PROGRAM_MEMORY = %d MB, or came near the limit of memory mappings "
+            "(vm.max_map_count = %s); what is called again is compiled again", total - left, total, held >> 20,
+            self.most >> 20, self._limit)
+
+    @staticmethod
+    def _mappings() -> int:
+        with contextlib.suppress(OSError):
+            return pathlib.Path("/proc/self/maps").read_bytes().count(b"\n")
+        return 0
+
+
+def _most_bytes() -> int:
+    given = os.environ.get("MXJAX_PROGRAM_MEMORY")
+    if given is not None:
+        if not given.isdecimal() or int(given) < 1:
+            raise MXNetError(f"MXJAX_PROGRAM_MEMORY={given!r}: expected a number of megabytes, 1 or more")
+        return int(given) << 20
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        return min(1 << 30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8)
+    return 1 << 30
+
+
+_room = _Room()
+
+
+def clear_programs() -> None:
+    """Drops all programs of all compiled functions."""
+    _room.clear()

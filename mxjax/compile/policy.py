@@ -1,0 +1,61 @@
+"""When calls become one program, and how long programs are kept: all that decides so stands here.
+
+A program costs XLA 30 to 200 ms, a call by itself some 10 us. So what is seen for the first times runs call by call
+(`Programs`), a new signature of a small function is computed by NumPy (`first_calls`), and everything that can be
+compiled again lies in memories of bounded size, which `clear_caches` empties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from .._bounded import Bounded, clear_all
+from .compiled import clear_programs
+
+__all__ = ["MOST_CALLS", "STEADY", "VARIED_SLICES", "Programs", "clear_caches"]
+
+TRIALS = 2  # how often a structure of calls is seen before it becomes a program
+MOST_CALLS = 64  # of operators one by one, in one backward program: beyond, their own work outweighs what calls cost
+STEADY = 8  # updates of the same weights in a row, before all of them become one program: that is a large one
+VARIED_SLICES = 16  # different slices, from which on where one begins is an argument of its program: slower, but one
+
+
+class Programs:
+    """Programs by structure; each is made when its structure has been seen `trials` times.
+
+    Args:
+        most: how many structures are known at a time.
+    """
+
+    def __init__(self, most: int = 512) -> None:
+        self._known: dict[Hashable, list[Any]] = Bounded(most)
+
+    def find(self, structure: Hashable, make: Callable[[], Any], trials: int = TRIALS) -> Any:
+        """The program of a structure; None where it is to run call by call this time.
+
+        Args:
+            structure: what tells programs apart. What it names by identity must live as long as the program.
+            make: makes the program.
+            trials: how often the structure runs call by call.
+        """
+        entry = self._known.get(structure)
+        if entry is None:
+            entry = self._known[structure] = [0, None]
+        if entry[1] is None:
+            entry[0] += 1
+            if entry[0] > trials:
+                entry[1] = make()
+        return entry[1]
+
+
+def clear_caches() -> None:
+    """Forgets all compiled programs, and what was prepared for calls; what is called again is prepared again.
+
+    For processes whose code keeps changing, and for measuring. Arrays, graphs and what is recorded stay.
+
+    Example:
+        >>> mx.clear_caches()
+    """
+    clear_all()
+    clear_programs()

@@ -1,0 +1,294 @@
+"""CachedOp: a graph that is called on arrays, compiled, and recorded on the tape as one node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import repeat
+from operator import is_not
+from typing import Any
+
+from .._random_streams import next_key
+from ..array.calling import change, invoke, waiting_value
+from ..array.dense import NDArray
+from ..array.kinds import flavours, wrap
+from ..array.lazy import Lazy, may_wait
+from ..array.state import state
+from ..array.tape import Node, entries
+from ..base import MXNetError
+from ..compile.kernel import WIDE_DTYPES, Kernel, prepare
+from ..context import Context
+from ..graph.control_flow import runners
+from ..graph.lowering import Lowered
+from ..graph.node import Node as GraphNode
+from ..graph.rewriting import rewrite
+from ._recorded import GraphPart, Plan
+from ._steps import run_steps
+
+__all__ = ["CachedOp"]
+
+
+class CachedOp:
+    """A symbol as a function of NDArrays; what hybridized blocks run.
+
+    by_steps: whether it always runs operator by operator.
+
+    Args:
+        sym: the symbol.
+        flags: MXNet's pairs of settings (memory and scheduling), which XLA decides by itself.
+
+    Example:
+        >>> a, b = mx.sym.var("a"), mx.sym.var("b")
+        >>> double = mx.nd.CachedOp(2 * a + b)
+        >>> double(mx.nd.ones((2,)), mx.nd.ones((2,))).asnumpy()
+        array([3., 3.], dtype=float32)
+    """
+
+    def __init__(self, sym: Any, flags: Sequence[tuple[str, Any]] = ()) -> None:
+        self._set(sym._lower(), sym.numpy_semantics, flags)
+
+    @classmethod
+    def of_graph(cls, graph: Lowered, numpy_semantics: bool = False,
+                 flags: Sequence[tuple[str, Any]] = ()) -> CachedOp:
+        """Of a graph as such; with `numpy_semantics` its results are `mx.np.ndarray`s."""
+        made = cls.__new__(cls)
+        made._set(graph, numpy_semantics, flags)
+        return made
+
+    def _set(self, graph: Lowered, numpy_semantics: bool, flags: Sequence[tuple[str, Any]]) -> None:
+        self._graph, self._np, self._flags = graph, numpy_semantics, dict(flags)
+        self._forms = graph.forms()
+        self._names = [n.name for n in graph.nodes if n.op is None]
+        self._callback: Callable | None = None
+        self._monitor_all = False
+        checks = [n.op.get_attr("FCheck") for n in graph.steps]
+        self.by_steps = graph.cut or len(checks) == 1 or any(  # one operator is compiled as such already
+            check is not None and check(n.params) for check, n in zip(checks, graph.steps, strict=True))
+        self._lookups = [n for n in graph.steps if n.op.by_rows(n.params) and
+                         all(source.op is None for source, _ in n.inputs)]
+        self._behind: tuple[list, CachedOp, list[int]] | None = None
+
+    def __call__(self, *args: NDArray, out: Any = None, default_ctx: Any = None) -> NDArray | list[NDArray]:
+        """Runs the graph.
+
+        Args:
+            args: arrays in the order of `sym.list_inputs()`; auxiliary states among them are updated in training.
+            out: array, or list of arrays, to write the outputs to.
+            default_ctx: context of a graph without inputs.
+
+        Returns:
+            The output, or a list of the outputs.
+
+        Raises:
+            MXNetError: the number of arrays, or a shape, does not fit.
+            TypeError: an argument is no NDArray.
+        """
+        if len(args) != len(self._names):
+            raise MXNetError(f"CachedOp takes {len(self._names)} arrays ({', '.join(self._names)}), got {len(args)}")
+        plain, recorded = not self.by_steps and self._callback is None, False
+        for array in args:
+            if not isinstance(array, NDArray):
+                name = self._names[[array is a for a in args].index(True)]
+                raise TypeError(f"CachedOp: {name} must be an NDArray, got {type(array).__name__}")
+            if not array._plain:
+                plain = False
+            if array._entry is not None:
+                recorded = True
+        results = None
+        if not (recorded and state.recording):
+            if plain:
+                results = self.run(args, default_ctx)
+        elif plain:
+            if self._lookups and any(a._entry is not None and a._entry[0].by_rows for a in args):
+                results = self._run_behind_lookups(args, default_ctx)
+            else:
+                results = self.lazily(args, state.training)
+        if results is None:
+            results = self._run_by_steps(args, default_ctx)
+        if out is not None:
+            targets = out if isinstance(out, (list, tuple)) else [out]
+            for target, result in zip(targets, results, strict=True):
+                target._write_result(result)
+            return out
+        return results[0] if len(results) == 1 else results
+
+    @property
+    def is_np_sym(self) -> bool:
+        """Whether the graph is of `mx.sym.np`."""
+        return self._np
+
+    @property
+    def lowered(self) -> Lowered:
+        """The graph."""
+        return self._graph
+
+    @property
+    def inline_limit(self) -> int:
+        """Up to how many operators a recorded run counts as these, in `autograd.get_symbol`."""
+        return int(self._flags.get("inline_limit", 2))
+
+    # ------------------------------------------------------------ as one program
+    def _kernel(self, train: bool) -> Kernel:
+        """The graph as one function of its inputs; the new auxiliary states follow the outputs in training."""
+        forms = self._forms
+        kernel = forms.programs.get(("kernel", train))
+        if kernel is None:
+            def fn(*values: Any) -> tuple:
+                outputs, aux = forms.graph.call(*forms.split(values), train)
+                return (*outputs, *(aux if train else ()))
+            kernel = forms.programs["kernel", train] = Kernel(
+                "CachedOp", fn, forms.count, len(self._graph.outputs), symbolic=True,
+                wide=any(k.wide for k in self._graph.kernels(train)), mutated=tuple(forms.aux_places) if train else ())
+        return kernel
+
+    def run(self, arrays: Sequence[NDArray], default_ctx: Any) -> list[NDArray]:
+        """Runs the graph at once."""
+        self._forms.graph = self._graph
+        ctx = arrays[0]._chunk.ctx if arrays else default_ctx
+        train = state.training and self._graph.modes
+        results = invoke(self._kernel(train), arrays, self.next_key(ctx), None, ctx)
+        results = results if isinstance(results, list) else [results]
+        kind = self._kind()
+        return [result if type(result) is kind else result._alias(kind) for result in results]
+
+    def _kind(self) -> type:
+        return flavours.numpy if self._np else flavours.classic
+
+    def next_key(self, ctx: Context) -> tuple:
+        """Random key and counter of the next run; () where nothing is drawn."""
+        return next_key(ctx, len(self._graph.steps)) if self._graph.random else ()
+
+    def lazily(self, arrays: Sequence[NDArray], train: bool, key: tuple | None = None,
+               states: bool = True) -> list[NDArray] | None:
+        """Notes a run on the tape; its results are pending. None: it has to be done by steps.
+
+        Args:
+            arrays: inputs, of which at least one is part of a recorded graph.
+            train: training mode.
+            key: from `next_key`; None: the next one.
+            states: whether auxiliary states get their new values.
+        """
+        graph, ctx = self._graph, arrays[0]._chunk.ctx
+        train = train and graph.modes
+        if key is None:
+            key = next_key(ctx, len(graph.steps)) if graph.random else ()
+        parents = entries(arrays)
+        self._forms.graph = graph
+        mutated = self._forms.aux_places if train and states else ()
+        if mutated:
+            def step(values: list[Any]) -> tuple | None:
+                made = self._begin([*values, *key], parents, train, ctx)
+                if made is not None:
+                    states = made[0].results[len(graph.outputs):]
+                    for place, value in zip(mutated, states, strict=True):
+                        arrays[place]._write(value)
+                return made
+            made = change([arrays[i] for i in mutated], arrays, step, may_wait)
+        else:
+            values = []
+            for array in arrays:
+                held = array._chunk.buffer if array._view is None else None
+                values.append(waiting_value(array, may_wait) if held is None else held)
+            made = self._begin([*values, *key], parents, train, ctx)
+        if made is None:
+            return None
+        lazy, plan = made
+        if key:
+            parents += [None] * len(key)
+        node = Node(None, (), parents, plan.outs, ctx, None, lazy)
+        results, kind = [], flavours.numpy if self._np else flavours.classic
+        for i in range(len(plan.outs)):
+            result = wrap(lazy.results[i], ctx, kind)
+            result._entry = (node, i)
+            results.append(result)
+        return results
+
+    def _begin(self, values: list[Any], parents: Sequence[Any], train: bool, ctx: Context) -> tuple[Lazy, Plan] | None:
+        """The run of these values; None where it cannot be one program: JAX passes integers by in the backward."""
+        wanted = tuple(map(is_not, parents, repeat(None)))
+        signature: list[Any] = [train, wanted]
+        for value in values:
+            signature.append(getattr(value, "aval", None) or (value.shape, value.dtype))
+        plan = self._forms.plans.get(tuple(signature))
+        if plan is None:
+            plan = self._forms.plans[tuple(signature)] = self._plan(values, wanted, train)
+        return None if plan is False else (Lazy(plan.part, values, plan.specs, ctx, plan.wide, self), plan)
+
+    def _plan(self, values: list[Any], wanted: tuple[bool, ...], train: bool) -> Plan | bool:
+        count = len(self._names)
+        if any(w and v.dtype.kind in "biu" for w, v in zip(wanted, values[:count], strict=True)):
+            return False
+        kernel = self._kernel(train)
+        specs, programs = kernel.specs(values), self._forms.programs
+        part = programs.get(("part", wanted, train))
+        if part is None:
+            part = programs["part", wanted, train] = GraphPart(self._forms, kernel, wanted, train)
+        wide = kernel.wide or any(v.dtype in WIDE_DTYPES for v in values[:count])
+        return Plan(part, specs, specs[:kernel.num_outputs], wide)
+
+    # ------------------------------------------------------------ gradients by rows
+    def _run_behind_lookups(self, arrays: Sequence[NDArray], default_ctx: Any) -> list[NDArray]:
+        """Looks rows up in tables whose gradients are row_sparse, then runs what is behind: no gradient is dense."""
+        if self._behind is None:
+            self._behind = self._split()
+        lookups, rest, places = self._behind
+        values = list(arrays)
+        for node, sources in lookups:
+            kernel = prepare(node.op, node.params, len(sources), state.training)
+            values.append(invoke(kernel, [arrays[i] for i in sources]))
+        results = rest(*[values[i] for i in places], default_ctx=default_ctx)
+        return results if isinstance(results, list) else [results]
+
+    def _split(self) -> tuple[list[tuple[Any, list[int]]], CachedOp, list[int]]:
+        """The lookups, each with the places of its inputs; the rest; where its inputs are: our inputs, then rows."""
+        rows = {id(node): GraphNode(None, node.name + "_rows", {}) for node in self._lookups}
+        rest = Lowered(rewrite(self._graph.outputs, lambda node, _: [(rows.get(id(node), node), 0)]
+                               if node.op is None or id(node) in rows else None))
+        variables = [n for n in self._graph.nodes if n.op is None]
+        lookups = [(node, [variables.index(source) for source, _ in node.inputs]) for node in self._lookups]
+        behind = CachedOp.of_graph(rest, self._np, list(self._flags.items()))
+        offered = variables + list(rows.values())
+        return lookups, behind, [offered.index(n) for n in rest.nodes if n.op is None]
+
+    # ------------------------------------------------------------ call by call
+    def _register_op_hook(self, callback: Callable[[str, str, NDArray], None], monitor_all: bool = False) -> None:
+        """Has `callback(name, operator, array)` called with every operator's outputs (`monitor_all`: inputs too)."""
+        self._callback, self._monitor_all = callback, monitor_all
+
+    def _run_by_steps(self, arrays: Sequence[NDArray], default_ctx: Any) -> list[NDArray]:
+        """Runs the operators one by one: with host operators among them, or somebody who wants to see them all."""
+        ctx = arrays[0].context if arrays else default_ctx
+        kind = self._kind()
+        results = run_steps(self._graph, arrays, state.training, lambda node: ctx, self._observer())
+        return [r if type(r) is kind or not r._plain else r._alias(kind) for r in results]
+
+    def _observer(self) -> Callable[..., None] | None:
+        callback, monitor_all = self._callback, self._monitor_all
+        if callback is None:
+            return None
+
+        def show(node: GraphNode, names: Sequence[str], arrays: Sequence[NDArray]) -> None:
+            for name, array in zip(names, arrays, strict=False):
+                callback(f"{node.name}_{name}", node.op.name, array)
+
+        def observe(node: GraphNode, inputs: Sequence[NDArray], outputs: Sequence[NDArray] | None) -> None:
+            if outputs is not None:
+                show(node, node.op.output_names(node.params), outputs)
+            elif monitor_all:
+                show(node, node.seen_names(), inputs)
+        return observe
+
+
+def _as_function(graph: Lowered) -> Callable[..., list[NDArray]]:
+    """A graph as a function of arrays of either flavour that returns a list."""
+    ops: dict[bool, CachedOp] = {}
+
+    def run(*arrays: NDArray) -> list[NDArray]:
+        flavour = bool(arrays) and isinstance(arrays[0], flavours.numpy)
+        if flavour not in ops:
+            ops[flavour] = CachedOp.of_graph(graph, flavour)
+        found = ops[flavour](*arrays)
+        return found if isinstance(found, list) else [found]
+    return run
+
+
+runners.graph = _as_function

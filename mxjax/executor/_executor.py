@@ -1,0 +1,477 @@
+"""Executor: a symbol bound to arrays, run as compiled XLA programs.
+
+An executor marks its arguments and runs the graph under the tape, as a hybridized block does: `forward(is_train=True)`
+computes nothing by itself, and where `backward` follows, both are one program. Graphs that cannot be one (custom
+operators, several devices, a monitor) run call by call, with the calls in between compiled together by segments.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..array.backward import backward as walk_back_from
+from ..array.backward import fitting
+from ..array.chunk import Pending
+from ..array.creation import empty
+from ..array.dense import NDArray
+from ..array.host_work import push
+from ..array.kinds import wrap
+from ..array.segment import Segment
+from ..array.state import Collecting, Modes
+from ..array.tape import mark
+from ..base import MXNetError
+from ..context import Context
+from ..graph.inference import infer_shapes, infer_types
+from ..graph.lowering import Lowered
+from ..graph.merging import eliminate_common
+from ..graph.node import complete, topological
+from ..ops.params import np_dtype
+from ._cached_op import CachedOp
+from ._recorded import mirror
+from ._steps import run_steps
+
+__all__ = ["Executor"]
+
+_REQS = ("null", "write", "add")
+
+
+class Executor:
+    """A symbol with arrays for its arguments, gradients and auxiliary states; made by `Symbol.bind`.
+
+    Attributes:
+        arg_arrays, grad_arrays, aux_arrays: the arrays, in the order of `list_arguments` and
+            `list_auxiliary_states`; a gradient is None where none is wanted.
+        outputs: the outputs; later forwards write to the same arrays.
+    """
+
+    def __init__(self, handle: Any, symbol: Any, ctx: Context, grad_req: Any,
+                 group2ctx: dict[str, Context] | None) -> None:
+        self._symbol, self._ctx, self._grad_req, self._group2ctx = symbol, ctx, grad_req, group2ctx or {}
+        self._graph: Lowered = symbol._lower()
+        self.arg_arrays, self.grad_arrays, self.aux_arrays, self._reqs = handle
+        self._sparse = not all(a is None or a._plain for a in (*self.arg_arrays, *self.grad_arrays))
+        self._wanted = tuple(r != "null" and g is not None for r, g in zip(self._reqs, self.grad_arrays, strict=True))
+        self._callback: Callable | None = None
+        self._monitor_all = False
+        self._merges = os.environ.get("MXNET_ELIMINATE_COMMON_EXPR", "1") != "0"
+        self._op = CachedOp(symbol)
+        self._trains = any(self._wanted)
+        # the last forward: its mode, random key, outputs on the tape, whether it failed
+        self._train: bool | None = None
+        self._key: tuple | None = None
+        self._results: list[NDArray] | None = None
+        self._failed = False
+        self._marked: list[NDArray] | None = None
+        self._check_devices()
+        self.outputs: list[NDArray] = self._new_outputs()
+
+    # ------------------------------------------------------------ making
+    @classmethod
+    def _make(cls, symbol: Any, ctx: Context, arrays: Sequence[NDArray], grads: Sequence[NDArray | None], grad_req: Any,
+              aux: Sequence[NDArray], group2ctx: dict[str, Context] | None) -> Executor:
+        names = symbol.list_arguments()
+        return cls((list(arrays), list(grads), list(aux), _requests(grad_req, names, grads)), symbol, ctx, grad_req,
+                   group2ctx)
+
+    @classmethod
+    def _simple(cls, symbol: Any, ctx: Context, grad_req: Any, types: dict[str, Any], stypes: dict[str, str],
+                group2ctx: Any, shared_names: Any, shared_exec: Any, shared_buffer: Any,
+                shapes: dict[str, Any]) -> Executor:
+        graph = symbol._lower()
+        known_types = {k: np_dtype(v).name for k, v in types.items() if v is not None}
+        arg_shapes, _, aux_shapes = symbol._infer_shape((), shapes, known_types)
+        for name, shape in zip(graph.args + graph.aux, arg_shapes + aux_shapes, strict=True):
+            if not complete(shape):
+                raise MXNetError(f"simple_bind: the shape of {name} cannot be worked out from "
+                                 f"{', '.join(f'{k}={v}' for k, v in shapes.items()) or 'nothing'}; it is known as "
+                                 f"{shape}")
+        found = infer_types(symbol._outputs, known_types)
+        reqs = _requests(grad_req, graph.args, None)
+        contexts = _variable_contexts(symbol, ctx, group2ctx)
+        buffered = set(graph.args) - set(shared_names or ())
+
+        def make(node: Any, shape: tuple, shareable: bool) -> NDArray:
+            name, dtype = node.name, found[id(node), 0] or "float32"
+            stype = stypes.get(name) or {"1": "row_sparse", "2": "csr"}.get(node.attrs.get("__storage_type__"))
+            if shareable and shared_exec is not None and name in shared_exec.arg_dict:
+                old = shared_exec.arg_dict[name]
+                if old.shape == shape and old.dtype == np_dtype(dtype).type:
+                    return old
+            if shared_buffer is not None and name in buffered and stype in (None, "default"):
+                old = shared_buffer.get(name)
+                if old is not None and old.size >= math.prod(shape) and old.dtype == np_dtype(dtype).type:
+                    return old._view_at(0, shape) if old.shape != shape else old
+                array = empty(shape, contexts.get(name, ctx), dtype)
+                shared_buffer[name] = array
+                return array
+            return empty(shape, contexts.get(name, ctx), dtype, stype)
+        arrays = [make(n, s, shared_names is None or n.name in shared_names)
+                  for n, s in zip(graph.arg_nodes, arg_shapes, strict=True)]
+        aux = [make(n, s, False) if shared_exec is None or n.name not in shared_exec.aux_dict
+               else shared_exec.aux_dict[n.name] for n, s in zip(graph.aux_nodes, aux_shapes, strict=True)]
+        by_rows = _gradients_by_rows(graph)
+        grads = [None if r == "null" else empty(a.shape, a.context, a.dtype, "row_sparse" if id(n) in by_rows else None)
+                 for n, a, r in zip(graph.arg_nodes, arrays, reqs, strict=True)]
+        if shared_exec is not None:
+            for i, (name, array) in enumerate(zip(graph.args, grads, strict=True)):
+                old = shared_exec.grad_dict.get(name)
+                if array is not None and old is not None and old.shape == array.shape and \
+                        (shared_names is None or name in shared_names):
+                    grads[i] = old
+        return cls((arrays, grads, aux, reqs), symbol, ctx, grad_req, group2ctx)
+
+    def _check_devices(self) -> None:
+        """Raises MXNetError where an array lies elsewhere than the executor (without group2ctx)."""
+        if self._group2ctx:
+            return
+        for name, array in zip(self._graph.args, self.arg_arrays, strict=True):
+            if array.context.jax_device != self._ctx.jax_device:
+                raise MXNetError(f"bind: argument {name} is on {array.context}, the executor on {self._ctx}")
+
+    def _new_outputs(self) -> list[NDArray]:
+        """Output arrays of the right shapes where these can be worked out without running."""
+        shapes = {n: a.shape for n, a in zip(self._graph.args + self._graph.aux, self.arg_arrays + self.aux_arrays,
+                                             strict=True)}
+        types = {n: np_dtype(a.dtype).name for n, a in zip(self._graph.args + self._graph.aux,
+                                                           self.arg_arrays + self.aux_arrays, strict=True)}
+        found = infer_shapes(self._symbol._outputs, shapes, types)
+        kinds = infer_types(self._symbol._outputs, types)
+        outputs = []
+        for node, index in self._symbol._outputs:
+            shape = found[id(node), index]
+            shape = (0,) if shape is None or None in shape else shape
+            outputs.append(wrap(_Zero(shape, np_dtype(kinds[id(node), index] or "float32")), self._ctx))
+        return outputs
+
+    # ------------------------------------------------------------ arrays by name
+    @property
+    def arg_dict(self) -> dict[str, NDArray]:
+        """Arguments by name."""
+        return dict(zip(self._graph.args, self.arg_arrays, strict=True))
+
+    @property
+    def grad_dict(self) -> dict[str, NDArray | None]:
+        """Gradients by argument name."""
+        return dict(zip(self._graph.args, self.grad_arrays, strict=True))
+
+    @property
+    def aux_dict(self) -> dict[str, NDArray]:
+        """Auxiliary states by name."""
+        return dict(zip(self._graph.aux, self.aux_arrays, strict=True))
+
+    @property
+    def output_dict(self) -> dict[str, NDArray]:
+        """Outputs by name.
+
+        Raises:
+            ValueError: two outputs have one name.
+        """
+        names = self._symbol.list_outputs()
+        if len(set(names)) != len(names):
+            raise ValueError(f"Duplicate names detected, {names}")
+        return dict(zip(names, self.outputs, strict=True))
+
+    # ------------------------------------------------------------ running
+    def forward(self, is_train: bool = False, **kwargs: Any) -> list[NDArray]:
+        """Computes the outputs (once somebody looks at them).
+
+        Args:
+            is_train: training mode; needed before `backward`.
+            kwargs: new values of arguments by name.
+
+        Raises:
+            TypeError, ValueError: an argument has no such name, or does not fit.
+        """
+        if kwargs:
+            self._load(kwargs)
+        self._train, self._key, self._failed = is_train, None, False
+        # else a backward does the forward again, as MXNet's would
+        results = self._forward((is_train or self._graph.random) and self._trains)
+        for i, value in enumerate(results):
+            output, chunk = self.outputs[i], value._chunk
+            held = chunk.peek() if value._view is None else value._read()
+            if output.shape != value.shape or output._chunk.dtype != chunk.dtype or output.stype != value.stype:
+                self.outputs[i] = value.detach()
+            else:
+                output._chunk.ctx = chunk.ctx
+                output._write(held)
+        return self.outputs
+
+    @property
+    def _one_program(self) -> bool:
+        """Whether the whole graph is one XLA program; a single operator is one as a call."""
+        return not (self._op.by_steps or self._graph.checks or self._callback is not None or self._group2ctx or
+                    self._sparse)
+
+    def _forward(self, recording: bool, states: bool = True) -> list[NDArray]:
+        """Runs the graph; where it is recorded, `_results` are what a backward begins with."""
+        handles, results = self._handles(), None
+        with Modes(recording, self._train):
+            if self._one_program:
+                if recording:
+                    if self._key is None:
+                        self._key = self._op.next_key(self._ctx)
+                    results = self._op.lazily(handles, self._train, self._key, states)
+                else:
+                    results = self._op.run(handles, self._ctx)
+            if results is None:
+                results = self._forward_by_steps(handles)
+        self._results = results if recording else None
+        return results
+
+    def _handles(self) -> list[NDArray]:
+        """The variables' arrays, in the graph's order, marked as what gradients are wanted of."""
+        if self._marked is None or self._sparse:  # a sparse array's memory is replaced when it changes
+            places, self._marked = {}, []
+            for i, node in enumerate(self._graph.arg_nodes):
+                places[id(node)] = self.arg_arrays[i].detach()
+                if self._wanted[i]:
+                    mark(places[id(node)], self.grad_arrays[i], self._reqs[i])
+            for node, array in zip(self._graph.aux_nodes, self.aux_arrays, strict=True):
+                places[id(node)] = array.detach()
+            self._marked = [places[id(n)] for n in self._graph.nodes if n.op is None]
+        return self._marked
+
+    def _forward_by_steps(self, handles: Sequence[NDArray]) -> list[NDArray]:
+        """The graph call by call; between host operators calls are compiled together."""
+        whole = self._callback is None and not self._group2ctx and not self._sparse
+        segment = Segment(1 << 30) if whole else None
+        try:
+            with Collecting(segment):
+                results = run_steps(self._graph, handles, self._train, self._place, self._observer(),
+                                    bool(self._group2ctx))
+        except MXNetError as error:
+            if not self._graph.checks:
+                raise
+            return self._fail(error)
+        finally:
+            if segment is not None:
+                segment.run()
+        return results
+
+    def _place(self, node: Any) -> Context:
+        return self._group2ctx.get(node.attrs.get("__ctx_group__"), self._ctx)
+
+    def _fail(self, failure: Exception) -> list[NDArray]:
+        """The outputs of a run that is known to fail: the error comes where one is looked at."""
+        def work(_: list) -> Sequence[Any]:
+            raise failure
+        self._failed = True
+        return [wrap(value, self._ctx) for value in
+                push(work, [], [(o.shape, np_dtype(o.dtype)) for o in self.outputs], name="executor")]
+
+    def _observer(self) -> Any:
+        """What shows the monitor a node's inputs, outputs and gradients."""
+        callback, monitor_all = self._callback, self._monitor_all
+        if callback is None:
+            return None
+
+        def observe(node: Any, inputs: Sequence[NDArray], outputs: Sequence[NDArray] | None) -> None:
+            if outputs is None:
+                if monitor_all:
+                    for (source, _), name, value in zip(node.inputs, node.seen_names(), inputs, strict=True):
+                        for label in [source.name] * (source.op is None) + [f"{node.name}_{name}"]:
+                            callback(label, value.detach())
+                return
+            for name, result in zip(node.output_names(), outputs, strict=False):
+                callback(name, result.detach())
+            if outputs[0]._entry is not None:
+                outputs[0]._entry[0].watch = self._watcher(node, inputs)
+        return observe
+
+    def _watcher(self, node: Any, inputs: Sequence[NDArray]) -> Callable[[Sequence[Any]], None]:
+        """Shows the monitor a node's gradients, as outputs of its backward; zeros where none is wanted."""
+        callback, ctx = self._callback, self._place(node)
+
+        def watch(grads: Sequence[Any]) -> None:
+            for i, array in enumerate(inputs):
+                grad = grads[i] if i < len(grads) else None
+                number = "" if len(inputs) == 1 else str(i)
+                callback(f"{node.name}_backward_output{number}",
+                         empty(array.shape, ctx, array.dtype) if grad is None else wrap(grad, ctx))
+        return watch
+
+    def _load(self, values: dict[str, Any]) -> None:
+        arrays = self.arg_dict
+        for name, value in values.items():
+            if name not in arrays:
+                raise TypeError(f"Unknown argument {name}")
+            if not isinstance(value, (NDArray, np.ndarray)):
+                raise ValueError("only accept keyword argument of NDArrays and numpy.ndarray")
+            if arrays[name].shape != value.shape:
+                raise ValueError(f"Shape not match! Argument {name}, need: {arrays[name].shape}, received: "
+                                 f"{value.shape}")
+            arrays[name][:] = value
+
+    def backward(self, out_grads: Any = None, is_train: bool = True) -> None:
+        """Computes the gradients of the arguments and writes or adds them to `grad_arrays`.
+
+        Args:
+            out_grads: gradient of each output (an NDArray, a list, or a dictionary by output name); not needed where
+                the outputs are losses.
+            is_train: training mode of the forward pass, where there was none.
+        """
+        if self._train is None:
+            self.forward(is_train)
+        if out_grads is None:
+            heads = None
+        elif isinstance(out_grads, NDArray):
+            heads = [out_grads]
+        elif isinstance(out_grads, dict):
+            heads = [out_grads[n] for n in self._symbol.list_outputs()]
+        else:
+            heads = list(out_grads)
+        heads = heads or None
+        for head in heads or ():
+            if not isinstance(head, NDArray):
+                raise TypeError("inputs must be NDArray")
+        if heads is not None and len(heads) < len(self.outputs):
+            raise MXNetError(f"backward: {len(heads)} head gradients for {len(self.outputs)} outputs")
+        if heads is not None:  # further ones are ignored, as in MXNet
+            heads = [fitting(h, o.shape) for h, o in zip(heads, self.outputs, strict=False)]
+        if self._failed or not self._trains:
+            return
+        if self._results is None:
+            self._forward(recording=True, states=False)
+        results, self._results = self._results, None
+        pairs = [(r, None if heads is None else heads[i]) for i, r in enumerate(results) if r._entry is not None]
+        if pairs:
+            walk_back_from([r for r, _ in pairs],
+                           [h if h is None or h.context == r.context else h.as_in_context(r.context)
+                            for r, h in pairs], retain_graph=self._sparse)
+
+    def copy_params_from(self, arg_params: dict[str, NDArray], aux_params: dict[str, NDArray] | None = None,
+                         allow_extra_params: bool = False) -> None:
+        """Copies parameters into the arrays.
+
+        Raises:
+            ValueError: a name is no argument (or auxiliary state), unless `allow_extra_params`.
+        """
+        for given, arrays, kind in ((arg_params, self.arg_dict, "arguments"),
+                                    (aux_params or {}, self.aux_dict, "auxiliary states")):
+            for name, value in given.items():
+                if name in arrays:
+                    value.astype(arrays[name].dtype, copy=False).copyto(arrays[name])
+                elif not allow_extra_params:
+                    raise ValueError(f'Find name "{name}" that is not in the {kind}')
+
+    def reshape(self, partial_shaping: bool = False, allow_up_sizing: bool = False, **kwargs: Any) -> Executor:
+        """An executor for other input shapes that shares this one's parameters.
+
+        Args:
+            partial_shaping: arguments not named may change their shapes too.
+            allow_up_sizing: arrays may grow.
+            kwargs: new shapes by name.
+
+        Raises:
+            ValueError, RuntimeError: a shape changes, or grows, that may not.
+        """
+        arg_shapes, _, aux_shapes = self._symbol.infer_shape(**kwargs)
+        if arg_shapes is None:
+            raise ValueError("Insufficient argument shapes provided.")
+
+        def fitted(name: str, old: NDArray | None, shape: tuple, what: str) -> NDArray | None:
+            if old is None or old.shape == shape:
+                return old
+            if not partial_shaping and name not in kwargs:
+                raise AssertionError(f"reshape: {what}{name}, which was not named, changes from {old.shape} to "
+                                     f"{shape}, so it could not be shared; allow that with partial_shaping=True")
+            if math.prod(shape) > old.size:
+                if not allow_up_sizing:
+                    raise AssertionError(f"reshape: {what}{name} would grow from {old.shape} to {shape}; bind the "
+                                         "larger shape first, or allow new arrays with allow_up_sizing=True")
+                return empty(shape, old.context, old.dtype)
+            return old._view_at(0, shape)
+        args = [fitted(n, a, s, "arg:") for n, a, s in zip(self._graph.args, self.arg_arrays, arg_shapes, strict=True)]
+        grads = [fitted(n, g, s, "grad:") for n, g, s in
+                 zip(self._graph.args, self.grad_arrays, arg_shapes, strict=True)]
+        aux = [fitted(n, a, s, "aux:") for n, a, s in zip(self._graph.aux, self.aux_arrays, aux_shapes, strict=True)]
+        other = Executor((args, grads, aux, self._reqs), self._symbol, self._ctx, self._grad_req, self._group2ctx)
+        other.set_monitor_callback(self._callback, self._monitor_all)
+        return other
+
+    def set_monitor_callback(self, callback: Callable[[str, NDArray], None], monitor_all: bool = False) -> None:
+        """Has `callback(name, array)` called with every output (`monitor_all`: and input) of every operator.
+
+        Raises:
+            TypeError: the callback cannot be called.
+        """
+        if callback is not None and not callable(callback):
+            raise TypeError(f"a monitor callback must be callable, got {type(callback).__name__}")
+        self._callback, self._monitor_all = callback, monitor_all
+
+    def debug_str(self) -> str:
+        """The graph as text, with the memory of the outputs and of what is kept for the backward pass."""
+        kept = [jax.ShapeDtypeStruct(o.shape, np_dtype(o.dtype)) for o in self.outputs]
+        if any(self._wanted) and not self._graph.cut:
+            args, aux = ([jax.ShapeDtypeStruct(a.shape, np_dtype(a.dtype)) for a in arrays]
+                         for arrays in (self.arg_arrays, self.aux_arrays))
+            key = (jax.ShapeDtypeStruct((2,), "uint32"), jax.ShapeDtypeStruct((), "uint32"))
+            with jax.enable_x64(self._graph.wide([*args, *aux], True)):
+                kept += jax.tree.leaves(jax.eval_shape(self._graph.residual(self._wanted, mirror()), args, aux,
+                                                       key)[2])
+        total = sum(math.prod(a.shape) * a.dtype.itemsize for a in kept)
+        return f"{self._symbol.debug_str()}Total {total >> 20} MB allocated\n"
+
+    def get_optimized_symbol(self) -> Any:
+        """The symbol that runs, with common subexpressions merged (unless MXNET_ELIMINATE_COMMON_EXPR is 0)."""
+        if not self._merges:
+            return self._symbol
+        return type(self._symbol)(eliminate_common(self._symbol._outputs))
+
+
+class _Zero(Pending):
+    """An output before the first forward."""
+
+    __slots__ = ()
+
+    def force(self) -> None:
+        self.value = empty(self.shape, dtype=self.dtype)._read()
+
+
+def _requests(grad_req: Any, names: Sequence[str], grads: Sequence[Any] | None) -> list[str]:
+    """A grad_req for each argument."""
+    if isinstance(grad_req, str):
+        reqs = [grad_req] * len(names)
+    elif isinstance(grad_req, dict):
+        reqs = [grad_req.get(n, "null") for n in names]
+    else:
+        reqs = list(grad_req)
+        if len(reqs) != len(names):
+            raise ValueError(f"grad_req has {len(reqs)} entries for {len(names)} arguments")
+    for req in reqs:
+        if req not in _REQS:
+            raise ValueError(f"grad_req must be one of {', '.join(_REQS)}, got {req!r}")
+    return [r if grads is None or g is not None else "null" for r, g in zip(reqs, grads or reqs, strict=True)]
+
+
+def _variable_contexts(symbol: Any, ctx: Context, group2ctx: dict[str, Context] | None) -> dict[str, Context]:
+    """Where each variable belongs: to its own group, else to the group of the operator that uses it."""
+    if not group2ctx:
+        return {}
+    contexts: dict[str, Context] = {}
+    for node in topological(symbol._outputs):
+        if node.op is None:
+            group = node.attrs.get("__ctx_group__")
+            if group in group2ctx:
+                contexts[node.name] = group2ctx[group]
+        else:
+            for source, _ in node.inputs:
+                if source.op is None:
+                    contexts.setdefault(source.name, group2ctx.get(node.attrs.get("__ctx_group__"), ctx))
+    return contexts
+
+
+def _gradients_by_rows(graph: Any) -> set[int]:
+    """Ids of the arguments whose gradients are row_sparse: those that are themselves, and tables of sparse lookups."""
+    found = {id(n) for n in graph.arg_nodes if n.attrs.get("__storage_type__") == "1"}
+    for node in graph.steps:
+        if node.op.get_attr("rows_when") is not None and node.inputs[1][0].op is None:
+            (found.add if node.op.by_rows(node.params) else found.discard)(id(node.inputs[1][0]))
+    return found

@@ -1,0 +1,56 @@
+"""A graph's operators called one by one on arrays: where some run on the host, or somebody wants to see them all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..array.calling import invoke
+from ..array.dense import NDArray
+from ..base import MXNetError
+from ..context import Context
+from ..graph.lowering import Lowered
+from ..graph.node import Node
+
+__all__ = ["Observer", "run_steps"]
+
+Observer = Callable[[Node, Sequence[NDArray], "Sequence[NDArray] | None"], None]
+
+
+def run_steps(graph: Lowered, arrays: Sequence[NDArray], train: bool, place: Callable[[Node], Context],
+              observe: Observer | None = None, moves: bool = False) -> list[NDArray]:
+    """Runs a graph and returns its outputs.
+
+    Args:
+        graph: the graph.
+        arrays: values of its variables, in the order of its nodes.
+        train: training mode, which must be the thread's.
+        place: function(node) -> where it runs.
+        observe: called with each node and its inputs before it runs (and None), and with its outputs afterwards.
+        moves: inputs are brought to where a node runs.
+
+    Raises:
+        MXNetError: an operator fails; the message names the node.
+    """
+    variables = [n for n in graph.nodes if n.op is None]
+    values = {(id(node), 0): array for node, array in zip(variables, arrays, strict=True)}
+    known = {id(node): array for node, array in zip(variables, arrays, strict=True)}
+    kernels = graph.kernels_for([known[id(n)] for n in graph.arg_nodes], [known[id(n)] for n in graph.aux_nodes], train)
+    for node, kernel in zip(graph.steps, kernels, strict=True):
+        ctx = place(node)
+        inputs = [values[id(n), i] for n, i in node.inputs]
+        if moves:
+            inputs = [value.as_in_context(ctx) for value in inputs]
+        if observe is not None:
+            observe(node, inputs, None)
+        host = node.op.get_attr("FHost")
+        try:
+            results = host(node.params, inputs, ctx) if host is not None else \
+                invoke(kernel, inputs, tuple(node.params[n] for n in kernel.dynamic), None, ctx)
+        except MXNetError as error:
+            error.args = (f"Error in operator {node.name}: {error}", *error.args[1:])
+            raise
+        results = results if isinstance(results, list) else [results]
+        values.update({(id(node), i): result for i, result in enumerate(results)})
+        if observe is not None:
+            observe(node, inputs, results)
+    return [values[id(n), i] for n, i in graph.outputs]

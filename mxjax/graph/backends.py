@@ -1,0 +1,270 @@
+"""Graph backends: what chooses parts of a graph and puts something else in their place.
+
+XLA compiles every graph as a whole, so a backend is not needed for speed; it is for rewriting: own operators for known
+patterns, parts to run elsewhere, parameters to be changed beforehand.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from ..base import MXNetError
+from ..ops import registry
+from .control_flow import bind
+from .node import Entry, Node, topological
+from .rewriting import consumers, copied
+
+__all__ = ["Backend", "choose_operators", "find", "for_binding", "optimize", "partition", "register_backend"]
+
+
+class Backend:
+    """What a backend does; a subclass overrides what it needs and is registered with `register_backend`.
+
+    Example:
+        >>> @register_backend("double_exp")
+        ... class DoubleExp(Backend):
+        ...     def select(self, node):
+        ...         return node.op.name == "exp"
+        ...     def subgraph(self, symbol, args, aux, **options):
+        ...         return 2 * symbol
+        >>> out = mx.sym.exp(mx.sym.var("a")).optimize_for("double_exp")
+        >>> out.eval(a=mx.nd.zeros((1,)))[0].asnumpy()
+        array([2.], dtype=float32)
+    """
+
+    def select(self, node: Node) -> bool:
+        """Whether an operator belongs to the backend. node: `op.name`, `name`, `params`, `inputs`."""
+        return False
+
+    def subgraph(self, symbol: Any, args: dict[str, Any], aux: dict[str, Any], **options: Any) -> Any:
+        """What stands for a connected part of selected operators.
+
+        Args:
+            symbol: the part; variables are the model's own, or stand for outputs of the rest under those names.
+            args, aux: the model's parameters, as far as they are known; new ones can be added.
+            options: what the user gave `optimize_for`.
+
+        Returns:
+            A symbol with as many outputs on the same variables (and new parameters), or None to leave the part alone.
+            By default the part as one node.
+        """
+        return as_node(symbol)
+
+    def transform(self, symbol: Any, args: dict[str, Any], aux: dict[str, Any], **options: Any) -> Any:
+        """The whole graph before it is partitioned; by default as it is."""
+        return symbol
+
+
+_BACKENDS: dict[str, Backend] = {}
+
+
+def register_backend(name: str) -> Callable[[type[Backend]], type[Backend]]:
+    """Registers the decorated class for `optimize_for(name)` and `hybridize(backend=name)`; a later one replaces it."""
+    def decorate(kind: type[Backend]) -> type[Backend]:
+        if not (isinstance(kind, type) and issubclass(kind, Backend)):
+            raise TypeError(f"a backend must be a class derived from Backend, got {kind!r}")
+        _BACKENDS[name] = kind()
+        return kind
+    return decorate
+
+
+class _Named(Backend):
+    """MXNet's own backends. XLA does what they do, so they take only operators whose names were chosen."""
+
+    def __init__(self) -> None:
+        self.names: frozenset[str] = frozenset()
+
+    def select(self, node: Node) -> bool:
+        return node.op.name in self.names
+
+
+for _name in ("XLA", "default", "default_v2", "MKLDNN", "MKLDNN_QUANTIZE"):
+    _BACKENDS[_name] = _Named()
+
+
+def choose_operators(name: str, operators: Collection[str]) -> None:
+    """Has one of MXNet's own backends take the operators of these names.
+
+    Raises:
+        MXNetError: there is no such backend, or it chooses by itself.
+    """
+    backend = find(name)
+    if not isinstance(backend, _Named):
+        raise MXNetError(f"the backend {name} chooses its operators itself")
+    backend.names = frozenset(operators)
+
+
+def for_binding(symbol: Any) -> Any:
+    """The graph as the backend that MXNET_SUBGRAPH_BACKEND names wants it, if there is that one."""
+    name = os.environ.get("MXNET_SUBGRAPH_BACKEND", "")
+    return symbol.optimize_for(name) if name in _BACKENDS else symbol
+
+
+def find(name: str) -> Backend:
+    """The backend of that name.
+
+    Raises:
+        MXNetError: there is none.
+    """
+    if name not in _BACKENDS:
+        raise MXNetError(f"SubgraphProperty {name} is not found in SubgraphBackendRegistry: there are "
+                         f"{', '.join(sorted(_BACKENDS))}")
+    return _BACKENDS[name]
+
+
+def optimize(symbol: Any, name: str, args: dict[str, Any] | None, aux: dict[str, Any] | None,
+             options: dict[str, Any]) -> Any:
+    """`Symbol.optimize_for`: a new symbol; `args` and `aux` lose what it does not need and get what it needs.
+
+    Raises:
+        RuntimeError: the backend made parameters, and there is no dictionary for them.
+    """
+    if name not in _BACKENDS:
+        logging.error("Error optimizing for backend '%s' cannot be found", name)
+        return symbol.__copy__()
+    backend, given = _BACKENDS[name], (dict(args or {}), dict(aux or {}))
+    result = backend.transform(symbol.__copy__(), *given, **options)
+    result = partition(result, backend.select, lambda part: backend.subgraph(part, *given, **options))
+    names = set(result.list_arguments()), set(result.list_auxiliary_states())
+    for what, target, found, used in zip(("args", "aux"), (args, aux), given, names, strict=True):
+        if target is None:
+            if found:
+                raise RuntimeError(f"Cannot add new {what} in optimize_for since {what} is None\nProvide a dictionary "
+                                   f"to the {what} argument to optimize_for")
+            continue
+        before = set(symbol.list_inputs())
+        target.update({k: v for k, v in found.items() if k in used or k not in before})
+        for key in [k for k in target if k in before and k not in names[0] | names[1]]:
+            del target[key]
+    return result
+
+
+def as_node(symbol: Any, inputs: Sequence[Entry] | None = None, name: str | None = None) -> Any:
+    """The whole symbol as one node that holds it, on its own variables or on other inputs in their order."""
+    if inputs is None:
+        inputs = [(n, 0) for n in topological(symbol._outputs) if n.op is None]
+    if len(inputs) != len(symbol.list_inputs()):
+        raise MXNetError(f"_CachedOp: the graph takes {len(symbol.list_inputs())} inputs "
+                         f"({', '.join(symbol.list_inputs())}), got {len(inputs)}")
+    counts = {"num_args": len(inputs) + 1, "num_outputs": len(symbol._outputs)}
+    graph = symbol._lower()
+    op = bind(registry.get("_CachedOp"), [graph])
+    first = next(n.name for n in topological(symbol._outputs) if n.op is not None)
+    attrs = {k: str(v) for k, v in counts.items()}
+    node = Node(op, name or f"{first}_subgraph", attrs, op.parse(counts), inputs, [graph])
+    return type(symbol)([(node, i) for i in range(len(symbol._outputs))])
+
+
+def partition(symbol: Any, select: Callable[[Node], bool], replace: Callable[[Any], Any]) -> Any:
+    """The graph with every largest connected part of selected operators replaced.
+
+    Args:
+        symbol: the graph.
+        select: whether an operator belongs to a part.
+        replace: function(part) -> symbol with as many outputs, or None to leave it.
+
+    Raises:
+        MXNetError: what stands for a part has another number of outputs.
+    """
+    nodes = topological(symbol._outputs)
+    group = _groups(nodes, {id(n) for n in nodes if n.op is not None and select(n)})
+    members: dict[int, list[Node]] = {}
+    for node in nodes:
+        members.setdefault(group[id(node)], []).append(node)
+    selected = {key for key, part in members.items() if part[0].op is not None and select(part[0])}
+    readers = consumers(symbol._outputs)
+    found: dict[tuple[int, int], Entry] = {}
+    for key in _order(members, group):
+        part = members[key]
+        if key in selected:
+            _replace(type(symbol), part, group, readers, found, replace)
+        else:
+            twin = copied(part[0], [found[id(n), i] for n, i in part[0].inputs])
+            found.update({(id(part[0]), i): (twin, i) for i in range(twin.num_outputs)})
+    return type(symbol)([found[id(n), i] for n, i in symbol._outputs])
+
+
+def _groups(nodes: Sequence[Node], chosen: Collection[int]) -> dict[int, int]:
+    """The number of each node's part; parts are joined along edges unless a path would leave and come back."""
+    group = {id(n): k for k, n in enumerate(nodes)}
+    members = {k: [n] for k, n in enumerate(nodes)}
+
+    def leaves_and_returns(both: set[int]) -> bool:
+        waiting = [group[id(s)] for k in both for n in members[k] for s, _ in n.inputs if group[id(s)] not in both]
+        seen = set(waiting)
+        while waiting:
+            for source in (s for n in members[waiting.pop()] for s, _ in n.inputs):
+                k = group[id(source)]
+                if k in both:
+                    return True
+                if k not in seen:
+                    seen.add(k)
+                    waiting.append(k)
+        return False
+    for node in nodes:
+        for source, _ in node.inputs if id(node) in chosen else ():
+            own, other = group[id(node)], group[id(source)]
+            if id(source) in chosen and own != other and not leaves_and_returns({own, other}):
+                for moved in members.pop(own):
+                    group[id(moved)] = other
+                    members[other].append(moved)
+    return group
+
+
+def _order(members: dict[int, list[Node]], group: dict[int, int]) -> list[int]:
+    """Parts, each after those it needs."""
+    needs = {k: list(dict.fromkeys(group[id(s)] for n in part for s, _ in n.inputs if group[id(s)] != k))
+             for k, part in members.items()}
+    order: list[int] = []
+    done: set[int] = set()
+    for key in members:
+        stack = [key]
+        while stack:
+            top = stack[-1]
+            missing = [k for k in needs[top] if k not in done]
+            if top not in done and not missing:
+                done.add(top)
+                order.append(top)
+            if missing:
+                stack += missing
+            else:
+                stack.pop()
+    return order
+
+
+def _replace(kind: type, part: list[Node], group: dict[int, int], readers: dict, found: dict[tuple[int, int], Entry],
+             replace: Callable[[Any], Any]) -> None:
+    """Enters into `found` what stands for the outputs of a part."""
+    number = group[id(part[0])]
+    inner: dict[tuple[int, int], Entry] = {}
+    outer: dict[str, Entry] = {}  # variables of the part, and what they stand for
+    for node in part:
+        for source, i in node.inputs:
+            if group[id(source)] != number and (id(source), i) not in inner:
+                entry = found[id(source), i]
+                name = source.output_names()[i]
+                while name in outer:
+                    name += "_"
+                variable = Node(None, name, dict(source.attrs) if source.op is None else {})
+                inner[id(source), i], outer[name] = (variable, 0), entry
+        twin = copied(node, [inner[id(n), i] for n, i in node.inputs])
+        inner.update({(id(node), i): (twin, i) for i in range(node.num_outputs)})
+    ends = [(node, i) for node in part for i in range(node.num_outputs)
+            if any(r is None or group[id(r)] != number for r in readers.get((id(node), i), ()))]
+    symbol = kind([inner[id(n), i] for n, i in ends])
+    result = replace(symbol)
+    result = symbol if result is None else result
+    if len(result._outputs) != len(ends):
+        raise MXNetError(f"the backend's symbol for the part with {', '.join(n.name for n in part)} has "
+                         f"{len(result._outputs)} outputs instead of {len(ends)}")
+    made: dict[int, list[Entry]] = {}
+    for node in topological(result._outputs):
+        if node.op is None:
+            made[id(node)] = [outer.get(node.name, (node, 0))]
+        else:
+            twin = copied(node, [made[id(n)][i] for n, i in node.inputs])
+            made[id(node)] = [(twin, i) for i in range(node.num_outputs)]
+    found.update({(id(n), i): made[id(m)][k] for (n, i), (m, k) in zip(ends, result._outputs, strict=True)})

@@ -1,0 +1,408 @@
+"""Graphs in graphs: `_foreach`, `_while_loop`, `_cond` and `_CachedOp`, whose nodes hold the graphs that they run.
+
+An operator of this family is made anew for its graphs (`bind`); the registered ones only declare the parameters. The
+front ends are `mx.sym.contrib.foreach`, `while_loop` and `cond`. A graph with host code inside (a custom operator) is
+run by the imperative functions of the same names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ..base import MXNetError
+from ..ops.common import Array
+from ..ops.infer import unify
+from ..ops.params import Range, Shape
+from ..ops.registry import Op, define
+from .inference import infer_shapes, infer_types
+from .lowering import Lowered
+
+__all__ = ["bind", "runners"]
+
+
+class _Runners:
+    """How graphs are run on arrays, with host code inside; set by those who can.
+
+    graph: function(graph) -> function of arrays that returns a list; foreach, while_loop: `mx.nd.contrib`'s; zeros:
+    function(shape, context) -> array.
+    """
+
+    graph: Callable[[Lowered], Callable[..., list[Any]]]
+    foreach: Callable[..., Any]
+    while_loop: Callable[..., Any]
+    zeros: Callable[..., Any]
+
+
+runners = _Runners()
+
+
+class _Graph:
+    """A graph as a function of its inputs in the order of its variables.
+
+    changed: positions of its auxiliary states, whose new values follow the outputs.
+    """
+
+    def __init__(self, lowered: Lowered) -> None:
+        self.lowered = lowered
+        variables = [n for n in lowered.nodes if n.op is None]
+        places = {id(n): i for i, n in enumerate(variables)}
+        self.names = [n.name for n in variables]
+        self.args = [places[id(n)] for n in lowered.arg_nodes]
+        self.changed = [places[id(n)] for n in lowered.aux_nodes]
+
+    def __call__(self, values: Sequence[Array], key: Any, train: bool) -> tuple[list[Array], list[Array]]:
+        """(outputs, new auxiliary states)."""
+        drawn = () if key is None else (jax.random.key_data(key), np.uint32(0))
+        return self.lowered.call([values[i] for i in self.args], [values[i] for i in self.changed], drawn, train)
+
+    def shapes(self, ins: Sequence[Any], outs: Sequence[Any]) -> tuple[list, list]:
+        """Shapes of inputs and outputs, as far as these shapes of the inputs (and outputs) tell."""
+        given = {n: s for n, s in zip(self.names, ins, strict=True) if s is not None}
+        return self._found(infer_shapes(self.lowered.outputs, given, results=outs))
+
+    def types(self, ins: Sequence[str | None], outs: Sequence[str | None]) -> tuple[list, list]:
+        """The same for dtypes' names."""
+        given = {n: t for n, t in zip(self.names, ins, strict=True) if t is not None}
+        return self._found(infer_types(self.lowered.outputs, given, outs))
+
+    def _found(self, entries: dict) -> tuple[list, list]:
+        return ([entries[id(n), 0] for n in self.lowered.nodes if n.op is None],
+                [entries[id(n), i] for n, i in self.lowered.outputs])
+
+    def on_host(self) -> Callable[..., list[Any]]:
+        """The graph as a function of NDArrays that returns a list."""
+        return runners.graph(self.lowered)
+
+
+class _ControlFlow(Op):
+    """An operator bound to its graphs; subclasses say how the graphs are fed and run."""
+
+    def __init__(self, kind: Op, graphs: Sequence[Lowered]) -> None:
+        super().__init__(kind.name)
+        self.params, self.doc = kind.params, kind.doc
+        self.graphs = [_Graph(g) for g in graphs]
+        self.set_attr("FCompute", self._compute)
+        lowered = [g.lowered for g in self.graphs]
+        self.uses_key = any(g.random for g in lowered)
+        for key, value in {
+                "FNumOutputs": lambda p: p["num_outputs"],
+                "FListInputNames": lambda p: [f"data{i}" for i in range(p["num_args"] - len(self.graphs))],
+                "FMutateInputs": lambda p: [f"data{i}" for i in self.changed(p)],
+                "FInferShape": self._infer_shape, "FInferType": self._infer_type,
+                "wide": lambda p: any(k.wide for g in lowered for k in g.kernels(False))}.items():
+            self.set_attr(key, value)
+        self.eager = any(g.cut for g in lowered)
+        if self.eager:
+            self.set_attr("FHost", lambda p, arrays, ctx: self.host(p, arrays))
+
+    # ------------------------------------------------------------ what subclasses define
+    def feeds(self, p: dict[str, Any]) -> list[Sequence[int]]:
+        """For each graph, which input of the operator each of its inputs is."""
+        raise NotImplementedError
+
+    def run(self, p: dict[str, Any], arrays: tuple[Array, ...], key: Any, train: bool) -> tuple[list, dict]:
+        """(outputs, new values of changed inputs by position)."""
+        raise NotImplementedError
+
+    def host(self, p: dict[str, Any], arrays: list[Any]) -> list[Any]:
+        """`run` on NDArrays, imperatively."""
+        raise NotImplementedError
+
+    def sliced(self, p: dict[str, Any]) -> int:
+        """How many of the first inputs are passed slice by slice."""
+        return 0
+
+    def results(self, p: dict[str, Any], ins: list, graph_outs: list[list], length: Any, fit: Any) -> list:
+        """Shapes or dtypes of the outputs out of those of the graphs' outputs; may refine `ins`.
+
+        `length` puts the number of iterations before a shape, `fit` unites two.
+        """
+        raise NotImplementedError
+
+    def known(self, outs: list) -> list:
+        """What shapes or dtypes of the operator's outputs say about those of its graphs' outputs."""
+        return []
+
+    # ------------------------------------------------------------ what they share
+    def changed(self, p: dict[str, Any]) -> list[int]:
+        """Inputs of the operator that are auxiliary states of a graph."""
+        return sorted({feed[i] for graph, feed in zip(self.graphs, self.feeds(p), strict=True) for i in graph.changed})
+
+    def _compute(self, *arrays: Array, _train: bool = False, _key: Any = None, **p: Any) -> tuple[Array, ...]:
+        outputs, new = self.run(p, arrays, _key, _train)
+        return (*outputs, *(new[i] for i in self.changed(p)))
+
+    def _infer_shape(self, p: dict[str, Any], ins: list, outs: list) -> None:
+        count = self.sliced(p)
+        lengths = [s[0] for s in ins[:count] if s]
+        known = next((n for n in lengths if n is not None), None)
+
+        def slice_of(i: int) -> Any:
+            return ins[i] if i >= count or ins[i] is None else ins[i][1:] or (1,)
+
+        def learn(i: int, shape: Any) -> None:
+            if shape is not None:
+                vector = ins[i] is not None and len(ins[i]) == 1
+                sliced = (known,) if vector else (known, *shape)
+                ins[i] = unify(ins[i], shape if i >= count else sliced, f"input data{i}")
+        self._infer(p, ins, outs, "shapes", slice_of, learn,
+                    lambda shape, n=None: None if shape is None else (known if n is None else n, *shape), unify)
+
+    def _infer_type(self, p: dict[str, Any], ins: list, outs: list) -> None:
+        def learn(i: int, dtype: Any) -> None:
+            ins[i] = ins[i] or dtype
+        self._infer(p, ins, outs, "types", lambda i: ins[i], learn, lambda dtype, n=None: dtype, lambda a, b: a or b)
+
+    def _infer(self, p: dict[str, Any], ins: list, outs: list, what: str, given: Any, learn: Any, length: Any,
+               fit: Any) -> None:
+        graph_outs = []
+        for graph, feed in zip(self.graphs, self.feeds(p), strict=True):
+            found, results = getattr(graph, what)([given(i) for i in feed], self.known(outs))
+            for i, value in zip(feed, found, strict=True):
+                learn(i, value)
+            graph_outs.append(results)
+        outs[:] = [fit(a, b) for a, b in zip(outs, self.results(p, ins, graph_outs, length, fit), strict=True)]
+
+
+def _after(place: dict[int, Array], graph: _Graph, feed: Sequence[int], new: Sequence[Array]) -> dict[int, Array]:
+    """Changed inputs of the operator by position, with what one run of a graph made of them."""
+    return {**place, **{feed[i]: value for i, value in zip(graph.changed, new, strict=True)}}
+
+
+def _like(operator: str, what: str, new: Sequence[Array], old: Sequence[Array]) -> tuple[Array, ...]:
+    """New loop states in the dtypes of the old ones; raises MXNetError where a shape changes."""
+    for number, (n, o) in enumerate(zip(new, old, strict=True)):
+        if n.shape != o.shape:
+            raise MXNetError(f"{operator}: {what} {number} has shape {o.shape} and becomes {n.shape}")
+    return tuple(n.astype(o.dtype) for n, o in zip(new, old, strict=True))
+
+
+class _Foreach(_ControlFlow):
+    """`lax.scan`."""
+
+    def feeds(self, p: dict[str, Any]) -> list[Sequence[int]]:
+        places = (*p["in_data_locs"], *p["in_state_locs"], *p["remain_locs"])
+        return [[places.index(i) for i in range(len(places))]]
+
+    def sliced(self, p: dict[str, Any]) -> int:
+        return len(p["in_data_locs"])
+
+    def _parts(self, p: dict[str, Any], arrays: Sequence[Any]) -> tuple[tuple, tuple, tuple]:
+        first, second = len(p["in_data_locs"]), len(p["in_data_locs"]) + len(p["in_state_locs"])
+        return tuple(arrays[:first]), tuple(arrays[first:second]), tuple(arrays[second:])
+
+    def run(self, p: dict[str, Any], arrays: tuple[Array, ...], key: Any, train: bool) -> tuple[list, dict]:
+        (graph,), (feed,) = self.graphs, self.feeds(p)
+        data, states, rest = self._parts(p, arrays)
+        if len({d.shape[0] if d.ndim else -1 for d in data}) > 1:
+            raise MXNetError(f"foreach: the data differ in length: {', '.join(str(d.shape) for d in data)}")
+        count, start = p["num_out_data"], len(data) + len(states)
+
+        def step(carry: tuple, item: tuple) -> tuple:
+            states, changed = carry
+            number, slices = item
+            slices = [jnp.atleast_1d(s) for s in slices]  # as MXNet has no arrays without dimensions
+            full = (*slices, *states, *(changed.get(i, r) for i, r in enumerate(rest, start)))
+            outputs, new = graph([full[i] for i in feed], _folded(key, number), train)
+            states = _like("foreach", "state", outputs[count:], states)
+            return (states, _after(changed, graph, feed, new)), outputs[:count]
+        changed = {i: arrays[i] for i in self.changed(p)}
+        numbers = jnp.arange(data[0].shape[0], dtype=jnp.uint32)
+        (states, changed), outputs = lax.scan(step, (states, changed), (numbers, data))
+        return [*outputs, *states], changed
+
+    def host(self, p: dict[str, Any], arrays: list[Any]) -> list[Any]:
+        body, feed, count = self.graphs[0].on_host(), self.feeds(p)[0], p["num_out_data"]
+        data, states, rest = self._parts(p, arrays)
+
+        def step(slices: list, states: list) -> tuple:
+            full = (*slices, *states, *rest)
+            found = body(*[full[i] for i in feed])
+            return found[:count], found[count:]
+        outputs, states = runners.foreach(step, list(data), list(states))
+        return [*outputs, *states]
+
+    def results(self, p: dict[str, Any], ins: list, graph_outs: list[list], length: Any, fit: Any) -> list:
+        first, count = len(p["in_data_locs"]), p["num_out_data"]
+        for i, shape in enumerate(graph_outs[0][count:], first):
+            ins[i] = fit(ins[i], shape)
+        return [*map(length, graph_outs[0][:count]), *ins[first:first + len(p["in_state_locs"])]]
+
+
+class _WhileLoop(_ControlFlow):
+    """A scan over `max_iterations` that skips the work once the condition is false; so it can be differentiated."""
+
+    def feeds(self, p: dict[str, Any]) -> list[Sequence[int]]:
+        return [p["cond_input_locs"], p["func_input_locs"]]
+
+    def _variables(self, p: dict[str, Any]) -> list[int]:
+        """Which inputs are the loop's variables."""
+        return [p["func_input_locs"][i] for i in p["func_var_locs"]]
+
+    def run(self, p: dict[str, Any], arrays: tuple[Array, ...], key: Any, train: bool) -> tuple[list, dict]:
+        (condition, body), (cond_feed, feed) = self.graphs, self.feeds(p)
+        count, variables = p["num_out_data"], self._variables(p)
+
+        def work(state: tuple, number: Any) -> tuple:
+            values, changed = state
+            full = {**dict(enumerate(arrays)), **changed, **dict(zip(variables, values, strict=True))}
+            outputs, new = body([full[i] for i in feed], _folded(key, number, 1), train)
+            values = _like("while_loop", "loop variable", outputs[count:], values)
+            return (values, _after(changed, body, feed, new)), outputs[:count]
+
+        def step(carry: tuple, number: Any) -> tuple:
+            alive, state = carry
+            full = {**dict(enumerate(arrays)), **state[1], **dict(zip(variables, state[0], strict=True))}
+            alive &= _truth("while_loop", condition([full[i] for i in cond_feed], _folded(key, number, 0), train)[0][0])
+            state, outputs = lax.cond(alive, work, lambda state, number: (state, blank), state, number)
+            return (alive, state), outputs
+        state = tuple(arrays[i] for i in variables), {i: arrays[i] for i in self.changed(p)}
+        specs = jax.eval_shape(work, state, np.uint32(0))[1]
+        blank = [jnp.zeros(s.shape, s.dtype) for s in specs]
+        numbers = jnp.arange(p["max_iterations"], dtype=jnp.uint32)
+        (_, (values, changed)), outputs = lax.scan(step, (jnp.bool_(True), state), numbers)
+        return [*outputs, *values], changed
+
+    def host(self, p: dict[str, Any], arrays: list[Any]) -> list[Any]:
+        condition, body = (g.on_host() for g in self.graphs)
+        (cond_feed, feed), variables, count = self.feeds(p), self._variables(p), p["num_out_data"]
+
+        def fed(values: Sequence[Any], places: Sequence[int]) -> list[Any]:
+            full = {**dict(enumerate(arrays)), **dict(zip(variables, values, strict=True))}
+            return [full[i] for i in places]
+
+        def step(*values: Any) -> tuple:
+            found = body(*fed(values, feed))
+            return found[:count], found[count:]
+        outputs, values = runners.while_loop(lambda *values: condition(*fed(values, cond_feed))[0], step,
+                                     [arrays[i] for i in variables], p["max_iterations"])
+        return [*(outputs or [runners.zeros((1,), arrays[0].context) for _ in range(count)]), *values]
+
+    def results(self, p: dict[str, Any], ins: list, graph_outs: list[list], length: Any, fit: Any) -> list:
+        count, variables = p["num_out_data"], self._variables(p)
+        for i, shape in zip(variables, graph_outs[1][count:], strict=True):
+            ins[i] = fit(ins[i], shape)
+        return [*(length(s, p["max_iterations"]) for s in graph_outs[1][:count]), *(ins[i] for i in variables)]
+
+
+class _Cond(_ControlFlow):
+    """`lax.cond`."""
+
+    def feeds(self, p: dict[str, Any]) -> list[Sequence[int]]:
+        return [p["cond_input_locs"], p["then_input_locs"], p["else_input_locs"]]
+
+    def run(self, p: dict[str, Any], arrays: tuple[Array, ...], key: Any, train: bool) -> tuple[list, dict]:
+        changed, feeds = {i: arrays[i] for i in self.changed(p)}, self.feeds(p)
+
+        def branch(number: int) -> Any:
+            def run(arrays: tuple[Array, ...], changed: dict) -> tuple:
+                graph, feed = self.graphs[number], feeds[number]
+                outputs, new = graph([arrays[i] for i in feed], _folded(key, number), train)
+                return outputs, _after(changed, graph, feed, new)
+            return run
+        outputs, changed = branch(0)(arrays, changed)
+        return lax.cond(_truth("cond", outputs[0]), branch(1), branch(2), arrays, changed)
+
+    def host(self, p: dict[str, Any], arrays: list[Any]) -> list[Any]:
+        def run(number: int) -> list[Any]:
+            return self.graphs[number].on_host()(*[arrays[i] for i in self.feeds(p)[number]])
+        return run(1 if run(0)[0].asscalar() else 2)
+
+    def results(self, p: dict[str, Any], ins: list, graph_outs: list[list], length: Any, fit: Any) -> list:
+        return [fit(a, b) for a, b in zip(*graph_outs[1:], strict=True)]
+
+
+class _Call(_ControlFlow):
+    """The graph itself, as one node."""
+
+    def feeds(self, p: dict[str, Any]) -> list[Sequence[int]]:
+        return [range(p["num_args"] - 1)]
+
+    def run(self, p: dict[str, Any], arrays: tuple[Array, ...], key: Any, train: bool) -> tuple[list, dict]:
+        changed = {i: arrays[i] for i in self.changed(p)}
+        outputs, new = self.graphs[0](arrays, key, train)
+        return outputs, _after(changed, self.graphs[0], range(len(arrays)), new)
+
+    def host(self, p: dict[str, Any], arrays: list[Any]) -> list[Any]:
+        return self.graphs[0].on_host()(*arrays)
+
+    def known(self, outs: list) -> list:
+        return outs
+
+    def results(self, p: dict[str, Any], ins: list, graph_outs: list[list], length: Any, fit: Any) -> list:
+        return graph_outs[0]
+
+
+def _folded(key: Any, *numbers: Any) -> Any:
+    """A random key of its own for each iteration and graph; None where nothing is drawn."""
+    for number in numbers if key is not None else ():
+        key = jax.random.fold_in(key, number)
+    return key
+
+
+def _truth(operator: str, value: Array) -> Array:
+    """A condition's result as one boolean."""
+    if value.size != 1:
+        raise MXNetError(f"{operator}: the condition must be a single number, it has shape {value.shape}")
+    return value.reshape(()) != 0
+
+
+# -------------------------------------------------------------------- registration
+class _ForeachParams:
+    num_args: Annotated[int, Range(1)]
+    num_outputs: int
+    num_out_data: int
+    in_state_locs: Shape
+    in_data_locs: Shape
+    remain_locs: Shape
+
+
+class _CallParams:
+    num_args: Annotated[int, Range(1)]
+    num_outputs: Annotated[int, Range(1)]
+
+
+class _WhileLoopParams:
+    num_args: Annotated[int, Range(2)]
+    num_outputs: Annotated[int, Range(1)]
+    num_out_data: Annotated[int, Range(0)]
+    max_iterations: Annotated[int, Range(1)]
+    cond_input_locs: Shape
+    func_input_locs: Shape
+    func_var_locs: Shape
+
+
+class _CondParams:
+    num_args: Annotated[int, Range(3)]
+    num_outputs: Annotated[int, Range(1)]
+    cond_input_locs: Shape
+    then_input_locs: Shape
+    else_input_locs: Shape
+
+
+_KINDS: dict[str, tuple[type[_ControlFlow], type, int, str]] = {
+    "_CachedOp": (_Call, _CallParams, 1, "Runs a graph."),
+    "_foreach": (_Foreach, _ForeachParams, 1, "Runs a graph on each slice of arrays, passing states on."),
+    "_while_loop": (_WhileLoop, _WhileLoopParams, 2, "Runs a graph while another one gives true."),
+    "_cond": (_Cond, _CondParams, 3, "Runs one of two graphs, as a third one decides.")}
+
+for _name, (_, _declaration, _, _doc) in _KINDS.items():
+    define(_name).describe(_doc).set_attr_parser(_declaration).variadic = "num_args"
+
+
+def bind(op: Op, graphs: Sequence[Lowered]) -> Op:
+    """The control flow operator `op` for these graphs.
+
+    Raises:
+        MXNetError: it holds no graphs, or another number of them.
+    """
+    kind = _KINDS.get(op.name)
+    if kind is None or kind[2] != len(graphs):
+        raise MXNetError(f"operator {op.name} holds {kind[2] if kind else 'no'} graphs, got {len(graphs)}")
+    return kind[0](op, graphs)

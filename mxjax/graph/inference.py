@@ -1,0 +1,208 @@
+"""Shape and type inference of whole graphs, forwards and backwards until nothing new is learnt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..base import MXNetError, literal
+from ..compile.kernel import prepare
+from ..ops.infer import known, unify
+from ..ops.params import DTYPES, dtype_name, np_dtype
+from ..util import is_np_shape
+from .node import Entry, Node, topological
+
+__all__ = ["infer_shapes", "infer_types"]
+
+Shape = tuple[int | None, ...] | None
+
+
+def infer_shapes(outputs: Sequence[Entry], given: dict[str, Shape],
+                 types: dict[str, str] | None = None, results: Sequence[Shape] = ()) -> dict[tuple[int, int], Shape]:
+    """Shapes of all entries of a graph; dimensions that nothing tells stay None.
+
+    Args:
+        outputs: the graph.
+        given: shapes of variables by name.
+        types: dtypes of variables by name (default float32).
+        results: shapes of the outputs, as far as they are known.
+
+    Raises:
+        MXNetError: shapes contradict each other; the message names the node.
+    """
+    nodes = topological(outputs)
+    shapes: dict[tuple[int, int], Shape] = {}
+    for node in nodes:
+        for i in range(node.num_outputs):
+            shapes[id(node), i] = None
+        if node.op is None:
+            shapes[id(node), 0] = given[node.name] if node.name in given else _hint(node)
+    for (node, i), shape in zip(outputs, results, strict=False):
+        shapes[id(node), i] = _unify(node, shapes[id(node), i], shape)
+    dtypes = _entry_types(nodes, types or {})
+    changed, forward = True, True
+    while changed:
+        changed = False
+        for node in nodes if forward else reversed(nodes):
+            if node.op is not None:
+                changed |= _visit(node, shapes, dtypes)
+        if not changed and forward:
+            changed, forward = True, False
+        elif not forward:
+            forward = True
+    return shapes
+
+
+def _hint(node: Node) -> Shape:
+    text = node.attrs.get("__shape__")
+    if text is None:
+        return None
+    value = literal(text)
+    shape = tuple(value) if isinstance(value, (tuple, list)) else (int(value),)
+    unknown = 0 if is_np_shape() else 1
+    return tuple(None if n is None or n < unknown else int(n) for n in shape) or None
+
+
+def _unify(node: Node, a: Shape, b: Shape) -> Shape:
+    try:
+        return unify(a, b)
+    except MXNetError as error:
+        kind = f"operator {node.op.name} " if node.op else "variable "
+        raise MXNetError(f"Error in {kind}{node.name}: {error}") from None
+
+
+def _visit(node: Node, shapes: dict, dtypes: dict) -> bool:
+    """Applies one node's rules; returns whether something was learnt."""
+    ins = [shapes[id(n), i] for n, i in node.inputs]
+    outs = [shapes[id(node), i] for i in range(node.num_outputs)]
+    before = (list(ins), list(outs))
+    if all(map(known, ins)) and all(map(known, outs)) and node.op.eager is False and (id(node), "done") in shapes:
+        return False
+    try:
+        _apply(node, "FInferShape", ins, outs)
+    except MXNetError as error:
+        raise MXNetError(f"Error in operator {node.name}: {error}") from None
+    if all(map(known, ins)) and not node.op.eager and _can_evaluate(node):
+        try:
+            specs = node_specs(node, ins, [dtypes.get((id(n), i)) for n, i in node.inputs])
+        except MXNetError as error:
+            raise MXNetError(f"Error in operator {node.name}: {error}") from None
+        outs = [_unify(node, o, s[0]) for o, s in zip(outs, specs[:node.num_outputs], strict=True)]
+        shapes[id(node), "done"] = None
+    elif ins and None not in ins and not node.op.eager and node.op.get_attr("FInferPartial", True):
+        outs = [_unify(node, o, p) for o, p in zip(outs, _probed(node, ins, dtypes), strict=True)]
+    for (source, i), shape in zip(node.inputs, ins, strict=True):
+        shapes[id(source), i] = _unify(source, shapes[id(source), i], shape)
+    for i, shape in enumerate(outs):
+        shapes[id(node), i] = _unify(node, shapes[id(node), i], shape)
+    return (ins, outs) != before
+
+
+_STAND_INS = (7, 11)
+
+
+def _probed(node: Node, ins: list[Shape], dtypes: dict) -> list[Shape]:
+    """Outputs for partly unknown inputs: evaluated with two stand-ins for unknown lengths; what differs is unknown."""
+    found = []
+    for stand_in in _STAND_INS:
+        filled = [tuple(stand_in if n is None else n for n in s) for s in ins]
+        try:
+            specs = node_specs(node, filled, [dtypes.get((id(n), i)) for n, i in node.inputs])
+        except MXNetError:  # the stand-ins do not fit together: nothing can be said yet
+            return [None] * node.num_outputs
+        found.append([s[0] for s in specs[:node.num_outputs]])
+    return [tuple(x if x == y else None for x, y in zip(a, b, strict=True)) if len(a) == len(b) else None
+            for a, b in zip(*found, strict=True)]
+
+
+def _can_evaluate(node: Node) -> bool:
+    """Operators that make arrays need their shape in the parameters."""
+    check = node.op.get_attr("FShapeKnown")
+    return check is None or check(node.params)
+
+
+def _apply(node: Node, attribute: str, ins: list, outs: list) -> None:
+    rule = node.op.get_attr(attribute)
+    if rule is None:
+        return
+    try:
+        if getattr(rule, "wants_names", False):
+            rule(node.params, ins, outs, node.input_names())
+        else:
+            rule(node.params, ins, outs)
+    except (ValueError, IndexError, KeyError, TypeError) as error:  # parameters of a file may contradict each other
+        raise MXNetError(f"operator {node.op.name} ({node.name}): {type(error).__name__}: {error}") from error
+
+
+def node_specs(node: Node, shapes: Sequence[Shape], dtypes: Sequence[str | None],
+               train: bool = False) -> tuple[tuple[tuple[int, ...], np.dtype], ...]:
+    """Shapes and dtypes of a node's outputs (and mutated inputs) for known inputs."""
+    kernel = prepare(node.op, node.params, len(node.inputs), train)
+    structs: list[Any] = [jax.ShapeDtypeStruct(s, np_dtype(t)) for s, t in zip(shapes, dtypes, strict=True)]
+    structs += [node.params[n] for n in kernel.dynamic]
+    if kernel.uses_key:
+        structs += [np.zeros(2, np.uint32), np.uint32(0)]
+    return kernel.specs(structs)
+
+
+def infer_types(outputs: Sequence[Entry], given: dict[str, str],
+                results: Sequence[str | None] = ()) -> dict[tuple[int, int], str | None]:
+    """dtypes (names) of all entries of a graph; None where nothing tells. `results`: those known of the outputs.
+
+    Raises:
+        MXNetError: dtypes contradict each other.
+    """
+    return _entry_types(topological(outputs), given, zip(outputs, results, strict=False))
+
+
+def _entry_types(nodes: Sequence[Node], given: dict[str, str],
+                 results: Iterable[tuple[Entry, str | None]] = ()) -> dict[tuple[int, int], str | None]:
+    types: dict[tuple[int, int], str | None] = {}
+    for node in nodes:
+        for i in range(node.num_outputs):
+            types[id(node), i] = None
+        if node.op is None:
+            hint = node.attrs.get("__dtype__")
+            if hint is not None and hint != "None":
+                types[id(node), 0] = _code_name(hint)
+            if node.name in given:
+                types[id(node), 0] = given[node.name]
+    for (node, i), dtype in results:
+        types[id(node), i] = types[id(node), i] or dtype
+    for order in (nodes, nodes[::-1], nodes):
+        for node in order:
+            if node.op is None:
+                continue
+            ins = [types[id(n), i] for n, i in node.inputs]
+            outs = [types[id(node), i] for i in range(node.num_outputs)]
+            _type_rule(node, ins, outs)
+            for (source, i), found in zip(node.inputs, ins, strict=True):
+                types[id(source), i] = types[id(source), i] or found
+            for i, found in enumerate(outs):
+                types[id(node), i] = types[id(node), i] or found
+    return types
+
+
+def _code_name(text: str) -> str:
+    return DTYPES[int(text)].name if text.lstrip("-").isdigit() else dtype_name(text)
+
+
+def _type_rule(node: Node, ins: list[str | None], outs: list[str | None]) -> None:
+    """The operator's rule, else: all inputs agree, and the outputs are of the `dtype` parameter or like the inputs."""
+    if node.op.get_attr("FInferType") is not None:
+        _apply(node, "FInferType", ins, outs)
+    else:
+        param = node.op.params.get("dtype")
+        fixed = node.params["dtype"] if param is not None and param.kind == "dtype" else None
+        common = next((t for t in ins if t), None)
+        if common is None and fixed is None:
+            common = next((t for t in outs if t), None)
+        if common is not None:
+            ins[:] = [t or common for t in ins]
+        if fixed is not None:
+            outs[:] = [t or fixed for t in outs]
+    # not any input that is known: a rule may have set the second one, e.g. lengths, before the data is known
+    outs[:] = [t or next(iter(ins), None) for t in outs]

@@ -1,0 +1,209 @@
+"""Symbols as JSON: every age of MXNet's format is read; what is written, MXNet 1.9.1 reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from ..base import MXNetError, literal
+from ..ops import registry
+from ..util import is_np_shape
+from .control_flow import bind
+from .lowering import Lowered
+from .node import HIDDEN, MOST, Entry, Node, check_counts, hidden, topological
+
+__all__ = ["dumps", "loads"]
+
+VERSION = 10901
+_DEEPEST = 32
+
+
+def dumps(outputs: Sequence[Entry], remove_amp_cast: bool = True) -> str:
+    """The JSON text of a graph.
+
+    Args:
+        outputs: the graph's outputs.
+        remove_amp_cast: leave out the casts that automatic mixed precision put in.
+    """
+    graph = _rows(outputs, remove_amp_cast)
+    graph["attrs"] = {"mxnet_version": ["int", VERSION], **({"is_np_shape": ["int", 1]} if is_np_shape() else {})}
+    return json.dumps(graph, indent=2)
+
+
+def _rows(outputs: Sequence[Entry], remove_amp_cast: bool) -> dict[str, Any]:
+    """A graph as JSON values, without the attributes that only the outermost one has."""
+    replaced: dict[tuple[int, int], Entry] = {}
+
+    def final(entry: Entry) -> Entry:
+        while (id(entry[0]), entry[1]) in replaced:
+            entry = replaced[id(entry[0]), entry[1]]
+        return entry
+    nodes = topological(outputs)
+    if remove_amp_cast:
+        for node in nodes:
+            if node.op is not None and node.op.name in ("amp_cast", "amp_multicast"):
+                replaced.update({(id(node), i): entry for i, entry in enumerate(node.inputs)})
+        nodes = [n for n in nodes if (id(n), 0) not in replaced]
+    number = {id(n): i for i, n in enumerate(nodes)}
+    rows, pointers = [], [0]
+    for node in nodes:
+        row: dict[str, Any] = {"op": "null" if node.op is None else node.op.name, "name": node.name}
+        attrs = {k: v for k, v in sorted(node.attrs.items())}
+        if attrs:
+            row["attrs"] = attrs
+        row["inputs"] = [[number[id(n)], i, _version(node, k)] for k, (n, i) in
+                         enumerate(map(final, node.inputs))]
+        if node.subgraphs:
+            row["subgraphs"] = [_rows(s.outputs, remove_amp_cast) for s in node.subgraphs]
+        rows.append(row)
+        pointers.append(pointers[-1] + node.num_outputs)
+    return {"nodes": rows, "arg_nodes": [i for i, n in enumerate(nodes) if n.op is None], "node_row_ptr": pointers,
+            "heads": [[number[id(n)], i, 0] for n, i in map(final, outputs)]}
+
+
+def _version(node: Node, position: int) -> int:
+    """Inputs that an operator changes are referred to by the version before the change: always the first here."""
+    return 0
+
+
+def loads(text: str, source: str = "JSON") -> list[Entry]:
+    """The outputs of the graph that a JSON text holds.
+
+    Raises:
+        MXNetError: it holds no graph; the message says which node is wrong.
+    """
+    try:
+        graph = json.loads(text)
+    except Exception as error:
+        raise MXNetError(f"{source}: not a symbol: {error}") from error
+    return _graph(graph, source, _Room(len(text)))
+
+
+class _Room:
+    """How many outputs all nodes of a file may have together: whoever uses one has to write that down."""
+
+    def __init__(self, size: int) -> None:
+        self.left = size + MOST
+
+    def take(self, node: Node) -> None:
+        """Counts a node's outputs."""
+        self.left -= node.num_outputs
+        if self.left < 0:
+            raise MXNetError(f"operator {node.op.name} ({node.name}): its {node.num_outputs} outputs are more than the "
+                             "file can use")
+
+
+def _graph(graph: Any, source: str, room: _Room, depth: int = 0) -> list[Entry]:
+    if depth > _DEEPEST:
+        raise MXNetError(f"{source}: graphs within operators, more than {_DEEPEST} deep")
+    if not isinstance(graph, dict) or not all(isinstance(graph.get(k), list) for k in ("nodes", "heads")):
+        raise MXNetError(f"{source}: not a symbol: it needs the lists 'nodes' and 'heads'")
+    version = _saved_version(graph)
+    legacy_shapes = is_np_shape() and "is_np_shape" not in (graph.get("attrs") or {})
+    nodes: list[Node] = []
+    for number, row in enumerate(graph["nodes"]):
+        try:
+            nodes.append(_node(row, nodes, version, source, graph.get("attrs"), room, depth))
+            room.take(nodes[-1])
+            if legacy_shapes and "__shape__" in nodes[-1].attrs:  # there, 0 meant unknown; here -1 does
+                shape = literal(nodes[-1].attrs["__shape__"])
+                nodes[-1].attrs["__shape__"] = str(tuple(-1 if n == 0 else n for n in shape))
+        except MXNetError as error:
+            if str(error).startswith(source):
+                raise
+            raise MXNetError(f"{source}: node {number}: {error}") from error
+        except Exception as error:
+            raise MXNetError(f"{source}: node {number} is damaged: {type(error).__name__}: {error}") from error
+    try:
+        heads = [_entry(h, nodes) for h in graph["heads"]]
+    except Exception as error:
+        raise MXNetError(f"{source}: the list of heads is damaged: {error}") from error
+    if not heads:
+        raise MXNetError(f"{source}: the graph has no outputs")
+    return heads
+
+
+def _saved_version(graph: dict) -> int:
+    try:
+        return int(graph["attrs"]["mxnet_version"][1])
+    except (KeyError, TypeError, IndexError, ValueError):
+        return 800
+
+
+def _entry(reference: Any, nodes: list[Node]) -> Entry:
+    if not isinstance(reference, list) or not reference:
+        raise ValueError(f"{str(reference)[:60]} is no reference to a node")
+    node, output = reference[0], reference[1] if len(reference) > 1 else 0
+    if isinstance(node, bool) or not isinstance(node, int) or not isinstance(output, int) \
+            or not 0 <= node < len(nodes):
+        raise ValueError(f"reference {str(reference)[:60]} to a node that does not come before")
+    if not 0 <= output < nodes[node].num_outputs:
+        raise ValueError(f"reference {reference}: node {nodes[node].name} has {nodes[node].num_outputs} outputs")
+    return nodes[node], output
+
+
+def _node(row: dict, nodes: list[Node], version: int, source: str, graph_attrs: Any, room: _Room, depth: int) -> Node:
+    name, kind = str(row["name"]), str(row["op"])
+    attrs: dict[str, str] = {}
+    for part in ("param", "attr", "attrs"):
+        for key, value in (row.get(part) or {}).items():
+            if not isinstance(value, str):
+                raise ValueError(f"attribute {key} is {str(value)[:60]}, expected text")
+            attrs[key] = value
+    inputs = [_entry(r, nodes) for r in row["inputs"]]
+    attrs, for_inputs = _upgraded(attrs) if version < VERSION else (attrs, {})
+    if kind == "null":
+        return Node(None, name, {**attrs, **{f"{k}": v for k, v in for_inputs.items()}})
+    op = registry.find(kind)
+    if op is None:
+        raise MXNetError(f"{source}: node {name}: there is no operator {kind!r}")
+    if version < 905 and op.name in ("argmin", "argmax") and attrs.get("axis") == "-1":
+        del attrs["axis"]
+    subgraphs = []
+    if row.get("subgraphs"):
+        subgraphs = [Lowered(_graph({**g, "attrs": graph_attrs}, f"{source}: node {name}", room, depth + 1))
+                     for g in row["subgraphs"]]
+        op = bind(op, subgraphs)
+    own = None if op.name == "Custom" else {*op.params, op.variadic}  # a custom operator takes what it is given
+    params = op.parse({k: v for k, v in attrs.items() if own is None and not k.startswith("__") or k in (own or ())})
+    check_counts(op, params)
+    names = op.inputs(params, len(inputs))
+    if not op.variadic and version < 900:
+        for missing in names[len(inputs):]:
+            inputs.append((Node(None, f"{name}_{missing}", dict(attrs)), 0))
+    if not op.variadic and len(inputs) != len(names) and len(inputs) not in (
+            len(names) - sum(n in op.optional_inputs for n in names), *range(len(names))):
+        raise MXNetError(f"{source}: node {name}: operator {op.name} takes {len(names)} inputs, got {len(inputs)}")
+    if subgraphs:
+        _check_graphs(op, params, len(inputs))
+    for key, value in for_inputs.items():
+        suffix = next(h for h in HIDDEN if key.endswith(h))
+        place = names.index(key[:-len(suffix) - 1]) if key[:-len(suffix) - 1] in names else None
+        if place is not None and place < len(inputs) and inputs[place][0].op is None:
+            inputs[place][0].attrs[hidden(suffix)] = value
+        else:
+            attrs[key] = value
+    return Node(op, name, attrs, params, inputs, subgraphs)
+
+
+def _check_graphs(op: Any, params: dict[str, Any], count: int) -> None:
+    """Raises ValueError where an operator of graphs gives them other inputs than they have, or has other outputs."""
+    for graph, feed in zip(op.graphs, op.feeds(params), strict=True):
+        if len(feed) != len(graph.names) or any(not 0 <= i < count for i in feed):
+            raise ValueError(f"a graph within it has {len(graph.names)} inputs and is given {str(list(feed))[:60]} of "
+                             f"{count}")
+    outputs = len(op.graphs[-1].lowered.outputs)
+    if op.num_outputs(params) != outputs:
+        raise ValueError(f"it has {op.num_outputs(params)} outputs, and the graph within it {outputs}")
+
+
+def _upgraded(attrs: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Old files: hidden keys get their underscores; `weight_lr_mult` and the like belong to an input."""
+    own, others = {}, {}
+    for key, value in attrs.items():
+        if any(key != h and key.endswith("_" + h) and not key.startswith("__") for h in HIDDEN):
+            others[key] = value
+        else:
+            own[hidden(key)] = value
+    return own, others

@@ -1,0 +1,213 @@
+"""The one lowering: a graph as a pure JAX function.
+
+`Lowered.call(args, aux, key, train)` computes the outputs and the new auxiliary states. Executor, Gluon's cached
+graphs, export and the JAX interop all use it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from .._bounded import Bounded
+from ..base import MXNetError
+from ..compile.compiled import Compiled
+from ..compile.kernel import Kernel, is_wide, never, prepare
+from ..util import is_np_shape
+from .inference import infer_shapes
+from .node import Entry, auxiliary, topological
+
+__all__ = ["Forms", "Lowered"]
+
+
+class Lowered:
+    """A graph prepared for execution.
+
+    args, aux: names of the arguments and auxiliary states, in MXNet's order; cut: whether some operator runs on the
+    host (a custom operator, or one whose output shape depends on data), so that the graph is no single XLA program;
+    checks: whether an operator checks its inputs or outputs, which it cannot do inside a compiled program;
+    random: whether an operator draws random numbers; modes: whether training is another computation.
+    """
+
+    def __init__(self, outputs: Sequence[Entry]) -> None:
+        self.outputs = list(outputs)
+        self.nodes = topological(outputs)
+        changed = auxiliary(self.nodes)
+        variables = [n for n in self.nodes if n.op is None]
+        self.arg_nodes = [n for n in variables if id(n) not in changed]
+        self.aux_nodes = [n for n in variables if id(n) in changed]
+        self.args, self.aux = [n.name for n in self.arg_nodes], [n.name for n in self.aux_nodes]
+        self.steps = [n for n in self.nodes if n.op is not None]
+        self.cut = any(n.op.eager or n.op.get_attr("FHost") for n in self.steps)
+        self.checks = any(
+            n.inputs and n.op.get_attr("FRefuse") and not n.op.get_attr("refuses_calls_alone") or
+            n.op.get_attr("eager_when", never)(n.params) for n in self.steps)
+        self.random = any(n.op.uses_key for n in self.steps)
+        self.modes = any(n.op.trains(n.params) or n.subgraphs for n in self.steps)  # training is another computation
+        self._unsized = any((check := n.op.get_attr("FShapeKnown")) and not check(n.params) for n in self.steps)
+        self._kernels: dict[Any, list[Kernel]] = Bounded(64)
+        self._forms: Forms | None = None
+
+    def kernels(self, train: bool) -> list[Kernel]:
+        """A kernel for each operator node."""
+        if train not in self._kernels:
+            self._kernels[train] = [prepare(n.op, n.params, len(n.inputs), train) for n in self.steps]
+        return self._kernels[train]
+
+    def kernels_for(self, args: Sequence[Any], aux: Sequence[Any], train: bool) -> list[Kernel]:
+        """As `kernels`, for values of known shapes: made arrays get the shape that their surroundings ask for."""
+        if not self._unsized:
+            return self.kernels(train)
+        values = dict(zip(self.args + self.aux, [*args, *aux], strict=True))
+        shapes = {name: tuple(v.shape) for name, v in values.items()}
+        types = {name: np.dtype(v.dtype).name for name, v in values.items()}
+        key = train, tuple(shapes.values()), tuple(types.values())
+        if key not in self._kernels:
+            found = infer_shapes(self.outputs, shapes, types)
+            kernels = list(self.kernels(train))
+            for i, node in enumerate(self.steps):
+                check = node.op.get_attr("FShapeKnown")
+                if check and not check(node.params) and "shape" in node.params:
+                    shape = found[id(node), 0]
+                    if shape is None or None in shape:
+                        raise MXNetError(f"Error in operator {node.name}: nothing tells its shape, known as {shape}")
+                    kernels[i] = prepare(node.op, {**node.params, "shape": shape}, len(node.inputs), train)
+            self._kernels[key] = kernels
+        return self._kernels[key]
+
+    def wide(self, values: Sequence[Any], train: bool) -> bool:
+        """Whether the program needs 64-bit mode for these values."""
+        return any(is_wide(v.dtype) for v in values) or any(k.wide for k in self.kernels(train))
+
+    def call(self, args: Sequence[Any], aux: Sequence[Any], key: tuple, train: bool) -> tuple[list, list]:
+        """(outputs, new auxiliary states) for values in the order of `args` and `aux`.
+
+        Args:
+            args, aux: JAX values.
+            key: (key data, counter) for random operators; each draws with a counter of its own.
+            train: training mode.
+        """
+        values: dict[tuple[int, int], Any] = {}
+        for node, value in zip([*self.arg_nodes, *self.aux_nodes], [*args, *aux], strict=True):
+            values[id(node), 0] = value
+        for number, (node, kernel) in enumerate(zip(self.steps, self.kernels_for(args, aux, train), strict=True)):
+            inputs = [values[id(n), i] for n, i in node.inputs]
+            inputs += [node.params[n] for n in kernel.dynamic]
+            if kernel.uses_key:
+                inputs += [key[0], key[1] + np.uint32(number)]
+            with jax.named_scope(node.name):
+                results = self._run(node, kernel, inputs)
+            for i in range(kernel.num_outputs):
+                values[id(node), i] = results[i]
+            for position, value in zip(kernel.mutated, results[kernel.num_outputs:], strict=True):
+                source = node.inputs[position]
+                values[id(source[0]), source[1]] = value
+        return ([values[id(n), i] for n, i in self.outputs], [values[id(n), 0] for n in self.aux_nodes])
+
+    def _run(self, node: Any, kernel: Kernel, inputs: list[Any]) -> Sequence[Any]:
+        try:
+            return kernel.fn(*inputs)
+        except MXNetError as error:
+            raise MXNetError(f"Error in operator {node.name}: {error}") from None
+        except (TypeError, ValueError, IndexError, ZeroDivisionError) as error:
+            shapes = ", ".join(f"{np.dtype(v.dtype).name}{tuple(v.shape)}" for v in inputs if hasattr(v, "shape"))
+            raise MXNetError(f"Error in operator {node.name} ({node.op.name}) [inputs: {shapes}]: "
+                             f"{str(error).splitlines()[0] if str(error) else error!r}") from None
+
+    # ------------------------------------------------------------ compiled forms
+    def forward(self, train: bool) -> Callable[..., tuple]:
+        """Compiled fn(args, aux, key) -> (outputs, new aux)."""
+        train = train and self.modes
+        return self._compiled(("forward", train), lambda graph, args, aux, key: graph.call(args, aux, key, train))
+
+    def residual(self, wanted: tuple[bool, ...], mirror: bool, train: bool = True) -> Callable[..., tuple]:
+        """Compiled fn(args, aux, key) -> (outputs, new aux, pull); pull(head gradients) is for `pull`."""
+        def fn(graph: Lowered, args: Sequence[Any], aux: Sequence[Any], key: tuple) -> tuple:
+            function, selected = graph.differentiable(args, aux, key, wanted, mirror, train)
+            outputs, pull, new_aux = jax.vjp(function, *selected, has_aux=True)
+            return outputs, new_aux, pull
+        return self._compiled(("residual", wanted, mirror, train), fn)
+
+    def pull(self) -> Callable[..., Any]:
+        """Compiled fn(pull, head gradients) -> gradients of the wanted arguments."""
+        return self._compiled(("pull",), lambda _, pull, heads: pull(heads))
+
+    def differentiable(self, args: Sequence[Any], aux: Sequence[Any], key: tuple, wanted: tuple[bool, ...],
+                       mirror: bool, train: bool) -> tuple[Callable, list[Any]]:
+        """(function of the wanted arguments -> (outputs, new auxiliary states), these arguments)."""
+        places = [i for i, w in enumerate(wanted) if w]
+
+        def function(*selected: Any) -> tuple[list, list]:
+            full = list(args)
+            for i, value in zip(places, selected, strict=True):
+                full[i] = value
+            return self.call(full, aux, key, train)
+        return (jax.checkpoint(function) if mirror else function), [args[i] for i in places]
+
+    def _compiled(self, key: Any, function: Callable, **options: Any) -> Callable:
+        forms = self.forms()
+        if key not in forms.programs:
+            forms.programs[key] = Compiled(lambda *args: function(forms.graph, *args), **options)
+        return forms.programs[key]
+
+    def forms(self) -> Forms:
+        """The compiled forms, which all graphs of one structure share."""
+        forms = self._forms
+        if forms is None:
+            structure = self._structure()
+            forms = self._forms = _recent.pop(structure, None) or Forms(self)
+            if structure is not None:
+                _recent[structure] = forms
+                if len(_recent) > _MOST_FORMS:
+                    _recent.popitem(last=False)
+        forms.graph = self
+        return forms
+
+    def _structure(self) -> Any:
+        """What tells a graph from others but for names; None where something in it is more than a plain value."""
+        if self.cut or any(n.subgraphs for n in self.steps):
+            return None
+        place = {id(n): i for i, n in enumerate(self.nodes)}
+        rows = []
+        for node in self.nodes:
+            if not all(map(_is_plain, node.params.values())):
+                return None
+            told = node.params if node.op else [node.attrs.get(key) for key in ("__shape__", "__dtype__")]
+            rows.append((node.op, repr(told), tuple([(place[id(n)], i) for n, i in node.inputs])))
+        return is_np_shape(), tuple(rows), tuple([(place[id(n)], i) for n, i in self.outputs])
+
+
+class Forms:
+    """What is compiled of graphs of one structure.
+
+    graph: the one in use, whose names mistakes and profiles bear; arg_places, aux_places: where the arguments and the
+    auxiliary states are among the `count` variables; programs: compiled functions; plans: what a recorded run is, by
+    the signature of its values.
+    """
+
+    __slots__ = ("graph", "arg_places", "aux_places", "count", "programs", "plans")
+
+    def __init__(self, graph: Lowered) -> None:
+        variables = [id(n) for n in graph.nodes if n.op is None]
+        self.graph, self.count = graph, len(variables)
+        self.arg_places = [variables.index(id(n)) for n in graph.arg_nodes]
+        self.aux_places = [variables.index(id(n)) for n in graph.aux_nodes]
+        self.programs: dict[Any, Any] = Bounded(256)
+        self.plans: dict[tuple, Any] = Bounded(256)
+
+    def split(self, values: Sequence[Any]) -> tuple[list[Any], list[Any], tuple]:
+        """Arguments, auxiliary states, random key out of values in the order of the variables."""
+        return ([values[i] for i in self.arg_places], [values[i] for i in self.aux_places], tuple(values[self.count:]))
+
+
+_MOST_FORMS = 64
+_recent: OrderedDict[Any, Forms] = OrderedDict()  # models are often made again: for other data, in a search, in tests
+
+
+def _is_plain(value: Any) -> bool:
+    return all(map(_is_plain, value)) if isinstance(value, (tuple, list)) else \
+        value is None or isinstance(value, (bool, int, float, str))

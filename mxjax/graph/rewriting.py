@@ -1,0 +1,62 @@
+"""Rewriting graphs: one walk that mixed precision, quantization and graph backends share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from ..ops import registry
+from .node import Entry, Node, topological
+
+__all__ = ["consumers", "copied", "made", "rewrite"]
+
+Rule = Callable[[Node, list[Entry]], "list[Entry] | None"]
+
+
+def made(op_name: str, name: str, inputs: Iterable[Entry], **params: Any) -> Node:
+    """A new node of an operator with these parameters."""
+    op = registry.get(op_name)
+    given = {k: v for k, v in params.items() if v is not None}
+    return Node(op, name, {k: str(v) for k, v in given.items()}, op.parse(dict(given)), inputs)
+
+
+def copied(node: Node, inputs: Iterable[Entry], **params: Any) -> Node:
+    """The node on other inputs, with these parameters changed."""
+    attrs = {**node.attrs, **{k: str(v) for k, v in params.items()}}
+    parsed = {k: node.op.params[k].parse(v) for k, v in params.items()}
+    return Node(node.op, node.name, attrs, {**node.params, **parsed}, inputs, node.subgraphs)
+
+
+def rewrite(outputs: Sequence[Entry], rule: Rule) -> list[Entry]:
+    """A new graph in which `rule` decides what stands for each node.
+
+    What a rule makes and nothing uses is not in the result: a rule may offer more than is needed.
+
+    Args:
+        outputs: the graph's outputs; the graph itself stays as it is.
+        rule: function(node, its inputs in the new graph) -> entries that stand for the node's outputs, or None for
+            a copy of the node. Variables are passed too.
+
+    Returns:
+        The outputs of the new graph.
+    """
+    found: dict[tuple[int, int], Entry] = {}
+    for node in topological(outputs):
+        inputs = [found[id(n), i] for n, i in node.inputs]
+        entries = rule(node, inputs)
+        if entries is None:
+            twin = copied(node, inputs)
+            entries = [(twin, i) for i in range(node.num_outputs)]
+        found.update({(id(node), i): entry for i, entry in enumerate(entries)})
+    return [found[id(n), i] for n, i in outputs]
+
+
+def consumers(outputs: Sequence[Entry]) -> dict[tuple[int, int], list[Node | None]]:
+    """For each entry the nodes that read it; None stands for the graph's outputs."""
+    readers: dict[tuple[int, int], list[Node | None]] = {}
+    for node in topological(outputs):
+        for source, i in node.inputs:
+            readers.setdefault((id(source), i), []).append(node)
+    for node, i in outputs:
+        readers.setdefault((id(node), i), []).append(None)
+    return readers

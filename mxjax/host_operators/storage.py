@@ -1,0 +1,57 @@
+"""Operators on arrays stored sparsely: conversion, rows, counts."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from ..array.creation import array
+from ..array.sparse import retain
+from ..base import MXNetError
+from ..ops.common import gives
+from ..ops.infer import elementwise
+from ..ops.on_host import on_host
+
+
+@on_host("cast_storage", ("_sparse_cast_storage",), infer_shape=elementwise)
+def cast_storage(data: Any, *, stype: Literal["csr", "default", "row_sparse"], _ctx: Any = None) -> list[Any]:
+    """The array with another storage type."""
+    return [data.tostype(stype)]
+
+
+def _first_shape(p: dict[str, Any], ins: list, outs: list) -> None:
+    outs[0] = outs[0] or ins[0]
+
+
+@on_host("_sparse_retain", infer_shape=_first_shape, infer_type=gives(lambda p: None, None, "int64"))
+def sparse_retain(data: Any, indices: Any, *, _ctx: Any = None) -> list[Any]:
+    """A row_sparse array with only the rows in `indices` kept."""
+    return [retain(data, indices)]
+
+
+def _need_csr(operator: str, array: Any) -> None:
+    if array.stype != "csr":
+        raise MXNetError(f"operator {operator} takes a csr matrix, got storage type {array.stype!r}")
+
+
+@on_host("_contrib_getnnz", infer_type=gives("int64"))
+def getnnz(data: Any, *, axis: int | None = None, _ctx: Any = None) -> list[Any]:
+    """How many values a csr matrix stores: in all, or (axis 1) in each row; int64."""
+    _need_csr("getnnz", data)
+    pointers = data.indptr.asnumpy()
+    if axis not in (None, 1):
+        raise MXNetError(f"operator getnnz: axis must be 1 or None, got {axis}")
+    return [array(np.diff(pointers) if axis == 1 else pointers[-1:] - pointers[:1], _ctx, "int64")]
+
+
+@on_host("_contrib_edge_id", infer_shape=lambda p, ins, outs: outs.__setitem__(0, outs[0] or ins[1]),
+         infer_type=gives(lambda p: None))
+def edge_id(data: Any, u: Any, v: Any, *, _ctx: Any = None) -> list[Any]:
+    """The values data[u, v] of a csr matrix, -1 where it stores none."""
+    _need_csr("edge_id", data)
+    pointers, columns, values = data.indptr.asnumpy(), data.indices.asnumpy(), data.data.asnumpy()
+    rows = np.repeat(np.arange(data.shape[0]), np.diff(pointers))
+    found = dict(zip(zip(rows.tolist(), columns.tolist(), strict=True), values.tolist(), strict=True))
+    pairs = zip(u.asnumpy().astype(int).tolist(), v.asnumpy().astype(int).tolist(), strict=True)
+    return [array([found.get(pair, -1) for pair in pairs], _ctx, data.dtype)]

@@ -1,0 +1,3 @@
+"""Operators that compute each element by itself."""
+
+from . import binary, broadcast, scalar, unary

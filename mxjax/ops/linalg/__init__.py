@@ -1,0 +1,3 @@
+"""Products and decompositions of matrices."""
+
+from . import count_sketch, decompositions, dot

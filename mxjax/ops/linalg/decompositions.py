@@ -1,0 +1,210 @@
+"""Linear algebra on the last two axes; leading axes are batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.scipy.linalg import solve_triangular
+
+from ...base import MXNetError
+from ..common import Array, same_dtype
+from ..params import Scalar
+from ..registry import register
+
+
+def _linalg(name: str, *aliases: str, square: bool = True, **attrs: Any) -> Callable[[Callable], Callable]:
+    """`register` for `_linalg_<name>` with a check of the first matrix (square, unless told otherwise)."""
+    def decorate(function: Callable) -> Callable:
+        def compute(*arrays: Array, **params: Any) -> Any:
+            same_dtype(f"_linalg_{name}", *arrays)
+            shape = arrays[0].shape
+            if square and (len(shape) < 2 or shape[-1] != shape[-2]):
+                raise MXNetError(f"operator _linalg_{name}: A must be square matrices, the shape is {shape}")
+            return function(*arrays, **params)
+        compute.__wrapped__ = function
+        compute.__annotations__, compute.__doc__ = function.__annotations__, function.__doc__
+        names = (f"linalg_{name}", *aliases) if name != "syevd" else aliases
+        register(f"_linalg_{name}", aliases=names, **attrs)(compute)
+        return function
+    return decorate
+
+
+def unless_finite(name: str, reason: str) -> Callable[..., Exception | None]:
+    """FRefuse of an operator that has no answer for some matrices: XLA gives NaN or infinity where LAPACK fails."""
+    def refuse(params: dict[str, Any], inputs: Sequence[Array], outputs: Sequence[Array]) -> Exception | None:
+        failed = not np.isfinite(outputs[0]).all() and all(np.isfinite(matrix).all() for matrix in inputs)
+        return MXNetError(f"operator {name}: {reason}") if failed else None
+    return refuse
+
+
+def _t(a: Array, transposed: bool = True) -> Array:
+    return jnp.swapaxes(a, -1, -2) if transposed else a
+
+
+def _reduced(values: Array) -> Array:
+    """Outside of NumPy semantics the result for a single matrix has shape (1,)."""
+    return values.reshape(1) if values.ndim == 0 else values
+
+
+def _product(A: Array, B: Array, transpose_a: bool, transpose_b: bool, axis: int) -> Array:
+    left, right = (_t(jnp.moveaxis(m, axis, -2), flag) for m, flag in ((A, transpose_a), (B, transpose_b)))
+    if left.shape[:-2] != right.shape[:-2]:
+        raise MXNetError(f"operator _linalg_gemm: the batch dimensions of {A.shape} and {B.shape} must agree")
+    return jnp.matmul(left, right)
+
+
+@_linalg("gemm", square=False)
+def gemm(A: Array, B: Array, C: Array, *, transpose_a: bool = False, transpose_b: bool = False, alpha: Scalar = 1.0,
+         beta: Scalar = 1.0, axis: int = -2) -> Array:
+    """alpha · op(A) · op(B) + beta · C; op may transpose. `axis` holds the rows, the last axis the columns."""
+    product = jnp.moveaxis(_product(A, B, transpose_a, transpose_b, axis), -2, axis)
+    return (alpha * product + beta * C).astype(A.dtype)
+
+
+@_linalg("gemm2", square=False)
+def gemm2(A: Array, B: Array, *, transpose_a: bool = False, transpose_b: bool = False, alpha: Scalar = 1.0,
+          axis: int = -2) -> Array:
+    """alpha · op(A) · op(B); op may transpose. `axis` holds the rows, the last axis the columns."""
+    return (alpha * jnp.moveaxis(_product(A, B, transpose_a, transpose_b, axis), -2, axis)).astype(A.dtype)
+
+
+@_linalg("syrk", square=False)
+def syrk(A: Array, *, transpose: bool = False, alpha: Scalar = 1.0) -> Array:
+    """alpha · A · Aᵀ, or alpha · Aᵀ · A with `transpose`."""
+    return (alpha * jnp.matmul(_t(A, transpose), _t(A, not transpose))).astype(A.dtype)
+
+
+@_linalg("trmm")
+def trmm(A: Array, B: Array, *, transpose: bool = False, rightside: bool = False, lower: bool = True,
+         alpha: Scalar = 1.0) -> Array:
+    """alpha · op(A) · B for a triangular A (B · op(A) with `rightside`); op may transpose."""
+    triangle = _t(jnp.tril(A) if lower else jnp.triu(A), transpose)
+    return (alpha * (jnp.matmul(B, triangle) if rightside else jnp.matmul(triangle, B))).astype(A.dtype)
+
+
+@_linalg("trsm")
+def trsm(A: Array, B: Array, *, transpose: bool = False, rightside: bool = False, lower: bool = True,
+         alpha: Scalar = 1.0) -> Array:
+    """X with op(A) · X = alpha · B for a triangular A (X · op(A) with `rightside`); op may transpose."""
+    right = (alpha * B).astype(A.dtype)
+    if rightside:
+        return _t(solve_triangular(A, _t(right), trans=int(not transpose), lower=lower))
+    return solve_triangular(A, right, trans=int(transpose), lower=lower)
+
+
+@_linalg("potrf", hidden=("lower",), FRefuse=unless_finite("_linalg_potrf", "a matrix is not positive definite"))
+def potrf(A: Array, *, lower: bool = True) -> Array:
+    """Cholesky factors of symmetric, positive definite matrices: L · Lᵀ = A, else Uᵀ · U = A.
+
+    Other matrices are refused where the result is looked at (in a compiled program, which cannot refuse, it is NaN).
+    """
+    return jnp.linalg.cholesky(A, upper=not lower)
+
+
+@_linalg("potri", hidden=("lower",))
+def potri(A: Array, *, lower: bool = True) -> Array:
+    """The inverse of a matrix out of its Cholesky factor (see `potrf`)."""
+    factor = _t(A, not lower)
+    inverse = solve_triangular(factor, jnp.broadcast_to(jnp.eye(A.shape[-1], dtype=A.dtype), A.shape), lower=True)
+    return jnp.matmul(_t(inverse), inverse)
+
+
+@_linalg("sumlogdiag")
+def sumlogdiag(A: Array) -> Array:
+    """Sum of the logarithms of the diagonal: (..., n, n) -> (...)."""
+    return _reduced(jnp.sum(jnp.log(jnp.diagonal(A, axis1=-2, axis2=-1)), -1))
+
+
+@_linalg("inverse", "_npi_inv", FRefuse=unless_finite("_linalg_inverse", "a matrix is singular"))
+def inverse(A: Array) -> Array:
+    """The inverse. Singular matrices are refused (see `potrf`)."""
+    return jnp.linalg.inv(A)
+
+
+@_linalg("det")
+def det(A: Array) -> Array:
+    """The determinant: (..., n, n) -> (...)."""
+    return _reduced(jnp.linalg.det(A))
+
+
+@_linalg("slogdet", num_outputs=2)
+def slogdet(A: Array) -> tuple[Array, Array]:
+    """Sign and logarithm of the absolute value of the determinant: (..., n, n) -> (...), (...)."""
+    sign, log = jnp.linalg.slogdet(A)
+    return _reduced(sign), _reduced(log)
+
+
+@_linalg("gelqf", num_outputs=2, square=False)
+def gelqf(A: Array) -> tuple[Array, Array]:
+    """Q with orthonormal rows and lower triangular L, L · Q = A.  A: (..., m, n) with m <= n."""
+    if A.ndim < 2 or A.shape[-2] > A.shape[-1]:
+        raise MXNetError(f"operator _linalg_gelqf: A must have at most as many rows as columns, the shape is {A.shape}")
+    q, r = jnp.linalg.qr(_t(A))
+    return _t(q), _t(r)
+
+
+@_linalg("syevd", num_outputs=2)
+def syevd(A: Array) -> tuple[Array, Array]:
+    """Eigenvectors U (rows) and eigenvalues L, rising, of symmetric matrices: A = Uᵀ · diag(L) · U.
+
+    The largest number of each eigenvector is positive.
+    """
+    values, vectors = jnp.linalg.eigh(A, UPLO="L")
+    rows = _t(vectors)
+    largest = jnp.take_along_axis(rows, jnp.argmax(jnp.abs(rows), -1, keepdims=True), -1)
+    return rows * lax.stop_gradient(jnp.where(largest < 0, -1, 1).astype(A.dtype)), values
+
+
+# ------------------------------------------------------------ diagonals and triangles
+def _check_offset(name: str, size: int, offset: int) -> None:
+    if abs(offset) >= size:
+        raise MXNetError(f"operator _linalg_{name}: offset={offset} is outside of matrices of size {size}")
+
+
+@_linalg("extractdiag")
+def extractdiag(A: Array, *, offset: int = 0) -> Array:
+    """A diagonal: (..., n, n) -> (..., n - |offset|)."""
+    _check_offset("extractdiag", A.shape[-1], offset)
+    return jnp.diagonal(A, offset, -2, -1)
+
+
+@_linalg("makediag", square=False)
+def makediag(A: Array, *, offset: int = 0) -> Array:
+    """Matrices with this diagonal: (..., n) -> (..., n + |offset|, n + |offset|)."""
+    size = A.shape[-1] + abs(offset)
+    index = np.arange(A.shape[-1])
+    rows, columns = index + max(-offset, 0), index + max(offset, 0)
+    return jnp.zeros((*A.shape[:-1], size, size), A.dtype).at[..., rows, columns].set(A)
+
+
+def _triangle(size: int, offset: int, lower: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of a triangle, in the order of packed storage; `lower` counts for offset 0 only."""
+    rows, columns = np.tril_indices(size - abs(offset))
+    rows = rows + abs(offset)
+    return (columns, rows) if offset > 0 or (offset == 0 and not lower) else (rows, columns)
+
+
+@_linalg("extracttrian")
+def extracttrian(A: Array, *, offset: int = 0, lower: bool = True) -> Array:
+    """A triangle as a vector: (..., n, n) -> (..., m(m + 1)/2), m = n - |offset|.
+
+    A positive offset takes the triangle above that diagonal, a negative one below, 0 the one `lower` says.
+    """
+    _check_offset("extracttrian", A.shape[-1], offset)
+    return A[(..., *_triangle(A.shape[-1], offset, lower))]
+
+
+@_linalg("maketrian", square=False)
+def maketrian(A: Array, *, offset: int = 0, lower: bool = True) -> Array:
+    """Triangular matrices out of vectors: the inverse of extracttrian, zeros elsewhere."""
+    count = A.shape[-1]
+    inner = int((8 * count + 1) ** 0.5 - 1) // 2
+    if inner * (inner + 1) // 2 != count:
+        raise MXNetError(f"operator _linalg_maketrian: {count} numbers do not fill a triangle")
+    size = inner + abs(offset)
+    blank = jnp.zeros((*A.shape[:-1], size, size), A.dtype)
+    return blank.at[(..., *_triangle(size, offset, lower))].set(A)

@@ -1,0 +1,59 @@
+"""Products of matrices and higher arrays."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Literal
+
+import jax.numpy as jnp
+
+from ...base import MXNetError
+from ..common import Array, same_dtype
+from ..registry import register
+
+StorageType = Literal["csr", "default", "row_sparse"]
+
+
+def _accumulator(dtype: Any) -> Any:
+    """The dtype in which products of half precision are summed up."""
+    return jnp.float32 if jnp.issubdtype(dtype, jnp.floating) and dtype.itemsize < 4 else None
+
+
+@register("dot", aliases=("_sparse_dot",))
+def dot(lhs: Array, rhs: Array, *, transpose_a: bool = False, transpose_b: bool = False,
+        forward_stype: StorageType | None = None) -> Array:
+    """Sum over the last axis of lhs and the first of rhs.
+
+    `transpose_a` takes the first axis of lhs instead, `transpose_b` the last of rhs. Two vectors give shape (1,).
+    `forward_stype` is a hint for sparse arrays.
+    """
+    same_dtype("dot", lhs, rhs)
+    left, right = 0 if transpose_a else lhs.ndim - 1, rhs.ndim - 1 if transpose_b else 0
+    vectors = lhs.ndim == rhs.ndim == 1
+    if min(lhs.ndim, rhs.ndim) < 1 or lhs.shape[left] != rhs.shape[right] or (vectors and (transpose_a or transpose_b)):
+        raise MXNetError(f"operator dot: shapes {lhs.shape} and {rhs.shape} do not fit with transpose_a={transpose_a}, "
+                         f"transpose_b={transpose_b}")
+    out = jnp.tensordot(lhs, rhs, (left, right), preferred_element_type=_accumulator(lhs.dtype)).astype(lhs.dtype)
+    return out.reshape(1) if vectors else out
+
+
+@register("batch_dot", aliases=("_npx_batch_dot",))
+def batch_dot(lhs: Array, rhs: Array, *, transpose_a: bool = False, transpose_b: bool = False,
+              forward_stype: StorageType | None = None) -> Array:
+    """Matrix products of the last two axes; the leading (batch) axes of both arrays agree."""
+    same_dtype("batch_dot", lhs, rhs)
+    if lhs.ndim < 3 or lhs.ndim != rhs.ndim or lhs.shape[:-2] != rhs.shape[:-2]:
+        raise MXNetError(f"operator batch_dot: shapes {lhs.shape} and {rhs.shape} must have as many dimensions, at "
+                         "least 3, and equal batch dimensions")
+    left = jnp.swapaxes(lhs, -1, -2) if transpose_a else lhs
+    right = jnp.swapaxes(rhs, -1, -2) if transpose_b else rhs
+    return jnp.matmul(left, right, preferred_element_type=_accumulator(lhs.dtype)).astype(lhs.dtype)
+
+
+@register("khatri_rao")
+def khatri_rao(*args: Array) -> Array:
+    """Column-wise Kronecker product of matrices with k columns: (r1, k), (r2, k), ... -> (r1·r2·..., k)."""
+    if any(a.ndim != 2 or a.shape[1] != args[0].shape[1] for a in args):
+        raise MXNetError(f"operator khatri_rao: matrices with equal numbers of columns are needed, the shapes are "
+                         f"{', '.join(str(a.shape) for a in args)}")
+    return functools.reduce(lambda a, b: (a[:, None] * b).reshape(-1, a.shape[1]), args)

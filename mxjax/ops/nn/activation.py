@@ -1,0 +1,106 @@
+"""Activation functions: Activation and the LeakyReLU family."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+
+from ...base import MXNetError
+from ..common import Array, broadcast, need_float
+from ..infer import elementwise, known, unify
+from ..params import Scalar
+from ..random import _draw
+from ..registry import get, register
+
+_ACTIVATIONS = {
+    "relu": jax.nn.relu, "sigmoid": jax.nn.sigmoid, "softrelu": jax.nn.softplus, "softsign": jax.nn.soft_sign,
+    "tanh": jnp.tanh,
+}
+
+
+@register("Activation", aliases=("_npx_activation",), infer_shape=elementwise)
+def activation(data: Array, *, act_type: Literal["relu", "sigmoid", "softrelu", "softsign", "tanh"]) -> Array:
+    """A non-linearity, element by element.
+
+    relu: max(x, 0); sigmoid: 1 / (1 + exp(-x)); softrelu: log(1 + exp(x)); softsign: x / (1 + |x|); tanh.
+    data: any shape, float -> the same shape and dtype.
+    """
+    need_float("Activation", data)
+    return _ACTIVATIONS[act_type](data)
+
+
+def _leaky(data: Array, slope: Any) -> Array:
+    """x where positive, slope·x elsewhere (also at 0, so that the derivative there is the slope)."""
+    return jnp.where(data > 0, data, data * slope)
+
+
+_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
+
+
+@jax.custom_jvp
+def _selu(data: Array) -> Array:
+    return jnp.where(data > 0, _SELU_SCALE * data, _SELU_SCALE * _SELU_ALPHA * jnp.expm1(data))
+
+
+# MXNet's slope for negative x is scale·(alpha + y); the derivative would be scale·alpha + y.
+_selu.defjvps(lambda tangent, y, x: tangent * _SELU_SCALE * jnp.where(x > 0, 1, _SELU_ALPHA + y))
+
+
+def _channel_aligned(gamma: Array, data: Array) -> Array:
+    """gamma with axes of size 1 added, so that it lines up with the first two axes of data."""
+    shape, rest = [1] * data.ndim, list(gamma.shape)
+    for axis in reversed(range(min(2, data.ndim))):
+        if rest and rest[-1] in (data.shape[axis], 1):
+            shape[axis] = rest.pop()
+    if rest:
+        raise MXNetError(f"LeakyReLU: gamma of shape {gamma.shape} does not broadcast to data of shape {data.shape}")
+    return gamma.reshape(shape)
+
+
+def _leaky_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
+    for i, out in enumerate(outs):
+        ins[0] = outs[i] = unify(ins[0], out)
+    if params["act_type"] == "prelu" and known(ins[0]) and ins[1] is None:
+        ins[1] = ins[0][1:2]
+
+
+def _is_random(params: dict[str, Any]) -> bool:
+    return params["act_type"] == "rrelu"
+
+
+@register("LeakyReLU", aliases=("_npx_leaky_relu",), infer_shape=_leaky_shapes, FResourceRequest=("random",),
+          train_when=_is_random,
+          inputs=lambda p: ["data", "gamma"] if p["act_type"] == "prelu" else ["data"],
+          num_outputs=lambda p: 1 + _is_random(p),
+          output_names=lambda p: ["output", "mask"][:1 + _is_random(p)])
+def leaky_relu(data: Array, gamma: Array | None = None, *,
+               act_type: Literal["elu", "gelu", "leaky", "prelu", "rrelu", "selu"] = "leaky", slope: Scalar = 0.25,
+               lower_bound: Scalar = 0.125, upper_bound: Scalar = 0.333999991, _train: bool = False,
+               _key: Any = None) -> Array | tuple[Array, Array]:
+    """x where positive; elsewhere
+
+    leaky: slope·x; prelu: gamma·x with a learnt gamma for each channel (axis 1); elu: slope·(exp(x) - 1);
+    selu: the self-normalizing elu (arXiv:1706.02515); rrelu: s·x with s drawn from [lower_bound, upper_bound] in
+    training and their middle otherwise (arXiv:1505.00853; s is the second output).
+    gelu is x times the normal distribution function of x (arXiv:1606.08415).
+
+    data: any shape, float; gamma: (channel,) or broadcastable to the first two axes -> the shape of data.
+    """
+    need_float("LeakyReLU", data)
+    slope, low, high = (jnp.asarray(v).astype(data.dtype) for v in (slope, lower_bound, upper_bound))
+    if act_type == "rrelu":
+        slopes = low + (high - low) * _draw.uniform(_key, data.shape, data.dtype) if _train else \
+            jnp.broadcast_to((low + high) / 2, data.shape)
+        return _leaky(data, slopes), slopes
+    if act_type == "prelu":
+        return _leaky(data, broadcast(_channel_aligned(gamma, data), data.shape))
+    if act_type == "elu":
+        return jnp.where(data > 0, data, slope * jnp.expm1(jnp.where(data > 0, 0, data)))
+    return {"leaky": lambda: _leaky(data, slope), "selu": lambda: _selu(data),
+            "gelu": lambda: jax.nn.gelu(data, approximate=False)}[act_type]()
+
+
+# The learnt slope starts at 0.25 (arXiv:1502.01852) unless the user says otherwise.
+get("LeakyReLU").set_attr("FSetInputVarAttrOnCompose", {"gamma": {"__init__": '["Constant", {"value": 0.25}]'}})

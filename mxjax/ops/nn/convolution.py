@@ -1,0 +1,341 @@
+"""Convolution, deconvolution and pooling over one to three spatial axes."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ..._capacity import refuse_result
+from ...base import MXNetError
+from ..common import Array, accumulation, broadcast, is_float
+from ..infer import filled
+from ..params import Range, Shape
+from ..registry import register
+from ._correlation import channels_last, correlate, transposed
+from ._depthwise import depthwise, is_depthwise
+from .layers import _without
+
+Layout = Literal["NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"] | None
+Count = Annotated[int, Range(1)]
+
+
+def _per_axis(name: str, value: tuple[int, ...], dims: int, default: int) -> tuple[int, ...]:
+    """A parameter with a value for each spatial axis; () means the default for all."""
+    if not value:
+        return (default,) * dims
+    if len(value) != dims:
+        raise MXNetError(f"{name} has {len(value)} values for {dims} spatial axes")
+    return value
+
+
+def _check_spatial(name: str, data: Array, kernel: tuple[int, ...]) -> None:
+    if data.ndim != len(kernel) + 2:
+        raise MXNetError(f"{name} with a kernel of {len(kernel)} axes takes data of {len(kernel) + 2} axes, "
+                         f"got shape {data.shape}")
+
+
+def _add_bias(out: Array, bias: Array | None, layout: str | None) -> Array:
+    if bias is None:
+        return out
+    return out + broadcast(bias if channels_last(layout) else bias.reshape((1, -1) + (1,) * (out.ndim - 2)), out.shape)
+
+
+def _channels(p: dict[str, Any], x: tuple[int, ...]) -> int:
+    return x[-1] if channels_last(p["layout"]) else x[1]
+
+
+def _outer_inner(p: dict[str, Any], outer: int, inner: int | None) -> tuple[int | None, ...]:
+    """The shape of a weight: (outer, inner, *kernel), or with channels last (outer, *kernel, inner)."""
+    return (outer, *p["kernel"], inner) if channels_last(p["layout"]) else (outer, inner, *p["kernel"])
+
+
+def _weight_shape(p: dict[str, Any], x: tuple[int, ...]) -> tuple[int | None, ...]:
+    channels = _channels(p, x)
+    return _outer_inner(p, p["num_filter"], None if channels is None else channels // p["num_group"])
+
+
+def _check_weight(operator: str, weight: Array, expected: tuple[int | None, ...], data: Array) -> None:
+    if weight.shape != expected:
+        raise MXNetError(f"operator {operator}: weight must have the shape {expected} for data of shape {data.shape}, "
+                         f"got {weight.shape}")
+
+
+def _convolution(data: Array, weight: Array, bias: Array | None = None, *, kernel: Shape, stride: Shape = (),
+                 dilate: Shape = (), pad: Shape = (), num_filter: Count, num_group: Count = 1,
+                 workspace: int = 1024, no_bias: bool = False,
+                 cudnn_tune: Literal["fastest", "limited_workspace", "off"] | None = None, cudnn_off: bool = False,
+                 layout: Layout = None) -> Array:
+    """Cross-correlation of data with weight, plus bias.
+
+    data: (batch, channel, space...) or, with a layout that ends in C, (batch, space..., channel);
+    weight: (num_filter, channel / num_group, *kernel), channels last (num_filter, *kernel, channel / num_group);
+    bias: (num_filter,).  Output space: floor((x + 2 pad - dilate (kernel - 1) - 1) / stride) + 1.
+    """
+    _check_spatial("Convolution", data, kernel)
+    dims = len(kernel)
+    stride, dilate = _per_axis("stride", stride, dims, 1), _per_axis("dilate", dilate, dims, 1)
+    pad = _per_axis("pad", pad, dims, 0)
+    params = {"num_filter": num_filter, "kernel": kernel, "num_group": num_group, "layout": layout}
+    _check_weight("Convolution", weight, _weight_shape(params, data.shape), data)
+    space = data.shape[1:-1] if channels_last(layout) else data.shape[2:]
+    if any(n + 2 * p <= d * (k - 1) for n, p, d, k in zip(space, pad, dilate, kernel, strict=True)):
+        raise MXNetError(f"operator Convolution: the kernel {kernel} with dilate={dilate} is larger than the input of "
+                         f"size {space} with pad={pad}")
+
+    def whole(data: Array, weight: Array) -> Array:
+        return correlate(data, weight, stride, dilate, pad, num_group, layout)
+
+    def product(data: Array, weight: Array) -> Array:
+        return _as_product(data, weight, kernel, stride, dilate, pad, channels_last(layout))
+    if is_depthwise(data, kernel, num_group, channels_last(layout)):
+        out = lax.platform_dependent(data, weight, default=whole, cpu=lambda data, weight: depthwise(
+            data, weight, stride, dilate, pad, channels_last(layout)))
+    elif num_group == 1 and is_float(data.dtype) and \
+            _product_is_faster(data, num_filter, kernel, stride, dilate, pad, layout):
+        out = lax.platform_dependent(data, weight, cpu=product, default=whole)
+    else:
+        out = whole(data, weight)
+    return _add_bias(out, bias, layout)
+
+
+def _product_is_faster(data: Array, num_filter: int, kernel: tuple, stride: tuple, dilate: tuple, pad: tuple,
+                       layout: str | None) -> bool:
+    """Whether one matrix product beats XLA's convolution on a CPU, forward and backward (benchmarks/convolution.py)."""
+    if math.prod(kernel) == 1:
+        return True
+    space = data.shape[1:-1] if channels_last(layout) else data.shape[2:]
+    outputs = [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, d, p in
+               zip(space, kernel, stride, dilate, pad, strict=True)]
+    row, count = math.prod(kernel) * data.shape[-1 if channels_last(layout) else 1], math.prod(outputs)
+    if not isinstance(data.shape[0], int):  # a batch of any size (`jax.export`)
+        return False
+    if data.shape[0] * count <= 4 * num_filter:  # much weight for few places: its layout is what costs
+        return True
+    if count <= 16 and data.shape[0] * count * row <= 8 * data.size:  # kernels nearly as large as the picture
+        return True
+    return row <= 512 and data.shape[0] * count * row <= 3_000_000
+
+
+def _as_product(data: Array, weight: Array, kernel: tuple, stride: tuple, dilate: tuple, pad: tuple,
+                last: bool) -> Array:
+    """A convolution as one matrix product of all windows, laid out side by side, with the weight."""
+    dims = len(kernel)
+    if not last:
+        data, weight = jnp.moveaxis(data, 1, -1), jnp.moveaxis(weight, 1, -1)
+    data = jnp.pad(data, [(0, 0), *((p, p) for p in pad), (0, 0)])
+    space = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(data.shape[1:-1], kernel, stride, dilate,
+                                                                  strict=True)]
+    batch, channels = data.shape[0], data.shape[-1]
+
+    def strided(place: tuple[int, ...], first: tuple, count: Sequence[int], step: tuple) -> Array:
+        start = [o * f for o, f in zip(place, first, strict=True)]
+        stop = [b + (n - 1) * s + 1 for b, n, s in zip(start, count, step, strict=True)]
+        return lax.slice(data, (0, *start, 0), (batch, *stop, channels), (1, *step, 1))
+    if math.prod(space) < math.prod(kernel):  # window by window
+        windows = [strided(o, stride, kernel, dilate).reshape(batch, -1) for o in itertools.product(*map(range, space))]
+        rows = jnp.stack(windows, axis=1).reshape(batch * math.prod(space), -1)
+    else:  # axis by axis: XLA computes what it can of the data anew for each slice, so they had better be few
+        rows = data
+        for axis in range(dims, 0, -1):
+            starts = [o * dilate[axis - 1] for o in range(kernel[axis - 1])]
+            length = (space[axis - 1] - 1) * stride[axis - 1] + 1
+            rows = jnp.concatenate([lax.slice_in_dim(rows, b, b + length, stride[axis - 1], axis) for b in starts], -1)
+        rows = rows.reshape(batch * math.prod(space), -1)
+    out = (rows @ weight.reshape(weight.shape[0], -1).T).reshape(batch, *space, weight.shape[0])
+    return out if last else jnp.moveaxis(out, dims + 1, 1)
+
+
+def _data_shape(p: dict[str, Any], x: tuple, out: tuple) -> tuple:
+    """What the output of a convolution says of its data: the batch, and where the stride is 1 the space."""
+    first = 1 if channels_last(p["layout"]) else 2
+    shape, dims = list(x), len(p["kernel"])
+    shape[0] = out[0]
+    for i in range(dims):
+        stride, pad, dilate = ((p[k] or (default,) * dims)[i] for k, default in (("stride", 1), ("pad", 0),
+                                                                                ("dilate", 1)))
+        if stride == 1 and out[first + i] is not None:
+            shape[first + i] = out[first + i] + dilate * (p["kernel"][i] - 1) - 2 * pad
+    return tuple(shape)
+
+
+for _name, _aliases in [("Convolution", ("_npx_convolution",)), ("Convolution_v1", ())]:
+    register(_name, aliases=_aliases, inputs=_without("no_bias", "data", "weight"), infer_shape=filled(
+        _data_shape, weight=_weight_shape, bias=lambda p, x: (p["num_filter"],)))(_convolution)
+
+
+def _transposed_shape(p: dict[str, Any], x: tuple[int, ...]) -> tuple[int | None, ...]:
+    return _outer_inner(p, _channels(p, x), p["num_filter"] // p["num_group"])
+
+
+@register("Deconvolution", aliases=("_npx_deconvolution",), inputs=_without("no_bias", "data", "weight"),
+          infer_shape=filled(weight=_transposed_shape, bias=lambda p, x: (p["num_filter"],)))
+def deconvolution(data: Array, weight: Array, bias: Array | None = None, *, kernel: Shape, stride: Shape = (),
+                  dilate: Shape = (), pad: Shape = (), adj: Shape = (), target_shape: Shape = (), num_filter: Count,
+                  num_group: Count = 1, workspace: int = 512, no_bias: bool = True,
+                  cudnn_tune: Literal["fastest", "limited_workspace", "off"] | None = None, cudnn_off: bool = False,
+                  layout: Layout = None) -> Array:
+    """The transpose of Convolution: its gradient with respect to data, as an operator.
+
+    weight: (channel, num_filter / num_group, *kernel).  Output space:
+    stride (x - 1) + dilate (kernel - 1) + 1 - 2 pad + adj, or `target_shape`.
+    """
+    _check_spatial("Deconvolution", data, kernel)
+    params = {"num_filter": num_filter, "kernel": kernel, "num_group": num_group, "layout": layout}
+    _check_weight("Deconvolution", weight, _transposed_shape(params, data.shape), data)
+    dims = len(kernel)
+    stride, dilate = _per_axis("stride", stride, dims, 1), _per_axis("dilate", dilate, dims, 1)
+    pad, adj = _per_axis("pad", pad, dims, 0), _per_axis("adj", adj, dims, 0)
+    if not target_shape and any(a >= s for a, s in zip(adj, stride, strict=True)):
+        raise MXNetError(f"Deconvolution: adj={adj} must be smaller than stride={stride}")
+    span = [d * (k - 1) for d, k in zip(dilate, kernel, strict=True)]
+    space = data.shape[1:-1] if channels_last(layout) else data.shape[2:]
+    if target_shape:
+        excess = [s * (n - 1) + k + 1 - t for s, n, k, t in zip(stride, space, span, target_shape, strict=True)]
+        if min(excess) < 0:
+            raise MXNetError(f"Deconvolution: target_shape {target_shape} is larger than what the kernel reaches")
+        pad, adj = tuple((e + 1) // 2 for e in excess), tuple(e % 2 for e in excess)
+    out = transposed(data, weight, stride, dilate, pad, adj, num_group, layout)
+    return _add_bias(out, bias, layout)
+
+
+def _windows(size: int, kernel: int, stride: int, pad: int, convention: str) -> tuple[int, int]:
+    """(outputs, padding behind) along one axis."""
+    if convention == "same":
+        count = -(-size // stride)
+    elif convention == "full":
+        count = -(-(size + 2 * pad - kernel) // stride) + 1
+    else:
+        if size + 2 * pad < kernel:
+            raise MXNetError(f"Pooling: the kernel ({kernel}) is larger than the padded input ({size + 2 * pad})")
+        count = (size + 2 * pad - kernel) // stride + 1
+    return count, max((count - 1) * stride + kernel - size - pad, 0)
+
+
+def _counts(size: int, kernel: int, stride: int, pad: int, count: int, include: bool) -> np.ndarray:
+    """How many elements each window averages over along one axis (MXNet counts padding up to size + pad)."""
+    start = np.arange(count) * stride - pad
+    stop = np.minimum(start + kernel, size + pad)
+    return stop - start if include else np.minimum(stop, size) - np.maximum(start, 0)
+
+
+_SMALL_WINDOW = 16  # up to this sum of its sides, slices beat XLA's windows on a CPU: 2 to 5 times with the backward
+
+
+def _first_of_equals(a: Array, b: Array) -> Array:
+    """The maximum, whose gradient goes to one of two equal values."""
+    return jnp.where(b > a, b, a)
+
+
+def _reduced(data: Array, axis: int, size: int, stride: int, count: int, function: Any) -> Array:
+    """All windows along one axis reduced to a value each."""
+    slices = (lax.slice_in_dim(data, i, i + (count - 1) * stride + 1, stride, axis) for i in range(size))
+    return functools.reduce(function, slices)
+
+
+def _kept(function: Any, alike: Any) -> Any:
+    """A function whose value, where it is differentiated, comes from another one that XLA fuses into nothing.
+
+    What reads a function of slices (a convolution of windows, say) would compute it anew for each of its elements.
+    """
+    @jax.custom_jvp
+    def kept(x: Array) -> Array:
+        return alike(x)
+
+    @jax.custom_jvp
+    def alone(x: Array) -> Array:
+        return function(x)
+
+    def rule(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+        return kept(*primals), jax.jvp(function, primals, tangents)[1]
+    kept.defjvp(rule)
+    alone.defjvp(rule)
+    return alone
+
+
+def _pooling(data: Array, *, kernel: Shape = (), pool_type: Literal["avg", "lp", "max", "sum"] = "max",
+             global_pool: bool = False, cudnn_off: bool = False,
+             pooling_convention: Literal["full", "same", "valid"] = "valid", stride: Shape = (), pad: Shape = (),
+             p_value: int | None = None, count_include_pad: bool | None = None, layout: Layout = None) -> Array:
+    """Maximum, sum, average or p-norm over windows of the spatial axes.
+
+    data: as for Convolution.  Output space: floor ("valid") or ceil ("full") of (x + 2 pad - kernel) / stride, + 1;
+    ceil(x / stride) ("same").  `global_pool` takes the whole space.
+    """
+    dims = data.ndim - 2
+    first = 1 if channels_last(layout) else 2
+    space = data.shape[first:first + dims]
+    if global_pool:
+        kernel, stride, pad = space, (1,) * dims, (0,) * dims
+    _check_spatial("Pooling", data, kernel)
+    stride, pad = _per_axis("stride", stride, dims, 1), _per_axis("pad", pad[:dims], dims, 0)
+    if pooling_convention == "same" and any(pad):
+        raise MXNetError(f'Pooling: the convention "same" decides about the padding itself, pad={pad} must be 0')
+    if pool_type in ("max", "avg") and any(p >= k for p, k in zip(pad, kernel, strict=True)):
+        raise MXNetError(f"Pooling: pad={pad} must be smaller than kernel={tuple(kernel)}: there would be windows of "
+                         "padding alone")
+    axes = list(zip(space, kernel, stride, pad, strict=True))
+    windows = [_windows(*a, pooling_convention) for a in axes]
+    refuse_result((math.prod(data.shape) // max(math.prod(space), 1), *[count for count, _ in windows]), data.dtype)
+
+    def reduce(values: Array, start: Any, function: Any) -> Array:
+        def full(numbers: Sequence, other: Any) -> tuple:
+            return (other,) * first + tuple(numbers) + (other,) * (data.ndim - first - dims)
+        start = np.asarray(start, values.dtype)
+        padding = full([(p, behind) for p, (_, behind) in zip(pad, windows, strict=True)], (0, 0))
+
+        def whole(values: Array) -> Array:
+            return lax.reduce_window(values, start, function, full(kernel, 1), full(stride, 1), padding)
+
+        def slices(values: Array) -> Array:
+            values = jnp.pad(values, padding, constant_values=start)
+            for axis in reversed(range(dims)):  # of equal values the first one wins, row by row
+                values = _reduced(values, first + axis, kernel[axis], stride[axis], windows[axis][0],
+                                  _first_of_equals if function is lax.max else function)
+            return values
+        return whole(values) if sum(kernel) > _SMALL_WINDOW else _kept(slices, whole)(values)
+    if pool_type == "max" and is_float(data.dtype):
+        return reduce(jnp.where(jnp.isnan(data), -jnp.inf, data), -jnp.inf, lax.max)  # NaN is no maximum, as in MXNet
+    if pool_type == "max":
+        return reduce(data, jnp.iinfo(data.dtype).min, lax.max)
+    wide = data.astype(accumulation(data.dtype))
+    if pool_type == "lp":
+        power = p_value or 2
+        total = reduce(jnp.abs(wide) ** power, 0, lax.add)
+        # the root's slope is infinite at 0; MXNet's gradient there is 0
+        positive = total > 0
+        return jnp.where(positive, jnp.where(positive, total, 1) ** (1.0 / power), 0).astype(data.dtype)
+    total = reduce(wide, 0, lax.add)
+    if pool_type == "sum":
+        return total.astype(data.dtype)
+    include = count_include_pad is None or count_include_pad
+    for axis, (a, (count, _)) in enumerate(zip(axes, windows, strict=True)):
+        counts = _counts(*a, count, include)
+        shape = [1] * data.ndim
+        shape[first + axis] = count
+        total = total / counts.reshape(shape).astype(wide.dtype)
+    return total.astype(data.dtype)
+
+
+register("Pooling", aliases=("_npx_pooling",))(_pooling)
+
+
+@register("Pooling_v1")
+def pooling_v1(data: Array, *, kernel: Shape = (), pool_type: Literal["avg", "max", "sum"] = "max",
+               global_pool: bool = False, pooling_convention: Literal["full", "valid"] = "valid", stride: Shape = (),
+               pad: Shape = ()) -> Array:
+    """Pooling as before MXNet 0.12: padding counts as zeros, the average divides by the size of the kernel."""
+    if global_pool:
+        kernel = data.shape[2:]
+    elif pad:
+        data = jnp.pad(data, [(0, 0), (0, 0), *((p, p) for p in pad)])
+    out = _pooling(data, kernel=kernel, pool_type="sum" if pool_type == "avg" else pool_type,
+                   pooling_convention=pooling_convention, stride=() if global_pool else stride)
+    return out / math.prod(kernel) if pool_type == "avg" else out

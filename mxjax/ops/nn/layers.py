@@ -1,0 +1,57 @@
+"""Fully connected layers and dropout."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import jax.numpy as jnp
+
+from ...base import MXNetError
+from ..common import Array, broadcast, size_of
+from ..infer import elementwise, filled
+from ..params import Range, Shape
+from ..random import _draw
+from ..registry import register
+
+
+def _without(flag: str, *names: str, absent: str = "bias") -> Any:
+    """Inputs rule: `names`, and `absent` unless the parameter `flag` is set."""
+    return lambda p: [*names] if p[flag] else [*names, absent]
+
+
+@register("FullyConnected", aliases=("_npx_fully_connected", "_sparse_FullyConnected"),
+          inputs=_without("no_bias", "data", "weight"), infer_shape=filled(
+    lambda p, x, out: (out[0], *x[1:]) if p["flatten"] else (*out[:-1], x[-1]),
+    weight=lambda p, x: (p["num_hidden"], size_of(x[1:]) if p["flatten"] else x[-1]),
+    bias=lambda p, x: (p["num_hidden"],)))
+def fully_connected(data: Array, weight: Array, bias: Array | None = None, *, num_hidden: Annotated[int, Range(1)],
+                    no_bias: bool = False, flatten: bool = True) -> Array:
+    """data · weightᵀ + bias.
+
+    data: (batch, ...) float, flattened to (batch, features) unless `flatten` is off, which maps the last axis;
+    weight: (num_hidden, features); bias: (num_hidden,) -> (batch, num_hidden) or (..., num_hidden).
+    """
+    if flatten:
+        data = data.reshape(data.shape[0], -1)
+    if weight.shape != (num_hidden, data.shape[-1]):
+        raise MXNetError(f"operator FullyConnected: weight must have the shape {(num_hidden, data.shape[-1])} for data "
+                         f"of shape {data.shape}, got {weight.shape}")
+    out = jnp.matmul(data, weight.T)
+    return out if bias is None else out + broadcast(bias.reshape(-1), out.shape)
+
+
+@register("Dropout", aliases=("_npx_dropout",), infer_shape=elementwise, FResourceRequest=("random",),
+          train_when=lambda p: p["p"] > 0 and p["mode"] != "always")
+def dropout(data: Array, *, p: Annotated[float, Range(0, 1)] = 0.5, mode: Literal["training", "always"] = "training",
+            axes: Shape = (), cudnn_off: bool | None = False, _train: bool = False, _key: Any = None) -> Array:
+    """Sets each value to zero with probability p and multiplies the others by 1 / (1 - p) (JMLR 15, 1929).
+
+    Active in training, or always with mode="always". Along `axes` one decision counts for all.
+    """
+    if p == 0 or not (_train or mode == "always"):
+        return data
+    if p == 1:
+        # 0 · 1/0, as in MXNet
+        return data * jnp.asarray(jnp.nan, data.dtype)
+    shape = tuple([1 if i in axes else n for i, n in enumerate(data.shape)])
+    return data * (_draw.bernoulli(_key, shape, 1 - p) * jnp.asarray(1 / (1 - p), data.dtype))

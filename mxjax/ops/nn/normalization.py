@@ -1,0 +1,262 @@
+"""Normalisation: batch, layer, group, instance, L2, local response."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Annotated, Any, Literal
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from ...base import MXNetError
+from ..common import Array, accumulation, normalized, size_of
+from ..infer import elementwise, unify
+from ..params import Range, Scalar
+from ..registry import register
+
+
+# ------------------------------------------------------------ the arithmetic that all share
+@partial(jax.custom_vjp, nondiff_argnums=(3, 4))
+def _standardize(data: Array, gamma: Array, beta: Array, axes: tuple[int, ...],
+                 eps: float) -> tuple[Array, Array, Array]:
+    """gamma·(data - mean) / sqrt(var + eps) + beta with mean and variance over `axes`, in float32 or wider.
+
+    gamma, beta: broadcastable to data, of as many dimensions.  Returns also mean and 1 / sqrt(var + eps), which have
+    no gradient, as in MXNet. A derivative of its own, because the automatic one takes three times as long.
+    """
+    return _standardize_forward(data, gamma, beta, axes, eps)[0]
+
+
+def _standardize_forward(data: Array, gamma: Array, beta: Array, axes: tuple[int, ...], eps: float) -> tuple:
+    wide = data.astype(accumulation(data.dtype))
+    mean = jnp.mean(wide, axes, keepdims=True)
+    centred = wide - mean
+    scale = lax.rsqrt(jnp.mean(centred * centred, axes, keepdims=True) + eps)
+    out = (centred * (scale * gamma) + beta).astype(data.dtype)
+    return (out, mean, scale), (data, mean, scale, gamma, beta)
+
+
+def _standardize_backward(axes: tuple[int, ...], eps: float, saved: tuple, heads: tuple) -> tuple:
+    data, mean, scale, gamma, beta = saved
+    head = heads[0].astype(mean.dtype)
+    unit = (data.astype(mean.dtype) - mean) * scale
+    # a gamma that is constant over the axes leaves the sums, which then give its own gradient too
+    inside = any(gamma.shape[a] != 1 for a in axes)
+    pulled, factor = (head * gamma, scale) if inside else (head, scale * gamma)
+    first, second = (jnp.sum(x, axes, keepdims=True) for x in (pulled, pulled * unit))
+    count = size_of(tuple(data.shape[a] for a in axes))
+    by_data = factor * (pulled - first / count - unit * (second / count))
+    by_beta, by_gamma = (head, head * unit) if inside else (first, second)
+    return by_data.astype(data.dtype), _summed(by_gamma, gamma), _summed(by_beta, beta)
+
+
+def _summed(gradient: Array, like: Array) -> Array:
+    """The gradient of an array that was broadcast."""
+    axes = tuple(i for i, n in enumerate(like.shape) if n == 1 and gradient.shape[i] != 1)
+    return jnp.sum(gradient, axes, keepdims=True).astype(like.dtype)
+
+
+_standardize.defvjp(_standardize_forward, _standardize_backward)
+
+
+def _along(axis: int, ndim: int, name: str, size: int, *arrays: Array) -> list[Array]:
+    """Vectors with axes of size 1 added, so that they lie along `axis`."""
+    for a in arrays:
+        if a.shape != (size,):
+            raise MXNetError(f"{name}: gamma, beta and statistics must have the shape ({size},), got {a.shape}")
+    shape = [1] * ndim
+    shape[axis] = size
+    return [a.reshape(shape) for a in arrays]
+
+
+def _shapes(size: Callable[[dict[str, Any], tuple], int]) -> Callable[..., None]:
+    """Shape rule: data and output alike, the other inputs vectors of size(params, shape of data)."""
+    def rule(params: dict[str, Any], ins: list, outs: list) -> None:
+        ins[0] = outs[0] = unify(ins[0], outs[0])
+        if ins[0] is not None:
+            ins[1:] = [unify(shape, (size(params, ins[0]),)) for shape in ins[1:]]
+    return rule
+
+
+def _float32_beside_half(params: dict[str, Any], ins: list, outs: list) -> None:
+    """Type rule: data and output alike; for half precision data the other inputs are float32."""
+    ins[0] = outs[0] = ins[0] or outs[0]
+    if ins[0] is not None:
+        beside = "float32" if ins[0] in ("float16", "bfloat16") else ins[0]
+        ins[1:] = [t or beside for t in ins[1:]]
+        outs[1:] = [t or beside for t in outs[1:]]
+
+
+def _with_moments(second: str) -> dict[str, Any]:
+    """Registration of the outputs that `output_mean_var` asks for."""
+    names = ["output", "mean", second]
+    return {"num_outputs": lambda p: 3 if p["output_mean_var"] else 1,
+            "output_names": lambda p: names if p["output_mean_var"] else names[:1]}
+
+
+# ------------------------------------------------------------ batch normalisation
+def _batch_norm(name: str, inputs: Sequence[Array], *, axis: int, eps: float, momentum: float, fix_gamma: bool,
+                use_global_stats: bool, output_mean_var: bool, train: bool, output_scale: bool = False,
+                finish: Callable[[Array], Array] = lambda out: out) -> tuple[Array, ...]:
+    """The operator; `output_scale`: the third output is 1 / sqrt(var + eps), not var."""
+    data, gamma, beta, moving_mean, moving_var = inputs
+    axis = normalized(axis, data.ndim)
+    if fix_gamma:
+        gamma = jnp.ones_like(gamma)
+    gamma, beta, mean, var = _along(axis, data.ndim, name, data.shape[axis], gamma, beta, moving_mean, moving_var)
+    if train and not use_global_stats:
+        others = tuple(a for a in range(data.ndim) if a != axis)
+        out, mean, scale = _standardize(data, gamma, beta, others, eps)
+        var = 1 / (scale * scale) - eps
+        moving_mean, moving_var = (
+            (momentum * old + (1 - momentum) * lax.stop_gradient(new).reshape(-1)).astype(old.dtype)
+            for old, new in [(moving_mean, mean), (moving_var, var)])
+    else:
+        mean, var = lax.stop_gradient(mean), lax.stop_gradient(var)
+        scale = lax.rsqrt(var + eps)
+        out = ((data - mean) * (scale * gamma) + beta).astype(data.dtype)
+    moments = [mean.reshape(-1), (scale if output_scale else var).reshape(-1)] if output_mean_var else []
+    return (finish(out), *moments, moving_mean, moving_var)
+
+
+_BATCH_NORM = """Normalization by the mean and variance of each channel (arXiv:1502.03167), times gamma plus beta.
+
+    data: float, channels along `axis`; gamma, beta, moving_mean, moving_var: (channel,), float32 for half precision
+    data -> the shape and dtype of data{what}.  In training (without `use_global_stats`) the statistics are the
+    batch's, and the moving ones become momentum·moving + (1 - momentum)·batch; otherwise the moving ones are used.
+    `fix_gamma` takes gamma as 1.  With `output_mean_var` the outputs are also mean and {second}.
+    """
+_INITIAL = {"moving_mean": {"__init__": '["zero", {}]'}, "moving_var": {"__init__": '["one", {}]'}}
+
+
+def _register_batch_norm(name: str, compute: Callable, aliases: tuple[str, ...] = (), what: str = "",
+                         second: str = "1 / sqrt(var + eps)", **attrs: Any) -> None:
+    compute.__doc__ = _BATCH_NORM.format(what=what, second=second)
+    register(name, aliases=aliases, mutates=("moving_mean", "moving_var"), infer_type=_float32_beside_half,
+             infer_shape=_shapes(lambda p, x: x[p.get("axis", 1)]), FSetInputVarAttrOnCompose=_INITIAL,
+             train_when=lambda p: not p["use_global_stats"],
+             **_with_moments("var"), **attrs)(compute)
+
+
+def _with_axis(name: str, finish: Callable[[Array], Array]) -> Callable:
+    def compute(data: Array, gamma: Array, beta: Array, moving_mean: Array, moving_var: Array, *, eps: float = 1e-3,
+                momentum: float = 0.9, fix_gamma: bool = True, use_global_stats: bool = False,
+                output_mean_var: bool = False, axis: int = 1, cudnn_off: bool = False,
+                min_calib_range: float | None = None, max_calib_range: float | None = None,
+                _train: bool = False) -> tuple[Array, ...]:
+        return _batch_norm(name, (data, gamma, beta, moving_mean, moving_var), axis=axis, eps=eps, momentum=momentum,
+                           fix_gamma=fix_gamma, use_global_stats=use_global_stats, output_mean_var=output_mean_var,
+                           train=_train, output_scale=True, finish=finish)
+    return compute
+
+
+_register_batch_norm("BatchNorm", _with_axis("BatchNorm", lambda out: out), ("_npx_batch_norm",))
+_register_batch_norm("_contrib_BatchNormWithReLU", _with_axis("BatchNormWithReLU", jax.nn.relu),
+                     what=", negative values set to 0")
+
+
+def _batch_norm_v1(data: Array, gamma: Array, beta: Array, moving_mean: Array, moving_var: Array, *, eps: float = 1e-3,
+                   momentum: float = 0.9, fix_gamma: bool = True, use_global_stats: bool = False,
+                   output_mean_var: bool = False, _train: bool = False) -> tuple[Array, ...]:
+    return _batch_norm("BatchNorm_v1", (data, gamma, beta, moving_mean, moving_var), axis=1, eps=eps,
+                       momentum=momentum, fix_gamma=fix_gamma, use_global_stats=use_global_stats,
+                       output_mean_var=output_mean_var, train=_train)
+
+
+def _sync_batch_norm(data: Array, gamma: Array, beta: Array, moving_mean: Array, moving_var: Array, *,
+                     eps: float = 1e-3, momentum: float = 0.9, fix_gamma: bool = True, use_global_stats: bool = False,
+                     output_mean_var: bool = False, ndev: int = 1, key: str, _train: bool = False) -> tuple[Array, ...]:
+    return _batch_norm("SyncBatchNorm", (data, gamma, beta, moving_mean, moving_var), axis=1, eps=eps,
+                       momentum=momentum, fix_gamma=fix_gamma, use_global_stats=use_global_stats,
+                       output_mean_var=output_mean_var, train=_train)
+
+
+_register_batch_norm("BatchNorm_v1", _batch_norm_v1, second="variance", hidden=("moving_mean", "moving_var"))
+_register_batch_norm("_contrib_SyncBatchNorm", _sync_batch_norm, second="variance")
+
+
+# ------------------------------------------------------------ layer, group and instance normalisation
+
+
+@register("LayerNorm", aliases=("_npx_layer_norm",), infer_shape=_shapes(lambda p, x: x[p["axis"]]),
+          **_with_moments("std"))
+def layer_norm(data: Array, gamma: Array, beta: Array, *, axis: int = -1, eps: float = 1e-5,
+               output_mean_var: bool = False) -> Array | tuple[Array, ...]:
+    """gamma·(data - mean) / sqrt(var + eps) + beta with mean and variance along `axis` (arXiv:1607.06450).
+
+    data: any shape, float; gamma, beta: (size of the axis,) -> the shape of data; with `output_mean_var` also the mean
+    and sqrt(var + eps), where the axis has size 1.
+    """
+    axis = normalized(axis, data.ndim)
+    gamma, beta = _along(axis, data.ndim, "LayerNorm", data.shape[axis], gamma, beta)
+    out, mean, scale = _standardize(data, gamma, beta, (axis,), eps)
+    return (out, mean.astype(data.dtype), (1 / scale).astype(data.dtype)) if output_mean_var else out
+
+
+@register("GroupNorm", infer_shape=_shapes(lambda p, x: p["num_groups"]), **_with_moments("std"))
+def group_norm(data: Array, gamma: Array, beta: Array, *, num_groups: int = 1, eps: float = 1e-5,
+               output_mean_var: bool = False) -> Array | tuple[Array, ...]:
+    """Normalization of each group of channels of each instance (arXiv:1803.08494), times gamma plus beta.
+
+    data: (batch, channel, ...) float; gamma, beta: (num_groups,) -> the shape of data; with `output_mean_var` also
+    mean and sqrt(var + eps), (batch, num_groups).
+    """
+    if data.ndim < 3 or data.shape[1] % num_groups:
+        raise MXNetError(f"GroupNorm: data of shape {data.shape} must be (batch, channel, ...) with a number of "
+                         f"channels that num_groups={num_groups} divides")
+    grouped = data.reshape(data.shape[0], num_groups, -1)
+    gamma, beta = _along(1, 3, "GroupNorm", num_groups, gamma, beta)
+    out, mean, scale = _standardize(grouped, gamma, beta, (2,), eps)
+    out = out.reshape(data.shape)
+    if not output_mean_var:
+        return out
+    return out, mean[..., 0].astype(data.dtype), (1 / scale[..., 0]).astype(data.dtype)
+
+
+@register("InstanceNorm", infer_shape=_shapes(lambda p, x: x[1]))
+def instance_norm(data: Array, gamma: Array, beta: Array, *, eps: float = 1e-3) -> Array:
+    """Normalization of each channel of each instance (arXiv:1607.08022), times gamma plus beta.
+
+    data: (batch, channel, space...) float; gamma, beta: (channel,) -> the shape of data.
+    """
+    if data.ndim < 3:
+        raise MXNetError(f"InstanceNorm takes data of at least 3 dimensions, got shape {data.shape}")
+    gamma, beta = _along(1, data.ndim, "InstanceNorm", data.shape[1], gamma, beta)
+    return _standardize(data, gamma, beta, tuple(range(2, data.ndim)), eps)[0]
+
+
+# ------------------------------------------------------------ norms without parameters
+_MODES = {"instance": lambda ndim: tuple(range(1, ndim)), "channel": lambda ndim: (1,),
+          "spatial": lambda ndim: tuple(range(2, ndim))}
+
+
+@register("L2Normalization", infer_shape=elementwise)
+def l2_normalization(data: Array, *, eps: float = 1e-10,
+                     mode: Literal["channel", "instance", "spatial"] = "instance") -> Array:
+    """data / sqrt(sum of data² + eps), the sum over each instance, over the channels (axis 1), or over the space.
+
+    data: (batch, channel, space...) float -> the same shape.
+    """
+    if mode != "instance" and data.ndim < 3:
+        raise MXNetError(f"L2Normalization: mode {mode!r} takes data of at least 3 dimensions, got {data.shape}")
+    wide = data.astype(accumulation(data.dtype))
+    total = jnp.sum(wide * wide, _MODES[mode](data.ndim), keepdims=True)
+    return (wide / jnp.sqrt(total + eps)).astype(data.dtype)
+
+
+@register("LRN", infer_shape=elementwise)
+def lrn(data: Array, *, alpha: Scalar = 1e-4, beta: Scalar = 0.75, knorm: Scalar = 2.0,
+        nsize: Annotated[int, Range(1)]) -> Array:
+    """Local response normalization (Krizhevsky et al., 2012): data / (knorm + alpha/nsize · s)^beta.
+
+    s is the sum of data² over the `nsize` channels around each one.  data: (batch, channel, height, width) float.
+    """
+    if nsize % 2 == 0:
+        raise MXNetError(f"LRN: nsize must be odd, got {nsize}")
+    wide = data.astype(accumulation(data.dtype))
+    window, around = [1] * data.ndim, [(0, 0)] * data.ndim
+    window[1], around[1] = nsize, (nsize // 2, nsize // 2)
+    total = lax.reduce_window(wide * wide, wide.dtype.type(0), lax.add, window, [1] * data.ndim, around)
+    return (wide * (knorm + alpha / nsize * total) ** -beta).astype(data.dtype)

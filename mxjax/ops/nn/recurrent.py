@@ -1,0 +1,242 @@
+"""Recurrent layers in one operator: RNN, LSTM, GRU, several layers, both directions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Annotated, Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from ...base import MXNetError
+from ..common import Array
+from ..infer import filled, typed
+from ..params import Range
+from ..random import _draw
+from ..registry import register
+
+GATES = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
+Count = Annotated[int, Range(1)]
+
+
+# ------------------------------------------------------------ the packed parameters
+class Piece(NamedTuple):
+    """A part of the packed parameter vector."""
+
+    layer: int
+    direction: int
+    name: str
+    shape: tuple[int, ...]
+
+
+def pieces(mode: str, input_size: int, state_size: int, num_layers: int, directions: int,
+           projection: int | None) -> Iterator[Piece]:
+    """The parts of the packed parameters in their order, which is cuDNN's: all weights, then all biases.
+
+    i2h: (gates · state, input); h2h: (gates · state, output); h2r: (projection, state), only with a projection;
+    two biases (gates · state,).  Gates: input, forget, candidate, output (LSTM); reset, update, candidate (GRU).
+    """
+    rows, out = GATES[mode] * state_size, projection or state_size
+    for layer in range(num_layers):
+        for direction in range(directions):
+            yield Piece(layer, direction, "i2h_weight", (rows, input_size if layer == 0 else out * directions))
+            yield Piece(layer, direction, "h2h_weight", (rows, out))
+            if projection:
+                yield Piece(layer, direction, "h2r_weight", (projection, state_size))
+    for layer in range(num_layers):
+        for direction in range(directions):
+            yield Piece(layer, direction, "i2h_bias", (rows,))
+            yield Piece(layer, direction, "h2h_bias", (rows,))
+
+
+def _layout(p: dict[str, Any], input_size: int) -> list[Piece]:
+    return list(pieces(p["mode"], input_size, p["state_size"], p["num_layers"], 1 + p["bidirectional"],
+                       p["projection_size"]))
+
+
+def _size(p: dict[str, Any], input_size: int) -> int:
+    return sum(_count(piece.shape) for piece in _layout(p, input_size))
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    return shape[0] * (shape[1] if len(shape) > 1 else 1)
+
+
+def _unpacked(layout: list[Piece], parameters: Array) -> dict[tuple[int, str], list[Array]]:
+    """Arrays by layer and name, one for each direction."""
+    found: dict[tuple[int, str], list[Array]] = {}
+    position = 0
+    for piece in layout:
+        values = lax.slice(parameters, (position,), (position + _count(piece.shape),))
+        found.setdefault((piece.layer, piece.name), []).append(values.reshape(piece.shape))
+        position += _count(piece.shape)
+    return found
+
+
+# ------------------------------------------------------------ one step
+State = tuple[Array, ...]
+Step = Callable[[Array, Array, State], State]
+
+
+def _step(mode: str, clip: Callable[[Array], Array]) -> Step:
+    """function(part of the gates from the input, part from the state, (h, [c])) -> new (h, [c]), before projection."""
+    def lstm(x: Array, h: Array, state: State) -> State:
+        i, f, g, o = jnp.split(x + h, 4, axis=-1)
+        c = clip(jax.nn.sigmoid(f) * state[1] + jax.nn.sigmoid(i) * jnp.tanh(g))
+        return jax.nn.sigmoid(o) * jnp.tanh(c), c
+
+    def gru(x: Array, h: Array, state: State) -> State:
+        (xr, xz, xn), (hr, hz, hn) = jnp.split(x, 3, axis=-1), jnp.split(h, 3, axis=-1)
+        z = jax.nn.sigmoid(xz + hz)
+        n = jnp.tanh(xn + jax.nn.sigmoid(xr + hr) * hn)
+        return ((1 - z) * n + z * state[0],)
+    if mode in ("lstm", "gru"):
+        return {"lstm": lstm, "gru": gru}[mode]
+    function = jax.nn.relu if mode == "rnn_relu" else jnp.tanh
+    return lambda x, h, state: (function(x + h),)
+
+
+def _clipping(low: float | None, high: float | None, nan: bool) -> Callable[[Array], Array]:
+    """The limits of an LSTM's cell; NaN stays unless `nan` asks for it to become `low`."""
+    if low is None or high is None:
+        return lambda c: c
+
+    def clip(c: Array) -> Array:
+        limited = jnp.clip(c, low, high)
+        return jnp.where(jnp.isnan(c), low, limited) if nan else limited
+    return clip
+
+
+# ------------------------------------------------------------ one layer in one direction
+def _scan(step: Step, inputs: Array, extra: Array, valid: Array | None, state: State, weight: Array, bias: Array,
+          projection: Array | None) -> tuple[Array, State]:
+    """All steps: inputs and extra (time, batch, gates · state) -> (h after each step, last state)."""
+    def body(state: State, now: tuple) -> tuple[State, Array]:
+        x, e, keep = now
+        new = step(x, state[0] @ weight.T + bias + e, state)
+        if projection is not None:
+            new = (new[0] @ projection.T, *new[1:])
+        if keep is not None:
+            new = tuple(jnp.where(keep, n, s) for n, s in zip(new, state, strict=True))
+        return new, new[0]
+    if len(inputs) == 1:  # decoding step by step: a loop would take longer to compile and to run
+        last, output = body(state, (inputs[0], extra[0], None if valid is None else valid[0]))
+        return output[None], last
+    last, outputs = lax.scan(body, state, (inputs, extra, valid))
+    return outputs, last
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _recurrence(step: Step, inputs: Array, valid: Array | None, state: State, weight: Array, bias: Array,
+                projection: Array | None) -> tuple[Array, State]:
+    """`_scan`, whose gradient of the recurrent weight is one product over all steps, not a sum made step by step."""
+    return _scan(step, inputs, jnp.zeros_like(inputs), valid, state, weight, bias, projection)
+
+
+def _recurrence_forward(step: Step, inputs: Array, valid: Array | None, state: State, weight: Array, bias: Array,
+                        projection: Array | None) -> tuple:
+    def run(inputs: Array, extra: Array, state: State, projection: Array | None) -> tuple[Array, State]:
+        return _scan(step, inputs, extra, valid, state, weight, bias, projection)
+    (outputs, last), pull = jax.vjp(run, inputs, jnp.zeros_like(inputs), state, projection)
+    return (outputs, last), (pull, outputs, state[0])
+
+
+def _recurrence_backward(step: Step, saved: tuple, heads: tuple) -> tuple:
+    pull, outputs, start = saved
+    by_inputs, by_extra, by_state, by_projection = pull(heads)
+    before = jnp.concatenate([start[None], outputs[:-1]])
+    by_weight = jnp.einsum("tng,tnh->gh", by_extra, before)
+    return by_inputs, None, by_state, by_weight, by_extra.sum((0, 1)), by_projection
+
+
+_recurrence.defvjp(_recurrence_forward, _recurrence_backward)
+
+
+def _direction(step: Step, data: Array, valid: Array | None, state: State, i2h: Array, h2h: Array, i2h_bias: Array,
+               h2h_bias: Array, h2r: Array | None) -> tuple[Array, State]:
+    """A layer in one direction; the products with the inputs of all steps are one matrix product."""
+    return _recurrence(step, jnp.einsum("tni,gi->tng", data, i2h) + i2h_bias, valid, state, h2h, h2h_bias, h2r)
+
+
+# ------------------------------------------------------------ the operator
+def _inputs(p: dict[str, Any]) -> list[str]:
+    return ["data", "parameters", "state", *["state_cell"] * (p["mode"] == "lstm"),
+            *["sequence_length"] * p["use_sequence_length"]]
+
+
+def _outputs(p: dict[str, Any]) -> list[str]:
+    if not p["state_outputs"]:
+        return ["output"]
+    return ["output", "state_output", *["statecell_output"] * (p["mode"] == "lstm")]
+
+
+def _state_shape(size: str) -> Callable[[dict[str, Any], tuple], tuple]:
+    def shape(p: dict[str, Any], x: tuple[int, ...]) -> tuple[int, ...]:
+        return (p["num_layers"] * (1 + p["bidirectional"]), x[1], p[size] or p["state_size"])
+    return shape
+
+
+@register("RNN", aliases=("_npx_rnn",), inputs=_inputs, output_names=_outputs, num_outputs=lambda p: len(_outputs(p)),
+          FResourceRequest=("random",), train_when=lambda p: p["p"] > 0 and p["num_layers"] > 1,
+          infer_type=typed(sequence_length="int32"), infer_shape=filled(
+              parameters=lambda p, x: (_size(p, x[2]),), state=_state_shape("projection_size"),
+              state_cell=_state_shape("state_size"), sequence_length=lambda p, x: (x[1],)))
+def rnn(data: Array, parameters: Array, state: Array, state_cell: Array | None = None,
+        sequence_length: Array | None = None, *, state_size: Count, num_layers: Count, bidirectional: bool = False,
+        mode: Literal["gru", "lstm", "rnn_relu", "rnn_tanh"], p: Annotated[float, Range(0, 1)] = 0.0,
+        state_outputs: bool = False, projection_size: int | None = None, lstm_state_clip_min: float | None = None,
+        lstm_state_clip_max: float | None = None, lstm_state_clip_nan: bool = False,
+        use_sequence_length: bool = False, _train: bool = False, _key: Any = None) -> Array | tuple[Array, ...]:
+    """Recurrent layers over a whole sequence: with tanh or relu, LSTM (with projection: arXiv:1402.1128), or GRU.
+
+    data: (time, batch, input) float; parameters: a vector, see `pieces`; state: (layers · directions, batch, size),
+    for an LSTM also state_cell; sequence_length: (batch,) int, with `use_sequence_length`: outputs behind it are 0
+    -> (time, batch, directions · size); with `state_outputs` also the last state (and cell).
+    `p` is the probability of dropout between layers in training; an LSTM's cell is limited to the clip bounds.
+    """
+    if use_sequence_length and mode != "lstm" and sequence_length is None:
+        state_cell, sequence_length = None, state_cell
+    directions, size = 1 + bidirectional, projection_size or state_size
+    if projection_size and mode != "lstm":
+        raise MXNetError("RNN: projection_size is only for mode='lstm'")
+    if data.ndim != 3:
+        raise MXNetError(f"RNN takes data (time, batch, input), got shape {data.shape}")
+    steps, batch, width = data.shape
+    layout = list(pieces(mode, width, state_size, num_layers, directions, projection_size))
+    total = sum(_count(piece.shape) for piece in layout)
+    expected = {"parameters": (parameters, (total,)), "state": (state, (num_layers * directions, batch, size)),
+                "state_cell": (state_cell, (num_layers * directions, batch, state_size)),
+                "sequence_length": (sequence_length, (batch,))}
+    for name, (array, shape) in expected.items():
+        if array is not None and array.shape != shape:
+            raise MXNetError(f"RNN: {name} must have the shape {shape}, got {array.shape}")
+
+    weights = _unpacked(layout, parameters)
+    step = _step(mode, _clipping(lstm_state_clip_min, lstm_state_clip_max, lstm_state_clip_nan))
+    valid = None
+    if use_sequence_length:
+        valid = (jnp.arange(steps)[:, None] < sequence_length.astype(jnp.int32))[..., None]
+    starts = [state] if mode != "lstm" else [state, state_cell]
+    last: list[State] = []
+    for layer in range(num_layers):
+        if layer and p and _train:
+            keep = _draw.bernoulli(jax.random.fold_in(_key, layer), data.shape, 1 - p)
+            data = jnp.where(keep, data / (1 - p), 0)
+        outputs = []
+        for direction in range(directions):
+            def turned(array: Array | None, back: int = direction) -> Array | None:
+                return jnp.flip(array, 0) if back and array is not None else array
+            own = [weights.get((layer, name), [None] * 2)[direction]
+                   for name in ("i2h_weight", "h2h_weight", "i2h_bias", "h2h_bias", "h2r_weight")]
+            begin = tuple(s[layer * directions + direction] for s in starts)
+            out, end = _direction(step, turned(data), turned(valid), begin, *own)
+            outputs.append(turned(out))
+            last.append(end)
+        data = jnp.concatenate(outputs, axis=-1) if bidirectional else outputs[0]
+        if valid is not None:
+            data = jnp.where(valid, data, 0)
+    if not state_outputs:
+        return data
+    return (data, *(jnp.stack(states) for states in zip(*last, strict=True)))

@@ -1,0 +1,116 @@
+"""Softmax and its relatives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+
+from ...base import MXNetError
+from ..common import Array, accumulation, need_float, normalized
+from ..infer import elementwise, typed, unify
+from ..params import DType, Scalar, np_dtype
+from ..registry import register
+
+
+def _normalize(name: str, function: Callable[..., Array], data: Array, axis: int, temperature: Any, dtype: str | None,
+               valid: Array | None = None) -> Array:
+    """`function` (softmax or its logarithm) of data / temperature along an axis, in float32 or wider.
+
+    valid: which elements take part (default all); the others become 0.
+    """
+    need_float(name, data)
+    axis = normalized(axis, data.ndim)
+    out = np_dtype(dtype) if dtype else data.dtype
+    wide = jnp.promote_types(accumulation(data.dtype), accumulation(out))
+    scaled = data.astype(wide)
+    if temperature is not None:
+        scaled = scaled / jnp.asarray(temperature).astype(wide)
+    if valid is None:
+        return function(scaled, axis=axis).astype(out)
+    # not `where=` of jax.nn.softmax: its result and gradient are NaN where nothing is valid
+    masked = jnp.where(valid, scaled, jnp.finfo(wide).min)
+    return jnp.where(valid, function(masked, axis=axis), 0).astype(out)
+
+
+def _softmax_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
+    ins[0] = outs[0] = unify(ins[0], outs[0])
+    if len(ins) > 1 and ins[0] is not None:
+        axis = normalized(params["axis"], len(ins[0]))
+        ins[1] = unify(ins[1], ins[0][:axis] + ins[0][axis + 1:], "softmax: length")
+
+
+def _lengths_aside(params: dict[str, Any], ins: list, outs: list, names: Any = ()) -> None:
+    typed(length="int32")(params, ins, outs, names)
+    outs[0] = params["dtype"] or outs[0]
+
+
+_lengths_aside.wants_names = True
+
+
+@register("softmax", aliases=("_npx_softmax",), infer_shape=_softmax_shapes, infer_type=_lengths_aside,
+          inputs=lambda p: ["data", "length"] if p["use_length"] else ["data"])
+def softmax(data: Array, length: Array | None = None, *, axis: int = -1, temperature: Scalar | None = None,
+            dtype: DType | None = None, use_length: bool | None = False) -> Array:
+    """exp(x / temperature) divided by its sum along `axis`.
+
+    data: any shape, float; length (with use_length): the shape of data without `axis`, int: how many leading elements
+    take part, the others become 0 -> the shape of data, of type `dtype` or that of data.
+    """
+    if length is None:
+        return _normalize("softmax", jax.nn.softmax, data, axis, temperature, dtype)
+    axis = normalized(axis, data.ndim)
+    if length.shape != data.shape[:axis] + data.shape[axis + 1:]:
+        raise MXNetError(f"softmax: length must have the shape of data {data.shape} without axis {axis}, "
+                         f"got {length.shape}")
+    position = jnp.arange(data.shape[axis]).reshape((-1,) + (1,) * (data.ndim - axis - 1))
+    return _normalize("softmax", jax.nn.softmax, data, axis, temperature, dtype,
+                      position < jnp.expand_dims(length, axis))
+
+
+def _without_length(name: str, sign: int, function: Callable[..., Array], doc: str,
+                    aliases: tuple[str, ...] = ()) -> None:
+    """Registers `name`: `function` of sign·data."""
+    def compute(data: Array, *, axis: int = -1, temperature: Scalar | None = None, dtype: DType | None = None,
+                use_length: bool | None = False) -> Array:
+        return _normalize(name, function, sign * data, axis, temperature, dtype)
+    compute.__doc__ = f"{doc}\n\ndata: any shape, float -> the same shape, of type `dtype` or that of data."
+    register(name, aliases=aliases, infer_shape=elementwise)(compute)
+
+
+_without_length("log_softmax", 1, jax.nn.log_softmax, "Logarithm of softmax along `axis`, computed without overflow.",
+                ("_npx_log_softmax",))
+_without_length("softmin", -1, jax.nn.softmax, "Softmax of -data along `axis`.")
+
+
+@register("SoftmaxActivation", infer_shape=elementwise)
+def softmax_activation(data: Array, *, mode: Literal["channel", "instance"] = "instance") -> Array:
+    """Softmax along axis 1 ("channel"), or over all values of each instance ("instance")."""
+    if mode == "channel":
+        return _normalize("SoftmaxActivation", jax.nn.softmax, data, 1, None, None)
+    return _normalize("SoftmaxActivation", jax.nn.softmax, data.reshape(data.shape[0], -1), 1, None,
+                      None).reshape(data.shape)
+
+
+def _loss_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
+    if ins[0] is not None:
+        ins[1] = unify(ins[1], ins[0][:1], "softmax_cross_entropy: label")
+
+
+@register("softmax_cross_entropy", infer_shape=_loss_shapes)
+def softmax_cross_entropy(data: Array, label: Array) -> Array:
+    """Sum over the batch of -log(softmax(data)[label]).
+
+    data: (batch, classes) float; label: (batch,) class indices -> (1,).
+    """
+    if data.ndim != 2 or label.shape != data.shape[:1]:
+        raise MXNetError(f"softmax_cross_entropy takes data (batch, classes) and label (batch,), "
+                         f"got {data.shape} and {label.shape}")
+    log_p = _normalize("softmax_cross_entropy", jax.nn.log_softmax, data, 1, None, None)
+    loss = -jnp.sum(log_p * jax.nn.one_hot(label.astype(jnp.int32), data.shape[1], dtype=data.dtype), axis=1)
+    # MXNet bounds probabilities by 1e-8 in the loss, but not in its gradient
+    bounded = jnp.minimum(loss, -math.log(1e-8))
+    return jnp.sum(loss + jax.lax.stop_gradient(bounded - loss), keepdims=True)

@@ -1,0 +1,285 @@
+"""Element-wise operators of mx.np: of one array, of two arrays, and of an array and a number."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ...base import MXNetError
+from .. import registry
+from ..common import Array, broadcast, converted, gives, in_float, is_float, need_float
+from ..elementwise._functions import TABLE, Binary
+from ..infer import elementwise
+from ..params import Scalar, np_dtype
+from ..registry import get, register
+
+
+# ------------------------------------------------------------ of one array
+def _no_bool(name: str, *arrays: Array) -> None:
+    if any(a.dtype == jnp.bool_ for a in arrays):
+        raise MXNetError(f"operator {name} does not take boolean arrays")
+
+
+def _inputs(function: Callable[..., Array], *names: str) -> Callable[..., Array]:
+    """Gives a function of arrays the input names that MXNet uses."""
+    kind = inspect.Parameter
+    function.__signature__ = inspect.Signature([kind(n, kind.POSITIONAL_OR_KEYWORD) for n in names])
+    return function
+
+
+def _unary(name: str, function: Callable[[Array], Array], doc: str, data: str = "x", **attrs: Any) -> None:
+    """Registers `name`: an array of any dtype in; what `function` returns, of the same shape, out."""
+    def compute(x: Array) -> Array:
+        return function(x)
+    compute.__doc__ = f"{doc}, element by element.\n\n{data}: any shape."
+    register(name, infer_shape=elementwise, **attrs)(_inputs(compute, data))
+
+
+def _like_classic(name: str, classic: str, data: str = "x") -> None:
+    """Registers `name` with the function of a classic operator; boolean arrays are refused."""
+    op = registry.get(classic)
+    function = op.get_attr("FCompute")
+
+    def compute(x: Array) -> Array:
+        _no_bool(name, x)
+        return function(x)
+    _unary(name, compute, op.doc.partition(",")[0], data)
+
+
+for _name in """sqrt square cbrt reciprocal exp expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh
+        tanh arcsinh arccosh arctanh degrees radians ceil floor trunc fix rint sign negative""".split():
+    _like_classic(f"_npi_{_name}", _name)
+_like_classic("_npi_absolute", "abs")
+registry.alias("_npi_absolute", "_npi_abs")
+_like_classic("_npx_relu", "relu", "data")
+_like_classic("_npx_sigmoid", "sigmoid", "data")
+
+
+def _of_floats(function: Callable[[Array], Array], otherwise: bool) -> Callable[[Array], Array]:
+    """A test of floating point numbers whose answer for all others is `otherwise`."""
+    return lambda x: function(x) if is_float(x.dtype) else jnp.full(x.shape, otherwise)
+
+
+for _name, _function, _doc in [
+    ("logical_not", jnp.logical_not, "Whether x is zero"),
+    ("isnan", _of_floats(jnp.isnan, False), "Whether x is NaN"),
+    ("isinf", _of_floats(jnp.isinf, False), "Whether x is infinite"),
+    ("isposinf", _of_floats(jnp.isposinf, False), "Whether x is +infinity"),
+    ("isneginf", _of_floats(jnp.isneginf, False), "Whether x is -infinity"),
+    ("isfinite", _of_floats(jnp.isfinite, True), "Whether x is neither infinite nor NaN"),
+]:
+    _unary(f"_npi_{_name}", _function, _doc, infer_type=gives("bool"))
+
+
+def _bitwise_not(x: Array) -> Array:
+    _need_int("_npi_bitwise_not", x)
+    return jnp.bitwise_not(x)
+
+
+_unary("_npi_bitwise_not", _bitwise_not, "All bits inverted (the opposite of a boolean)")
+
+@register("_npi_around", infer_shape=elementwise)
+def around(x: Array, *, decimals: int = 0) -> Array:
+    """Rounded to so many decimals, halves to the even neighbour; no gradient passes."""
+    _no_bool("_npi_around", x)
+    if is_float(x.dtype):
+        return jnp.round(x, decimals)
+    if decimals >= 0:
+        return x
+    unit = np.asarray(10 ** -decimals, x.dtype)
+    return (lax.round(x / unit, lax.RoundingMethod.AWAY_FROM_ZERO) * unit).astype(x.dtype)
+
+
+@register("_npi_nan_to_num", infer_shape=elementwise)
+def nan_to_num(data: Array, *, copy: bool = True, nan: Scalar = 0.0, posinf: float | None = None,
+               neginf: float | None = None) -> Array:
+    """NaN replaced by `nan`, infinities by the given numbers (default: the largest and smallest of the dtype)."""
+    if not is_float(data.dtype):
+        return data
+    limits = jnp.finfo(data.dtype)
+    high, low = (limit if value is None else jnp.asarray(value, data.dtype)
+                 for value, limit in ((posinf, limits.max), (neginf, limits.min)))
+    data = jnp.where(jnp.isnan(data), jnp.asarray(nan).astype(data.dtype), data)
+    return jnp.where(data == jnp.inf, high, jnp.where(data == -jnp.inf, low, data))
+
+
+# ------------------------------------------------------------ the dtypes of two arrays
+def _need_int(name: str, *arrays: Array) -> None:
+    for a in arrays:
+        if is_float(a.dtype):
+            raise MXNetError(f"operator {name} takes integers or booleans, got {a.dtype}")
+
+
+def _common(name: str, a: Array, b: Array) -> Any:
+    """The one dtype of both; raises MXNetError where they differ."""
+    if a.dtype != b.dtype:
+        raise MXNetError(f"operator {name}: the dtypes of both arrays must agree, they are {a.dtype} and {b.dtype}")
+    return a.dtype
+
+
+def _mixed(name: str, a: Array, b: Array) -> Any:
+    """Floating point wins over integers, the wider over the narrower, integers over booleans."""
+    x, y = jnp.dtype(a.dtype), jnp.dtype(b.dtype)
+    if x == y:
+        return x
+    if is_float(x) != is_float(y):
+        return x if is_float(x) else y
+    if {x.name, y.name} == {"int8", "uint8"}:
+        raise MXNetError(f"operator {name}: int8 and uint8 do not mix")
+    if jnp.bool_ in (x, y):
+        return y if x == jnp.bool_ else x
+    return x if x.itemsize >= y.itemsize else y
+
+
+def _mixed_with_float(name: str, a: Array, b: Array) -> Any:
+    """As `_mixed`, but two different integer dtypes, and booleans, are refused."""
+    if is_float(a.dtype) or is_float(b.dtype):
+        return _mixed(name, a, b)
+    _no_bool(name, a, b)
+    return _common(name, a, b)
+
+
+def _quotient(name: str, a: Array, b: Array) -> Any:
+    """float32 for two equal integer dtypes; else the floating point one."""
+    if is_float(a.dtype) != is_float(b.dtype):
+        return _mixed(name, a, b)
+    return _common(name, a, b) if is_float(a.dtype) else (_common(name, a, b), jnp.dtype("float32"))[1]
+
+
+def _number(name: str, a: Array, b: Array) -> Any:
+    _no_bool(name, a, b)
+    return _common(name, a, b)
+
+
+def _real(name: str, a: Array, b: Array) -> Any:
+    need_float(name, a)
+    return _common(name, a, b)
+
+
+def _integer(name: str, a: Array, b: Array) -> Any:
+    _need_int(name, a, b)
+    return _common(name, a, b)
+
+
+# ------------------------------------------------------------ of two arrays, and of an array and a number
+def _ldexp(a: Array, b: Array) -> Array:
+    return in_float(lambda x, y: x * jnp.exp2(y), a, b)
+
+
+def _copysign(a: Array, b: Array) -> Array:
+    """|a| with the sign of b; derivative sign(a)·sign(b)."""
+    if is_float(a.dtype):
+        negative = jnp.signbit(b)
+        return jnp.where(jnp.signbit(a) == negative, a, -a)
+    return jnp.where((a < 0) == (b < 0), a, -a)
+
+
+def _lcm(a: Array, b: Array) -> Array:
+    if a.dtype == jnp.bool_:
+        return jnp.logical_and(a, b)
+    return jnp.lcm(a, b)
+
+
+def _types(rule: Callable[..., Any], result: str | None, default: str | None) -> Callable[..., None]:
+    """A type rule (FInferType): unknown inputs are like known ones (or `default`), the output is what `rule` says."""
+    def infer(params: dict[str, Any], ins: list[str | None], outs: list[str | None]) -> None:
+        first = next((t for t in ins if t), default)
+        if first is not None:
+            ins[:] = [t or first for t in ins]
+            outs[0] = result or rule(*(jax.ShapeDtypeStruct((), np_dtype(t)) for t in ins)).name
+    return infer
+
+
+def _scalar_dtype(function_dtypes: Callable[..., Any]) -> Callable[[str, Array], Any]:
+    """The dtype in which an array meets a number: its own; int64 for booleans; float32 for quotients of integers."""
+    def rule(name: str, data: Array) -> Any:
+        if function_dtypes is _quotient and not is_float(data.dtype):
+            return jnp.dtype("float32")
+        if function_dtypes is _integer:
+            _need_int(name, data)
+            return data.dtype
+        return jnp.dtype("int64") if data.dtype == jnp.bool_ else data.dtype
+    return rule
+
+
+def _from_bool(array: Array, dtype: Any) -> Array:
+    # by way of integers: XLA makes a choice of a product with booleans, in which 0 / 0 and 0 * inf are 0
+    return (array.astype(jnp.int8) if array.dtype == jnp.bool_ else array).astype(dtype)
+
+
+def _binary(name: str, function: Binary, doc: str, dtypes: Callable[..., Any], result: Any, inputs: tuple[str, str],
+            scalars: tuple[str, ...]) -> None:
+    """Registers `_npi_<name>` , `_npi_<name>_scalar` and, for a number on
+    the left, `_npi_r<name>_scalar`.
+
+    Args:
+        dtypes: function(name, a, b) -> the dtype both are converted to.
+        result: the result's dtype; None: that dtype.
+        inputs: names of the inputs.
+        scalars: "" and "r" for the scalar forms to register.
+    """
+    def compute(lhs: Array, rhs: Array) -> Array:
+        dtype = dtypes(f"_npi_{name}", lhs, rhs)
+        try:
+            shape = jnp.broadcast_shapes(lhs.shape, rhs.shape)
+        except ValueError:
+            raise MXNetError(f"operator _npi_{name}: shapes {lhs.shape} and {rhs.shape} cannot be broadcast "
+                             "together") from None
+        pair = [broadcast(_from_bool(a, dtype), shape) for a in (lhs, rhs)]
+        return function(*pair).astype(result or dtype)
+    compute.__doc__ = f"{doc}, element by element with broadcasting (a: {inputs[0]}, b: {inputs[1]})."
+    default = "int32" if dtypes is _integer else None
+    types = _types(partial(dtypes, f"_npi_{name}"), result, default)
+    register(f"_npi_{name}", infer_type=types)(_inputs(compute, *inputs))
+    rule = partial(_scalar_dtype(dtypes), f"_npi_{name}_scalar")
+
+    def with_number(swapped: bool) -> Callable[..., Array]:
+        def compute(data: Array, *, scalar: Scalar = 1.0, is_int: bool = True) -> Array:
+            dtype = rule(data)
+            pair = data.astype(dtype), converted(scalar, dtype)
+            return function(*(reversed(pair) if swapped else pair)).astype(result or dtype)
+        compute.__doc__ = f"{doc}, element by element ({'a: scalar, b: data' if swapped else 'a: data, b: scalar'})."
+        return compute
+    for side in scalars:
+        register(f"_npi_{side}{name}_scalar", infer_shape=elementwise,
+                 infer_type=_types(rule, result, default))(with_number(side == "r"))
+
+
+_SIDES = ("lhs", "rhs")
+for _name, _key, _dtypes, *_rest in [
+    ("add", "add", _mixed, _SIDES, ("",)),
+    ("subtract", "sub", _mixed_with_float, _SIDES, ("", "r")),
+    ("multiply", "mul", _mixed, _SIDES, ("",)),
+    ("mod", "mod", _mixed_with_float, _SIDES, ("", "r")),
+    ("power", "power", _mixed, _SIDES, ("", "r")),
+    ("hypot", "hypot", _real, ("x1", "x2"), ()),
+]:
+    _binary(_name, *TABLE[_key], _dtypes, None, *_rest)
+
+for _name, _function, _doc, _dtypes, *_rest in [
+    ("true_divide", jnp.divide, "a / b (integers give float32)", _quotient, _SIDES, ("", "r")),
+    ("arctan2", jnp.arctan2, "The angle of the point (b, a)", _real, ("x1", "x2"), ("", "r")),
+    ("copysign", _copysign, "|a| with the sign of b", _number, _SIDES, ("", "r")),
+    ("ldexp", _ldexp, "a · 2ᵇ", _number, _SIDES, ("", "r")),
+    ("lcm", _lcm, "Least common multiple", _integer, _SIDES, ("",)),
+    ("bitwise_and", jnp.bitwise_and, "Bits set in both", _integer, _SIDES, ("",)),
+    ("bitwise_or", jnp.bitwise_or, "Bits set in one or both", _integer, _SIDES, ("",)),
+    ("bitwise_xor", jnp.bitwise_xor, "Bits set in exactly one", _integer, _SIDES, ("",)),
+]:
+    _binary(_name, _function, _doc, _dtypes, None, *_rest)
+
+# the one family whose gradients MXNet gives by dtype: 1 and -floor(a / b) for floats, 0 for integers; classic ones too
+for _name in ("_npi_mod", "_npi_mod_scalar", "_npi_rmod_scalar", "broadcast_mod", "_mod", "_mod_scalar",
+              "_rmod_scalar"):
+    get(_name).set_attr("flat_in_integers", True)
+
+for _name in ("equal", "not_equal", "greater", "greater_equal", "less", "less_equal"):
+    _binary(_name, getattr(jnp, _name), f"Whether a is {_name.replace('_', ' or ').replace('not or', 'not')} b",
+            _common, "bool", _SIDES, ("",))

@@ -1,0 +1,240 @@
+"""Operators of mx.np that select, find, insert and remove elements."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...base import MXNetError
+from ..common import Array, converted, gives, no_gradient, normalized, same_dtype
+from ..infer import elementwise
+from ..params import DType, Scalar, Shape, np_dtype
+from ..registry import register
+
+
+# ------------------------------------------------------------ choosing
+@register("_npi_where", infer_type=gives(lambda p: None, "bool"))
+def where(condition: Array, x: Array, y: Array) -> Array:
+    """x where the condition is nonzero, y elsewhere, with broadcasting."""
+    same_dtype("_npi_where", x, y)
+    return jnp.where(condition != 0, x, y)
+
+
+def _where_types(params: dict[str, Any], ins: list, outs: list) -> None:
+    ins[0] = ins[0] or "bool"
+    ins[1] = outs[0] = ins[1] or outs[0]
+
+
+@register("_npi_where_lscalar", infer_type=_where_types)
+def where_lscalar(condition: Array, x: Array, *, scalar: Scalar = 0.0) -> Array:
+    """A number where the condition is nonzero, x elsewhere."""
+    return jnp.where(condition != 0, converted(scalar, x.dtype), x)
+
+
+@register("_npi_where_rscalar", infer_type=_where_types)
+def where_rscalar(condition: Array, y: Array, *, scalar: Scalar = 0.0) -> Array:
+    """y where the condition is nonzero, a number elsewhere."""
+    return jnp.where(condition != 0, y, converted(scalar, y.dtype))
+
+
+@register("_npi_where_scalar2", infer_shape=elementwise, infer_type=gives("float32"))
+def where_scalar2(condition: Array, *, x: Scalar = 0.0, y: Scalar = 0.0) -> Array:
+    """The number x where the condition is nonzero, y elsewhere, float32."""
+    return jnp.where(condition != 0, converted(x, jnp.float32), converted(y, jnp.float32))
+
+
+# ------------------------------------------------------------ boolean masks
+def _aligned(name: str, data: Array, mask: Array, start: int) -> Array:
+    """The mask with an axis of size 1 for every axis of data that it does not cover."""
+    if mask.shape != data.shape[start:start + mask.ndim]:
+        raise MXNetError(f"operator {name}: a mask of shape {mask.shape} does not fit axes {start} ... of {data.shape}")
+    return (mask != 0).reshape((1,) * start + mask.shape + (1,) * (data.ndim - start - mask.ndim))
+
+
+@register("_npi_boolean_mask_assign_scalar", infer_type=gives(lambda p: None, None, "bool"))
+def boolean_mask_assign_scalar(data: Array, mask: Array, *, value: Scalar = 0.0, start_axis: int = 0) -> Array:
+    """data with a number where the mask is true; the mask covers the axes from `start_axis` on."""
+    where_true = _aligned("_npi_boolean_mask_assign_scalar", data, mask, start_axis)
+    return jnp.where(where_true, converted(value, data.dtype), data)
+
+
+@register("_npi_boolean_mask_assign_tensor", eager=True, infer_type=gives(lambda p: None, None, "bool"))
+def boolean_mask_assign_tensor(data: Array, mask: Array, value: Array, *, start_axis: int = 0) -> Array:
+    """data with the elements where the mask is true replaced by those of `value`, in order or broadcast."""
+    _aligned("_npi_boolean_mask_assign_tensor", data, mask, start_axis)
+    if mask.ndim == 0:
+        return boolean_mask_assign_tensor(data[None], mask[None], value)[0]
+    places = (slice(None),) * start_axis + (np.asarray(mask) != 0,)
+    target = data.at[places]
+    return target.set(jnp.broadcast_to(value.astype(data.dtype), target.get().shape))
+
+
+@register("_npx_nonzero", aliases=("_npi_nonzero",), eager=True, wide=True, infer_type=gives("int64"))
+def nonzero(x: Array) -> Array:
+    """Positions of the nonzero elements, a row each: (count, dimensions) int64."""
+    return jnp.asarray(np.argwhere(np.atleast_1d(np.asarray(x))), jnp.int64)
+
+
+@register("_npx_constraint_check", eager=True, infer_type=gives("bool"))
+def constraint_check(input: Array, *, msg: str = "Constraint violated.") -> Array:
+    """True where all elements are true.
+
+    Raises:
+        ValueError: with this message, some element is false.
+    """
+    if not isinstance(input, jax.core.Tracer) and not bool(jnp.all(input)):
+        raise ConstraintError(msg)
+    return jnp.all(input)
+
+
+class ConstraintError(MXNetError, ValueError):
+    """A constraint that a program has put on values does not hold."""
+
+
+# ------------------------------------------------------------ finding
+def _unique_count(params: dict[str, Any]) -> int:
+    return 1 + params["return_index"] + params["return_inverse"] + params["return_counts"]
+
+
+@register("_npi_unique", eager=True, FGradient=no_gradient, wide=True, num_outputs=_unique_count)
+def unique(data: Array, *, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
+           axis: int | None = None) -> tuple[Array, ...]:
+    """The different values in order; positions of the first ones, of each element's value, and how often each comes.
+
+    With an axis its different slices are taken.
+    """
+    if data.ndim == 0:
+        data = data.reshape(1)
+    found = np.unique(np.asarray(data), True, True, True,
+                      None if axis is None else normalized(axis, data.ndim))
+    wanted = [True, return_index, return_inverse, return_counts]
+    return tuple(jnp.asarray(f if i == 0 else f.reshape(-1).astype(np.int64))
+                 for i, (f, w) in enumerate(zip(found, wanted, strict=True)) if w)
+
+
+@register("_npi_diag_indices_from", wide=True, infer_type=gives("int64"))
+def diag_indices_from(data: Array) -> Array:
+    """Positions of the main diagonal of an array with equal axes: (dimensions, n) int64."""
+    if data.ndim < 2 or len(set(data.shape)) != 1:
+        raise MXNetError(f"operator _npi_diag_indices_from: all axes must have one size, at least two of them; the "
+                         f"shape is {data.shape}")
+    return jnp.broadcast_to(jnp.arange(data.shape[0], dtype=jnp.int64), (data.ndim, data.shape[0]))
+
+
+@register("_npi_unravel_index_fallback", infer_shape=lambda p, ins, outs: None)
+def unravel_index(data: Array, *, shape: Shape) -> Array:
+    """Coordinates out of positions in the flattened array: (...) -> (dimensions, ...).
+
+    Raises:
+        MXNetError: the positions are no integers.
+    """
+    if not jnp.issubdtype(data.dtype, jnp.integer):
+        raise MXNetError(f"operator unravel_index takes integers, got {data.dtype}")
+    return jnp.stack(jnp.unravel_index(data, shape)).astype(data.dtype)
+
+
+@register("_npi_share_memory", infer_type=gives("bool"))
+def share_memory(a: Array, b: Array) -> Array:
+    """Whether two values are one buffer; views are compared before their values come here."""
+    return jnp.asarray(a is b)
+
+
+# ------------------------------------------------------------ inserting and removing
+def _chosen(name: str, size: int, start: int | None, stop: int | None, step: int | None, int_ind: int | None,
+            obj: Array | None) -> np.ndarray:
+    """The positions that an int, a slice or an array of ints mean on an axis."""
+    if obj is not None:
+        given = np.asarray(obj).astype(np.int64)
+        if "delete" in name:  # as in MXNet, negative positions and those out of range name nothing
+            given = given[(given >= 0) & (given < size)]
+    elif int_ind is not None:
+        given = np.asarray(int_ind)
+    else:
+        return np.arange(*slice(start, stop, step).indices(size))
+    limit = size if "insert" in name else size - 1
+    if given.size and (given.min() < -size or given.max() > limit):
+        raise MXNetError(f"operator {name}: positions {given.tolist()} are out of range for an axis of size {size}")
+    return np.where(given < 0, given + size, given)
+
+
+def _along(array: Array, axis: int | None) -> tuple[Array, int]:
+    return (array.ravel(), 0) if axis is None else (array, normalized(axis, array.ndim))
+
+
+def _always(params: dict[str, Any]) -> bool:
+    """Imperative calls are not compiled: each position would be a program of its own."""
+    return True
+
+
+@register("_npi_delete", inputs=lambda p: ["arr"] if _of_slice(p) or p["int_ind"] is not None else ["arr", "obj"],
+          eager_when=_always,
+          infer_type=gives(lambda p: None, None, "int64"))
+def delete(arr: Array, obj: Array | None = None, *, start: int | None = None, stop: int | None = None,
+           step: int | None = None, int_ind: int | None = None, axis: int | None = None) -> Array:
+    """The array without the slices at some positions of an axis (None: of the flattened array)."""
+    arr, axis = _along(arr, axis)
+    gone = _chosen("_npi_delete", arr.shape[axis], start, stop, step, int_ind, obj)
+    return jnp.take(arr, np.setdiff1d(np.arange(arr.shape[axis]), gone), axis)
+
+
+def _of_slice(params: dict[str, Any]) -> bool:
+    return any(params[n] is not None for n in ("start", "stop", "step"))
+
+
+def _insertion(kind: str, eager: bool) -> None:
+    name = f"_npi_insert_{kind}"
+
+    def names(params: dict[str, Any]) -> list[str]:
+        given = ["arr"] + ["values"] * (params["val"] is None)
+        return given + ["obj"] * (kind == "tensor")
+
+    def insert(arr: Array, *others: Array, val: float | None, start: int | None, stop: int | None, step: int | None,
+               int_ind: int | None, axis: int | None) -> Array:
+        others = [o for o in others if o is not None]
+        obj = others.pop() if kind == "tensor" else None
+        arr, axis = _along(arr, axis)
+        size = arr.shape[axis]
+        places = _chosen(name, size, start, stop, step, int_ind, obj)
+        values = (others[0] if val is None else jnp.asarray(val)).astype(arr.dtype)
+        if places.size == 1:  # one position takes as many slices as there are values, as in NumPy
+            values = values.reshape((1,) * (arr.ndim - values.ndim) + values.shape)
+            if places.ndim == 0:
+                values = jnp.moveaxis(values, 0, axis)
+            places = np.full(values.shape[axis], places)
+        shape = (*arr.shape[:axis], len(places), *arr.shape[axis + 1:])
+        order = np.argsort(np.concatenate([np.arange(size), places - 0.5]), kind="stable")
+        return jnp.take(jnp.concatenate([arr, jnp.broadcast_to(values, shape)], axis), order, axis)
+    kinds = inspect.Parameter
+    optional: Any = int | None
+    insert.__signature__ = inspect.Signature(
+        [kinds("arr", kinds.POSITIONAL_OR_KEYWORD), *(kinds(n, kinds.POSITIONAL_OR_KEYWORD, default=None)
+                                                      for n in ("values", "obj")[:1 + (kind == "tensor")])]
+        + [kinds(n, kinds.KEYWORD_ONLY, default=None) for n in ("val", "start", "stop", "step", "int_ind", "axis")])
+    insert.__annotations__ = {"val": float | None,
+                              **dict.fromkeys(("start", "stop", "step", "int_ind", "axis"), optional)}
+    insert.__doc__ = (f"The array with values (a number `val`, or an input) inserted before positions of an axis "
+                      f"(None: of the flattened array) that {kind} says.")
+    register(name, inputs=names, **({"eager": True} if eager else {"eager_when": _always}),
+             infer_type=gives(lambda p: None, None, None, "int64"))(insert)
+
+
+_insertion("scalar", False)
+_insertion("slice", False)
+_insertion("tensor", True)
+
+
+@register("_npi_resize_fallback")
+def resize(data: Array, *, new_shape: Shape) -> Array:
+    """The elements repeated as often as the new shape needs."""
+    return jnp.resize(data, new_shape)
+
+
+@register("_npi_empty_like_fallback", infer_type=gives(lambda p: None if p["dtype"] is None else p["dtype"]))
+def empty_like(prototype: Array, *, dtype: DType | None = None, order: str = "C", subok: bool = False,
+               shape: Shape | None = None) -> Array:
+    """An array with the shape and dtype of another one, whose values mean nothing (zeros)."""
+    return jnp.zeros(prototype.shape, np_dtype(dtype or prototype.dtype))

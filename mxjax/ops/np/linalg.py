@@ -1,0 +1,214 @@
+"""Linear algebra of mx.np on the last two axes; leading axes are batches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal
+
+import jax.numpy as jnp
+from jax import lax
+
+from ...base import MXNetError
+from ..common import Array, absolute, is_float, no_gradient
+from ..linalg.decompositions import syevd, unless_finite
+from ..params import Shape
+from ..registry import register
+from .reductions import axes_of
+
+Triangle = Literal["L", "U"]
+
+
+def _linalg(name: str, square: bool = True, **attrs: Any) -> Callable[[Callable], Callable]:
+    """`register` for `_npi_<name>` with a check of the first input: float32 or float64, square matrices."""
+    def decorate(function: Callable) -> Callable:
+        def compute(*arrays: Array, **params: Any) -> Any:
+            shape, dtype = arrays[0].shape, arrays[0].dtype
+            if not is_float(dtype) or dtype.itemsize < 4:
+                raise MXNetError(f"operator _npi_{name} takes float32 or float64 matrices, got {dtype}")
+            if len(shape) < 2 or square and shape[-1] != shape[-2]:
+                raise MXNetError(f"operator _npi_{name}: the input must be {'square ' * square}matrices, the shape is "
+                                 f"{shape}")
+            return function(*arrays, **params)
+        compute.__wrapped__ = function
+        compute.__annotations__, compute.__doc__ = function.__annotations__, function.__doc__
+        register(f"_npi_{name}", **attrs)(compute)
+        return function
+    return decorate
+
+
+def _t(a: Array) -> Array:
+    return jnp.swapaxes(a, -1, -2)
+
+
+@_linalg("det")
+def det(A: Array) -> Array:
+    """The determinant: (..., n, n) -> (...)."""
+    return jnp.linalg.det(A)
+
+
+@_linalg("slogdet", num_outputs=2)
+def slogdet(A: Array) -> tuple[Array, Array]:
+    """Sign and logarithm of the absolute value of the determinant: (..., n, n) -> (...), (...)."""
+    return tuple(jnp.linalg.slogdet(A))
+
+
+@_linalg("cholesky", FRefuse=unless_finite("_npi_cholesky", "a matrix is not positive definite"))
+def cholesky(A: Array) -> Array:
+    """The lower triangular L with L·Lᵀ = A."""
+    return jnp.linalg.cholesky(A)
+
+
+def _sign_of_largest(rows: Array) -> Array:
+    largest = jnp.take_along_axis(rows, jnp.argmax(jnp.abs(rows), -1, keepdims=True), -1)
+    return lax.stop_gradient(jnp.where(largest < 0, -1, 1).astype(rows.dtype))
+
+
+@_linalg("svd", square=False, num_outputs=3)
+def svd(A: Array) -> tuple[Array, Array, Array]:
+    """U (..., m, m), singular values L (..., m) and V (..., m, n) with A = U·diag(L)·V.  A: (..., m, n) with m <= n.
+
+    The largest number of each row of V is positive.
+    """
+    if A.shape[-2] > A.shape[-1]:
+        raise MXNetError(f"operator _npi_svd: A must have at most as many rows as columns, the shape is {A.shape}")
+    u, values, v = jnp.linalg.svd(A, full_matrices=False)
+    if not v.size:
+        return u, values, v
+    sign = _sign_of_largest(v)
+    return u * _t(sign), values, v * sign
+
+
+# ------------------------------------------------------------ eigenvalues
+def _symmetric(A: Array, UPLO: str) -> Array:  # noqa: N803
+    triangle = jnp.tril(A) if UPLO == "L" else _t(jnp.triu(A))
+    return triangle + _t(jnp.tril(triangle, -1))
+
+
+
+@register("_npi_eigvals", wide=True, FGradient=no_gradient)
+def eigvals(A: Array) -> Array:
+    """Eigenvalues (real parts) of general matrices: (..., n, n) -> (..., n)."""
+    return eig(A)[0]
+
+
+@register("_npi_eig", wide=True, FGradient=no_gradient, num_outputs=2)
+def eig(A: Array) -> tuple[Array, Array]:
+    """Eigenvalues (..., n) and eigenvectors (columns) of general matrices; real parts."""
+    _need_square("_npi_eig", A)
+    wide = _wide(A)
+    values, vectors = jnp.linalg.eig(wide)
+    return values.real.astype(wide.dtype), vectors.real.astype(wide.dtype)
+
+
+def _need_square(name: str, A: Array) -> None:  # noqa: N803
+    if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
+        raise MXNetError(f"operator {name}: the input must be square matrices, the shape is {A.shape}")
+    if A.dtype == jnp.float16:
+        raise MXNetError(f"operator {name} does not take float16 matrices")
+
+
+def _wide(A: Array) -> Array:  # noqa: N803
+    """Integers as float64."""
+    return A if is_float(A.dtype) else A.astype(jnp.float64)
+
+
+@register("_npi_eigh", wide=True, FGradient=no_gradient, num_outputs=2)
+def eigh(A: Array, *, UPLO: Triangle = "L") -> tuple[Array, Array]:  # noqa: N803
+    """Eigenvalues (..., n), rising, and eigenvectors (columns) of symmetric matrices given by one triangle."""
+    _need_square("_npi_eigh", A)
+    wide = _symmetric(_wide(A), UPLO)
+    if wide.size == 0:
+        return jnp.zeros(wide.shape[:-1], wide.dtype), wide
+    rows, values = syevd(wide)
+    return values, _t(rows)
+
+
+@register("_npi_eigvalsh", wide=True, FGradient=no_gradient)
+def eigvalsh(A: Array, *, UPLO: Triangle = "L") -> Array:  # noqa: N803
+    """Eigenvalues, rising, of symmetric matrices given by one triangle: (..., n, n) -> (..., n)."""
+    return eigh(A, UPLO=UPLO)[0]
+
+
+# ------------------------------------------------------------ inverses and equations
+@_linalg("solve", FRefuse=unless_finite("_npi_solve", "a matrix is singular"))
+def solve(A: Array, B: Array) -> Array:
+    """X with A·X = B.  A: (..., n, n); B: (..., n, k), or one dimension less."""
+    return jnp.linalg.solve(A, B[..., None])[..., 0] if B.ndim == A.ndim - 1 else jnp.linalg.solve(A, B)
+
+
+@_linalg("pinv", square=False, FGradient=no_gradient)
+def pinv(A: Array, rcond: Array, *, hermitian: bool = False) -> Array:
+    """The Moore-Penrose inverse; singular values up to rcond times the largest count as zero."""
+    return jnp.linalg.pinv(A, rtol=rcond, hermitian=hermitian)
+
+
+@_linalg("pinv_scalar_rcond", square=False, FGradient=no_gradient)
+def pinv_scalar_rcond(A: Array, *, rcond: float = 1e-15, hermitian: bool = False) -> Array:
+    """The Moore-Penrose inverse; singular values up to rcond times the largest count as zero."""
+    return jnp.linalg.pinv(A, rtol=max(rcond, float(jnp.finfo(A.dtype).eps)), hermitian=hermitian)
+
+
+@register("_npi_tensorinv")
+def tensorinv(a: Array, *, ind: int = 2) -> Array:
+    """The inverse of a as a map from its last axes to its first `ind` ones."""
+    if ind <= 0:
+        raise MXNetError(f"operator _npi_tensorinv: ind must be positive, got {ind}")
+    rows, columns = math.prod(a.shape[:ind]), math.prod(a.shape[ind:])
+    if rows != columns:
+        raise MXNetError(f"operator _npi_tensorinv: the first {ind} axes of {a.shape} must have as many elements as "
+                         "the others")
+    return jnp.linalg.inv(a.reshape(rows, rows)).reshape(a.shape[ind:] + a.shape[:ind])
+
+
+@register("_npi_tensorsolve")
+def tensorsolve(a: Array, b: Array, *, a_axes: Shape | None = ()) -> Array:
+    """x with tensordot(a, x, x.ndim) = b; `a_axes` are moved to the end of a first."""
+    moved = [n % a.ndim for n in a_axes or ()]
+    a = jnp.transpose(a, [n for n in range(a.ndim) if n not in moved] + moved)
+    shape = a.shape[-(a.ndim - b.ndim):]  # as in NumPy, also where b has as many dimensions or more
+    count = math.prod(shape)
+    if count * count != a.size or count != b.size:
+        raise MXNetError(f"operator _npi_tensorsolve: a of shape {a.shape} is no square map for b of shape {b.shape}")
+    return jnp.linalg.solve(a.reshape(count, count), b.ravel()).reshape(shape)
+
+
+# ------------------------------------------------------------ norms
+def _root(squares: Array) -> Array:
+    """The square root, with derivative zero at zero."""
+    return jnp.where(squares == 0, 0, jnp.sqrt(jnp.where(squares == 0, 1, squares)))
+
+
+@register("_npi_norm")
+def norm(data: Array, *, ord: float = 2.0, axis: Shape | None = None, keepdims: bool = False, flag: int = -1) -> Array:
+    """A norm over axes (None: all).
+
+    flag: -2 Euclidean norm of all elements; -1 the `ord` norm of vectors, for two axes and ord 1, -1, inf or -inf of
+    matrices (largest or smallest sum of absolute values of a column or row); 0 largest (ord=2) or
+    smallest (-2) singular value, 1 Frobenius, 2 nuclear norm of the matrices in two axes.
+    """
+    data = data if is_float(data.dtype) else data.astype(jnp.float32)
+    axes = axes_of("_npi_norm", axis, data.ndim)
+    if flag == 0 and len(axes) == 2 or flag == 2:
+        if len(axes) != 2:
+            raise MXNetError(f"operator _npi_norm: a norm of matrices needs two axes, got axis={axis}")
+        matrices = jnp.moveaxis(data, axes, (-2, -1))
+        values = jnp.linalg.svd(matrices, compute_uv=False)
+        result = {2: jnp.sum}.get(flag, jnp.max if ord > 0 else jnp.min)(values, -1)
+        return jnp.expand_dims(result, axes) if keepdims else result
+    if flag in (-2, 1) or ord == 2:
+        return _root(jnp.sum(jnp.square(data), axes, keepdims=keepdims))
+    size = absolute(data)
+    if len(axes) == 2 and abs(ord) in (1, math.inf):
+        along, across = axes if abs(ord) == 1 else axes[::-1]
+        sums = jnp.sum(size, along, keepdims=True)
+        result = (jnp.max if ord > 0 else jnp.min)(sums, across, keepdims=True)
+        return result if keepdims else jnp.squeeze(result, axes)
+    if math.isinf(ord):
+        return (jnp.max if ord > 0 else jnp.min)(size, axes, keepdims=keepdims)
+    if ord == 0:
+        return jnp.sum((data != 0).astype(data.dtype), axes, keepdims=keepdims)
+    if ord == 1:
+        return jnp.sum(size, axes, keepdims=keepdims)
+    total = jnp.sum(size ** ord, axes, keepdims=keepdims)
+    return lax.pow(total, jnp.asarray(1 / ord, total.dtype))

@@ -1,0 +1,193 @@
+"""Random operators of mx.np: parameters are numbers or arrays; gradients pass where draws depend smoothly on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...base import MXNetError
+from ..common import Array, gives
+from ..params import DType, Floats, Scalar, Shape, np_dtype
+from ..random import _draw
+from ..random._distributions import declared
+from ..random.from_numbers import RANDOM
+from ..registry import register
+
+
+class _Distribution(NamedTuple):
+    """A distribution.
+
+    draw: function(key, shape, dtype, *parameters) -> draws; parameters: names, with defaults; rules: which values of
+    them are allowed, by name; dtype: default dtype of an operator that lets one choose it, else None; doc: what it is.
+    """
+
+    draw: Callable[..., Array]
+    parameters: dict[str, float | None]
+    rules: dict[str, str]
+    dtype: str | None
+    doc: str
+
+
+class ParameterError(MXNetError, ValueError):
+    """A distribution does not exist for these parameters."""
+
+
+_RULES: dict[str, Callable[[Any], Any]] = {
+    ">= 0": lambda value: value >= 0, "> 0": lambda value: value > 0,
+    "in [0, 1]": lambda value: (value >= 0) & (value <= 1),
+}
+
+
+def _checks(op_name: str, rules: dict[str, str], names: Callable[[dict[str, Any]], Sequence[str]]) -> dict[str, Any]:
+    """FCheck and FRefuse of a distribution: parameters out of range are an error at the first look at the draws.
+
+    names: function(params) -> which parameters the inputs are.
+    """
+    def check(values: dict[str, Any]) -> Exception | None:
+        for name, rule in rules.items():
+            value = values.get(name)
+            if value is not None and not np.all(_RULES[rule](value)):
+                return ParameterError(f"operator {op_name}: {name} must be {rule}, got {value}")
+        return None
+
+    def refuse(params: dict[str, Any], inputs: Sequence[Array], outputs: Sequence[Array]) -> Exception | None:
+        return check(dict(zip(names(params), inputs, strict=False)))
+    return {"FCheck": check, "FRefuse": refuse}
+
+
+def _uniform(key: Array, shape: Shape, dtype: Any, low: Array, high: Array) -> Array:
+    return low + (high - low) * _draw.uniform(key, shape, dtype)
+
+
+def _normal(key: Array, shape: Shape, dtype: Any, loc: Array, scale: Array) -> Array:
+    return loc + scale * _draw.normal(key, shape, dtype)
+
+
+_LOCATION, _SCALE = {"loc": None, "scale": None}, {"scale": ">= 0"}
+_DISTRIBUTIONS: dict[str, _Distribution] = {
+    "uniform": _Distribution(_uniform, {"low": None, "high": None}, {}, "float32", "uniform on [low, high)"),
+    "normal": _Distribution(_normal, _LOCATION, _SCALE, "float32", "normal"),
+    "gamma": _Distribution(
+        lambda key, shape, dtype, a, scale: _draw.gamma(key, a, shape, dtype) * scale,
+        {"shape": None, "scale": None}, {"shape": "> 0", "scale": "> 0"}, "float32", "gamma with a shape and a scale"),
+    "logistic": _Distribution(
+        lambda key, shape, dtype, loc, scale: loc + scale * jax.random.logistic(key, shape, dtype),
+        _LOCATION, _SCALE, None, "logistic"),
+    "gumbel": _Distribution(
+        lambda key, shape, dtype, loc, scale: loc + scale * jax.random.gumbel(key, shape, dtype),
+        _LOCATION, _SCALE, None, "Gumbel's"),
+    "exponential": _Distribution(
+        lambda key, shape, dtype, scale: scale * _draw.exponential(key, shape, dtype),
+        {"scale": 1.0}, _SCALE, None, "exponential with mean scale"),
+    "rayleigh": _Distribution(
+        lambda key, shape, dtype, scale: scale * jnp.sqrt(2 * _draw.exponential(key, shape, dtype)),
+        {"scale": 1.0}, _SCALE, None, "Rayleigh's"),
+    "weibull": _Distribution(
+        lambda key, shape, dtype, a: _draw.exponential(key, shape, dtype) ** (1 / a),
+        {"a": None}, {"a": "> 0"}, None, "Weibull's with shape a"),
+    "pareto": _Distribution(
+        lambda key, shape, dtype, a: jnp.expm1(_draw.exponential(key, shape, dtype) / a),
+        {"a": None}, {"a": "> 0"}, None, "Pareto's (Lomax) with shape a"),
+    "powerd": _Distribution(
+        lambda key, shape, dtype, a: jnp.exp(-_draw.exponential(key, shape, dtype) / a),
+        {"a": None}, {"a": "> 0"}, None, "of powers on [0, 1] with exponent a - 1"),
+}
+
+
+def _register(name: str, distribution: _Distribution, batched: bool) -> None:
+    names, op_name = tuple(distribution.parameters), f"_npi_{name}"
+
+    def draw(*arrays: Array, size: Shape | None, ctx: str = "", dtype: str = "float32", _key: Array,
+             **numbers: Any) -> Array:
+        wide = jnp.float64 if dtype == "float64" else jnp.float32
+        if isinstance(_key, np.random.Generator):
+            values = distribution.draw(_key, size or (), wide, *(numbers[n] for n in names))
+            return np.asarray(values, np_dtype(dtype))
+        given = iter(a for a in arrays if a is not None)
+        values = [jnp.asarray(next(given) if numbers[n] is None else numbers[n]).astype(wide) for n in names]
+        shape = jnp.broadcast_shapes(*(v.shape for v in values))
+        if size is not None:
+            if not batched and jnp.broadcast_shapes(shape, size) != size:
+                raise MXNetError(f"operator {op_name}: parameters of shape {shape} do not fit size={size}")
+            shape = size + shape if batched else size
+        return distribution.draw(_key, shape, wide, *values).astype(np_dtype(dtype))
+    numbers: dict[str, Any] = {n: (Scalar | None, default) for n, default in distribution.parameters.items()}
+    numbers["size"] = (Shape | None, None)
+    if name != "powerd":
+        numbers["ctx"] = (str, "cpu")
+    if distribution.dtype is not None:
+        numbers["dtype"] = (DType, distribution.dtype)
+
+    inputs = tuple(f"input{i + 1}" for i in range(len(names)))
+
+    def absent(params: dict[str, Any]) -> list[str]:
+        return [n for n in names if params[n] is None]
+    lead = "size leads the parameters' shape" if batched else "size: shape of the draws (None: the parameters' shape)"
+    declared(draw, inputs, numbers, f"Random numbers, {distribution.doc}. Parameters that are None are inputs; {lead}.",
+             optional=True)
+    register(op_name, inputs=lambda p: inputs[:len(absent(p))], draws_on_host=name in ("uniform", "normal"), **RANDOM,
+             **_checks(op_name, distribution.rules, absent),
+             infer_type=gives(lambda p: p.get("dtype", "float32"), *(["float32"] * len(names))))(draw)
+
+
+for _name, _distribution in _DISTRIBUTIONS.items():
+    _register(_name, _distribution, False)
+_register("uniform_n", _DISTRIBUTIONS["uniform"], True)
+_register("normal_n", _DISTRIBUTIONS["normal"], True)
+
+
+def _of_bernoulli(params: dict[str, Any]) -> list[str]:
+    name = "logit" if params["is_logit"] else "prob"
+    return [name] if params[name] is None else []
+
+
+@register("_npi_bernoulli", inputs=lambda p: ["input1"][:len(_of_bernoulli(p))], **RANDOM,
+          infer_type=gives(lambda p: p["dtype"], "float32"),
+          **_checks("_npi_bernoulli", {"prob": "in [0, 1]"}, _of_bernoulli))
+def bernoulli(input1: Array | None = None, *, prob: Scalar | None = None, logit: Scalar | None = None,
+              size: Shape | None = None, ctx: str = "cpu", dtype: DType = "float32", is_logit: bool,
+              _key: Any = None) -> Array:
+    """Ones with probability `prob` (or, where `is_logit`, sigmoid(`logit`)), zeros else; it may be an array."""
+    number = logit if is_logit else prob
+    value = jnp.asarray(input1 if number is None else number).astype(jnp.float32)
+    probability = jax.nn.sigmoid(value) if is_logit else value
+    return jax.random.bernoulli(_key, probability, value.shape if size is None else size).astype(np_dtype(dtype))
+
+
+@register("_npi_choice", inputs=lambda p: ["input1", "input2"][:(p["a"] is None) + p["weighted"]], wide=True,
+          infer_type=gives("int64", "float32", "float32"), **RANDOM)
+def choice(input1: Array | None = None, input2: Array | None = None, *, a: int | None = None,
+           size: Shape | None = None, ctx: str | None = "cpu", replace: bool = True, weighted: bool = False,
+           _key: Any = None) -> Array:
+    """Random positions (int64) out of range(a) or of a vector; the last input may hold their probabilities."""
+    weights = (input2 if a is None else input1) if weighted else None
+    count = input1.shape[0] if a is None else a
+    if weights is not None and weights.shape != (count,):
+        raise MXNetError(f"operator _npi_choice: p has shape {weights.shape}, it must have {count} numbers")
+    shape = () if size is None else size
+    if not replace and jnp.zeros(shape).size > count:
+        raise MXNetError(f"operator _npi_choice: cannot draw size={size} out of {count} without replacement")
+    return jax.random.choice(_key, count, shape, replace, weights).astype(jnp.int64)
+
+
+@register("_npi_multinomial", inputs=lambda p: ["a"] if p["pvals"] is None else [], wide=True,
+          infer_type=gives("int64", "float32"), **RANDOM)
+def multinomial(a: Array | None = None, *, n: int, pvals: Floats | None = None, size: Shape | None = None,
+                _key: Any = None) -> Array:
+    """How often each outcome comes in `n` experiments (int64), `size` times; pvals: probabilities, also as an input."""
+    weights = jnp.asarray(a if pvals is None else pvals).astype(jnp.float32)
+    weights = jnp.broadcast_to(weights, (() if size is None else size) + weights.shape)
+    return jax.random.multinomial(_key, jnp.float32(n), weights).astype(jnp.int64)
+
+
+@register("_npi_mvn_fallback", **RANDOM)
+def multivariate_normal(mean: Array, cov: Array, *, size: Shape | None = None, _key: Any = None) -> Array:
+    """Draws from normal distributions with these mean vectors (..., n) and covariance matrices (..., n, n)."""
+    batch = jnp.broadcast_shapes(mean.shape[:-1], cov.shape[:-2])
+    wide = jnp.promote_types(mean.dtype, jnp.float32)
+    shape = (() if size is None else size) + batch
+    return jax.random.multivariate_normal(_key, mean.astype(wide), cov.astype(wide), shape).astype(mean.dtype)

@@ -1,0 +1,435 @@
+"""Operators of mx.np that rearrange, join, cut, extend and multiply arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import jax.numpy as jnp
+import numpy as np
+
+from ...base import MXNetError
+from ..common import Array, need_float, no_gradient, normalized, same_dtype, size_of
+from ..infer import elementwise, known, unify
+from ..params import Scalar, Shape, Shapes
+from ..registry import register
+from ..shape.slicing import _joined_shapes, _stacked_shapes
+from .reductions import axes_of
+
+Dims = Sequence[int | None]
+
+
+# ------------------------------------------------------------ reshape
+def _completed(name: str, source: Dims, target: list[int | None], computed: int | None) -> tuple[int | None, ...]:
+    """`target` with the dimension at `computed` worked out from the sizes; raises MXNetError where they do not fit."""
+    mistake = MXNetError(f"operator {name}: cannot reshape an array of shape {tuple(source)} into {tuple(target)}")
+    rest = [n for i, n in enumerate(target) if i != computed]
+    if None in source or None in rest:
+        return tuple(target)
+    if computed is not None:
+        if math.prod(rest) == 0 or size_of(source) % math.prod(rest):
+            raise mistake
+        target[computed] = size_of(source) // math.prod(rest)
+    if math.prod(target) != size_of(source):
+        raise mistake
+    return tuple(target)
+
+
+def np_reshaped(source: Dims, codes: Sequence[int]) -> tuple[int | None, ...]:
+    """The shape that NumPy's reshape gives (-1 is computed)."""
+    if any(n < -1 for n in codes) or list(codes).count(-1) > 1:
+        raise MXNetError(f"operator _np_reshape: newshape={tuple(codes)} must have no negative number but one -1")
+    computed = codes.index(-1) if -1 in codes else None
+    return _completed("_np_reshape", source, [None if n == -1 else n for n in codes], computed)
+
+
+def npx_reshaped(source: Dims, codes: Sequence[int], reverse: bool = False) -> tuple[int | None, ...]:
+    """The shape that the codes of npx.reshape give.
+
+    -1 is computed, -2 keeps a dimension, -3 drops one of size 1, -4 keeps all that remain, -5 multiplies two, -6 splits
+    one into the two numbers that follow (one may be -1). With `reverse` all is read from the right.
+
+    Raises:
+        MXNetError: the codes do not fit the source.
+    """
+    def mistake(reason: str) -> MXNetError:
+        return MXNetError(f"operator _npx_reshape: newshape={tuple(codes)} does not fit an array of shape "
+                          f"{tuple(source)}: {reason}")
+    dims, steps = (source[::-1], iter(codes[::-1])) if reverse else (source, iter(codes))
+    out: list[int | None] = []
+    position, computed = 0, None
+    try:
+        for code in steps:
+            if code >= 0:
+                out.append(code)
+                position += 1
+            elif code == -1:
+                if computed is not None:
+                    raise mistake("only one dimension can be -1")
+                computed = len(out)
+                out.append(None)
+                position += 1
+            elif code == -2:
+                out.append(dims[position])
+                position += 1
+            elif code == -3:
+                if dims[position] not in (1, None):
+                    raise mistake("-3 only drops a dimension of size 1")
+                position += 1
+            elif code == -4:
+                out += dims[position:]
+                position = len(dims)
+            elif code == -5:
+                pair = dims[position], dims[position + 1]
+                out.append(None if None in pair else math.prod(pair))
+                position += 2
+            elif code == -6:
+                left, right, size = next(steps), next(steps), dims[position]
+                if left == right == -1:
+                    raise mistake("-6 cannot be followed by -1 twice")
+                if size is not None:
+                    left, right = (size // right if left == -1 else left), (size // left if right == -1 else right)
+                    if left * right != size:
+                        raise mistake(f"{size} cannot be split into {left} times {right}")
+                out += [None if n == -1 else n for n in (left, right)]
+                position += 1
+            else:
+                raise mistake(f"{code} has no meaning")
+    except IndexError:
+        raise mistake("it has too few dimensions") from None
+    except StopIteration:
+        raise mistake("two numbers must follow -6") from None
+    result = _completed("_npx_reshape", dims, out, computed)
+    return result[::-1] if reverse else result
+
+
+def _need_c_order(name: str, order: str) -> None:
+    if order != "C":
+        raise MXNetError(f"operator {name}: order must be 'C', got {order!r}")
+
+
+def _reshape_shapes(target: Callable[..., tuple]) -> Callable[..., None]:
+    def rule(params: dict[str, Any], ins: list, outs: list) -> None:
+        if ins[0] is not None:
+            outs[0] = unify(outs[0], target(params, ins[0]))
+            if known(outs[0]) and ins[0].count(None) == 1:
+                rest = math.prod(n for n in ins[0] if n is not None)
+                if rest:
+                    ins[0] = tuple(size_of(outs[0]) // rest if n is None else n for n in ins[0])
+    return rule
+
+
+@register("_np_reshape", infer_shape=_reshape_shapes(lambda p, shape: np_reshaped(shape, p["newshape"])))
+def np_reshape(a: Array, *, newshape: Shape, order: str = "C") -> Array:
+    """The same elements in another shape; one dimension may be -1."""
+    _need_c_order("_np_reshape", order)
+    return a.reshape(np_reshaped(a.shape, newshape))
+
+
+@register("_npx_reshape", aliases=("_npi_reshape",),
+          infer_shape=_reshape_shapes(lambda p, shape: npx_reshaped(shape, p["newshape"], p["reverse"])))
+def npx_reshape(a: Array, *, newshape: Shape, reverse: bool = False, order: str = "C") -> Array:
+    """The same elements in another shape.
+
+    In `newshape` -1 is computed, -2 keeps a dimension, -3 drops one of size 1, -4 keeps all that remain, -5 multiplies
+    two, -6 splits one into the two numbers that follow; with `reverse` all is read from the right.
+    """
+    _need_c_order("_npx_reshape", order)
+    return a.reshape(npx_reshaped(a.shape, newshape, reverse))
+
+
+# ------------------------------------------------------------ axes
+def _transpose_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
+    ndim = len(ins[0] if ins[0] is not None else outs[0]) if ins[0] is not None or outs[0] is not None else None
+    if ndim is None:
+        return
+    order = [normalized(a, ndim) for a in params["axes"]] if params["axes"] else list(range(ndim))[::-1]
+    if ins[0] is not None:
+        outs[0] = unify(outs[0], tuple(ins[0][a] for a in order))
+    ins[0] = unify(ins[0], tuple(outs[0][order.index(a)] for a in range(ndim)))
+
+
+@register("_np_transpose", infer_shape=_transpose_shapes)
+def transpose(a: Array, *, axes: Shape | None = None) -> Array:
+    """The axes in another order (None: reversed)."""
+    if axes and sorted(axes_of("_np_transpose", axes, a.ndim)) != list(range(a.ndim)):
+        raise MXNetError(f"operator _np_transpose: axes={axes} must name all {a.ndim} axes once")
+    return jnp.transpose(a, axes or None)
+
+
+@register("_np_moveaxis")
+def moveaxis(a: Array, *, source: Shape, destination: Shape) -> Array:
+    """Axes moved to other positions; the others keep their order."""
+    return jnp.moveaxis(a, source, destination)
+
+
+@register("_np_squeeze")
+def squeeze(a: Array, *, axis: Shape | None = None) -> Array:
+    """Without axes of size 1: all of them, or those given."""
+    if a.ndim == 0 and axis in ((0,), (-1,)):
+        return a
+    if axis is not None:
+        axis = axes_of("_np_squeeze", axis, a.ndim)
+        if any(a.shape[i] != 1 for i in axis):
+            raise MXNetError(f"operator _np_squeeze: axes {axis} of an array of shape {a.shape} are not all of size 1")
+    return jnp.squeeze(a, axis)
+
+
+@register("_npi_flip", infer_shape=elementwise)
+def flip(data: Array, *, axis: Shape | None = None) -> Array:
+    """The order of the elements along axes (None: all) reversed."""
+    return jnp.flip(data, axes_of("_npi_flip", axis, data.ndim))
+
+
+@register("_npi_rot90")
+def rot90(data: Array, *, k: int = 1, axes: Shape | None = (0, 1)) -> Array:
+    """Rotated by 90 degrees k times in the plane of two axes, from the first towards the second."""
+    if axes is None or len(axes) != 2:
+        raise MXNetError(f"operator _npi_rot90: axes={axes} must be two axes")
+    if data.ndim < 2 or len(axes_of("_npi_rot90", axes, data.ndim)) != 2:
+        raise MXNetError(f"operator _npi_rot90: an array of {data.ndim} dimensions has no plane axes={axes}")
+    return jnp.rot90(data, k, axes)
+
+
+@register("_np_roll", infer_shape=elementwise)
+def roll(data: Array, *, shift: Shape | None = None, axis: Shape | None = None) -> Array:
+    """Elements moved along axes, those that leave come in at the other end (axis None: of the flattened array)."""
+    if shift is None:
+        raise MXNetError("operator _np_roll: shift must be given")
+    if axis is None:
+        if len(shift) != 1:
+            raise MXNetError(f"operator _np_roll: shift={shift} must be one number where axis is None")
+        return jnp.roll(data, shift[0])
+    if len(shift) not in (1, len(axis)):
+        raise MXNetError(f"operator _np_roll: shift={shift} and axis={axis} must have equal lengths")
+    if any(not -data.ndim <= a < data.ndim for a in axis):
+        raise MXNetError(f"operator _np_roll: axis={axis} is out of range for {data.ndim} dimensions")
+    return jnp.roll(data, shift * (len(axis) // len(shift)), axis)
+
+
+@register("_npi_broadcast_to")
+def broadcast_to(array: Array, *, shape: Shape = ()) -> Array:
+    """The array repeated to this shape; -2 keeps a dimension."""
+    lead = len(shape) - array.ndim
+    target = tuple(array.shape[i - lead] if n == -2 and i >= lead else n for i, n in enumerate(shape))
+    return jnp.broadcast_to(array, target)
+
+
+@register("_np_copy", infer_shape=elementwise)
+def copy(a: Array) -> Array:
+    """A copy."""
+    return a
+
+
+def _at_least(ndim: int) -> None:
+    def compute(*arys: Array, num_args: int) -> tuple[Array, ...]:
+        function = getattr(jnp, f"atleast_{ndim}d")
+        return tuple(function(a) for a in arys)
+    compute.__doc__ = f"The arrays with at least {ndim} dimensions."
+    register(f"_np_atleast_{ndim}d", FGradient=no_gradient, num_outputs=lambda p: p["num_args"])(compute)
+
+
+for _ndim in (1, 2, 3):
+    _at_least(_ndim)
+
+
+# ------------------------------------------------------------ joins and pieces
+def _concatenate_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
+    if params["axis"] is not None:
+        _joined_shapes(1)({**params, "dim": params["axis"]}, ins, outs)
+
+
+@register("_npi_concatenate", infer_shape=_concatenate_shapes)
+def concatenate(*data: Array, axis: int | None = 0, dim: int = 1) -> Array:
+    """Joins arrays along an axis (None: their flattened elements); the other axes agree."""
+    same_dtype("_npi_concatenate", *data)
+    if axis is None:
+        return jnp.concatenate([d.ravel() for d in data])
+    return jnp.concatenate(data, normalized(axis, data[0].ndim))
+
+
+@register("_npi_stack", infer_shape=_stacked_shapes)
+def stack(*data: Array, axis: int = 0) -> Array:
+    """Joins arrays of one shape along a new axis."""
+    same_dtype("_npi_stack", *data)
+    return jnp.stack(data, normalized(axis, data[0].ndim + 1))
+
+
+def _stacking(name: str, function: Callable[..., Array], doc: str) -> None:
+    def compute(*data: Array) -> Array:
+        same_dtype(f"_npi_{name}", *data)
+        return function(data)
+    compute.__doc__ = doc
+    register(f"_npi_{name}")(compute)
+
+
+_stacking("vstack", jnp.vstack, "Joins arrays along the first axis; vectors count as rows.")
+_stacking("hstack", jnp.hstack, "Joins arrays along the second axis, vectors along the first.")
+_stacking("dstack", jnp.dstack, "Joins arrays along the third axis, which those of fewer dimensions get.")
+_stacking("column_stack", jnp.column_stack, "Joins arrays along the second axis; vectors count as columns.")
+
+
+def _splitting(name: str, axis_of: Callable[[int], int]) -> None:
+    from ..shape.slicing import split_v2
+
+    def compute(data: Array, *, indices: Shape, axis: int = 1, squeeze_axis: bool = False,
+                sections: int = 0) -> tuple[Array, ...]:
+        along = axis_of(data.ndim)
+        if sections and data.shape[along] % sections:
+            raise MXNetError(f"operator {name}: an axis of size {data.shape[along]} cannot be split into {sections}")
+        return split_v2(data, indices=indices, axis=along, squeeze_axis=squeeze_axis, sections=sections)
+    compute.__doc__ = "Splits into `sections` equal pieces, or at the given start indices."
+    register(name, num_outputs=lambda p: p["sections"] or len(p["indices"]))(compute)
+
+
+_splitting("_npi_hsplit", lambda ndim: 1 if ndim > 1 else 0)
+_splitting("_npi_dsplit", lambda ndim: 2)
+
+
+# ------------------------------------------------------------ diagonals and triangles
+@register("_np_diag")
+def diag(data: Array, *, k: int = 0) -> Array:
+    """The k-th diagonal of a matrix, or a matrix with this vector on it."""
+    if data.ndim not in (1, 2):
+        raise MXNetError(f"operator _np_diag takes a vector or a matrix, got shape {data.shape}")
+    return jnp.diag(data, k)
+
+
+@register("_np_diagflat")
+def diagflat(data: Array, *, k: int = 0) -> Array:
+    """A matrix with the flattened data on its k-th diagonal."""
+    return jnp.diagflat(data, k)
+
+
+@register("_np_diagonal")
+def diagonal(data: Array, *, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+    """The diagonals of the matrices in two axes, as a new last axis."""
+    return jnp.diagonal(data, offset, axis1, axis2)
+
+
+@register("_np_trace")
+def trace(data: Array, *, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+    """The sums of the diagonals of the matrices in two axes."""
+    return jnp.sum(jnp.diagonal(data, offset, axis1, axis2), -1, dtype=data.dtype)
+
+
+@register("_npi_tril")
+def tril(data: Array, *, k: int = 0) -> Array:
+    """What is on and below the k-th diagonal, zeros above; of a vector: of the matrix with equal rows."""
+    return jnp.tril(data if data.ndim > 1 else jnp.broadcast_to(data, (data.size, data.size)), k)
+
+
+# ------------------------------------------------------------ extension and differences
+def _pad_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
+    if ins[0] is not None:
+        outs[0] = unify(outs[0], tuple(None if n is None else n + a + b
+                                       for n, (a, b) in zip(ins[0], params["pad_width"], strict=False)))
+
+
+@register("_npi_pad", infer_shape=_pad_shapes)
+def pad(data: Array, *, pad_width: Shapes, mode: Literal["constant", "edge", "maximum", "minimum", "reflect",
+                                                      "symmetric"] = "constant",
+        constant_value: Scalar = 0.0, reflect_type: str = "even") -> Array:
+    """The array with values added before and after each axis.
+
+    pad_width: a pair (before, after) for each axis.
+    """
+    if len(pad_width) != data.ndim or any(len(pair) != 2 or min(pair) < 0 for pair in pad_width):
+        raise MXNetError(f"operator _npi_pad: pad_width={pad_width} must be a pair of sizes for each axis of "
+                         f"{data.shape}")
+    if mode == "constant":
+        return jnp.pad(data, pad_width, constant_values=jnp.asarray(constant_value).astype(data.dtype))
+    return jnp.pad(data, pad_width, mode)
+
+
+@register("_npi_diff")
+def diff(a: Array, *, n: int = 1, axis: int = -1) -> Array:
+    """The n-th differences of neighbours along an axis."""
+    if n < 0:
+        raise MXNetError(f"operator _npi_diff: n must not be negative, got {n}")
+    axis = normalized(axis, a.ndim)
+    for _ in range(n):
+        size = a.shape[axis]
+        a = jnp.take(a, np.arange(1, size), axis) - jnp.take(a, np.arange(max(size - 1, 0)), axis)
+    return a
+
+
+def _ediff1d_inputs(params: dict[str, Any]) -> list[str]:
+    given = params["to_begin_arr_given"] + params["to_end_arr_given"]
+    return ["input1", "input2", "input3"][:1 + given]
+
+
+@register("_npi_ediff1d", inputs=_ediff1d_inputs)
+def ediff1d(input1: Array, input2: Array | None = None, input3: Array | None = None, *,
+            to_begin_arr_given: bool = False, to_end_arr_given: bool = False, to_begin_scalar: float | None = None,
+            to_end_scalar: float | None = None) -> Array:
+    """Differences of neighbours in the flattened array, with what is put before and after them."""
+    arrays = iter(a for a in (input2, input3) if a is not None)
+    parts = [jnp.diff(input1.ravel())]
+    for given, number, place in ((to_begin_arr_given, to_begin_scalar, 0), (to_end_arr_given, to_end_scalar, 2)):
+        if given or number is not None:
+            extra = next(arrays).ravel() if given else jnp.full(1, number)
+            parts.insert(place, extra.astype(input1.dtype))
+    return jnp.concatenate(parts)
+
+
+# ------------------------------------------------------------ products
+def _dot_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
+    """The summed axes agree."""
+    a, b = ins
+    if a and b:
+        size = unify(a[-1:], b[max(len(b) - 2, 0):][:1], "the summed axis")
+        ins[0] = a[:-1] + size
+        ins[1] = b[:-2] + size + b[-1:] if len(b) > 1 else size
+
+
+@register("_np_dot", infer_shape=_dot_shapes)
+def dot(a: Array, b: Array) -> Array:
+    """Product of vectors, matrices, numbers, or sums over the last axis of a and the second to last (or only) of b."""
+    same_dtype("_np_dot", a, b)
+    need_float("_np_dot", a)
+    if a.ndim and b.ndim and a.shape[-1] != b.shape[max(b.ndim - 2, 0)]:
+        raise MXNetError(f"operator _np_dot: the last axis of {a.shape} does not fit {b.shape}")
+    return jnp.dot(a, b)
+
+
+@register("_npi_matmul", infer_shape=_dot_shapes)
+def matmul(a: Array, b: Array) -> Array:
+    """Matrix products over the last two axes, the others broadcast; vectors count as rows and columns."""
+    same_dtype("_npi_matmul", a, b)
+    if not a.ndim or not b.ndim or a.shape[-1] != b.shape[max(b.ndim - 2, 0)]:
+        raise MXNetError(f"operator _npi_matmul: shapes {a.shape} and {b.shape} cannot be multiplied")
+    return jnp.matmul(a, b)
+
+
+@register("_npi_tensordot_int_axes")
+def tensordot_int_axes(a: Array, b: Array, *, axes: int) -> Array:
+    """Sums of products over the last `axes` axes of a and the first ones of b."""
+    same_dtype("_npi_tensordot_int_axes", a, b)
+    return jnp.tensordot(a, b, axes)
+
+
+@register("_npi_tensordot")
+def tensordot(a: Array, b: Array, *, a_axes_summed: Shape, b_axes_summed: Shape) -> Array:
+    """Sums of products over pairs of axes of a and b."""
+    same_dtype("_npi_tensordot", a, b)
+    return jnp.tensordot(a, b, (a_axes_summed, b_axes_summed))
+
+
+@register("_npi_einsum")
+def einsum(*data: Array, subscripts: str = "", optimize: int = 0) -> Array:
+    """Sums of products in Einstein's notation, e.g. "ij,jk->ik"."""
+    if not data:
+        raise MXNetError("operator _npi_einsum takes at least one array")
+    same_dtype("_npi_einsum", *data)
+    return jnp.einsum(subscripts, *data, optimize="optimal" if optimize else False).astype(data[0].dtype)
+
+
+@register("_npi_polyval", infer_shape=lambda p, ins, outs: outs.__setitem__(0, unify(ins[1], outs[0])))
+def polyval(p: Array, x: Array) -> Array:
+    """The polynomial with coefficients p, the highest power first, at x.  p: (n,); x: any shape -> its shape."""
+    same_dtype("_npi_polyval", p, x)
+    if p.ndim != 1:
+        raise MXNetError(f"operator _npi_polyval: p must be a vector, got shape {p.shape}")
+    return jnp.polyval(p, x)

@@ -1,0 +1,220 @@
+"""Reductions of mx.np: sums, products, moments, extremes, truth, averages, percentiles, counts."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ..._capacity import refuse_result
+from ...base import MXNetError
+from ..common import Array, gives, is_float, no_gradient, normalized, size_of
+from ..params import DType, Range, Shape, np_dtype
+from ..reduce.reductions import _extreme
+from ..registry import register
+
+Axes = tuple[int, ...]
+
+
+def axes_of(name: str, axis: Shape | None, ndim: int) -> Axes:
+    """Non-negative axes; None means all, () none.
+
+    Raises:
+        MXNetError: an axis is out of range or named twice.
+    """
+    if axis is None:
+        return tuple(range(ndim))
+    if any(not -ndim <= a < ndim for a in axis):
+        raise MXNetError(f"operator {name}: axis={axis} is out of range for an array of {ndim} dimensions")
+    axes = tuple(sorted(a % ndim for a in axis))
+    if len(set(axes)) < len(axes):
+        raise MXNetError(f"operator {name}: axis={axis} names an axis twice")
+    return axes
+
+
+def _sum_types(floats: bool) -> Callable[..., None]:
+    """The dtype asked for; else that of the data, booleans counted in int64 (or, where `floats`, all in float32)."""
+    def rule(params: dict[str, Any], ins: list, outs: list) -> None:
+        given = params["dtype"]
+        if given is None and ins[0] is not None:
+            given = ins[0]
+            if floats and not is_float(np_dtype(given)):
+                given = "float32"
+            elif given == "bool":
+                given = "int64"
+        outs[0] = given or outs[0]
+    return rule
+
+
+def _total_dtype(dtype: str | None, data: Array) -> Any:
+    return np_dtype(dtype or ("int64" if data.dtype == jnp.bool_ else data.dtype))
+
+
+def _precise(*dtypes: Any) -> Any:
+    """What to compute in: where there are fractions, the result is rounded once, not each element."""
+    return functools.reduce(jnp.promote_types, dtypes, jnp.float32) if any(map(is_float, dtypes)) else dtypes[-1]
+
+
+def _total(name: str, function: Callable[..., Array], doc: str, aliases: tuple[str, ...] = ()) -> None:
+    """Registers a sum or product; booleans are counted in int64, other dtypes stay."""
+    def compute(a: Array, *, axis: Shape | None = None, dtype: DType | None = None, keepdims: bool = False,
+                initial: float | None = None) -> Array:
+        out, axes = _total_dtype(dtype, a), axes_of(name, axis, a.ndim)
+        return function(a, axes, dtype=_precise(a.dtype, out), keepdims=keepdims, initial=initial).astype(out)
+    compute.__doc__ = f"""{doc} over axes (None: all), in `dtype` (default: the array's; int64 for booleans).
+
+    initial: a number to begin with.
+    """
+    register(name, aliases=aliases, infer_type=_sum_types(False))(compute)
+
+
+_total("_np_sum", jnp.sum, "Sum")
+_total("_np_prod", jnp.prod, "Product", ("_np_product",))
+
+
+@register("_npi_mean", infer_type=_sum_types(True))
+def mean(a: Array, *, axis: Shape | None = None, dtype: DType | None = None, keepdims: bool = False,
+         initial: float | None = None) -> Array:
+    """Mean over axes (None: all), in `dtype` (default: the array's, float32 for integers); of nothing: zero."""
+    out = np_dtype(dtype or (a.dtype if is_float(a.dtype) else "float32"))
+    axes = axes_of("_npi_mean", axis, a.ndim)
+    count = max(size_of([a.shape[i] for i in axes]), 1)
+    total = jnp.sum(a, axes, dtype=_precise(a.dtype, out), keepdims=keepdims)
+    return (total / count).astype(out)
+
+
+def _deviation(name: str, function: Callable[[Array], Array], doc: str) -> None:
+    def compute(a: Array, *, axis: Shape | None = None, dtype: DType | None = None, ddof: int = 0,
+                keepdims: bool = False) -> Array:
+        if a.dtype == jnp.bool_:
+            raise MXNetError(f"operator _npi_{name} does not take boolean arrays")
+        out, axes = np_dtype(dtype or a.dtype), axes_of(f"_npi_{name}", axis, a.ndim)
+        spread = jnp.var(a.astype(_precise(a.dtype, out, jnp.float32)), axes, ddof=ddof, keepdims=keepdims)
+        return function(spread).astype(out)
+    compute.__doc__ = f"{doc} over axes (None: all), divided by count - ddof; in `dtype` (default: the array's)."
+    register(f"_npi_{name}", output_names=lambda p: [name], infer_type=gives(lambda p: p["dtype"]),
+             FGradient=no_gradient)(compute)
+
+
+_deviation("var", lambda x: x, "Variance")
+_deviation("std", jnp.sqrt, "Standard deviation")
+
+
+# ------------------------------------------------------------ extremes
+def _not_empty(name: str, data: Array, axes: Axes) -> None:
+    if any(data.shape[a] == 0 for a in axes):
+        raise MXNetError(f"operator {name}: an array of shape {data.shape} has no element to choose")
+
+
+def _limit(name: str, function: Callable[..., Array], alias: str, doc: str) -> None:
+    def compute(a: Array, *, axis: Shape | None = None, keepdims: bool = False, initial: float | None = None) -> Array:
+        axes = axes_of(name, axis, a.ndim)
+        _not_empty(name, a, axes)
+        return _extreme(function, a, axes, keepdims)
+    compute.__doc__ = f"{doc} over axes (None: all); all elements equal to it take its whole gradient."
+    register(name, aliases=(alias,))(compute)
+
+
+_limit("_np_max", jnp.max, "_np_amax", "Maximum")
+_limit("_np_min", jnp.min, "_np_amin", "Minimum")
+
+
+def _position(name: str, function: Callable[..., Array], doc: str) -> None:
+    def compute(data: Array, *, axis: int | None = None, keepdims: bool = False) -> Array:
+        if data.dtype == jnp.bool_:
+            raise MXNetError(f"operator {name} does not take boolean arrays")
+        if data.ndim == 0:
+            data = data.reshape(1)
+            return compute(data, axis=axis).reshape(())
+        if axis is not None:
+            axis = normalized(axis, data.ndim)
+        _not_empty(name, data, tuple(range(data.ndim)) if axis is None else (axis,))
+        return function(data, axis, keepdims=keepdims).astype(jnp.int64)
+    compute.__doc__ = f"Position (int64) of the first {doc} along an axis (None: in the flattened array)."
+    register(name, wide=True, infer_type=gives("int64"))(compute)
+
+
+_position("_npi_argmax", jnp.argmax, "maximum")
+_position("_npi_argmin", jnp.argmin, "minimum")
+
+
+# ------------------------------------------------------------ truth
+def _truth(name: str, function: Callable[..., Array], doc: str, aliases: tuple[str, ...] = ()) -> None:
+    def compute(data: Array, *, axis: Shape | None = None, keepdims: bool = False) -> Array:
+        return function(data, axes_of(name, axis, data.ndim), keepdims=keepdims)
+    compute.__doc__ = f"Whether {doc} along axes (None: all) are nonzero."
+    register(name, aliases=aliases, infer_type=gives("bool"))(compute)
+
+
+_truth("_np_all", jnp.all, "all elements")
+_truth("_np_any", jnp.any, "any elements", ("_np_sometrue",))
+
+
+# ------------------------------------------------------------ averages, percentiles, counts
+@register("_npi_average", num_outputs=2, num_visible=lambda p: 1 + p["returned"],
+          inputs=lambda p: ["a", "weights"] if p["weighted"] else ["a"])
+def average(a: Array, weights: Array | None = None, *, axis: Shape | None = None, returned: bool = False,
+            weighted: bool = True) -> tuple[Array, Array]:
+    """Weighted mean over axes (None: all), and the sum of the weights.
+
+    weights: the shape of a, or a vector for the one axis.
+    """
+    axes = axes_of("_npi_average", axis, a.ndim)
+    if weights is None:
+        count = size_of([a.shape[i] for i in axes])
+        return jnp.mean(a, axes).astype(a.dtype), jnp.asarray(count, a.dtype)
+    if weights.shape != a.shape:
+        if len(axes) != 1 or weights.shape != (a.shape[axes[0]],):
+            raise MXNetError(f"operator _npi_average: weights of shape {weights.shape} must have the shape of a, "
+                             f"{a.shape}, or be a vector along the one axis; axis={axis}")
+        total = jnp.sum(weights)
+        weights = weights.reshape([-1 if i == axes[0] else 1 for i in range(a.ndim)])
+    else:
+        total = jnp.sum(weights, axes)
+    returned = lax.stop_gradient(total)  # as in MXNet: only the average is differentiated
+    return (jnp.sum(a * weights, axes) / total).astype(a.dtype), returned.astype(a.dtype)
+
+
+@register("_npi_percentile", FGradient=no_gradient, inputs=lambda p: ["a", "q"] if p["q_scalar"] is None else ["a"],
+          infer_type=lambda p, ins, outs: outs.__setitem__(0, ins[0] if ins[0] == "float64" else "float32"))
+def percentile(a: Array, q: Array | None = None, *, axis: Shape | None = None,
+               interpolation: Literal["linear", "lower", "higher", "midpoint", "nearest"] = "linear",
+               keepdims: bool = False, q_scalar: float | None = None) -> Array:
+    """The q-th percentiles (0 to 100) over axes (None: all), float32 (float64 for such data).
+
+    q: a number (`q_scalar`) or an array, whose shape then leads the result's.
+    """
+    out = a.dtype if a.dtype == jnp.float64 else jnp.dtype("float32")
+    axes = axes_of("_npi_percentile", axis, a.ndim)
+    _not_empty("_npi_percentile", a, axes)
+    place = jnp.asarray(q_scalar if q is None else q).astype(out)
+    if place.ndim > 1:
+        raise MXNetError(f"operator _npi_percentile: q must be a number or a vector, got shape {place.shape}")
+    return jnp.percentile(a.astype(out), place, axes, method=interpolation, keepdims=keepdims)
+
+
+@register("_npi_bincount", eager=True, FGradient=no_gradient,
+          inputs=lambda p: ["data", "weights"] if p["has_weights"] else ["data"])
+def bincount(data: Array, weights: Array | None = None, *, minlength: Annotated[int, Range(0)] = 0,
+             has_weights: bool = False) -> Array:
+    """How often each of 0, 1, 2, ... is in a vector of integers, or the sum of the weights there.
+
+    The result has max(minlength, largest number + 1) elements of the dtype of the data (of the weights).
+    """
+    if data.ndim != 1 or not jnp.issubdtype(data.dtype, jnp.integer):
+        raise MXNetError(f"operator _npi_bincount takes a vector of integers, got {data.dtype} of shape {data.shape}")
+    if weights is not None and weights.shape != data.shape:
+        raise MXNetError(f"operator _npi_bincount: data has shape {data.shape}, weights {weights.shape}")
+    numbers = np.asarray(data)
+    if numbers.size and numbers.min() < 0:
+        raise MXNetError(f"operator _npi_bincount: there is a negative number, {numbers.min()}")
+    size = max(minlength, int(numbers.max()) + 1 if numbers.size else 0)
+    dtype = data.dtype if weights is None else weights.dtype
+    refuse_result((2, size), dtype)
+    counts = np.zeros(size, dtype)  # on the host, where the numbers are: XLA would make several copies
+    np.add.at(counts, numbers, 1 if weights is None else np.asarray(weights))
+    return jnp.asarray(counts)

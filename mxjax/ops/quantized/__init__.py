@@ -1,0 +1,3 @@
+"""8-bit integers: conversion, and layers on them."""
+
+from . import conversion, layers

@@ -1,0 +1,188 @@
+"""Quantization: floats as 8-bit integers with a range, and back; calibration.
+
+A quantized array comes with the range that its values stand for: two arrays of shape (1,), the minimum and the maximum.
+int8 stands for [-range, range], uint8 for [0, range], the range being the larger of the two absolute values. Values are
+rounded to the nearest integer, halves to even, and cut off, as MXNet's CPU code does.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ...base import MXNetError
+from ..common import Array, need_float, no_gradient
+from ..registry import register
+
+# what the end of the range is multiplied to, as float32
+STEPS = {"int8": 127.5, "uint8": 255.5, "int32": 2.0**31}
+
+
+def larger(low: Any, high: Any) -> Array:
+    """The larger absolute value, as an array of shape (1,)."""
+    return jnp.maximum(jnp.abs(jnp.asarray(low, jnp.float32)), jnp.abs(jnp.asarray(high, jnp.float32))).reshape(1)
+
+
+def quantized(values: Array, dtype: Any) -> Array:
+    """Scaled values as integers: rounded and cut off."""
+    limits = jnp.iinfo(dtype)
+    return jnp.clip(jnp.round(values), limits.min, limits.max).astype(dtype)
+
+
+def steps(dtype: Any) -> float:
+    """How many steps the range of a quantized dtype has.
+
+    Raises:
+        MXNetError: it is not a quantized dtype.
+    """
+    found = STEPS.get(np.dtype(dtype).name)
+    if found is None:
+        raise MXNetError(f"a quantized array is of {', '.join(STEPS)}, not {np.dtype(dtype).name}")
+    return found
+
+
+def with_range(values: Array, dtype: Any, low: Any, high: Any) -> tuple[Array, Array, Array]:
+    """(quantized values, minimum, maximum) of floats for a range."""
+    edge = larger(low, high)
+    data = quantized(values * (steps(dtype) / edge), dtype)
+    if np.dtype(dtype).kind == "u":
+        return data, *(jnp.asarray(v, jnp.float32).reshape(1) for v in (low, high))
+    return data, -edge, edge
+
+
+def types(out: Any) -> Any:
+    """A type rule: the outputs are of dtype `out` (or what a function of (params, input types) says) and float32s."""
+    def rule(params: dict[str, Any], ins: list, outs: list) -> None:
+        first = out(params, ins) if callable(out) else out
+        outs[:] = [t or (first if i == 0 else "float32") for i, t in enumerate(outs)]
+        ins[1:] = [t or "float32" for t in ins[1:]]
+    return rule
+
+
+def _chosen(out_type: str, low: float | None) -> str:
+    """The dtype that "auto" means: uint8 where the calibrated range has nothing negative."""
+    return out_type if out_type != "auto" else "uint8" if low is not None and low >= 0 else "int8"
+
+
+@register("_contrib_quantize", num_outputs=3, FGradient=no_gradient, infer_type=types(lambda p, ins: p["out_type"]),
+          infer_shape=lambda p, ins, outs: ins.__setitem__(slice(1, 3), [(1,), (1,)]))
+def quantize(data: Array, min_range: Array, max_range: Array, *,
+             out_type: Literal["int8", "uint8"] = "uint8") -> tuple[Array, Array, Array]:
+    """data (float32) as integers for the range [min_range, max_range]; returns the range as well."""
+    edge = larger(min_range, max_range)
+    low, high = (min_range, max_range) if out_type == "uint8" else (-edge, edge)
+    most = 255 if out_type == "uint8" else 127
+    return quantized(data * (most / edge), out_type), low.reshape(1), high.reshape(1)
+
+
+@register("_contrib_quantize_v2", num_outputs=3, FGradient=no_gradient,
+          infer_type=types(lambda p, ins: _chosen(p["out_type"], p["min_calib_range"])))
+def quantize_v2(data: Array, *, out_type: Literal["auto", "int8", "uint8"] = "int8",
+                min_calib_range: float | None = None,
+                max_calib_range: float | None = None) -> tuple[Array, Array, Array]:
+    """data (float32) as integers for the calibrated range, or its own; returns the range as well.
+
+    Data that are 8-bit integers already stay as they are.
+    """
+    known = min_calib_range is not None and max_calib_range is not None
+    if data.dtype in (jnp.int8, jnp.uint8):
+        most = steps(data.dtype)
+        low, high = (min_calib_range, max_calib_range) if known else (0 if data.dtype == jnp.uint8 else -most, most)
+        return data, *(jnp.full(1, v, jnp.float32) for v in (low, high))
+    low, high = (min_calib_range, max_calib_range) if known else (data.min(), data.max())
+    return with_range(data, _chosen(out_type, min_calib_range if known else None), low, high)
+
+
+@register("_contrib_quantize_asym", num_outputs=3, FGradient=no_gradient,
+          output_names=lambda p: ["output", "scale", "shift"], infer_type=types("uint8"))
+def quantize_asym(data: Array, *, min_calib_range: float | None = None,
+                  max_calib_range: float | None = None) -> tuple[Array, Array, Array]:
+    """data as uint8: data * scale + shift, for the calibrated range or its own; returns scale and shift as well."""
+    if data.dtype == jnp.uint8:
+        scale, shift = 1.0, 0.0
+    elif data.dtype == jnp.int8:
+        scale, shift = 1.0, 128.0
+    else:
+        need_float("quantize_asym", data)
+        known = min_calib_range is not None and max_calib_range is not None
+        low, high = (min_calib_range, max_calib_range) if known else (data.min(), data.max())
+        scale = 255 / (high - low)
+        shift = 255 - high * scale
+    values = jnp.clip(jnp.floor(data * scale + shift + 0.5), 0, 255).astype(jnp.uint8)
+    return values, jnp.asarray(scale, jnp.float32).reshape(1), jnp.asarray(shift, jnp.float32).reshape(1)
+
+
+@register("_contrib_dequantize", FGradient=no_gradient, infer_type=types("float32"),
+          infer_shape=lambda p, ins, outs: ins.__setitem__(slice(1, 3), [(1,), (1,)]))
+def dequantize(data: Array, min_range: Array, max_range: Array, *, out_type: Literal["float32"] = "float32") -> Array:
+    """The floats that integers (int8, uint8 or int32) stand for."""
+    return data.astype(jnp.float32) * (larger(min_range, max_range) / steps(data.dtype))
+
+
+@register("_contrib_requantize", num_outputs=3, FGradient=no_gradient,
+          infer_type=types(lambda p, ins: _chosen(p["out_type"], p["min_calib_range"])),
+          infer_shape=lambda p, ins, outs: ins.__setitem__(slice(1, 3), [(1,), (1,)]))
+def requantize(data: Array, min_range: Array, max_range: Array, *, out_type: Literal["auto", "int8", "uint8"] = "int8",
+               min_calib_range: float | None = None,
+               max_calib_range: float | None = None) -> tuple[Array, Array, Array]:
+    """int32 results as 8-bit integers for the calibrated range, or that of the values; returns the range as well."""
+    scale = larger(min_range, max_range) / jnp.float32(2**31 - 1)
+    known = min_calib_range is not None and max_calib_range is not None
+    if known:
+        edge = larger(min_calib_range, max_calib_range)
+    else:
+        edge = jnp.abs(data.astype(jnp.float32)).max() * scale
+    dtype = _chosen(out_type, min_calib_range if known else None)
+    most = 127 if dtype == "int8" else 255
+    low = -edge if dtype == "int8" else jnp.zeros(1, jnp.float32)
+    return quantized(data.astype(jnp.float32) * (scale * (most / edge)), dtype), low, edge
+
+
+@register("_contrib_calibrate_entropy", num_outputs=2, output_names=lambda p: ["threshold", "divergence"])
+def calibrate_entropy(hist: Array, hist_edges: Array, *, num_quantized_bins: int = 255) -> tuple[Array, Array]:
+    """The threshold at which cutting off a histogram loses least information (Kullback-Leibler divergence).
+
+    hist: (bins,) counts, symmetric around zero; hist_edges: (bins + 1,) -> threshold (1,), divergence (1,).
+    """
+    bins, levels = len(hist), num_quantized_bins
+    if len(hist_edges) != bins + 1:
+        raise MXNetError(f"operator calibrate_entropy: {bins} bins have {bins + 1} edges, got {len(hist_edges)}")
+    middle, places = bins // 2, jnp.arange(bins)
+    whole = jnp.floor(hist).astype(jnp.int32)
+    hist = hist.astype(jnp.float32)
+    # sums of runs are differences of these; wrapped around, they still are
+    until, filled_until = (jnp.concatenate([jnp.zeros(1, jnp.int32), jnp.cumsum(v, dtype=jnp.int32)])
+                           for v in (whole, whole != 0))
+
+    def divergence(half: Array) -> Array:
+        """For the bins from middle - half to middle + half."""
+        start, stop = middle - half, middle + half
+        used, inner = (places >= start) & (places <= stop), (places > start) & (places <= stop)
+        real = jnp.where(inner, hist, 0).at[start].set(jnp.where(places <= start, hist, 0).sum())
+        real = real.at[stop].add(jnp.where(places > stop, hist, 0).sum())
+        width = (2 * half + 1) // levels
+        level = jnp.clip((places - start) // width, 0, levels - 1)
+        first = jnp.maximum(start + level * width, start + 1)
+        last = jnp.where(level == levels - 1, stop + 1, start + (level + 1) * width)
+        total, filled = ((sums[last] - sums[first]).astype(jnp.float32) for sums in (until, filled_until))
+        coarse = jnp.where((real != 0) & used & (filled > 0), total / jnp.maximum(filled, 1), 0)
+        fine, possible_fine = _smoothed(real, used)
+        coarse, possible = _smoothed(coarse, used)
+        terms = jnp.where(used, fine * jnp.log(jnp.where(used, fine / coarse, 1)), 0)
+        return jnp.where(possible & possible_fine, terms.sum(), jnp.inf)
+    halves = jnp.arange(levels // 2, middle + 1)
+    found = lax.map(divergence, halves)
+    best = jnp.argmin(found)
+    return hist_edges[middle + halves[best] + 1].reshape(1), found[best].reshape(1)
+
+
+def _smoothed(counts: Array, used: Array, least: float = 0.0001) -> tuple[Array, Array]:
+    """(the distribution with something in each used bin, taken from the others; whether that is possible)."""
+    empty = used & (counts == 0)
+    number = (used & ~empty).sum()
+    taken = least * empty.sum() / jnp.maximum(number, 1)
+    smooth = counts + jnp.where(empty, least, jnp.where(used, -taken, 0))
+    return smooth / jnp.where(used, smooth, 0).sum(), (number > 0) & (taken < 1)

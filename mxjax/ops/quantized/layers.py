@@ -1,0 +1,312 @@
+"""Layers of quantized networks: 8-bit integers in, 32-bit or 8-bit integers out, with their ranges (see `quantize`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ...base import MXNetError
+from ..common import Array, no_gradient
+from ..infer import filled
+from ..nn._correlation import dimension_numbers
+from ..nn.convolution import Count, Layout, _check_spatial, _convolution, _per_axis, _pooling, _weight_shape
+from ..nn.recurrent import _inputs as rnn_inputs
+from ..nn.recurrent import _outputs as rnn_outputs
+from ..nn.recurrent import rnn
+from ..params import Shape
+from ..registry import get, register
+from .conversion import larger, quantized, steps, types
+
+_OUTPUTS = {"num_outputs": 3, "output_names": lambda p: ["output", "min_output", "max_output"],
+            "FGradient": no_gradient}
+_RANGES = ("min_data", "max_data", "min_weight", "max_weight", "min_bias", "max_bias", "min_lhs", "max_lhs")
+
+
+def _one(p: dict[str, Any], x: tuple) -> tuple[int]:
+    return (1,)
+
+
+def _layer_inputs(p: dict[str, Any]) -> list[str]:
+    names = ["data", "weight"] if p["no_bias"] else ["data", "weight", "bias"]
+    return names + [f"{edge}_{name}" for name in names for edge in ("min", "max")]
+
+
+def _layer_types(p: dict[str, Any], ins: list, outs: list, names: Any = ()) -> None:
+    for i, name in enumerate(names):
+        ins[i] = ins[i] or ("float32" if name in _RANGES else "int8")
+    outs[:] = [t or d for t, d in zip(outs, ("int32", "float32", "float32"), strict=True)]
+
+
+_layer_types.wants_names = True
+
+
+def _parts(no_bias: bool, *arrays: Array | None) -> dict[str, Array]:
+    """The inputs by name; without a bias those behind it come earlier."""
+    return dict(zip(_layer_inputs({"no_bias": no_bias}), [a for a in arrays if a is not None], strict=True))
+
+
+def _product_range(data: Array, a: dict[str, Array]) -> Array:
+    """The end of the range of the int32 product."""
+    unit = 255 if data.dtype == jnp.uint8 else 127
+    return larger(a["min_data"], a["max_data"]) / unit * (larger(a["min_weight"], a["max_weight"]) / 127) * 2.0**31
+
+
+def _bias(a: dict[str, Array]) -> Array:
+    """The bias in steps of the product."""
+    scale = {name: steps(a[name].dtype) / larger(a[f"min_{name}"], a[f"max_{name}"])
+             for name in ("data", "weight", "bias")}
+    return (a["bias"].astype(jnp.float32) * (scale["data"] * scale["weight"] / scale["bias"])).astype(jnp.int32)
+
+
+def _same(data: Array, weight: Array) -> tuple[Array, Array]:
+    """Both as int8, or where the data are uint8 as int32: XLA multiplies equal dtypes."""
+    return (data, weight) if data.dtype == weight.dtype else (data.astype(jnp.int32), weight.astype(jnp.int32))
+
+
+def _in_floats(data: Array, weight: Array, axes: tuple[int, int], native: Callable[[Array, Array], Array],
+               **params: Any) -> Array:
+    """An integer convolution by float ones, which XLA has fast: exact, for no sum reaches 2**24.
+
+    axes: of the channels in data and weight; where a sum could become larger, they are taken in several parts.
+    native: the convolution of integers, for what cannot be divided. params: of `Convolution`.
+    """
+    channels = weight.shape[axes[1]]
+    largest = (255 if data.dtype == jnp.uint8 else 128) * 128 * (math.prod(weight.shape[1:]) // channels)  # per channel
+    step = 2**24 // largest
+
+    def floats(*arrays: Array) -> Array:
+        out = _convolution(*(a.astype(jnp.float32) for a in arrays), **params)
+        return jnp.rint(out).astype(jnp.int32)  # a GPU's library may take a transform that rounds
+    if step >= channels:
+        return floats(data, weight)
+    if step == 0 or params["num_group"] > 1:
+        return native(data, weight)
+    parts = [floats(*(lax.slice_in_dim(a, k, min(k + step, channels), axis=axis)
+                      for a, axis in zip((data, weight), axes, strict=True))) for k in range(0, channels, step)]
+    return sum(parts[1:], parts[0])
+
+
+@register("_contrib_quantized_conv", **_OUTPUTS, inputs=_layer_inputs, infer_type=_layer_types,
+          infer_shape=filled(weight=_weight_shape, bias=lambda p, x: (p["num_filter"],),
+                             **dict.fromkeys(_RANGES, _one)))
+def quantized_conv(data: Array, weight: Array, bias: Array | None = None, min_data: Array | None = None,
+                   max_data: Array | None = None, min_weight: Array | None = None, max_weight: Array | None = None,
+                   min_bias: Array | None = None, max_bias: Array | None = None, *,
+                   kernel: Shape, stride: Shape = (), dilate: Shape = (), pad: Shape = (),
+                   num_filter: Count, num_group: Count = 1, workspace: int = 1024, no_bias: bool = False,
+                   cudnn_tune: Literal["fastest", "limited_workspace", "off"] | None = None, cudnn_off: bool = False,
+                   layout: Layout = None) -> tuple[Array, Array, Array]:
+    """`Convolution` of int8 or uint8 data with int8 weight and bias, exact in int32; with the ranges of all of them."""
+    a = _parts(no_bias, data, weight, bias, min_data, max_data, min_weight, max_weight, min_bias, max_bias)
+    dims = len(kernel)
+    _check_spatial("quantized_conv", data, kernel)
+    numbers = dimension_numbers(dims, layout)
+
+    def native(data: Array, weight: Array) -> Array:
+        return lax.conv_general_dilated(
+            *_same(data, weight), _per_axis("stride", stride, dims, 1),
+            [(p, p) for p in _per_axis("pad", pad, dims, 0)], rhs_dilation=_per_axis("dilate", dilate, dims, 1),
+            dimension_numbers=numbers, feature_group_count=num_group, preferred_element_type=jnp.int32)
+
+    def floats(data: Array, weight: Array) -> Array:
+        return _in_floats(data, weight, (numbers[0].index("C"), numbers[1].index("I")), native, kernel=kernel,
+                          stride=stride, dilate=dilate, pad=pad, num_filter=num_filter, num_group=num_group,
+                          layout=layout)
+    out = lax.platform_dependent(data, weight, cpu=floats, cuda=floats, rocm=floats, default=native)
+    edge = _product_range(data, a)
+    if not no_bias:
+        bias = _bias(a)
+        out = out + (bias if numbers[2][-1] == "C" else bias.reshape(-1, *(1,) * dims))
+    return out, -edge, edge
+
+
+@register("_contrib_quantized_fully_connected", **_OUTPUTS, inputs=_layer_inputs, infer_type=_layer_types,
+          infer_shape=filled(weight=lambda p, x: (p["num_hidden"], int(np.prod(x[1:])) if p["flatten"] else x[-1]),
+                             bias=lambda p, x: (p["num_hidden"],), **dict.fromkeys(_RANGES, _one)))
+def quantized_fully_connected(data: Array, weight: Array, bias: Array | None = None, min_data: Array | None = None,
+                              max_data: Array | None = None, min_weight: Array | None = None,
+                              max_weight: Array | None = None, min_bias: Array | None = None,
+                              max_bias: Array | None = None, *, num_hidden: int, no_bias: bool = False,
+                              flatten: bool = True) -> tuple[Array, Array, Array]:
+    """`FullyConnected` of int8 or uint8 data with int8 weight and bias, exact in int32; with the ranges of them."""
+    a = _parts(no_bias, data, weight, bias, min_data, max_data, min_weight, max_weight, min_bias, max_bias)
+    left, right = _same(data.reshape(len(data), -1) if flatten else data, weight)
+    out = lax.dot_general(left, right, (((left.ndim - 1,), (1,)), ((), ())), preferred_element_type=jnp.int32)
+    edge = _product_range(data, a)
+    return out if no_bias else out + _bias(a), -edge, edge
+
+
+_THROUGH = {**_OUTPUTS, "infer_type": types(lambda p, ins: ins[0]),
+            "infer_shape": lambda p, ins, outs: ins.__setitem__(slice(1, 3), [(1,), (1,)])}
+
+
+@register("_contrib_quantized_act", **_THROUGH)
+def quantized_act(data: Array, min_data: Array, max_data: Array, *,
+                  act_type: Literal["relu", "sigmoid", "softrelu", "softsign", "tanh"]) -> tuple[Array, Array, Array]:
+    """`Activation` of integers; only relu, as in MXNet."""
+    if act_type != "relu":
+        raise MXNetError(f"operator quantized_act supports act_type 'relu' only, got {act_type!r}")
+    return jnp.maximum(data, 0), min_data, max_data
+
+
+@register("_contrib_quantized_flatten", **_THROUGH)
+def quantized_flatten(data: Array, min_data: Array, max_data: Array) -> tuple[Array, Array, Array]:
+    """`Flatten` of integers."""
+    return data.reshape(len(data), -1), min_data, max_data
+
+
+@register("_contrib_quantized_pooling", **_THROUGH)
+def quantized_pooling(data: Array, min_data: Array, max_data: Array, *, kernel: Shape = (),
+                      pool_type: Literal["avg", "lp", "max", "sum"] = "max", global_pool: bool = False,
+                      cudnn_off: bool = False, pooling_convention: Literal["full", "same", "valid"] = "valid",
+                      stride: Shape = (), pad: Shape = (), p_value: int | None = None,
+                      count_include_pad: bool | None = None, layout: Layout = None) -> tuple[Array, Array, Array]:
+    """`Pooling` of integers: the maximum, or the rounded average."""
+    if pool_type not in ("max", "avg"):
+        raise MXNetError(f"operator quantized_pooling supports pool_type 'max' and 'avg' only, got {pool_type!r}")
+    pooled = _pooling(data.astype(jnp.float32), kernel=kernel, pool_type=pool_type, global_pool=global_pool,
+                      pooling_convention=pooling_convention, stride=stride, pad=pad,
+                      count_include_pad=count_include_pad, layout=layout)
+    return quantized(pooled, data.dtype), min_data, max_data
+
+
+@register("_contrib_quantized_embedding", **_OUTPUTS, infer_type=types("int8"),
+          infer_shape=filled(weight=lambda p, x: (p["input_dim"], p["output_dim"]), min_weight=_one, max_weight=_one))
+def quantized_embedding(data: Array, weight: Array, min_weight: Array, max_weight: Array, *, input_dim: int,
+                        output_dim: int, dtype: Any = "float32",
+                        sparse_grad: bool = False) -> tuple[Array, Array, Array]:
+    """`Embedding` with int8 weight."""
+    return jnp.take(weight, data.astype(jnp.int32), axis=0, mode="clip"), min_weight, max_weight
+
+
+def _concat_inputs(p: dict[str, Any]) -> list[str]:
+    names = [f"arg{i}" for i in range(p["num_args"])]
+    return names + [f"{name}_{edge}" for name in names for edge in ("min", "max")]
+
+
+@register("_contrib_quantized_concat", **_OUTPUTS, variadic="num_args", inputs=_concat_inputs,
+          infer_type=types(lambda p, ins: "int8" if "int8" in ins[:p["num_args"]] else ins[0]))
+def quantized_concat(*data: Array, num_args: int, dim: int = 1) -> tuple[Array, Array, Array]:
+    """`Concat` of integers, brought to a common range; data: the arrays, then minimum and maximum of each."""
+    arrays, lows, highs = data[:num_args], data[num_args::2], data[num_args + 1::2]
+    dtype = jnp.int8 if any(a.dtype == jnp.int8 for a in arrays) else arrays[0].dtype
+    low = jnp.minimum(jnp.concatenate([v.reshape(1) for v in lows]).min(), 0).reshape(1)
+    high = jnp.maximum(jnp.concatenate([v.reshape(1) for v in highs]).max(), 0).reshape(1)
+    scale = steps(dtype) / larger(low, high)
+    parts = [quantized(a.astype(jnp.float32) * (scale / (steps(a.dtype) / larger(lo, hi))), dtype)
+             for a, lo, hi in zip(arrays, lows, highs, strict=True)]
+    return jnp.concatenate(parts, dim), low, high
+
+
+_PAIR = {**_OUTPUTS, "infer_shape": lambda p, ins, outs: ins.__setitem__(slice(2, 6), [(1,)] * 4)}
+
+
+def _calibrated(p: dict[str, Any]) -> bool:
+    return p["min_calib_range"] is not None and p["max_calib_range"] is not None
+
+
+def _sum_type(p: dict[str, Any], ins: list) -> str:
+    return ("uint8" if ins[:2] == ["uint8", "uint8"] else "int8") if _calibrated(p) else "int32"
+
+
+@register("_contrib_quantized_elemwise_add", **_PAIR, infer_type=types(_sum_type))
+def quantized_elemwise_add(lhs: Array, rhs: Array, lhs_min: Array, lhs_max: Array, rhs_min: Array, rhs_max: Array, *,
+                           min_calib_range: float | None = None,
+                           max_calib_range: float | None = None) -> tuple[Array, Array, Array]:
+    """The sum of integers: 8 bits for a calibrated range, else int32 for the sum of the ranges."""
+    known = {"min_calib_range": min_calib_range, "max_calib_range": max_calib_range}
+    dtype = _sum_type(known, [str(lhs.dtype), str(rhs.dtype)])
+    edges = larger(lhs_min, lhs_max), larger(rhs_min, rhs_max)
+    if _calibrated(known):
+        edge, low, high = larger(min_calib_range, max_calib_range), min_calib_range, max_calib_range
+    else:
+        edge = edges[0] + edges[1]
+        low, high = -edge, edge
+    total = sum(a.astype(jnp.float32) * (e / edge * (steps(dtype) / steps(a.dtype)))
+                for a, e in zip((lhs, rhs), edges, strict=True))
+    return quantized(total, dtype), *(jnp.asarray(v, jnp.float32).reshape(1) for v in (low, high))
+
+
+def _product_type(p: dict[str, Any], ins: list) -> str:
+    return "float32" if p["enable_float_output"] else "int8" if _calibrated(p) else "int32"
+
+
+@register("_contrib_quantized_elemwise_mul", **_PAIR, infer_type=types(_product_type))
+def quantized_elemwise_mul(lhs: Array, rhs: Array, lhs_min: Array, lhs_max: Array, rhs_min: Array, rhs_max: Array, *,
+                           min_calib_range: float | None = None, max_calib_range: float | None = None,
+                           enable_float_output: bool = False) -> tuple[Array, Array, Array]:
+    """The product of int8: as floats, as int8 for a calibrated range, or exact in int32."""
+    product = lhs.astype(jnp.int32) * rhs.astype(jnp.int32)
+    edges = larger(lhs_min, lhs_max), larger(rhs_min, rhs_max)
+    level = edges[0] / 127.5 * (edges[1] / 127.5)
+    zero = jnp.zeros(1, jnp.float32)
+    if enable_float_output:
+        return product.astype(jnp.float32) * level, zero, zero
+    if min_calib_range is not None and max_calib_range is not None:
+        scaled = product.astype(jnp.float32) * (level * (127.5 / larger(min_calib_range, max_calib_range)))
+        return scaled.astype(jnp.int32).astype(jnp.int8), zero + min_calib_range, zero + max_calib_range
+    edge = edges[0] / 127 * (edges[1] / 127) * 2.0**31
+    return product, -edge, edge
+
+
+@register("_contrib_quantized_batch_norm", **_OUTPUTS, infer_type=types("int8"), mutates=("moving_mean", "moving_var"),
+          infer_shape=filled(**dict.fromkeys(("gamma", "beta", "moving_mean", "moving_var"),
+                                             lambda p, x: (x[p["axis"]],)), min_data=_one, max_data=_one))
+def quantized_batch_norm(data: Array, gamma: Array, beta: Array, moving_mean: Array, moving_var: Array,
+                         min_data: Array, max_data: Array, *, eps: float = 1e-3, momentum: float = 0.9,
+                         fix_gamma: bool = True, use_global_stats: bool = False, output_mean_var: bool = False,
+                         axis: int = 1, cudnn_off: bool = False, min_calib_range: float | None = None,
+                         max_calib_range: float | None = None) -> tuple[Array, ...]:
+    """`BatchNorm` of integers with the moving mean and variance, as int8 for a calibrated range."""
+    if min_calib_range is None or max_calib_range is None:
+        raise MXNetError("operator quantized_batch_norm needs min_calib_range and max_calib_range")
+    edge = larger(min_calib_range, max_calib_range)
+    factor = gamma / jnp.sqrt(moving_var + eps)
+    scale = factor * (larger(min_data, max_data) / edge)
+    shift = (beta - moving_mean * factor) * (127.5 / edge)
+    values = data if data.dtype == jnp.int8 else quantized(data.astype(jnp.float32) * (127.5 / 255.5), jnp.int8)
+    shape = [-1 if i == axis % data.ndim else 1 for i in range(data.ndim)]
+    out = quantized(values.astype(jnp.float32) * scale.reshape(shape) + shift.reshape(shape), jnp.int8)
+    edges = (jnp.full(1, v, jnp.float32) for v in (min_calib_range, max_calib_range))
+    return out, *edges, moving_mean, moving_var
+
+
+def _rnn_inputs(p: dict[str, Any]) -> list[str]:
+    return [*rnn_inputs(p), "data_scale", "data_shift"]
+
+
+def _rnn_types(p: dict[str, Any], ins: list, outs: list) -> None:
+    ins[:] = [t or ("uint8" if i == 0 else "float32") for i, t in enumerate(ins)]
+    outs[:] = [t or "float32" for t in outs]
+
+
+def _rnn_shapes(p: dict[str, Any], ins: list, outs: list, names: Any = ()) -> None:
+    get("RNN").get_attr("FInferShape")(p, ins, outs, names)
+    ins[-2:] = [(1,), (1,)]
+
+
+_rnn_shapes.wants_names = True
+
+
+@register("_contrib_quantized_rnn", inputs=_rnn_inputs, infer_type=_rnn_types, infer_shape=_rnn_shapes,
+          num_outputs=lambda p: len(rnn_outputs(p)), output_names=rnn_outputs)
+def quantized_rnn(data: Array, parameters: Array, state: Array, state_cell: Array | None = None,
+                  data_scale: Array | None = None, data_shift: Array | None = None, *,
+                  state_size: Count, num_layers: Count, bidirectional: bool = False,
+                  mode: Literal["gru", "lstm", "rnn_relu", "rnn_tanh"], p: float = 0.0, state_outputs: bool = False,
+                  projection_size: int | None = None, lstm_state_clip_min: float | None = None,
+                  lstm_state_clip_max: float | None = None, lstm_state_clip_nan: bool = False,
+                  use_sequence_length: bool = False) -> Array | tuple[Array, ...]:
+    """`RNN` of data that `quantize_asym` made uint8, with their scale and shift (1,); computed in floats."""
+    if use_sequence_length:
+        raise MXNetError("operator quantized_rnn does not support use_sequence_length")
+    *rest, scale, shift = (a for a in (parameters, state, state_cell, data_scale, data_shift) if a is not None)
+    return rnn((data.astype(jnp.float32) - shift) / scale, *rest, state_size=state_size, num_layers=num_layers,
+               bidirectional=bidirectional, mode=mode, state_outputs=state_outputs, projection_size=projection_size,
+               lstm_state_clip_min=lstm_state_clip_min, lstm_state_clip_max=lstm_state_clip_max,
+               lstm_state_clip_nan=lstm_state_clip_nan)

@@ -1,0 +1,3 @@
+"""Draws of random numbers."""
+
+from . import from_arrays, from_numbers

@@ -1,0 +1,129 @@
+"""The random distributions: one table for the operators with numbers, with arrays, and in the form of an array."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ..common import Array
+from ..params import DType, Scalar, Shape, np_dtype
+from . import _draw
+
+
+class Distribution(NamedTuple):
+    """A distribution.
+
+    Args:
+        draw: function(key, shape, dtype, *parameters) -> samples; the parameters broadcast against the shape.
+        parameters: their names and defaults.
+        arrays: the names of the parameters where they are arrays.
+        fits: function(*numbers) -> whether these parameters exist.
+        rule: what `fits` asks for, in words.
+        doc: what it is.
+        on_host: `draw` takes a NumPy generator for a key.
+    """
+
+    draw: Callable[..., Array]
+    parameters: dict[str, float]
+    arrays: tuple[str, ...]
+    fits: Callable[..., bool]
+    rule: str
+    doc: str
+    on_host: bool = False
+
+
+def _gamma(key: Array, shape: Shape, dtype: Any, alpha: Array, beta: Array) -> Array:
+    return _draw.gamma(key, alpha, shape, dtype) * beta
+
+
+def _poisson(key: Array, shape: Shape, dtype: Any, lam: Array) -> Array:
+    return jax.random.poisson(key, lam, shape).astype(dtype)
+
+
+def _mixed(key: Array, shape: Shape, dtype: Any, alpha: Array, beta: Array) -> Array:
+    """Poisson numbers whose rate is gamma distributed: the negative binomial distribution."""
+    first, second = jax.random.split(key)
+    return _poisson(second, shape, dtype, _gamma(first, shape, dtype, alpha, beta))
+
+
+def _generalized(key: Array, shape: Shape, dtype: Any, mu: Array, alpha: Array) -> Array:
+    spread = jnp.where(alpha == 0, 1, alpha)  # alpha = 0 is the Poisson distribution
+    rate = jnp.where(alpha == 0, mu, _gamma(key, shape, dtype, 1 / spread, spread * mu))
+    return _poisson(jax.random.fold_in(key, 1), shape, dtype, rate)
+
+
+DISTRIBUTIONS: dict[str, Distribution] = {
+    "uniform": Distribution(
+        lambda key, shape, dtype, low, high: low + (high - low) * _draw.uniform(key, shape, dtype),
+        {"low": 0.0, "high": 1.0}, ("low", "high"), lambda low, high: low <= high, "low <= high",
+        "uniform between low (included) and high", True),
+    "normal": Distribution(
+        lambda key, shape, dtype, loc, scale: loc + scale * _draw.normal(key, shape, dtype),
+        {"loc": 0.0, "scale": 1.0}, ("mu", "sigma"), lambda loc, scale: scale > 0, "scale > 0",
+        "normal with mean loc and standard deviation scale", True),
+    "gamma": Distribution(
+        _gamma, {"alpha": 1.0, "beta": 1.0}, ("alpha", "beta"), lambda alpha, beta: alpha > 0 and beta > 0,
+        "alpha > 0 and beta > 0", "gamma with shape alpha and scale beta"),
+    "exponential": Distribution(
+        lambda key, shape, dtype, lam: _draw.exponential(key, shape, dtype) / lam,
+        {"lam": 1.0}, ("lam",), lambda lam: lam > 0, "lam > 0", "exponential with rate lam", True),
+    "poisson": Distribution(
+        _poisson, {"lam": 1.0}, ("lam",), lambda lam: lam >= 0, "lam >= 0", "Poisson with rate lam"),
+    "negative_binomial": Distribution(
+        lambda key, shape, dtype, k, p: _mixed(key, shape, dtype, k, (1 - p) / p),
+        {"k": 1, "p": 1.0}, ("k", "p"), lambda k, p: k >= 0 and p >= 0, "k >= 0 and p >= 0",
+        "negative binomial: successes before k failures, each with probability p"),
+    "generalized_negative_binomial": Distribution(
+        _generalized, {"mu": 1.0, "alpha": 1.0}, ("mu", "alpha"), lambda mu, alpha: mu >= 0 and alpha >= 0,
+        "mu >= 0 and alpha >= 0", "negative binomial with mean mu and dispersion alpha"),
+}
+
+
+def sample(distribution: Distribution, key: Array, shape: Shape, dtype: Any, *parameters: Array) -> Array:
+    """Samples of this shape and dtype; half precision is drawn in float32; no gradient passes."""
+    wide = jnp.float64 if dtype == jnp.float64 else jnp.float32
+    if isinstance(key, np.random.Generator):
+        return distribution.draw(key, shape, wide, *parameters).astype(dtype)
+    values = (lax.stop_gradient(jnp.asarray(p).astype(wide)) for p in parameters)
+    return distribution.draw(key, shape, wide, *values).astype(dtype)
+
+
+def declared(function: Callable[..., Array], arrays: tuple[str, ...], numbers: dict[str, Any], doc: str,
+             optional: bool = False) -> Callable:
+    """`function(*arrays, _key, **numbers)` with a signature that the registry can read.
+
+    Args:
+        function: takes its numbers by any names.
+        arrays: names of the input arrays.
+        numbers: names of the parameters, each with (annotation, default).
+        doc: documentation.
+        optional: whether the arrays may be absent.
+    """
+    kinds = inspect.Parameter
+    function.__signature__ = inspect.Signature(
+        [kinds(n, kinds.POSITIONAL_OR_KEYWORD, default=None if optional else kinds.empty) for n in arrays]
+        + [kinds(n, kinds.KEYWORD_ONLY, annotation=a, default=d) for n, (a, d) in numbers.items()]
+        + [kinds("_key", kinds.KEYWORD_ONLY, default=None)])
+    function.__annotations__ = {n: a for n, (a, _) in numbers.items()}
+    function.__doc__ = doc
+    return function
+
+
+def scalars(distribution: Distribution) -> dict[str, tuple[Any, float]]:
+    """The parameters as `declared` wants them."""
+    return {name: (Scalar, default) for name, default in distribution.parameters.items()}
+
+
+MADE_OF: dict[str, tuple[Any, Any]] = {"shape": (Shape | None, None), "ctx": (str, ""), "dtype": (DType | None, None)}
+
+
+def float_or(dtype: str | None, otherwise: Any = "float32") -> Any:
+    """The dtype asked for, else the other one where it is a floating point type, else float32."""
+    chosen = np_dtype(dtype or otherwise)
+    return chosen if jnp.issubdtype(chosen, jnp.floating) else np_dtype("float32")

@@ -1,0 +1,135 @@
+"""Random arrays whose parameters are arrays, and the densities of the distributions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.scipy.special import gammaln
+
+from ...base import MXNetError
+from ..common import Array, gives, same_dtype
+from ..infer import same_inputs
+from ..params import DType, Shape, np_dtype
+from ..registry import register
+from ._distributions import DISTRIBUTIONS, Distribution, declared, float_or, sample
+from .from_numbers import RANDOM
+
+
+# ------------------------------------------------------------ samples
+def _register_sample(name: str, distribution: Distribution) -> None:
+    def draw(*parameters: Array, shape: Shape, dtype: str | None, _key: Array) -> Array:
+        same_dtype(f"_sample_{name}", *parameters)
+        first, extra = parameters[0], (1,) * len(shape)
+        if any(p.shape != first.shape for p in parameters):
+            raise MXNetError(f"operator _sample_{name}: all parameters must have one shape, they have "
+                             f"{', '.join(str(p.shape) for p in parameters)}")
+        return sample(distribution, _key, first.shape + shape, float_or(dtype, first.dtype),
+                      *(p.reshape(p.shape + extra) for p in parameters))
+
+    declared(draw, distribution.arrays, {"shape": (Shape, ()), "dtype": (DType | None, None)},
+             f"For each element of the parameters, random numbers of this shape, {distribution.doc}.\n\n"
+             f"{', '.join(distribution.arrays)}: one shape -> that shape + `shape`.")
+    register(f"_sample_{name}", aliases=(f"sample_{name}",), infer_shape=same_inputs, **RANDOM)(draw)
+
+
+for _name, _distribution in DISTRIBUTIONS.items():
+    _register_sample(_name, _distribution)
+
+
+def _multinomial_types(params: dict[str, Any], ins: list, outs: list) -> None:
+    outs[:] = [t or default for t, default in zip(outs, [params["dtype"], ins[0]], strict=False)]
+
+
+@register("_sample_multinomial", aliases=("sample_multinomial",), num_outputs=lambda p: 1 + p["get_prob"],
+          infer_type=_multinomial_types, **RANDOM)
+def sample_multinomial(data: Array, *, shape: Shape = (), get_prob: bool = False, dtype: DType = "int32",
+                       _key: Any = None) -> Any:
+    """Random classes, drawn with the probabilities in the last axis.
+
+    data: (..., classes) -> (...) + shape, in `dtype`. With `get_prob` the logarithms of the probabilities of the drawn
+    classes are a second output; its gradient is that of these logarithms (REINFORCE).
+    """
+    rows = data.reshape(-1, data.shape[-1])
+    count = int(np.prod(shape))
+    drawn = jax.random.categorical(_key, jnp.log(lax.stop_gradient(rows))[:, None], shape=(rows.shape[0], count))
+    out_shape = (data.shape[:-1] + shape) or (1,)
+    classes = drawn.reshape(out_shape).astype(np_dtype(dtype))
+    if not get_prob:
+        return classes
+    return classes, jnp.log(jnp.take_along_axis(rows, drawn, 1)).reshape(out_shape)
+
+
+@register("_sample_unique_zipfian", num_outputs=2, eager=True, infer_type=gives("int64"), wide=True, **RANDOM)
+def sample_unique_zipfian(*, range_max: int, shape: Shape | None = None, _key: Any = None) -> tuple[Array, Array]:
+    """Different classes in each row, drawn with P(c) = log((c + 2) / (c + 1)) / log(range_max + 1).
+
+    shape: (batch, samples), at most range_max samples -> classes of this shape and the number of tries (batch,), int64.
+    """
+    if shape is None or len(shape) != 2 or shape[1] > range_max:
+        raise MXNetError(f"operator _sample_unique_zipfian: shape={shape} must be (batch, samples) with at most "
+                         f"range_max={range_max} samples")
+    generator = np.random.default_rng(np.asarray(jax.random.key_data(_key)))
+    rows, tries = np.empty(shape, np.int64), np.empty(shape[0], np.int64)
+    for i in range(shape[0]):
+        drawn, first = np.empty(0, np.int64), np.empty(0, np.int64)
+        while len(first) < shape[1]:
+            more = np.exp(generator.random(2 * shape[1] + 16) * np.log(range_max + 1)).astype(np.int64) - 1
+            drawn = np.concatenate([drawn, more % range_max])
+            first = np.sort(np.unique(drawn, return_index=True)[1])
+        rows[i], tries[i] = drawn[first[:shape[1]]], first[shape[1] - 1] + 1
+    return jnp.asarray(rows), jnp.asarray(tries)
+
+
+# ------------------------------------------------------------ densities
+def _negative_binomial(x: Array, k: Array, p: Array) -> Array:
+    return gammaln(x + k) - gammaln(x + 1) - gammaln(k) + k * jnp.log(p) + x * jnp.log(1 - p)
+
+
+def _dirichlet(x: Array, alpha: Array) -> Array:
+    return (jnp.sum((alpha - 1) * jnp.log(x), -1) + gammaln(jnp.sum(alpha, -1)) - jnp.sum(gammaln(alpha), -1))
+
+
+# name: (logarithm of the density, names of the parameters)
+_DENSITIES: dict[str, tuple[Callable[..., Array], tuple[str, ...]]] = {
+    "uniform": (lambda x, low, high: jnp.broadcast_to(-jnp.log(high - low), x.shape), ("low", "high")),
+    "normal": (lambda x, mu, sigma: -0.5 * ((x - mu) / sigma) ** 2 - jnp.log(sigma) - 0.5 * np.log(2 * np.pi),
+               ("mu", "sigma")),
+    "gamma": (lambda x, a, b: a * jnp.log(b) + (a - 1) * jnp.log(x) - b * x - gammaln(a), ("alpha", "beta")),
+    "exponential": (lambda x, lam: jnp.log(lam) - lam * x, ("lam",)),
+    "poisson": (lambda x, lam: x * jnp.log(lam) - gammaln(x + 1) - lam, ("lam",)),
+    "negative_binomial": (_negative_binomial, ("k", "p")),
+    "generalized_negative_binomial": (
+        lambda x, mu, alpha: _negative_binomial(x, 1 / alpha, 1 / (mu * alpha + 1)), ("mu", "alpha")),
+    "dirichlet": (_dirichlet, ("alpha",)),
+}
+_DISCRETE = ("poisson", "negative_binomial", "generalized_negative_binomial")
+
+
+def _register_density(name: str, log_density: Callable[..., Array], names: tuple[str, ...]) -> None:
+    core = 1 if name == "dirichlet" else 0  # a sample of the Dirichlet distribution is a vector
+
+    def density(sample: Array, *parameters: Array, is_log: bool, _key: Any = None) -> Array:
+        batch = parameters[0].ndim - core
+        if any(p.shape[:batch] != sample.shape[:batch] for p in parameters) or sample.ndim < batch + core:
+            raise MXNetError(f"operator _random_pdf_{name}: the shape of sample {sample.shape} must begin with that of "
+                             f"the parameters, {', '.join(str(p.shape) for p in parameters)}")
+        ones = (1,) * (sample.ndim - core - batch)
+        spread = (p.reshape(p.shape[:batch] + ones + p.shape[batch:]) for p in parameters)
+        values = lax.stop_gradient(sample) if name in _DISCRETE else sample
+        wide = jnp.promote_types(sample.dtype, jnp.float32)
+        log = log_density(*(a.astype(wide) for a in (values, *spread)))
+        return (log if is_log else jnp.exp(log)).astype(sample.dtype)
+
+    declared(density, ("sample", *names), {"is_log": (bool, False)},
+             f"Density of the {name.replace('_', ' ')} distribution (its logarithm with is_log) at the samples.\n\n"
+             "sample: the shape of the parameters + any further axes: the samples for each of them.")
+    register(f"_random_pdf_{name}", aliases=(f"random_pdf_{name}",))(density)
+
+
+for _name, (_log_density, _names) in _DENSITIES.items():
+    _register_density(_name, _log_density, _names)

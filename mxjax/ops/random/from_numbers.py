@@ -1,0 +1,82 @@
+"""Random arrays: distributions whose parameters are numbers, integers, shuffling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ...base import MXNetError
+from ..common import Array
+from ..infer import elementwise
+from ..params import DType, Shape, np_dtype
+from ..registry import register
+from ..shape.creation import MADE
+from . import _draw
+from ._distributions import DISTRIBUTIONS, MADE_OF, Distribution, declared, float_or, sample, scalars
+
+RANDOM: dict[str, Any] = {"FResourceRequest": ("random",)}
+
+
+def _types(params: dict[str, Any], ins: list, outs: list) -> None:
+    """The dtype asked for, else what others need, else float32."""
+    outs[:] = [t or params["dtype"] or "float32" for t in outs]
+
+
+def _checked(name: str, distribution: Distribution) -> Any:
+    """FCheck: parameters that do not exist are an error at the first look at the result, as in MXNet."""
+    def check(params: dict[str, Any]) -> MXNetError | None:
+        given = {n: params[n] for n in distribution.parameters}
+        if distribution.fits(**given):
+            return None
+        return MXNetError(f"operator {name}: the parameters must satisfy {distribution.rule}, got {given}")
+    return check
+
+
+def _register(name: str, distribution: Distribution) -> None:
+    def draw(*, shape: Shape | None, ctx: str, dtype: str | None, _key: Array, **numbers: Array) -> Array:
+        shape = (1,) if shape is None else shape
+        return sample(distribution, _key, shape, float_or(dtype), *(numbers[n] for n in distribution.parameters))
+
+    def draw_like(data: Array, *, _key: Array, **numbers: Array) -> Array:
+        if not jnp.issubdtype(data.dtype, jnp.floating):
+            raise MXNetError(f"operator _random_{name}_like: the data must be of a float dtype, not {data.dtype}")
+        return sample(distribution, _key, data.shape, data.dtype, *(numbers[n] for n in distribution.parameters))
+
+    numbers, full_name = scalars(distribution), f"_random_{name}"
+    declared(draw, (), numbers | MADE_OF, f"Random numbers, {distribution.doc}, of the given shape and dtype.")
+    declared(draw_like, ("data",), numbers, f"Random numbers, {distribution.doc}, with the shape and dtype of data.")
+    aliases = (f"random_{name}", name) if name in ("normal", "uniform") else (f"random_{name}",)
+    check = _checked(full_name, distribution)
+    register(full_name, aliases=aliases, infer_type=_types, FCheck=check, draws_on_host=distribution.on_host, **MADE,
+             **RANDOM)(draw)
+    register(f"{full_name}_like", infer_shape=elementwise, FCheck=check, **RANDOM)(draw_like)
+
+
+for _name, _distribution in DISTRIBUTIONS.items():
+    _register(_name, _distribution)
+
+
+def _integer_types(params: dict[str, Any], ins: list, outs: list) -> None:
+    outs[:] = [t or params["dtype"] or "int32" for t in outs]
+
+
+def _check_integers(params: dict[str, Any]) -> MXNetError | None:
+    if params["low"] < params["high"]:
+        return None
+    return MXNetError(f"operator _random_randint: low must be less than high, got {params['low']}, {params['high']}")
+
+
+@register("_random_randint", aliases=("random_randint", "_npi_random_randint"), infer_type=_integer_types,
+          FCheck=_check_integers, draws_on_host=True, **MADE, **RANDOM)
+def randint(*, low: int, high: int, shape: Shape | None = None, ctx: str = "", dtype: DType | None = None,
+            _key: Any = None) -> Array:
+    """Random integers from low (included) to high (not included), int32 or int64."""
+    return _draw.integers(_key, (1,) if shape is None else shape, low, high, np_dtype(dtype or "int32"))
+
+
+@register("_shuffle", aliases=("shuffle", "_npi_shuffle"), infer_shape=elementwise, **RANDOM)
+def shuffle(data: Array, *, _key: Any = None) -> Array:
+    """The rows (elements of the first axis) in random order."""
+    return jax.random.permutation(_key, data)

@@ -1,0 +1,3 @@
+"""Operators that sum up, sort and rank."""
+
+from . import ordering, reductions

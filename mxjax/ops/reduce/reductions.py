@@ -1,0 +1,156 @@
+"""Reductions over axes: sums, products, extremes, norms, positions of extremes, moments, running sums."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from ...base import MXNetError
+from ..common import Array, absolute, accumulation, axes_of, in_float, is_float, normalized
+from ..params import DType, Shape, np_dtype
+from ..registry import register
+
+Axes = tuple[int, ...]
+
+
+def _axes(name: str, axis: Shape | None, ndim: int, exclude: bool = False) -> Axes:
+    """The axes to reduce; raises MXNetError when one is named twice or out of range."""
+    axes = axes_of(axis, ndim, exclude)
+    if axis and len({a % ndim for a in axis}) < len(axis):
+        raise MXNetError(f"operator {name}: axis={axis} names an axis twice")
+    return axes
+
+
+def _at_least_1d(result: Array) -> Array:
+    """Outside of NumPy semantics there are no arrays without dimensions: a full reduction has shape (1,)."""
+    return result.reshape(1) if result.ndim == 0 else result
+
+
+def _reduction(name: str, function: Callable[..., Array], doc: str, aliases: tuple[str, ...] = ()) -> None:
+    """Registers a reduction out of `function(data, axes, keepdims)`; the result has the dtype of the data."""
+    def compute(data: Array, *, axis: Shape | None = None, keepdims: bool = False, exclude: bool = False) -> Array:
+        axes = _axes(name, axis, data.ndim, exclude)
+        return _at_least_1d(function(data, axes, keepdims).astype(data.dtype))
+    compute.__doc__ = f"""{doc} over axes.
+
+    axis: the axes, all by default (also for an empty tuple); with `exclude` all others; `keepdims` leaves them with
+    size 1. Reducing everything gives shape (1,).
+    """
+    register(name, aliases=aliases)(compute)
+
+
+def _accumulated(function: Callable[..., Array]) -> Callable[..., Array]:
+    """A sum or product in the dtype of the data; halves are rounded once, at the end."""
+    return lambda x, axes, keepdims: function(x, axes, dtype=accumulation(x.dtype), keepdims=keepdims)
+
+
+def _mean(data: Array, axes: Axes, keepdims: bool) -> Array:
+    if is_float(data.dtype):
+        return jnp.mean(data, axes, keepdims=keepdims)
+    total = jnp.sum(data, axes, dtype=data.dtype, keepdims=keepdims)
+    return in_float(lambda t: t * (total.size / data.size), total)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0, 2, 3))
+def _extreme(function: Callable[..., Array], data: Array, axes: Axes, keepdims: bool) -> Array:
+    """Maximum or minimum; all elements equal to it take its whole gradient, as in MXNet."""
+    result = function(data, axes, keepdims=keepdims)
+    if not is_float(data.dtype):
+        return result
+    # XLA's reduction on a CPU (jax 0.10 to 0.12) loses NaNs of larger arrays
+    return jnp.where(jnp.any(jnp.isnan(data), axes, keepdims=keepdims), jnp.nan, result)
+
+
+@_extreme.defjvp
+def _extreme_jvp(function: Callable[..., Array], axes: Axes, keepdims: bool, primals: tuple, tangents: tuple) -> tuple:
+    data, = primals
+    tangent, = tangents
+    top = _extreme(function, data, axes, True)
+    result = top if keepdims else top.reshape([n for i, n in enumerate(data.shape) if i not in axes])
+    return result, jnp.sum(jnp.where(data == top, tangent, 0), axes, keepdims=keepdims)
+
+
+for _name, _function, _doc, *_aliases in [
+    ("sum", _accumulated(jnp.sum), "Sum", "sum_axis", "_sparse_sum"),
+    ("mean", _mean, "Mean", "_sparse_mean"),
+    ("prod", _accumulated(jnp.prod), "Product"),
+    ("nansum", _accumulated(jnp.nansum), "Sum, NaN taken as 0,"),
+    ("nanprod", _accumulated(jnp.nanprod), "Product, NaN taken as 1,"),
+    ("max", partial(_extreme, jnp.max), "Maximum", "max_axis"),
+    ("min", partial(_extreme, jnp.min), "Minimum", "min_axis"),
+]:
+    _reduction(_name, _function, _doc, tuple(_aliases))
+
+
+@register("norm", aliases=("_sparse_norm",))
+def norm(data: Array, *, ord: int = 2, axis: Shape | None = None,
+         out_dtype: DType | None = None, keepdims: bool = False) -> Array:
+    """Sum of absolute values (ord=1) or Euclidean norm (ord=2) over axes, all by default.
+
+    out_dtype: dtype of the result, the one of the data by default.
+    """
+    if ord not in (1, 2):
+        raise MXNetError(f"operator norm: ord must be 1 or 2, got {ord}")
+    axes = _axes("norm", axis, data.ndim)
+
+    def length(x: Array) -> Array:
+        if ord == 1:
+            return jnp.sum(absolute(x), axes, keepdims=keepdims)
+        wide = x.astype(jnp.float32) if x.dtype.itemsize < 4 else x
+        return jnp.sqrt(jnp.sum(jnp.square(wide), axes, keepdims=keepdims))
+    result = in_float(length, data) if out_dtype is None else length(data.astype(np_dtype(out_dtype)))
+    return _at_least_1d(result.astype(np_dtype(out_dtype or data.dtype)))
+
+
+def _position(name: str, function: Callable[..., Array], doc: str) -> None:
+    def compute(data: Array, *, axis: int | None = None, keepdims: bool = False) -> Array:
+        if axis is not None:
+            axis = normalized(axis, data.ndim)
+        return _at_least_1d(function(data, axis, keepdims=keepdims)).astype(data.dtype)
+    compute.__doc__ = f"""Position of the first {doc} along an axis (by default in the flattened array).
+
+    The positions have the dtype of the data; NaN counts as the extreme.
+    """
+    register(name)(compute)
+
+
+_position("argmax", jnp.argmax, "maximum")
+_position("argmin", jnp.argmin, "minimum")
+
+
+@register("argmax_channel")
+def argmax_channel(data: Array) -> Array:
+    """Position of the maximum along axis 1.  data: (batch, channel, ...) -> (batch, ...), the same dtype."""
+    return jnp.argmax(data, normalized(1, data.ndim)).astype(data.dtype)
+
+
+@register("moments", num_outputs=2)
+def moments(data: Array, *, axes: Shape | None = None, keepdims: bool = False) -> tuple[Array, Array]:
+    """Mean and (biased) variance over the given axes."""
+    if not axes:
+        raise MXNetError("operator moments: axes must name at least one axis; name all of them for global moments")
+    over: dict[str, Any] = {"axis": _axes("moments", axes, data.ndim), "keepdims": keepdims}
+    return _at_least_1d(jnp.mean(data, **over)), _at_least_1d(jnp.var(data, **over))
+
+
+@register("_np_cumsum", aliases=("cumsum",))
+def cumsum(a: Array, *, axis: int | None = None,
+           dtype: DType | None = None) -> Array:
+    """Running sums along an axis (by default of the flattened array), in `dtype` (default: the array's)."""
+    out = np_dtype(dtype or a.dtype)
+    if out != jnp.float16:
+        return jnp.cumsum(a, axis, dtype=out)
+    rows = jnp.moveaxis(a.ravel() if axis is None else a, axis or 0, 0).astype(out)  # rounded one after the other
+    sums = lax.scan(lambda total, row: (total + row,) * 2, jnp.zeros(rows.shape[1:], out), rows)[1]
+    return jnp.moveaxis(sums, 0, axis or 0)
+
+
+@register("_square_sum")
+def square_sum(data: Array, *, axis: Shape | None = None, keepdims: bool = False, exclude: bool = False) -> Array:
+    """The sum of the squares over axes."""
+    return jnp.sum(jnp.square(data), axis=axes_of(axis, data.ndim, exclude), keepdims=keepdims)

@@ -1,0 +1,3 @@
+"""Operators that make, move, cut and pick elements."""
+
+from . import creation, indexing, rearranging, sequence, slicing

@@ -1,0 +1,132 @@
+"""Operators that make arrays out of nothing, or in the form of another array."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax.numpy as jnp
+
+from ...base import MXNetError
+from ...util import is_np_shape
+from ..common import Array, converted, normalized
+from ..infer import elementwise, unify
+from ..params import DType, Scalar, Shape, np_dtype
+from ..registry import register
+
+
+def made_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
+    """The outputs have the shape in the parameters, where 0 and -1 are unknown dimensions (FInferShape).
+
+    Without dimensions it is unknown as a whole, outside of `np_shape`.
+    """
+    if params["shape"] or params["shape"] == () and is_np_shape():
+        outs[:] = [unify(out, tuple(n if n > 0 else None for n in params["shape"])) for out in outs]
+
+
+def shape_known(params: dict[str, Any]) -> bool:
+    """Whether the parameters alone tell the whole shape (FShapeKnown)."""
+    shape = params["shape"]
+    return shape is not None and all(n > 0 for n in shape) and (shape != () or is_np_shape())
+
+
+MADE: dict[str, Any] = {"infer_shape": made_shapes, "FShapeKnown": shape_known}
+
+
+@register("_zeros", **MADE)
+def zeros(*, shape: Shape | None = (), ctx: str = "", dtype: DType = "float32") -> Array:
+    """An array of zeros."""
+    return jnp.zeros(shape or (), np_dtype(dtype))
+
+
+@register("_zeros_without_dtype", **MADE)
+def zeros_without_dtype(*, shape: Shape | None = None, ctx: str = "", dtype: int = -1) -> Array:
+    """An array of zeros of the default dtype."""
+    return jnp.zeros(shape or (), jnp.float32)
+
+
+@register("_ones", **MADE)
+def ones(*, shape: Shape | None = (), ctx: str = "", dtype: DType = "float32") -> Array:
+    """An array of ones."""
+    return jnp.ones(shape or (), np_dtype(dtype))
+
+
+@register("_full", aliases=("_npi_full",), **MADE)
+def full(*, shape: Shape | None = None, ctx: str = "", dtype: DType = "float32", value: Scalar) -> Array:
+    """An array filled with one value."""
+    return jnp.full(shape or (), converted(value, np_dtype(dtype)))
+
+
+@register("_eye")
+def eye(*, N: int, M: int = 0, k: int = 0, ctx: str = "", dtype: DType = "float32") -> Array:
+    """Ones on the k-th diagonal of an N x M matrix (M = 0: square), zeros elsewhere."""
+    return jnp.eye(N, M or N, k, np_dtype(dtype))
+
+
+def _length(start: float, stop: float, step: float, repeat: int) -> int:
+    if step == 0 or repeat < 1 or (stop - start) * step <= 0:
+        raise MXNetError(f"operator _arange: the range (start, stop, step) = ({start}, {stop}, {step}) with "
+                         f"repeat={repeat} is not valid")
+    return math.ceil((stop - start) / step) * repeat
+
+
+def _progression(start: float, step: float, repeat: int, count: int, dtype: Any) -> Array:
+    """start, start + step, ..., each `repeat` times: `count` numbers, each computed on its own without adding up.
+
+    For integers start and step are cut to whole numbers first, as in MXNet.
+    """
+    wide = jnp.float64 if dtype == jnp.float64 else jnp.float32
+    if jnp.issubdtype(dtype, jnp.integer):
+        start, step, wide = int(start), int(step), jnp.int64 if jnp.dtype(dtype).itemsize == 8 else jnp.int32
+    index = jnp.arange(count) // repeat
+    return converted(jnp.asarray(start, wide) + index.astype(wide) * jnp.asarray(step, wide), dtype)
+
+
+def _arange_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
+    if not params["infer_range"] and params["stop"] is not None:
+        outs[0] = unify(outs[0], (_length(params["start"], params["stop"], params["step"], params["repeat"]),))
+
+
+@register("_arange", infer_shape=_arange_shapes, FShapeKnown=lambda p: not (p["infer_range"] and p["stop"] is None),
+          hidden=("shape",))
+def arange(*, start: float, stop: float | None = None, step: float = 1.0, repeat: int = 1, infer_range: bool = False,
+           ctx: str = "", dtype: DType = "float32", shape: Shape | None = None) -> Array:
+    """start, start + step, ... up to stop (not included), each `repeat` times; without stop from 0 to start.
+
+    With `infer_range` and no stop the shape is that of the arrays which the result meets in a graph.
+    """
+    if shape is not None:
+        return _progression(start, step, repeat, math.prod(shape), np_dtype(dtype)).reshape(shape)
+    if stop is None:
+        start, stop = 0.0, start
+    return _progression(start, step, repeat, _length(start, stop, step, repeat), np_dtype(dtype))
+
+
+@register("_linspace", aliases=("_npi_linspace",))
+def linspace(*, start: float, stop: float, num: int, endpoint: bool = True, ctx: str = "",
+             dtype: DType = "float32") -> Array:
+    """`num` evenly spaced numbers from start to stop, which is the last of them unless `endpoint` is off."""
+    if num < 0:
+        raise MXNetError(f"operator _linspace: num must not be negative, got {num}")
+    return jnp.linspace(start, stop, num, endpoint, dtype=np_dtype(dtype))
+
+
+@register("zeros_like", aliases=("_sparse_zeros_like",), infer_shape=elementwise)
+def zeros_like(data: Array) -> Array:
+    """Zeros with the shape and dtype of the data."""
+    return jnp.zeros_like(data)
+
+
+@register("ones_like", infer_shape=elementwise)
+def ones_like(data: Array) -> Array:
+    """Ones with the shape and dtype of the data."""
+    return jnp.ones_like(data)
+
+
+@register("_contrib_arange_like", aliases=("_npx_arange_like",))
+def arange_like(data: Array, *, start: float = 0.0, step: float = 1.0, repeat: int = 1, ctx: str = "",
+                axis: int | None = None) -> Array:
+    """start, start + step, ... in the shape and dtype of the data, or as a vector as long as one of its axes."""
+    if axis is not None:
+        return _progression(start, step, repeat, data.shape[normalized(axis, data.ndim)], data.dtype)
+    return _progression(start, step, repeat, data.size, data.dtype).reshape(data.shape)

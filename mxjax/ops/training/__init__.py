@@ -1,0 +1,3 @@
+"""The optimizers' updates."""
+
+from . import optimizer_updates

@@ -1,0 +1,448 @@
+"""Fused optimizer updates: each returns the new weight and the new values of its states.
+
+A rule is a pure function `rule(weight, grad, *states, **options) -> (new weight, *new states)`; the operators that work
+on a 16-bit weight with its float32 copy (`mp_`) and on many weights at once (`multi_`) are made from it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax.numpy as jnp
+
+from ...base import MXNetError
+from ..common import Array
+from ..infer import typed, unify
+from ..params import Scalar, Scalars
+from ..registry import register
+
+Rule = Callable[..., Any]
+
+
+# ------------------------------------------------------------ how operators are made from a rule
+def _arrays(rule: Rule, mixed: bool, tail: Sequence[str]) -> list[str]:
+    """Names of the arrays that each weight has: weight, grad, states; mixed: and the float32 copy of the weight."""
+    names = [n for n, p in inspect.signature(rule).parameters.items() if p.kind is not p.KEYWORD_ONLY]
+    return [n for n in names if n not in tail] + ["weight32"] * mixed
+
+
+def _options(rule: Rule) -> dict[str, tuple[Any, Any]]:
+    """Type and default of a rule's options."""
+    return {n: (rule.__annotations__[n], p.default) for n, p in inspect.signature(rule).parameters.items()
+            if p.kind is p.KEYWORD_ONLY}
+
+
+def _declare(compute: Rule, inputs: Sequence[str] | None, options: dict[str, tuple[Any, Any]]) -> None:
+    """Gives a function of `*arrays, **options` the signature that the registry reads (no inputs: any number)."""
+    kind = inspect.Parameter
+    rows = [kind("data", kind.VAR_POSITIONAL)] if inputs is None else [kind(n, kind.POSITIONAL_ONLY) for n in inputs]
+    rows += [kind(n, kind.KEYWORD_ONLY, default=default) for n, (_, default) in options.items()]
+    compute.__signature__ = inspect.Signature(rows)
+    compute.__annotations__ = {n: hint for n, (hint, _) in options.items()}
+
+
+def _apply(rule: Rule, mixed: bool, arrays: Sequence[Array], **options: Any) -> tuple[Array, ...]:
+    """A rule on (weight, grad, *states); mixed: on the last of the states, the float32 copy of the weight.
+
+    Returns the new weight and the new states, each in the dtype that it had.
+    """
+    weight, grad, *states = arrays
+    if mixed:
+        master = states.pop()
+        new, *after = _tuple(rule(master, grad.astype(master.dtype), *states, **options))
+        after = [new, *after, new]
+    else:
+        after = _tuple(rule(weight, grad, *states, **options))
+    return tuple(new.astype(old.dtype) for new, old in zip(after, [weight, *arrays[2:]], strict=True))
+
+
+def _tuple(result: Any) -> tuple:
+    return result if isinstance(result, tuple) else (result,)
+
+
+def _agree(ins: list, outs: list, i: int, width: int) -> None:
+    """The arrays of weight i have one shape."""
+    for shape in ins[i * width:(i + 1) * width]:
+        outs[i] = unify(outs[i], shape)
+    ins[i * width:(i + 1) * width] = [outs[i]] * width
+
+
+def _single(name: str, rule: Rule, aliases: Sequence[str] = (), *, mixed: bool = False,
+            tail: Sequence[str] = ()) -> None:
+    """Registers an update of one weight: inputs weight, grad, states (mixed: also weight32) and `tail`."""
+    names = _arrays(rule, mixed, tail)
+
+    def compute(*inputs: Array, **options: Any) -> tuple[Array, ...]:
+        options.update(zip(tail, inputs[len(names):], strict=True))
+        return _apply(rule, mixed, inputs[:len(names)], **options)
+    _declare(compute, [*names, *tail], _options(rule))
+    compute.__doc__ = inspect.getdoc(rule) + "\n\nComputed on the float32 copy of the weight." * mixed
+    wide = names[2:] if mixed else ()
+    register(name, aliases=aliases, mutates=names[2:],
+             infer_shape=lambda params, ins, outs: _agree(ins, outs, 0, len(names)),
+             infer_type=typed(**dict.fromkeys([*wide, *tail], "float32")))(compute)
+
+
+def _multi(name: str, rule: Rule, each: dict[str, str], *, mixed: bool = False, preloaded: bool = False,
+           tail: Sequence[str] = (), count: str = "num_weights") -> None:
+    """Registers an update of many weights: inputs weight, grad, states of the first, then of the second, ...
+
+    Args:
+        each: options of the rule that each weight has its own value of, and the name of all of them together.
+        preloaded: these values are arrays, the last inputs, not parameters.
+        tail: arguments of the rule that all weights share, the last inputs.
+        count: the parameter that counts the weights.
+    """
+    names = _arrays(rule, mixed, tail)
+    width, last = len(names), [*tail, *(each.values() if preloaded else ())]
+
+    def inputs(params: dict[str, Any]) -> list[str]:
+        return [f"{n}_{i}" for i in range(params[count]) for n in names] + last
+
+    def shapes(params: dict[str, Any], ins: list, outs: list) -> None:
+        for i in range(params[count]):
+            _agree(ins, outs, i, width)
+
+    def compute(*arrays: Array, **options: Any) -> tuple[Array, ...]:
+        number = options.pop(count)
+        if len(arrays) != number * width + len(last):
+            raise MXNetError(f"operator {name}: {count}={number} asks for {number * width + len(last)} arrays "
+                             f"({', '.join(names)} of each weight{', then ' * bool(last)}{', '.join(last)}), "
+                             f"got {len(arrays)}")
+        options.update(zip(last, arrays[number * width:], strict=True))
+        values = {one: options.pop(many) for one, many in each.items()}
+        for one, many in each.items():
+            if len(values[one]) != number:
+                raise MXNetError(f"operator {name}: {len(values[one])} {many} for {number} weights")
+        weights, states = [], []
+        for i in range(number):
+            new, *after = _apply(rule, mixed, arrays[i * width:(i + 1) * width], **options,
+                                 **{one: value[i] for one, value in values.items()})
+            weights.append(new)
+            states += after
+        return (*weights, *states)
+    options = {each.get(n, n): (Scalars, inspect.Parameter.empty) if n in each else row
+               for n, row in _options(rule).items() if not (preloaded and n in each)}
+    _declare(compute, None, {**options, count: (int, 1)})
+    compute.__doc__ = (f"{inspect.getdoc(rule)}\n\nFor `{count}` weights at once: the inputs are {', '.join(names)} of "
+                       f"the first, then of the second, and so on{', then ' * bool(last)}{', '.join(last)}.")
+    register(name, variadic=count, num_outputs=lambda p: p[count], inputs=inputs, infer_shape=shapes,
+             mutates=lambda p: tuple(f"{n}_{i}" for i in range(p[count]) for n in names[2:]))(compute)
+
+
+def _clipped(x: Array, limit: Any) -> Array:
+    """x limited to [-limit, limit]; a negative limit is none."""
+    return jnp.where(limit >= 0, jnp.clip(x, -limit, limit), x)
+
+
+def _average(old: Array, new: Array, decay: Any) -> Array:
+    """The exponential moving average."""
+    return decay * old + (1 - decay) * new
+
+
+# ------------------------------------------------------------ stochastic gradient descent
+def _sgd(weight: Array, grad: Array, *, lr: Scalar, wd: Scalar = 0.0, rescale_grad: Scalar = 1.0,
+         clip_gradient: Scalar = -1.0) -> Array:
+    """weight - lr·(g + wd·weight) where g is rescale_grad·grad limited to ±clip_gradient (negative: no limit)."""
+    return (1 - lr * wd) * weight - lr * _clipped(rescale_grad * grad, clip_gradient)
+
+
+def _sgd_mom(weight: Array, grad: Array, mom: Array, *, lr: Scalar, momentum: Scalar = 0.0, wd: Scalar = 0.0,
+             rescale_grad: Scalar = 1.0, clip_gradient: Scalar = -1.0) -> tuple[Array, Array]:
+    """mom = momentum·mom - lr·(g + wd·weight), then weight + mom; g is the rescaled, clipped gradient."""
+    mom = momentum * mom - lr * wd * weight - lr * _clipped(rescale_grad * grad, clip_gradient)
+    return weight + mom, mom
+
+
+def _lazy(rule: Rule) -> Rule:
+    """The rule with the option `lazy_update`, which only matters for sparse gradients."""
+    def lazy(*arrays: Array, lazy_update: bool, **options: Any) -> Any:
+        return rule(*arrays, **options)
+    _declare(lazy, _arrays(rule, False, ()), {**_options(rule), "lazy_update": ("bool", True)})
+    lazy.__doc__ = rule.__doc__
+    return lazy
+
+
+for _name, _rule in [("sgd_update", _sgd), ("sgd_mom_update", _sgd_mom)]:
+    _single(_name, _lazy(_rule), (f"_sparse_{_name}",))
+    _single(f"mp_{_name}", _lazy(_rule), mixed=True)
+    for _mixed in (False, True):
+        for _preloaded in (False, True):
+            _multi("preloaded_" * _preloaded + "multi_" + "mp_" * _mixed + _name, _rule, {"lr": "lrs", "wd": "wds"},
+                   mixed=_mixed, preloaded=_preloaded)
+
+
+def _nag_mom(weight: Array, grad: Array, mom: Array, *, lr: Scalar, momentum: Scalar = 0.0, wd: Scalar = 0.0,
+             rescale_grad: Scalar = 1.0, clip_gradient: Scalar = -1.0) -> tuple[Array, Array]:
+    """Nesterov's gradient: with s = lr·(g + wd·weight), mom = momentum·mom - s, then weight + momentum·mom - s."""
+    step = lr * (_clipped(rescale_grad * grad, clip_gradient) + wd * weight)
+    mom = momentum * mom - step
+    return weight + momentum * mom - step, mom
+
+
+def _signsgd(weight: Array, grad: Array, *, lr: Scalar, wd: Scalar = 0.0, rescale_grad: Scalar = 1.0,
+             clip_gradient: Scalar = -1.0) -> Array:
+    """(1 - lr·wd)·weight - lr·sign(grad) (arXiv:1802.04434); rescaling and clipping do not change the sign."""
+    return (1 - lr * wd) * weight - lr * jnp.sign(grad)
+
+
+def _signum(weight: Array, grad: Array, mom: Array, *, lr: Scalar, momentum: Scalar = 0.0, wd: Scalar = 0.0,
+            rescale_grad: Scalar = 1.0, clip_gradient: Scalar = -1.0, wd_lh: Scalar = 0.0) -> tuple[Array, Array]:
+    """mom = momentum·mom - (1 - momentum)·(g + wd·weight), then (1 - lr·wd_lh)·weight + lr·sign(mom)."""
+    mom = _average(mom, -wd * weight - _clipped(rescale_grad * grad, clip_gradient), momentum)
+    return (1 - lr * wd_lh) * weight + lr * jnp.sign(mom), mom
+
+
+_single("nag_mom_update", _nag_mom)
+_single("mp_nag_mom_update", _nag_mom, mixed=True)
+_single("signsgd_update", _signsgd)
+_single("signum_update", _signum)
+
+
+# ------------------------------------------------------------ adaptive rates
+def _adam(weight: Array, grad: Array, mean: Array, var: Array, *, lr: Scalar, beta1: Scalar = 0.9,
+          beta2: Scalar = 0.999, epsilon: Scalar = 1e-8, wd: Scalar = 0.0, rescale_grad: Scalar = 1.0,
+          clip_gradient: Scalar = -1.0) -> tuple[Array, ...]:
+    """Adam without bias correction (arXiv:1412.6980): weight - lr·mean / (sqrt(var) + epsilon).
+
+    mean and var are moving averages (beta1, beta2) of g and g², g = rescale_grad·grad + wd·weight, clipped.
+    """
+    g = _clipped(rescale_grad * grad + wd * weight, clip_gradient)
+    mean, var = _average(mean, g, beta1), _average(var, g * g, beta2)
+    return weight - lr * mean / (jnp.sqrt(var) + epsilon), mean, var
+
+
+_single("adam_update", _lazy(_adam), ("_sparse_adam_update",))
+
+
+def _adamw(weight: Array, grad: Array, mean: Array, var: Array, rescale_grad: Array, *, lr: Scalar,
+           beta1: Scalar = 0.9, beta2: Scalar = 0.999, epsilon: Scalar = 1e-8, wd: Scalar = 0.0, eta: Scalar,
+           clip_gradient: Scalar = -1.0) -> tuple[Array, ...]:
+    """Adam with decoupled weight decay (arXiv:1711.05101): weight - eta·(lr·mean / (sqrt(var) + epsilon) + wd·weight).
+
+    rescale_grad: an array of one value; where it is 0 or not finite (a gradient overflowed) nothing changes.
+    """
+    scale = rescale_grad.reshape(())
+    g = _clipped(scale.astype(weight.dtype) * grad, clip_gradient)
+    new_mean, new_var = _average(mean, g, beta1), _average(var, g * g, beta2)
+    new = weight - eta * (lr * new_mean / (jnp.sqrt(new_var) + epsilon) + wd * weight)
+    valid = jnp.isfinite(scale) & (scale != 0)
+    return tuple(jnp.where(valid, a, b) for a, b in [(new, weight), (new_mean, mean), (new_var, var)])
+
+
+for _mixed in (False, True):
+    _prefix, _tail = "_mp" * _mixed, ("rescale_grad",)
+    _single(f"{_prefix}_adamw_update", _adamw, mixed=_mixed, tail=_tail)
+    _multi(f"_multi{_prefix}_adamw_update", _adamw, {"lr": "lrs", "wd": "wds", "eta": "etas"}, mixed=_mixed, tail=_tail)
+
+
+def _ftml(weight: Array, grad: Array, d: Array, v: Array, z: Array, *, lr: Scalar, beta1: Scalar = 0.6,
+          beta2: Scalar = 0.999, epsilon: Scalar = 1e-8, t: Scalar, wd: Scalar = 0.0, rescale_grad: Scalar = 1.0,
+          clip_grad: Scalar = -1.0) -> tuple[Array, ...]:
+    """Follow the moving leader (Zheng & Kwok, ICML 2017); t counts the updates from 1."""
+    g = _clipped(rescale_grad * grad + wd * weight, clip_grad)
+    v = _average(v, g * g, beta2)
+    denominator = (1 - beta1 ** t) / lr * (jnp.sqrt(v / (1 - beta2 ** t)) + epsilon)
+    z = _average(z, g, beta1) - (denominator - beta1 * d) * weight
+    return -z / denominator, denominator, v, z
+
+
+def _ftrl(weight: Array, grad: Array, z: Array, n: Array, *, lr: Scalar, lamda1: Scalar = 0.01, beta: Scalar = 1.0,
+          wd: Scalar = 0.0, rescale_grad: Scalar = 1.0, clip_gradient: Scalar = -1.0) -> tuple[Array, ...]:
+    """Follow the regularized leader, FTRL-Proximal (McMahan et al., KDD 2013); lamda1 is the L1 penalty."""
+    g = _clipped(rescale_grad * grad, clip_gradient)
+    squares = n + g * g
+    z = z + g - (jnp.sqrt(squares) - jnp.sqrt(n)) * weight / lr
+    new = (jnp.sign(z) * lamda1 - z) / ((beta + jnp.sqrt(squares)) / lr + wd)
+    return jnp.where(jnp.abs(z) <= lamda1, 0, new), z, squares
+
+
+def _rmsprop(weight: Array, grad: Array, n: Array, *, lr: Scalar, gamma1: Scalar = 0.95, epsilon: Scalar = 1e-8,
+             wd: Scalar = 0.0, rescale_grad: Scalar = 1.0, clip_gradient: Scalar = -1.0,
+             clip_weights: Scalar = -1.0) -> tuple[Array, Array]:
+    """weight - lr·g / sqrt(n + epsilon) with n the moving average of g² (Tieleman & Hinton, 2012)."""
+    g = _clipped(rescale_grad * grad + wd * weight, clip_gradient)
+    n = _average(n, g * g, gamma1)
+    return _clipped(weight - lr * g / jnp.sqrt(n + epsilon), clip_weights), n
+
+
+def _rmspropalex(weight: Array, grad: Array, n: Array, g: Array, delta: Array, *, lr: Scalar, gamma1: Scalar = 0.95,
+                 gamma2: Scalar = 0.9, epsilon: Scalar = 1e-8, wd: Scalar = 0.0, rescale_grad: Scalar = 1.0,
+                 clip_gradient: Scalar = -1.0, clip_weights: Scalar = -1.0) -> tuple[Array, ...]:
+    """RMSProp that divides by the standard deviation and has momentum (arXiv:1308.0850, equations 38 to 45)."""
+    new = _clipped(rescale_grad * grad + wd * weight, clip_gradient)
+    n, g = _average(n, new * new, gamma1), _average(g, new, gamma1)
+    delta = gamma2 * delta - lr * new / jnp.sqrt(n - g * g + epsilon)
+    return _clipped(weight + delta, clip_weights), n, g, delta
+
+
+def _adagrad(weight: Array, grad: Array, history: Array, *, lr: Scalar, epsilon: Scalar = 1e-7, wd: Scalar = 0.0,
+             rescale_grad: Scalar = 1.0, clip_gradient: Scalar = -1.0) -> tuple[Array, Array]:
+    """weight - lr·(g / sqrt(history + epsilon) + wd·weight) with history the sum of g² (Duchi et al., JMLR 2011)."""
+    g = _clipped(rescale_grad * grad, clip_gradient)
+    history = history + g * g
+    return weight - lr * (g / jnp.sqrt(history + epsilon) + wd * weight), history
+
+
+_single("ftml_update", _ftml)
+_single("ftrl_update", _ftrl, ("_sparse_ftrl_update",))
+_single("rmsprop_update", _rmsprop)
+_single("rmspropalex_update", _rmspropalex)
+_single("_sparse_adagrad_update", _adagrad)
+
+
+@register("_contrib_group_adagrad_update", mutates=("history",))
+def group_adagrad_update(weight: Array, grad: Array, history: Array, *, lr: Scalar, rescale_grad: Scalar = 1.0,
+                         clip_gradient: Scalar = -1.0, epsilon: Scalar = 1e-5) -> tuple[Array, Array]:
+    """AdaGrad with one rate for each row: history is the sum of the mean of g² over each row of the weight.
+
+    weight, grad: (rows, ...); history: one value for each row.
+    """
+    g = _clipped(rescale_grad * grad, clip_gradient)
+    history = history + jnp.mean((g * g).reshape(g.shape[0], -1), axis=1).reshape(history.shape)
+    scale = jnp.sqrt(history + epsilon).reshape((-1,) + (1,) * (weight.ndim - 1))
+    return weight - lr * g / scale, history
+
+
+# ------------------------------------------------------------ rates by layer
+def _lamb_direction(weight: Array, grad: Array, mean: Array, var: Array, *, beta1: Scalar = 0.9,
+                    beta2: Scalar = 0.999, epsilon: Scalar = 1e-6, t: Scalar, bias_correction: bool = True,
+                    wd: Scalar, rescale_grad: Scalar = 1.0, clip_gradient: Scalar = -1.0) -> tuple[Array, ...]:
+    """The first half of LAMB (arXiv:1904.00962): the direction m / (sqrt(v) + epsilon) + wd·weight.
+
+    m and v are mean and var, moving averages of g and g², after t updates corrected for their start at 0.
+    """
+    g = _clipped(rescale_grad * grad, clip_gradient)
+    mean, var = _average(mean, g, beta1), _average(var, g * g, beta2)
+    m, v = (mean / (1 - beta1 ** t), var / (1 - beta2 ** t)) if bias_correction else (mean, var)
+    return m / (jnp.sqrt(v) + epsilon) + wd * weight, mean, var
+
+
+def _lamb_step(weight: Array, g: Array, r1: Array, r2: Array, lr: Any, lower_bound: Any, upper_bound: Any) -> Array:
+    """weight - lr·(r1 / r2)·g; r1, limited to the bounds, and r2 are the norms of weight and direction g."""
+    r1, r2 = r1.reshape(()), r2.reshape(())
+    r1 = jnp.where(lower_bound >= 0, jnp.maximum(r1, lower_bound), r1)
+    r1 = jnp.where(upper_bound >= 0, jnp.minimum(r1, upper_bound), r1)
+    ratio = jnp.where((r1 == 0) | (r2 == 0), 1, r1 / jnp.where(r2 == 0, 1, r2))
+    return weight - lr * ratio.astype(weight.dtype) * g
+
+
+def _lamb(weight: Array, grad: Array, mean: Array, var: Array, *, lr: Scalar, beta1: Scalar = 0.9,
+          beta2: Scalar = 0.999, epsilon: Scalar = 1e-6, wd: Scalar, rescale_grad: Scalar = 1.0,
+          lower_bound: Scalar = -1.0, upper_bound: Scalar = -1.0, clip_gradient: Scalar = -1.0,
+          bias_correction: bool = True, t: Scalar) -> tuple[Array, ...]:
+    """LAMB (arXiv:1904.00962): Adam's direction, scaled for each weight by the ratio of norms of weight and direction.
+
+    step_count: how many updates each weight has had, this one included.
+    """
+    return _lamb_scaled(_norm(weight), weight, grad, mean, var, lr, lower_bound, upper_bound, beta1=beta1, beta2=beta2,
+                        epsilon=epsilon, t=t, wd=wd, bias_correction=bias_correction, rescale_grad=rescale_grad,
+                        clip_gradient=clip_gradient)
+
+
+def _norm(x: Array) -> Array:
+    return jnp.sqrt(jnp.sum(jnp.square(x.astype(jnp.float32))))
+
+
+def _lamb_scaled(r1: Array, weight: Array, grad: Array, mean: Array, var: Array, lr: Any, lower_bound: Any,
+                 upper_bound: Any, **options: Any) -> tuple[Array, ...]:
+    g, mean, var = _lamb_direction(weight, grad, mean, var, **options)
+    return _lamb_step(weight, g, r1, _norm(g), lr, lower_bound, upper_bound), mean, var
+
+
+def _mp_lamb(weight: Array, grad: Array, mean: Array, var: Array, weight32: Array, **options: Any) -> tuple[Array, ...]:
+    """The rule on the float32 copy of the weight, with the norm of the weight itself."""
+    new, mean, var = _lamb_scaled(_norm(weight), weight32, grad.astype(jnp.float32), mean, var, **options)
+    return new, mean, var, new
+
+
+_declare(_mp_lamb, [*_arrays(_lamb, False, ()), "weight32"], _options(_lamb))
+_mp_lamb.__doc__ = f"{inspect.getdoc(_lamb)}\n\nComputed on the float32 copy, with the norm of the weight itself."
+
+_single("lamb_update_phase1", _lamb_direction)
+for _name, _rule in [("_multi_lamb_update", _lamb), ("_multi_mp_lamb_update", _mp_lamb)]:
+    _multi(_name, _rule, {"lr": "learning_rates", "wd": "wds", "t": "step_count"}, count="num_tensors")
+
+
+@register("mp_lamb_update_phase1", mutates=("mean", "var"),
+          infer_type=typed(mean="float32", var="float32", weight32="float32"))
+def mp_lamb_update_phase1(weight: Array, grad: Array, mean: Array, var: Array, weight32: Array, *, beta1: Scalar = 0.9,
+                          beta2: Scalar = 0.999, epsilon: Scalar = 1e-6, t: Scalar, bias_correction: bool = True,
+                          wd: Scalar, rescale_grad: Scalar = 1.0, clip_gradient: Scalar = -1.0) -> tuple[Array, ...]:
+    """`lamb_update_phase1` on the float32 copy of the weight; the direction is float32."""
+    return _lamb_direction(weight32, grad.astype(weight32.dtype), mean, var, beta1=beta1, beta2=beta2, epsilon=epsilon,
+                           t=t, bias_correction=bias_correction, wd=wd, rescale_grad=rescale_grad,
+                           clip_gradient=clip_gradient)
+
+
+@register("lamb_update_phase2")
+def lamb_update_phase2(weight: Array, g: Array, r1: Array, r2: Array, *, lr: Scalar, lower_bound: Scalar = -1.0,
+                       upper_bound: Scalar = -1.0) -> Array:
+    """The second half of LAMB: weight - lr·(r1 / r2)·g.
+
+    g: the direction of `lamb_update_phase1`; r1, r2: (1,), the norms of weight (limited to the bounds that are not
+    negative) and g; a norm of 0 makes their ratio 1.
+    """
+    return _lamb_step(weight, g, r1, r2, lr, lower_bound, upper_bound)
+
+
+@register("mp_lamb_update_phase2", mutates=("weight32",),
+          infer_type=typed(g="float32", r1="float32", r2="float32", weight32="float32"))
+def mp_lamb_update_phase2(weight: Array, g: Array, r1: Array, r2: Array, weight32: Array, *, lr: Scalar,
+                          lower_bound: Scalar = -1.0, upper_bound: Scalar = -1.0) -> tuple[Array, Array]:
+    """`lamb_update_phase2` on the float32 copy of the weight."""
+    # MXNet 1.9 leaves weight32 as it was
+    return _lamb_step(weight32, g, r1, r2, lr, lower_bound, upper_bound).astype(weight.dtype), weight32
+
+
+@register("multi_lars")
+def multi_lars(lrs: Array, weights_sum_sq: Array, grads_sum_sq: Array, wds: Array, *, eta: Scalar, eps: Scalar,
+               rescale_grad: Scalar = 1.0) -> Array:
+    """The rates of LARS (arXiv:1708.03888): lr·eta·|w| / (rescale_grad·|g| + wd·|w| + eps); lr where a norm is 0.
+
+    lrs, wds and the sums of squares of weights and gradients: (number of layers,) float32 -> the same shape.
+    """
+    weight, grad = jnp.sqrt(weights_sum_sq), jnp.sqrt(grads_sum_sq)
+    valid = (weight > 0) & (grad > 0)
+    ratio = eta * weight / (jnp.where(valid, grad * rescale_grad + wds * weight, 1) + eps)
+    return jnp.where(valid, lrs * ratio, lrs)
+
+
+# ------------------------------------------------------------ many arrays at once
+def _listed(params: dict[str, Any]) -> list[str]:
+    return [f"array_{i}" for i in range(params["num_arrays"])]
+
+
+@register("multi_sum_sq", variadic="num_arrays", inputs=_listed)
+def multi_sum_sq(*data: Array, num_arrays: int) -> Array:
+    """Sums of squares of the arrays -> (num_arrays,) float32."""
+    return jnp.stack([jnp.sum(jnp.square(a.astype(jnp.float32))) for a in data])
+
+
+@register("reset_arrays", variadic="num_arrays", inputs=_listed, num_outputs=0, mutates=lambda p: tuple(_listed(p)))
+def reset_arrays(*data: Array, num_arrays: int) -> tuple[Array, ...]:
+    """Sets all arrays to zero."""
+    return tuple(jnp.zeros_like(a) for a in data)
+
+
+def _goes_on(params: dict[str, Any]) -> bool:
+    return not params["init_output"]
+
+
+@register("multi_all_finite", variadic="num_arrays", inputs=_listed, FTakesOut=_goes_on)
+def multi_all_finite(*data: Array, num_arrays: int = 1, init_output: bool = True) -> Array:
+    """1 where no value of any array is infinite or NaN, else 0 -> (1,) float32.
+
+    With `init_output` off, `out` must have been 1 as well: the answer for many arrays in several calls.
+    """
+    finite = [jnp.all(jnp.isfinite(a)) for a in data[:num_arrays]]
+    before = [jnp.all(a != 0) for a in data[num_arrays:]]
+    return jnp.all(jnp.stack(finite + before), keepdims=True).astype(jnp.float32)
+
+
+@register("all_finite", FTakesOut=_goes_on, hidden=("before",))
+def all_finite(data: Array, before: Array | None = None, *, init_output: bool = True) -> Array:
+    """1 where no value is infinite or NaN, else 0 -> (1,) float32; see `multi_all_finite`."""
+    return multi_all_finite(*[a for a in (data, before) if a is not None], num_arrays=1, init_output=init_output)

@@ -1,0 +1,95 @@
+"""What the detection operators share: overlaps of boxes, their formats, suppression."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from ..common import Array
+
+__all__ = ["corners", "center_size", "areas", "intersection", "pairwise_iou", "suppress", "unseen"]
+
+
+def corners(boxes: Array) -> Array:
+    """(xmin, ymin, xmax, ymax) of boxes given as (x, y, width, height), x and y being the centre; last axis."""
+    centre, half = boxes[..., :2], boxes[..., 2:] / 2
+    return jnp.concatenate([centre - half, centre + half], -1)
+
+
+def center_size(boxes: Array) -> Array:
+    """The reverse of `corners`."""
+    low, high = boxes[..., :2], boxes[..., 2:]
+    return jnp.concatenate([(low + high) / 2, high - low], -1)
+
+
+def areas(boxes: Array) -> Array:
+    """Areas of boxes given by corners; zero where a side is negative."""
+    sides = boxes[..., 2:] - boxes[..., :2]
+    return jnp.where((sides < 0).any(-1), 0, sides[..., 0] * sides[..., 1])
+
+
+def intersection(lhs: Array, rhs: Array) -> Array:
+    """Areas of the intersections of boxes given by corners; the arrays broadcast."""
+    sides = jnp.minimum(lhs[..., 2:], rhs[..., 2:]) - jnp.maximum(lhs[..., :2], rhs[..., :2])
+    sides = jnp.maximum(sides, 0)
+    return sides[..., 0] * sides[..., 1]
+
+
+def pairwise_iou(lhs: Array, rhs: Array) -> Array:
+    """Intersection over union of each of lhs (a, 4) with each of rhs (b, 4), by corners; zero without intersection."""
+    shared = intersection(lhs[:, None], rhs[None])
+    union = areas(lhs)[:, None] + areas(rhs)[None] - shared
+    return jnp.where(shared > 0, shared / jnp.where(shared > 0, union, 1), 0)
+
+
+_FEW = 1024  # boxes whose pairs are compared at once
+
+
+def suppress(alive: Array, suppressed_by: Callable[[Array], Array], most: int | None = None) -> Array:
+    """Greedy non-maximum suppression over boxes in descending order of score; returns which are left.
+
+    For few boxes all pairs are compared at once, and the loop runs as often as the longest chain of boxes that suppress
+    each other has links: a box is left where none that is left suppresses it. For many it runs once for each box kept.
+
+    Args:
+        alive: (n,) which boxes take part.
+        suppressed_by: function(i) -> (n,) which boxes box i suppresses.
+        most: stop after this many kept boxes; what comes after them is then not looked at.
+    """
+    places = jnp.arange(len(alive))
+    if 0 < len(alive) <= _FEW and most is None:
+        pairs = jax.vmap(suppressed_by)(places) & (places > places[:, None])
+
+        def again(state: tuple[Array, Array]) -> tuple[Array, Array]:
+            before, _ = state
+            left = alive & ~(before[:, None] & pairs).any(0)
+            return left, (left != before).any()
+        return lax.while_loop(lambda state: state[1], again, (alive, jnp.array(True)))[0]
+
+    def following(i: Array, alive: Array) -> Array:
+        left = alive & (places > i)
+        return jnp.where(left.any(), jnp.argmax(left), len(alive))
+
+    def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        i, count, alive = state
+        alive &= ~(suppressed_by(i) & (places > i))
+        return following(i, alive), count + 1, alive
+    if not len(alive):
+        return alive
+    limit = len(alive) if most is None else most
+    start = following(jnp.array(-1), alive), jnp.array(0), alive
+    return lax.while_loop(lambda state: (state[0] < len(alive)) & (state[1] < limit), step, start)[2]
+
+
+@jax.custom_jvp
+def unseen(new: Array, old: Array) -> Array:
+    """`new`, with the derivative of `old`."""
+    return new
+
+
+@unseen.defjvp
+def _(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    return primals[0], tangents[1]

@@ -1,0 +1,212 @@
+"""Images as arrays (height, width, channel): to tensors, cropping, flipping, colours. Decoding and resizing: `opencv`.
+
+Results are brought into the range of uint8 by cutting off, as MXNet does. Random operators are one image at a time.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ...base import MXNetError
+from ..common import Array, is_float, need_float
+from ..params import Floats, Range, Scalar
+from ..registry import register
+from ._boxes import unseen
+
+_Factor = Annotated[Scalar, Range(0.0)]
+
+
+def _aliases(name: str) -> tuple[str, ...]:
+    return (f"_npx__image_{name}",)
+
+
+def _images(operator: str, data: Array, *, batch: bool = True) -> None:
+    """Raises MXNetError unless data is one image, or a batch where that is allowed."""
+    if data.ndim != 3 and not (batch and data.ndim == 4):
+        raise MXNetError(f"operator {operator}: data must be an image of 3 dimensions{' or a batch of 4' * batch}, its "
+                         f"shape is {data.shape}")
+
+
+# -------------------------------------------------------------------- tensors and parts
+@register("_image_to_tensor", aliases=_aliases("to_tensor"))
+def to_tensor(data: Array) -> Array:
+    """Images (..., height, width, channel) in [0, 255] as float32 tensors (..., channel, height, width) in [0, 1]."""
+    _images("to_tensor", data)
+    return jnp.moveaxis(data.astype(jnp.float32) / 255, -1, -3)
+
+
+@register("_image_normalize", aliases=_aliases("normalize"))
+def normalize(data: Array, *, mean: Floats = (0.0, 0.0, 0.0, 0.0), std: Floats = (1.0, 1.0, 1.0, 1.0)) -> Array:
+    """(data - mean) / std for tensors (..., channel, height, width); mean and std are one number or one per channel."""
+    _images("normalize", data)
+    need_float("normalize", data)
+    channels = data.shape[-3]
+    if channels not in (1, 3):
+        raise MXNetError(f"operator normalize: tensors must have 1 or 3 channels, data has the shape {data.shape}")
+    for name, values in (("mean", mean), ("std", std)):
+        if len(values) not in (1, channels):
+            raise MXNetError(f"operator normalize: {name} must be 1 or {channels} numbers, got {values}")
+    shift, scale = (jnp.array(v, data.dtype)[:, None, None] for v in (mean, std))
+    return (data - shift) / scale
+
+
+@register("_image_crop", aliases=_aliases("crop"))
+def crop(data: Array, *, x: int, y: int, width: int, height: int) -> Array:
+    """The rectangle of `width` x `height` pixels at column x, row y of images (..., height, width, channel)."""
+    _images("crop", data)
+    rows, columns = data.shape[-3:-1]
+    if min(x, y) < 0 or min(width, height) < 1 or x + width > columns or y + height > rows:
+        raise MXNetError(f"operator crop: {width} x {height} pixels at column {x}, row {y} are not inside of images of "
+                         f"{columns} x {rows}")
+    return data[..., y:y + height, x:x + width, :]
+
+
+# -------------------------------------------------------------------- one image, its dtype and range kept
+def _augmenter(name: str) -> Callable[[Callable], Callable]:
+    """Registers a function of one image whose derivative is the identity, as MXNet has it."""
+    def decorate(function: Callable) -> Callable:
+        @functools.wraps(function)
+        def checked(data: Array, **params: Any) -> Array:
+            _images(name, data, batch=False)
+            if data.shape[2] not in (1, 3):
+                raise MXNetError(f"operator {name}: images must have 1 or 3 channels, data has the shape {data.shape}")
+            changed = function(lax.stop_gradient(data), **params)
+            return unseen(changed, data) if is_float(data.dtype) else changed
+        register(f"_image_{name}", aliases=_aliases(name))(checked)
+        return function
+    return decorate
+
+
+def _kept(values: Array, like: Array) -> Array:
+    """Values in the dtype of an image; uint8 cut off to its range."""
+    return (jnp.clip(values, 0, 255) if like.dtype == jnp.uint8 else values).astype(like.dtype)
+
+
+def _wide(data: Array) -> Array:
+    return data.astype(jnp.promote_types(data.dtype, jnp.float32)) if is_float(data.dtype) else data.astype(jnp.float32)
+
+
+_FLIPS = {"flip_left_right": (1, "Mirrors an image: left and right change places."),
+          "flip_top_bottom": (0, "Turns an image upside down.")}
+
+
+def _flips(axis: int) -> tuple[Callable, Callable]:
+    def flip(data: Array) -> Array:
+        return jnp.flip(data, axis)
+
+    def random_flip(data: Array, *, _key: Any = None) -> Array:
+        return jnp.where(jax.random.bernoulli(_key), data, jnp.flip(data, axis))
+    return flip, random_flip
+
+
+for _name, (_axis, _doc) in _FLIPS.items():
+    for _prefix, _function in zip(("", "random_"), _flips(_axis), strict=True):
+        _function.__doc__ = _doc + (" In one half of the cases." if _prefix else "")
+        _augmenter(_prefix + _name)(_function)
+
+_GREY = (0.299, 0.587, 0.114)
+
+
+def _brightness(data: Array, factor: Array) -> Array:
+    return _kept(_wide(data) * factor, data)
+
+
+def _contrast(data: Array, factor: Array) -> Array:
+    wide = _wide(data)
+    grey = wide @ jnp.array(_GREY, wide.dtype) if data.shape[2] == 3 else wide
+    return _kept(wide * factor + (1 - factor) * grey.mean(), data)
+
+
+def _saturation(data: Array, factor: Array) -> Array:
+    if data.shape[2] == 1:
+        return data
+    wide = _wide(data)
+    return _kept(wide * factor + (1 - factor) * _GREY[2] * wide[..., 2:], data)  # MXNet forgets to add red and green
+
+
+def _hue(data: Array, turn: Array) -> Array:
+    """The hue turned by this part of the circle, in the space of hue, lightness and saturation."""
+    if data.shape[2] == 1:
+        return data
+    wide = _wide(data) / 255
+    red, green, blue = jnp.moveaxis(wide, 2, 0)
+    high, low = wide.max(2), wide.min(2)
+    range_, light = high - low, (high + low) / 2
+    coloured = range_ > np.finfo(np.float32).eps
+    step = jnp.where(coloured, 1 / jnp.where(coloured, range_, 1), 0)
+    hue = jnp.where(high == red, (green - blue) * step,
+                    jnp.where(high == green, (blue - red) * step + 2, (red - green) * step + 4))
+    saturation = range_ / jnp.where(coloured, jnp.where(light < 0.5, high + low, 2 - high - low), 1)
+    top = jnp.where(light <= 0.5, light * (1 + saturation), light + saturation - light * saturation)
+    bottom = 2 * light - top
+    hue = hue + turn * 6
+
+    def channel(offset: float) -> Array:
+        place = (hue + offset) % 6
+        part = jnp.clip(jnp.minimum(place, 4 - place), 0, 1)
+        return jnp.where(coloured, bottom + (top - bottom) * part, light)
+    return _kept(jnp.stack([channel(2), channel(0), channel(4)], 2) * 255, data)
+
+
+# eigenvectors of the colours of ImageNet times their eigenvalues
+_LIGHT = np.array([[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]]) * \
+    np.array([55.46, 4.794, 1.148])
+
+
+def _lighting(data: Array, alpha: Array) -> Array:
+    if data.shape[2] == 1:
+        return data
+    wide = _wide(data)
+    return _kept(wide + jnp.array(_LIGHT, wide.dtype) @ alpha.astype(wide.dtype), data)
+
+
+@_augmenter("adjust_lighting")
+def adjust_lighting(data: Array, *, alpha: Floats) -> Array:
+    """Adds colour along the principal components of ImageNet's colours (AlexNet); alpha: three numbers."""
+    if len(alpha) != 3:
+        raise MXNetError(f"operator adjust_lighting: alpha must be three numbers, got {alpha}")
+    return _lighting(data, jnp.array(alpha, jnp.float32))
+
+
+@_augmenter("random_lighting")
+def random_lighting(data: Array, *, alpha_std: Scalar = 0.05, _key: Any = None) -> Array:
+    """`adjust_lighting` with normally distributed numbers of this standard deviation."""
+    return _lighting(data, jax.random.normal(_key, (3,), jnp.float32) * alpha_std)
+
+
+def _uniform(key: Any, low: Any, high: Any) -> Array:
+    return jax.random.uniform(key, (), jnp.float32, low, high)
+
+
+for _name, _change, _doc in (("brightness", _brightness, "Multiplies an image"),
+                             ("contrast", _contrast, "Scales an image's distance from its mean grey"),
+                             ("saturation", _saturation, "Scales an image's distance from its greys"),
+                             ("hue", _hue, "Turns an image's colours, as parts of the circle,")):
+    def _random(data: Array, *, min_factor: _Factor, max_factor: _Factor, _key: Any = None,
+                _change: Callable = _change) -> Array:
+        return _change(data, _uniform(_key, min_factor, max_factor))
+    _random.__doc__ = f"{_doc} by a random number in [min_factor, max_factor)."
+    _augmenter(f"random_{_name}")(_random)
+
+
+@_augmenter("random_color_jitter")
+def random_color_jitter(data: Array, *, brightness: float, contrast: float, saturation: float, hue: float,
+                        _key: Any = None) -> Array:
+    """Changes brightness, contrast, saturation (factors in [1 - x, 1 + x)) and hue, in random order."""
+    order, *keys = jax.random.split(_key, 5)
+    changes = []
+    for change, most, key, middle in zip((_brightness, _contrast, _saturation, _hue),
+                                         (brightness, contrast, saturation, hue), keys, (1, 1, 1, 0), strict=True):
+        if most > 0:
+            factor = _uniform(key, middle - most, middle + most)
+            changes.append(lambda data, change=change, factor=factor: change(data, factor))
+    for number in jax.random.permutation(order, len(changes)) if changes else ():
+        data = lax.switch(number, changes, data)
+    return data

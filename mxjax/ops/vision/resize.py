@@ -1,0 +1,105 @@
+"""Resampling of images by one matrix per axis: bilinear resizing, adaptive average pooling."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ..._capacity import refuse_result
+from ...base import MXNetError
+from ..common import Array, accumulation, need_float
+from ..params import Range, Shape
+from ..registry import register
+
+
+def _resampled(operator: str, data: Array, rows: np.ndarray, columns: np.ndarray) -> Array:
+    """rows @ image @ columnsᵀ for each image and channel of (batch, channel, height, width)."""
+    need_float(operator, data)
+    wide = data.astype(accumulation(data.dtype))
+    down, right = jnp.asarray(rows, wide.dtype), jnp.asarray(columns, wide.dtype)
+    return jnp.einsum("oh,nchw,pw->ncop", down, wide, right, precision=lax.Precision.HIGHEST).astype(data.dtype)
+
+
+def _four(operator: str, data: Array) -> tuple[int, int]:
+    if data.ndim != 4:
+        raise MXNetError(f"operator {operator}: data must have the shape (batch, channel, height, width), it has "
+                         f"{data.shape}")
+    return data.shape[2:]
+
+
+def bilinear_matrix(size: int, new: int, align_corners: bool) -> np.ndarray:
+    """(new, size): the weights of the old pixels in each new one along an axis."""
+    refuse_result((2, new, size), np.float32)
+    pixels = np.arange(new, dtype=np.float32)
+    if align_corners:
+        places = pixels * np.float32((size - 1) / (new - 1) if new > 1 else 0)
+    else:
+        places = np.maximum((pixels + np.float32(0.5)) * np.float32(size / new if new > 1 else 0) - np.float32(0.5), 0)
+    low = np.minimum(places.astype(np.int64), size - 1)
+    part = places - low
+    weights = np.zeros((new, size), np.float32)
+    np.add.at(weights, (np.arange(new), low), 1 - part)
+    np.add.at(weights, (np.arange(new), np.minimum(low + 1, size - 1)), part)
+    return weights
+
+
+_ROUNDED = {"to_even_down": lambda n: n - n % 2, "to_even_up": lambda n: n + n % 2,
+            "to_odd_down": lambda n: n - 1 + n % 2, "to_odd_up": lambda n: n + 1 - n % 2}
+
+
+@register("_contrib_BilinearResize2D", inputs=lambda p: ["data", "like"] if p["mode"] == "like" else ["data"])
+def bilinear_resize(data: Array, like: Array | None = None, *, height: Annotated[int, Range(1)] = 1,
+                    width: Annotated[int, Range(1)] = 1, scale_height: float | None = None,
+                    scale_width: float | None = None,
+                    mode: Literal["size", "odd_scale", "like", "to_even_down", "to_even_up", "to_odd_down",
+                                  "to_odd_up"] = "size", align_corners: bool = True) -> Array:
+    """Bilinear interpolation of images (batch, channel, height, width).
+
+    Args:
+        data: the images.
+        like: images whose size is taken (mode "like").
+        height, width: the new size (mode "size", without scales).
+        scale_height, scale_width: factors (mode "size"; mode "odd_scale": odd sizes are scaled to odd ones for even
+            factors).
+        mode: "to_even_down" and the like change a size by at most 1.
+        align_corners: the outermost pixels' centres stay in place, otherwise their borders do.
+    """
+    old, scales = _four("BilinearResize2D", data), (scale_height, scale_width)
+    if mode == "like":
+        new: Any = like.shape[2:]
+    elif mode in _ROUNDED:
+        new = [_ROUNDED[mode](n) for n in old]
+    elif mode == "odd_scale" or scale_height is not None:
+        if None in scales:
+            raise MXNetError(f"operator BilinearResize2D: mode {mode!r} needs both scales, got {scales}")
+        odd = [n % 2 if mode == "odd_scale" else 0 for n in old]
+        new = [int(np.float32(s) * (n - o)) + o for n, s, o in zip(old, scales, odd, strict=True)]
+    else:
+        new = height, width
+    return _resampled("BilinearResize2D", data, *(bilinear_matrix(n, m, align_corners)
+                                                  for n, m in zip(old, new, strict=True)))
+
+
+def _mean_matrix(size: int, new: int) -> np.ndarray:
+    """(new, size): the weights of averages over parts of (nearly) equal length."""
+    refuse_result((4, new, size), np.int64)
+    steps = np.arange(new)[:, None]
+    low, high = steps * size // new, -(-(steps + 1) * size // new)
+    pixels = np.arange(size)
+    return ((pixels >= low) & (pixels < high)) / (high - low)
+
+
+@register("_contrib_AdaptiveAvgPooling2D")
+def adaptive_avg_pooling(data: Array, *, output_size: Shape = ()) -> Array:
+    """Averages of parts of (nearly) equal size of images (batch, channel, height, width).
+
+    output_size: height and width of the result, one number for both, or nothing for 1.
+    """
+    size = (*output_size, *output_size)[:2] or (1, 1)
+    if len(output_size) > 2 or min(size) < 1:
+        raise MXNetError(f"operator AdaptiveAvgPooling2D: output_size must be one or two numbers, got {output_size}")
+    return _resampled("AdaptiveAvgPooling2D", data, *(_mean_matrix(n, m) for n, m in
+                                                      zip(_four("AdaptiveAvgPooling2D", data), size, strict=True)))

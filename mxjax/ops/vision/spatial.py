@@ -1,0 +1,230 @@
+"""Images: enlarging, cropping, sampling at given positions, pooling of regions, correlation of two images."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ..._capacity import refuse_result
+from ...base import MXNetError
+from ..common import Array
+from ..infer import filled, unify
+from ..nn.convolution import deconvolution
+from ..params import Range, Shape
+from ..registry import register
+
+
+# ------------------------------------------------------------ size
+def _upsampling_inputs(params: dict[str, Any]) -> list[str]:
+    if params["sample_type"] == "bilinear":
+        return ["data", "weight"]
+    return [f"arg{i}" for i in range(params["num_args"])]
+
+
+def _upsampling_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
+    if params["sample_type"] == "bilinear" and ins[0] is not None:
+        kernel = 2 * params["scale"] - params["scale"] % 2
+        ins[1] = unify(ins[1], (ins[0][1], 1, kernel, kernel), "UpSampling: weight")
+
+
+@register("UpSampling", variadic="num_args", inputs=_upsampling_inputs, infer_shape=_upsampling_shapes,
+          FSetInputVarAttrOnCompose={"weight": {"__init__": '["bilinear", {}]'}})
+def up_sampling(data: Array, *others: Array, scale: Annotated[int, Range(1)],
+                num_filter: int = 0, sample_type: Literal["bilinear", "nearest"],
+                multi_input_mode: Literal["concat", "sum"] = "concat", num_args: int = 1,
+                workspace: int = 512) -> Array:
+    """Enlarges images `scale` times.
+
+    data: (batch, channel, height, width) -> (batch, channel, scale·height, scale·width).  "nearest" repeats pixels;
+    further arrays are brought to the same size and joined along the channels, or added.  "bilinear" is a
+    Deconvolution of each channel by the second input, (num_filter, 1, k, k) with k = 2 scale - scale % 2.
+    """
+    if sample_type == "bilinear":
+        if len(others) != 1:
+            raise MXNetError("UpSampling: sample_type='bilinear' takes two inputs, data and weight")
+        kernel, pad = 2 * scale - scale % 2, scale // 2
+        return deconvolution(data, others[0], kernel=(kernel,) * 2, stride=(scale,) * 2, pad=(pad,) * 2,
+                             num_filter=num_filter, num_group=num_filter)
+    height, width = (n * scale for n in data.shape[2:])
+    enlarged = []
+    for array in (data, *others):
+        if height % array.shape[2] or width % array.shape[3]:
+            raise MXNetError(f"UpSampling: an input of shape {array.shape} does not divide the output of "
+                             f"{height} x {width}")
+        array = jnp.repeat(array, height // array.shape[2], axis=2)
+        enlarged.append(jnp.repeat(array, width // array.shape[3], axis=3))
+    return sum(enlarged[1:], enlarged[0]) if multi_input_mode == "sum" else jnp.concatenate(enlarged, axis=1)
+
+
+@register("Crop", variadic="num_args")
+def crop(*data: Array, num_args: int = 1, offset: Shape = (0, 0), h_w: Shape = (0, 0),
+         center_crop: bool = False) -> Array:
+    """A part of the images: of height and width `h_w`, or of those of the second input.
+
+    data: (batch, channel, height, width).  The part begins at `offset`, or lies in the middle with `center_crop`.
+    """
+    size = data[1].shape[2:] if len(data) > 1 else h_w
+    room = [whole - part for whole, part in zip(data[0].shape[2:], size, strict=True)]
+    start = [r // 2 for r in room] if center_crop else offset
+    if min(size) < 1 or not all(0 <= s <= r for s, r in zip(start, room, strict=True)):
+        raise MXNetError(f"Crop: a part of {tuple(size)} at {tuple(start)} is not inside of {data[0].shape[2:]}")
+    return data[0][:, :, start[0]:start[0] + size[0], start[1]:start[1] + size[1]]
+
+
+# ------------------------------------------------------------ sampling
+def _sample(data: Array, grid: Array) -> Array:
+    """Bilinear interpolation at grid positions: (x, y) in [-1, 1] from corner to corner; zero outside of the image."""
+    flat = data.reshape(*data.shape[:2], -1)
+    places, weights = [], []
+    for i, size in enumerate(reversed(data.shape[2:])):
+        position = (grid[:, i] + 1) * (size - 1) / 2
+        first = jnp.floor(position)
+        pair = jnp.stack([first, first + 1], axis=1)
+        inside = (pair >= 0) & (pair <= size - 1)
+        places.append(jnp.where(inside, pair, 0).astype(jnp.int32))
+        weights.append(jnp.where(inside, jnp.stack([1 - (position - first), position - first], axis=1), 0))
+    corners = (places[1] * data.shape[3])[:, :, None] + places[0][:, None]  # (batch, 2, 2, h, w)
+    values = jnp.take_along_axis(flat, corners.reshape(len(data), 1, -1), axis=2, mode="promise_in_bounds")
+    shares = weights[1][:, :, None] * weights[0][:, None]
+    out = (values.reshape(*data.shape[:2], 4, -1) * shares.reshape(len(data), 1, 4, -1)).sum(axis=2)
+    return out.reshape(*data.shape[:2], *grid.shape[2:])
+
+
+def _affine_grid(theta: Array, size: tuple[int, ...]) -> Array:
+    """Positions (batch, 2, height, width) of the pixels under affine maps (batch, 6)."""
+    refuse_result((8, *size), np.float64)  # with what is made on the way
+    y, x = np.meshgrid(*(np.linspace(-1, 1, n) for n in size), indexing="ij")
+    pixels = jnp.asarray(np.stack([x, y, np.ones_like(x)]), theta.dtype)
+    return jnp.einsum("nij,jhw->nihw", theta.reshape(-1, 2, 3), pixels)
+
+
+@register("BilinearSampler")
+def bilinear_sampler(data: Array, grid: Array, *, cudnn_off: bool | None = None) -> Array:
+    """data at the positions of grid, interpolated between pixels, zero outside (arXiv:1506.02025).
+
+    data: (batch, channel, height, width); grid: (batch, 2, h, w), x then y, -1 and 1 are the outermost pixels
+    -> (batch, channel, h, w).
+    """
+    if data.ndim != 4 or grid.ndim != 4 or grid.shape[1] != 2 or grid.shape[0] != data.shape[0]:
+        raise MXNetError(f"BilinearSampler takes data (batch, channel, height, width) and grid (batch, 2, h, w), got "
+                         f"{data.shape} and {grid.shape}")
+    return _sample(data, grid)
+
+
+@register("GridGenerator")
+def grid_generator(data: Array, *, transform_type: Literal["affine", "warp"], target_shape: Shape = (0, 0)) -> Array:
+    """Positions for `BilinearSampler`.
+
+    affine: data (batch, 6), the matrix that maps positions of the result, of size `target_shape`, to those of the
+    source.  warp: data (batch, 2, height, width), a flow in pixels that is added to each pixel's position.
+    """
+    if transform_type == "affine":
+        if min(target_shape) < 1:
+            raise MXNetError(f"GridGenerator: affine needs a target_shape, got {target_shape}")
+        return _affine_grid(data, target_shape)
+    height, width = data.shape[2:]
+    pixels = np.stack(np.meshgrid(np.arange(width), np.arange(height)))
+    half = np.array([(width - 1) / 2, (height - 1) / 2]).reshape(2, 1, 1)
+    return (data + jnp.asarray(pixels, data.dtype)) / jnp.asarray(half, data.dtype) - 1
+
+
+@register("SpatialTransformer", infer_shape=filled(loc=lambda p, x: (x[0], 6)))
+def spatial_transformer(data: Array, loc: Array, *, target_shape: Shape = (0, 0), transform_type: Literal["affine"],
+                        sampler_type: Literal["bilinear"], cudnn_off: bool | None = None) -> Array:
+    """data under an affine map (arXiv:1506.02025): `GridGenerator`, then `BilinearSampler`.
+
+    data: (batch, channel, height, width); loc: (batch, 6) -> (batch, channel, *target_shape).
+    """
+    if min(target_shape) < 1:
+        raise MXNetError(f"SpatialTransformer: target_shape must be positive, got {target_shape}")
+    return _sample(data, _affine_grid(loc, target_shape))
+
+
+# ------------------------------------------------------------ regions
+def _bins(low: Array, high: Array, count: int, size: int) -> Array:
+    """For each of `count` parts of the pixels low to high: which of `size` pixels are in it -> (count, size)."""
+    length = jnp.maximum(high - low + 1, 1)
+    part = length / count
+    start = jnp.floor(jnp.arange(count) * part) + low
+    stop = jnp.ceil(jnp.arange(1, count + 1) * part) + low
+    pixel = jnp.arange(size)
+    return (pixel >= start[:, None]) & (pixel < stop[:, None])
+
+
+@register("ROIPooling", aliases=("_npx_roi_pooling",), infer_shape=filled(rois=lambda p, x: (None, 5)))
+def roi_pooling(data: Array, rois: Array, *, pooled_size: Shape, spatial_scale: float) -> Array:
+    """The maxima of the parts of regions of interest (arXiv:1504.08083).
+
+    data: (batch, channel, height, width); rois: (number, 5): index in the batch, x1, y1, x2, y2, both ends included,
+    in pixels divided by `spatial_scale` -> (number, channel, *pooled_size); 0 where a part is empty.
+    """
+    if data.ndim != 4 or rois.ndim != 2 or rois.shape[1] != 5:
+        raise MXNetError(f"ROIPooling takes data (batch, channel, height, width) and rois (number, 5), got "
+                         f"{data.shape} and {rois.shape}")
+    height, width = data.shape[2:]
+    source = lax.stop_gradient(data)
+
+    def largest(roi: Array) -> tuple[Array, Array]:
+        """Where in the image the maximum of each part is (the first one, as in MXNet), and whether there is one."""
+        image = jnp.clip(roi[0].astype(jnp.int32), 0, len(data) - 1)
+        x1, y1, x2, y2 = lax.round(roi[1:] * spatial_scale, lax.RoundingMethod.AWAY_FROM_ZERO)
+        columns, rows = _bins(x1, x2, pooled_size[1], width), _bins(y1, y2, pooled_size[0], height)
+        in_columns = jnp.where(columns, source[image][:, :, None], -jnp.inf)
+        column = jnp.argmax(in_columns, axis=3)
+        in_rows = jnp.where(rows[:, :, None], jnp.max(in_columns, axis=3)[:, None], -jnp.inf)
+        row = jnp.argmax(in_rows, axis=2)
+        found = jnp.any(rows, 1)[:, None] & jnp.any(columns, 1) & (roi[0] >= 0) & (roi[0] < len(data))
+        return row * width + jnp.take_along_axis(column, row, axis=1), found
+    index, found = lax.map(largest, lax.stop_gradient(rois))
+    image = jnp.clip(rois[:, 0].astype(jnp.int32), 0, len(data) - 1)
+    channel = jnp.arange(data.shape[1])[:, None, None]
+    values = data.reshape(*data.shape[:2], -1)[image[:, None, None, None], channel, index]
+    return jnp.where(found[:, None], values, 0)
+
+
+# ------------------------------------------------------------ correlation
+@register("Correlation")
+def correlation(data1: Array, data2: Array, *, kernel_size: Annotated[int, Range(1)] = 1, max_displacement: int = 1,
+                stride1: Annotated[int, Range(1)] = 1, stride2: Annotated[int, Range(1)] = 1, pad_size: int = 0,
+                is_multiply: bool = True) -> Array:
+    """How patches of one image agree with displaced ones of another (FlowNet, arXiv:1504.06852).
+
+    data1, data2: (batch, channel, height, width), padded with `pad_size` zeros.  Patches of `kernel_size` (odd) pixels
+    at every `stride1`-th pixel are compared over displacements up to `max_displacement` in steps of `stride2`:
+    the mean product, or the mean absolute difference -> (batch, displacements, h, w).
+    """
+    if kernel_size % 2 == 0:
+        raise MXNetError(f"Correlation: kernel_size must be odd, got {kernel_size}")
+    if data1.ndim != 4 or data1.shape != data2.shape:
+        raise MXNetError(f"Correlation takes two arrays (batch, channel, height, width) of one shape, got "
+                         f"{data1.shape} and {data2.shape}")
+    around = [(0, 0), (0, 0), (pad_size, pad_size), (pad_size, pad_size)]
+    first, second = jnp.pad(data1, around), jnp.pad(data2, around)
+    border = max_displacement + kernel_size // 2
+    counts = [-(-(n - 2 * border) // stride1) for n in first.shape[2:]]
+    if min(counts) < 1:
+        raise MXNetError(f"Correlation: displacement and kernel need more than {2 * border} pixels, the padded images "
+                         f"have {first.shape[2:]}")
+    size = (*data1.shape[:2], *((n - 1) * stride1 + kernel_size for n in counts))
+    centre = lax.slice(first, (0, 0, max_displacement, max_displacement),
+                       (*size[:2], max_displacement + size[2], max_displacement + size[3]))
+    window, step = (1, kernel_size, kernel_size), (1, stride1, stride1)
+
+    @jax.checkpoint
+    def compared(corner: Array) -> Array:
+        other = lax.dynamic_slice(second, (jnp.zeros_like(corner[0]), jnp.zeros_like(corner[0]), *corner), size)
+        # MXNet's slope of |a - b| is 1 where a = b
+        pixels = centre * other if is_multiply else jnp.where(centre >= other, centre - other, other - centre)
+        total = jnp.sum(pixels, axis=1)
+        return lax.reduce_window(total, total.dtype.type(0), lax.add, window, step, "valid")
+    radius = max_displacement // stride2
+    refuse_result((2 * radius + 1,), np.int64)
+    steps = max_displacement + np.arange(-radius, radius + 1, dtype=np.int32) * stride2
+    refuse_result((4, len(steps), len(steps)), np.int32)
+    corners = np.stack(np.meshgrid(steps, steps, indexing="ij"), axis=-1).reshape(-1, 2)
+    out = lax.map(compared, jnp.asarray(corners))
+    return jnp.moveaxis(out, 0, 1) / (kernel_size ** 2 * data1.shape[1])

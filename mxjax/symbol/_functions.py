@@ -1,0 +1,72 @@
+"""`mx.sym.<operator>`: the symbolic function of an operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .._method_names import METHODS
+from .._namespace import document, signature
+from ..base import _Null
+from ..ops.registry import Op, find, get
+from ._creation import split_v2
+from .symbol import Symbol, apply
+
+__all__ = ["make"]
+
+
+def make(op: Op, name: str) -> Callable[..., Symbol]:
+    """The symbolic function of an operator: makes a node."""
+    hint = name.lower()
+    called = name if find(name) is op else op.name  # `cumsum` makes a classic symbol, of the operator _np_cumsum
+
+    def function(*args: Any, name: str | None = None, attr: dict[str, str] | None = None, out: Any = None,
+                 **kwargs: Any) -> Symbol:
+        if op.variadic and args and isinstance(args[0], (list, tuple)):
+            args = (*args[0], *args[1:])
+        count = next((i for i, a in enumerate(args) if not isinstance(a, Symbol)), len(args))
+        inputs, rest = list(args[:count]), args[count:]
+        names = op.input_names if not op.variadic else []
+        blanks = max(len(names) - count, 0)
+        for place, value in enumerate(rest[:blanks]):
+            if value is not None and not isinstance(value, Symbol):
+                raise TypeError(f"operator {op.name}: input {names[count + place]} must be a Symbol, got "
+                                f"{type(value).__name__}")
+            if value is not None:
+                kwargs[names[count + place]] = value
+        for key, value in zip(op.params, rest[blanks:], strict=False):
+            if key in kwargs:
+                raise TypeError(f"operator {op.name}: parameter {key} is given twice")
+            kwargs[key] = value
+        named = {k: v for k, v in kwargs.items() if isinstance(v, Symbol)}
+        left_out = {k for k, p in op.params.items() if p.default is None and not p.required}.union(op.input_names)
+        params = {k: v for k, v in kwargs.items() if k not in named and v is not _Null and
+                  not (v is None and k in left_out)}
+        params.pop("ctx", None) if "ctx" not in op.params else None
+        if "ctx" in params:
+            params["ctx"] = str(params["ctx"])
+        return apply(called, hint, inputs, params, name, attr, named)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = document(op)
+    function.__signature__ = signature(op, ("name", "attr", "out"))
+    return function
+
+
+def _method(name: str, op_name: str) -> Callable[..., Any]:
+    made: list[Callable[..., Any]] = []
+
+    def method(self: Symbol, *args: Any, **kwargs: Any) -> Any:
+        kwargs.pop("inplace", None)
+        if not made:
+            made.append(make(get(op_name), op_name))
+        return made[0](self, *args, **kwargs)
+    method.__name__, method.__qualname__ = name, f"Symbol.{name}"
+    method.__doc__ = f"`mx.sym.{op_name}` with this symbol as the first argument."
+    return method
+
+
+for _name, _op_name in {**METHODS, "astype": "cast"}.items():
+    if _name not in Symbol.__dict__:
+        setattr(Symbol, _name, _method(_name, "Flatten" if _op_name == "flatten" else _op_name))
+Symbol.split_v2 = split_v2
