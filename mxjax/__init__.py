@@ -61,7 +61,13 @@ def _load_operators():
     from . import host_operators, operator  # noqa: F401  they register theirs
 
 
+def _library():
+    from ._c_api import Library
+    return Library()
+
+
 _providers.of_operators.append(_load_operators)
+_providers.of_library.append(_library)
 
 
 def __dir__():

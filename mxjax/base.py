@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from ._providers import of_library
+
 __all__ = ["MXNetError", "NotImplementedForSymbol", "NotSupportedForSparseNDArray"]
 
 string_types = (str,)
@@ -78,9 +80,29 @@ error_types = {"MXNetError": MXNetError, "ValueError": ValueError, "TypeError": 
 
 
 def register_error(func_name: Any = None, cls: type | None = None) -> Any:
-    """`mx.error.register`."""
-    from .error import register
-    return register(func_name, cls)
+    """Registers an error class, under its own or another name; usable as a decorator.
+
+    Args:
+        func_name: the class, or a name for it.
+        cls: the class, where a name is given.
+
+    Returns:
+        The class, or, where only a name is given, a decorator.
+
+    Example:
+        >>> @mx.error.register
+        ... class MyError(mx.MXNetError):
+        ...     pass
+        >>> mx.base.c2pyerror("MyError: no such column")
+        ('no such column', 'MyError')
+    """
+    if isinstance(func_name, type):
+        func_name, cls = func_name.__name__, func_name
+
+    def decorate(kind: type) -> type:
+        error_types[func_name or kind.__name__] = kind
+        return kind
+    return decorate if cls is None else decorate(cls)
 
 
 def data_dir_default() -> str:
@@ -171,8 +193,7 @@ def check_call(ret: int) -> None:
 def __getattr__(name: str) -> Any:
     if name != "_LIB":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from ._c_api import Library
-    globals()["_LIB"] = library = Library()
+    globals()["_LIB"] = library = of_library[-1]()
     return library
 
 

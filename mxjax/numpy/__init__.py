@@ -3,7 +3,19 @@
 The functions work on symbols as well (`mx.sym.np`): `_dispatch` says how.
 """
 
-from . import arrayprint, fallback, fallback_linalg, function_base, io, linalg, multiarray, random, stride_tricks, utils
+from . import (
+    _protocol,
+    arrayprint,
+    fallback,
+    fallback_linalg,
+    function_base,
+    io,
+    linalg,
+    multiarray,
+    random,
+    stride_tricks,
+    utils,
+)
 from .arrayprint import *  # noqa: F403  each module's __all__ says which names are public
 from .function_base import *  # noqa: F403
 from .io import *  # noqa: F403

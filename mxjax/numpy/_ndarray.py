@@ -23,6 +23,16 @@ from ._methods import Methods
 __all__ = ["array", "empty", "ndarray"]
 
 
+class _Protocol:
+    """Which functions of mx.np stand for NumPy's; set when they are there."""
+
+    ufuncs: dict[str, Callable[..., Any]]
+    functions: Callable[[], dict[Callable, Callable]]
+
+
+protocol = _Protocol()
+
+
 class ndarray(Methods, NDArray):  # noqa: N801  NumPy's name
     """An array on a device with NumPy's semantics; made by `np.array`, `np.zeros`, ...
 
@@ -53,13 +63,11 @@ class ndarray(Methods, NDArray):  # noqa: N801  NumPy's name
             if len(kwargs["out"]) != 1:
                 raise ValueError("The `out` parameter must have exactly one ndarray")
             kwargs["out"] = kwargs["out"][0]
-        from .multiarray import UFUNCS
-        own = UFUNCS.get(ufunc.__name__)
+        own = protocol.ufuncs.get(ufunc.__name__)
         return fallback.host_call(ufunc, inputs, kwargs) if own is None else own(*inputs, **kwargs)
 
     def __array_function__(self, func: Callable, types: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-        from ..numpy_dispatch_protocol import array_functions
-        own = array_functions().get(func)
+        own = protocol.functions().get(func)
         if own is None:
             return fallback.host_call(func, args, kwargs)
         if not all(issubclass(t, ndarray) for t in types):

@@ -1,0 +1,51 @@
+"""NumPy's functions, called with `mx.np.ndarray`s, become those of mx.np (`__array_function__`, `__array_ufunc__`)."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import function_base, linalg, multiarray, stride_tricks
+from ._ndarray import protocol
+
+__all__ = ["FUNCTIONS"]
+
+FUNCTIONS = """all any sometrue argmin argmax around round round_ argsort sort append broadcast_arrays
+broadcast_to clip concatenate copy cumsum diag diagonal diagflat dot expand_dims fix flip flipud fliplr inner insert max
+amax mean min amin nonzero ones_like atleast_1d atleast_2d atleast_3d prod product ravel repeat reshape roll split
+array_split hsplit vsplit dsplit squeeze stack std sum swapaxes take tensordot tile transpose unique unravel_index
+diag_indices_from delete var vdot vstack column_stack hstack dstack zeros_like linalg.norm linalg.cholesky linalg.inv
+linalg.solve linalg.tensorinv linalg.tensorsolve linalg.pinv linalg.eigvals linalg.eig linalg.eigvalsh linalg.eigh shape
+trace tril meshgrid outer einsum polyval shares_memory may_share_memory quantile percentile diff ediff1d resize where
+full_like bincount empty_like nan_to_num isnan isfinite isposinf isneginf isinf pad moveaxis average rot90""".split()
+_TUPLES = {"atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "meshgrid"}  # NumPy 2 gives; MXNet has lists
+
+
+@functools.cache
+def array_functions() -> dict[Callable, Callable]:
+    """Which function of mx.np stands for which one of NumPy."""
+    found = {}
+    for name in FUNCTIONS:
+        try:
+            theirs = operator.attrgetter(name)(np)
+        except AttributeError:  # a name that NumPy has dropped
+            continue
+        home = next((m for m in (multiarray, stride_tricks, function_base) if hasattr(m, name)), linalg)
+        ours = getattr(home, name.removeprefix("linalg."))
+        found[theirs] = _in_a_tuple(ours) if name in _TUPLES and int(np.__version__.split(".")[0]) > 1 else ours
+    return found
+
+
+def _in_a_tuple(func: Callable) -> Callable:
+    @functools.wraps(func)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        made = func(*args, **kwargs)
+        return tuple(made) if isinstance(made, list) else made
+    return run
+
+
+protocol.functions, protocol.ufuncs = array_functions, multiarray.UFUNCS
