@@ -1,21 +1,24 @@
 """Partial shape and type inference for one operator: both ways, unknowns allowed.
 
-A shape is a tuple whose zeros are unknown dimensions, `()` (or None) an unknown shape; under NumPy semantics -1 and
-None mean the same and are translated before they come here. A dtype is a name or None.
+A shape is a tuple in which None is an unknown dimension; None is also an unknown shape. A dtype is a name or None.
 
 An operator's rule (attribute FInferShape or FInferType) is `rule(params, ins, outs)`; it refines the two lists in
 place with `unify` and need not do what the forward direction does: once all inputs are known, the outputs come
-from abstract evaluation of the operator's function.
+from abstract evaluation of the operator's function, and before that from evaluation with symbols for what is unknown.
+An operator whose function needs numbers has a formula (FPartialShape): `formula(params, *shapes of the inputs)` is the
+shape of the outputs, or a list of shapes. In formulas UNKNOWN stands for what is unknown: they need not ask for it.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..base import MXNetError
 
-__all__ = ["unify", "known", "elementwise", "same_inputs", "filled", "typed"]
+__all__ = ["UNKNOWN", "NotKnown", "broadcasted", "computed", "elementwise", "filled", "first", "known", "outputs",
+           "same_inputs", "typed", "unify"]
 
 Shape = tuple[int | None, ...] | None
 
@@ -43,12 +46,94 @@ def unify(a: Shape, b: Shape, what: str = "shape") -> Shape:
     return tuple(merged)
 
 
+# ------------------------------------------------------------ formulas
+class NotKnown(Exception):
+    """A formula asks for the value of what is not known yet."""
+
+
+class _Unknown:
+    """A dimension or a shape that is not known: neither is what is computed of it; questions raise NotKnown."""
+
+    __slots__ = ()
+
+    def _unknown(self, *_: Any) -> _Unknown:
+        return self
+
+    def _question(self, *_: Any) -> Any:
+        raise NotKnown
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __rfloordiv__ = _unknown
+    __mod__ = __rmod__ = __neg__ = _unknown
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _question
+    __bool__ = __int__ = __index__ = __float__ = __hash__ = __iter__ = __len__ = __getitem__ = _question
+
+    def __repr__(self) -> str:
+        return "unknown"
+
+
+UNKNOWN: Any = _Unknown()
+
+
+def outputs(formula: Callable[..., Any], params: dict[str, Any], ins: Sequence[Shape], count: int) -> list[Shape]:
+    """The shapes of `count` outputs by a formula (FPartialShape), as far as it can say.
+
+    Raises:
+        MXNetError: a dimension would be negative.
+    """
+    try:
+        found = formula(params, *[UNKNOWN if s is None else tuple([UNKNOWN if n is None else n for n in s])
+                                  for s in ins])
+    except NotKnown:
+        return [None] * count
+    return [_answer(s) for s in (found if isinstance(found, list) else [found] * count)]
+
+
+def _answer(shape: Any) -> Shape:
+    if shape is None or shape is UNKNOWN:
+        return None
+    dims = tuple([None if n is UNKNOWN else n for n in shape])
+    if any(n is not None and n < 0 for n in dims):
+        raise MXNetError(f"there is no shape {dims}: the inputs are too small")
+    return dims
+
+
+def computed(function: Callable[..., Any], *sizes: Any) -> Any:
+    """A function of sizes in a formula: not called before all of them are known."""
+    return UNKNOWN if any(n is UNKNOWN for n in sizes) else function(*sizes)
+
+
+def first(params: dict[str, Any], shape: Any, *others: Any) -> Any:
+    """All outputs have the shape of the first input (FPartialShape)."""
+    return shape
+
+
+def broadcasted(params: dict[str, Any], *shapes: Any) -> tuple:
+    """The shape to which arrays of these shapes are broadcast (FPartialShape).
+
+    Raises:
+        MXNetError: they cannot be.
+    """
+    columns = itertools.zip_longest(*(reversed(s) for s in shapes), fillvalue=1)
+    return tuple([_stretched(shapes, column) for column in columns])[::-1]
+
+
+def _stretched(shapes: Sequence[Any], column: Sequence[Any]) -> Any:
+    sizes = {n for n in column if n is not UNKNOWN and n != 1}
+    if len(sizes) > 1:
+        raise MXNetError(f"shapes {' and '.join(map(str, shapes))} cannot be broadcast together")
+    return sizes.pop() if sizes else UNKNOWN if any(n is UNKNOWN for n in column) else 1
+
+
+# ------------------------------------------------------------ rules
 def elementwise(params: dict[str, Any], ins: list[Shape], outs: list[Shape]) -> None:
     """All inputs and outputs have one shape (FInferShape)."""
     shape: Shape = None
     for other in [*ins, *outs]:
         shape = unify(shape, other)
     ins[:], outs[:] = [shape] * len(ins), [shape] * len(outs)
+
+
+elementwise.complete = True  # there is nothing else to be known about partly unknown shapes
 
 
 def same_inputs(params: dict[str, Any], ins: list[Shape], outs: list[Shape]) -> None:
@@ -62,26 +147,20 @@ def same_inputs(params: dict[str, Any], ins: list[Shape], outs: list[Shape]) -> 
 def filled(back: Callable[..., Shape] | None = None, /, **rules: Callable[..., Shape]) -> Callable[..., None]:
     """A rule out of formulas: each names an input and computes its shape from (params, shape of the first input).
 
-    Applied once the first input's number of dimensions is known; a formula that needs a dimension which is not
-    (None) is skipped, and so are inputs that are absent. `back(params, first input, first output)` tells what the
-    output says of the first input.
+    Applied once the first input's number of dimensions is known; a formula that asks for a dimension which is not
+    is skipped, and so are inputs that are absent. `back(params, first input, first output)` tells what the output says
+    of the first input.
 
         infer_shape=filled(weight=lambda p, x: (p["num_hidden"], x[1]), bias=lambda p, x: (p["num_hidden"],))
     """
     def rule(params: dict[str, Any], ins: list[Shape], outs: list[Shape], names: Sequence[str] = ()) -> None:
         if back is not None and ins[0] is not None and outs[0] is not None:
-            ins[0] = unify(ins[0], back(params, ins[0], outs[0]), "first input")
+            ins[0] = unify(ins[0], outputs(back, params, (ins[0], outs[0]), 1)[0], "first input")
         if ins[0] is None:
             return
         for i, name in enumerate(names):
             if name in rules and i < len(ins):
-                try:
-                    shape = tuple(rules[name](params, ins[0]))
-                except TypeError:
-                    if known(ins[0]):
-                        raise
-                    continue
-                ins[i] = unify(ins[i], shape, f"input {name}")
+                ins[i] = unify(ins[i], outputs(rules[name], params, ins[:1], 1)[0], f"input {name}")
     rule.wants_names = True
     return rule
 
