@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import functools
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import jax
 import numpy as np
+from jax import export
 
+from .._bounded import Bounded
 from ..base import MXNetError, literal
-from ..compile.kernel import prepare
+from ..compile.kernel import Kernel, is_wide, prepare
 from ..ops.infer import known, unify
+from ..ops.infer import outputs as partial_outputs
 from ..ops.params import DTYPES, dtype_name, np_dtype
 from ..util import is_np_shape
 from .node import Entry, Node, topological
@@ -81,19 +86,16 @@ def _visit(node: Node, shapes: dict, dtypes: dict) -> bool:
     before = (list(ins), list(outs))
     if all(map(known, ins)) and all(map(known, outs)) and node.op.eager is False and (id(node), "done") in shapes:
         return False
-    try:
-        _apply(node, "FInferShape", ins, outs)
-    except MXNetError as error:
-        raise MXNetError(f"Error in operator {node.name}: {error}") from None
+    _apply(node, "FInferShape", ins, outs)
     if all(map(known, ins)) and not node.op.eager and _can_evaluate(node):
         try:
             specs = node_specs(node, ins, [dtypes.get((id(n), i)) for n, i in node.inputs])
         except MXNetError as error:
-            raise MXNetError(f"Error in operator {node.name}: {error}") from None
+            raise _mistake(node, error) from None
         outs = [_unify(node, o, s[0]) for o, s in zip(outs, specs[:node.num_outputs], strict=True)]
         shapes[id(node), "done"] = None
-    elif ins and None not in ins and not node.op.eager and node.op.get_attr("FInferPartial", True):
-        outs = [_unify(node, o, p) for o, p in zip(outs, _probed(node, ins, dtypes), strict=True)]
+    elif ins:
+        outs = [_unify(node, o, p) for o, p in zip(outs, _partial(node, ins, dtypes), strict=True)]
     for (source, i), shape in zip(node.inputs, ins, strict=True):
         shapes[id(source), i] = _unify(source, shapes[id(source), i], shape)
     for i, shape in enumerate(outs):
@@ -101,21 +103,60 @@ def _visit(node: Node, shapes: dict, dtypes: dict) -> bool:
     return (ins, outs) != before
 
 
-_STAND_INS = (7, 11)
-
-
-def _probed(node: Node, ins: list[Shape], dtypes: dict) -> list[Shape]:
-    """Outputs for partly unknown inputs: evaluated with two stand-ins for unknown lengths; what differs is unknown."""
-    found = []
-    for stand_in in _STAND_INS:
-        filled = [tuple(stand_in if n is None else n for n in s) for s in ins]
+def _partial(node: Node, ins: list[Shape], dtypes: dict) -> list[Shape]:
+    """What can be said for certain of the outputs where inputs are not known in full."""
+    formula = node.op.get_attr("FPartialShape")
+    if formula is not None:
         try:
-            specs = node_specs(node, filled, [dtypes.get((id(n), i)) for n, i in node.inputs])
-        except MXNetError:  # the stand-ins do not fit together: nothing can be said yet
-            return [None] * node.num_outputs
-        found.append([s[0] for s in specs[:node.num_outputs]])
-    return [tuple(x if x == y else None for x, y in zip(a, b, strict=True)) if len(a) == len(b) else None
-            for a, b in zip(*found, strict=True)]
+            return partial_outputs(formula, node.params, ins, node.num_outputs)
+        except Exception as error:
+            raise _mistake(node, error) from error
+    if None in ins or node.op.eager or getattr(node.op.get_attr("FInferShape"), "complete", False):
+        return [None] * node.num_outputs
+    kernel = prepare(node.op, node.params, len(node.inputs), False)
+    types = tuple([dtypes.get((id(n), i)) for n, i in node.inputs])
+    key = kernel, tuple(ins), types, is_np_shape()
+    found = _FOUND.get(key)
+    if found is None:
+        found = _FOUND[key] = _constants(kernel, node, ins, types)
+    return found
+
+
+_FOUND: dict[Any, list[Shape]] = Bounded(1024)
+_SCOPE = export.SymbolicScope()
+
+
+@functools.cache
+def _symbols(count: int) -> tuple:
+    """Sizes of which nothing is known but that they are positive. Always the same ones: JAX keeps what it traced."""
+    return export.symbolic_shape(",".join(f"n{i}" for i in range(count)), scope=_SCOPE)
+
+
+def _constants(kernel: Kernel, node: Node, ins: list[Shape], types: Sequence[str | None]) -> list[Shape]:
+    """The outputs evaluated with a symbol for each unknown dimension: those that no symbol is in are known."""
+    def evaluated(sizes: Iterator[Any]) -> list[tuple]:
+        args = _arguments(kernel, node, [tuple([next(sizes) if n is None else n for n in s]) for s in ins], types)
+        with jax.enable_x64(kernel.wide or any(is_wide(a.dtype) for a in args if hasattr(a, "dtype"))):
+            return [o.shape for o in jax.eval_shape(kernel.fn, *args)[:node.num_outputs]]
+    try:
+        traced = evaluated(iter(_symbols(sum(s.count(None) for s in ins))))
+    except Exception:  # the operator asks for numbers, or the sizes fit for some numbers only
+        return [None] * node.num_outputs
+    found: list[Shape] = [tuple([n if isinstance(n, int) else None for n in s]) for s in traced]
+    # whether two sizes are equal is false to JAX where it depends: so what is found has to be true of equal ones too
+    for size in {1, *(n for s in ins for n in s if n is not None), *[0] * is_np_shape()}:
+        try:
+            found = [_common(a, b) for a, b in zip(found, evaluated(itertools.repeat(size)), strict=True)]
+        except Exception:  # it is none that fits
+            continue
+    return found
+
+
+def _common(a: Shape, b: tuple[int, ...]) -> Shape:
+    """What two answers agree about."""
+    if a is None or len(a) != len(b):
+        return None
+    return tuple([x if x == y else None for x, y in zip(a, b, strict=True)])
 
 
 def _can_evaluate(node: Node) -> bool:
@@ -133,19 +174,31 @@ def _apply(node: Node, attribute: str, ins: list, outs: list) -> None:
             rule(node.params, ins, outs, node.input_names())
         else:
             rule(node.params, ins, outs)
-    except (ValueError, IndexError, KeyError, TypeError) as error:  # parameters of a file may contradict each other
-        raise MXNetError(f"operator {node.op.name} ({node.name}): {type(error).__name__}: {error}") from error
+    except MXNetError as error:
+        raise _mistake(node, error) from None
+    except Exception as error:  # parameters that contradict each other, of a file for one, or a rule that is wrong
+        raise _mistake(node, error) from error
+
+
+def _mistake(node: Node, error: Exception) -> MXNetError:
+    text = str(error) if isinstance(error, MXNetError) else f"{type(error).__name__}: {error}"
+    kind = "" if node.op.name in text else f"operator {node.op.name}: "
+    return MXNetError(f"Error in operator {node.name}: {kind}{text}")
 
 
 def node_specs(node: Node, shapes: Sequence[Shape], dtypes: Sequence[str | None],
                train: bool = False) -> tuple[tuple[tuple[int, ...], np.dtype], ...]:
     """Shapes and dtypes of a node's outputs (and mutated inputs) for known inputs."""
     kernel = prepare(node.op, node.params, len(node.inputs), train)
+    return kernel.specs(_arguments(kernel, node, shapes, dtypes))
+
+
+def _arguments(kernel: Kernel, node: Node, shapes: Sequence[Any], dtypes: Sequence[str | None]) -> list[Any]:
     structs: list[Any] = [jax.ShapeDtypeStruct(s, np_dtype(t)) for s, t in zip(shapes, dtypes, strict=True)]
     structs += [node.params[n] for n in kernel.dynamic]
     if kernel.uses_key:
         structs += [np.zeros(2, np.uint32), np.uint32(0)]
-    return kernel.specs(structs)
+    return structs
 
 
 def infer_types(outputs: Sequence[Entry], given: dict[str, str],

@@ -40,12 +40,8 @@ def _resized(height: int, width: int, size: tuple[int, ...], keep_ratio: bool) -
     return (height * size[0] // width, size[0]) if height > width else (size[0], width * size[0] // height)
 
 
-def _resize_shape(p: dict[str, Any], ins: list, outs: list) -> None:
-    if ins[0] is not None and None not in ins[0][-3:-1]:
-        outs[0] = (*ins[0][:-3], *_resized(*ins[0][-3:-1], p["size"], p["keep_ratio"]), ins[0][-1])
-
-
-@_on_pixels("_image_resize", ("_npx__image_resize",), infer_shape=_resize_shape)
+@_on_pixels("_image_resize", ("_npx__image_resize",), FPartialShape=lambda p, x: (
+    *x[:-3], *_resized(*x[-3:-1], p["size"], p["keep_ratio"]), x[-1]))
 def resize(data: Array, *, size: Shape = (), keep_ratio: bool = False, interp: int = 1) -> Array:
     """Images (height, width, channel), or a batch of them, of another size.
 
@@ -80,14 +76,14 @@ def cvimread(*, filename: str, flag: int = 1, to_rgb: bool = True) -> Array:
         raise MXNetError(f"Imread: {filename!r} couldn't open file: {error.strerror}") from None
 
 
-@_on_pixels("_cvimresize", ("_npi_cvimresize",),
-          infer_shape=lambda p, ins, outs: outs.__setitem__(0, ins[0] and (p["h"], p["w"], ins[0][-1])))
+@_on_pixels("_cvimresize", ("_npi_cvimresize",), FPartialShape=lambda p, x: (p["h"], p["w"], x[-1]))
 def cvimresize(data: Array, *, w: int, h: int, interp: int = 1) -> Array:
     """An image (height, width, channel) with the size (h, w); `interp` as in `resize`."""
     return _pixels.resize(data, w, h, interp)
 
 
-@_on_pixels("_cvcopyMakeBorder")
+@_on_pixels("_cvcopyMakeBorder", FPartialShape=lambda p, x: (
+    x[0] + p["top"] + p["bot"], x[1] + p["left"] + p["right"], *x[2:]))
 def copy_make_border(data: Array, *, top: int, bot: int, left: int, right: int, type: int = 0, value: float = 0.0,
                      values: Floats = ()) -> Array:
     """An image with a border of these widths; type: OpenCV's number, 0 is constant `value` or `values`."""

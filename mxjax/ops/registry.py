@@ -35,6 +35,8 @@ class Op:
         FGradient           function(head_grads, inputs, outputs, **params) -> gradients of the inputs
                             (None: zero); absent: the mathematical derivative by `jax.vjp`
         FInferShape         function(params, in_shapes, out_shapes): refines both lists in place (see `infer`)
+        FPartialShape       function(params, *in_shapes) -> shapes of the outputs where inputs are partly unknown, for
+                            what FCompute cannot do with symbols for sizes (see `infer`)
         FInferType          the same for dtypes' names
         FListInputNames     function(params) -> names of the inputs that these parameters ask for
         FListOutputNames    function(params) -> names of the outputs

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 
 from ...base import MXNetError
 from ..common import Array, broadcast, normalized, same_dtype
+from ..infer import broadcasted
 from ..params import Shape
 from ..registry import register
 from ._functions import TABLE, Binary
@@ -22,7 +23,7 @@ def _broadcast(name: str, function: Binary, doc: str, aliases: tuple[str, ...]) 
         return function(broadcast(lhs, shape), broadcast(rhs, shape)).astype(lhs.dtype)
     compute.__doc__ = (f"{doc}, element by element with broadcasting (a: lhs, b: rhs).\n\n"
                        "lhs, rhs: dimensions agree or are 1; one dtype -> the broadcast shape, the same dtype.")
-    register(name, aliases=aliases)(compute)
+    register(name, aliases=aliases, FPartialShape=broadcasted)(compute)
 
 
 for _key, *_aliases in [

@@ -12,8 +12,10 @@ from jax.scipy.linalg import solve_triangular
 
 from ...base import MXNetError
 from ..common import Array, same_dtype
+from ..infer import UNKNOWN, first
 from ..params import Scalar
 from ..registry import register
+from .dot import product_shape
 
 
 def _linalg(name: str, *aliases: str, square: bool = True, **attrs: Any) -> Callable[[Callable], Callable]:
@@ -50,6 +52,11 @@ def _reduced(values: Array) -> Array:
     return values.reshape(1) if values.ndim == 0 else values
 
 
+def _of_each(p: dict[str, Any], shape: tuple) -> tuple:
+    """The shape of one number for each matrix."""
+    return shape[:-2] or (1,)
+
+
 def _product(A: Array, B: Array, transpose_a: bool, transpose_b: bool, axis: int) -> Array:
     left, right = (_t(jnp.moveaxis(m, axis, -2), flag) for m, flag in ((A, transpose_a), (B, transpose_b)))
     if left.shape[:-2] != right.shape[:-2]:
@@ -57,7 +64,11 @@ def _product(A: Array, B: Array, transpose_a: bool, transpose_b: bool, axis: int
     return jnp.matmul(left, right)
 
 
-@_linalg("gemm", square=False)
+def _gemm_shape(p: dict[str, Any], a: tuple, b: tuple, *_: Any) -> Any:
+    return product_shape(p, a, b) if p["axis"] == -2 else UNKNOWN
+
+
+@_linalg("gemm", square=False, FPartialShape=_gemm_shape)
 def gemm(A: Array, B: Array, C: Array, *, transpose_a: bool = False, transpose_b: bool = False, alpha: Scalar = 1.0,
          beta: Scalar = 1.0, axis: int = -2) -> Array:
     """alpha · op(A) · op(B) + beta · C; op may transpose. `axis` holds the rows, the last axis the columns."""
@@ -65,7 +76,7 @@ def gemm(A: Array, B: Array, C: Array, *, transpose_a: bool = False, transpose_b
     return (alpha * product + beta * C).astype(A.dtype)
 
 
-@_linalg("gemm2", square=False)
+@_linalg("gemm2", square=False, FPartialShape=_gemm_shape)
 def gemm2(A: Array, B: Array, *, transpose_a: bool = False, transpose_b: bool = False, alpha: Scalar = 1.0,
           axis: int = -2) -> Array:
     """alpha · op(A) · op(B); op may transpose. `axis` holds the rows, the last axis the columns."""
@@ -78,7 +89,7 @@ def syrk(A: Array, *, transpose: bool = False, alpha: Scalar = 1.0) -> Array:
     return (alpha * jnp.matmul(_t(A, transpose), _t(A, not transpose))).astype(A.dtype)
 
 
-@_linalg("trmm")
+@_linalg("trmm", FPartialShape=lambda p, a, b: b)
 def trmm(A: Array, B: Array, *, transpose: bool = False, rightside: bool = False, lower: bool = True,
          alpha: Scalar = 1.0) -> Array:
     """alpha · op(A) · B for a triangular A (B · op(A) with `rightside`); op may transpose."""
@@ -86,7 +97,7 @@ def trmm(A: Array, B: Array, *, transpose: bool = False, rightside: bool = False
     return (alpha * (jnp.matmul(B, triangle) if rightside else jnp.matmul(triangle, B))).astype(A.dtype)
 
 
-@_linalg("trsm")
+@_linalg("trsm", FPartialShape=lambda p, a, b: b)
 def trsm(A: Array, B: Array, *, transpose: bool = False, rightside: bool = False, lower: bool = True,
          alpha: Scalar = 1.0) -> Array:
     """X with op(A) · X = alpha · B for a triangular A (X · op(A) with `rightside`); op may transpose."""
@@ -96,7 +107,8 @@ def trsm(A: Array, B: Array, *, transpose: bool = False, rightside: bool = False
     return solve_triangular(A, right, trans=int(transpose), lower=lower)
 
 
-@_linalg("potrf", hidden=("lower",), FRefuse=unless_finite("_linalg_potrf", "a matrix is not positive definite"))
+@_linalg("potrf", FPartialShape=first, hidden=("lower",),
+         FRefuse=unless_finite("_linalg_potrf", "a matrix is not positive definite"))
 def potrf(A: Array, *, lower: bool = True) -> Array:
     """Cholesky factors of symmetric, positive definite matrices: L · Lᵀ = A, else Uᵀ · U = A.
 
@@ -105,7 +117,7 @@ def potrf(A: Array, *, lower: bool = True) -> Array:
     return jnp.linalg.cholesky(A, upper=not lower)
 
 
-@_linalg("potri", hidden=("lower",))
+@_linalg("potri", FPartialShape=first, hidden=("lower",))
 def potri(A: Array, *, lower: bool = True) -> Array:
     """The inverse of a matrix out of its Cholesky factor (see `potrf`)."""
     factor = _t(A, not lower)
@@ -113,32 +125,32 @@ def potri(A: Array, *, lower: bool = True) -> Array:
     return jnp.matmul(_t(inverse), inverse)
 
 
-@_linalg("sumlogdiag")
+@_linalg("sumlogdiag", FPartialShape=_of_each)
 def sumlogdiag(A: Array) -> Array:
     """Sum of the logarithms of the diagonal: (..., n, n) -> (...)."""
     return _reduced(jnp.sum(jnp.log(jnp.diagonal(A, axis1=-2, axis2=-1)), -1))
 
 
-@_linalg("inverse", "_npi_inv", FRefuse=unless_finite("_linalg_inverse", "a matrix is singular"))
+@_linalg("inverse", "_npi_inv", FPartialShape=first, FRefuse=unless_finite("_linalg_inverse", "a matrix is singular"))
 def inverse(A: Array) -> Array:
     """The inverse. Singular matrices are refused (see `potrf`)."""
     return jnp.linalg.inv(A)
 
 
-@_linalg("det")
+@_linalg("det", FPartialShape=_of_each)
 def det(A: Array) -> Array:
     """The determinant: (..., n, n) -> (...)."""
     return _reduced(jnp.linalg.det(A))
 
 
-@_linalg("slogdet", num_outputs=2)
+@_linalg("slogdet", num_outputs=2, FPartialShape=_of_each)
 def slogdet(A: Array) -> tuple[Array, Array]:
     """Sign and logarithm of the absolute value of the determinant: (..., n, n) -> (...), (...)."""
     sign, log = jnp.linalg.slogdet(A)
     return _reduced(sign), _reduced(log)
 
 
-@_linalg("gelqf", num_outputs=2, square=False)
+@_linalg("gelqf", num_outputs=2, square=False, FPartialShape=lambda p, a: [a, (*a[:-1], a[-2])])
 def gelqf(A: Array) -> tuple[Array, Array]:
     """Q with orthonormal rows and lower triangular L, L · Q = A.  A: (..., m, n) with m <= n."""
     if A.ndim < 2 or A.shape[-2] > A.shape[-1]:
@@ -172,7 +184,11 @@ def extractdiag(A: Array, *, offset: int = 0) -> Array:
     return jnp.diagonal(A, offset, -2, -1)
 
 
-@_linalg("makediag", square=False)
+def _made_square(p: dict[str, Any], a: tuple) -> tuple:
+    return (*a[:-1], *(a[-1] + abs(p["offset"]),) * 2)
+
+
+@_linalg("makediag", square=False, FPartialShape=_made_square)
 def makediag(A: Array, *, offset: int = 0) -> Array:
     """Matrices with this diagonal: (..., n) -> (..., n + |offset|, n + |offset|)."""
     size = A.shape[-1] + abs(offset)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from ...base import MXNetError
 from ..common import Array, same_dtype
+from ..infer import broadcasted
 from ..registry import register
 
 StorageType = Literal["csr", "default", "row_sparse"]
@@ -19,7 +20,11 @@ def _accumulator(dtype: Any) -> Any:
     return jnp.float32 if jnp.issubdtype(dtype, jnp.floating) and dtype.itemsize < 4 else None
 
 
-@register("dot", aliases=("_sparse_dot",))
+def _dot_shape(p: dict[str, Any], a: tuple, b: tuple) -> tuple:
+    return ((a[1:] if p["transpose_a"] else a[:-1]) + (b[:-1] if p["transpose_b"] else b[1:])) or (1,)
+
+
+@register("dot", aliases=("_sparse_dot",), FPartialShape=_dot_shape)
 def dot(lhs: Array, rhs: Array, *, transpose_a: bool = False, transpose_b: bool = False,
         forward_stype: StorageType | None = None) -> Array:
     """Sum over the last axis of lhs and the first of rhs.
@@ -37,7 +42,12 @@ def dot(lhs: Array, rhs: Array, *, transpose_a: bool = False, transpose_b: bool 
     return out.reshape(1) if vectors else out
 
 
-@register("batch_dot", aliases=("_npx_batch_dot",))
+def product_shape(p: dict[str, Any], a: tuple, b: tuple, *_: Any) -> tuple:
+    """The shape of products of matrices in the last two axes (FPartialShape)."""
+    return (*broadcasted(p, a[:-2], b[:-2]), a[-1 if p["transpose_a"] else -2], b[-2 if p["transpose_b"] else -1])
+
+
+@register("batch_dot", aliases=("_npx_batch_dot",), FPartialShape=product_shape)
 def batch_dot(lhs: Array, rhs: Array, *, transpose_a: bool = False, transpose_b: bool = False,
               forward_stype: StorageType | None = None) -> Array:
     """Matrix products of the last two axes; the leading (batch) axes of both arrays agree."""

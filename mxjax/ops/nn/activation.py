@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from ...base import MXNetError
 from ..common import Array, broadcast, need_float
-from ..infer import elementwise, known, unify
+from ..infer import elementwise, first, known, unify
 from ..params import Scalar
 from ..random import _draw
 from ..registry import get, register
@@ -62,7 +62,7 @@ def _channel_aligned(gamma: Array, data: Array) -> Array:
 def _leaky_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
     for i, out in enumerate(outs):
         ins[0] = outs[i] = unify(ins[0], out)
-    if params["act_type"] == "prelu" and known(ins[0]) and ins[1] is None:
+    if params["act_type"] == "prelu" and ins[0] is not None and known(ins[0][1:2]) and ins[1] is None:
         ins[1] = ins[0][1:2]
 
 
@@ -70,8 +70,8 @@ def _is_random(params: dict[str, Any]) -> bool:
     return params["act_type"] == "rrelu"
 
 
-@register("LeakyReLU", aliases=("_npx_leaky_relu",), infer_shape=_leaky_shapes, FResourceRequest=("random",),
-          train_when=_is_random,
+@register("LeakyReLU", aliases=("_npx_leaky_relu",), infer_shape=_leaky_shapes, FPartialShape=first,
+          FResourceRequest=("random",), train_when=_is_random,
           inputs=lambda p: ["data", "gamma"] if p["act_type"] == "prelu" else ["data"],
           num_outputs=lambda p: 1 + _is_random(p),
           output_names=lambda p: ["output", "mask"][:1 + _is_random(p)])

@@ -16,7 +16,7 @@ from jax import lax
 from ..._capacity import refuse_result
 from ...base import MXNetError
 from ..common import Array, accumulation, broadcast, is_float
-from ..infer import filled
+from ..infer import computed, filled
 from ..params import Range, Shape
 from ..registry import register
 from ._correlation import channels_last, correlate, transposed
@@ -36,10 +36,10 @@ def _per_axis(name: str, value: tuple[int, ...], dims: int, default: int) -> tup
     return value
 
 
-def _check_spatial(name: str, data: Array, kernel: tuple[int, ...]) -> None:
-    if data.ndim != len(kernel) + 2:
+def _check_spatial(name: str, shape: tuple, kernel: tuple[int, ...]) -> None:
+    if len(shape) != len(kernel) + 2:
         raise MXNetError(f"{name} with a kernel of {len(kernel)} axes takes data of {len(kernel) + 2} axes, "
-                         f"got shape {data.shape}")
+                         f"got shape {shape}")
 
 
 def _add_bias(out: Array, bias: Array | None, layout: str | None) -> Array:
@@ -49,7 +49,7 @@ def _add_bias(out: Array, bias: Array | None, layout: str | None) -> Array:
 
 
 def _channels(p: dict[str, Any], x: tuple[int, ...]) -> int:
-    return x[-1] if channels_last(p["layout"]) else x[1]
+    return x[-1] if channels_last(p.get("layout")) else x[1]
 
 
 def _outer_inner(p: dict[str, Any], outer: int, inner: int | None) -> tuple[int | None, ...]:
@@ -58,8 +58,7 @@ def _outer_inner(p: dict[str, Any], outer: int, inner: int | None) -> tuple[int 
 
 
 def _weight_shape(p: dict[str, Any], x: tuple[int, ...]) -> tuple[int | None, ...]:
-    channels = _channels(p, x)
-    return _outer_inner(p, p["num_filter"], None if channels is None else channels // p["num_group"])
+    return _outer_inner(p, p["num_filter"], _channels(p, x) // p["num_group"])
 
 
 def _check_weight(operator: str, weight: Array, expected: tuple[int | None, ...], data: Array) -> None:
@@ -79,7 +78,7 @@ def _convolution(data: Array, weight: Array, bias: Array | None = None, *, kerne
     weight: (num_filter, channel / num_group, *kernel), channels last (num_filter, *kernel, channel / num_group);
     bias: (num_filter,).  Output space: floor((x + 2 pad - dilate (kernel - 1) - 1) / stride) + 1.
     """
-    _check_spatial("Convolution", data, kernel)
+    _check_spatial("Convolution", data.shape, kernel)
     dims = len(kernel)
     stride, dilate = _per_axis("stride", stride, dims, 1), _per_axis("dilate", dilate, dims, 1)
     pad = _per_axis("pad", pad, dims, 0)
@@ -155,28 +154,60 @@ def _as_product(data: Array, weight: Array, kernel: tuple, stride: tuple, dilate
 
 def _data_shape(p: dict[str, Any], x: tuple, out: tuple) -> tuple:
     """What the output of a convolution says of its data: the batch, and where the stride is 1 the space."""
-    first = 1 if channels_last(p["layout"]) else 2
-    shape, dims = list(x), len(p["kernel"])
-    shape[0] = out[0]
-    for i in range(dims):
-        stride, pad, dilate = ((p[k] or (default,) * dims)[i] for k, default in (("stride", 1), ("pad", 0),
-                                                                                ("dilate", 1)))
-        if stride == 1 and out[first + i] is not None:
-            shape[first + i] = out[first + i] + dilate * (p["kernel"][i] - 1) - 2 * pad
-    return tuple(shape)
+    space = [old if stride > 1 else new + dilate * (kernel - 1) - 2 * pad for old, (new, kernel, stride, pad, dilate)
+             in zip(_space(p, x), _geometry("Convolution", p, out), strict=True)]
+    return _image(p, out[0], _channels(p, x), space)
+
+
+def _space(p: dict[str, Any], x: tuple) -> tuple:
+    return x[1:-1] if channels_last(p.get("layout")) else x[2:]
+
+
+def _image(p: dict[str, Any], batch: Any, channels: Any, space: Sequence) -> tuple:
+    return (batch, *space, channels) if channels_last(p.get("layout")) else (batch, channels, *space)
+
+
+def _geometry(name: str, p: dict[str, Any], x: tuple) -> list[tuple]:
+    """(size, kernel, stride, pad, dilate) of each spatial axis."""
+    _check_spatial(name, x, p["kernel"])
+    dims = len(p["kernel"])
+    return list(zip(_space(p, x), p["kernel"], *(_per_axis(n, p.get(n, ()), dims, default) for n, default in
+                                                 (("stride", 1), ("pad", 0), ("dilate", 1))), strict=True))
+
+
+def _convolved(p: dict[str, Any], x: tuple, *_: Any) -> tuple:
+    """The shape of the output of a convolution."""
+    return _image(p, x[0], p["num_filter"], [
+        computed(_places, n + 2 * pad, dilate * (kernel - 1) + 1, stride)
+        for n, kernel, stride, pad, dilate in _geometry("Convolution", p, x)])
+
+
+def _places(size: int, window: int, stride: int) -> int:
+    if size < window:
+        raise MXNetError(f"the kernel, {window} wide, is larger than the input, {size} wide with its padding")
+    return (size - window) // stride + 1
 
 
 for _name, _aliases in [("Convolution", ("_npx_convolution",)), ("Convolution_v1", ())]:
     register(_name, aliases=_aliases, inputs=_without("no_bias", "data", "weight"), infer_shape=filled(
-        _data_shape, weight=_weight_shape, bias=lambda p, x: (p["num_filter"],)))(_convolution)
+        _data_shape, weight=_weight_shape, bias=lambda p, x: (p["num_filter"],)),
+        FPartialShape=_convolved)(_convolution)
 
 
 def _transposed_shape(p: dict[str, Any], x: tuple[int, ...]) -> tuple[int | None, ...]:
     return _outer_inner(p, _channels(p, x), p["num_filter"] // p["num_group"])
 
 
+def _deconvolved(p: dict[str, Any], x: tuple, *_: Any) -> tuple:
+    space = p["target_shape"] or [
+        stride * (n - 1) + dilate * (kernel - 1) + 1 - 2 * pad + adj for (n, kernel, stride, pad, dilate), adj in
+        zip(_geometry("Deconvolution", p, x), _per_axis("adj", p["adj"], len(x) - 2, 0), strict=True)]
+    return _image(p, x[0], p["num_filter"], space)
+
+
 @register("Deconvolution", aliases=("_npx_deconvolution",), inputs=_without("no_bias", "data", "weight"),
-          infer_shape=filled(weight=_transposed_shape, bias=lambda p, x: (p["num_filter"],)))
+          infer_shape=filled(weight=_transposed_shape, bias=lambda p, x: (p["num_filter"],)),
+          FPartialShape=_deconvolved)
 def deconvolution(data: Array, weight: Array, bias: Array | None = None, *, kernel: Shape, stride: Shape = (),
                   dilate: Shape = (), pad: Shape = (), adj: Shape = (), target_shape: Shape = (), num_filter: Count,
                   num_group: Count = 1, workspace: int = 512, no_bias: bool = True,
@@ -187,7 +218,7 @@ def deconvolution(data: Array, weight: Array, bias: Array | None = None, *, kern
     weight: (channel, num_filter / num_group, *kernel).  Output space:
     stride (x - 1) + dilate (kernel - 1) + 1 - 2 pad + adj, or `target_shape`.
     """
-    _check_spatial("Deconvolution", data, kernel)
+    _check_spatial("Deconvolution", data.shape, kernel)
     params = {"num_filter": num_filter, "kernel": kernel, "num_group": num_group, "layout": layout}
     _check_weight("Deconvolution", weight, _transposed_shape(params, data.shape), data)
     dims = len(kernel)
@@ -274,7 +305,7 @@ def _pooling(data: Array, *, kernel: Shape = (), pool_type: Literal["avg", "lp",
     space = data.shape[first:first + dims]
     if global_pool:
         kernel, stride, pad = space, (1,) * dims, (0,) * dims
-    _check_spatial("Pooling", data, kernel)
+    _check_spatial("Pooling", data.shape, kernel)
     stride, pad = _per_axis("stride", stride, dims, 1), _per_axis("pad", pad[:dims], dims, 0)
     if pooling_convention == "same" and any(pad):
         raise MXNetError(f'Pooling: the convention "same" decides about the padding itself, pad={pad} must be 0')
@@ -324,10 +355,21 @@ def _pooling(data: Array, *, kernel: Shape = (), pool_type: Literal["avg", "lp",
     return total.astype(data.dtype)
 
 
-register("Pooling", aliases=("_npx_pooling",))(_pooling)
+def _pooled(p: dict[str, Any], x: tuple, *_: Any) -> tuple:
+    """The shape of the output of a pooling."""
+    space = _space(p, x)
+    if p["global_pool"]:
+        space = (1,) * len(space)
+    else:
+        space = [computed(lambda *axis: _windows(*axis, p["pooling_convention"])[0], *axis[:4])
+                 for axis in _geometry("Pooling", p, x)]
+    return _image(p, x[0], _channels(p, x), space)
 
 
-@register("Pooling_v1")
+register("Pooling", aliases=("_npx_pooling",), FPartialShape=_pooled)(_pooling)
+
+
+@register("Pooling_v1", FPartialShape=_pooled)
 def pooling_v1(data: Array, *, kernel: Shape = (), pool_type: Literal["avg", "max", "sum"] = "max",
                global_pool: bool = False, pooling_convention: Literal["full", "valid"] = "valid", stride: Shape = (),
                pad: Shape = ()) -> Array:

@@ -19,11 +19,16 @@ def _without(flag: str, *names: str, absent: str = "bias") -> Any:
     return lambda p: [*names] if p[flag] else [*names, absent]
 
 
+def fully_connected_shape(p: dict[str, Any], x: tuple, *_: Any) -> tuple:
+    """The shape of the output (FPartialShape)."""
+    return (x[0], p["num_hidden"]) if p["flatten"] else (*x[:-1], p["num_hidden"])
+
+
 @register("FullyConnected", aliases=("_npx_fully_connected", "_sparse_FullyConnected"),
           inputs=_without("no_bias", "data", "weight"), infer_shape=filled(
     lambda p, x, out: (out[0], *x[1:]) if p["flatten"] else (*out[:-1], x[-1]),
     weight=lambda p, x: (p["num_hidden"], size_of(x[1:]) if p["flatten"] else x[-1]),
-    bias=lambda p, x: (p["num_hidden"],)))
+    bias=lambda p, x: (p["num_hidden"],)), FPartialShape=fully_connected_shape)
 def fully_connected(data: Array, weight: Array, bias: Array | None = None, *, num_hidden: Annotated[int, Range(1)],
                     no_bias: bool = False, flatten: bool = True) -> Array:
     """data · weightᵀ + bias.

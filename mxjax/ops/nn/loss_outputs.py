@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
@@ -10,7 +11,7 @@ import jax.numpy as jnp
 
 from ...base import MXNetError
 from ..common import Array, accumulation, need_float, size_of
-from ..infer import filled, known, unify
+from ..infer import filled, first, known, unify
 from ..params import Range, Scalar
 from ..registry import get, register
 
@@ -25,11 +26,11 @@ def _softmax_label(params: dict[str, Any], ins: list, outs: list) -> None:
         return
     flat = (data[0], size_of(data[2:]))
     allowed = [flat, (data[0], *data[2:]), (data[0], 1, *data[2:])]
-    if ins[1] is None:
-        ins[1] = flat
-    elif ins[1] not in allowed:
-        raise MXNetError(f"SoftmaxOutput: label must have the shape {flat} or {allowed[1]} for data {data}, "
-                         f"got {ins[1]}")
+    for shape in allowed:
+        with contextlib.suppress(MXNetError):
+            ins[1] = unify(ins[1], shape)
+            return
+    raise MXNetError(f"SoftmaxOutput: label must have the shape {flat} or {allowed[1]} for data {data}, got {ins[1]}")
 
 
 def _softmax_gradient(heads: tuple, inputs: tuple, outputs: tuple, *, grad_scale: Any, ignore_label: Any,
@@ -68,7 +69,8 @@ def _softmax_gradient(heads: tuple, inputs: tuple, outputs: tuple, *, grad_scale
     return (gradient * out if out_grad else gradient).astype(out.dtype), None
 
 
-@register("SoftmaxOutput", aliases=("Softmax",), infer_shape=_softmax_label, FGradient=_softmax_gradient)
+@register("SoftmaxOutput", aliases=("Softmax",), infer_shape=_softmax_label, FPartialShape=first,
+          FGradient=_softmax_gradient)
 def softmax_output(data: Array, label: Array, *, grad_scale: Scalar = 1.0, ignore_label: Scalar = -1.0,
                    multi_output: bool = False, use_ignore: bool = False, preserve_shape: bool = False,
                    normalization: Literal["batch", "null", "valid"] = "null", out_grad: bool = False,
@@ -114,7 +116,8 @@ def _regression(name: str, function: Callable[[Array], Array], slope: Callable[[
         return function(data)
     compute.__doc__ = (f"{doc}\n\ndata: (batch, ...) float; label: as many values; the gradient is multiplied by "
                        "`grad_scale` and divided by the number of values per instance.")
-    register(name, aliases=(f"_sparse_{name}",), infer_shape=_regression_label, FGradient=gradient)(compute)
+    register(name, aliases=(f"_sparse_{name}",), infer_shape=_regression_label, FPartialShape=first,
+             FGradient=gradient)(compute)
 
 
 _regression("LinearRegressionOutput", lambda x: x, lambda d: d,
@@ -137,7 +140,7 @@ def _svm_gradient(heads: tuple, inputs: tuple, outputs: tuple, *, margin: Any, r
     return (towards * slope * regularization_coefficient).reshape(data.shape).astype(data.dtype), None
 
 
-@register("SVMOutput", infer_shape=filled(label=lambda p, x: x[:-1]), FGradient=_svm_gradient)
+@register("SVMOutput", infer_shape=filled(label=lambda p, x: x[:-1]), FPartialShape=first, FGradient=_svm_gradient)
 def svm_output(data: Array, label: Array, *, margin: Scalar = 1.0, regularization_coefficient: Scalar = 1.0,
                use_linear: bool = False) -> Array:
     """The data itself, with the gradient of the hinge loss: squared, or linear with `use_linear`.

@@ -12,7 +12,7 @@ from jax import lax
 
 from ...base import MXNetError
 from ..common import Array, accumulation, normalized, size_of
-from ..infer import elementwise, unify
+from ..infer import elementwise, first, unify
 from ..params import Range, Scalar
 from ..registry import register
 
@@ -89,11 +89,12 @@ def _float32_beside_half(params: dict[str, Any], ins: list, outs: list) -> None:
         outs[1:] = [t or beside for t in outs[1:]]
 
 
-def _with_moments(second: str) -> dict[str, Any]:
-    """Registration of the outputs that `output_mean_var` asks for."""
+def _with_moments(second: str, shape: Callable[[dict[str, Any], tuple], tuple]) -> dict[str, Any]:
+    """Registration of the outputs that `output_mean_var` asks for, of this shape(params, shape of data)."""
     names = ["output", "mean", second]
     return {"num_outputs": lambda p: 3 if p["output_mean_var"] else 1,
-            "output_names": lambda p: names if p["output_mean_var"] else names[:1]}
+            "output_names": lambda p: names if p["output_mean_var"] else names[:1],
+            "FPartialShape": lambda p, x, *_: [x, shape(p, x), shape(p, x)] if p["output_mean_var"] else x}
 
 
 # ------------------------------------------------------------ batch normalisation
@@ -137,7 +138,7 @@ def _register_batch_norm(name: str, compute: Callable, aliases: tuple[str, ...] 
     register(name, aliases=aliases, mutates=("moving_mean", "moving_var"), infer_type=_float32_beside_half,
              infer_shape=_shapes(lambda p, x: x[p.get("axis", 1)]), FSetInputVarAttrOnCompose=_INITIAL,
              train_when=lambda p: not p["use_global_stats"],
-             **_with_moments("var"), **attrs)(compute)
+             **_with_moments("var", lambda p, x: (x[p.get("axis", 1)],)), **attrs)(compute)
 
 
 def _with_axis(name: str, finish: Callable[[Array], Array]) -> Callable:
@@ -180,8 +181,13 @@ _register_batch_norm("_contrib_SyncBatchNorm", _sync_batch_norm, second="varianc
 # ------------------------------------------------------------ layer, group and instance normalisation
 
 
+def _one_along(p: dict[str, Any], x: tuple) -> tuple:
+    axis = normalized(p["axis"], len(x))
+    return (*x[:axis], 1, *x[axis + 1:])
+
+
 @register("LayerNorm", aliases=("_npx_layer_norm",), infer_shape=_shapes(lambda p, x: x[p["axis"]]),
-          **_with_moments("std"))
+          **_with_moments("std", _one_along))
 def layer_norm(data: Array, gamma: Array, beta: Array, *, axis: int = -1, eps: float = 1e-5,
                output_mean_var: bool = False) -> Array | tuple[Array, ...]:
     """gamma·(data - mean) / sqrt(var + eps) + beta with mean and variance along `axis` (arXiv:1607.06450).
@@ -195,7 +201,8 @@ def layer_norm(data: Array, gamma: Array, beta: Array, *, axis: int = -1, eps: f
     return (out, mean.astype(data.dtype), (1 / scale).astype(data.dtype)) if output_mean_var else out
 
 
-@register("GroupNorm", infer_shape=_shapes(lambda p, x: p["num_groups"]), **_with_moments("std"))
+@register("GroupNorm", infer_shape=_shapes(lambda p, x: p["num_groups"]),
+          **_with_moments("std", lambda p, x: (x[0], p["num_groups"])))
 def group_norm(data: Array, gamma: Array, beta: Array, *, num_groups: int = 1, eps: float = 1e-5,
                output_mean_var: bool = False) -> Array | tuple[Array, ...]:
     """Normalization of each group of channels of each instance (arXiv:1803.08494), times gamma plus beta.
@@ -215,7 +222,7 @@ def group_norm(data: Array, gamma: Array, beta: Array, *, num_groups: int = 1, e
     return out, mean[..., 0].astype(data.dtype), (1 / scale[..., 0]).astype(data.dtype)
 
 
-@register("InstanceNorm", infer_shape=_shapes(lambda p, x: x[1]))
+@register("InstanceNorm", infer_shape=_shapes(lambda p, x: x[1]), FPartialShape=first)
 def instance_norm(data: Array, gamma: Array, beta: Array, *, eps: float = 1e-3) -> Array:
     """Normalization of each channel of each instance (arXiv:1607.08022), times gamma plus beta.
 

@@ -178,7 +178,14 @@ def _state_shape(size: str) -> Callable[[dict[str, Any], tuple], tuple]:
     return shape
 
 
-@register("RNN", aliases=("_npx_rnn",), inputs=_inputs, output_names=_outputs, num_outputs=lambda p: len(_outputs(p)),
+def output_shapes(p: dict[str, Any], x: tuple, *_: Any) -> list[tuple]:
+    """The shapes of the outputs (FPartialShape)."""
+    out = (*x[:2], (1 + p["bidirectional"]) * (p["projection_size"] or p["state_size"]))
+    return [out, _state_shape("projection_size")(p, x), _state_shape("state_size")(p, x)][:len(_outputs(p))]
+
+
+@register("RNN", aliases=("_npx_rnn",), FPartialShape=output_shapes, inputs=_inputs,
+          output_names=_outputs, num_outputs=lambda p: len(_outputs(p)),
           FResourceRequest=("random",), train_when=lambda p: p["p"] > 0 and p["num_layers"] > 1,
           infer_type=typed(sequence_length="int32"), infer_shape=filled(
               parameters=lambda p, x: (_size(p, x[2]),), state=_state_shape("projection_size"),

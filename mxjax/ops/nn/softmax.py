@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from ...base import MXNetError
 from ..common import Array, accumulation, need_float, normalized
-from ..infer import elementwise, typed, unify
+from ..infer import elementwise, first, typed, unify
 from ..params import DType, Scalar, np_dtype
 from ..registry import register
 
@@ -51,7 +51,8 @@ def _lengths_aside(params: dict[str, Any], ins: list, outs: list, names: Any = (
 _lengths_aside.wants_names = True
 
 
-@register("softmax", aliases=("_npx_softmax",), infer_shape=_softmax_shapes, infer_type=_lengths_aside,
+@register("softmax", aliases=("_npx_softmax",), infer_shape=_softmax_shapes, FPartialShape=first,
+          infer_type=_lengths_aside,
           inputs=lambda p: ["data", "length"] if p["use_length"] else ["data"])
 def softmax(data: Array, length: Array | None = None, *, axis: int = -1, temperature: Scalar | None = None,
             dtype: DType | None = None, use_length: bool | None = False) -> Array:
@@ -100,7 +101,7 @@ def _loss_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
         ins[1] = unify(ins[1], ins[0][:1], "softmax_cross_entropy: label")
 
 
-@register("softmax_cross_entropy", infer_shape=_loss_shapes)
+@register("softmax_cross_entropy", infer_shape=_loss_shapes, FPartialShape=lambda p, *_: (1,))
 def softmax_cross_entropy(data: Array, label: Array) -> Array:
     """Sum over the batch of -log(softmax(data)[label]).
 

@@ -16,7 +16,7 @@ from ...base import MXNetError
 from .. import registry
 from ..common import Array, broadcast, converted, gives, in_float, is_float, need_float
 from ..elementwise._functions import TABLE, Binary
-from ..infer import elementwise
+from ..infer import broadcasted, elementwise
 from ..params import Scalar, np_dtype
 from ..registry import get, register
 
@@ -237,7 +237,7 @@ def _binary(name: str, function: Binary, doc: str, dtypes: Callable[..., Any], r
     compute.__doc__ = f"{doc}, element by element with broadcasting (a: {inputs[0]}, b: {inputs[1]})."
     default = "int32" if dtypes is _integer else None
     types = _types(partial(dtypes, f"_npi_{name}"), result, default)
-    register(f"_npi_{name}", infer_type=types)(_inputs(compute, *inputs))
+    register(f"_npi_{name}", infer_type=types, FPartialShape=broadcasted)(_inputs(compute, *inputs))
     rule = partial(_scalar_dtype(dtypes), f"_npi_{name}_scalar")
 
     def with_number(swapped: bool) -> Callable[..., Array]:

@@ -11,13 +11,13 @@ import numpy as np
 
 from ...base import MXNetError
 from ..common import Array, converted, gives, no_gradient, normalized, same_dtype
-from ..infer import elementwise
+from ..infer import broadcasted, elementwise, first
 from ..params import DType, Scalar, Shape, np_dtype
 from ..registry import register
 
 
 # ------------------------------------------------------------ choosing
-@register("_npi_where", infer_type=gives(lambda p: None, "bool"))
+@register("_npi_where", infer_type=gives(lambda p: None, "bool"), FPartialShape=broadcasted)
 def where(condition: Array, x: Array, y: Array) -> Array:
     """x where the condition is nonzero, y elsewhere, with broadcasting."""
     same_dtype("_npi_where", x, y)
@@ -29,13 +29,13 @@ def _where_types(params: dict[str, Any], ins: list, outs: list) -> None:
     ins[1] = outs[0] = ins[1] or outs[0]
 
 
-@register("_npi_where_lscalar", infer_type=_where_types)
+@register("_npi_where_lscalar", infer_type=_where_types, FPartialShape=broadcasted)
 def where_lscalar(condition: Array, x: Array, *, scalar: Scalar = 0.0) -> Array:
     """A number where the condition is nonzero, x elsewhere."""
     return jnp.where(condition != 0, converted(scalar, x.dtype), x)
 
 
-@register("_npi_where_rscalar", infer_type=_where_types)
+@register("_npi_where_rscalar", infer_type=_where_types, FPartialShape=broadcasted)
 def where_rscalar(condition: Array, y: Array, *, scalar: Scalar = 0.0) -> Array:
     """y where the condition is nonzero, a number elsewhere."""
     return jnp.where(condition != 0, y, converted(scalar, y.dtype))
@@ -55,14 +55,15 @@ def _aligned(name: str, data: Array, mask: Array, start: int) -> Array:
     return (mask != 0).reshape((1,) * start + mask.shape + (1,) * (data.ndim - start - mask.ndim))
 
 
-@register("_npi_boolean_mask_assign_scalar", infer_type=gives(lambda p: None, None, "bool"))
+@register("_npi_boolean_mask_assign_scalar", infer_type=gives(lambda p: None, None, "bool"), FPartialShape=first)
 def boolean_mask_assign_scalar(data: Array, mask: Array, *, value: Scalar = 0.0, start_axis: int = 0) -> Array:
     """data with a number where the mask is true; the mask covers the axes from `start_axis` on."""
     where_true = _aligned("_npi_boolean_mask_assign_scalar", data, mask, start_axis)
     return jnp.where(where_true, converted(value, data.dtype), data)
 
 
-@register("_npi_boolean_mask_assign_tensor", eager=True, infer_type=gives(lambda p: None, None, "bool"))
+@register("_npi_boolean_mask_assign_tensor", eager=True, infer_type=gives(lambda p: None, None, "bool"),
+          FPartialShape=first)
 def boolean_mask_assign_tensor(data: Array, mask: Array, value: Array, *, start_axis: int = 0) -> Array:
     """data with the elements where the mask is true replaced by those of `value`, in order or broadcast."""
     _aligned("_npi_boolean_mask_assign_tensor", data, mask, start_axis)

@@ -11,6 +11,7 @@ from jax import lax
 
 from ...base import MXNetError
 from ..common import Array, absolute, is_float, no_gradient
+from ..infer import first
 from ..linalg.decompositions import syevd, unless_finite
 from ..params import Shape
 from ..registry import register
@@ -41,19 +42,19 @@ def _t(a: Array) -> Array:
     return jnp.swapaxes(a, -1, -2)
 
 
-@_linalg("det")
+@_linalg("det", FPartialShape=lambda p, a: a[:-2])
 def det(A: Array) -> Array:
     """The determinant: (..., n, n) -> (...)."""
     return jnp.linalg.det(A)
 
 
-@_linalg("slogdet", num_outputs=2)
+@_linalg("slogdet", num_outputs=2, FPartialShape=lambda p, a: a[:-2])
 def slogdet(A: Array) -> tuple[Array, Array]:
     """Sign and logarithm of the absolute value of the determinant: (..., n, n) -> (...), (...)."""
     return tuple(jnp.linalg.slogdet(A))
 
 
-@_linalg("cholesky", FRefuse=unless_finite("_npi_cholesky", "a matrix is not positive definite"))
+@_linalg("cholesky", FPartialShape=first, FRefuse=unless_finite("_npi_cholesky", "a matrix is not positive definite"))
 def cholesky(A: Array) -> Array:
     """The lower triangular L with L·Lᵀ = A."""
     return jnp.linalg.cholesky(A)
@@ -64,7 +65,7 @@ def _sign_of_largest(rows: Array) -> Array:
     return lax.stop_gradient(jnp.where(largest < 0, -1, 1).astype(rows.dtype))
 
 
-@_linalg("svd", square=False, num_outputs=3)
+@_linalg("svd", square=False, num_outputs=3, FPartialShape=lambda p, a: [(*a[:-1], a[-2]), a[:-1], a])
 def svd(A: Array) -> tuple[Array, Array, Array]:
     """U (..., m, m), singular values L (..., m) and V (..., m, n) with A = U·diag(L)·V.  A: (..., m, n) with m <= n.
 
@@ -131,19 +132,23 @@ def eigvalsh(A: Array, *, UPLO: Triangle = "L") -> Array:  # noqa: N803
 
 
 # ------------------------------------------------------------ inverses and equations
-@_linalg("solve", FRefuse=unless_finite("_npi_solve", "a matrix is singular"))
+@_linalg("solve", FPartialShape=lambda p, a, b: b, FRefuse=unless_finite("_npi_solve", "a matrix is singular"))
 def solve(A: Array, B: Array) -> Array:
     """X with A·X = B.  A: (..., n, n); B: (..., n, k), or one dimension less."""
     return jnp.linalg.solve(A, B[..., None])[..., 0] if B.ndim == A.ndim - 1 else jnp.linalg.solve(A, B)
 
 
-@_linalg("pinv", square=False, FGradient=no_gradient)
+def _swapped(p: dict[str, Any], a: tuple, *_: Any) -> tuple:
+    return (*a[:-2], a[-1], a[-2])
+
+
+@_linalg("pinv", square=False, FGradient=no_gradient, FPartialShape=_swapped)
 def pinv(A: Array, rcond: Array, *, hermitian: bool = False) -> Array:
     """The Moore-Penrose inverse; singular values up to rcond times the largest count as zero."""
     return jnp.linalg.pinv(A, rtol=rcond, hermitian=hermitian)
 
 
-@_linalg("pinv_scalar_rcond", square=False, FGradient=no_gradient)
+@_linalg("pinv_scalar_rcond", square=False, FGradient=no_gradient, FPartialShape=_swapped)
 def pinv_scalar_rcond(A: Array, *, rcond: float = 1e-15, hermitian: bool = False) -> Array:
     """The Moore-Penrose inverse; singular values up to rcond times the largest count as zero."""
     return jnp.linalg.pinv(A, rtol=max(rcond, float(jnp.finfo(A.dtype).eps)), hermitian=hermitian)

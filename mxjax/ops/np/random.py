@@ -11,6 +11,7 @@ import numpy as np
 
 from ...base import MXNetError
 from ..common import Array, gives
+from ..infer import broadcasted
 from ..params import DType, Floats, Scalar, Shape, np_dtype
 from ..random import _draw
 from ..random._distributions import declared
@@ -126,10 +127,16 @@ def _register(name: str, distribution: _Distribution, batched: bool) -> None:
 
     def absent(params: dict[str, Any]) -> list[str]:
         return [n for n in names if params[n] is None]
+
+    def shape_of(params: dict[str, Any], *shapes: Any) -> tuple:
+        if params["size"] is None or batched:
+            return (params["size"] or ()) + broadcasted(params, *shapes)
+        return params["size"]
     lead = "size leads the parameters' shape" if batched else "size: shape of the draws (None: the parameters' shape)"
     declared(draw, inputs, numbers, f"Random numbers, {distribution.doc}. Parameters that are None are inputs; {lead}.",
              optional=True)
     register(op_name, inputs=lambda p: inputs[:len(absent(p))], draws_on_host=name in ("uniform", "normal"), **RANDOM,
+             FPartialShape=shape_of,
              **_checks(op_name, distribution.rules, absent),
              infer_type=gives(lambda p: p.get("dtype", "float32"), *(["float32"] * len(names))))(draw)
 

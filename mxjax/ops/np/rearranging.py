@@ -11,7 +11,7 @@ import numpy as np
 
 from ...base import MXNetError
 from ..common import Array, need_float, no_gradient, normalized, same_dtype, size_of
-from ..infer import elementwise, known, unify
+from ..infer import UNKNOWN, broadcasted, elementwise, known, unify
 from ..params import Scalar, Shape, Shapes
 from ..registry import register
 from ..shape.slicing import _joined_shapes, _stacked_shapes
@@ -222,12 +222,20 @@ def copy(a: Array) -> Array:
     return a
 
 
+def _lifted(shape: Any, ndim: int) -> Any:
+    """The shape of an array with at least so many dimensions."""
+    if shape is UNKNOWN or len(shape) >= ndim:
+        return shape
+    return (1,) * ndim if not shape else (1, *shape, 1)[:ndim] if len(shape) == 1 else (*shape, 1)
+
+
 def _at_least(ndim: int) -> None:
     def compute(*arys: Array, num_args: int) -> tuple[Array, ...]:
         function = getattr(jnp, f"atleast_{ndim}d")
         return tuple(function(a) for a in arys)
     compute.__doc__ = f"The arrays with at least {ndim} dimensions."
-    register(f"_np_atleast_{ndim}d", FGradient=no_gradient, num_outputs=lambda p: p["num_args"])(compute)
+    register(f"_np_atleast_{ndim}d", FPartialShape=lambda p, *shapes: [_lifted(s, ndim) for s in shapes],
+             FGradient=no_gradient, num_outputs=lambda p: p["num_args"])(compute)
 
 
 for _ndim in (1, 2, 3):
@@ -256,18 +264,34 @@ def stack(*data: Array, axis: int = 0) -> Array:
     return jnp.stack(data, normalized(axis, data[0].ndim + 1))
 
 
-def _stacking(name: str, function: Callable[..., Array], doc: str) -> None:
+def _stacking(name: str, function: Callable[..., Array], doc: str, lift: Callable[[tuple], tuple],
+              axis: int) -> None:
+    """Registers a join along `axis` (at most the last one) of arrays whose shapes `lift` gives more dimensions."""
     def compute(*data: Array) -> Array:
         same_dtype(f"_npi_{name}", *data)
         return function(data)
     compute.__doc__ = doc
-    register(f"_npi_{name}")(compute)
+    register(f"_npi_{name}", FPartialShape=lambda p, *shapes: _joined(list(map(lift, shapes)), axis))(compute)
 
 
-_stacking("vstack", jnp.vstack, "Joins arrays along the first axis; vectors count as rows.")
-_stacking("hstack", jnp.hstack, "Joins arrays along the second axis, vectors along the first.")
-_stacking("dstack", jnp.dstack, "Joins arrays along the third axis, which those of fewer dimensions get.")
-_stacking("column_stack", jnp.column_stack, "Joins arrays along the second axis; vectors count as columns.")
+def _joined(shapes: list[tuple], axis: int) -> tuple:
+    """The shape of arrays joined along an axis (of vectors: their only one)."""
+    axis = min(axis, len(shapes[0]) - 1)
+    rest: Any = None
+    for shape in shapes:
+        rest = unify(rest, tuple(None if i == axis or n is UNKNOWN else n for i, n in enumerate(shape)))
+    return tuple(sum(s[axis] for s in shapes) if i == axis else UNKNOWN if n is None else n
+                 for i, n in enumerate(rest))
+
+
+_stacking("vstack", jnp.vstack, "Joins arrays along the first axis; vectors count as rows.",
+          lambda s: _lifted(s, 2), 0)
+_stacking("hstack", jnp.hstack, "Joins arrays along the second axis, vectors along the first.",
+          lambda s: _lifted(s, 1), 1)
+_stacking("dstack", jnp.dstack, "Joins arrays along the third axis, which those of fewer dimensions get.",
+          lambda s: _lifted(s, 3), 2)
+_stacking("column_stack", jnp.column_stack, "Joins arrays along the second axis; vectors count as columns.",
+          lambda s: s if len(s) > 1 else (*s, 1) if s else (1, 1), 1)
 
 
 def _splitting(name: str, axis_of: Callable[[int], int]) -> None:
@@ -302,13 +326,18 @@ def diagflat(data: Array, *, k: int = 0) -> Array:
     return jnp.diagflat(data, k)
 
 
-@register("_np_diagonal")
+def _without_two(p: dict[str, Any], x: tuple) -> tuple:
+    gone = [normalized(p[a], len(x)) for a in ("axis1", "axis2")]
+    return tuple(n for i, n in enumerate(x) if i not in gone)
+
+
+@register("_np_diagonal", FPartialShape=lambda p, x: (*_without_two(p, x), UNKNOWN))
 def diagonal(data: Array, *, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The diagonals of the matrices in two axes, as a new last axis."""
     return jnp.diagonal(data, offset, axis1, axis2)
 
 
-@register("_np_trace")
+@register("_np_trace", FPartialShape=_without_two)
 def trace(data: Array, *, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The sums of the diagonals of the matrices in two axes."""
     return jnp.sum(jnp.diagonal(data, offset, axis1, axis2), -1, dtype=data.dtype)
@@ -384,7 +413,8 @@ def _dot_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
         ins[1] = b[:-2] + size + b[-1:] if len(b) > 1 else size
 
 
-@register("_np_dot", infer_shape=_dot_shapes)
+@register("_np_dot", infer_shape=_dot_shapes,
+          FPartialShape=lambda p, a, b: a[:-1] + b[:-2] + b[-1:] * (len(b) > 1) if a and b else a or b)
 def dot(a: Array, b: Array) -> Array:
     """Product of vectors, matrices, numbers, or sums over the last axis of a and the second to last (or only) of b."""
     same_dtype("_np_dot", a, b)
@@ -394,7 +424,8 @@ def dot(a: Array, b: Array) -> Array:
     return jnp.dot(a, b)
 
 
-@register("_npi_matmul", infer_shape=_dot_shapes)
+@register("_npi_matmul", infer_shape=_dot_shapes, FPartialShape=lambda p, a, b: (
+    *broadcasted(p, a[:-2], b[:-2]), *a[-2:-1], *b[-1:] * (len(b) > 1)))
 def matmul(a: Array, b: Array) -> Array:
     """Matrix products over the last two axes, the others broadcast; vectors count as rows and columns."""
     same_dtype("_npi_matmul", a, b)
@@ -403,14 +434,20 @@ def matmul(a: Array, b: Array) -> Array:
     return jnp.matmul(a, b)
 
 
-@register("_npi_tensordot_int_axes")
+@register("_npi_tensordot_int_axes", FPartialShape=lambda p, a, b: a[:len(a) - p["axes"]] + b[p["axes"]:])
 def tensordot_int_axes(a: Array, b: Array, *, axes: int) -> Array:
     """Sums of products over the last `axes` axes of a and the first ones of b."""
     same_dtype("_npi_tensordot_int_axes", a, b)
     return jnp.tensordot(a, b, axes)
 
 
-@register("_npi_tensordot")
+def _without(shape: tuple, axes: Sequence[int]) -> tuple:
+    gone = [normalized(a, len(shape)) for a in axes]
+    return tuple(n for i, n in enumerate(shape) if i not in gone)
+
+
+@register("_npi_tensordot", FPartialShape=lambda p, a, b: (
+    _without(a, p["a_axes_summed"]) + _without(b, p["b_axes_summed"])))
 def tensordot(a: Array, b: Array, *, a_axes_summed: Shape, b_axes_summed: Shape) -> Array:
     """Sums of products over pairs of axes of a and b."""
     same_dtype("_npi_tensordot", a, b)

@@ -15,6 +15,7 @@ from jax import lax
 
 from ...base import MXNetError
 from ..common import Array, need_float, no_gradient
+from ..infer import first
 from ..registry import register
 
 # what the end of the range is multiplied to, as float32
@@ -53,6 +54,11 @@ def with_range(values: Array, dtype: Any, low: Any, high: Any) -> tuple[Array, A
     return data, -edge, edge
 
 
+def ranged(formula: Any) -> Any:
+    """The formula of a quantized output's shape with those of its range (FPartialShape)."""
+    return lambda p, *shapes: [formula(p, *shapes), (1,), (1,)]
+
+
 def types(out: Any) -> Any:
     """A type rule: the outputs are of dtype `out` (or what a function of (params, input types) says) and float32s."""
     def rule(params: dict[str, Any], ins: list, outs: list) -> None:
@@ -68,7 +74,7 @@ def _chosen(out_type: str, low: float | None) -> str:
 
 
 @register("_contrib_quantize", num_outputs=3, FGradient=no_gradient, infer_type=types(lambda p, ins: p["out_type"]),
-          infer_shape=lambda p, ins, outs: ins.__setitem__(slice(1, 3), [(1,), (1,)]))
+          infer_shape=lambda p, ins, outs: ins.__setitem__(slice(1, 3), [(1,), (1,)]), FPartialShape=ranged(first))
 def quantize(data: Array, min_range: Array, max_range: Array, *,
              out_type: Literal["int8", "uint8"] = "uint8") -> tuple[Array, Array, Array]:
     """data (float32) as integers for the range [min_range, max_range]; returns the range as well."""
@@ -115,14 +121,14 @@ def quantize_asym(data: Array, *, min_calib_range: float | None = None,
     return values, jnp.asarray(scale, jnp.float32).reshape(1), jnp.asarray(shift, jnp.float32).reshape(1)
 
 
-@register("_contrib_dequantize", FGradient=no_gradient, infer_type=types("float32"),
+@register("_contrib_dequantize", FGradient=no_gradient, infer_type=types("float32"), FPartialShape=first,
           infer_shape=lambda p, ins, outs: ins.__setitem__(slice(1, 3), [(1,), (1,)]))
 def dequantize(data: Array, min_range: Array, max_range: Array, *, out_type: Literal["float32"] = "float32") -> Array:
     """The floats that integers (int8, uint8 or int32) stand for."""
     return data.astype(jnp.float32) * (larger(min_range, max_range) / steps(data.dtype))
 
 
-@register("_contrib_requantize", num_outputs=3, FGradient=no_gradient,
+@register("_contrib_requantize", num_outputs=3, FGradient=no_gradient, FPartialShape=ranged(first),
           infer_type=types(lambda p, ins: _chosen(p["out_type"], p["min_calib_range"])),
           infer_shape=lambda p, ins, outs: ins.__setitem__(slice(1, 3), [(1,), (1,)]))
 def requantize(data: Array, min_range: Array, max_range: Array, *, out_type: Literal["auto", "int8", "uint8"] = "int8",
@@ -141,7 +147,8 @@ def requantize(data: Array, min_range: Array, max_range: Array, *, out_type: Lit
     return quantized(data.astype(jnp.float32) * (scale * (most / edge)), dtype), low, edge
 
 
-@register("_contrib_calibrate_entropy", num_outputs=2, output_names=lambda p: ["threshold", "divergence"])
+@register("_contrib_calibrate_entropy", num_outputs=2, output_names=lambda p: ["threshold", "divergence"],
+          FPartialShape=lambda p, *_: (1,))
 def calibrate_entropy(hist: Array, hist_edges: Array, *, num_quantized_bins: int = 255) -> tuple[Array, Array]:
     """The threshold at which cutting off a histogram loses least information (Kullback-Leibler divergence).
 

@@ -7,20 +7,31 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
 from ...base import MXNetError
 from ..common import Array, no_gradient
-from ..infer import filled
+from ..infer import filled, first
 from ..nn._correlation import dimension_numbers
-from ..nn.convolution import Count, Layout, _check_spatial, _convolution, _per_axis, _pooling, _weight_shape
+from ..nn.convolution import (
+    Count,
+    Layout,
+    _check_spatial,
+    _convolution,
+    _convolved,
+    _per_axis,
+    _pooled,
+    _pooling,
+    _weight_shape,
+)
+from ..nn.layers import fully_connected_shape
 from ..nn.recurrent import _inputs as rnn_inputs
 from ..nn.recurrent import _outputs as rnn_outputs
+from ..nn.recurrent import output_shapes as rnn_shapes
 from ..nn.recurrent import rnn
 from ..params import Shape
 from ..registry import get, register
-from .conversion import larger, quantized, steps, types
+from .conversion import larger, quantized, ranged, steps, types
 
 _OUTPUTS = {"num_outputs": 3, "output_names": lambda p: ["output", "min_output", "max_output"],
             "FGradient": no_gradient}
@@ -93,7 +104,7 @@ def _in_floats(data: Array, weight: Array, axes: tuple[int, int], native: Callab
 
 @register("_contrib_quantized_conv", **_OUTPUTS, inputs=_layer_inputs, infer_type=_layer_types,
           infer_shape=filled(weight=_weight_shape, bias=lambda p, x: (p["num_filter"],),
-                             **dict.fromkeys(_RANGES, _one)))
+                             **dict.fromkeys(_RANGES, _one)), FPartialShape=ranged(_convolved))
 def quantized_conv(data: Array, weight: Array, bias: Array | None = None, min_data: Array | None = None,
                    max_data: Array | None = None, min_weight: Array | None = None, max_weight: Array | None = None,
                    min_bias: Array | None = None, max_bias: Array | None = None, *,
@@ -104,7 +115,7 @@ def quantized_conv(data: Array, weight: Array, bias: Array | None = None, min_da
     """`Convolution` of int8 or uint8 data with int8 weight and bias, exact in int32; with the ranges of all of them."""
     a = _parts(no_bias, data, weight, bias, min_data, max_data, min_weight, max_weight, min_bias, max_bias)
     dims = len(kernel)
-    _check_spatial("quantized_conv", data, kernel)
+    _check_spatial("quantized_conv", data.shape, kernel)
     numbers = dimension_numbers(dims, layout)
 
     def native(data: Array, weight: Array) -> Array:
@@ -126,8 +137,9 @@ def quantized_conv(data: Array, weight: Array, bias: Array | None = None, min_da
 
 
 @register("_contrib_quantized_fully_connected", **_OUTPUTS, inputs=_layer_inputs, infer_type=_layer_types,
-          infer_shape=filled(weight=lambda p, x: (p["num_hidden"], int(np.prod(x[1:])) if p["flatten"] else x[-1]),
-                             bias=lambda p, x: (p["num_hidden"],), **dict.fromkeys(_RANGES, _one)))
+          infer_shape=filled(weight=lambda p, x: (p["num_hidden"], math.prod(x[1:]) if p["flatten"] else x[-1]),
+                             bias=lambda p, x: (p["num_hidden"],), **dict.fromkeys(_RANGES, _one)),
+          FPartialShape=ranged(fully_connected_shape))
 def quantized_fully_connected(data: Array, weight: Array, bias: Array | None = None, min_data: Array | None = None,
                               max_data: Array | None = None, min_weight: Array | None = None,
                               max_weight: Array | None = None, min_bias: Array | None = None,
@@ -145,7 +157,7 @@ _THROUGH = {**_OUTPUTS, "infer_type": types(lambda p, ins: ins[0]),
             "infer_shape": lambda p, ins, outs: ins.__setitem__(slice(1, 3), [(1,), (1,)])}
 
 
-@register("_contrib_quantized_act", **_THROUGH)
+@register("_contrib_quantized_act", FPartialShape=ranged(first), **_THROUGH)
 def quantized_act(data: Array, min_data: Array, max_data: Array, *,
                   act_type: Literal["relu", "sigmoid", "softrelu", "softsign", "tanh"]) -> tuple[Array, Array, Array]:
     """`Activation` of integers; only relu, as in MXNet."""
@@ -160,7 +172,7 @@ def quantized_flatten(data: Array, min_data: Array, max_data: Array) -> tuple[Ar
     return data.reshape(len(data), -1), min_data, max_data
 
 
-@register("_contrib_quantized_pooling", **_THROUGH)
+@register("_contrib_quantized_pooling", FPartialShape=ranged(_pooled), **_THROUGH)
 def quantized_pooling(data: Array, min_data: Array, max_data: Array, *, kernel: Shape = (),
                       pool_type: Literal["avg", "lp", "max", "sum"] = "max", global_pool: bool = False,
                       cudnn_off: bool = False, pooling_convention: Literal["full", "same", "valid"] = "valid",
@@ -214,7 +226,7 @@ def _sum_type(p: dict[str, Any], ins: list) -> str:
     return ("uint8" if ins[:2] == ["uint8", "uint8"] else "int8") if _calibrated(p) else "int32"
 
 
-@register("_contrib_quantized_elemwise_add", **_PAIR, infer_type=types(_sum_type))
+@register("_contrib_quantized_elemwise_add", **_PAIR, FPartialShape=ranged(first), infer_type=types(_sum_type))
 def quantized_elemwise_add(lhs: Array, rhs: Array, lhs_min: Array, lhs_max: Array, rhs_min: Array, rhs_max: Array, *,
                            min_calib_range: float | None = None,
                            max_calib_range: float | None = None) -> tuple[Array, Array, Array]:
@@ -236,7 +248,7 @@ def _product_type(p: dict[str, Any], ins: list) -> str:
     return "float32" if p["enable_float_output"] else "int8" if _calibrated(p) else "int32"
 
 
-@register("_contrib_quantized_elemwise_mul", **_PAIR, infer_type=types(_product_type))
+@register("_contrib_quantized_elemwise_mul", **_PAIR, FPartialShape=ranged(first), infer_type=types(_product_type))
 def quantized_elemwise_mul(lhs: Array, rhs: Array, lhs_min: Array, lhs_max: Array, rhs_min: Array, rhs_max: Array, *,
                            min_calib_range: float | None = None, max_calib_range: float | None = None,
                            enable_float_output: bool = False) -> tuple[Array, Array, Array]:
@@ -254,7 +266,8 @@ def quantized_elemwise_mul(lhs: Array, rhs: Array, lhs_min: Array, lhs_max: Arra
     return product, -edge, edge
 
 
-@register("_contrib_quantized_batch_norm", **_OUTPUTS, infer_type=types("int8"), mutates=("moving_mean", "moving_var"),
+@register("_contrib_quantized_batch_norm", **_OUTPUTS, FPartialShape=ranged(first), infer_type=types("int8"),
+          mutates=("moving_mean", "moving_var"),
           infer_shape=filled(**dict.fromkeys(("gamma", "beta", "moving_mean", "moving_var"),
                                              lambda p, x: (x[p["axis"]],)), min_data=_one, max_data=_one))
 def quantized_batch_norm(data: Array, gamma: Array, beta: Array, moving_mean: Array, moving_var: Array,
@@ -293,7 +306,8 @@ def _rnn_shapes(p: dict[str, Any], ins: list, outs: list, names: Any = ()) -> No
 _rnn_shapes.wants_names = True
 
 
-@register("_contrib_quantized_rnn", inputs=_rnn_inputs, infer_type=_rnn_types, infer_shape=_rnn_shapes,
+@register("_contrib_quantized_rnn", FPartialShape=rnn_shapes, inputs=_rnn_inputs, infer_type=_rnn_types,
+          infer_shape=_rnn_shapes,
           num_outputs=lambda p: len(rnn_outputs(p)), output_names=rnn_outputs)
 def quantized_rnn(data: Array, parameters: Array, state: Array, state_cell: Array | None = None,
                   data_scale: Array | None = None, data_shift: Array | None = None, *,

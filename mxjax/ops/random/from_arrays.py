@@ -34,7 +34,8 @@ def _register_sample(name: str, distribution: Distribution) -> None:
     declared(draw, distribution.arrays, {"shape": (Shape, ()), "dtype": (DType | None, None)},
              f"For each element of the parameters, random numbers of this shape, {distribution.doc}.\n\n"
              f"{', '.join(distribution.arrays)}: one shape -> that shape + `shape`.")
-    register(f"_sample_{name}", aliases=(f"sample_{name}",), infer_shape=same_inputs, **RANDOM)(draw)
+    register(f"_sample_{name}", aliases=(f"sample_{name}",), infer_shape=same_inputs,
+             FPartialShape=lambda p, x, *_: x + p["shape"], **RANDOM)(draw)
 
 
 for _name, _distribution in DISTRIBUTIONS.items():
@@ -128,7 +129,8 @@ def _register_density(name: str, log_density: Callable[..., Array], names: tuple
     declared(density, ("sample", *names), {"is_log": (bool, False)},
              f"Density of the {name.replace('_', ' ')} distribution (its logarithm with is_log) at the samples.\n\n"
              "sample: the shape of the parameters + any further axes: the samples for each of them.")
-    register(f"_random_pdf_{name}", aliases=(f"random_pdf_{name}",))(density)
+    register(f"_random_pdf_{name}", aliases=(f"random_pdf_{name}",),
+             FPartialShape=lambda p, x, *_: x[:len(x) - core])(density)
 
 
 for _name, (_log_density, _names) in _DENSITIES.items():

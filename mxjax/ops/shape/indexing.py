@@ -11,7 +11,7 @@ from jax import lax
 
 from ...base import MXNetError
 from ..common import Array, gives, normalized, same_dtype, whole
-from ..infer import filled, unify
+from ..infer import filled, first, unify
 from ..params import DType, Floats, Scalar, Shape, np_dtype
 from ..registry import register
 from ._rows import rows
@@ -26,8 +26,13 @@ def _check_positions(name: str, index: Array, size: int) -> None:
                          f"range for an axis of size {size}")
 
 
+def _taken(p: dict[str, Any], a: tuple, indices: tuple) -> tuple:
+    axis = normalized(p["axis"], len(a))
+    return (*a[:axis], *indices, *a[axis + 1:])
+
+
 @register("take", aliases=("_npi_take",), infer_type=gives(lambda p: None, None, "float32"),
-          eager_when=lambda p: p["mode"] == "raise")
+          FPartialShape=_taken, eager_when=lambda p: p["mode"] == "raise")
 def take(a: Array, indices: Array, *, axis: int = 0, mode: Literal["clip", "raise", "wrap"] = "clip") -> Array:
     """Slices of `a` at positions along an axis: the axis is replaced by the shape of `indices` (any dtype).
 
@@ -51,13 +56,17 @@ def _one_of_each(data: Array, index: Array, axis: int, mode: str) -> Array:
 
 
 def _pick_shapes(params: dict[str, Any], ins: list[Any], outs: list[Any]) -> None:
-    """An index of unknown shape gets that of the data without the axis; a known one may also have 1 there."""
-    if ins[0] is not None and ins[1] is None:
-        ins[1] = _without_axis(params, ins[0])
+    """The index has the shape of the data without the axis, which is the default, or with size 1 there."""
+    if ins[0] is None:
+        return
+    for kept in (False, True):
+        rest = _without_axis({**params, "keepdims": kept}, ins[0])
+        if ins[1] is None or None in ins[1] and len(ins[1]) == len(rest):
+            ins[1] = unify(ins[1], rest)
 
 
 @register("pick", aliases=("choose_element_0index", "_npx_pick"), infer_type=gives(lambda p: None, None, "float32"),
-          infer_shape=_pick_shapes)
+          infer_shape=_pick_shapes, FPartialShape=lambda p, x, *_: _without_axis(p, x) or (1,))
 def pick(data: Array, index: Array, *, axis: int | None = -1, keepdims: bool = False,
          mode: Literal["clip", "wrap"] = "clip") -> Array:
     """One element along an axis at every other position.
@@ -173,19 +182,22 @@ def _scatter_gradient(heads: tuple, inputs: tuple, outputs: tuple, *, shape: Sha
     return (heads[0][_coordinates(inputs[1])], None)
 
 
-@register("scatter_nd", infer_type=gives(lambda p: None, None, "float32"), FGradient=_scatter_gradient)
+@register("scatter_nd", infer_type=gives(lambda p: None, None, "float32"), FGradient=_scatter_gradient,
+          FPartialShape=lambda p, *_: p["shape"])
 def scatter_nd(data: Array, indices: Array, *, shape: Shape) -> Array:
     """Zeros of this shape with the data written at indices (as in gather_nd)."""
     return jnp.zeros(shape, data.dtype).at[_coordinates(indices)].set(data)
 
 
-@register("_backward_gather_nd", infer_type=gives(lambda p: None, None, "float32"))
+@register("_backward_gather_nd", infer_type=gives(lambda p: None, None, "float32"),
+          FPartialShape=lambda p, *_: p["shape"])
 def backward_gather_nd(data: Array, indices: Array, *, shape: Shape) -> Array:
     """Zeros of this shape with the data added at indices (as in gather_nd)."""
     return jnp.zeros(shape, data.dtype).at[_coordinates(indices)].add(data)
 
 
-@register("_scatter_set_nd", aliases=("_npi_scatter_set_nd",), infer_type=gives(lambda p: None, None, None, "float32"))
+@register("_scatter_set_nd", aliases=("_npi_scatter_set_nd",), FPartialShape=first,
+          infer_type=gives(lambda p: None, None, None, "float32"))
 def scatter_set_nd(lhs: Array, rhs: Array, indices: Array, *, shape: Shape) -> Array:
     """lhs with rhs written at indices (as in gather_nd)."""
     return lhs.at[_coordinates(indices)].set(rhs)
@@ -197,8 +209,10 @@ def _where_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
         outs[0] = shape
 
 
-@register("where", aliases=("_sparse_where",), infer_shape=_where_shapes, infer_type=gives(lambda p: None, "float32"),
-          FInferPartial=False)
+_where_shapes.complete = True
+
+
+@register("where", aliases=("_sparse_where",), infer_shape=_where_shapes, infer_type=gives(lambda p: None, "float32"))
 def where(condition: Array, x: Array, y: Array) -> Array:
     """x where the condition is nonzero, y elsewhere.
 
@@ -259,7 +273,7 @@ def boolean_mask(data: Array, index: Array, *, axis: int = 0) -> Array:
     return data[np.flatnonzero(index)]
 
 
-@register("_contrib_index_copy", infer_type=gives(lambda p: None, None, "int32"))
+@register("_contrib_index_copy", infer_type=gives(lambda p: None, None, "int32"), FPartialShape=first)
 def index_copy(old_tensor: Array, index_vector: Array, new_tensor: Array) -> Array:
     """old_tensor with the rows at `index_vector` replaced by those of new_tensor."""
     if new_tensor.shape != index_vector.shape + old_tensor.shape[1:]:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from ...base import MXNetError
 from ..common import Array, gives, whole
-from ..infer import filled
+from ..infer import filled, first
 from ..params import Scalar
 from ..registry import register
 
@@ -37,7 +37,7 @@ def _lengths(name: str, data: Array, lengths: Array | None, used: bool, axis: in
     return whole(lengths)
 
 
-@register("SequenceMask", aliases=("_npx_sequence_mask",), **_RULES)
+@register("SequenceMask", aliases=("_npx_sequence_mask",), FPartialShape=first, **_RULES)
 def sequence_mask(data: Array, sequence_length: Array | None = None, *, use_sequence_length: bool = False,
                   value: Scalar = 0.0, axis: int = 0) -> Array:
     """Replaces everything after the end of each sequence by `value`.
@@ -53,7 +53,7 @@ def sequence_mask(data: Array, sequence_length: Array | None = None, *, use_sequ
     return jnp.where(inside, data, jnp.asarray(value).astype(data.dtype))
 
 
-@register("SequenceLast", **_RULES)
+@register("SequenceLast", FPartialShape=lambda p, x, *_: x[:p["axis"]] + x[p["axis"] + 1:], **_RULES)
 def sequence_last(data: Array, sequence_length: Array | None = None, *, use_sequence_length: bool = False,
                   axis: int = 0) -> Array:
     """The last element of each sequence: (time, batch, ...) -> (batch, ...); axis=1 for (batch, time, ...)."""
@@ -64,7 +64,7 @@ def sequence_last(data: Array, sequence_length: Array | None = None, *, use_sequ
     return steps[jnp.maximum(lengths - 1, 0), jnp.arange(steps.shape[1])]
 
 
-@register("SequenceReverse", **_RULES)
+@register("SequenceReverse", FPartialShape=first, **_RULES)
 def sequence_reverse(data: Array, sequence_length: Array | None = None, *, use_sequence_length: bool = False,
                      axis: int = 0) -> Array:
     """Each sequence backwards up to its end; what follows stays.  data: (time, batch, ...)."""

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from ...base import MXNetError
 from ..common import Array, converted, normalized, same_dtype
-from ..infer import known, unify
+from ..infer import unify
 from ..params import Range, Scalar, Shape
 from ..registry import register
 
@@ -36,12 +36,15 @@ def _slice_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
         outs[0] = unify(outs[0], _lengths(params, "slice", ins[0]))
 
 
+_slice_shapes.complete = True
+
+
 def _slice_part(params: dict[str, Any], shape: tuple[int, ...]) -> tuple[slice, ...]:
     return _slices("slice", len(shape), params["begin"], params["end"], params["step"])
 
 
 @register("slice", aliases=("crop", "_npi_slice", "_npx_slice", "_sparse_slice"), infer_shape=_slice_shapes,
-          FInferPartial=False, FPart=_slice_part)
+          FPart=_slice_part)
 def slice_(data: Array, *, begin: Shape, end: Shape, step: Shape | None = ()) -> Array:
     """data[begin[0]:end[0]:step[0], ...] of the first axes, with Python's rules; None leaves a limit open."""
     return data[_slice_part({"begin": begin, "end": end, "step": step}, data.shape)]
@@ -83,18 +86,26 @@ def _slice_axis_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
     outs[0] = unify(outs[0], tuple(shape))
 
 
+_slice_axis_shapes.complete = True
+
+
 def _slice_axis_part(params: dict[str, Any], shape: tuple[int, ...]) -> tuple[slice, ...]:
     axis = normalized(params["axis"], len(shape))
     return (slice(None),) * axis + (slice(*_interval(params["begin"], params["end"], shape[axis])),)
 
 
-@register("slice_axis", infer_shape=_slice_axis_shapes, FInferPartial=False, FPart=_slice_axis_part)
+@register("slice_axis", infer_shape=_slice_axis_shapes, FPart=_slice_axis_part)
 def slice_axis(data: Array, *, axis: int, begin: int, end: int | None) -> Array:
     """The part [begin, end) of one axis; negative numbers count from its end."""
     return data[_slice_axis_part({"axis": axis, "begin": begin, "end": end}, data.shape)]
 
 
-@register("slice_like")
+def _like_shapes(p: dict[str, Any], x: tuple, like: tuple) -> tuple:
+    axes = {normalized(a, len(x)) for a in p["axes"] or range(len(x))}
+    return tuple(like[i] if i in axes else n for i, n in enumerate(x))
+
+
+@register("slice_like", FPartialShape=_like_shapes)
 def slice_like(data: Array, shape_like: Array, *, axes: Shape = ()) -> Array:
     """The leading part of the data that has the size of `shape_like` along `axes`, by default along all."""
     if not axes and data.ndim != shape_like.ndim:
@@ -227,7 +238,7 @@ def _stacked_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
     for other in ins:
         shape = unify(shape, other)
     ins[:] = [shape] * len(ins)
-    if known(shape):
+    if shape is not None:
         axis = normalized(params["axis"], len(shape) + 1)
         outs[0] = unify(outs[0], (*shape[:axis], len(ins), *shape[axis:]))
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from ...base import MXNetError
 from ..common import Array
-from ..infer import typed, unify
+from ..infer import elementwise, typed, unify
 from ..params import Scalar, Scalars
 from ..registry import register
 
@@ -366,7 +366,7 @@ for _name, _rule in [("_multi_lamb_update", _lamb), ("_multi_mp_lamb_update", _m
     _multi(_name, _rule, {"lr": "learning_rates", "wd": "wds", "t": "step_count"}, count="num_tensors")
 
 
-@register("mp_lamb_update_phase1", mutates=("mean", "var"),
+@register("mp_lamb_update_phase1", mutates=("mean", "var"), infer_shape=elementwise,
           infer_type=typed(mean="float32", var="float32", weight32="float32"))
 def mp_lamb_update_phase1(weight: Array, grad: Array, mean: Array, var: Array, weight32: Array, *, beta1: Scalar = 0.9,
                           beta2: Scalar = 0.999, epsilon: Scalar = 1e-6, t: Scalar, bias_correction: bool = True,
@@ -397,7 +397,7 @@ def mp_lamb_update_phase2(weight: Array, g: Array, r1: Array, r2: Array, weight3
     return _lamb_step(weight32, g, r1, r2, lr, lower_bound, upper_bound).astype(weight.dtype), weight32
 
 
-@register("multi_lars")
+@register("multi_lars", infer_shape=elementwise)
 def multi_lars(lrs: Array, weights_sum_sq: Array, grads_sum_sq: Array, wds: Array, *, eta: Scalar, eps: Scalar,
                rescale_grad: Scalar = 1.0) -> Array:
     """The rates of LARS (arXiv:1708.03888): lr·eta·|w| / (rescale_grad·|g| + wd·|w| + eps); lr where a norm is 0.
@@ -431,7 +431,8 @@ def _goes_on(params: dict[str, Any]) -> bool:
     return not params["init_output"]
 
 
-@register("multi_all_finite", variadic="num_arrays", inputs=_listed, FTakesOut=_goes_on)
+@register("multi_all_finite", variadic="num_arrays", inputs=_listed, FTakesOut=_goes_on,
+          FPartialShape=lambda p, *_: (1,))
 def multi_all_finite(*data: Array, num_arrays: int = 1, init_output: bool = True) -> Array:
     """1 where no value of any array is infinite or NaN, else 0 -> (1,) float32.
 

@@ -10,7 +10,7 @@ from jax import lax
 
 from ...base import MXNetError
 from ..common import Array, need_float
-from ..infer import filled
+from ..infer import filled, first
 from ..params import Scalar
 from ..reduce._order import order
 from ..registry import register
@@ -97,7 +97,7 @@ def box_iou(lhs: Array, rhs: Array, *, format: _Format = "corner") -> Array:
     return pairwise_iou(*pair).reshape(lhs.shape[:-1] + rhs.shape[:-1])
 
 
-@register("_contrib_bipartite_matching", num_outputs=2)
+@register("_contrib_bipartite_matching", num_outputs=2, FPartialShape=lambda p, x: [x[:-1], x[:-2] + x[-1:]])
 def bipartite_matching(data: Array, *, is_ascend: bool = False, threshold: Scalar,
                        topk: int = -1) -> tuple[Array, Array]:
     """Greedy matching of rows and columns of scores (..., n, m), best score first, while better than `threshold`.
@@ -147,7 +147,7 @@ def box_encode(samples: Array, matches: Array, anchors: Array, refs: Array, mean
     return lax.stop_gradient(targets).astype(anchors.dtype), chosen.astype(anchors.dtype)
 
 
-@register("_contrib_box_decode")
+@register("_contrib_box_decode", FPartialShape=first)
 def box_decode(data: Array, anchors: Array, *, std0: float = 1.0, std1: float = 1.0, std2: float = 1.0,
                std3: float = 1.0, clip: float = -1.0, format: _Format = "center") -> Array:
     """Boxes by corners out of predicted offsets data (B, N, 4) from anchors (1, N, 4); gradients are zero."""

@@ -48,7 +48,11 @@ def multibox_prior(data: Array, *, sizes: Floats = (1.0,), ratios: Floats = (1.0
     return jnp.asarray(np.clip(boxes, 0, 1) if clip else boxes, data.dtype)
 
 
-@register("_contrib_MultiBoxTarget", aliases=("_npx_multibox_target",), num_outputs=3,
+def _target_shapes(p: dict[str, Any], anchor: tuple, label: tuple, *_: Any) -> list[tuple]:
+    return [(label[0], 4 * anchor[1]), (label[0], 4 * anchor[1]), (label[0], anchor[1])]
+
+
+@register("_contrib_MultiBoxTarget", aliases=("_npx_multibox_target",), num_outputs=3, FPartialShape=_target_shapes,
           output_names=lambda p: ["loc_target", "loc_mask", "cls_target"])
 def multibox_target(anchor: Array, label: Array, cls_pred: Array, *, overlap_threshold: float = 0.5,
                     ignore_label: float = -1.0, negative_mining_ratio: float = -1.0,
@@ -127,7 +131,8 @@ def _encoded(anchors: Array, boxes: Array, variances: tuple[float, ...]) -> Arra
     return jnp.concatenate([offsets, sizes], -1) / jnp.array(variances, anchors.dtype)
 
 
-@register("_contrib_MultiBoxDetection", aliases=("_npx_multibox_detection",))
+@register("_contrib_MultiBoxDetection", aliases=("_npx_multibox_detection",),
+          FPartialShape=lambda p, scores, places, anchor: (scores[0], anchor[1], 6))
 def multibox_detection(cls_prob: Array, loc_pred: Array, anchor: Array, *, clip: bool = True, threshold: float = 0.01,
                        background_id: int = 0, nms_threshold: float = 0.5, force_suppress: bool = False,
                        variances: Floats = _VARIANCES, nms_topk: int = -1) -> Array:

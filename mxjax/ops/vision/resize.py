@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import jax.numpy as jnp
@@ -11,6 +12,7 @@ from jax import lax
 from ..._capacity import refuse_result
 from ...base import MXNetError
 from ..common import Array, accumulation, need_float
+from ..infer import UNKNOWN, computed
 from ..params import Range, Shape
 from ..registry import register
 
@@ -50,7 +52,27 @@ _ROUNDED = {"to_even_down": lambda n: n - n % 2, "to_even_up": lambda n: n + n %
             "to_odd_down": lambda n: n - 1 + n % 2, "to_odd_up": lambda n: n + 1 - n % 2}
 
 
-@register("_contrib_BilinearResize2D", inputs=lambda p: ["data", "like"] if p["mode"] == "like" else ["data"])
+def _resized(mode: str, old: Sequence[Any], size: Sequence[int], scales: Sequence[float | None], like: Any) -> Any:
+    """Height and width of the result."""
+    if mode == "like":
+        return like[2:]
+    if mode in _ROUNDED:
+        return [_ROUNDED[mode](n) for n in old]
+    if mode == "size" and scales[0] is None:
+        return size
+    if None in scales:
+        raise MXNetError(f"operator BilinearResize2D: mode {mode!r} needs both scales, got {scales}")
+    return [computed(lambda n, s: int(np.float32(s) * (n - n % 2)) + n % 2 if mode == "odd_scale" else
+                     int(np.float32(s) * n), n, s) for n, s in zip(old, scales, strict=True)]
+
+
+def _resized_shape(p: dict[str, Any], x: tuple, like: Any = UNKNOWN) -> tuple:
+    scales = p["scale_height"], p["scale_width"]
+    return (*x[:2], *_resized(p["mode"], x[2:], (p["height"], p["width"]), scales, like))
+
+
+@register("_contrib_BilinearResize2D", FPartialShape=_resized_shape,
+          inputs=lambda p: ["data", "like"] if p["mode"] == "like" else ["data"])
 def bilinear_resize(data: Array, like: Array | None = None, *, height: Annotated[int, Range(1)] = 1,
                     width: Annotated[int, Range(1)] = 1, scale_height: float | None = None,
                     scale_width: float | None = None,
@@ -67,18 +89,8 @@ def bilinear_resize(data: Array, like: Array | None = None, *, height: Annotated
         mode: "to_even_down" and the like change a size by at most 1.
         align_corners: the outermost pixels' centres stay in place, otherwise their borders do.
     """
-    old, scales = _four("BilinearResize2D", data), (scale_height, scale_width)
-    if mode == "like":
-        new: Any = like.shape[2:]
-    elif mode in _ROUNDED:
-        new = [_ROUNDED[mode](n) for n in old]
-    elif mode == "odd_scale" or scale_height is not None:
-        if None in scales:
-            raise MXNetError(f"operator BilinearResize2D: mode {mode!r} needs both scales, got {scales}")
-        odd = [n % 2 if mode == "odd_scale" else 0 for n in old]
-        new = [int(np.float32(s) * (n - o)) + o for n, s, o in zip(old, scales, odd, strict=True)]
-    else:
-        new = height, width
+    old = _four("BilinearResize2D", data)
+    new = _resized(mode, old, (height, width), (scale_height, scale_width), None if like is None else like.shape)
     return _resampled("BilinearResize2D", data, *(bilinear_matrix(n, m, align_corners)
                                                   for n, m in zip(old, new, strict=True)))
 
@@ -92,7 +104,8 @@ def _mean_matrix(size: int, new: int) -> np.ndarray:
     return ((pixels >= low) & (pixels < high)) / (high - low)
 
 
-@register("_contrib_AdaptiveAvgPooling2D")
+@register("_contrib_AdaptiveAvgPooling2D",
+          FPartialShape=lambda p, x: (*x[:2], *(p["output_size"] * 2 or (1, 1))[:2]))
 def adaptive_avg_pooling(data: Array, *, output_size: Shape = ()) -> Array:
     """Averages of parts of (nearly) equal size of images (batch, channel, height, width).
 

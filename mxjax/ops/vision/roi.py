@@ -106,7 +106,12 @@ def _aligned(data: Array, rois: Array, pooled_size: tuple[int, ...], spatial_sca
                     lambda y, x: (y + start_y[:, None, None], x + start_x[:, None, None]))
 
 
-@register("_contrib_ROIAlign", infer_shape=filled(rois=lambda p, x: (None, 5)),
+def _pooled(p: dict[str, Any], x: tuple, rois: tuple) -> tuple:
+    pooled = (*p["pooled_size"], *p["pooled_size"])[:2]
+    return (rois[0], x[1] // (pooled[0] * pooled[1]) if p.get("position_sensitive") else x[1], *pooled)
+
+
+@register("_contrib_ROIAlign", infer_shape=filled(rois=lambda p, x: (None, 5)), FPartialShape=_pooled,
           FGradient=lambda heads, inputs, outputs, **p: (
               _average_gradient(_aligned(*inputs, **p), inputs[0], heads[0]), None))
 def roi_align(data: Array, rois: Array, *, pooled_size: Shape, spatial_scale: _Scale, sample_ratio: int = -1,
@@ -142,7 +147,7 @@ def _rotated(data: Array, rois: Array, pooled_size: tuple[int, ...], spatial_sca
     return _Samples(data, rois, (*pooled_size, *pooled_size)[:2], sampling_ratio, False, (height, width), place)
 
 
-@register("_contrib_RROIAlign", infer_shape=filled(rois=lambda p, x: (None, 6)),
+@register("_contrib_RROIAlign", infer_shape=filled(rois=lambda p, x: (None, 6)), FPartialShape=_pooled,
           FGradient=lambda heads, inputs, outputs, **p: (
               _average_gradient(_rotated(*inputs, **p), inputs[0], heads[0]), None))
 def rroi_align(data: Array, rois: Array, *, pooled_size: Shape, spatial_scale: _Scale,
@@ -173,7 +178,11 @@ def _groups(pooled: int, group: int) -> np.ndarray:
     return np.clip(np.arange(pooled) * group // pooled, 0, group - 1)
 
 
-@register("_contrib_PSROIPooling", infer_shape=filled(rois=lambda p, x: (None, 5)))
+def _pooled_square(p: dict[str, Any], x: Any, rois: tuple, *_: Any) -> tuple:
+    return (rois[0], p["output_dim"], p["pooled_size"], p["pooled_size"])
+
+
+@register("_contrib_PSROIPooling", infer_shape=filled(rois=lambda p, x: (None, 5)), FPartialShape=_pooled_square)
 def psroi_pooling(data: Array, rois: Array, *, spatial_scale: _Scale, output_dim: int, pooled_size: int,
                   group_size: int = 0) -> Array:
     """Averages of the parts of regions of interest, each from channels of its own (R-FCN, arXiv:1605.06409).
@@ -215,7 +224,8 @@ def _deformable_inputs(params: dict[str, Any]) -> list[str]:
 
 
 @register("_contrib_DeformablePSROIPooling", num_outputs=2, num_visible=1, inputs=_deformable_inputs,
-          output_names=lambda p: ["output", "top_count"], infer_shape=filled(rois=lambda p, x: (None, 5)))
+          output_names=lambda p: ["output", "top_count"], infer_shape=filled(rois=lambda p, x: (None, 5)),
+          FPartialShape=_pooled_square)
 def deformable_psroi_pooling(data: Array, rois: Array, trans: Array | None = None, *, spatial_scale: _Scale,
                              output_dim: int, group_size: int, pooled_size: int, part_size: int = 0,
                              sample_per_part: int = 1, trans_std: Annotated[float, Range(0.0, 1.0)] = 0.0,

@@ -12,7 +12,7 @@ from jax import lax
 from ..._capacity import refuse_result
 from ...base import MXNetError
 from ..common import Array
-from ..infer import filled, unify
+from ..infer import broadcasted, filled, unify
 from ..nn.convolution import deconvolution
 from ..params import Range, Shape
 from ..registry import register
@@ -31,7 +31,19 @@ def _upsampling_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
         ins[1] = unify(ins[1], (ins[0][1], 1, kernel, kernel), "UpSampling: weight")
 
 
+def _enlarged(p: dict[str, Any], x: tuple, *others: tuple) -> tuple:
+    batch, channels = x[:2]
+    if p["sample_type"] == "bilinear":
+        channels = p["num_filter"]
+    elif p["multi_input_mode"] == "concat":
+        channels += sum(s[1] for s in others)
+    else:
+        batch, channels = broadcasted(p, x[:2], *(s[:2] for s in others))
+    return (batch, channels, *(n * p["scale"] for n in x[2:]))
+
+
 @register("UpSampling", variadic="num_args", inputs=_upsampling_inputs, infer_shape=_upsampling_shapes,
+          FPartialShape=_enlarged,
           FSetInputVarAttrOnCompose={"weight": {"__init__": '["bilinear", {}]'}})
 def up_sampling(data: Array, *others: Array, scale: Annotated[int, Range(1)],
                 num_filter: int = 0, sample_type: Literal["bilinear", "nearest"],
@@ -60,7 +72,8 @@ def up_sampling(data: Array, *others: Array, scale: Annotated[int, Range(1)],
     return sum(enlarged[1:], enlarged[0]) if multi_input_mode == "sum" else jnp.concatenate(enlarged, axis=1)
 
 
-@register("Crop", variadic="num_args")
+@register("Crop", variadic="num_args",
+          FPartialShape=lambda p, x, *like: (*x[:2], *(like[0][2:] if like else p["h_w"])))
 def crop(*data: Array, num_args: int = 1, offset: Shape = (0, 0), h_w: Shape = (0, 0),
          center_crop: bool = False) -> Array:
     """A part of the images: of height and width `h_w`, or of those of the second input.
@@ -115,7 +128,8 @@ def bilinear_sampler(data: Array, grid: Array, *, cudnn_off: bool | None = None)
     return _sample(data, grid)
 
 
-@register("GridGenerator")
+@register("GridGenerator", FPartialShape=lambda p, x: (
+    x[0], 2, *(p["target_shape"] if p["transform_type"] == "affine" else x[2:])))
 def grid_generator(data: Array, *, transform_type: Literal["affine", "warp"], target_shape: Shape = (0, 0)) -> Array:
     """Positions for `BilinearSampler`.
 
@@ -125,6 +139,8 @@ def grid_generator(data: Array, *, transform_type: Literal["affine", "warp"], ta
     if transform_type == "affine":
         if min(target_shape) < 1:
             raise MXNetError(f"GridGenerator: affine needs a target_shape, got {target_shape}")
+        if data.shape[1:] != (6,):
+            raise MXNetError(f"GridGenerator: affine takes data (batch, 6), got shape {data.shape}")
         return _affine_grid(data, target_shape)
     height, width = data.shape[2:]
     pixels = np.stack(np.meshgrid(np.arange(width), np.arange(height)))
@@ -155,7 +171,8 @@ def _bins(low: Array, high: Array, count: int, size: int) -> Array:
     return (pixel >= start[:, None]) & (pixel < stop[:, None])
 
 
-@register("ROIPooling", aliases=("_npx_roi_pooling",), infer_shape=filled(rois=lambda p, x: (None, 5)))
+@register("ROIPooling", aliases=("_npx_roi_pooling",), infer_shape=filled(rois=lambda p, x: (None, 5)),
+          FPartialShape=lambda p, x, rois: (rois[0], x[1], *p["pooled_size"]))
 def roi_pooling(data: Array, rois: Array, *, pooled_size: Shape, spatial_scale: float) -> Array:
     """The maxima of the parts of regions of interest (arXiv:1504.08083).
 
@@ -187,7 +204,13 @@ def roi_pooling(data: Array, rois: Array, *, pooled_size: Shape, spatial_scale: 
 
 
 # ------------------------------------------------------------ correlation
-@register("Correlation")
+def _correlated(p: dict[str, Any], x: tuple, *_: Any) -> tuple:
+    border = p["max_displacement"] + p["kernel_size"] // 2 - p["pad_size"]
+    return (x[0], (2 * (p["max_displacement"] // p["stride2"]) + 1) ** 2,
+            *(-(-(n - 2 * border) // p["stride1"]) for n in x[2:]))
+
+
+@register("Correlation", FPartialShape=_correlated)
 def correlation(data1: Array, data2: Array, *, kernel_size: Annotated[int, Range(1)] = 1, max_displacement: int = 1,
                 stride1: Annotated[int, Range(1)] = 1, stride2: Annotated[int, Range(1)] = 1, pad_size: int = 0,
                 is_multiply: bool = True) -> Array:
