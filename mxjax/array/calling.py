@@ -89,9 +89,14 @@ def check_inputs(op: Op, params: dict[str, Any], count: int, _: Any = None) -> N
         raise MXNetError(f"operator {op.name} takes {len(names)} inputs ({', '.join(names)}), got {count}")
 
 
+on_call: Callable[..., tuple] | None = None  # mixed precision: changes kernel, arrays and extras of operators' calls
+
+
 def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any = None,
            ctx: Context | None = None) -> Any:
     """Runs a kernel on NDArrays and returns an NDArray, or a list where it has several visible outputs."""
+    if on_call is not None and kernel.op is not None and ctx is None:  # steps of graphs, as they are, have a context
+        kernel, arrays, extras = on_call(kernel, arrays, extras)
     if out is not None or kernel.mutated:
         if type(out) is flavours.classic and kernel.simple and out._view is None and out._entry is None and arrays and \
                 not state.recording and state.segment is None and _into(kernel, arrays, extras, out):

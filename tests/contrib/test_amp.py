@@ -118,6 +118,64 @@ def test_imperative_calls(initialized):
     assert mx.nd.FullyConnected(x, w, num_hidden=3, no_bias=True).dtype == np.float32
 
 
+def test_every_way_to_call_an_operator(initialized):
+    from mxjax.ndarray import FullyConnected  # known before AMP is
+    before = FullyConnected, mx.nd.NDArray.__add__, mx.nd.SoftmaxOutput, mx.sym.SoftmaxOutput
+    x, w = mx.nd.random.uniform(shape=(2, 4)), mx.nd.random.uniform(shape=(3, 4))
+    amp.init()
+    assert before == (mx.nd.FullyConnected, mx.nd.NDArray.__add__, mx.nd.SoftmaxOutput, mx.sym.SoftmaxOutput)
+    low = FullyConnected(x, w, num_hidden=3, no_bias=True)
+    assert low.dtype == np.float16 and FullyConnected(x, weight=w, num_hidden=3, no_bias=True).dtype == np.float16
+    assert (1 / low).dtype == (low ** 2).dtype == np.float32  # as MXNet's lists have it
+    assert (low * 2).dtype == low.copy().dtype == low[0].dtype == np.float16
+    assert mx.nd.log(mx.nd.array([1], dtype="float64")).dtype == np.float64  # only 16 bits and float32 are cast
+    assert mx.nd.exp(low, out=mx.nd.zeros_like(low)).dtype == np.float16
+    total = mx.nd.zeros((2, 3))
+    total += low
+    assert total.dtype == np.float32
+    npx = mx.npx.fully_connected(x.as_np_ndarray(), w.as_np_ndarray(), num_hidden=3, no_bias=True)
+    assert type(npx) is mx.np.ndarray and npx.dtype == np.float16 and mx.npx.softmax(npx).dtype == np.float32
+
+
+def test_copies_and_what_is_changed_in_place_keep_their_dtype(initialized):
+    amp.init("bfloat16")  # everything else is float32
+    low = mx.nd.ones((2,), dtype="bfloat16")
+    assert low.copy().dtype == low.astype("bfloat16").dtype == low.dtype
+    assert mx.nd.negative(low).dtype == np.float32
+    weight, grad, momentum = low.copy(), low.copy(), mx.nd.zeros((2,), dtype="bfloat16")
+    mx.nd.sgd_mom_update(weight, grad, momentum, out=weight, lr=0.5, momentum=0.9)
+    assert weight.dtype == momentum.dtype == low.dtype and weight[0].asscalar() == 0.5
+
+
+def test_graphs_without_casts_stay_as_they_are(initialized):
+    graph = mx.sym.load_json(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=3, name="fc").tojson())
+    args = {"data": mx.nd.ones((2, 4)), "fc_weight": mx.nd.ones((3, 4)), "fc_bias": mx.nd.zeros((3,))}
+    amp.init()
+    graph = mx.sym.load_json(graph.tojson())
+    executor = graph.bind(mx.cpu(), args)
+    assert executor.forward()[0].dtype == np.float32
+    seen = []
+    executor.set_monitor_callback(lambda name, array: seen.append(array.dtype))  # now operator by operator
+    assert executor.forward()[0].dtype == np.float32 and seen == [np.float32]
+
+
+def test_loss_outputs_scale_their_gradient(initialized, caplog):
+    x, label = mx.nd.array([[1.0, 2.0]]), mx.nd.array([1])
+    x.attach_grad()
+
+    def gradient(**params):
+        with autograd.record():
+            out = mx.nd.SoftmaxOutput(x, label, **params)
+        out.backward()
+        return x.grad.asnumpy()
+    plain = gradient()
+    amp.init()
+    np.testing.assert_allclose(gradient(), plain * 2**16, rtol=1e-3)
+    np.testing.assert_allclose(gradient(grad_scale=0.5), plain * 2**15, rtol=1e-3)
+    mx.sym.SoftmaxOutput(mx.sym.var("data"))
+    assert "SoftmaxOutput does not support dynamic loss scaling" in caplog.text
+
+
 @pytest.mark.parametrize("hybrid", [False, True])
 def test_training(initialized, hybrid):
     amp.init("bfloat16" if hybrid else "float16")

@@ -1,28 +1,27 @@
-"""What a call's inputs are cast to, in a graph (`convert`), while one is composed, and imperatively (`install`)."""
+"""What an operator's inputs are cast to: in a graph (`convert`), while one is composed, and in calls (`install`)."""
 
 from __future__ import annotations
 
-import functools
-import importlib
 import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from ..._method_names import METHODS
+import numpy as np
+
+from ...array import calling
+from ...array.state import state
+from ...compile.kernel import Kernel, prepare
 from ...graph.node import Entry, Node
 from ...graph.rewriting import copied, made, rewrite
 from ...ndarray import NDArray, amp_cast
 from ...ops import registry
-from ...symbol import symbol as _symbol
+from ...symbol import symbol
 from . import _tables
 
 __all__ = ["Policy", "convert", "install", "uninstall"]
 
 _FLOATS = {"float16", "bfloat16", "float32"}
-_OPERATORS = {"add": "broadcast_add", "sub": "broadcast_sub", "mul": "broadcast_mul", "truediv": "broadcast_div",
-              "mod": "broadcast_mod", "pow": "broadcast_power", "radd": "broadcast_add", "rsub": "broadcast_sub",
-              "rmul": "broadcast_mul", "rtruediv": "broadcast_div", "gt": "broadcast_greater",
-              "ge": "broadcast_greater_equal", "lt": "broadcast_lesser", "le": "broadcast_lesser_equal"}
+_AS_THEY_COME = {"_copy", "_copyto", "Cast", "amp_cast", "amp_multicast"}  # copies, and what is told its dtype
 
 
 class Policy:
@@ -31,21 +30,18 @@ class Policy:
     def __init__(self, target: str, low: Collection[str], fp32: Collection[str],
                  conditional: Sequence[tuple[str, str, list[str]]], widest: Collection[str]) -> None:
         self.target = target
-        self.conditional = [(name, p, values) for op, p, values in conditional for name in _tables.canonical([op])]
-        self.low, self.fp32 = _tables.canonical(low), _tables.canonical(fp32)
-        self.widest = _tables.canonical(widest) - self.low - self.fp32
+        self.conditional: dict[str, list[tuple[str, list[str]]]] = {}
+        for op, p, values in conditional:
+            for name in _tables.canonical([op]):
+                self.conditional.setdefault(name, []).append((p, values))
+        self._dtypes = {name: dtype for names, dtype in ((widest, "widest"), (fp32, "float32"), (low, target))
+                        for name in _tables.canonical(names)}
 
     def wanted(self, op: registry.Op, params: dict[str, Any]) -> str | None:
         """A dtype, "widest", or None for what takes what comes."""
-        if any(op.name == name and str(params.get(p)) in values for name, p, values in self.conditional):
+        if any(str(params.get(p)) in values for p, values in self.conditional.get(op.name, ())):
             return "float32"
-        if op.name in self.low:
-            return self.target
-        return "float32" if op.name in self.fp32 else "widest" if op.name in self.widest else None
-
-    def listed(self) -> set[str]:
-        """All operators that the policy says something of."""
-        return self.low | self.fp32 | self.widest | {name for name, _, _ in self.conditional}
+        return self._dtypes.get(op.name)
 
 
 # ---------------------------------------------------------------- a whole graph
@@ -86,12 +82,14 @@ def convert(outputs: Sequence[Entry], policy: Policy, excluded: Collection[str])
 
 
 # ---------------------------------------------------------------- symbols as they are composed, arrays as they come
-_installed: list[tuple[Any, str, Any]] = []
-
-
 def _composed(policy: Policy) -> Callable[[Node], None]:
     """Puts casts before a new node, as it is composed: always, for its inputs' dtypes are not known yet."""
+    losses = _tables.canonical(_tables.LOSSES)
+
     def before(node: Node) -> None:
+        if node.op.name in losses:
+            logging.warning("%s does not support dynamic loss scaling in symbolic and hybridized execution.",
+                            node.op.name)
         dtype, states = policy.wanted(node.op, node.params), set(node.mutated())
         if dtype == "widest":
             if len(node.inputs) > 1:
@@ -104,73 +102,38 @@ def _composed(policy: Policy) -> Callable[[Node], None]:
     return before
 
 
-def _wrapped(function: Callable[..., Any], op: registry.Op, policy: Policy) -> Callable[..., Any]:
-    """The imperative function with casts of its arrays."""
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        dtype = policy.wanted(op, kwargs)
-        arrays = [a for a in (*args, *kwargs.values()) if isinstance(a, NDArray)]
-        kinds = {a.dtype.__name__ if isinstance(a.dtype, type) else str(a.dtype) for a in arrays} & _FLOATS
+_Call = tuple[Kernel, Sequence[NDArray], tuple]
+
+
+def _called(policy: Policy, scaler: Any) -> Callable[..., _Call]:
+    """Casts the arrays of an imperative call; loss outputs scale their own gradient (in graphs they cannot)."""
+    losses = _tables.canonical(_tables.LOSSES)
+
+    def before(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple) -> _Call:
+        op, params = kernel.op, kernel.params
+        if op.name in losses or op.name in policy.conditional:
+            params = {**params, **kernel.numbers(extras)}
+        dtype = None if op.name in _AS_THEY_COME else policy.wanted(op, params)
+        dtypes = [np.dtype(a.dtype).name for a in arrays]
         if dtype == "widest":
-            dtype = "float32" if "float32" in kinds else policy.target
-        if dtype is None or not kinds - {dtype}:
-            return function(*args, **kwargs)
-        states = op.mutates({}) if not callable(op.get_attr("FMutateInputs", ())) else ()
-        kept = {"out", *states}
-
-        def cast(value: Any, name: str = "") -> Any:
-            return amp_cast(value, dtype=dtype) if isinstance(value, NDArray) and name not in kept else value
-        names = [*op.input_names, *[""] * len(args)]
-        return function(*map(cast, args, names), **{k: cast(v, k) for k, v in kwargs.items()})
-    return call
-
-
-def _replace(owner: Any, name: str, value: Any) -> None:
-    _installed.append((owner, name, getattr(owner, name)))
-    setattr(owner, name, value)
+            dtype = "float32" if "float32" in dtypes else policy.target
+        others = {i for i, found in enumerate(dtypes) if found != dtype and found in _FLOATS}
+        # what is changed in place keeps its dtype, and then so does all that goes into it
+        if dtype is not None and others.isdisjoint(kernel.mutated):
+            arrays = [amp_cast(a, dtype=dtype) if i in others else a for i, a in enumerate(arrays)]
+        if op.name in losses:
+            params["grad_scale"] *= scaler.loss_scale
+            kernel = prepare(op, params, len(arrays), state.training, pack=True)
+            extras = kernel.extras(params, any(a._chunk.wide for a in arrays))
+        return kernel, arrays, extras
+    return before
 
 
 def install(policy: Policy, scaler: Any) -> None:
-    """Has `mx.nd`, arrays' methods and operators, and new symbols follow the policy."""
-    nd = {end: importlib.import_module(f"mxjax.ndarray{end}")
-          for end in ("", ".op", ".contrib", ".linalg", "._internal")}
-    places = {"": [nd[""], nd[".op"]], "_contrib_": [nd[".contrib"]], "_linalg_": [nd[".linalg"]]}
-    for canonical in policy.listed():
-        op = registry.find(canonical)
-        for name in (op.name, *op.aliases) if op is not None and op.get_attr("FHost") is None else ():
-            prefix = next((p for p in ("_contrib_", "_linalg_") if name.startswith(p)), "")
-            owners = places[prefix] if prefix or not name.startswith("_") else [nd["._internal"]]
-            for owner in owners:
-                function = getattr(owner, name[len(prefix):], None)
-                if callable(function):
-                    _replace(owner, name[len(prefix):], _wrapped(function, op, policy))
-    methods = {**METHODS, **{f"__{k}__": v for k, v in _OPERATORS.items()}}
-    for method, name in methods.items():
-        op = registry.find(name)
-        if op is not None and op.name in policy.listed() and hasattr(NDArray, method):
-            _replace(NDArray, method, _wrapped(getattr(NDArray, method), op, policy))
-    _install_losses(scaler)
-    _symbol._on_compose = _composed(policy)
-
-
-def _install_losses(scaler: Any) -> None:
-    """Loss outputs scale their own gradient; in graphs they cannot."""
-    for kind in ("ndarray", "symbol"):
-        module = importlib.import_module(f"mxjax.{kind}")
-        for name in _tables.LOSSES:
-            def call(*args: Any, _function: Any = getattr(module, name), _kind: str = kind, **kwargs: Any) -> Any:
-                if _kind == "ndarray":
-                    kwargs["grad_scale"] = kwargs.get("grad_scale", 1.0) * scaler.loss_scale
-                else:
-                    logging.warning("%s does not support dynamic loss scaling in symbolic and hybridized execution.",
-                                    _function.__name__)
-                return _function(*args, **kwargs)
-            _replace(module, name, functools.wraps(getattr(module, name))(call))
+    """Has imperative calls and new symbols follow the policy."""
+    calling.on_call, symbol._on_compose = _called(policy, scaler), _composed(policy)
 
 
 def uninstall() -> None:
     """Undoes `install`."""
-    while _installed:
-        owner, name, original = _installed.pop()
-        setattr(owner, name, original)
-    _symbol._on_compose = None
+    calling.on_call = symbol._on_compose = None
