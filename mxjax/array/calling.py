@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from sys import getrefcount
 from typing import Any
 
 import jax
@@ -15,7 +16,7 @@ from ..base import MXNetError
 from ..compile.kernel import USER_MISTAKES, Kernel, is_wide, mistake, prepare, run, watched
 from ..context import Context, current_context
 from ..ops.registry import Op
-from .chunk import Chunk, Pending, changing, transformation
+from .chunk import ALONE, Chunk, Pending, changing, transformation
 from .host_work import HostPending, push_kernel
 from .kinds import flavours, wrap
 from .state import state
@@ -128,9 +129,84 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
     return _general(kernel, arrays, args, extras, None, ctx, wide, born, missing)
 
 
+def overwrite(kernel: Kernel, arrays: Sequence[Any], extras: tuple, targets: Sequence[Any] = ()) -> bool:
+    """Runs a kernel all of whose results replace arguments' values, which give it their memory: the usual update.
+
+    Args:
+        kernel, extras: what is called.
+        arrays: its arguments; those at `kernel.mutated` take the results that follow the outputs.
+        targets: arguments that take the outputs, one each.
+
+    Returns:
+        Whether that was all there is to do; if not, nothing was done.
+    """
+    if state.segment is not None or state.recording or not kernel.direct or len(targets) != kernel.num_outputs:
+        return False
+    chunks = []
+    for target in targets:
+        entry = target._entry
+        if target._view is not None or entry is not None and entry[0].grad is None:
+            return False
+        chunks.append(target._chunk)
+    for place in kernel.mutated:
+        chunks.append(arrays[place]._chunk)
+    with changing(chunks):
+        args: list[Any] = []
+        places: dict[Chunk, int] = {}
+        wide, ctx = kernel.wide, arrays[0]._chunk.ctx
+        for array in arrays:
+            chunk = array._chunk
+            value = chunk.buffer
+            if value is None and chunk in chunks:
+                value = chunk.stash
+            if value is None or array._view is not None or isinstance(value, (Pending, jax.core.Tracer)) or \
+                    chunk.ctx is not ctx and chunk.ctx != ctx:
+                return False
+            if chunk.wide:
+                wide = True
+            places[chunk] = -1 if chunk in places else len(args)
+            args.append(value)
+        for chunk in chunks:
+            if chunk not in places or not chunk.hides:
+                return False
+        del value
+        args += extras
+        made: list[Any] = []
+        free = []
+        for k in range(len(chunks)):
+            chunk = chunks[k]
+            place = places[chunk]
+            if place >= 0:
+                chunk.stash = args, place, made, k
+                if not chunk.lent and getrefcount(args[place]) == ALONE:
+                    free.append(place)
+        free.sort()
+        try:
+            run(kernel, args, wide, kernel.donating(tuple(free)) if free else None, made)
+        finally:
+            if made:
+                _replace(kernel, arrays, args, made[0], chunks, places, targets, ctx)
+    return True
+
+
+def _replace(kernel: Kernel, arrays: Sequence[Any], args: list[Any], results: Sequence[Any], chunks: list[Chunk],
+             places: dict[Chunk, int], targets: Sequence[Any], ctx: Context) -> None:
+    """Ends `overwrite`: the results become the values where they fit; else the usual end of a call does the rest."""
+    for chunk, result in zip(chunks, results, strict=True):
+        old = args[places[chunk]]
+        if places[chunk] < 0 or result.shape != old.shape or result.dtype != old.dtype:
+            finish(kernel, arrays, args, results, targets or None, ctx)
+            return
+    for chunk, result in zip(chunks, results, strict=True):
+        chunk.buffer = result
+        chunk.version += 1
+
+
 def _change(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any, ctx: Context | None) -> Any:
     """`invoke` where arrays get new values: nobody else sees or changes these meanwhile."""
     target = out if out is None or isinstance(out, (list, tuple)) else (out,)
+    if target is not None and arrays and overwrite(kernel, arrays, extras, target):
+        return list(target) if len(target) > 1 else target[0]
     chunks = [arrays[i]._chunk for i in kernel.mutated]
     wholes = []  # what is written in parts must be there
     for t in target or ():

@@ -8,6 +8,7 @@ a buffer that is about to be given away.
 from __future__ import annotations
 
 import itertools
+import operator
 import sys
 from _thread import RLock  # not threading's, which is a Python function around it
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ import jax
 import numpy as np
 
 from ..base import MXNetError
-from ..compile.kernel import is_wide
+from ..compile.kernel import WIDE_DTYPES
 from ..context import Context
 
 __all__ = ["ALONE", "Chunk", "Pending", "RLock", "alone", "changing", "holding", "placed", "transformation"]
@@ -74,7 +75,7 @@ class Chunk:
 
     def __init__(self, buffer: Any, ctx: Context, pending: Pending | None = None) -> None:
         self.buffer, self.pending, self.ctx = buffer, pending, ctx
-        self.wide = is_wide((buffer if pending is None else pending).dtype)
+        self.wide = (buffer if pending is None else pending).dtype in WIDE_DTYPES
         self.version, self.lent, self.born = 0, False, None
         self.lock, self.stash = RLock(), None
 
@@ -234,7 +235,7 @@ class changing:  # noqa: N801
     __slots__ = ("chunks", "_locks", "_got", "_taken")
 
     def __init__(self, chunks: Sequence[Chunk]) -> None:
-        self.chunks, self._locks = chunks, [chunk.lock for chunk in chunks]
+        self.chunks, self._locks = chunks, list(map(_lock_of, chunks))
         self._got: list[bool] = []
         self._taken: list[Chunk] = []
 
@@ -287,6 +288,7 @@ class changing:  # noqa: N801
 
 
 _AT_ONCE = itertools.repeat(False)
+_lock_of = operator.attrgetter("lock")
 _acquire = type(RLock()).acquire
 
 

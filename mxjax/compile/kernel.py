@@ -25,8 +25,8 @@ from ..ops.params import WIDE
 from ..ops.registry import Op
 from .compiled import SOME_OF_ONE, Compiled
 
-__all__ = ["USER_MISTAKES", "WIDE_DTYPES", "Absent", "Kernel", "cotangent", "is_wide", "never", "prepare", "run",
-           "run_program", "watch", "watched"]
+__all__ = ["USER_MISTAKES", "WIDE_DTYPES", "Absent", "Kernel", "as_numbers", "cotangent", "is_wide", "never", "prepare",
+           "run", "run_program", "watch", "watched"]
 
 Spec = tuple[tuple[int, ...], np.dtype]
 # what JAX and NumPy raise where a call cannot be done: arguments that do not fit, or no room for the result
@@ -87,7 +87,7 @@ class Kernel:
 
     __slots__ = ("name", "fn", "num_arrays", "num_outputs", "num_visible", "wide", "mutated", "eager", "symbolic",
                  "options", "operators", "op", "params", "dynamic", "packed", "uses_key", "by_rows", "check", "refuses",
-                 "draw", "smooth", "simple", "jitted", "_vjps", "_specs", "_needs", "_donated", "__weakref__")
+                 "draw", "smooth", "simple", "direct", "jitted", "_vjps", "_specs", "_needs", "_donated", "__weakref__")
 
     def __init__(self, name: str, fn: Callable[..., tuple], num_arrays: int, num_outputs: int, *,
                  num_visible: int | None = None, wide: bool = False, mutated: tuple[int, ...] = (),
@@ -102,7 +102,8 @@ class Kernel:
         values = {key: value for key, value in locals().items() if key != "self"}
         values["num_visible"] = num_outputs if num_visible is None else num_visible
         values["options"], values["params"] = options or {}, params or {}
-        # nothing but a call: one result, no key, no check
+        # simple: nothing but a call: one result, no key, no check; direct: nothing but compiled code
+        values["direct"] = not (eager or uses_key or check or refuses or draw)
         values["simple"] = num_outputs == 1 and not (mutated or uses_key or check or refuses)
         values["jitted"] = fn if eager else Compiled(fn, **(options or {}))
         values.update(_vjps=Bounded(256), _specs=Bounded(1024), _needs=Bounded(1024), _donated=Bounded(64))
@@ -429,7 +430,7 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
         extras = dict(static)
         rest = args[count:]
         if packed:
-            numbers = iter([_weak(number) for number in jnp.asarray(rest[0])])
+            numbers = iter(as_numbers(rest[0]))
             extras.update({name: tuple([next(numbers) for _ in range(length)]) if length else next(numbers)
                            for name, length in packed})
             rest = rest[1:]
@@ -459,6 +460,11 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
                   op=op, params=params, dynamic=dynamic, packed=packed, uses_key=op.uses_key,
                   by_rows=op.by_rows(params), check=op.get_attr("FCheck"),
                   refuses=refuse and functools.partial(refuse, params), draw=draw, smooth=smooth)
+
+
+def as_numbers(vector: Any) -> list[jax.Array]:
+    """The numbers in a vector, each as what a Python float is: it takes the dtype of the array it meets."""
+    return [_weak(number) for number in jnp.asarray(vector)]
 
 
 def _weak(number: jax.Array) -> jax.Array:

@@ -54,6 +54,16 @@ class Adam(_TwoMoments):
         self.epsilon = epsilon
         self.lazy_update = lazy_update
 
+    def _operator(self, weight: NDArray, state: Any) -> tuple[str, dict[str, Any]]:
+        return "adam_update", {"beta1": self.beta1, "beta2": self.beta2, "epsilon": self.epsilon,
+                               **self._grad_options()}
+
+    def _rates(self, indices: list[Any]) -> list[float]:
+        lrs, counts = self._get_lrs(indices), self._index_update_count
+        for i, index in enumerate(indices):
+            lrs[i] *= math.sqrt(1 - self.beta2 ** counts[index]) / (1 - self.beta1 ** counts[index])
+        return lrs + self._get_wds(indices)
+
     def _step(self, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
         lr *= math.sqrt(1 - self.beta2 ** t) / (1 - self.beta1 ** t)
         nd.adam_update(weight, grad, *state, out=weight, lr=lr, wd=wd, beta1=self.beta1, beta2=self.beta2,

@@ -218,22 +218,25 @@ class Optimizer:
         self.wd_mult = {n: 0.0 for n in self.idx2name.values() if not n.endswith(self._decayed)}
         self.wd_mult.update(self._multipliers("__wd_mult__", args_wd_mult))
 
-    def _multiplied(self, value: float, kind: str, index: Any) -> float:
-        """`value` times the parameter's multiplier; kind: "lr_mult" or "wd_mult"."""
-        if index in self.param_dict:
-            return value * getattr(self.param_dict[index], kind)
-        table = getattr(self, kind)
-        return value * table.get(index, table.get(self.idx2name.get(index), 1.0))
+    def _multiplied(self, value: float, kind: str, indices: list[Any]) -> list[float]:
+        """`value` times each parameter's multiplier; kind: "lr_mult" or "wd_mult"."""
+        params, table, names = self.param_dict, getattr(self, kind), self.idx2name
+        found = []
+        for index in indices:
+            if index in params:
+                found.append(value * getattr(params[index], kind))
+            else:
+                found.append(value * table.get(index, table.get(names.get(index), 1.0)))
+        return found
 
     def _get_lrs(self, indices: list[Any]) -> list[float]:
-        lr = self.learning_rate
-        return [self._multiplied(lr, "lr_mult", index) for index in indices]
+        return self._multiplied(self.learning_rate, "lr_mult", indices)
 
     def _get_lr(self, index: Any) -> float:
         return self._get_lrs([index])[0]
 
     def _get_wds(self, indices: list[Any]) -> list[float]:
-        return [self._multiplied(self.wd, "wd_mult", index) for index in indices]
+        return self._multiplied(self.wd, "wd_mult", indices)
 
     def _get_wd(self, index: Any) -> float:
         return self._get_wds([index])[0]
@@ -249,6 +252,18 @@ class Optimizer:
         for one in index if _is_list(index) else (index,):
             counts[one] = counts.get(one, self.begin_num_update) + 1
             self.num_update = max(counts[one], self.num_update)
+
+    # ------------------------------------------------------------------ prepared updates
+    # A class that defines `_operator(weight, state) -> (operator, parameters but lr and wd)` says that its update of
+    # a weight is one call of that operator, on weight, gradient and `_state_arrays(state)`, with `_rates`.
+    @staticmethod
+    def _state_arrays(state: Any) -> tuple:
+        """A state as the operator's arguments."""
+        return () if state is None else tuple(state) if isinstance(state, list | tuple) else (state,)
+
+    def _rates(self, indices: list[Any]) -> list[float]:
+        """The learning rates of parameters that have just been counted, then their decays."""
+        return self._get_lrs(indices) + self._get_wds(indices)
 
     # ------------------------------------------------------------------ pieces of updates
     def _grad_options(self) -> dict[str, float]:

@@ -59,6 +59,24 @@ class _Momentum(Optimizer):
                                                self._get_wds(indices), strict=True):
             self._apply(weight, grad, state, multi_precision, lr=lr, wd=wd)
 
+    def _operator_of(self, weight: NDArray, state: Any) -> tuple[str, dict[str, Any]]:
+        """See `Optimizer._state_arrays`."""
+        mixed = isinstance(state, tuple)
+        momentum = state[0] if mixed else state
+        options: dict[str, Any] = {"rescale_grad": self.rescale_grad}
+        if momentum is not None:
+            options["momentum"] = self.momentum
+        if self.clip_gradient:
+            options["clip_gradient"] = self.clip_gradient
+        name = self._operators[momentum is not None]
+        return f"mp_{name}" if mixed else name, options
+
+    @staticmethod
+    def _state_arrays(state: Any) -> tuple:
+        if isinstance(state, tuple):
+            return state if state[0] is not None else state[1:]
+        return () if state is None else (state,)
+
     def _apply(self, weight: NDArray, grad: NDArray, state: Any, multi_precision: bool, **options: Any) -> None:
         """Update one parameter by the fitting operator."""
         momentum = state[0] if multi_precision else state
@@ -126,6 +144,9 @@ class SGD(_Aggregated):
     def __init__(self, momentum: float = 0.0, lazy_update: bool = True, **kwargs: Any) -> None:
         super().__init__(momentum, lazy_update, **kwargs)
 
+    def _operator(self, weight: NDArray, state: Any) -> tuple[str, dict[str, Any]]:
+        return self._operator_of(weight, state)
+
     def _update_many(self, indices: list[Any], weights: list[NDArray], grads: list[NDArray], states: list[Any],
                      multi_precision: bool) -> None:
         if not _all_dense(weights, grads):
@@ -142,6 +163,9 @@ class ccSGD(SGD):  # noqa: N801  MXNet's name
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+
+    def _operator(self, weight: NDArray, state: Any) -> tuple[str, dict[str, Any]]:
+        return self._operator_of(weight, state)
 
 
 @register
@@ -160,6 +184,9 @@ class NAG(_Momentum):
 
     def __init__(self, momentum: float = 0.0, **kwargs: Any) -> None:
         super().__init__(momentum, **kwargs)
+
+    def _operator(self, weight: NDArray, state: Any) -> tuple[str, dict[str, Any]]:
+        return self._operator_of(weight, state)
 
 
 @register
@@ -225,7 +252,7 @@ class LARS(_Aggregated):
     def _get_lrs(self, indices: list[Any]) -> list[float]:
         lr = self.learning_rate
         self.last_lr, self.cur_lr = (lr if self.cur_lr is None else self.cur_lr), lr
-        return [self._multiplied(lr, "lr_mult", index) for index in indices]
+        return self._multiplied(lr, "lr_mult", indices)
 
     def _update_many(self, indices: list[Any], weights: list[NDArray], grads: list[NDArray], states: list[Any],
                      multi_precision: bool) -> None:

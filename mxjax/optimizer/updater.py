@@ -9,8 +9,10 @@ import numpy as np
 
 from ..array.segment import deferred
 from ..base import MXNetError
+from ..compile.policy import STEADY
 from ..context import Context
 from ..ndarray import NDArray
+from ._prepared import PreparedUpdate
 from ._states import dump as _dump
 from ._states import load as _load
 from .base import Optimizer, _is_list
@@ -18,7 +20,6 @@ from .base import Optimizer, _is_list
 __all__ = ["Updater", "get_updater"]
 
 
-_TRIALS = 8  # calls with the same weights before they become one program
 _FEW = 4  # weights for which that would gain nothing
 
 
@@ -42,6 +43,7 @@ class Updater:
         self.states: dict[Any, Any] = {}
         self.states_synced: dict[Any, bool] = {}  # whether a loaded state is on its weight's context already
         self._repeated: tuple[Any, int] = (None, 0)  # the last call's weights, and how often in a row they came
+        self._prepared: PreparedUpdate | None = None  # the update of these
 
     @property
     def aggregate_updates(self) -> bool:
@@ -55,17 +57,32 @@ class Updater:
             index: the parameter's index or name, or a list.
             grad, weight: array or list of arrays.
         """
-        if not _is_list(index):
+        optimizer, prepared = self.optimizer, self._prepared
+        if prepared is not None and type(index) is list:
+            if prepared.fits(optimizer, index, weight, grad, self.states):
+                optimizer._set_current_context(weight[0]._chunk.ctx.device_id)
+                if prepared(optimizer):
+                    return
+            self._prepared = None
+        listed = _is_list(index)
+        if not listed:
             index, grad, weight = [index], [grad], [weight]
         index = [key.decode() if isinstance(key, bytes) else key for key in index]
         self._prepare(index, weight)
         rows = [(key, w, g, self.states[key]) for key, w, g in zip(index, weight, grad, strict=True)]
         if not rows:
             return
-        self.optimizer._set_current_context(rows[0][1].context.device_id)
+        optimizer._set_current_context(rows[0][1].context.device_id)
         before, times = self._repeated
         self._repeated = index, times + 1 if index == before else 0
-        if len(rows) >= _FEW and self._repeated[1] >= _TRIALS and all(row[1]._plain and row[2]._plain for row in rows):
+        steady = self._repeated[1] >= STEADY and len(rows) >= _FEW
+        if steady or listed and self.aggregate_updates:
+            columns = list(weight), list(grad), [row[3] for row in rows]
+            if PreparedUpdate.possible(optimizer, *columns):
+                self._prepared = PreparedUpdate(optimizer, index, *columns)
+                if self._prepared(optimizer):
+                    return
+        if steady and all(row[1]._plain and row[2]._plain for row in rows):
             with deferred():  # this goes on for long: one program for all weights is worth being compiled
                 self._update(rows)
         else:
@@ -128,6 +145,7 @@ class Updater:
             _check_state(key, state)
         if optimizer is not None:
             self.optimizer = optimizer
+        self._prepared = None
         self.states = loaded
         self.states_synced = dict.fromkeys(loaded, False)
 
