@@ -5,14 +5,17 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections import namedtuple
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from .model import BatchEndParam
+from ._checkpoints import save_checkpoint
 
 __all__ = ["module_checkpoint", "do_checkpoint", "log_train_metric", "Speedometer", "ProgressBar",
            "LogValidationMetricsCallback"]
+
+BatchEndParam = namedtuple("BatchEndParams", ["epoch", "nbatch", "eval_metric", "locals"])
+BatchEndParam.__doc__ = """What callbacks get: epoch, number of the batch in it, metric, the caller's locals."""
 
 
 def module_checkpoint(mod: Any, prefix: str, period: int = 1,
@@ -48,7 +51,6 @@ def do_checkpoint(prefix: str, period: int = 1) -> Callable[..., None]:
 
     def callback(iter_no: int, sym: Any, arg: Any, aux: Any) -> None:
         if (iter_no + 1) % period == 0:
-            from .model import save_checkpoint  # model imports this module
             save_checkpoint(prefix, iter_no + 1, sym, arg, aux)
 
     return callback

@@ -1,182 +1,31 @@
-"""Checkpoints, the link between training and kvstores, and the old `FeedForward` model."""
+"""The old `FeedForward` model; checkpoints and the link between training and kvstores under MXNet's names."""
 
 from __future__ import annotations
 
-import logging
-import math
-import os
 import warnings
-from collections import namedtuple
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from . import io
-from . import ndarray as nd
-from ._files import together
-from .callback import LogValidationMetricsCallback
+from ._checkpoints import _pack_params as _pack_params
+from ._checkpoints import _unpack_params as _unpack_params
+from ._checkpoints import load_checkpoint, load_params, save_checkpoint
+from .callback import BatchEndParam, LogValidationMetricsCallback
 from .context import Context, cpu
 from .initializer import Uniform
-
-if TYPE_CHECKING:
-    from .ndarray import NDArray
-    from .symbol import Symbol
+from .kvstore.training import _create_kvstore as _create_kvstore
+from .kvstore.training import _create_sparse_kvstore as _create_sparse_kvstore
+from .kvstore.training import _exchange as _exchange
+from .kvstore.training import _initialize_kvstore as _initialize_kvstore
+from .kvstore.training import _update_params as _update_params
+from .kvstore.training import _update_params_on_kvstore as _update_params_on_kvstore
+from .module import BucketingModule, Module
+from .ndarray import NDArray
 
 __all__ = ["BatchEndParam", "FeedForward", "load_checkpoint", "load_params", "save_checkpoint"]
 
-BatchEndParam = namedtuple("BatchEndParams", ["epoch", "nbatch", "eval_metric", "locals"])
-BatchEndParam.__doc__ = """What callbacks get: epoch, number of the batch in it, metric, the caller's locals."""
 
-
-# -------------------------------------------------------------------- checkpoints
-def _pack_params(arg_params: dict[str, NDArray], aux_params: dict[str, NDArray]) -> dict[str, NDArray]:
-    """Parameters under the names they have in files."""
-    return {f"{kind}:{name}": array.as_in_context(cpu()) for kind, params in (("arg", arg_params), ("aux", aux_params))
-            for name, array in params.items()}
-
-
-def _unpack_params(loaded: dict[str, NDArray], fname: str) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
-    """Parameters and auxiliary states of a loaded file.
-
-    Raises:
-        ValueError: a name that begins neither with "arg:" nor with "aux:".
-    """
-    params: dict[str, dict[str, NDArray]] = {"arg": {}, "aux": {}}
-    if not loaded:
-        logging.warning("parameter file %s is empty", fname)
-        return params["arg"], params["aux"]
-    if not isinstance(loaded, dict):
-        raise ValueError(f"invalid parameter file {fname}: its arrays have no names")
-    for full_name, array in loaded.items():
-        kind, _, name = full_name.partition(":")
-        if kind not in params:
-            raise ValueError(f"invalid parameter file {fname}: name {full_name!r} begins neither with arg: nor aux:")
-        params[kind][name] = array
-    return params["arg"], params["aux"]
-
-
-def save_checkpoint(prefix: str, epoch: int, symbol: Symbol | None, arg_params: dict[str, NDArray],
-                    aux_params: dict[str, NDArray], remove_amp_cast: bool = True) -> None:
-    """Save a network and its parameters as `prefix-symbol.json` and `prefix-EPOCH.params` (4 digits).
-
-    Both are on the disk before one is replaced, so that a failure changes neither; the parameters appear last, at once
-    after the network.
-
-    Args:
-        prefix: beginning of the files' names.
-        epoch: number of the epoch.
-        symbol: the network; None saves parameters only.
-        arg_params, aux_params: parameters and auxiliary states by name.
-        remove_amp_cast: leave out the casts that automatic mixed precision put in.
-    """
-    name = f"{prefix}-{epoch:04d}.params"
-    with together():
-        if symbol is not None:
-            symbol.save(f"{prefix}-symbol.json", remove_amp_cast=remove_amp_cast)
-        nd.save(name, _pack_params(arg_params, aux_params))
-    logging.info('Saved checkpoint to "%s"', name)
-
-
-def load_params(prefix: str, epoch: int) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
-    """Parameters and auxiliary states of `prefix-EPOCH.params`, by name."""
-    name = f"{prefix}-{epoch:04d}.params"
-    return _unpack_params(nd.load(name), name)
-
-
-def load_checkpoint(prefix: str, epoch: int) -> tuple[Symbol, dict[str, NDArray], dict[str, NDArray]]:
-    """What `save_checkpoint` saved, here or in MXNet: (symbol, arg_params, aux_params)."""
-    from . import symbol
-    return symbol.load(f"{prefix}-symbol.json"), *load_params(prefix, epoch)
-
-
-# -------------------------------------------------------------------- kvstores
-def _create_kvstore(kvstore: Any, num_device: int, arg_params: dict[str, NDArray]) -> tuple[Any, bool]:
-    """The store to train with, and whether it does the updates.
-
-    Args:
-        kvstore: a store, the name of one, or None.
-        num_device: number of devices; one needs no store unless it is a distributed one.
-        arg_params: parameters, whose sizes decide where "local" updates.
-    """
-    if kvstore is None or (isinstance(kvstore, str) and num_device == 1 and "dist" not in kvstore):
-        return None, False
-    from . import kvstore as kvs
-    on_store = bool(int(os.environ.get("MXNET_UPDATE_ON_KVSTORE", "1")))
-    if isinstance(kvstore, str):
-        if kvstore == "local" and max((math.prod(p.shape) for p in arg_params.values()), default=0) > 2 ** 24:
-            on_store = False
-        kvstore = kvs.create(kvstore)
-    elif not isinstance(kvstore, kvs.KVStoreBase):
-        raise TypeError(f"kvstore must be a KVStore, its name or None, got {type(kvstore).__name__}")
-    return kvstore, on_store and kvstore.is_capable(kvs.KVStoreBase.OPTIMIZER)
-
-
-def _create_sparse_kvstore(kvstore: Any) -> tuple[Any, bool]:
-    """The store for row-sparse parameters, which it must update itself."""
-    from . import kvstore as kvs
-    if isinstance(kvstore, str):
-        kvstore = kvs.create(kvstore)
-    elif not isinstance(kvstore, kvs.KVStore):
-        raise TypeError(f"row_sparse parameters need a KVStore or its name, got {kvstore!r}")
-    if not kvstore.is_capable(kvs.KVStoreBase.OPTIMIZER):
-        raise ValueError(f"row_sparse parameters need a store that can run the optimizer; {kvstore.type} cannot")
-    return kvstore, True
-
-
-def _initialize_kvstore(kvstore: Any, param_arrays: list[list[NDArray]], arg_params: dict[str, NDArray],
-                        param_names: list[str], update_on_kvstore: bool) -> None:
-    """Give the store its first values and, where it updates, the devices what it holds then."""
-    for name, arrays in zip(param_names, param_arrays, strict=True):
-        if update_on_kvstore and arg_params[name].stype == "default":
-            kvstore.broadcast(name, arg_params[name], out=arrays)
-        else:
-            kvstore.init(name, arg_params[name])
-
-
-def _exchange(kvstore: Any, names: list[str], sent: list[list[NDArray]], received: list[list[NDArray]]) -> None:
-    """Push values and pull what the store makes of them; all dense keys in one call where the store can do that."""
-    from . import kvstore as kvs
-    dense, sparse = [], []
-    for i, row in enumerate(zip(names, sent, received, strict=True)):
-        (dense if row[1][0].stype == row[2][0].stype == "default" else sparse).append((row, -i))
-    if dense and isinstance(kvstore, kvs.KVStore):
-        keys, values, outs = map(list, zip(*(row for row, _ in dense), strict=True))
-        kvstore.pushpull(keys, values, out=outs)
-    else:
-        for (name, values, outs), priority in dense:
-            kvstore.pushpull(name, values, out=outs, priority=priority)
-    for (name, values, outs), priority in sparse:
-        kvstore.push(name, values, priority=priority)
-        kvstore.pull(name, out=outs, priority=priority)
-
-
-def _with_gradient(*columns: Sequence[Any]) -> list[list[Any]]:
-    """The columns (the last one: gradients) without the rows whose gradient is None."""
-    rows = [row for row in zip(*columns, strict=True) if row[-1][0] is not None]
-    return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in columns]
-
-
-def _update_params_on_kvstore(param_arrays: list[list[NDArray]], grad_arrays: list[list[NDArray]], kvstore: Any,
-                              param_names: list[str]) -> None:
-    """Push gradients, pull the parameters that the store has updated."""
-    names, params, grads = _with_gradient(param_names, param_arrays, grad_arrays)
-    _exchange(kvstore, names, grads, params)
-
-
-def _update_params(param_arrays: list[list[NDArray]], grad_arrays: list[list[NDArray]], updater: Callable[..., None],
-                   num_device: int, kvstore: Any = None, param_names: list[str] | None = None) -> None:
-    """Sum gradients over the devices by the store if there is one, then update: one call per device."""
-    if param_names is None:
-        param_names = [str(i) for i in range(len(param_arrays))]
-    indices, names, params, grads = _with_gradient(range(len(param_arrays)), param_names, param_arrays, grad_arrays)
-    if kvstore:
-        _exchange(kvstore, names, grads, grads)
-    for k in range(num_device if indices else 0):
-        updater([i * num_device + k for i in indices], [grad[k] for grad in grads], [param[k] for param in params])
-
-
-# -------------------------------------------------------------------- FeedForward
 class FeedForward:
     """A network trained and used by NumPy arrays or iterators; superseded by `mx.mod.Module`, which it uses.
 
@@ -217,13 +66,13 @@ class FeedForward:
         """An iterator over X and y, or X itself if it is one."""
         if isinstance(X, io.DataIter):
             return X
-        if not isinstance(X, np.ndarray | nd.NDArray):
+        if not isinstance(X, np.ndarray | NDArray):
             raise TypeError(f"X must be a DataIter, NDArray or numpy.ndarray, got {type(X).__name__}")
         if y is None:
             if is_train:
                 raise ValueError("y must be given when X is an array")
             y = np.zeros(X.shape[0])
-        y = y.asnumpy() if isinstance(y, nd.NDArray) else np.asarray(y)
+        y = y.asnumpy() if isinstance(y, NDArray) else np.asarray(y)
         y = y.reshape(-1) if y.ndim == 2 and y.shape[1] == 1 else y
         if y.ndim != 1 or len(y) != X.shape[0]:
             raise ValueError(f"y must have shape ({X.shape[0]},) as X has {X.shape[0]} samples, got {y.shape}")
@@ -238,8 +87,7 @@ class FeedForward:
         data, label = (np.array(x) if isinstance(x, list) else x for x in eval_data)
         return self._iterator(data, label, is_train=True)
 
-    def _module(self, data: io.DataIter, with_labels: bool) -> Any:
-        from .module import BucketingModule, Module
+    def _module(self, data: io.DataIter, with_labels: bool) -> BucketingModule | Module:
         data_names = [desc[0] for desc in data.provide_data]
         label_names = [desc[0] for desc in data.provide_label or ()]
         if self.sym_gen is not None:

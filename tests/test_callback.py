@@ -52,7 +52,7 @@ def test_checkpoint_periods(monkeypatch):
         def save_checkpoint(self, *args):
             saved.append(args)
 
-    monkeypatch.setattr("mxjax.model.save_checkpoint", lambda *args: saved.append(args))
+    monkeypatch.setattr("mxjax.callback.save_checkpoint", lambda *args: saved.append(args))
     for epoch in range(4):
         callback.do_checkpoint("p", period=2)(epoch, "sym", {}, {})
         callback.module_checkpoint(Saving(), "m", period=3, save_optimizer_states=True)(epoch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from ..base import MXNetError
@@ -140,8 +141,15 @@ def _pairs(key: Any, value: Any, out: Any) -> list[tuple[list[NDArray], list[NDA
     return list(zip(values, outs, strict=True))
 
 
-_SYNCHRONOUS = ("dist", "dist_sync", "dist_device_sync", "dist_sync_device", "dist_device", "dist_sync_allreduce")
-_ASYNCHRONOUS = ("dist_async", "dist_device_async", "dist_async_device")
+_own: dict[str, Callable[[str], KVStoreBase]] = {}  # the stores of this package
+
+
+def called(*names: str) -> Callable[[type], type]:
+    """A decorator: `create` makes these names the class's instances, which get the name as their argument."""
+    def enter(kind: type) -> type:
+        _own.update(dict.fromkeys(names, kind))
+        return kind
+    return enter
 
 
 def create(name: str = "local") -> KVStoreBase:
@@ -156,19 +164,12 @@ def create(name: str = "local") -> KVStoreBase:
         TypeError: the name is no text.
         MXNetError: there is no such store.
     """
-    from .kvstore import TYPES, KVStore
     if not isinstance(name, str):
         raise TypeError("name must be a string")
     kind = name.lower()
     if kind in KVStoreBase.kv_registry:
         return KVStoreBase.kv_registry[kind]()
-    if kind in TYPES:
-        return KVStore(kind)
-    if kind in _SYNCHRONOUS:
-        from .dist_sync import DistSyncKVStore
-        return DistSyncKVStore(kind)
-    if kind in _ASYNCHRONOUS:
-        from .dist_async import DistAsyncKVStore
-        return DistAsyncKVStore(kind)
-    known = ", ".join([*TYPES, *_SYNCHRONOUS, *_ASYNCHRONOUS, *KVStoreBase.kv_registry])
+    if kind in _own:
+        return _own[kind](kind)
+    known = ", ".join([*_own, *KVStoreBase.kv_registry])
     raise MXNetError(f"unknown kvstore {name!r}; there are {known}")

@@ -15,6 +15,7 @@ from ..array.sparse import BaseSparseNDArray, row_sparse_array
 from ..base import MXNetError
 from ..ndarray import array
 from . import door, wire
+from .base import called
 from .compression import Compression
 from .dist_sync import _Dist
 from .reduce import Reduced
@@ -48,6 +49,7 @@ class _Server:
         return message
 
 
+@called("dist_async", "dist_device_async", "dist_async_device")
 class DistAsyncKVStore(_Dist):
     """Values on parameter servers, an optimizer there, workers at their own pace; made by `create("dist_async")`.
 

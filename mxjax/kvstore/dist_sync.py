@@ -12,6 +12,7 @@ from ..array.kinds import wrap
 from ..array.sparse import row_sparse_array
 from ..ndarray import NDArray
 from . import cluster
+from .base import called
 from .compression import Compression
 from .kvstore import KVStore
 from .reduce import Reduced
@@ -68,6 +69,7 @@ class _Dist(KVStore):
                                 [f"{v.stype} {np.dtype(v.dtype).name}{v.shape}" for v in values])
 
 
+@called("dist", "dist_sync", "dist_device_sync", "dist_sync_device", "dist_device", "dist_sync_allreduce")
 class DistSyncKVStore(_Dist):
     """Sums over the devices of all workers, in the same step for all; made by `mx.kv.create("dist_sync")`.
 

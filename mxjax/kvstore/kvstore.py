@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .. import optimizer as opt
 from .._files import reading, write_file
 from ..array.kinds import wrap
 from ..array.sparse import BaseSparseNDArray, retain
 from ..base import MXNetError
 from ..ndarray import NDArray
-from .base import KVStoreBase, _pairs
+from .base import KVStoreBase, _pairs, called
 from .compression import Compression
 from .reduce import Reduced, reduce_all
 
 __all__ = ["KVStore"]
 
-TYPES = ("local", "local_update_cpu", "local_allreduce_cpu", "local_allreduce_device", "device", "nccl")
 
-
+@called("local", "local_update_cpu", "local_allreduce_cpu", "local_allreduce_device", "device", "nccl")
 class KVStore(KVStoreBase):
     """A store within one process; made by `mx.kv.create`.
 
@@ -220,7 +220,6 @@ class KVStore(KVStoreBase):
     # ------------------------------------------------------------ optimizer
     def set_optimizer(self, optimizer: Any) -> None:
         """Has the store update its values: a push then means `optimizer.update`."""
-        from .. import optimizer as opt
         self._set_updater(opt.get_updater(optimizer))
 
     def _set_updater(self, updater: Callable[[Any, NDArray, NDArray], None]) -> None:

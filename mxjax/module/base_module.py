@@ -12,10 +12,11 @@ import numpy as np
 
 from .. import metric
 from .. import ndarray as nd
+from .._checkpoints import _pack_params, _unpack_params
 from ..base import MXNetError
+from ..callback import BatchEndParam
 from ..initializer import Uniform
 from ..io import DataBatch, DataDesc, DataIter
-from ..model import BatchEndParam, _pack_params, _unpack_params
 
 if TYPE_CHECKING:
     from ..ndarray import NDArray

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import ndarray as nd
+from .._checkpoints import load_params
 from .._files import reading, together
 from ..base import MXNetError
 from ..context import Context, cpu
-from ..model import load_params
 from ..name import NameManager
+from ..symbol import Symbol, load
 from .base_module import _LEARNING_RATE, _UNIFORM, BaseModule, _check_input_names
 from .module import Module
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from ..io import DataBatch, DataDesc
     from ..metric import EvalMetric
     from ..ndarray import NDArray
-    from ..symbol import Symbol
 
 __all__ = ["BucketingModule"]
 
@@ -99,10 +99,9 @@ class BucketingModule(BaseModule):
             prefix, epoch: as in `save_checkpoint`.
             sym_gen, default_bucket_key, **kwargs: as in the constructor.
         """
-        from .. import symbol
         with reading(f"{prefix}.buckets", "the keys of buckets"):
             keys = nd.load(f"{prefix}.buckets")[0].asnumpy().astype(np.int32).tolist()
-        symbols = {key: symbol.load(f"{prefix}-{key}-symbol.json") for key in keys}
+        symbols = {key: load(f"{prefix}-{key}-symbol.json") for key in keys}
         arg_params, aux_params = load_params(prefix, epoch)
         return BucketingModule.load_dict(symbols, sym_gen, default_bucket_key, arg_params, aux_params, **kwargs)
 

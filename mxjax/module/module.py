@@ -9,17 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from .. import ndarray as nd
 from .. import optimizer as opt
+from .._checkpoints import load_checkpoint
 from .._files import reading, together, write_file
 from ..context import Context, cpu
 from ..initializer import InitDesc
 from ..io import DataDesc
-from ..model import (
-    _create_kvstore,
-    _initialize_kvstore,
-    _update_params,
-    _update_params_on_kvstore,
-    load_checkpoint,
-)
+from ..kvstore.training import _create_kvstore, _initialize_kvstore, _update_params, _update_params_on_kvstore
 from .base_module import _LEARNING_RATE, _UNIFORM, BaseModule, _check_input_names, _parse_data_desc
 from .executor_group import DataParallelExecutorGroup
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .. import symbol as sym
+from .._checkpoints import load_checkpoint, save_checkpoint
 from .._files import reading
-from ..model import load_checkpoint, save_checkpoint
 from .base_cell import BaseRNNCell
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from ... import ndarray as nd
 from ... import optimizer as opt
 from ...context import cpu
 from ...io import DataBatch, DataIter
-from ...model import _create_kvstore
+from ...kvstore.training import _create_kvstore
 from ...module import Module
 from ...module.base_module import _UNIFORM
 from ...ndarray import NDArray
