@@ -19,7 +19,7 @@ from ..compile.kernel import WIDE_DTYPES, Absent, Kernel, run
 from ..compile.policy import MOST_CALLS, Programs
 from ..context import current_context
 from .calling import invoke, perform, put
-from .chunk import Pending, changing, holding
+from .chunk import Pending, changing, holding, point
 from .kinds import wrap
 from .lazy import Lazy
 from .state import Modes, state
@@ -43,8 +43,12 @@ def backward(heads: Sequence[Any], head_grads: Sequence[Any], retain_graph: bool
     Raises:
         MXNetError: a head is in no graph, or the graph is gone.
     """
-    with Modes(False, train_mode):
+    before = state.recording, state.training
+    state.recording, state.training = False, train_mode
+    try:
         walk_back(heads, head_grads, retain_graph, False)
+    finally:
+        state.recording, state.training = before
 
 
 def walk_back(heads: Sequence[Any], head_grads: Sequence[Any], retain: bool, create_graph: bool,
@@ -100,7 +104,7 @@ def fitting(given: Any, shape: tuple[int, ...]) -> Any:
     return flat.reshape(shape) if flat.size else flat._view_at(0, shape)  # where reshape takes 0 for "as it is"
 
 
-_by_sequence = attrgetter("sequence")
+_by_sequence, _lock_of = attrgetter("sequence"), attrgetter("lock")
 
 
 def _reachable(roots: Iterable[tuple[Node, int]]) -> list[Node]:
@@ -251,7 +255,7 @@ def _run_together(nodes: Sequence[Node], heads: Totals, retain: bool) -> bool:
     for node in nodes:
         if node.kernel is None and node.lazy is None and node.pull is None:
             continue
-        if not node.alive or node.watch is not None or ctx is not None and ctx != node.ctx:
+        if not node.alive or node.watch is not None or ctx is not None and ctx is not node.ctx and ctx != node.ctx:
             return False
         ctx = node.ctx
         if node.lazy is not None:
@@ -269,7 +273,7 @@ def _run_together(nodes: Sequence[Node], heads: Totals, retain: bool) -> bool:
     for node in late:
         if not _can_be_late(node):
             return False
-    with holding([lazy.lock for lazy in lazies]):
+    with holding(list(map(_lock_of, lazies))):
         return _as_program(nodes, heads, retain, lazies, late, ctx)
 
 
@@ -349,11 +353,14 @@ def _as_program(nodes: Sequence[Node], heads: Totals, retain: bool, lazies: list
     else:  # what a forward has kept is no array, so no value of a segment
         found = iter(run(program.kernel, [v.get() if isinstance(v, Pending) else v for v in values], wide))
     grads = []
-    for present in program.ends():
+    for present in program.present:
         grads.append(next(found) if present else None)
     made = dict(zip(kept, found, strict=True))
     for number, lazy in owners:
-        lazy.settle([made.get((number, k)) for k in range(len(lazy.results))])
+        values = []
+        for k in range(len(lazy.results)):
+            values.append(made.get((number, k)))
+        lazy.settle(values)
     ends = []
     totals: Totals = {}
     for node, row in zip(nodes, rows, strict=True):
@@ -363,9 +370,19 @@ def _as_program(nodes: Sequence[Node], heads: Totals, retain: bool, lazies: list
                 totals[node, 0] = grads[len(ends) - 1]
     if late:
         _walk(_calls([node for node in ends if node in late], totals, True, False, _store), totals)
+    chunks, values = [], []
     for node in ends:
-        if node not in late and (grad := totals.get((node, 0))) is not None:
+        grad = totals.get((node, 0)) if node not in late else None
+        if grad is None:
+            continue
+        target = node.grad
+        if node.req == "write" and target._plain and target._view is None and grad.dtype == node.outs[0][1]:
+            chunks.append(target._chunk)  # the usual case, shortest
+            values.append(grad)
+            node.fresh, target._entry = True, None
+        else:
             _store(node, (grad,))
+    point(chunks, values)
     if not retain:
         for node, row in zip(nodes, rows, strict=True):
             if row is not None or node in late:
@@ -377,20 +394,16 @@ class _Program:
     """The walk back through `rows` as a kernel of all values from outside, in their order, and the head gradients.
 
     Its results are the gradients of the ends that have some, latest first, then the results of lazy calls that are
-    `kept`.
+    `kept`. present: for each end whether it has a gradient, known once the program has been traced.
     """
 
     def __init__(self, rows: Sequence[tuple | None], kept: Sequence[tuple], given: Sequence[tuple],
                  mirror: bool) -> None:
         self._rows, self._kept, self._given, self._mirror = rows, kept, given, mirror
-        self._present: list[bool] = []
+        self.present: list[bool] = []
         graphs = [row[0] for row in rows if row is not None and not isinstance(row[0], Kernel)]
         name = "backward" if all(isinstance(part, tuple) for part in graphs) else "forward and backward"
         self.kernel = Kernel(name, self._trace, 0, 0, symbolic=bool(graphs))
-
-    def ends(self) -> Sequence[bool]:
-        """For each end whether it has a gradient, which the program knows once it has been traced."""
-        return self._present
 
     def _trace(self, *values: Any) -> tuple:
         rows, arguments = self._rows, iter(values)
@@ -422,7 +435,7 @@ class _Program:
                 if any(s is not None for s in slots):
                     yield row[1], slots, pulls[i], lambda old, grad: old + grad.astype(old.dtype)
         _walk(calls(), totals)
-        self._present = [grad is not None for grad in ends]
+        self.present = [grad is not None for grad in ends]
         return (*[grad for grad in ends if grad is not None], *[made[ref] for ref in self._kept])
 
 

@@ -21,7 +21,7 @@ from ..base import MXNetError
 from ..compile.kernel import WIDE_DTYPES
 from ..context import Context
 
-__all__ = ["ALONE", "Chunk", "Pending", "RLock", "alone", "changing", "holding", "placed", "transformation"]
+__all__ = ["ALONE", "Chunk", "Pending", "RLock", "alone", "changing", "holding", "placed", "point", "transformation"]
 
 
 class Pending:
@@ -175,6 +175,11 @@ class Chunk:
             self.version += 1
             return True
 
+    def aval_fits(self, other: Chunk) -> bool:
+        """Whether both have a buffer, of one shape and dtype."""
+        mine, its = self.buffer, other.buffer
+        return mine is not None and its is not None and mine.shape == its.shape and mine.dtype == its.dtype
+
     def give(self, args: list[Any], place: int, made: list[Any], index: int = 0) -> bool:
         """Whether a call may write over the memory of the taken buffer: it stands in the call's arguments alone.
 
@@ -185,6 +190,19 @@ class Chunk:
         """
         self.stash = args, place, made, index
         return not self.lent and alone(args, place)
+
+
+def point(chunks: Sequence[Chunk], values: Sequence[Any]) -> None:
+    """Points each chunk to a new value, a buffer or Pending."""
+    for chunk, value in zip(chunks, values, strict=True):
+        if isinstance(value, Pending):
+            chunk.defer(value)
+        elif isinstance(value, jax.core.Tracer):
+            chunk.write(value)
+        else:
+            with chunk.lock:
+                chunk.buffer, chunk.pending = value, None
+                chunk.version += 1
 
 
 def _regained(given: tuple) -> Any:

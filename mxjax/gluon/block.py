@@ -443,6 +443,7 @@ class HybridBlock(Block):
         self._cached_graph: tuple = ()
         self._cached_op: nd.CachedOp | None = None
         self._cached_op_args: list[tuple[bool, Any]] = []
+        self._flat_inputs = 0  # how many arrays side by side the graph takes; 0: not just these
 
     def cast(self, dtype: Any) -> None:
         """Converts all parameters to another dtype."""
@@ -551,6 +552,8 @@ class HybridBlock(Block):
                    for kind in (True, False)}
         self._cached_op = nd.CachedOp(out, [("data_indices", indices[True]), ("param_indices", indices[False]),
                                             *self._flags])
+        flat = isinstance(self._in_format, list) and not any(self._in_format) and not self._callback
+        self._flat_inputs = len(self._in_format) if flat and not self._cached_op.by_steps else 0
 
     def _optimized(self, out: Symbol, params: dict[str, Parameter], places: dict[str, int],
                    args: list[Any]) -> tuple[Symbol, dict[str, Parameter]]:
@@ -644,7 +647,7 @@ class HybridBlock(Block):
     # ------------------------------------------------------------ running
     def register_op_hook(self, callback: Callable[[str, str, NDArray], None], monitor_all: bool = False) -> None:
         """See `Block.register_op_hook`."""
-        self._callback, self._monitor_all = callback, monitor_all
+        self._callback, self._monitor_all, self._flat_inputs = callback, monitor_all, 0
         super().register_op_hook(callback, monitor_all)
 
     @staticmethod
@@ -679,24 +682,51 @@ class HybridBlock(Block):
 
     def forward(self, x: Any, *args: Any) -> Any:
         """Runs `hybrid_forward` on arrays or symbols, or the compiled graph."""
-        has_symbol, has_array, contexts = kinds([x, *args])
-        self._check_inputs(has_symbol, has_array, contexts if self._active else [])
-        if has_symbol:
-            params = {name: param.var() for name, param in self._reg_params.items()}
-            with self.name_scope():
-                return self.hybrid_forward(symbol, x, *args, **params)
-        ctx = contexts[0]
+        given, ctx = (x, *args), None
+        for array in given:
+            if not isinstance(array, NDArray) or ctx is not None and array._chunk.ctx is not ctx:
+                ctx = None
+                break
+            ctx = array._chunk.ctx
+        if ctx is None:  # not just arrays on one context
+            has_symbol, has_array, contexts = kinds(given)
+            self._check_inputs(has_symbol, has_array, contexts if self._active else [])
+            if has_symbol:
+                params = {name: param.var() for name, param in self._reg_params.items()}
+                with self.name_scope():
+                    return self.hybrid_forward(symbol, x, *args, **params)
+            ctx = contexts[0]
+        elif self._active and len(given) == self._flat_inputs:
+            return self._call_flat(given)
         with ctx:
             if self._active:
                 return self._call_cached_op(x, *args)
-            try:
-                params = {name: param.data(ctx) for name, param in self._reg_params.items()}
-            except DeferredInitializationError:
-                self._deferred_infer_shape(x, *args)
-                for param in self.params.values():
-                    param._finish_deferred_init()
-                params = {name: param.data(ctx) for name, param in self._reg_params.items()}
+            params = {}
+            for name, param in self._reg_params.items():
+                data = param._data
+                if data is not None and len(data) == 1 and data[0]._chunk.ctx is ctx and param._stype == "default":
+                    params[name] = data[0]  # the usual case, shortest
+                    continue
+                try:
+                    params[name] = param.data(ctx)
+                except DeferredInitializationError:
+                    self._deferred_infer_shape(x, *args)
+                    for own in self.params.values():
+                        own._finish_deferred_init()
+                    params[name] = param.data(ctx)
             return self.hybrid_forward(nd, x, *args, **params)
+
+    def _call_flat(self, given: tuple[NDArray, ...]) -> Any:
+        """Runs the compiled graph on arrays side by side, as the first call had them."""
+        values = []
+        for is_arg, what in self._cached_op_args:
+            if is_arg:
+                values.append(given[what])
+                continue
+            data = what._data
+            values.append(data[0] if data is not None and len(data) == 1 and what._stype == "default" else what.data())
+        out = self._cached_op(*values)
+        return out if self._out_format == 0 else regroup([out] if isinstance(out, NDArray) else out, self._out_format)
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N803
         """What the block computes; subclasses define it.

@@ -260,31 +260,53 @@ class Trainer:
         scaler = getattr(self, "_amp_loss_scaler", None)
         if scaler is not None and scaler.has_overflow(self._params):
             return
-        trained = [(i, param) for i, param in enumerate(self._params) if param.grad_req != "null"]
-        if not ignore_stale_grad:
-            for _, param in trained:
-                arrays = param._check_and_get(param._data, list)
-                stale = next((array for array in arrays if not array._fresh_grad), None)
-                if stale is not None:
-                    raise UserWarning(
-                        f"Gradient of Parameter `{param.name}` on context {stale.context} has not been updated by "
-                        "backward since last `step`. This could mean a bug in your model that made it only use a "
-                        "subset of the Parameters (Blocks) for this iteration. If you are intentionally only using a "
-                        "subset, call step with ignore_stale_grad=True to suppress this warning and skip updating of "
-                        "Parameters with stale gradient")
-        if self._kvstore is not None and self._update_on_kvstore:
-            return
-        for place, updater in enumerate(self._updaters):
-            indices, grads, arrays = [], [], []
-            for i, param in trained:
-                array = param._data[place]
-                if not ignore_stale_grad or array._fresh_grad:
-                    indices.append(i)
+        indices: list[int] = []
+        columns: list[tuple[list[NDArray], list[NDArray]]] = [([], []) for _ in self._updaters]
+        partly: list[tuple[int, Parameter]] = []  # those whose gradients are not fresh on all contexts
+        updates = self._kvstore is None or not self._update_on_kvstore
+        for i, param in enumerate(self._params):
+            if param._grad_req == "null":
+                continue
+            arrays = param._data
+            if arrays is None:
+                param.list_data()  # which says why there are none
+            fresh = True
+            for array in arrays:
+                if array._entry is None or not array._entry[0].fresh:
+                    fresh = False
+            if not fresh:
+                if not ignore_stale_grad:
+                    self._refuse_stale(param)
+                partly.append((i, param))
+                continue
+            if updates:
+                indices.append(i)
+                for place, (grads, weights) in enumerate(columns):
                     grads.append(param._grad[place])
-                    arrays.append(array)
-                    array._fresh_grad = False
-            if indices:
-                updater(indices, grads, arrays)
+                    weights.append(arrays[place])
+        if indices:
+            for updater, (grads, weights) in zip(self._updaters, columns, strict=True):
+                for array in weights:
+                    array._entry[0].fresh = False
+                updater(indices, grads, weights)
+
+        for i, param in partly if updates else ():
+            self._update_fresh(i, param)
+
+    def _refuse_stale(self, param: Parameter) -> None:
+        stale = next(array for array in param.list_data() if not array._fresh_grad)
+        raise UserWarning(
+            f"Gradient of Parameter `{param.name}` on context {stale.context} has not been updated by backward since last "
+            "`step`. This could mean a bug in your model that made it only use a subset of the Parameters (Blocks) for "
+            "this iteration. If you are intentionally only using a subset, call step with ignore_stale_grad=True to "
+            "suppress this warning and skip updating of Parameters with stale gradient")
+
+    def _update_fresh(self, index: int, param: Parameter) -> None:
+        """Updates a parameter on the contexts where its gradient is fresh."""
+        for place, array in enumerate(param._data):
+            if array._fresh_grad:
+                array._fresh_grad = False
+                self._updaters[place]([index], [param._grad[place]], [array])
 
     # ------------------------------------------------------------ files
     def save_states(self, fname: str) -> None:
