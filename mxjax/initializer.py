@@ -14,6 +14,7 @@ import numpy as np
 
 from . import random, registry
 from ._random_streams import host_generator
+from ._rnn_packing import Packing
 from .ndarray import NDArray, load
 from .ops.random._distributions import DISTRIBUTIONS, sample
 
@@ -481,13 +482,13 @@ class FusedRNN(Initializer):
         self._init = init
 
     def _init_weight(self, desc: InitDesc, arr: NDArray) -> None:
-        from .rnn import FusedRNNCell  # which imports this module
         config = {name: value for name, value in self._kwargs.items() if name != "init"}
-        cell = FusedRNNCell(prefix="", **config)
-        parts = cell.unpack_weights({"parameters": arr})
+        forget_bias = config.pop("forget_bias")
+        packing = Packing(**config)
+        parts = packing.unpack(arr)
         for name, part in parts.items():
-            if config["mode"] == "lstm" and name.endswith("_f_bias"):
-                part[:] = config["forget_bias"]
+            if packing.mode == "lstm" and name.endswith("_f_bias"):
+                part[:] = forget_bias
             else:
                 (self._init or desc.global_init)(InitDesc(name, global_init=desc.global_init), part)
-        arr[:] = cell.pack_weights(parts)["parameters"]
+        arr[:] = packing.pack(parts)

@@ -2,31 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from math import prod
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from .. import ndarray, symbol
-from ..array.dense import _from_host
-from ..ndarray import NDArray
+from .. import symbol
+from .._rnn_packing import GATES, joined, pieces
 from ..symbol import Symbol
 
 __all__ = ["RNNParams", "BaseRNNCell"]
-
-
-def _pieces(packed: NDArray, shapes: Sequence[tuple[int, ...]]) -> list[NDArray]:
-    """Consecutive pieces of an array, with these shapes; on the host, which compiles nothing for each of them."""
-    values, ends = np.asarray(packed._read()).reshape(-1), np.cumsum([prod(shape) for shape in shapes])
-    return [ndarray.array(piece.reshape(shape), packed.context, packed.dtype)
-            for piece, shape in zip(np.split(values, ends[:-1]), shapes, strict=True)]
-
-
-def _joined(parts: Sequence[NDArray], shape: tuple[int, ...]) -> NDArray:
-    """The inverse of `_pieces`."""
-    values = np.concatenate([np.asarray(part._read()).reshape(-1) for part in parts])
-    return _from_host(values.reshape(shape), parts[0].context)
 
 
 def _normalize_sequence(length: int | None, inputs: Any, layout: str, merge: bool | None,
@@ -159,7 +142,7 @@ class BaseRNNCell:
             for kind in ("weight", "bias"):
                 packed, names = args.pop(f"{self._prefix}{group}_{kind}"), self._names_of_parts(group, kind)
                 shape = (self._num_hidden, *packed.shape[1:])
-                args.update(zip(names, _pieces(packed, [shape] * len(names)), strict=True))
+                args.update(zip(names, pieces(packed, [shape] * len(names)), strict=True))
         return args
 
     def pack_weights(self, args: dict[str, Any]) -> dict[str, Any]:
@@ -168,7 +151,7 @@ class BaseRNNCell:
         for group in ("i2h", "h2h") if self._gate_names else ():
             for kind in ("weight", "bias"):
                 parts = [args.pop(name) for name in self._names_of_parts(group, kind)]
-                args[f"{self._prefix}{group}_{kind}"] = _joined(parts, (-1, *parts[0].shape[1:]))
+                args[f"{self._prefix}{group}_{kind}"] = joined(parts, (-1, *parts[0].shape[1:]))
         return args
 
     def _names_of_parts(self, group: str, kind: str) -> list[str]:
@@ -232,7 +215,7 @@ class _GatedCell(BaseRNNCell):
 class _RNNArithmetic:
     """output = activation(i2h + h2h)."""
 
-    _gate_names = ("",)
+    _gate_names = GATES["rnn_tanh"]
 
     def _combine(self, i2h: Symbol, h2h: Symbol, states: list[Symbol], name: str) -> tuple[Symbol, list[Symbol]]:
         output = self._get_activation(i2h + h2h, self._activation, name=f"{name}out")
@@ -242,7 +225,7 @@ class _RNNArithmetic:
 class _LSTMArithmetic:
     """cell = forget * cell + in * activation(...); output = out * activation(cell)."""
 
-    _gate_names = ("_i", "_f", "_c", "_o")
+    _gate_names = GATES["lstm"]
     _num_states = 2
 
     def _combine(self, i2h: Symbol, h2h: Symbol, states: list[Symbol], name: str) -> tuple[Symbol, list[Symbol]]:
@@ -259,7 +242,7 @@ class _LSTMArithmetic:
 class _GRUArithmetic:
     """output = (1 - update) * activation(i2h + reset * h2h) + update * last output."""
 
-    _gate_names = ("_r", "_z", "_o")
+    _gate_names = GATES["gru"]
 
     def _combine(self, i2h: Symbol, h2h: Symbol, states: list[Symbol], name: str) -> tuple[Symbol, list[Symbol]]:
         i2h_r, i2h_z, i2h = symbol.SliceChannel(i2h, num_outputs=3, name=f"{name}_i2h_slice")

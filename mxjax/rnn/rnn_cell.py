@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from math import prod
 from typing import Any
 
 from .. import initializer, symbol
+from .._rnn_packing import GATES, Packing
 from ..base import numeric_types
 from ..symbol import Symbol
 from .base_cell import (
@@ -15,10 +15,8 @@ from .base_cell import (
     RNNParams,
     _GatedCell,
     _GRUArithmetic,
-    _joined,
     _LSTMArithmetic,
     _normalize_sequence,
-    _pieces,
     _RNNArithmetic,
 )
 from .conv_cell import BaseConvRNNCell, ConvGRUCell, ConvLSTMCell, ConvRNNCell
@@ -116,21 +114,18 @@ class FusedRNNCell(BaseRNNCell):
         params: parameters shared with other cells.
     """
 
-    _GATES = {"rnn_relu": _RNNArithmetic, "rnn_tanh": _RNNArithmetic, "lstm": _LSTMArithmetic, "gru": _GRUArithmetic}
-
     def __init__(self, num_hidden: int, num_layers: int = 1, mode: str = "lstm", bidirectional: bool = False,
                  dropout: float = 0.0, get_next_state: bool = False, forget_bias: float = 1.0,
                  prefix: str | None = None, params: RNNParams | None = None) -> None:
-        if mode not in self._GATES:
-            raise ValueError(f"mode must be one of {', '.join(self._GATES)}; got {mode!r}")
         super().__init__(prefix=f"{mode}_" if prefix is None else prefix, params=params)
+        self._packing = Packing(num_hidden, num_layers, mode, bidirectional, self._prefix)
         self._num_hidden = num_hidden
         self._num_layers = num_layers
         self._mode = mode
         self._bidirectional = bidirectional
         self._dropout = dropout
         self._get_next_state = get_next_state
-        self._directions = ["l", "r"] if bidirectional else ["l"]
+        self._directions = self._packing.directions
         self._parameter = self.params.get("parameters", init=initializer.FusedRNN(
             None, num_hidden, num_layers, mode, bidirectional, forget_bias))
 
@@ -141,38 +136,17 @@ class FusedRNNCell(BaseRNNCell):
 
     @property
     def _gate_names(self) -> tuple[str, ...]:
-        return self._GATES[self._mode]._gate_names
-
-    def _parts(self, num_input: int) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """Names and shapes of what is packed, in its order: all weights, then all biases."""
-        hidden = self._num_hidden
-        for kind in ("weight", "bias"):
-            for layer in range(self._num_layers):
-                inputs = num_input if layer == 0 else hidden * len(self._directions)
-                for direction in self._directions:
-                    for group, columns in (("i2h", inputs), ("h2h", hidden)):
-                        for gate in self._gate_names:
-                            yield (f"{self._prefix}{direction}{layer}_{group}{gate}_{kind}",
-                                   (hidden, columns) if kind == "weight" else (hidden,))
+        return GATES[self._mode]
 
     def unpack_weights(self, args: dict[str, Any]) -> dict[str, Any]:
         args = dict(args)
-        packed = args.pop(self._parameter.name)
-        hidden, directions = self._num_hidden, len(self._directions)
-        rows = packed.size // (directions * hidden * len(self._gate_names))
-        num_input = rows - (self._num_layers - 1) * (hidden + directions * hidden + 2) - hidden - 2
-        names, shapes = zip(*self._parts(num_input), strict=True)
-        if sum(map(prod, shapes)) != packed.size:
-            raise ValueError(f"{self._parameter.name} has {packed.size} values, this cell packs "
-                             f"{sum(map(prod, shapes))}")
-        args.update(zip(names, _pieces(packed, shapes), strict=True))
-        return args
+        name = self._parameter.name
+        return {**args, **self._packing.unpack(args.pop(name), name)}
 
     def pack_weights(self, args: dict[str, Any]) -> dict[str, Any]:
         args = dict(args)
-        num_input = args[f"{self._prefix}l0_i2h{self._gate_names[0]}_weight"].shape[1]
-        args[self._parameter.name] = _joined([args.pop(name) for name, _ in self._parts(num_input)], (-1,))
-        return args
+        packed = self._packing.pack(args)
+        return {**args, self._parameter.name: packed}
 
     def unroll(self, length: int, inputs: Any, begin_state: list[Symbol] | None = None, layout: str = "NTC",
                merge_outputs: bool | None = None) -> tuple[Any, list[Symbol]]:
