@@ -1,21 +1,19 @@
-"""Splitting batches over devices, clipping gradients, downloading files, and small helpers of Gluon."""
+"""Splitting batches over devices, clipping gradients, and small helpers of Gluon; downloads are `_download`'s."""
 
 from __future__ import annotations
 
-import hashlib
-import os
 import warnings
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 import numpy as np
 
 from .. import ndarray as nd
-from .._files import replacing
+from .._download import _get_repo_file_url as _get_repo_file_url
+from .._download import _get_repo_url as _get_repo_url
+from .._download import check_sha1, download, replace_file
 from ..context import Context
 from ..ndarray import NDArray
 from ..util import is_np_array, is_np_shape
@@ -105,108 +103,6 @@ def clip_global_norm(arrays: Sequence[NDArray], max_norm: float, check_isfinite:
     for array in arrays:
         array *= scale.as_in_context(array.context).astype(array.dtype, copy=False)
     return total.asscalar() if check_isfinite else total
-
-
-# -------------------------------------------------------------------- files
-def check_sha1(filename: str, sha1_hash: str) -> bool:
-    """Whether a file's SHA-1 is `sha1_hash` (hexadecimal digits)."""
-    with open(filename, "rb") as file:
-        return hashlib.file_digest(file, "sha1").hexdigest() == sha1_hash
-
-
-def replace_file(src: str, dst: str) -> None:
-    """Moves a file over another in one step; `src` is removed where that fails.
-
-    Raises:
-        OSError: it could not be moved.
-    """
-    try:
-        os.replace(src, dst)
-    except OSError as error:
-        if os.path.exists(src):
-            os.remove(src)
-        raise OSError(f"moving the downloaded file {src} to {dst} failed; please retry the download") from error
-
-
-def download(url: str, path: str | None = None, overwrite: bool = False, sha1_hash: str | None = None,
-             retries: int = 5, verify_ssl: bool = True) -> str:
-    """Downloads a file, unless it is there already.
-
-    Args:
-        url: address, of a web server or of a file (file://).
-        path: file or existing folder to store to; by default the current folder, under the name in the address.
-        overwrite: download even if the file is there.
-        sha1_hash: expected SHA-1; a file with another one is downloaded again.
-        retries: how often to try again after a failure.
-        verify_ssl: check the server's certificate.
-
-    Returns:
-        The file's path.
-
-    Raises:
-        ValueError: the address ends in no file name and `path` names no file, or `retries` is negative.
-        OSError: all attempts failed, or the content does not have the hash. Failures of the network are the
-            subclasses of it in `requests.exceptions`.
-    """
-    name = url.split("/")[-1]
-    target = os.path.expanduser(path) if path is not None else name
-    if os.path.isdir(target):
-        target = os.path.join(target, name)
-    if not target:
-        raise ValueError(f"download: {url} ends in no file name; say where to store it by path=")
-    if retries < 0:
-        raise ValueError(f"download: retries must not be negative, got {retries}")
-    if not verify_ssl:
-        warnings.warn("Unverified HTTPS request: nobody checks the server's certificate (verify_ssl=False)",
-                      stacklevel=2)
-    if not overwrite and os.path.exists(target) and (not sha1_hash or check_sha1(target, sha1_hash)):
-        return target
-    os.makedirs(os.path.dirname(os.path.abspath(target)), exist_ok=True)
-    for left in range(retries, -1, -1):
-        try:
-            _fetch(url, target, sha1_hash, verify_ssl)
-            break
-        except OSError as error:
-            if left <= 0:
-                raise
-            print(f"download of {url} failed ({error!r}), trying again, {left} attempt{'s' * (left > 1)} left")
-    return target
-
-
-def _fetch(url: str, target: str, sha1_hash: str | None, verify_ssl: bool) -> None:
-    """Downloads a file, which takes the target's place when it is complete and as expected."""
-    print(f"Downloading {target} from {url}...")
-    digest = hashlib.sha1()
-    with replacing(target) as file:
-        for block in _blocks(url, verify_ssl):
-            digest.update(block)
-            file.write(block)
-        if sha1_hash and digest.hexdigest() != sha1_hash:
-            raise OSError(f"the content of {url} does not have the SHA-1 {sha1_hash}: the repository may be outdated, "
-                          "or the download incomplete")
-
-
-def _blocks(url: str, verify_ssl: bool) -> Iterator[bytes]:
-    """The content at an address, in blocks."""
-    if url.startswith("file:"):
-        with open(url2pathname(urlsplit(url).path), "rb") as source:
-            yield from iter(lambda: source.read(1 << 20), b"")
-    else:
-        import requests  # takes 0.1 s to import
-        with requests.get(url, stream=True, verify=verify_ssl, timeout=60) as response:  # seconds without an answer
-            response.raise_for_status()
-            yield from response.iter_content(1 << 20)
-
-
-def _get_repo_url() -> str:
-    """Address of the repository of data sets and models: MXNET_GLUON_REPO, else MXNet's own."""
-    url = os.environ.get("MXNET_GLUON_REPO", "https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/")
-    return url if url.endswith("/") else url + "/"
-
-
-def _get_repo_file_url(namespace: str, filename: str) -> str:
-    """Address of a file in that repository."""
-    return f"{_get_repo_url()}{namespace}/{filename}"
 
 
 # -------------------------------------------------------------------- helpers

@@ -9,8 +9,8 @@ import struct
 
 import numpy as np
 
+from .. import _download
 from .._files import read_packed, reading, replacing, unpack
-from ..gluon import utils
 
 
 def download(url: str, fname: str | None = None, dirname: str | None = None, overwrite: bool = False,
@@ -28,7 +28,7 @@ def download(url: str, fname: str | None = None, dirname: str | None = None, ove
         OSError: all attempts failed.
     """
     path = os.path.join(dirname or "", fname or url.split("/")[-1])
-    return utils.download(url, path, overwrite, retries=max(retries - 1, 0))
+    return _download.download(url, path, overwrite, retries=max(retries - 1, 0))
 
 
 def download_model(model_name: str, dst_dir: str = "./", meta_info: dict | None = None) -> tuple[str | None, int]:

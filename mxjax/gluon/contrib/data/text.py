@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .... import ndarray as nd
+from ...._download import _get_repo_file_url, check_sha1, download
 from ...._files import check_unpacked, reading, replacing
 from ....base import data_dir
 from ....contrib import text
 from ...data import dataset
-from ...utils import _get_repo_file_url, check_sha1, download
 
 __all__ = ["WikiText2", "WikiText103"]
 

@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .... import image, nd, recordio
+from ...._download import _get_repo_file_url, check_sha1, download
 from ...._files import read_packed, reading, unpack
 from ....base import MXNetError, data_dir
 from ....util import is_np_array
-from ...utils import _get_repo_file_url, check_sha1, download
 from ..dataset import Dataset, RecordFileDataset, _DownloadedDataset
 
 __all__ = ["CIFAR10", "CIFAR100", "FashionMNIST", "ImageFolderDataset", "ImageRecordDataset", "MNIST"]
