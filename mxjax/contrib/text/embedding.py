@@ -12,12 +12,13 @@ import numpy as np
 
 from ... import ndarray as nd
 from ... import registry
+from ..._download import _get_repo_file_url, check_sha1, download
 from ..._files import numbered_lines, unpack
+from ..._text import UNKNOWN_IDX, Vocabulary
 from ...base import data_dir
 from ...ndarray import NDArray
 from ...util import is_np_array
 from . import _hashes
-from .vocab import UNKNOWN_IDX, Vocabulary
 
 __all__ = ["CompositeEmbedding", "CustomEmbedding", "FastText", "GloVe", "create", "get_pretrained_file_names",
            "register"]
@@ -82,7 +83,6 @@ class _TokenEmbedding(Vocabulary):
     @classmethod
     def _get_pretrained_file(cls, root: str, file: str) -> str:
         """Path of a file, downloaded where it is missing or not what it should be; KeyError: there is no such file."""
-        from ...gluon.utils import _get_repo_file_url, check_sha1, download
         cls._check_pretrained_file_names(file)
         name = cls.__name__.lower()
         folder = os.path.join(os.path.expanduser(root), name)

@@ -13,8 +13,8 @@ import numpy as np
 from .... import ndarray as nd
 from ...._download import _get_repo_file_url, check_sha1, download
 from ...._files import check_unpacked, reading, replacing
+from ...._text import Vocabulary, count_tokens_from_str
 from ....base import data_dir
-from ....contrib import text
 from ...data import dataset
 
 __all__ = ["WikiText2", "WikiText103"]
@@ -31,7 +31,7 @@ class _WikiText(dataset._DownloadedDataset):
     _archive: ClassVar[_File]
     _files: ClassVar[dict[str, _File]]
 
-    def __init__(self, root: str, segment: str, vocab: text.vocab.Vocabulary | None, seq_len: int) -> None:
+    def __init__(self, root: str, segment: str, vocab: Vocabulary | None, seq_len: int) -> None:
         if segment not in self._files:
             raise ValueError(f"segment must be one of {', '.join(self._files)}; got {segment!r}")
         self._segment, self._seq_len = segment, seq_len
@@ -39,7 +39,7 @@ class _WikiText(dataset._DownloadedDataset):
         super().__init__(root, None)
 
     @property
-    def vocabulary(self) -> text.vocab.Vocabulary:
+    def vocabulary(self) -> Vocabulary:
         """The words' numbers."""
         return self._vocab
 
@@ -55,9 +55,9 @@ class _WikiText(dataset._DownloadedDataset):
             self._unpack()
         with reading(path, "text"), open(path, encoding="utf8") as file:
             content = file.read()
-        self._counter = text.utils.count_tokens_from_str(content)
+        self._counter = count_tokens_from_str(content)
         if self._vocab is None:
-            self._vocab = text.vocab.Vocabulary(counter=self._counter, reserved_tokens=[EOS_TOKEN])
+            self._vocab = Vocabulary(counter=self._counter, reserved_tokens=[EOS_TOKEN])
         lines = [line.split() for line in content.splitlines()]
         words = self._vocab.to_indices([word for line in lines if line for word in (*line, EOS_TOKEN)])
         rows = (len(words) - 1) // self._seq_len
@@ -101,7 +101,7 @@ class WikiText2(_WikiText):
         "test": ("wiki.test.tokens", "c7b8ce0aa086fb34dab808c5c49224211eb2b172")}
 
     def __init__(self, root: str = os.path.join(data_dir(), "datasets", "wikitext-2"), segment: str = "train",
-                 vocab: text.vocab.Vocabulary | None = None, seq_len: int = 35) -> None:
+                 vocab: Vocabulary | None = None, seq_len: int = 35) -> None:
         super().__init__(root, segment, vocab, seq_len)
 
 
@@ -116,5 +116,5 @@ class WikiText103(_WikiText):
         "test": ("wiki.test.tokens", "8a5befc548865cec54ed4273cf87dbbad60d1e47")}
 
     def __init__(self, root: str = os.path.join(data_dir(), "datasets", "wikitext-103"), segment: str = "train",
-                 vocab: text.vocab.Vocabulary | None = None, seq_len: int = 35) -> None:
+                 vocab: Vocabulary | None = None, seq_len: int = 35) -> None:
         super().__init__(root, segment, vocab, seq_len)
