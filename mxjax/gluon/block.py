@@ -21,6 +21,7 @@ from ..ops.params import np_dtype
 from ..symbol import Symbol
 from ..util import is_np_array
 from . import _summary
+from ._jax_function import block_to_jax
 from ._structure import check_np, flatten, kinds, regroup
 from ._structure import flatten as _flatten  # noqa: F401 (libraries take these from here)
 from ._structure import regroup as _regroup  # noqa: F401
@@ -628,7 +629,6 @@ class HybridBlock(Block):
 
     def to_jax(self, *inputs: Any) -> tuple[Callable[..., Any], dict[str, Any], dict[str, Any]]:
         """(apply, params, aux): the block as a pure JAX function; see `mx.interop.block_to_jax`."""
-        from ..interop import block_to_jax
         return block_to_jax(self, *inputs)
 
     def _describe_graph(self) -> dict[str, Any]:

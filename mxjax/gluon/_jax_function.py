@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,21 +13,17 @@ import numpy as np
 from .._files import write_file
 from ..base import MXNetError
 from ..executor.jax_function import JaxFunction
-from ..ndarray import NDArray
-from ._arrays import from_jax
-
-if TYPE_CHECKING:
-    from ..gluon import HybridBlock
+from ..ndarray import NDArray, from_jax
+from ._structure import flatten, regroup
 
 __all__ = ["block_to_jax", "export_block"]
 
 
-def block_to_jax(block: HybridBlock, *inputs: Any) -> tuple[Callable[..., Any], dict[str, jax.Array],
-                                                           dict[str, jax.Array]]:
+def block_to_jax(block: Any, *inputs: Any) -> tuple[Callable[..., Any], dict[str, jax.Array], dict[str, jax.Array]]:
     """A hybridizable block as a pure function and its values.
 
     Args:
-        block: initialized.
+        block: a HybridBlock, initialized.
         inputs: example inputs (NDArrays or JAX arrays); not needed for a block that has run hybridized, nor for a
             SymbolBlock.
 
@@ -46,7 +42,6 @@ def block_to_jax(block: HybridBlock, *inputs: Any) -> tuple[Callable[..., Any], 
         >>> jax.grad(lambda p: apply(p, aux, jnp.ones((4, 3)))[0].sum())(params)["dense0_bias"]
         Array([4., 4.], dtype=float32)
     """
-    from ..gluon._structure import flatten, regroup
     arrays = [from_jax(a) if isinstance(a, jax.Array) else a for a in inputs]
     if not block._cached_graph and not arrays:
         raise MXNetError(f"to_jax: the graph of {block.name} is made from inputs: give examples, "
@@ -73,12 +68,12 @@ def block_to_jax(block: HybridBlock, *inputs: Any) -> tuple[Callable[..., Any], 
     return apply, params, aux
 
 
-def export_block(block: HybridBlock, path: str | os.PathLike, *inputs: Any, train: bool = False,
+def export_block(block: Any, path: str | os.PathLike, *inputs: Any, train: bool = False,
                  dynamic_batch: bool = False, platforms: Sequence[str] | None = None) -> str:
     """Writes a block with its parameters as a StableHLO program that plain JAX runs, without mxjax.
 
     Args:
-        block: initialized.
+        block: a HybridBlock, initialized.
         path: the file.
         inputs: example inputs, for shapes and dtypes.
         train: as in training mode (batch normalization with the batch's statistics, ...).
