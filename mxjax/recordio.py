@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 
+from ._pixels import unpacked
 from .base import MXNetError
 
 __all__ = ["MXRecordIO", "MXIndexedRecordIO", "IRHeader", "pack", "unpack", "pack_img", "unpack_img"]
@@ -353,7 +354,6 @@ def unpack_img(s: bytes, iscolor: int = -1) -> tuple[IRHeader, np.ndarray | None
     Returns:
         Header, and the image (height, width[, channel]) uint8; None where it cannot be decoded.
     """
-    from ._pixels import unpacked
     header, data = unpack(s)
     return header, unpacked(np.frombuffer(data, np.uint8), iscolor) if data else None
 

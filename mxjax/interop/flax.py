@@ -20,6 +20,7 @@ from .._random_streams import next_key
 from ..array.calling import invoke
 from ..base import MXNetError
 from ..compile.kernel import Kernel
+from ..context import current_context
 from ..gluon import Block, HybridBlock
 from ..initializer import Constant
 from ..ndarray import NDArray
@@ -145,7 +146,7 @@ def _linen_parts(module: linen.Module, inputs: tuple, options: Options) -> tuple
     if not inputs:
         raise MXNetError("FlaxBlock: a linen module is initialized from example inputs: FlaxBlock(module, x)")
     examples = [jnp.zeros(x.shape, jnp.dtype(x.dtype)) for x in inputs]
-    seed, count = next_key(inputs[0].context) if isinstance(inputs[0], NDArray) else next_key(_context())
+    seed, count = next_key(inputs[0].context) if isinstance(inputs[0], NDArray) else next_key(current_context())
     rng = jax.random.fold_in(jax.random.wrap_key_data(jnp.asarray(seed)), count)
     keys = dict(zip(("params", "dropout"), jax.random.split(rng), strict=True))
     found = traverse_util.flatten_dict(module.init(keys, *examples, **options(False)), sep=".")
@@ -188,11 +189,6 @@ def _nnx_parts(module: nnx.Module) -> tuple[Callable, dict[str, tuple]]:
         return out, {name: changed[name].get_value() for name in states}
     values = {name: (v.get_value(), True) for name, v in flat(params).items()}
     return call, {**values, **{name: (v.get_value(), False) for name, v in flat(state).items()}}
-
-
-def _context() -> Any:
-    from ..context import current_context
-    return current_context()
 
 
 class LinenModule(linen.Module):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import ndarray as nd
+from ..graph.node import topological
 from ..ndarray import NDArray
 from ..ops.params import np_dtype
 from ..symbol import Symbol
@@ -195,7 +196,6 @@ def same_array(array1: NDArray, array2: NDArray) -> bool:
 
 def same_symbol_structure(sym1: Symbol, sym2: Symbol) -> bool:
     """Whether two graphs have the same operators, parameters and connections; names do not count."""
-    from ..graph.node import topological
     first, second = topological(sym1._outputs), topological(sym2._outputs)
     if len(first) != len(second):
         return False

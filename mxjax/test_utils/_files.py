@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import _download
 from .._files import read_packed, reading, replacing, unpack
+from ..io import MNISTIter
 
 
 def download(url: str, fname: str | None = None, dirname: str | None = None, overwrite: bool = False,
@@ -114,7 +115,6 @@ def get_cifar10() -> None:
 
 def get_mnist_iterator(batch_size: int, input_shape: tuple, num_parts: int = 1, part_index: int = 0) -> tuple:
     """(training, validation) iterators over MNIST's files in ./data."""
-    from ..io import MNISTIter
     get_mnist_ubyte()
     flat = len(input_shape) != 3
     paths = [os.path.join("data", n) for n in _MNIST_FILES]

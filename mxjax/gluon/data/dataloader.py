@@ -12,6 +12,7 @@ import numpy as np
 from ...array.dense import _from_host
 from ...context import cpu_pinned, current_context
 from ...ndarray import NDArray, stack
+from ...numpy import ndarray
 from ...util import is_np_array
 from ._pool import ProcessPool, ThreadPool
 from ._protocol import (
@@ -62,10 +63,7 @@ default_mp_batchify_fn = default_batchify_fn
 
 
 def _array_class() -> type:
-    if is_np_array():
-        from ...numpy import ndarray
-        return ndarray
-    return NDArray
+    return ndarray if is_np_array() else NDArray
 
 
 class _Batches:

@@ -10,7 +10,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .... import image, nd, recordio
+from .... import image, recordio
+from .... import ndarray as nd
+from .... import numpy as mx_np
 from ...._download import _get_repo_file_url, check_sha1, download
 from ...._files import read_packed, reading, unpack
 from ....base import MXNetError, data_dir
@@ -25,7 +27,6 @@ _File = tuple[str, str]  # name and SHA-1
 def _array(values: np.ndarray) -> Any:
     """An NDArray, or mx.np.ndarray where those are in use."""
     if is_np_array():
-        from .... import np as mx_np
         return mx_np.array(values, dtype=values.dtype)
     return nd.array(values, dtype=values.dtype)
 
