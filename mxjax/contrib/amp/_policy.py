@@ -114,6 +114,8 @@ def _called(policy: Policy, scaler: Any) -> Callable[..., _Call]:
         if op.name in losses or op.name in policy.conditional:
             params = {**params, **kernel.numbers(extras)}
         dtype = None if op.name in _AS_THEY_COME else policy.wanted(op, params)
+        if dtype is None and op.name not in losses:
+            return kernel, arrays, extras
         dtypes = [np.dtype(a.dtype).name for a in arrays]
         if dtype == "widest":
             dtype = "float32" if "float32" in dtypes else policy.target
