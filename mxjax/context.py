@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import jax
 
+from ._bounded import Bounded
 from .base import MXNetError
 
 __all__ = ["Context", "cpu", "cpu_pinned", "gpu", "tpu", "num_gpus", "num_tpus", "gpu_memory_info", "current_context"]
@@ -44,16 +45,22 @@ class Context(metaclass=_ContextType):
     devstr2type: ClassVar[dict[str, int]] = {name: number for number, name in devtype2str.items()}
     _scope: ClassVar[threading.local] = threading.local()
 
-    __slots__ = ("device_typeid", "device_id", "_outer")
+    _known: ClassVar[dict[tuple[int, int], Context]] = Bounded(1024)  # one object each: usually identity tells
 
-    def __init__(self, device_type: str | Context, device_id: int = 0) -> None:
+    __slots__ = ("device_typeid", "device_id")
+
+    def __new__(cls, device_type: str | Context, device_id: int = 0) -> Context:
         if isinstance(device_type, Context):
-            self.device_typeid, self.device_id = device_type.device_typeid, device_type.device_id
-        else:
-            if device_type not in self.devstr2type:
-                raise MXNetError(f"unknown device type {device_type!r}; known: {', '.join(self.devstr2type)}")
-            self.device_typeid, self.device_id = self.devstr2type[device_type], int(device_id)
-        self._outer: list[Context | None] = []
+            return device_type
+        if device_type not in cls.devstr2type:
+            raise MXNetError(f"unknown device type {device_type!r}; known: {', '.join(cls.devstr2type)}")
+        key = cls.devstr2type[device_type], int(device_id)
+        found = cls._known.get(key)
+        if found is None:
+            found = super().__new__(cls)
+            found.device_typeid, found.device_id = key
+            found = cls._known.setdefault(key, found)
+        return found
 
     @property
     def device_type(self) -> str:
@@ -86,12 +93,13 @@ class Context(metaclass=_ContextType):
     __str__ = __repr__
 
     def __enter__(self) -> Context:
-        self._outer.append(getattr(self._scope, "current", None))
-        self._scope.current = self
+        scope = self._scope
+        scope.__dict__.setdefault("outer", []).append(scope.__dict__.get("current"))
+        scope.current = self
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._scope.current = self._outer.pop()
+        self._scope.current = self._scope.outer.pop()
 
     def __reduce__(self) -> tuple:
         return Context, (self.device_type, self.device_id)

@@ -317,11 +317,13 @@ def _as_program(nodes: Sequence[Node], heads: Totals, retain: bool, lazies: list
         refs = []
         for arg in args:
             ref = makers.get(id(arg)) if makers else None
-            refs.append(ref)
-            if ref is None:
+            if type(arg) is Absent:
+                ref = arg
+            elif ref is None:
                 values.append(arg)
             else:
                 uses[ref] += 1
+            refs.append(ref)
         parents = []
         for parent in node.parents:
             parents.append(None if parent is None else (place[parent[0]], parent[1]))
@@ -343,7 +345,8 @@ def _as_program(nodes: Sequence[Node], heads: Totals, retain: bool, lazies: list
             wide = True
     structure = tuple(rows), tuple(kept), tuple(given), mirror
     if lazies:
-        program = lazies[0].part.programs.find(structure, lambda: _Program(*structure), 0)
+        programs = lazies[0].part.programs
+        program = programs.made.get(structure) or programs.find(structure, lambda: _Program(*structure), 0)
     else:
         program = _programs.find(structure, lambda: _Program(*structure))
         if program is None:
@@ -416,7 +419,7 @@ class _Program:
             if rows[i] is None:
                 continue
             part, parents, refs, _ = rows[i]
-            args = [value if ref is None else made[ref] for value, ref in zip(taken[i], refs, strict=True)]
+            args = [made[ref] if type(ref) is tuple else value for value, ref in zip(taken[i], refs, strict=True)]
             if isinstance(part, Kernel):
                 pulls[i] = _kernel_pull(part, parents, args)
             elif isinstance(part, tuple):

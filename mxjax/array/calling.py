@@ -184,22 +184,19 @@ def overwrite(kernel: Kernel, arrays: Sequence[Any], extras: tuple, targets: Seq
         try:
             run(kernel, args, wide, kernel.donating(tuple(free)) if free else None, made)
         finally:
-            if made:
-                _replace(kernel, arrays, args, made[0], chunks, places, targets, ctx)
+            if made:  # the results become the values where they fit; else the usual end of a call does the rest
+                fit = True
+                for chunk, result in zip(chunks, made[0], strict=True):
+                    old = args[places[chunk]]
+                    if places[chunk] < 0 or result.shape != old.shape or result.dtype != old.dtype:
+                        fit = False
+                if fit:
+                    for chunk, result in zip(chunks, made[0], strict=True):
+                        chunk.buffer = result
+                        chunk.version += 1
+                else:
+                    finish(kernel, arrays, args, made[0], targets or None, ctx)
     return True
-
-
-def _replace(kernel: Kernel, arrays: Sequence[Any], args: list[Any], results: Sequence[Any], chunks: list[Chunk],
-             places: dict[Chunk, int], targets: Sequence[Any], ctx: Context) -> None:
-    """Ends `overwrite`: the results become the values where they fit; else the usual end of a call does the rest."""
-    for chunk, result in zip(chunks, results, strict=True):
-        old = args[places[chunk]]
-        if places[chunk] < 0 or result.shape != old.shape or result.dtype != old.dtype:
-            finish(kernel, arrays, args, results, targets or None, ctx)
-            return
-    for chunk, result in zip(chunks, results, strict=True):
-        chunk.buffer = result
-        chunk.version += 1
 
 
 def _change(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any, ctx: Context | None) -> Any:

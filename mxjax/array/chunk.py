@@ -160,25 +160,26 @@ class Chunk:
             self.buffer, self.pending = None, pending
             self.version += 1
 
-    def take_over(self, other: Chunk) -> bool:
-        """Points to another chunk's buffer, where both have one: the usual case of `changing`, shortest."""
+    def take_over(self, other: Chunk, alike: bool = False) -> bool:
+        """Points to another chunk's buffer, where both have one: the usual case of `changing`, shortest.
+
+        `alike`: only where they are on one context, of one shape and dtype, which else the caller knows.
+        """
+        if alike and self.ctx is not other.ctx and self.ctx != other.ctx:
+            return False
         with self.lock:
             old = self.buffer
             if old is None or other is self:
                 return False
             self.stash, self.buffer = old, None
             value = other.buffer
-            if value is None or isinstance(value, jax.core.Tracer):
+            if value is None or isinstance(value, jax.core.Tracer) or \
+                    alike and (value.shape != old.shape or value.dtype != old.dtype):
                 self.stash, self.buffer = None, old
                 return False
             self.stash, self.buffer = None, value
             self.version += 1
             return True
-
-    def aval_fits(self, other: Chunk) -> bool:
-        """Whether both have a buffer, of one shape and dtype."""
-        mine, its = self.buffer, other.buffer
-        return mine is not None and its is not None and mine.shape == its.shape and mine.dtype == its.dtype
 
     def give(self, args: list[Any], place: int, made: list[Any], index: int = 0) -> bool:
         """Whether a call may write over the memory of the taken buffer: it stands in the call's arguments alone.
@@ -195,14 +196,12 @@ class Chunk:
 def point(chunks: Sequence[Chunk], values: Sequence[Any]) -> None:
     """Points each chunk to a new value, a buffer or Pending."""
     for chunk, value in zip(chunks, values, strict=True):
-        if isinstance(value, Pending):
-            chunk.defer(value)
-        elif isinstance(value, jax.core.Tracer):
+        if isinstance(value, jax.core.Tracer):
             chunk.write(value)
-        else:
-            with chunk.lock:
-                chunk.buffer, chunk.pending = value, None
-                chunk.version += 1
+            continue
+        with chunk.lock:
+            chunk.buffer, chunk.pending = (None, value) if isinstance(value, Pending) else (value, None)
+            chunk.version += 1
 
 
 def _regained(given: tuple) -> Any:
@@ -227,14 +226,11 @@ class holding:  # noqa: N801
         try:
             self._got.extend(map(_acquire, self._locks))  # in one call: no signal is handled between lock and note
         except BaseException:
-            self._let_go()
+            self.__exit__()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._let_go()
-
-    def _let_go(self) -> None:
         for lock in self._locks[:len(self._got)]:
             lock.release()
 
@@ -287,7 +283,10 @@ class changing:  # noqa: N801
                 chunk.stash = None
             else:
                 chunk.put_back()
-        self._let_go()
+        for lock, held in zip(self._locks, self._got, strict=False):
+            if held:
+                lock.release()
+        self._got.clear()
 
     def _let_go(self) -> None:
         for lock, held in zip(self._locks, self._got, strict=False):

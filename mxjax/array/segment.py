@@ -21,17 +21,16 @@ import jax
 import numpy as np
 
 from .. import engine
-from .._bounded import Bounded
 from ..base import MXNetError
 from ..compile.kernel import Kernel, run
+from ..compile.policy import TRIALS, Programs
 from ..context import Context
 from .chunk import ALONE, Pending, RLock
 from .state import Collecting, state
 
 __all__ = ["Deferred", "Segment", "bulk_changed", "deferred", "flush"]
 
-_TRIALS = 2
-_programs: dict[Any, Any] = Bounded(512)
+_programs = Programs()
 
 
 class Deferred(Pending):
@@ -68,9 +67,11 @@ class Segment:
     layout: Any = None  # part of what identifies the program
     options: dict[str, Any] = {}  # of `jax.jit`
 
-    def __init__(self, size: int, trials: int = _TRIALS) -> None:
+    def __init__(self, size: int, trials: int = TRIALS) -> None:
         self.size, self.trials = size, trials
         self.turn = 0  # how often it has run
+        self.watched = False  # whether what has run is kept: program, its results, what was given away
+        self.ran: tuple[Kernel, list[Deferred], list[int]] | None = None
         self._lock, self._running = RLock(), False
         self._outcome: tuple | None = None  # of a run that has not been concluded
         self._clear()
@@ -174,21 +175,19 @@ class Segment:
                 if sys.getrefcount(row[i]) > _ALONE:
                     wanted.append(row[i])
         places = tuple([(d.call, d.index) for d in wanted])
-        key = (tuple([(id(k), refs) for k, refs in calls]), places, wide, self.layout)
-        entry = _programs.setdefault(key, [0, None, [k for k, _ in calls]])
-        entry[0] += 1
-        if entry[1] is None and entry[0] > self.trials:
-            entry[1] = Kernel("bulk segment", _composed(calls, places), len(values), len(places),
-                              options=self.options)
+        program = _programs.find(
+            (tuple(calls), places, wide, self.layout),
+            lambda: Kernel("bulk segment", _composed(calls, places), len(values), len(places), options=self.options),
+            self.trials)
         made: list[Sequence[Any]] = []
         self._outcome = made, wanted, values, len(self.values)
         self.values.clear()  # now `values` alone holds what may be given away
         failure: BaseException | None = None
         try:
-            if entry[1] is None:
+            if program is None:
                 made.append(_one_by_one(calls, values, places, wide))
             else:
-                self._compiled(entry[1], values, wanted, wide, made)
+                self._compiled(program, values, wanted, wide, made)
         except BaseException as error:
             failure = error
             raise
@@ -220,6 +219,8 @@ class Segment:
                     not isinstance(values[i], jax.core.Tracer) and room[values[i].shape, values[i].dtype] > 0:
                 room[values[i].shape, values[i].dtype] -= 1
                 free.append(i)
+        if self.watched:
+            self.ran = kernel, wanted, free
         run(kernel, values, wide, kernel.donating(tuple(free)) if free else None, made)
 
 

@@ -43,18 +43,26 @@ def is_wide(dtype: np.dtype) -> bool:
 
 
 class Absent:
-    """Stands for an argument that a backward pass does not read: only its shape and dtype are kept."""
+    """Stands for an argument that a backward pass does not read: only its shape and dtype are kept.
+
+    One is made for each shape and dtype (`absent`), so that they are compared by identity.
+    """
 
     __slots__ = ("shape", "dtype")
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype) -> None:
         self.shape, self.dtype = shape, dtype
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Absent) and self.shape == other.shape and self.dtype == other.dtype
 
-    def __hash__(self) -> int:
-        return hash((self.shape, self.dtype))
+_absent: dict[tuple, Absent] = Bounded(4096)
+
+
+def absent(shape: tuple[int, ...], dtype: np.dtype) -> Absent:
+    """The `Absent` of this shape and dtype."""
+    found = _absent.get((shape, dtype))
+    if found is None:
+        found = _absent.setdefault((shape, dtype), Absent(shape, dtype))
+    return found
 
 
 jax.tree_util.register_static(Absent)
@@ -221,11 +229,24 @@ class Kernel:
         reads_all = self._needs.get(wanted)
         if reads_all:
             return args
-        needs = self.needs(args, wanted, (True,) * self.num_outputs)
-        kept = [a if n or not hasattr(a, "shape") else Absent(a.shape, a.dtype)
-                for a, n in zip(args, needs, strict=True)]
-        if reads_all is None:
-            self._needs[wanted] = not any(isinstance(a, Absent) for a in kept)
+        key: list[Any] = [wanted]
+        for a in args:
+            key.append(getattr(a, "aval", None) or ((a.shape, a.dtype) if hasattr(a, "shape") else type(a)))
+        known = self._needs.get(tuple(key))
+        if known is None:
+            needs = self.needs(args, wanted, (True,) * self.num_outputs)
+            known = []
+            for i, (a, needed) in enumerate(zip(args, needs, strict=True)):
+                if not needed and hasattr(a, "shape"):
+                    known.append((i, absent(a.shape, a.dtype)))
+            self._needs[tuple(key)] = known
+            if reads_all is None:
+                self._needs[wanted] = not known
+        if not known:
+            return args
+        kept = list(args)
+        for i, missing in known:
+            kept[i] = missing
         return kept
 
     def needs(self, args: Sequence[Any], wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> tuple[bool, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 from .._bounded import Bounded, clear_all
 from .compiled import clear_programs
 
-__all__ = ["MOST_CALLS", "STEADY", "VARIED_SLICES", "Programs", "clear_caches"]
+__all__ = ["MOST_CALLS", "STEADY", "TRIALS", "VARIED_SLICES", "Programs", "clear_caches"]
 
 TRIALS = 2  # how often a structure of calls is seen before it becomes a program
 MOST_CALLS = 64  # of operators one by one, in one backward program: beyond, their own work outweighs what calls cost
@@ -29,7 +29,8 @@ class Programs:
     """
 
     def __init__(self, most: int = 512) -> None:
-        self._known: dict[Hashable, list[Any]] = Bounded(most)
+        self.made: dict[Hashable, Any] = Bounded(most)  # those that are programs by now
+        self._seen: dict[Hashable, int] = Bounded(most)
 
     def find(self, structure: Hashable, make: Callable[[], Any], trials: int = TRIALS) -> Any:
         """The program of a structure; None where it is to run call by call this time.
@@ -39,14 +40,15 @@ class Programs:
             make: makes the program.
             trials: how often the structure runs call by call.
         """
-        entry = self._known.get(structure)
-        if entry is None:
-            entry = self._known[structure] = [0, None]
-        if entry[1] is None:
-            entry[0] += 1
-            if entry[0] > trials:
-                entry[1] = make()
-        return entry[1]
+        program = self.made.get(structure)
+        if program is None:
+            seen = self._seen.get(structure, 0) + 1
+            if seen <= trials:
+                self._seen[structure] = seen
+                return None
+            program = self.made[structure] = make()
+            self._seen.pop(structure, None)
+        return program
 
 
 def clear_caches() -> None:

@@ -17,13 +17,13 @@ import numpy as np
 
 from ..array.backward import backward as walk_back_from
 from ..array.backward import fitting
-from ..array.chunk import Pending
+from ..array.chunk import Pending, point
 from ..array.creation import empty
 from ..array.dense import NDArray
 from ..array.host_work import push
 from ..array.kinds import wrap
 from ..array.segment import Segment
-from ..array.state import Collecting, Modes
+from ..array.state import Collecting, state
 from ..array.tape import mark
 from ..base import MXNetError
 from ..context import Context
@@ -68,6 +68,7 @@ class Executor:
         self._results: list[NDArray] | None = None
         self._failed = False
         self._marked: list[NDArray] | None = None
+        self._whole: bool | None = None  # whether the graph is one program; None: to be seen
         self._check_devices()
         self.outputs: list[NDArray] = self._new_outputs()
 
@@ -192,15 +193,24 @@ class Executor:
             self._load(kwargs)
         self._train, self._key, self._failed = is_train, None, False
         # else a backward does the forward again, as MXNet's would
+        if self._whole is None:
+            self._whole = self._one_program
         results = self._forward((is_train or self._graph.random) and self._trains)
+        targets, values = [], []
         for i, value in enumerate(results):
-            output, chunk = self.outputs[i], value._chunk
-            held = chunk.peek() if value._view is None else value._read()
-            if output.shape != value.shape or output._chunk.dtype != chunk.dtype or output.stype != value.stype:
+            target, held = self.outputs[i]._chunk, value._chunk.buffer if value._view is None else value._read()
+            if held is None:
+                held = value._chunk.peek()
+            old = target.buffer
+            if old is None:
+                old = target.peek()
+            if old.shape != held.shape or old.dtype != held.dtype or not (value._plain and self.outputs[i]._plain):
                 self.outputs[i] = value.detach()
-            else:
-                output._chunk.ctx = chunk.ctx
-                output._write(held)
+                continue
+            target.ctx = value._chunk.ctx
+            targets.append(target)
+            values.append(held)
+        point(targets, values)
         return self.outputs
 
     @property
@@ -211,31 +221,39 @@ class Executor:
 
     def _forward(self, recording: bool, states: bool = True) -> list[NDArray]:
         """Runs the graph; where it is recorded, `_results` are what a backward begins with."""
-        handles, results = self._handles(), None
-        with Modes(recording, self._train):
-            if self._one_program:
+        handles, results = self._marked, None
+        if handles is None or self._sparse:
+            handles = self._handles()
+        before = state.recording, state.training
+        state.recording, state.training = recording, self._train
+        try:
+            if self._whole:
                 if recording:
-                    if self._key is None:
+                    if self._key is None and self._graph.random:
                         self._key = self._op.next_key(self._ctx)
-                    results = self._op.lazily(handles, self._train, self._key, states)
+                    results = self._op.lazily(handles, self._train, self._key or (), states)
                 else:
                     results = self._op.run(handles, self._ctx)
             if results is None:
                 results = self._forward_by_steps(handles)
+        finally:
+            state.recording, state.training = before
         self._results = results if recording else None
         return results
 
     def _handles(self) -> list[NDArray]:
-        """The variables' arrays, in the graph's order, marked as what gradients are wanted of."""
-        if self._marked is None or self._sparse:  # a sparse array's memory is replaced when it changes
-            places, self._marked = {}, []
-            for i, node in enumerate(self._graph.arg_nodes):
-                places[id(node)] = self.arg_arrays[i].detach()
-                if self._wanted[i]:
-                    mark(places[id(node)], self.grad_arrays[i], self._reqs[i])
-            for node, array in zip(self._graph.aux_nodes, self.aux_arrays, strict=True):
-                places[id(node)] = array.detach()
-            self._marked = [places[id(n)] for n in self._graph.nodes if n.op is None]
+        """The variables' arrays, in the graph's order, marked as what gradients are wanted of.
+
+        They are made again where an array is sparse: its memory is replaced when it changes.
+        """
+        places = {}
+        for i, node in enumerate(self._graph.arg_nodes):
+            places[id(node)] = self.arg_arrays[i].detach()
+            if self._wanted[i]:
+                mark(places[id(node)], self.grad_arrays[i], self._reqs[i])
+        for node, array in zip(self._graph.aux_nodes, self.aux_arrays, strict=True):
+            places[id(node)] = array.detach()
+        self._marked = [places[id(n)] for n in self._graph.nodes if n.op is None]
         return self._marked
 
     def _forward_by_steps(self, handles: Sequence[NDArray]) -> list[NDArray]:
@@ -340,11 +358,13 @@ class Executor:
         if self._results is None:
             self._forward(recording=True, states=False)
         results, self._results = self._results, None
-        pairs = [(r, None if heads is None else heads[i]) for i, r in enumerate(results) if r._entry is not None]
-        if pairs:
-            walk_back_from([r for r, _ in pairs],
-                           [h if h is None or h.context == r.context else h.as_in_context(r.context)
-                            for r, h in pairs], retain_graph=self._sparse)
+        recorded, given = [], []
+        for i, result in enumerate(results):
+            if result._entry is not None:
+                recorded.append(result)
+                given.append(None if heads is None else heads[i].as_in_context(result._chunk.ctx))
+        if recorded:
+            walk_back_from(recorded, given, retain_graph=self._sparse)
 
     def copy_params_from(self, arg_params: dict[str, NDArray], aux_params: dict[str, NDArray] | None = None,
                          allow_extra_params: bool = False) -> None:
@@ -404,7 +424,7 @@ class Executor:
         """
         if callback is not None and not callable(callback):
             raise TypeError(f"a monitor callback must be callable, got {type(callback).__name__}")
-        self._callback, self._monitor_all = callback, monitor_all
+        self._callback, self._monitor_all, self._whole = callback, monitor_all, None
 
     def debug_str(self) -> str:
         """The graph as text, with the memory of the outputs and of what is kept for the backward pass."""

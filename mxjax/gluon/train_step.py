@@ -11,10 +11,12 @@ import numpy as np
 from jax.experimental import multihost_utils
 
 from .. import autograd
+from .._bounded import Bounded
 from ..array.mesh_segment import MeshSegment
 from ..array.segment import Segment
-from ..array.state import state
+from ..array.state import Collecting
 from ..ndarray import NDArray
+from ._replay import Replay, Watch
 from ._structure import flatten
 from .block import HybridBlock
 from .trainer import Trainer
@@ -75,6 +77,8 @@ class TrainStep:
         self._net, self._loss, self._trainer, self._mesh = net, loss, trainer, mesh
         self._axis = axis or (mesh.axis_names[0] if mesh is not None else None)
         self._shapes: set[Any] = set()
+        self._seen: dict[tuple, bool] = Bounded(256)  # signatures of steps that were done in full
+        self._replays: dict[tuple, Replay] = Bounded(64)
         self._begun = False
 
     def __call__(self, *inputs: NDArray, batch_size: int | None = None) -> Any:
@@ -93,27 +97,40 @@ class TrainStep:
             MXNetError: shapes do not fit.
             UserWarning: the loss does not depend on one of the trainer's parameters.
         """
+        signature = _signature(inputs)
+        replay = self._replays.get(signature)
+        if replay is not None:
+            done = replay(inputs, batch_size or signature[0].shape[0])
+            if done is not None:
+                return done[0]
+            del self._replays[signature]
         self._check(inputs)
         self._initialize(inputs)
-        trainer = self._trainer
+        trainer, watch = self._trainer, None
         if self._mesh is None:
             segment = Segment(1 << 30, trials=0)
+            if signature in self._seen and Watch.possible(self._net, self._loss, trainer, inputs):
+                watch = Watch(self._net, self._loss, trainer, inputs)
         else:
             segment = MeshSegment(self._mesh, self._axis)
             inputs = [segment.spread(a) for a in inputs]
         unwanted = [(grad._chunk, grad._chunk.read()) for param in trainer._params if param.grad_req == "write"
                     for grad in param.list_grad() if grad.stype == "default"]
-        before, state.segment = state.segment, segment
-        try:
+        with Collecting(segment):
             with autograd.record():
                 out = self._net(*inputs) if self._loss is None else self._loss(self._net(*inputs[:-1]), inputs[-1])
             autograd.backward(flatten(out, "output")[0])
             trainer.step(batch_size or inputs[0].shape[0])
             for chunk, value in unwanted:
                 chunk.write(value)
-        finally:
-            state.segment = before
+        del unwanted
+        if watch is not None:
+            watch.sources(segment)
         segment.run()
+        if watch is not None and (replay := watch.replay(segment, out)) is not None:
+            self._replays[signature] = replay
+        if signature is not None:
+            self._seen[signature] = True
         return out
 
     def _check(self, inputs: Sequence[NDArray]) -> None:
@@ -160,3 +177,16 @@ class TrainStep:
         values = multihost_utils.broadcast_one_to_all([array.asnumpy() for array in arrays])
         for array, value in zip(arrays, values, strict=True):
             array[:] = np.asarray(value)
+
+
+def _signature(inputs: Sequence[Any]) -> tuple | None:
+    """Shapes and dtypes of plain arrays that are there; None where they are something else."""
+    found = []
+    for array in inputs:
+        if type(array) is not NDArray or array._view is not None or array._entry is not None:
+            return None
+        held = array._chunk.buffer
+        if held is None or isinstance(held, jax.core.Tracer):
+            return None
+        found.append(held.aval)
+    return tuple(found)

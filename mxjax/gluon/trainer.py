@@ -296,10 +296,10 @@ class Trainer:
     def _refuse_stale(self, param: Parameter) -> None:
         stale = next(array for array in param.list_data() if not array._fresh_grad)
         raise UserWarning(
-            f"Gradient of Parameter `{param.name}` on context {stale.context} has not been updated by backward since last "
-            "`step`. This could mean a bug in your model that made it only use a subset of the Parameters (Blocks) for "
-            "this iteration. If you are intentionally only using a subset, call step with ignore_stale_grad=True to "
-            "suppress this warning and skip updating of Parameters with stale gradient")
+            f"Gradient of Parameter `{param.name}` on context {stale.context} has not been updated by backward since "
+            "last `step`. This could mean a bug in your model that made it only use a subset of the Parameters "
+            "(Blocks) for this iteration. If you are intentionally only using a subset, call step with "
+            "ignore_stale_grad=True to suppress this warning and skip updating of Parameters with stale gradient")
 
     def _update_fresh(self, index: int, param: Parameter) -> None:
         """Updates a parameter on the contexts where its gradient is fresh."""

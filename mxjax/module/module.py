@@ -346,16 +346,23 @@ class Module(BaseModule):
                 warnings.warn(f"{name} is not row_sparse; its rows need not be pulled", UserWarning, stacklevel=2)
 
     def forward(self, data_batch: DataBatch | list[DataBatch], is_train: bool | None = None) -> None:
-        self._require("binded", "params_initialized")
+        if not (self.binded and self.params_initialized):
+            self._require("binded", "params_initialized")
         batches = data_batch if isinstance(data_batch, list) else [data_batch]
         if not batches:
             raise ValueError("forward was given an empty list of batches")
-        shapes = [tuple(array.shape) for array in batches[0].data]
-        if any([tuple(array.shape) for array in batch.data] != shapes for batch in batches[1:]):
-            raise ValueError("the batches of a list must have equal shapes")
+        shapes = []
+        for array in batches[0].data:
+            shapes.append(tuple(array.shape))
+        for batch in batches[1:]:
+            if [tuple(array.shape) for array in batch.data] != shapes:
+                raise ValueError("the batches of a list must have equal shapes")
         if len(batches) > 1:
             shapes = [(len(batches) * shape[0], *shape[1:]) for shape in shapes]
-        if shapes != [tuple(desc.shape) for desc in self._data_shapes]:
+        known = []
+        for desc in self._data_shapes:
+            known.append(tuple(desc.shape))
+        if shapes != known:
             self._reshape_for(batches[0], shapes)
         self._exec_group.forward(data_batch, is_train)
 
@@ -371,15 +378,26 @@ class Module(BaseModule):
         self.reshape(data, label or None)
 
     def backward(self, out_grads: list[NDArray] | None = None) -> None:
-        self._require("binded", "params_initialized", "for_training")
+        if not (self.binded and self.params_initialized and self.for_training):
+            self._require("binded", "params_initialized", "for_training")
         self._exec_group.backward(out_grads)
 
     def update(self) -> None:
-        self._require("binded", "params_initialized", "optimizer_initialized")
+        if not (self.binded and self.params_initialized and self.optimizer_initialized):
+            self._require("binded", "params_initialized", "optimizer_initialized")
         self._params_dirty = True
         group = self._exec_group
         if self._update_on_kvstore:
             _update_params_on_kvstore(group.param_arrays, group.grad_arrays, self._kvstore, group.param_names)
+        elif self._kvstore is None and len(self._context) == 1:
+            indices, grads, params = [], [], []
+            for i, (param, grad) in enumerate(zip(group.param_arrays, group.grad_arrays, strict=True)):
+                if grad[0] is not None:
+                    indices.append(i)
+                    grads.append(grad[0])
+                    params.append(param[0])
+            if indices:
+                self._updater(indices, grads, params)
         else:
             _update_params(group.param_arrays, group.grad_arrays, self._updater, len(self._context), self._kvstore,
                            group.param_names)

@@ -121,7 +121,7 @@ class SimpleOp(registry.Op):
     def set_enable_scalar(self, enable: bool, type_mask: str = "kArrayBeforeScalar") -> SimpleOp:
         """Whether the operator takes a number, `scalar`, after its arrays."""
         if enable:
-            self.params["scalar"] = Param(self.name, "scalar", Scalar, inspect.Parameter.empty)
+            self.params = {**self.params, "scalar": Param(self.name, "scalar", Scalar, inspect.Parameter.empty)}
         return self
 
     def set_enable_kwargs(self, enable: bool) -> SimpleOp:

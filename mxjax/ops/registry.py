@@ -67,7 +67,7 @@ class Op:
         self.name = name
         self.aliases: list[str] = []
         self.doc = ""
-        self.params: dict[str, _params.Param] = {}
+        self.params = {}
         self.input_names: list[str] = []
         self.optional_inputs: set[str] = set()
         self.variadic: str | None = None
@@ -169,13 +169,13 @@ class Op:
         return when is not None and when(params)
 
     @property
-    def dynamic_names(self) -> frozenset[str]:
-        """Names of the parameters that are arguments of the compiled program."""
-        found = self._attrs.get("dynamic_names")
-        if found is None or found[0] is not self.params:
-            found = (self.params, frozenset(n for n, p in self.params.items() if p.dynamic))
-            self._attrs["dynamic_names"] = found
-        return found[1]
+    def params(self) -> dict[str, _params.Param]:
+        """The parameters by name. dynamic_names: those that are arguments of the compiled program."""
+        return self._params
+
+    @params.setter
+    def params(self, params: dict[str, _params.Param]) -> None:
+        self._params, self.dynamic_names = params, frozenset(n for n, p in params.items() if p.dynamic)
 
     def parse(self, given: dict[str, Any]) -> dict[str, Any]:
         """Canonical parameter values out of what was given (text or Python values).

@@ -17,9 +17,6 @@ from .base import Optimizer
 
 __all__ = ["PreparedUpdate"]
 
-_VARYING = ("lr", "wd")  # each weight has its own
-
-
 class PreparedUpdate:
     """The update of certain weights: what it takes is looked up once, then only numbers change.
 
@@ -55,22 +52,41 @@ class PreparedUpdate:
                 return False
         return True
 
+    @property
+    def states(self) -> list[NDArray]:
+        """All arrays of states."""
+        width = len(self._arrays) // len(self._weights)
+        return [array for i, array in enumerate(self._arrays) if i % width > 1]
+
+    def current(self, states: dict[Any, Any]) -> bool:
+        """Whether these are the states that it changes."""
+        return all(map(is_, self._states, map(states.get, self.indices)))
+
     def fits(self, optimizer: Optimizer, indices: list[Any], weights: list[NDArray], grads: list[NDArray],
              states: dict[Any, Any]) -> bool:
         """Whether it is these parameters' update, with these states."""
         return self.indices == indices and all(map(is_, self._weights, weights)) and \
             all(map(is_, self._grads, grads)) and all(map(is_, self._states, map(states.get, indices)))
 
-    def __call__(self, optimizer: Optimizer) -> bool:
-        """Updates the weights; False where the optimizer has come to do something else: then nothing was done."""
+    def numbers(self, optimizer: Optimizer) -> np.ndarray | None:
+        """Counts an update, and returns the vector of numbers that it takes; None where the optimizer has come to do
+        something else: then nothing was done."""
         name, options = optimizer._operator(self._weights[0], self._states[0])
-        if (name, tuple(options)) != self._form or self._fixed != _fixed(name, options, self._varied):
-            return False
+        if (name, tuple(options)) != self._form or \
+                len(options) > len(self._varied) and self._fixed != _fixed(options, self._varied):
+            return None
         optimizer._update_count(self.indices)
         numbers = optimizer._rates(self.indices)
         for key in self._varied:
             numbers.append(options[key])
-        extras = (np.array(numbers, np.float64 if self._wide else np.float32),)
+        return np.array(numbers, np.float64 if self._wide else np.float32)
+
+    def __call__(self, optimizer: Optimizer) -> bool:
+        """Updates the weights; False where the optimizer has come to do something else: then nothing was done."""
+        numbers = self.numbers(optimizer)
+        if numbers is None:
+            return False
+        extras = (numbers,)
         if not overwrite(self._kernel, self._arrays, extras, self._weights):
             invoke(self._kernel, self._arrays, extras, self._weights)
         return True
@@ -80,12 +96,10 @@ def _parts(name: str, options: dict[str, Any]) -> tuple[tuple, tuple[str, ...]]:
     """(parameters that a program is made for, names of those that are its arguments and that all weights share)."""
     dynamic = registry.get(name).dynamic_names
     varied = tuple([key for key in options if key in dynamic])
-    return _fixed(name, options, varied), varied
+    return _fixed(options, varied), varied
 
 
-def _fixed(name: str, options: dict[str, Any], varied: tuple[str, ...]) -> tuple:
-    if len(varied) == len(options):
-        return ()
+def _fixed(options: dict[str, Any], varied: tuple[str, ...]) -> tuple:
     return tuple([item for item in options.items() if item[0] not in varied])
 
 
@@ -94,7 +108,7 @@ _kernels: dict[tuple, Kernel] = Bounded(256)
 
 def _kernel(name: str, options: dict[str, Any], count: int, width: int, varied: tuple[str, ...]) -> Kernel:
     """fn(weight, gradient, states of each, vector of rates, decays and shared numbers) -> new weights, new states."""
-    key = name, _fixed(name, options, varied), count, width, varied
+    key = name, _fixed(options, varied), count, width, varied
     found = _kernels.get(key)
     if found is None:
         op = registry.get(name)

@@ -249,7 +249,7 @@ class Optimizer:
     def _update_count(self, index: Any) -> None:
         """Count an update of a parameter, or of a list of them."""
         counts = self._index_update_count
-        for one in index if _is_list(index) else (index,):
+        for one in index if isinstance(index, list | tuple) else (index,):
             counts[one] = counts.get(one, self.begin_num_update) + 1
             self.num_update = max(counts[one], self.num_update)
 

@@ -144,8 +144,7 @@ class SGD(_Aggregated):
     def __init__(self, momentum: float = 0.0, lazy_update: bool = True, **kwargs: Any) -> None:
         super().__init__(momentum, lazy_update, **kwargs)
 
-    def _operator(self, weight: NDArray, state: Any) -> tuple[str, dict[str, Any]]:
-        return self._operator_of(weight, state)
+    _operator = _Momentum._operator_of
 
     def _update_many(self, indices: list[Any], weights: list[NDArray], grads: list[NDArray], states: list[Any],
                      multi_precision: bool) -> None:
@@ -164,8 +163,7 @@ class ccSGD(SGD):  # noqa: N801  MXNet's name
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
 
-    def _operator(self, weight: NDArray, state: Any) -> tuple[str, dict[str, Any]]:
-        return self._operator_of(weight, state)
+    _operator = _Momentum._operator_of
 
 
 @register
@@ -185,8 +183,7 @@ class NAG(_Momentum):
     def __init__(self, momentum: float = 0.0, **kwargs: Any) -> None:
         super().__init__(momentum, **kwargs)
 
-    def _operator(self, weight: NDArray, state: Any) -> tuple[str, dict[str, Any]]:
-        return self._operator_of(weight, state)
+    _operator = _Momentum._operator_of
 
 
 @register

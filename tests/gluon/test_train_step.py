@@ -96,9 +96,9 @@ def test_one_program_for_all_steps_and_learning_rates():
     schedule = mx.lr_scheduler.FactorScheduler(step=1, factor=0.5, base_lr=0.1)
     trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"lr_scheduler": schedule, "momentum": 0.9})
     step = mx.gluon.TrainStep(net, mx.gluon.loss.SoftmaxCrossEntropyLoss(), trainer)
-    before = len(segment._programs)
+    before = len(segment._programs.made)
     losses = [step(x, y).asnumpy() for _ in range(4)]
-    assert len(segment._programs) == before + 1
+    assert len(segment._programs.made) == before + 1
     assert not np.array_equal(losses[2], losses[3])  # new random numbers in each step
 
 

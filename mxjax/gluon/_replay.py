@@ -1,0 +1,199 @@
+"""A training step that has been seen, as one look-up and one call (docs/design/0019)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from sys import getrefcount
+from typing import Any
+
+import jax
+
+from ..array.chunk import ALONE, Chunk, Pending, changing
+from ..array.dense import NDArray
+from ..array.kinds import wrap
+from ..array.lazy import Value
+from ..array.segment import Segment
+from ..array.state import state
+from ..compile.kernel import run
+from ._structure import flatten, regroup
+from .block import Block, HybridBlock
+from .trainer import Trainer
+
+__all__ = ["Replay", "Watch"]
+
+_KEY, _COUNTER, _NUMBERS = object(), object(), object()  # sources of a program's arguments beside inputs and chunks
+
+
+def as_graph(block: Any) -> bool:
+    """Whether calling a block on arrays is running its graph, and nothing else that Python could do."""
+    return isinstance(block, HybridBlock) and type(block).forward is HybridBlock.forward and \
+        type(block).__call__ is Block.__call__ and block._active and block._flat_inputs > 0 and \
+        not block._forward_hooks and not block._forward_pre_hooks
+
+
+class Watch:
+    """Notes where the values of a step come from, before it is done; `replay` then knows how to do it again."""
+
+    def __init__(self, net: Any, loss: Any, trainer: Trainer, inputs: Sequence[NDArray]) -> None:
+        self._blocks = [block for block in (net, loss) if block is not None]
+        self._trainer, self._inputs = trainer, inputs
+        self._prepared = trainer._updaters[0]._prepared
+        self._params = list({id(p): p for block in self._blocks for _, p in block._cached_op_args
+                             if not isinstance(p, int)}.values())
+        arrays = [p._data[0] for p in self._params] + self._prepared.states
+        self._chunks = list(dict.fromkeys(a._chunk for a in arrays))
+        self._sources: dict[int, Any] = {id(chunk.read()): chunk for chunk in self._chunks}
+        self._sources.update({id(a._read()): i for i, a in enumerate(inputs)})
+
+    @staticmethod
+    def possible(net: Any, loss: Any, trainer: Trainer, inputs: Sequence[NDArray]) -> bool:
+        """Whether a step of these could be replayed: nothing of it is Python code of the user's, on one context."""
+        return as_graph(net) and (loss is None or as_graph(loss)) and trainer._kv_initialized and \
+            trainer._kvstore is None and len(trainer._updaters) == 1 and \
+            trainer._updaters[0]._prepared is not None and not hasattr(trainer, "_amp_loss_scaler") and \
+            all(type(a) is NDArray and a._view is None and a._entry is None for a in inputs) and \
+            sum(block._cached_op.lowered.random for block in (net, loss) if block is not None) < 2 and \
+            all(p._data is not None and len(p._data) == 1 and p._data[0]._plain and p._data[0]._view is None
+                for block in (net, loss) if block is not None for _, p in block._cached_op_args
+                if not isinstance(p, int))
+
+    def sources(self, segment: Segment) -> None:
+        """Looks at what the segment is about to run takes."""
+        found: list[Any] = []
+        for value in segment.values:
+            source = self._sources.get(id(value))
+            if source is None:
+                shape = getattr(value, "shape", None)
+                source = _KEY if shape == (2,) and value.dtype == "uint32" else \
+                    _COUNTER if shape == () and value.dtype == "uint32" else None
+            found.append(source)
+        segment.watched = True
+        self._found = found + [_NUMBERS] * (len(segment._numbers) == 1)
+        self._complete = None not in found and len(segment._numbers) <= 1 and \
+            found.count(_KEY) == found.count(_COUNTER) < 2
+
+    def replay(self, segment: Segment, out: Any) -> Replay | None:
+        """How to do the step again; None where something in it is not known."""
+        if not self._complete or segment.ran is None or self._prepared is not self._trainer._updaters[0]._prepared:
+            return None
+        (kernel, wanted, free), segment.ran = segment.ran, None
+        flat, form = flatten(out, "output")
+        targets: list[Any] = []
+        for result in wanted:
+            chunk = next((c for c in self._chunks if _promised(c) is result), None)
+            place = next((i for i, a in enumerate(flat) if a._view is None and _promised(a._chunk) is result), None)
+            targets.append(place if chunk is None else chunk)
+        if None in targets or len({t for t in targets if isinstance(t, int)}) != len(flat):
+            return None
+        return Replay(self._blocks, self._trainer, self._prepared, self._params, kernel, self._found, targets, free,
+                      segment.wide, form)
+
+
+class Replay:
+    """The step for inputs of certain shapes and dtypes; see `Watch`."""
+
+    def __init__(self, blocks: Sequence[HybridBlock], trainer: Trainer, prepared: Any, params: Sequence[Any],
+                 kernel: Any, sources: Sequence[Any], targets: Sequence[Any], free: Sequence[int], wide: bool,
+                 form: Any) -> None:
+        self._blocks, self._ops = blocks, [block._cached_op for block in blocks]
+        self._trainer, self._prepared, self._optimizer = trainer, prepared, trainer._optimizer
+        self._params = [(p, p._data[0], p._grad_req) for p in params]
+        self._trained = [p._grad_req for p in trainer._params]
+        self._kernel, self._sources, self._targets, self._free = kernel, sources, targets, free
+        self._wide, self._form = wide, form
+        self._chunks = [t for t in targets if isinstance(t, Chunk)]
+        self._random = next((op for op in self._ops if op.lowered.random), None)
+
+    def _holds(self) -> bool:
+        """Whether everything is as it was when the step was seen."""
+        trainer = self._trainer
+        if state.segment is not None or state.recording or trainer._kvstore is not None or \
+                trainer._optimizer is not self._optimizer or trainer._updaters[0]._prepared is not self._prepared or \
+                trainer._updaters[0].optimizer is not self._optimizer or hasattr(trainer, "_amp_loss_scaler"):
+            return False
+        for block, op in zip(self._blocks, self._ops, strict=True):
+            if block._cached_op is not op or not block._active or not block._flat_inputs or op.by_steps or \
+                    block._forward_hooks or block._forward_pre_hooks:
+                return False
+        for param, array, req in self._params:
+            data = param._data
+            if data is None or len(data) != 1 or data[0] is not array or param._grad_req != req:
+                return False
+        for param, req in zip(trainer._params, self._trained, strict=True):
+            if param._grad_req != req:
+                return False
+        return self._prepared.current(trainer._updaters[0].states)
+
+    def __call__(self, inputs: Sequence[NDArray], batch_size: int) -> tuple[Any] | None:
+        """(What the loss is,) after the step; None where it has to be done in full: then nothing was done."""
+        if not self._holds():
+            return None
+        chunks, ctx = self._chunks, inputs[0]._chunk.ctx
+        for chunk in chunks:
+            if chunk.buffer is None:
+                chunk.read()
+        made: list[Any] = []
+        with changing(chunks):
+            args: list[Any] = []
+            places: dict[Chunk, int] = {}
+            for source in self._sources:
+                if isinstance(source, Chunk):
+                    value = source.buffer
+                    if value is None:
+                        value = source.stash if source in chunks else None
+                    places[source] = len(args)
+                elif isinstance(source, int):
+                    value = inputs[source]._chunk.buffer
+                else:
+                    value = source
+                if value is None or isinstance(value, (Pending, jax.core.Tracer)):
+                    return None
+                args.append(value)
+            del value
+            self._trainer._check_and_rescale_grad(self._trainer._scale / batch_size)
+            numbers = self._prepared.numbers(self._optimizer)
+            if numbers is None:
+                return None
+            key = self._random.next_key(ctx) if self._random is not None else (None, None)
+            for place, source in enumerate(self._sources):
+                if source is _KEY:
+                    args[place] = key[0]
+                elif source is _COUNTER:
+                    args[place] = key[1]
+                elif source is _NUMBERS:
+                    args[place] = numbers
+            free = []
+            for k, target in enumerate(self._targets):
+                place = places.get(target, -1) if isinstance(target, Chunk) else -1
+                if place >= 0:
+                    target.stash = args, place, made, k
+            for place in self._free:
+                source = self._sources[place]
+                if isinstance(source, Chunk) and source in chunks and not source.lent and \
+                        getrefcount(args[place]) == ALONE:
+                    free.append(place)
+            try:
+                run(self._kernel, args, self._wide, self._kernel.donating(tuple(free)) if free else None, made)
+            finally:
+                if made:
+                    for target, value in zip(self._targets, made[0], strict=True):
+                        if isinstance(target, Chunk):
+                            target.buffer = value
+                            target.version += 1
+        flat = []
+        for target, value in zip(self._targets, made[0], strict=True):
+            if isinstance(target, int):
+                flat.append((target, wrap(value, ctx)))
+        if self._form == 0:
+            return (flat[0][1],)
+        return (regroup([array for _, array in sorted(flat, key=_place)], self._form),)
+
+
+def _promised(chunk: Chunk) -> Any:
+    """The segment's result that a chunk waits for."""
+    pending = chunk.pending
+    return pending.call if isinstance(pending, Value) else pending
+
+
+def _place(pair: tuple[int, Any]) -> int:
+    return pair[0]
