@@ -25,6 +25,7 @@ demo: $(VENV)/.demo
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
+	$(BIN)/lint-imports
 
 test: lint
 	$(BIN)/python -m pytest -n $(WORKERS) tests

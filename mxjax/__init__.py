@@ -37,7 +37,7 @@ _ALIASES = {"nd": "ndarray", "sym": "symbol", "np": "numpy", "npx": "numpy_exten
             "opt": "optimizer", "np_symbol": "symbol.numpy"}
 _NAMES = {"AttrScope": "attribute", "is_np_array": "util", "is_np_shape": "util", "np_array": "util",
           "np_shape": "util", "set_np_shape": "util", "use_np": "util", "use_np_array": "util",
-          "use_np_shape": "util", "NDArray": "ndarray", "Symbol": "symbol"}
+          "use_np_shape": "util", "NDArray": "ndarray", "Symbol": "symbol", "clear_caches": "compile.compiled"}
 
 
 def __getattr__(name):
@@ -62,7 +62,7 @@ def _load_operators():
 
 
 def _library():
-    from ._c_api import Library
+    from ._c_functions import Library  # it loads arrays and symbols, and few scripts ask for it
     return Library()
 
 

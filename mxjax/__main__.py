@@ -26,7 +26,7 @@ def _info() -> None:
 
     import jax
 
-    from . import libinfo, runtime
+    from . import libinfo, runtime  # JAX starts with it, which the version alone does not need
     print(f"mxjax      {libinfo.__mxjax_version__} (the API of MXNet {libinfo.__version__})")
     print(f"Python     {platform.python_version()} on {platform.platform()}")
     for name in ("jax", "jaxlib", "numpy", "optax", "flax", "opencv-python-headless", "onnx"):
@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             parser.exit(2, f"{parser.prog} {given.command_name}: {error}\n")
     if not os.path.isfile(given.script):
         parser.error(f"there is no script {given.script}")
-    from .interop import run_script
+    from .interop import run_script  # after the options have been read: it takes a while
     sys.path.insert(0, os.path.dirname(os.path.abspath(given.script)))
     run_script(given.script, given.args)
     return 0

@@ -14,7 +14,7 @@ from .._files import write_file
 from ..base import MXNetError
 from ..executor.jax_function import JaxFunction
 from ..ndarray import NDArray, from_jax
-from ._structure import flatten, regroup
+from ._formats import flatten, regroup
 
 __all__ = ["block_to_jax", "export_block"]
 

@@ -15,7 +15,7 @@ from ..array.lazy import Value
 from ..array.segment import Segment
 from ..array.state import state
 from ..compile.kernel import run
-from ._structure import flatten, regroup
+from ._formats import flatten, regroup
 from .block import Block, HybridBlock
 from .trainer import Trainer
 

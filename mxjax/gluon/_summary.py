@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..ndarray import NDArray
-
-if TYPE_CHECKING:
-    from .block import Block
-    from .parameter import Parameter
 
 __all__ = ["summary"]
 
@@ -28,16 +24,14 @@ def _shape_text(values: Any) -> str:
     return str(shapes)[1:-1] if isinstance(shapes, list) else str(shapes)
 
 
-def summary(block: Block, inputs: Sequence[Any]) -> None:
+def summary(block: Any, inputs: Sequence[Any]) -> None:
     """Runs a block on inputs and prints what its layers did."""
-    from .block import HybridBlock
-    from .nn import HybridSequential, Sequential
-    seen: set[Parameter] = set()
+    seen: set[Any] = set()
     rows: list[tuple[str, str, int]] = [("Input", _shape_text(inputs), 0)]
     totals = {"total": 0, "trainable": 0, "shared": 0}
     hooks = []
 
-    def note(layer: Block, _: Any, outputs: Any) -> None:
+    def note(layer: Any, _: Any, outputs: Any) -> None:
         sizes = {param: param.data().size for param in layer.params.values()}
         totals["total"] += sum(sizes.values())
         totals["trainable"] += sum(size for param, size in sizes.items() if param.grad_req != "null")
@@ -45,10 +39,10 @@ def summary(block: Block, inputs: Sequence[Any]) -> None:
         seen.update(sizes)
         rows.append((f"{type(layer).__name__}-{len(rows)}", _shape_text(outputs), sum(sizes.values())))
 
-    def attach(layer: Block) -> None:
-        if isinstance(layer, HybridBlock) and layer._active:
+    def attach(layer: Any) -> None:
+        if getattr(layer, "_active", False):
             raise AssertionError(f'"{layer.name}" must not be hybridized to print summary.')
-        if not isinstance(layer, (Sequential, HybridSequential)):
+        if not layer._passes_on:
             hooks.append(layer.register_forward_hook(note))
     try:
         block.apply(attach)

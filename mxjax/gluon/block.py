@@ -21,10 +21,10 @@ from ..ops.params import np_dtype
 from ..symbol import Symbol
 from ..util import is_np_array
 from . import _summary
+from ._formats import check_np, flatten, kinds, regroup
+from ._formats import flatten as _flatten  # noqa: F401 (libraries take these from here)
+from ._formats import regroup as _regroup  # noqa: F401
 from ._jax_function import block_to_jax
-from ._structure import check_np, flatten, kinds, regroup
-from ._structure import flatten as _flatten  # noqa: F401 (libraries take these from here)
-from ._structure import regroup as _regroup  # noqa: F401
 from .parameter import DeferredInitializationError, Parameter, ParameterDict, load_named
 from .utils import HookHandle, _brief_print_list, _indent
 
@@ -104,6 +104,8 @@ class Block:
         >>> model(mx.nd.ones((4, 3))).shape, list(model.collect_params())
         ((4, 2), ['model_dense0_weight', 'model_dense0_bias'])
     """
+
+    _passes_on = False  # whether it does nothing but what its children do, so that it has no row in a summary
 
     def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
         self._empty_prefix = prefix == ""

@@ -16,8 +16,8 @@ from ..array.mesh_segment import MeshSegment
 from ..array.segment import Segment
 from ..array.state import Collecting
 from ..ndarray import NDArray
+from ._formats import flatten
 from ._replay import Replay, Watch
-from ._structure import flatten
 from .block import HybridBlock
 from .trainer import Trainer
 

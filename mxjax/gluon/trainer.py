@@ -9,7 +9,7 @@ from .. import kvstore as kvs
 from .. import optimizer as opt
 from .._files import reading, write_file
 from ..context import Context
-from ..model import _create_kvstore, _create_sparse_kvstore, _exchange
+from ..kvstore.training import _create_kvstore, _create_sparse_kvstore, _exchange
 from ..ndarray import NDArray
 from .parameter import Parameter, ParameterDict
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._loop_values import flatten, regroup
 from .._namespace import attach
-from .._nested import flatten, regroup
 from ..array import functions
 from ..array.calling import call
 from ..array.creation import array, full, zeros

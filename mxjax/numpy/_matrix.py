@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..base import integer_types
+from ..util import check_ufunc_options
 from ._create import full
 from ._dispatch import call, flavour_of, is_array, is_number
 
@@ -333,7 +334,6 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
 
 def matmul(a: Any, b: Any, out: Any = None, **kwargs: Any) -> Any:
     """Matrix products over the last two axes, the others broadcast; vectors count as rows and columns."""
-    from ..util import check_ufunc_options
     check_ufunc_options("matmul", kwargs)
     return call("_npi_matmul", [a, b], out)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..array.creation import array
 from ..array.state import state
 from ..base import MXNetError
 from ._dispatch import IMPERATIVE
@@ -84,8 +85,7 @@ def to_host(value: Any) -> Any:
 def to_device(value: Any, ctx: Any = None) -> Any:
     """What NumPy returned, its arrays as ndarrays."""
     if isinstance(value, np.ndarray):
-        from ._ndarray import array
-        return array(value, dtype=value.dtype, ctx=ctx) if value.dtype.kind in "biuf" else value
+        return array(value, ctx, value.dtype).as_np_ndarray() if value.dtype.kind in "biuf" else value
     if isinstance(value, (list, tuple)):
         return (list if isinstance(value, list) else tuple)(to_device(v, ctx) for v in value)
     return value

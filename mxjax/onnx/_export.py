@@ -12,7 +12,7 @@ import numpy as np
 
 from .._files import write_file
 from ..base import MXNetError
-from ..graph.inference import infer_types
+from ..graph.inference import infer_shapes, infer_types
 from ..graph.node import Entry, Node, topological
 from ..ndarray import NDArray, load
 from ..ops import registry
@@ -223,7 +223,6 @@ class _Model:
                                    if s is not None else None for k, s in self.shapes.items()}
 
     def _inferred(self, given: dict[str, tuple], types: dict[str, str]) -> dict[tuple[int, int], Any]:
-        from ..graph.inference import infer_shapes
         return infer_shapes(self.sym._outputs, given, types)
 
     def names(self, node: Node) -> list[str]:

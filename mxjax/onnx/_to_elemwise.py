@@ -7,6 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..graph.rewriting import copied
+from ..ndarray import empty
+from ..symbol import Symbol, var
 from ._export import Call, converter
 
 # one ONNX operator, the same inputs
@@ -235,9 +238,6 @@ def _argmax_channel(c: Call) -> str:
 
 def folded(c: Call) -> str:
     """The operator's result as a constant: it depends on shapes and parameters only."""
-    from ..graph.rewriting import copied
-    from ..ndarray import empty
-    from ..symbol import Symbol, var
     shapes = [c.static(c.shape(i), "the shape of an input") for i in range(len(c.inputs))]
     extra = {"shape": c.static(c.out_shape())} if "shape" in c.p else {}
     node = copied(c.node, [var(f"input{i}")._outputs[0] for i in range(len(c.inputs))], **extra)

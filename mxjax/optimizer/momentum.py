@@ -394,7 +394,6 @@ class SGLD(_Stepwise):
         super().__init__(**kwargs)
 
     def _step(self, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
-        from .. import random
         grad = self._clipped(grad * self.rescale_grad)
         weight -= lr / 2 * (grad + wd * weight)
-        weight += random.normal(0, math.sqrt(lr), shape=weight.shape, dtype=weight.dtype, ctx=weight.context)
+        weight += nd.random.normal(0, math.sqrt(lr), shape=weight.shape, dtype=weight.dtype, ctx=weight.context)

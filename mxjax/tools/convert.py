@@ -23,7 +23,7 @@ __all__ = ["add_arguments", "main"]
 
 
 def _onnx(model: _model.Model, path: str, dynamic: bool) -> None:
-    from ..onnx import export_model
+    from ..onnx import export_model  # needs the extra "onnx"
     order = [n for n in model.symbol.list_inputs() if n in model.shapes]
     shapes = [model.shapes[n] for n in order]
     wanted = [("batch", *s[1:]) for s in shapes] if dynamic else None

@@ -26,6 +26,8 @@ def _listed(options: dict[str, Any]) -> str:
 class _Stack:
     """What both kinds of sequential containers do."""
 
+    _passes_on = True
+
     def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
         super().__init__(prefix=prefix, params=params)
 

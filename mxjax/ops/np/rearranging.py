@@ -14,7 +14,7 @@ from ..common import Array, need_float, no_gradient, normalized, same_dtype, siz
 from ..infer import UNKNOWN, broadcasted, elementwise, known, unify
 from ..params import Scalar, Shape, Shapes
 from ..registry import register
-from ..shape.slicing import _joined_shapes, _stacked_shapes
+from ..shape.slicing import _joined_shapes, _stacked_shapes, split_v2
 from .reductions import axes_of
 
 Dims = Sequence[int | None]
@@ -295,8 +295,6 @@ _stacking("column_stack", jnp.column_stack, "Joins arrays along the second axis;
 
 
 def _splitting(name: str, axis_of: Callable[[int], int]) -> None:
-    from ..shape.slicing import split_v2
-
     def compute(data: Array, *, indices: Shape, axis: int = 1, squeeze_axis: bool = False,
                 sections: int = 0) -> tuple[Array, ...]:
         along = axis_of(data.ndim)

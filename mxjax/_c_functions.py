@@ -13,7 +13,14 @@ from collections.abc import Callable
 from typing import Any
 
 from ._handles import handed_over
+from ._random_streams import seed as seed_streams
+from .array.creation import from_dlpack, waitall
 from .base import error_types, get_last_ffi_error, note_error
+from .context import num_gpus
+from .engine import set_bulk_size
+from .graph.backends import as_node, choose_operators, find, partition
+from .ops import registry
+from .symbol import Symbol
 
 __all__ = ["Library"]
 
@@ -91,32 +98,27 @@ _functions["MXGetLastError"] = _last_error  # the only one whose result is what 
 
 @_function("MXNDArrayWaitAll", "MXNotifyShutdown")
 def _wait() -> None:
-    from .ndarray import waitall
     waitall()
 
 
 @_function("MXRandomSeed")
 def _seed(seed: Any) -> None:
-    from . import random
-    random.seed(_number(seed))
+    seed_streams(_number(seed))
 
 
 @_function("MXEngineSetBulkSize")
 def _bulk_size(size: Any, previous: Any) -> None:
-    from .engine import set_bulk_size
     _pointee(previous).value = set_bulk_size(_number(size))
 
 
 @_function("MXGetGPUCount")
 def _gpus(out: Any) -> None:
-    from .context import num_gpus
     _pointee(out).value = num_gpus()
 
 
 @_function("MXListAllOpNames")
 def _operators(count: Any, names: Any) -> None:
     global _listed
-    from .ops import registry
     found = [name.encode() for name in registry.names()]
     _listed = (ctypes.c_char_p * len(found))(*found)
     _pointee(count).value = len(found)
@@ -129,7 +131,6 @@ _listed: Any = None  # the last list of names, which its caller reads through a 
 # ------------------------------------------------------------ arrays
 @_function("MXNDArrayFromDLPack", "MXNDArrayFromDLPackEx")
 def _from_dlpack(tensor: Any, *rest: Any) -> None:
-    from .ndarray import from_dlpack
     _give(rest[-1], from_dlpack(_new_capsule(tensor, _CAPSULE, None)))
 
 
@@ -140,31 +141,23 @@ _new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_cha
 
 
 # ------------------------------------------------------------ parts of graphs
-def _symbol(handle: Any) -> Any:
-    from .symbol import Symbol
-    return Symbol(handle)
-
-
 @_function("MXSetSubgraphPropertyOpNames", "MXSetSubgraphPropertyOpNamesV2")
 def _choose(backend: Any, count: Any, names: Any) -> None:
-    from .graph.backends import choose_operators
     choose_operators(_text(backend), [names[i].decode() for i in range(_number(count))])
 
 
 @_function("MXRemoveSubgraphPropertyOpNames", "MXRemoveSubgraphPropertyOpNamesV2")
 def _choose_none(backend: Any) -> None:
-    from .graph.backends import choose_operators
     choose_operators(_text(backend), [])
 
 
 @_function("MXBuildSubgraphByOpNames")
 def _partitioned(symbol: Any, backend: Any, count: Any, names: Any, out: Any) -> None:
-    from .graph.backends import as_node, find, partition
     find(_text(backend))
     chosen = {names[i].decode() for i in range(_number(count))}
-    _give(out, partition(_symbol(symbol), lambda node: node.op.name in chosen, as_node))
+    _give(out, partition(Symbol(symbol), lambda node: node.op.name in chosen, as_node))
 
 
 @_function("MXGenBackendSubgraph")
 def _optimized(symbol: Any, backend: Any, out: Any) -> None:
-    _give(out, _symbol(symbol).get_backend_symbol(_text(backend)))
+    _give(out, Symbol(symbol).get_backend_symbol(_text(backend)))
