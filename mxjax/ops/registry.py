@@ -14,6 +14,7 @@ from .._bounded import Bounded
 from .._providers import of_operators
 from ..base import MXNetError
 from . import params as _params
+from .attributes import table
 
 __all__ = ["Op", "add", "alias", "define", "register", "find", "get", "names", "operators"]
 
@@ -29,38 +30,8 @@ class Op:
 
         Op("quadratic").describe("a·x² + b·x + c").set_num_inputs(1).set_attr("FCompute", function)
 
-    Attributes are a dictionary (`set_attr`, `get_attr`); the ones the library itself reads are
-
-        FCompute            function(*inputs, **params) of JAX arrays -> array or tuple of arrays
-        FGradient           function(head_grads, inputs, outputs, **params) -> gradients of the inputs
-                            (None: zero); absent: the mathematical derivative by `jax.vjp`
-        FInferShape         function(params, in_shapes, out_shapes): refines both lists in place (see `infer`)
-        FPartialShape       function(params, *in_shapes) -> shapes of the outputs where inputs are partly unknown, for
-                            what FCompute cannot do with symbols for sizes (see `infer`)
-        FInferType          the same for dtypes' names
-        FListInputNames     function(params) -> names of the inputs that these parameters ask for
-        FListOutputNames    function(params) -> names of the outputs
-        FNumOutputs         int or function(params)
-        FNumVisibleOutputs  int or function(params): outputs beyond that are internal
-        FMutateInputs       names of inputs whose new values FCompute returns after its outputs, or function(params)
-        FHost               function(params, NDArrays, context) -> NDArrays: the operator runs on the host, recording
-                            itself on the tape; in a graph it cuts the compiled program in two
-        FResourceRequest    names out of "random", "temp_space"
-        FInplaceOption      pairs (input, output) that may share memory
-        FCheck              function(params) -> None, or an exception, raised only when the result is looked at
-        FRefuse             function(params, inputs, outputs) -> None, or an exception, raised when the result is looked
-                            at; asked where there are inputs and the operator is not part of a larger program, which
-                            graphs with it are not
-        refuses_calls_alone whether graphs are one program in spite of FRefuse, and let everything pass
-        eager_when          function(params) -> whether imperative calls check the values, so are not compiled
-        train_when          function(params) -> whether training is another computation, where `_train` is asked for
-        rows_when           function(params) -> whether the gradient of the second input, a table that is looked up, is
-                            row_sparse where its array is
-        flat_in_integers    True where MXNet's gradients of integer inputs are 0
-        FTakesOut           function(params) -> whether `out=`, where given, is a last input too
-        draws_on_host       True where FCompute takes a NumPy generator for `_key`: calls on CPUs compile nothing
-        hidden              names of inputs and parameters that signatures leave out, as MXNet's do
-        TIsBackward         True for operators that only backward passes use
+    Attributes are a dictionary (`set_attr`, `get_attr`) that takes any key. The library's own, declared in
+    `mxjax.ops.attributes`, are:
     """
 
     def __init__(self, name: str, function: Callable[..., Any] | None = None) -> None:
@@ -224,6 +195,9 @@ class Op:
 
     def __repr__(self) -> str:
         return f"<operator {self.name}>"
+
+
+Op.__doc__ = f"{inspect.cleandoc(Op.__doc__ or '')}\n\n{table()}"
 
 
 def register(name: str, *, aliases: Sequence[str] = (), num_outputs: int | Rule = 1,

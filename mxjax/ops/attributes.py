@@ -1,0 +1,82 @@
+"""The keys of operators' attributes: what operators say of themselves, and the library reads.
+
+`Op.set_attr` takes any other key as well. Rules of shapes and dtypes (FInferShape, FInferType) are functions that may
+have two marks of their own: with `wants_names` they get the inputs' names as a fourth argument; `complete` says that
+where inputs are partly unknown there is nothing to be added to what the rule finds.
+"""
+
+from __future__ import annotations
+
+import textwrap
+
+__all__ = ["ATTRIBUTES", "KEPT", "table"]
+
+ATTRIBUTES: dict[str, str] = {
+    # ------------------------------------------------------------ computation
+    "FCompute":
+        "function(*inputs, **params) of JAX arrays -> array or tuple of arrays; its signature declares inputs and "
+        "parameters",
+    "FGradient":
+        "function(head_grads, inputs, outputs, **params) -> gradients of the inputs (None: zero); absent: the "
+        "mathematical derivative, by `jax.vjp`",
+    "FHost":
+        "function(params, NDArrays, context) -> NDArrays: the operator runs on the host, recording itself on the tape; "
+        "in a graph it cuts the compiled program in two",
+    "FPart":
+        "function(params, shape of the input) -> the index that reads the same elements: calls with ever new positions "
+        "become indexing, which is one program",
+    "wide": "True, or function(params) -> whether the program needs JAX's 64-bit mode, whatever its inputs are",
+    "train_when": "function(params) -> whether training is another computation, where `_train` is asked for",
+    "eager_when": "function(params) -> whether imperative calls check the values, so are not compiled",
+    "draws_on_host": "True where FCompute takes a NumPy generator for `_key`: calls on CPUs compile nothing",
+    "rows_when":
+        "function(params) -> whether the gradient of the second input, a table that is looked up, is row_sparse where "
+        "its array is",
+    "flat_in_integers": "True where MXNet's gradients of integer inputs are 0",
+    # ------------------------------------------------------------ inputs and outputs
+    "FListInputNames": "function(params) -> names of the inputs that these parameters ask for",
+    "FListOutputNames": "function(params) -> names of the outputs",
+    "FNumOutputs": "int or function(params)",
+    "FNumVisibleOutputs": "int or function(params): outputs beyond that are internal",
+    "FMutateInputs":
+        "names, or function(params) -> names, of the inputs whose new values FCompute returns after its outputs",
+    "FTakesOut": "function(params) -> whether `out=`, where given, is a last input too",
+    "FSetInputVarAttrOnCompose":
+        "{input: {attribute: text}} for the variables of a symbol that become these inputs, such as `__init__`",
+    # ------------------------------------------------------------ shapes and dtypes
+    "FInferShape": "function(params, in_shapes, out_shapes): refines both lists in place (see `infer`)",
+    "FPartialShape":
+        "function(params, *in_shapes) -> shapes of the outputs where inputs are partly unknown, for what FCompute "
+        "cannot do with symbols for sizes (see `infer`)",
+    "FInferType": "function(params, in_dtypes, out_dtypes): as FInferShape, for dtypes' names",
+    "FShapeKnown": "function(params) -> whether the parameters alone tell the shape; of operators that make arrays",
+    # ------------------------------------------------------------ refusals
+    "FCheck": "function(params) -> None, or an exception, raised only when the result is looked at",
+    "FRefuse":
+        "function(params, inputs, outputs) -> None, or an exception, raised when the result is looked at; asked where "
+        "there are inputs and the operator is not part of a larger program, which graphs with it are not",
+    "refuses_calls_alone": "True where graphs are one program in spite of FRefuse, and let everything pass",
+    # ------------------------------------------------------------ signatures
+    "hidden": "names of inputs and parameters that signatures leave out, as MXNet's do",
+    "opaque": "True where the arguments depend on the parameters: the signature is (*data, **kwargs)",
+    "variadic_name": "what FCompute calls its `*args`; noted when FCompute is set",
+    "arguments":
+        "(name, type, description) of each `add_argument`; the names go before those in FCompute's signature",
+}
+
+KEPT: dict[str, str] = {  # MXNet's, which operators and scripts give
+    "FResourceRequest":
+        "names out of \"random\", \"temp_space\"; a random key comes where FCompute's signature has `_key`, and space "
+        "is XLA's own business",
+    "FInplaceOption": "pairs (input, output) that may share memory; XLA finds them by itself",
+    "TIsBackward": "True for operators that only backward passes use",
+}
+
+
+def table() -> str:
+    """All keys with their meanings, as text for a docstring."""
+    kept = {key: f"kept for MXNet's sake, nothing reads it: {text}" for key, text in KEPT.items()}
+    rows = [*ATTRIBUTES.items(), *kept.items()]
+    width = max(len(key) for key, _ in rows) + 2
+    return "\n".join(textwrap.fill(text, 120, initial_indent=f"    {key:{width}}", subsequent_indent=" " * (width + 4))
+                     for key, text in rows)

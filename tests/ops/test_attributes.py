@@ -1,0 +1,47 @@
+"""The keys of operators' attributes: each that is read or given is declared, and each declared one is read."""
+
+import pathlib
+import re
+
+import mxjax as mx
+from mxjax.ops import registry
+from mxjax.ops.attributes import ATTRIBUTES, KEPT
+
+PACKAGE = pathlib.Path(mx.__file__).parent
+SOURCES = {p.relative_to(PACKAGE): p.read_text(encoding="utf-8") for p in PACKAGE.rglob("*.py")
+           if p.name != "attributes.py"}
+READ = r"""(?:\bget_attr|\b_attrs\.(?:get|setdefault|pop))\(\s*["'](\w+)"""
+GIVEN = r"""(?:\bset_attr\(\s*|\b_attrs\[)["'](\w+)"""
+NAMED = r"""\b(F[A-Z][a-z]\w+)(?:\s*=[^=]|["']:)"""  # register(..., FCheck=rule), {"FCheck": rule}
+
+
+def _found(pattern, *folders):
+    return {key for path, text in SOURCES.items() if not folders or path.parts[0] in folders
+            for key in re.findall(pattern, text)}
+
+
+def test_every_key_that_is_read_is_declared_and_the_other_way_round():
+    assert _found(READ) == set(ATTRIBUTES)
+    assert not set(ATTRIBUTES) & set(KEPT)
+
+
+def test_every_key_that_is_given_is_declared():
+    declared = {*ATTRIBUTES, *KEPT}
+    given = _found(GIVEN) | _found(NAMED, "ops", "operator", "host_operators", "graph")
+    assert {"FCompute", "FHost", "FCheck", "FResourceRequest", "flat_in_integers"} <= given <= declared
+    loop = mx.sym.contrib.foreach(lambda x, s: (x + s, s), mx.sym.var("data"), mx.sym.var("state"))[0]
+    made = [*registry.operators(), *(node.op for node, _ in loop._outputs)]
+    for op in made:
+        assert set(op._attrs) <= declared, op.name
+    assert any("wide" in op._attrs for op in made[-1:])  # the loop's, which is made for its graph
+
+
+def test_users_have_keys_of_their_own():
+    op = registry.Op("attributes_of_my_own").set_attr("MyKey", 3).set_attr("FInplaceOption", [(0, 0)])
+    assert op.get_attr("MyKey") == 3 and op.get_attr("FInplaceOption") == [(0, 0)]
+    assert op.get_attr("YourKey", 4) == 4
+
+
+def test_documentation_lists_all_keys():
+    for key in (*ATTRIBUTES, *KEPT):
+        assert f"\n    {key} " in registry.Op.__doc__
