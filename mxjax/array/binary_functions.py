@@ -8,7 +8,8 @@ from typing import Any
 
 from ..base import numeric_types
 from .calling import invoke
-from .dense import NDArray, _kernel, _number
+from .dense import NDArray, _number
+from .prepared import kernel_of
 
 __all__ = ["add", "divide", "equal", "greater", "greater_equal", "lesser", "lesser_equal", "logical_and", "logical_or",
            "logical_xor", "maximum", "minimum", "modulo", "multiply", "not_equal", "power", "subtract", "true_divide"]
@@ -20,11 +21,11 @@ def _function(name: str, doc: str, tensor: str, scalar: str, reverse: str, plain
     def apply(lhs: Any, rhs: Any) -> Any:
         left, right = isinstance(lhs, NDArray), isinstance(rhs, NDArray)
         if left and right:
-            return invoke(_kernel(tensor), [lhs, rhs])
+            return invoke(kernel_of(tensor), [lhs, rhs])
         if left and isinstance(rhs, numeric_types):
-            return invoke(_kernel(scalar), [lhs], (_number(float(rhs) if not isinstance(rhs, int) else rhs),))
+            return invoke(kernel_of(scalar), [lhs], (_number(float(rhs) if not isinstance(rhs, int) else rhs),))
         if right and isinstance(lhs, numeric_types):
-            return invoke(_kernel(reverse), [rhs], (_number(float(lhs) if not isinstance(lhs, int) else lhs),))
+            return invoke(kernel_of(reverse), [rhs], (_number(float(lhs) if not isinstance(lhs, int) else lhs),))
         if isinstance(lhs, numeric_types) and isinstance(rhs, numeric_types):
             return plain(lhs, rhs)
         raise TypeError(f"{name}: types {type(lhs).__name__} and {type(rhs).__name__} are not supported")

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from .._bounded import Bounded
+from .._bounded import bounded_cache
 from .._handles import pointer, taken
 from .._process import waits
 from ..base import MXNetError, integer_types, numeric_types
@@ -25,6 +25,7 @@ from .calling import call, change, invoke, on_default_device, put
 from .chunk import Chunk, Pending, RLock, placed, transformation
 from .host_work import HostPending, push
 from .kinds import flavours, storage, wrap
+from .prepared import kernel_of
 from .state import state
 from .tape import GRAD_REQS, Node, mark, record
 
@@ -317,7 +318,7 @@ class NDArray:
     # ------------------------------------------------------------ copies and conversions
     def copy(self) -> NDArray:
         """A copy on the same context."""
-        return invoke(_kernel("_copy"), [self])
+        return invoke(kernel_of("_copy"), [self])
 
     def copyto(self, other: NDArray | Context) -> NDArray:
         """Copies the value to another array of the same shape, or to a context as a new array; returns that.
@@ -391,7 +392,7 @@ class NDArray:
         """A copy with another dtype; the array itself where `copy` is off and the dtype is the same."""
         if not copy and np_dtype(dtype) == self._chunk.dtype:
             return self
-        return invoke(_cast_kernel("float32" if dtype is None else dtype), [self])
+        return invoke(kernel_of("Cast", dtype="float32" if dtype is None else dtype), [self])
 
     def tostype(self, stype: str) -> Any:
         """A copy with another storage type: "default", "csr" or "row_sparse"."""
@@ -672,10 +673,10 @@ class NDArray:
         return self.copy()
 
     def __neg__(self) -> NDArray:
-        return invoke(_kernel("negative"), [self])
+        return invoke(kernel_of("negative"), [self])
 
     def __abs__(self) -> NDArray:
-        return invoke(_kernel("abs"), [self])
+        return invoke(kernel_of("abs"), [self])
 
 
 def _any(pending: Pending) -> bool:
@@ -693,34 +694,11 @@ _GRAD_REQ_MAP = {"null": 0, "write": 1, "add": 3}
 
 
 # ---------------------------------------------------------------- kernels used directly
-_kernels: dict[Any, Kernel] = Bounded(1024)
-
-
-def _kernel(name: str) -> Kernel:
-    """The kernel of an operator with default parameters."""
-    kernel = _kernels.get(name)
-    if kernel is None:
-        op = registry.get(name)
-        given = {"scalar": 1.0} if "scalar" in op.params else {}
-        kernel = _kernels[name] = prepare(op, op.parse(given), len(op.input_names), False)
-    return kernel
-
-
-def _cast_kernel(dtype: Any) -> Kernel:
-    kernel = _kernels.get(("Cast", dtype))
-    if kernel is None:
-        op = registry.get("Cast")
-        kernel = _kernels["Cast", dtype] = prepare(op, op.parse({"dtype": dtype}), 1, False)
-    return kernel
-
-
+@bounded_cache(1024)
 def _fill_kernel(shape: tuple[int, ...], dtype: str) -> Kernel:
-    kernel = _kernels.get((shape, dtype))
-    if kernel is None:
-        def fn(value: Any) -> tuple:
-            return (indexing._fitted(jax.numpy.asarray(value).astype(dtype), shape),)
-        kernel = _kernels[shape, dtype] = Kernel("assignment", fn, 1, 1)
-    return kernel
+    def fn(value: Any) -> tuple:
+        return (indexing._fitted(jax.numpy.asarray(value).astype(dtype), shape),)
+    return Kernel("assignment", fn, 1, 1)
 
 
 def _offset_scalar(offset: int) -> Any:
@@ -777,14 +755,14 @@ def _binary(name: str, tensor: str, scalar: str, reverse: bool = False) -> Calla
     """A two-argument method: `tensor` is the operator for two arrays, `scalar` the one for an array and a number."""
     def method(self: NDArray, other: Any) -> NDArray:
         if isinstance(other, NDArray):
-            return invoke(_kernel(tensor), [other, self] if reverse else [self, other])
+            return invoke(kernel_of(tensor), [other, self] if reverse else [self, other])
         if isinstance(other, (int, float)):
-            return invoke(_kernel(scalar), [self], (_number(other),))
+            return invoke(kernel_of(scalar), [self], (_number(other),))
         if isinstance(other, np.generic):
-            return invoke(_kernel(scalar), [self], (_number(other.item()),))
+            return invoke(kernel_of(scalar), [self], (_number(other.item()),))
         if isinstance(other, jax.Array):
             other = wrap(other, self.context)
-            return invoke(_kernel(tensor), [other, self] if reverse else [self, other])
+            return invoke(kernel_of(tensor), [other, self] if reverse else [self, other])
         if name in ("__eq__", "__ne__"):  # Python would go on to compare identities, and answer with a bool
             raise TypeError(f"{name}: type {type(other).__name__} is not supported")
         if isinstance(other, np.ndarray):
@@ -806,10 +784,10 @@ def _inplace(name: str, function: Callable[[Any, Any], Any], tensor: str, scalar
         if state.recording and self._entry is not None:
             raise MXNetError(_IN_PLACE)
         if isinstance(other, NDArray):
-            return invoke(_kernel(tensor), [self, other], (), self)
+            return invoke(kernel_of(tensor), [self, other], (), self)
         if isinstance(other, (int, float, np.generic)):
             value = other.item() if isinstance(other, np.generic) else other
-            return invoke(_kernel(scalar), [self], (_number(value),), self)
+            return invoke(kernel_of(scalar), [self], (_number(value),), self)
         raise TypeError(f"{name}: type {type(other).__name__} is not supported")
     method.__name__ = name
     return method

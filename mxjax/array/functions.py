@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._bounded import Bounded
 from .._method_names import METHODS
 from .._namespace import document, signature
 from ..base import MXNetError, _Null
@@ -17,13 +16,13 @@ from . import indexing
 from .calling import check_inputs, invoke, run_host
 from .creation import split_v2
 from .dense import NDArray
+from .prepared import Prepared, prepared
 from .state import state
 
 __all__ = ["make"]
 
 def make(op: Op, name: str) -> Callable[..., Any]:
     """The imperative function of an operator."""
-    cache: dict[Any, _Prepared] = Bounded(4096)
     inputs = op.input_names
 
     def function(*args: Any, out: Any = None, name: str | None = None, **kwargs: Any) -> Any:
@@ -35,9 +34,9 @@ def make(op: Op, name: str) -> Callable[..., Any]:
         arrays, rest = args[:count], args[count:]
         key = None
         if count:
-            key = (count, rest, _form(kwargs, op.dynamic_names), state.training)
+            key = (op, count, rest, _form(kwargs, op.dynamic_names), state.training)
             try:
-                found = cache.get(key)
+                found = prepared.get(key)
             except TypeError:  # an unhashable argument, such as a list
                 found = key = None
             if found is not None:
@@ -45,16 +44,12 @@ def make(op: Op, name: str) -> Callable[..., Any]:
                 if numbers is not None:
                     extras = _extras(kernel, numbers, kwargs, arrays)
                 return invoke(kernel, arrays, extras, out)
-        return _general(op, inputs, cache, key, arrays, rest, out, kwargs)
+        return _general(op, inputs, key, arrays, rest, out, kwargs)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = document(op)
     function.__signature__ = signature(op)
     return function
-
-
-# kernel, its extras where they are the same for every call, else the numbers to put together: (name, default)
-_Prepared = tuple[Kernel, tuple, "list[tuple[str, Any]] | None"]
 
 
 def _form(kwargs: dict[str, Any], dynamic: frozenset[str]) -> tuple:
@@ -70,7 +65,7 @@ def _extras(kernel: Kernel, numbers: list[tuple[str, Any]], kwargs: dict[str, An
     return kernel.extras({name: kwargs.get(name, default) for name, default in numbers}, wide)
 
 
-def _general(op: Op, inputs: list[str], cache: dict, key: Any, arrays: tuple, rest: tuple, out: Any,
+def _general(op: Op, inputs: list[str], key: Any, arrays: tuple, rest: tuple, out: Any,
              kwargs: dict[str, Any]) -> Any:
     """The way of a call seen for the first time, or with inputs by name, or with dynamic parameters."""
     if rest and op.variadic and not arrays and isinstance(rest[0], (list, tuple)):
@@ -126,7 +121,7 @@ def _general(op: Op, inputs: list[str], cache: dict, key: Any, arrays: tuple, re
     if op.get_attr("FHost") is not None:
         return run_host(op, values, given, out)
     part = op.get_attr("FPart")
-    if part is not None and len(cache) >= VARIED_SLICES and given[0].stype == "default":
+    if part is not None and len(op.kernels) >= VARIED_SLICES and given[0].stype == "default":
         cut = indexing.plan(part(values, given[0].shape), given[0].shape)
         if cut.kind == "box":
             return invoke(indexing.read_kernel("box", cut.shape, cut.sizes, (), 0), given, cut.starts, out)
@@ -136,9 +131,9 @@ def _general(op: Op, inputs: list[str], cache: dict, key: Any, arrays: tuple, re
         names = [n for n in op.params if n in kwargs and n in op.dynamic_names]
         numbers = [(n, values[n]) for n in (*dict(kernel.packed), *kernel.dynamic)]
         if not numbers:
-            cache[key] = (kernel, extras, None)
+            prepared[key] = Prepared(kernel, extras)
         elif all(type(kwargs[n]) in (float, tuple, list) and not op.params[n].limits for n in names):
-            cache[key] = (kernel, extras, numbers)
+            prepared[key] = Prepared(kernel, extras, numbers)
     return invoke(kernel, given, extras, out, context(ctx))
 
 

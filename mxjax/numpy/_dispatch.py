@@ -11,13 +11,13 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._bounded import Bounded
 from ..array.calling import call as call_operator
 from ..array.calling import check_inputs, invoke
 from ..array.functions import context
+from ..array.prepared import Prepared, prepared
 from ..array.state import state
 from ..base import numeric_types
-from ..compile.kernel import Kernel, prepare
+from ..compile.kernel import prepare
 from ..ops import registry
 
 __all__ = ["IMPERATIVE", "SYMBOLIC", "Flavour", "bound", "call", "is_array", "is_number"]
@@ -65,7 +65,6 @@ class _Imperative(Flavour):
 
     def __init__(self) -> None:
         self.kind: Any = None  # mx.np.ndarray, set where that is defined
-        self._kernels: dict[Any, tuple[Kernel, tuple]] = Bounded(1024)
 
     def is_array(self, value: Any) -> bool:
         return isinstance(value, self.kind)
@@ -73,7 +72,7 @@ class _Imperative(Flavour):
     def call(self, name: str, inputs: Sequence[Any], params: dict[str, Any], out: Any = None, ctx: Any = None) -> Any:
         try:
             key = (name, len(inputs), state.training, *params.items())
-            found = self._kernels.get(key) if inputs else None
+            found = prepared.get(key) if inputs else None
         except TypeError:  # an unhashable parameter, such as a list
             key = found = None
         self.check(name, inputs)
@@ -91,7 +90,7 @@ class _Imperative(Flavour):
             values = op.parse(params)
             check_inputs(op, values, len(inputs))
             kernel = prepare(op, values, len(inputs), state.training)
-            found = self._kernels[key] = kernel, tuple(values[n] for n in kernel.dynamic)
+            found = prepared[key] = Prepared(kernel, tuple(values[n] for n in kernel.dynamic))
             return invoke(found[0], inputs, found[1], out)
         return call_operator(op, inputs, params, out)
 

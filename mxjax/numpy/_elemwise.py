@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..array.calling import invoke
-from ..array.dense import _kernel, _number
+from ..array.dense import _number
+from ..array.prepared import kernel_of
 from ..base import numeric_types
 from ..util import check_ufunc_options
 from ._dispatch import IMPERATIVE, call, is_array, is_number
@@ -35,7 +36,7 @@ _TRUTHS = {"logical_not", "isnan", "isinf", "isposinf", "isneginf", "isfinite"}
 def _unary(name: str, op: str, doc: str) -> None:
     def body(x: Any, out: Any) -> Any:
         if isinstance(x, IMPERATIVE.kind) and out is None:
-            return invoke(_kernel(op), [x])
+            return invoke(kernel_of(op), [x])
         if is_array(x):
             if out is not None and name in _TRUTHS and getattr(out, "dtype", None) != np.bool_:
                 raise TypeError(f"{name}: out must have dtype bool, got {getattr(out, 'dtype', type(out))}")
@@ -161,12 +162,12 @@ def _binary(name: str, op: str, doc: str, right: str | None = None, plain: Calla
             return call(scalar_op, [x], out, scalar=float(value))
         if counts and x._chunk.dtype == np.bool_:
             x = x.astype("int64")
-        return invoke(_kernel(scalar_op), [x], (value,), out)
+        return invoke(kernel_of(scalar_op), [x], (value,), out)
 
     def body(x1: Any, x2: Any, out: Any) -> Any:
         kind = IMPERATIVE.kind
         if isinstance(x1, kind) and isinstance(x2, kind):
-            return invoke(_kernel(op), [x1, x2], (), out)
+            return invoke(kernel_of(op), [x1, x2], (), out)
         if isinstance(x2, numeric_types):
             if isinstance(x1, numeric_types):
                 return (plain or getattr(np, name))(x1, x2)
