@@ -699,7 +699,7 @@ class HybridBlock(Block):
                     return self.hybrid_forward(symbol, x, *args, **params)
             ctx = contexts[0]
         elif self._active and len(given) == self._flat_inputs:
-            return self._call_flat(given)
+            return self._call_flat(given, ctx)
         with ctx:
             if self._active:
                 return self._call_cached_op(x, *args)
@@ -718,7 +718,7 @@ class HybridBlock(Block):
                     params[name] = param.data(ctx)
             return self.hybrid_forward(nd, x, *args, **params)
 
-    def _call_flat(self, given: tuple[NDArray, ...]) -> Any:
+    def _call_flat(self, given: tuple[NDArray, ...], ctx: Context) -> Any:
         """Runs the compiled graph on arrays side by side, as the first call had them."""
         values = []
         for is_arg, what in self._cached_op_args:
@@ -726,7 +726,11 @@ class HybridBlock(Block):
                 values.append(given[what])
                 continue
             data = what._data
-            values.append(data[0] if data is not None and len(data) == 1 and what._stype == "default" else what.data())
+            if data is not None and len(data) == 1 and what._stype == "default":
+                values.append(data[0])
+            else:
+                with ctx:
+                    values.append(what.data())
         out = self._cached_op(*values)
         return out if self._out_format == 0 else regroup([out] if isinstance(out, NDArray) else out, self._out_format)
 

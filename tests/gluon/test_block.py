@@ -223,3 +223,22 @@ def test_cast_of_an_imported_block_keeps_batch_norm():
     assert dtypes["fc_weight"] == "float16" and dtypes["bn_gamma"] == dtypes["bn_moving_var"] == "float32"
     with pytest.raises(AssertionError, match="row_sparse"):
         gluon.SymbolBlock(mx.sym.var("w", stype="row_sparse") + data, data)
+
+
+def test_several_contexts_each_use_their_own_parameters():
+    contexts = [mx.cpu(i) for i in range(3)]
+    net = gluon.nn.HybridSequential()
+    net.add(gluon.nn.Dense(4, in_units=5, activation="relu"), gluon.nn.Dense(2, in_units=4))
+    net.initialize(mx.init.Constant(0.1), ctx=contexts)
+    net.hybridize()
+    data = [mx.nd.ones((2, 5), ctx=ctx) * (i + 1) for i, ctx in enumerate(contexts)]
+    for _ in range(3):
+        with mx.autograd.record():
+            outs = [net(x) for x in data]
+        mx.autograd.backward(outs)
+    for i, (ctx, out) in enumerate(zip(contexts, outs, strict=True)):
+        assert out.context == ctx
+        np.testing.assert_allclose(out.asnumpy(), 0.1 * 4 * 0.5 * (i + 1), rtol=1e-6)
+        grad = net[0].weight.grad(ctx)
+        assert grad.context == ctx
+        np.testing.assert_allclose(grad.asnumpy(), 2 * 2 * 0.1 * (i + 1), rtol=1e-6)
