@@ -23,9 +23,9 @@ from .base import MXNetError
 __all__ = ["check", "forked", "starts", "waits", "when_closed"]
 
 _PATIENCE = 5.0  # seconds that other threads are given at exit to come back from XLA
-_COMPUTING = tuple(str(pathlib.Path(__file__).parent / part) + os.sep for part in ("ops", "ndarray", "autograd")) + \
+_COMPUTING = tuple(str(pathlib.Path(__file__).parent / part) + os.sep for part in ("compile", "array", "executor")) + \
     tuple(str(pathlib.Path(folder)) + os.sep for folder in jax.__path__)
-_WAITING = str(pathlib.Path(__file__).parent / "ndarray" / "_chunk.py")
+_WAITING = str(pathlib.Path(__file__).parent / "array" / "chunk.py")
 
 _gate: Callable[[], None] | None = None
 _told: list[Callable[[Callable[[], None]], None]] = []

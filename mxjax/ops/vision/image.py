@@ -1,4 +1,5 @@
-"""Images as arrays (height, width, channel): to tensors, cropping, flipping, colours. Decoding and resizing: `opencv`.
+"""Images as arrays (height, width, channel): to tensors, cropping, flipping, colours. Decoding and resizing:
+`mxjax.host_operators.images`.
 
 Results are brought into the range of uint8 by cutting off, as MXNet does. Random operators are one image at a time.
 """
