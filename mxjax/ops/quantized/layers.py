@@ -1,4 +1,4 @@
-"""Layers of quantized networks: 8-bit integers in, 32-bit or 8-bit integers out, with their ranges (see `conversion`)."""
+"""Layers of quantized networks: 8-bit integers in, 32-bit or 8-bit integers out, with ranges (see `conversion`)."""
 
 from __future__ import annotations
 
