@@ -413,8 +413,8 @@ def prepare(op: Op, params: dict[str, Any], present: int | tuple[bool, ...], tra
         train: training mode (only part of the key where the operator asks for it).
         pack: for imperative calls, whose `Kernel.extras` are arguments again and again.
     """
-    dynamic = tuple(n for n, p in op.params.items() if p.dynamic and params[n] is not None)
-    static = tuple(item for item in params.items() if item[0] not in dynamic)
+    dynamic = tuple([n for n in params if n in op.dynamic_names and params[n] is not None])
+    static = tuple([item for item in params.items() if item[0] not in dynamic])
     packed: tuple[tuple[str, int], ...] = ()
     if pack and dynamic and op.get_attr("FCheck") is None:
         packed = tuple([(n, 0 if type(params[n]) is float else len(params[n])) for n in dynamic

@@ -289,7 +289,7 @@ def get(name: str) -> Op:
     Raises:
         MXNetError: there is none; close names are suggested.
     """
-    op = find(name)
+    op = _REGISTRY.get(name) or find(name)
     if op is None:
         close = difflib.get_close_matches(name, _REGISTRY, 3)
         raise MXNetError(f"there is no operator {name!r}" + (f"; did you mean {', '.join(close)}?" if close else ""))
