@@ -170,4 +170,11 @@ def _method(name: str, op_name: str) -> Callable[..., Any]:
 for _name, _op_name in METHODS.items():
     if _name not in NDArray.__dict__:
         setattr(NDArray, _name, _method(_name, _op_name))
-NDArray.split_v2 = split_v2
+
+
+def _split_v2(self: NDArray, *args: Any, **kwargs: Any) -> Any:
+    """`mx.nd.split_v2` with this array as the first argument."""
+    return split_v2(self, *args, **kwargs)
+
+
+NDArray.split_v2 = _split_v2

@@ -69,4 +69,11 @@ def _method(name: str, op_name: str) -> Callable[..., Any]:
 for _name, _op_name in {**METHODS, "astype": "cast"}.items():
     if _name not in Symbol.__dict__:
         setattr(Symbol, _name, _method(_name, "Flatten" if _op_name == "flatten" else _op_name))
-Symbol.split_v2 = split_v2
+
+
+def _split_v2(self: Symbol, *args: Any, **kwargs: Any) -> Any:
+    """`mx.sym.split_v2` with this symbol as the first argument."""
+    return split_v2(self, *args, **kwargs)
+
+
+Symbol.split_v2 = _split_v2
