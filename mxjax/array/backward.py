@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
+from sys import getrefcount
 from typing import Any
 
 import jax
@@ -19,7 +19,7 @@ from ..compile.kernel import WIDE_DTYPES, Absent, Kernel, run
 from ..compile.policy import MOST_CALLS, Programs
 from ..context import current_context
 from .calling import invoke, perform, put
-from .chunk import Pending, changing, holding, point
+from .chunk import ALONE, Pending, changing, holding, point
 from .kinds import wrap
 from .lazy import Lazy
 from .state import Modes, state
@@ -333,7 +333,7 @@ def _as_program(nodes: Sequence[Node], heads: Totals, retain: bool, lazies: list
     for number, lazy in owners:
         results = lazy.results
         for k in range(len(results)):
-            if sys.getrefcount(results[k]) > _ALONE + uses[number, k]:
+            if getrefcount(results[k]) > ALONE + uses[number, k]:
                 kept.append((number, k))
     given = []
     for (node, index), value in heads.items():
@@ -452,16 +452,6 @@ def _kernel_pull(kernel: Kernel, parents: Sequence[Any], args: list[Any]) -> Cal
         grads = iter(kernel.vjp(wanted, heads).fn(*args, *[s for s in slots if s is not None]))
         return [next(grads) if w else None for w in wanted]
     return pull
-
-
-def _references_alone() -> int:
-    """What `sys.getrefcount(results[k])` says of a result that only its lazy call holds."""
-    results = [object()]
-    k = 0
-    return sys.getrefcount(results[k])
-
-
-_ALONE = _references_alone()
 
 
 # -------------------------------------------------------------------- gradients of variables

@@ -12,9 +12,9 @@ waits for nobody: values from elsewhere are there before it is taken.
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from sys import getrefcount
 from typing import Any
 
 import jax
@@ -172,7 +172,7 @@ class Segment:
         wanted = []
         for row in outputs:
             for i in range(len(row)):
-                if sys.getrefcount(row[i]) > _ALONE:
+                if getrefcount(row[i]) > ALONE:
                     wanted.append(row[i])
         places = tuple([(d.call, d.index) for d in wanted])
         program = _programs.find(
@@ -215,7 +215,7 @@ class Segment:
         room = Counter([(d.shape, d.dtype) for d in wanted])
         free = []
         for i in range(len(values)):
-            if sys.getrefcount(values[i]) == ALONE and isinstance(values[i], jax.Array) and \
+            if getrefcount(values[i]) == ALONE and isinstance(values[i], jax.Array) and \
                     not isinstance(values[i], jax.core.Tracer) and room[values[i].shape, values[i].dtype] > 0:
                 room[values[i].shape, values[i].dtype] -= 1
                 free.append(i)
@@ -250,16 +250,6 @@ def _one_by_one(calls: list[tuple[Kernel, tuple]], values: list[Any], places: tu
     for kernel, refs in calls:
         done.append(run(kernel, [_lookup(r, values, done) for r in refs], wide))
     return [done[c][i] for c, i in places]
-
-
-def _references_alone() -> int:
-    """What `sys.getrefcount` says in `Segment.run` of an output that only its segment holds."""
-    row = [Deferred(Segment(1), 0, 0, (), jax.numpy.dtype("float32"))]
-    i = 0
-    return sys.getrefcount(row[i])
-
-
-_ALONE = _references_alone()
 
 
 @contextlib.contextmanager
