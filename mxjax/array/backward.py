@@ -297,6 +297,8 @@ def _as_program(nodes: Sequence[Node], heads: Totals, retain: bool, lazies: list
         place[node] = len(place)
     rows: list[tuple | None] = []
     values: list[Any] = []
+    ends: list[Node] = []
+    adding: list[int] = []  # ends whose arrays take the sum of what they have and the gradient
     wide = False
     for node in nodes:
         lazy = node.lazy
@@ -310,6 +312,10 @@ def _as_program(nodes: Sequence[Node], heads: Totals, retain: bool, lazies: list
             wide = wide or lazy.wide
         elif node.kernel is None or node in late:
             rows.append(None)
+            if node.req == "add" and node not in late and _may_add(node) and \
+                    node.grad._chunk not in [ends[i].grad._chunk for i in adding]:
+                adding.append(len(ends))
+            ends.append(node)
             continue
         else:
             part, args = node.kernel, node.args
@@ -343,7 +349,7 @@ def _as_program(nodes: Sequence[Node], heads: Totals, retain: bool, lazies: list
     for value in values:
         if getattr(value, "dtype", None) in WIDE_DTYPES:
             wide = True
-    structure = tuple(rows), tuple(kept), tuple(given), mirror
+    structure = tuple(rows), tuple(kept), tuple(given), mirror, tuple(adding)
     if lazies:
         programs = lazies[0].part.programs
         program = programs.made.get(structure) or programs.find(structure, lambda: _Program(*structure), 0)
@@ -351,7 +357,10 @@ def _as_program(nodes: Sequence[Node], heads: Totals, retain: bool, lazies: list
         program = _programs.find(structure, lambda: _Program(*structure))
         if program is None:
             return False
-    if len(owners) == len(lazies):
+    if adding:
+        found = iter(_added_up(program, [v.get() if isinstance(v, Pending) else v for v in values],
+                               [ends[i] for i in adding], wide))
+    elif len(owners) == len(lazies):
         found = iter(perform(program.kernel, values, ctx, wide))
     else:  # what a forward has kept is no array, so no value of a segment
         found = iter(run(program.kernel, [v.get() if isinstance(v, Pending) else v for v in values], wide))
@@ -364,13 +373,10 @@ def _as_program(nodes: Sequence[Node], heads: Totals, retain: bool, lazies: list
         for k in range(len(lazy.results)):
             values.append(made.get((number, k)))
         lazy.settle(values)
-    ends = []
     totals: Totals = {}
-    for node, row in zip(nodes, rows, strict=True):
-        if row is None:
-            ends.append(node)
-            if grads[len(ends) - 1] is not None:
-                totals[node, 0] = grads[len(ends) - 1]
+    for node, grad in zip(ends, grads, strict=True):
+        if grad is not None:
+            totals[node, 0] = grad
     if late:
         _walk(_calls([node for node in ends if node in late], totals, True, False, _store), totals)
     chunks, values = [], []
@@ -393,17 +399,56 @@ def _as_program(nodes: Sequence[Node], heads: Totals, retain: bool, lazies: list
     return True
 
 
+def _may_add(node: Node) -> bool:
+    """Whether the program can add a gradient to what a variable's array has."""
+    target = node.grad
+    return state.segment is None and target._plain and target._view is None and target._chunk.ctx is not None and \
+        target._chunk.dtype == node.outs[0][1] and target._chunk.dtype not in WIDE_DTYPES
+
+
+def _added_up(program: _Program, values: list[Any], ends: Sequence[Node], wide: bool) -> Sequence[Any]:
+    """Runs a program that adds to gradients, which take the sums; returns its other results."""
+    chunks = [node.grad._chunk for node in ends]
+    made: list[Any] = []
+    while True:
+        for chunk in chunks:
+            chunk.read()
+        with changing(chunks):
+            args, free = [*values], []
+            for k, chunk in enumerate(chunks):
+                args.append(chunk.seen())
+                chunk.stash = args, len(values) + k, made, k
+            if any(isinstance(old, Pending) for old in args[len(values):]):
+                continue  # another thread has just put a value off
+            for place, chunk in enumerate(chunks, len(values)):
+                if getrefcount(args[place]) == ALONE and not (
+                        chunk.lent or isinstance(args[place], jax.core.Tracer)):
+                    free.append(place)
+            try:
+                run(program.kernel, args, wide, program.kernel.donating(tuple(free)) if free else None, made)
+            finally:
+                if made:
+                    for chunk, total in zip(chunks, made[0], strict=False):
+                        chunk.write(total)
+        for node, fresh in zip(ends, program.added, strict=True):
+            node.fresh = node.fresh or fresh
+        return made[0][len(chunks):]
+
+
 class _Program:
     """The walk back through `rows` as a kernel of all values from outside, in their order, and the head gradients.
 
-    Its results are the gradients of the ends that have some, latest first, then the results of lazy calls that are
-    `kept`. present: for each end whether it has a gradient, known once the program has been traced.
+    Its results are, for the ends at `adding`, the sums of their gradients and of the last arguments, which are what
+    there was; the gradients of the other ends that have some, latest first; the results of lazy calls that are `kept`.
+    present: for each end whether such a gradient is among them; added: for those at `adding` whether there was one;
+    both are known once the program has been traced.
     """
 
-    def __init__(self, rows: Sequence[tuple | None], kept: Sequence[tuple], given: Sequence[tuple],
-                 mirror: bool) -> None:
-        self._rows, self._kept, self._given, self._mirror = rows, kept, given, mirror
+    def __init__(self, rows: Sequence[tuple | None], kept: Sequence[tuple], given: Sequence[tuple], mirror: bool,
+                 adding: tuple[int, ...]) -> None:
+        self._rows, self._kept, self._given, self._mirror, self._adding = rows, kept, given, mirror, adding
         self.present: list[bool] = []
+        self.added: list[bool] = []
         graphs = [row[0] for row in rows if row is not None and not isinstance(row[0], Kernel)]
         name = "backward" if all(isinstance(part, tuple) for part in graphs) else "forward and backward"
         self.kernel = Kernel(name, self._trace, 0, 0, symbolic=bool(graphs))
@@ -438,8 +483,13 @@ class _Program:
                 if any(s is not None for s in slots):
                     yield row[1], slots, pulls[i], lambda old, grad: old + grad.astype(old.dtype)
         _walk(calls(), totals)
+        self.added = [ends[i] is not None for i in self._adding]
+        sums = []
+        for i, old in zip(self._adding, arguments, strict=True):
+            sums.append(old if ends[i] is None else old + ends[i].astype(old.dtype))
+            ends[i] = None
         self.present = [grad is not None for grad in ends]
-        return (*[grad for grad in ends if grad is not None], *[made[ref] for ref in self._kept])
+        return (*sums, *[grad for grad in ends if grad is not None], *[made[ref] for ref in self._kept])
 
 
 def _kernel_pull(kernel: Kernel, parents: Sequence[Any], args: list[Any]) -> Callable[[list[Any]], Sequence[Any]]:

@@ -413,3 +413,33 @@ def test_gradients_pass_casts_to_integers(name, wanted, hybrid):
     y.backward()
     assert y.dtype == np.int64
     close(x.grad, np.full(2, wanted))
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_gradients_that_are_added_up_are_part_of_the_program(hybrid, compiles):
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Dense(4, in_units=3, activation="tanh"), mx.gluon.nn.Dense(2, in_units=4))
+    net.initialize(mx.init.Constant(0.2))
+    params = list(net.collect_params().values())
+    for param in params:
+        param.grad_req = "add"
+    if hybrid:
+        net.hybridize()
+    x = mx.nd.array(np.arange(6).reshape(2, 3) * 0.1)
+    sums, held = [np.zeros(p.shape, "f") for p in params], None
+    for step in range(8):
+        if step == 5:
+            mx.nd.waitall()
+            compiles.clear()
+        if step == 7:
+            assert compiles == []
+            held, before = params[0].grad().to_jax(), params[0].grad().asnumpy()
+        with mx.autograd.record():
+            out = (net(x * (step + 1)) ** 2).sum()
+        single = mx.autograd.grad(out, [p.data() for p in params], retain_graph=True)
+        out.backward()
+        for total, param, grad in zip(sums, params, single, strict=True):
+            total += grad.asnumpy()
+            np.testing.assert_allclose(param.grad().asnumpy(), total, rtol=1e-4, atol=1e-6)
+            assert param.data()._fresh_grad
+    np.testing.assert_array_equal(np.asarray(held), before)  # what somebody holds is not written over
