@@ -35,6 +35,14 @@ class Library:
         10901
     """
 
+    def __init__(self) -> None:
+        # Scripts that speak to MXNet's C library call these two as it has left them. They are everybody's: so they are
+        # changed only where the library is asked for, and nobody else has said what they return.
+        for function, kind in ((ctypes.pythonapi.PyCapsule_New, ctypes.py_object),
+                               (ctypes.pythonapi.PyCapsule_GetPointer, ctypes.c_void_p)):
+            if function.restype is ctypes.c_int:
+                function.restype = kind
+
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name not in _functions:
             raise AttributeError(f"mxjax has no C library; of its functions there are {', '.join(_functions)} in "

@@ -93,16 +93,24 @@ def test_dlpack_by_hand():
     assert mx.nd.NDArray(handle=handle).asnumpy().tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
-def test_the_types_that_everybody_sees_in_ctypes_stay_as_they_were():
+def test_the_types_that_everybody_sees_in_ctypes_stay_until_the_library_is_asked_for():
     script = """
 import ctypes
 functions = [getattr(ctypes.pythonapi, "PyCapsule_" + name)
              for name in ("New", "GetPointer", "IsValid", "SetName", "SetDestructor")]
 before = [(f.restype, f.argtypes, getattr(f, "errcheck", None)) for f in functions]
 import mxjax as mx
-mx.base._LIB.MXNDArrayWaitAll()
 assert mx.nd.from_dlpack(mx.nd.to_dlpack_for_read(mx.nd.ones((2,)))).asnumpy().tolist() == [1, 1]
 assert [(f.restype, f.argtypes, getattr(f, "errcheck", None)) for f in functions] == before, functions
+mx.base._LIB.MXNDArrayWaitAll()
+capsule = ctypes.py_object(mx.nd.to_dlpack_for_read(mx.nd.ones((2,))))
+pointer = ctypes.c_void_p(ctypes.pythonapi.PyCapsule_GetPointer(capsule, b"dltensor"))  # as MXNet's scripts do
+handle = mx.base.NDArrayHandle()
+mx.base.check_call(mx.base._LIB.MXNDArrayFromDLPack(pointer, ctypes.byref(handle)))
+assert mx.nd.NDArray(handle=handle).asnumpy().tolist() == [1, 1]
+ctypes.pythonapi.PyCapsule_SetName(capsule, b"used_dltensor")
+ctypes.pythonapi.PyCapsule_SetDestructor(capsule, None)
+assert [f.restype for f in functions[2:]] == [b[0] for b in before[2:]]
 """
     subprocess.run([sys.executable, "-c", script], check=True, timeout=100)
 
