@@ -27,18 +27,24 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.extend.core import find_top_trace
 
+from .._bounded import clear_all
 from .._capacity import refuse_program, survey
 from .._process import starts
 from ..base import MXNetError
 from .barriers import BARRIER_OPTIONS, bounded
 from .first_calls import first_calls
+from .policy import LOOK_EVERY, MOST_MAPPINGS, MOST_SIGNATURES
 
-__all__ = ["SOME_OF_ONE", "Compiled", "clear_programs"]
+__all__ = ["SOME_OF_ONE", "Compiled", "clear_caches"]
 
 _FEW, _SOME, SOME_OF_ONE = 256, 1 << 14, 1 << 17  # elements of all arguments together
 _PROGRAM, _OPERATION = 3 << 19, 30 << 10  # bytes of a program, and of each operation in it
 _MADE_OF_FEW, _MADE = 1 << 14, 1 << 16  # elements of all results, what is kept for a backward pass among them
+
+with jax.ensure_compile_time_eval():
+    _EVALUATES = find_top_trace(None)  # JAX's trace outside of all transformations: it computes what it is given
 
 
 class Compiled:
@@ -60,42 +66,40 @@ class Compiled:
         self._plain: Callable | None = None
         self._forms: list[Callable | None] = [None, None, None]  # in full, for some numbers, for few
         self._calls: dict[tuple, Callable] = {}  # what is called for each signature
-        self._warm: set[tuple] = set()  # signatures whose program has been called by `deliver`
+        self._warm: dict[tuple, Callable] = {}  # those of them that `deliver` has called
         self.held = 0  # bytes of programs, by estimate
         _room.add(self)
 
     def __call__(self, *args: Any) -> Any:
+        if find_top_trace(None) is not _EVALUATES:
+            return self._in_transformation(args)
         if _room.short:
             _room.make()
-        signature = tuple([a.aval if hasattr(a, "aval") else _signature(a) for a in args])
-        call = self._calls.get(signature)
-        try:
-            return (call or self._choose(signature, args))(*args)
-        except ValueError as error:
-            if "compiler_options" in str(error):  # within a transformation of JAX, which knows none
-                return self._in_transformation(args)
-            raise
+        signature = tuple([_signature(a) if (aval := getattr(a, "aval", None)) is None else aval for a in args])
+        return (self._calls.get(signature) or self._choose(signature, args))(*args)
 
     def deliver(self, made: list[Any], args: Sequence[Any]) -> None:
         """Calls it and puts the result into `made`, in one call of C: no signal is handled between the two."""
+        if find_top_trace(None) is not _EVALUATES:
+            made.append(self._in_transformation(args))
+            return
         if _room.short:
             _room.make()
-        signature = tuple([a.aval if hasattr(a, "aval") else _signature(a) for a in args])
+        signature = tuple([_signature(a) if (aval := getattr(a, "aval", None)) is None else aval for a in args])
+        call = self._warm.get(signature)
+        if call is not None:
+            made.extend(itertools.starmap(call, (args,)))
+            return
         call = self._calls.get(signature) or self._choose(signature, args)
-        try:
-            if signature in self._warm:
-                made.extend(itertools.starmap(call, (args,)))
-            else:  # JAX's own Python code is between the program and us, the first time
-                with _later_signals():
-                    made.extend(itertools.starmap(call, (args,)))
-                if call in self._forms and self._calls.get(signature) is call:
-                    self._warm.add(signature)
-        except ValueError as error:
-            if "compiler_options" not in str(error):
-                raise
-            made.append(self._in_transformation(args))
+        with _later_signals():  # JAX's own Python code is between the program and us, the first time
+            made.extend(itertools.starmap(call, (args,)))
+        if call in self._forms and self._calls.get(signature) is call:
+            self._warm[signature] = call
 
     def _in_transformation(self, args: Sequence[Any]) -> Any:
+        """The result in a transformation of JAX (jit, grad, vmap ...), where programs have no options of their own."""
+        starts()
+        _room.note()
         if self._plain is None:
             self._plain = jax.jit(self._original, **self._options)
         return self._plain(*args)
@@ -136,7 +140,7 @@ class Compiled:
     def _choose(self, signature: tuple, args: Sequence[Any]) -> Callable:
         """What is called for these arguments; raises MXNetError where the device has no room for what they make."""
         starts()
-        _room.met()
+        _room.note()
         full, _, least = _options()
         given, first = _elements(args), None
         traced = self._form(0).trace(*args)
@@ -150,22 +154,19 @@ class Compiled:
             level = 0 if made > max(self._most, _MADE) else 1 if given > _FEW or made > _MADE_OF_FEW else 2
             form = self._form(level)
             if level:
-                first = first_calls(traced, args, form, lambda: self._compiled(signature, form, size))
-        if first is None:
-            if large:
-                return form
+                first = first_calls(traced, form, lambda: self._compiled(signature, form, size))
+        if first is not None:
+            self._calls[signature] = first
+            return first
+        if not large:
             self._compiled(signature, form, size)
-            return form
-        self._calls[signature] = first
-        return first
+        return form
 
     def _compiled(self, signature: tuple, form: Callable, size: int) -> None:
         """From now on a program is called for this signature."""
         self._calls[signature] = form
         self.held += size
-        _room.held += size
-        if _room.held > _room.most:
-            _room.short = True
+        _room.note(size)
 
     def __del__(self) -> None:
         if _room is not None:  # the interpreter is ending
@@ -175,7 +176,7 @@ class Compiled:
 def _device(args: Sequence[Any]) -> Any:
     """The device that a call runs on; None: JAX's default, or several."""
     for leaf in jax.tree.leaves(args):
-        if isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer):
+        if isinstance(leaf, jax.Array):
             devices = leaf.devices()
             return next(iter(devices)) if len(devices) == 1 else None
     return None
@@ -239,35 +240,32 @@ class _Room:
     there may be (MXJAX_PROGRAM_MEMORY, in MB; default 1024, or an eighth of the machine's memory where that is less).
     """
 
-    _EVERY, _SHARE = 128, 0.5  # how often to look, in compilations; share of the limit that may be used
-    _MANY = 1 << 14  # signatures
-
     def __init__(self) -> None:
         self.short, self.held, self.most = False, 0, _most_bytes()
         self._all: weakref.WeakSet[Compiled] = weakref.WeakSet()
         self._lock = threading.Lock()
-        self._met, self._compiled, self._limit = 0, 0, math.inf
+        self._noted, self._limit = 0, math.inf
         with contextlib.suppress(OSError, ValueError):  # no other system has such a limit
             self._limit = int(pathlib.Path("/proc/sys/vm/max_map_count").read_text(encoding="ascii"))
-            jax.monitoring.register_event_duration_secs_listener(self.listen)
 
     def add(self, one: Compiled) -> None:
         with self._lock:
             self._all.add(one)
 
-    def listen(self, event: str, _: float, **__: Any) -> None:
-        """Looks at the mappings now and then; JAX calls it with the name of what took time."""
-        if event.endswith("backend_compile_duration"):
-            self._compiled += 1
-            if self._compiled % self._EVERY == 0:
-                self.short = self.short or self._mappings() > self._limit * self._SHARE
+    def note(self, size: int = 0) -> None:
+        """Notes a new signature, or a program of about this size; now and then looks at how much there is.
 
-    def met(self) -> None:
-        """Notes a new signature; now and then counts those that are still there."""
-        self._met += 1
-        if self._met % self._MANY == 0:
-            with self._lock:
-                self.short = self.short or sum(one.signatures() for one in self._all) > self._MANY
+        What others in the process compile takes mappings, too, and is seen at that look.
+        """
+        self.held += size
+        self._noted += 1
+        if self.held > self.most or self._noted % LOOK_EVERY == 0 and self._many():
+            self.short = True
+
+    def _many(self) -> bool:
+        with self._lock:
+            signatures = sum(one.signatures() for one in self._all)
+        return signatures > MOST_SIGNATURES or self._mappings() > self._limit * MOST_MAPPINGS
 
     def clear(self) -> None:
         """Drops all programs."""
@@ -320,6 +318,10 @@ def _most_bytes() -> int:
 _room = _Room()
 
 
-def clear_programs() -> None:
-    """Drops all programs of all compiled functions."""
+def clear_caches() -> None:
+    """Forgets all compiled programs, and what was prepared for calls; what is called again is prepared again.
+
+    For processes whose code keeps changing, and for measuring. Arrays, graphs and what is recorded stay.
+    """
+    clear_all()
     _room.clear()

@@ -1,7 +1,9 @@
-"""Programs that move and compare numbers by NumPy: a jaxpr as a function of NumPy arrays, exact to the bit.
+"""Programs that move, choose and compare numbers by NumPy: a jaxpr as a function of NumPy arrays.
 
-Only what NumPy and XLA compute alike. A compiler may round a product and a sum together, and change the order of sums
-with constants, or of products; so after inputs there is one sum at most, and then one product.
+Only what is exact by definition, whoever computes it: places, choices, comparisons, logic, integers, and for floats one
+operation that IEEE 754 rounds correctly, of arguments as they are. Of two operations in a row a compiler may make one:
+of a product and a sum, or of a product with what a comparison became. Nothing is supposed of the order of sums, or of
+what a division by a constant becomes.
 """
 
 from __future__ import annotations
@@ -18,21 +20,24 @@ from .barriers import called
 __all__ = ["by_numpy"]
 
 _KNOWN = {np.dtype(t) for t in ("bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")}
-_CONSTANT, _EXACT, _SUM, _PRODUCT = range(4)  # what a float is made of
-_ROUNDING = {**dict.fromkeys(("add", "add_any", "sub", "reduce_sum", "scatter-add", "scatter_add"), _SUM),
-             **dict.fromkeys(("mul", "div", "sqrt", "square", "integer_pow", "reduce_prod"), _PRODUCT)}
-_LONGEST = 31  # axis along which XLA adds one number after the other
+_GIVEN, _MOVED, _MADE = range(3)  # arguments as they are; arguments and constants elsewhere; all other values
+_MOVES = frozenset("""
+    broadcast_in_dim concatenate copy dynamic_slice expand_dims optimization_barrier reshape rev slice split squeeze
+    stack stop_gradient tile transpose
+""".split())
+_ROUNDS = frozenset("add add_any sub mul div sqrt square integer_pow scatter-add scatter_add".split())
 
 
 class _Unknown(Exception):
-    """A primitive, or a form of it, that is not here."""
+    """A primitive, a form of it, or numbers that are not for NumPy."""
 
 
 def by_numpy(closed: Any) -> Callable[[Sequence[Any]], list[np.ndarray] | None] | None:
     """What a closed jaxpr computes, as a function of a list of arrays; None where XLA has to compile it.
 
-    The function returns None for arrays with denormal numbers, which XLA takes as zeros, and where the larger of 0.0
-    and -0.0 is asked for.
+    The function returns None for numbers of which XLA makes something else than IEEE 754 says, or nothing defined:
+    denormal ones, zeros of both signs where one is chosen or they are added, floats beyond the integers they become,
+    places that are written twice.
     """
     try:
         run, _ = _program(closed.jaxpr, closed.consts)
@@ -40,44 +45,55 @@ def by_numpy(closed: Any) -> Callable[[Sequence[Any]], list[np.ndarray] | None] 
         return None
 
     def call(arrays: Sequence[Any]) -> list[np.ndarray] | None:
-        with np.errstate(all="ignore"):
-            try:
-                return None if any(x.dtype.kind == "f" and _denormal(x).any() for x in arrays) else run(arrays)
-            except _Unknown:
-                return None
+        try:
+            with np.errstate(all="ignore"):
+                return run([_normal(x) for x in arrays])
+        except _Unknown:
+            return None
     return call
 
 
-def _denormal(x: Any) -> Any:
-    return (np.abs(x) < np.finfo(x.dtype).tiny) & (x != 0)
+def _normal(x: Any) -> Any:
+    """The array, which has no denormal numbers, nor what might be one rounded up: they are zeros to XLA."""
+    _need(x.dtype.kind != "f" or not ((np.abs(x) <= np.finfo(x.dtype).tiny) & (x != 0)).any())
+    return x
+
+
+def _one_zero(x: Any) -> Any:
+    """The array, which has no -0.0: to NumPy it is as large as 0.0, to XLA smaller."""
+    _need(x.dtype.kind != "f" or not (np.signbit(x) & (x == 0)).any())
+    return x
+
+
+def _need(holds: Any) -> None:
+    if not holds:
+        raise _Unknown
 
 
 def _program(jaxpr: Any, consts: Sequence[Any], kinds: Sequence[int] | None = None) -> tuple[Callable, list[int]]:
-    """(the program, what its results are made of), for arguments that are made of `kinds`."""
+    """(the program, what its results are), for arguments that are `kinds`."""
     _need(not jaxpr.effects)
     places: dict[Any, int] = {}
     first: list[Any] = []
     made: list[int] = []
-    spread: set[Any] = set()
 
-    def place(variable: Any, value: Any = None, kind: int = _EXACT) -> int:
+    def place(variable: Any, value: Any = None, kind: int = _MOVED) -> int:
         if hasattr(variable, "val"):  # a literal
-            value, kind = np.asarray(variable.val, variable.aval.dtype), _CONSTANT
+            value = np.asarray(variable.val, variable.aval.dtype)
         elif variable in places:
             return places[variable]
         else:
             places[variable] = len(first)
         _need(getattr(variable.aval, "dtype", None) in _KNOWN)
-        first.append(value)
+        first.append(value if value is None else _normal(value))
         made.append(kind)
         return len(first) - 1
 
     for variable, value in zip(jaxpr.constvars, consts, strict=True):
-        place(variable, np.asarray(value), _CONSTANT)
-    given = [place(v, None, k) for v, k in zip(jaxpr.invars, kinds or [_EXACT] * len(jaxpr.invars), strict=True)]
+        place(variable, np.asarray(value))
+    given = [place(v, None, k) for v, k in zip(jaxpr.invars, kinds or [_GIVEN] * len(jaxpr.invars), strict=True)]
     steps = []
     for eqn in jaxpr.eqns:
-        name = eqn.primitive.name
         ins = [place(v) for v in eqn.invars]
         before = [made[i] for i in ins]
         inner = called(eqn)
@@ -86,23 +102,18 @@ def _program(jaxpr: Any, consts: Sequence[Any], kinds: Sequence[int] | None = No
             outs = [(place(v, None, k), None) for v, k in zip(eqn.outvars, after, strict=True)]
             steps.append(((lambda *xs, run=function: run(xs)), ins, outs, True))
             continue
-        rule = _rules.get(name)
-        upon = max(before, default=_CONSTANT)
-        rounds = name in _ROUNDING and upon != _CONSTANT and _floats([eqn.outvars[0].aval])
-        kind = _ROUNDING[name] if rounds else upon
-        _need(rule is not None and not (rounds and kind <= upon))
+        name, arguments, out = eqn.primitive.name, [v.aval for v in eqn.invars], eqn.outvars[0].aval
+        upon = max([_MOVED, *[k for k, a in zip(before, arguments, strict=True) if a.dtype == arguments[0].dtype]])
+        rounds = name in _ROUNDS and out.dtype.kind == "f"
+        _need(out.dtype in _KNOWN and (name in _FUNCTIONS or name in _FORMS) and not (rounds and upon == _MADE))
+        if name == "div":  # integers divide by other rules; by what is spread, XLA multiplies with the reciprocal
+            _need(rounds and before[1] == _GIVEN and arguments[1].shape == out.shape)
+        function = _FUNCTIONS.get(name) or _FORMS[name](eqn.params, arguments, out)
+        if rounds or name in ("convert_element_type", "bitcast_convert_type"):
+            function = lambda *xs, run=function: _normal(run(*xs))
+        kind = upon if name in _MOVES or name == "convert_element_type" and _same_numbers(arguments[0], out) else _MADE
         outs = [(place(v, None, kind), v.aval.dtype) for v in eqn.outvars]
-        if name == "broadcast_in_dim":
-            spread.update(eqn.outvars)
-        if name == "div":
-            divisor, shape = eqn.invars[1], eqn.outvars[0].aval.shape
-            if upon != _CONSTANT and (before[1] == _CONSTANT or divisor.aval.shape != shape or divisor in spread):
-                rule = _times_reciprocal
-            else:  # something made may be spread, too
-                _need(upon == _CONSTANT or shape == () or kinds is None and divisor in jaxpr.invars)
-        function = rule if isinstance(rule, np.ufunc) else rule(eqn.params, [v.aval for v in eqn.invars],
-                                                                [v.aval for v in eqn.outvars])
-        steps.append((_flushed(function) if rounds else function, ins, outs, eqn.primitive.multiple_results))
+        steps.append((function, ins, outs, eqn.primitive.multiple_results))
     results = [place(v) for v in jaxpr.outvars]
 
     def run(arrays: Sequence[Any]) -> list[np.ndarray]:
@@ -117,87 +128,39 @@ def _program(jaxpr: Any, consts: Sequence[Any], kinds: Sequence[int] | None = No
     return run, [made[i] for i in results]
 
 
-def _flushed(function: Callable) -> Callable:
-    def call(*xs: Any) -> Any:
-        found = function(*xs)
-        return np.where(_denormal(found), np.copysign(np.zeros_like(found), found), found)
-    return call
+# ------------------------------------------------------------ numbers
+def _sum(x: Any, y: Any) -> Any:
+    """x + y; XLA takes x + 0 for x, which it is not where x is -0.0."""
+    _need(x.dtype.kind != "f" or not ((x == 0) & (y == 0) & (np.signbit(x) != np.signbit(y))).any())
+    return x + y
 
 
-_rules: dict[str, Any] = {
-    "add": np.add, "add_any": np.add, "sub": np.subtract, "mul": np.multiply, "neg": np.negative, "abs": np.absolute,
-    "floor": np.floor, "ceil": np.ceil, "sqrt": np.sqrt, "square": np.square,
-    "is_finite": np.isfinite, "not": np.invert, "and": np.bitwise_and, "or": np.bitwise_or,
-    "xor": np.bitwise_xor, "shift_left": np.left_shift, "eq": np.equal, "ne": np.not_equal, "lt": np.less,
-    "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+def _larger(x: Any, y: Any) -> Any:
+    return np.maximum(_one_zero(x), _one_zero(y))
+
+
+def _smaller(x: Any, y: Any) -> Any:
+    return np.minimum(_one_zero(x), _one_zero(y))
+
+
+_FUNCTIONS: dict[str, Callable] = {
+    "add": _sum, "add_any": _sum, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "sqrt": np.sqrt,
+    "square": np.square, "neg": np.negative, "abs": np.absolute, "max": _larger, "min": _smaller,
+    "clamp": lambda low, x, high: _smaller(_larger(x, low), high),
+    "sign": lambda x: np.where(x == 0, x, np.sign(x)),  # of -0.0 it is -0.0
+    "floor": np.floor, "ceil": np.ceil, "is_finite": np.isfinite, "not": np.invert, "and": np.bitwise_and,
+    "or": np.bitwise_or, "xor": np.bitwise_xor, "shift_left": np.left_shift, "eq": np.equal, "ne": np.not_equal,
+    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+    "copy": np.asarray, "stop_gradient": np.asarray, "optimization_barrier": lambda *xs: xs,
 }
 
 
-def _rule(*names: str) -> Callable[[Callable], Callable]:
-    """Registers a function (parameters, input avals, output avals) -> function of arrays."""
-    def register(make: Callable) -> Callable:
-        _rules.update(dict.fromkeys(names, make))
-        return make
-    return register
-
-
-def _need(holds: bool) -> None:
-    if not holds:
-        raise _Unknown
-
-
-def _floats(avals: Sequence[Any]) -> bool:
-    return all(a.dtype.kind == "f" for a in avals)
-
-
-# ------------------------------------------------------------ numbers
-@_rule("div")
-def _div(params: dict, ins: list, outs: list) -> Callable:
-    _need(_floats(ins))  # integers divide by other rules than NumPy's
-    return np.divide
-
-
-def _times_reciprocal(params: dict, ins: list, outs: list) -> Callable:
-    """What XLA makes of a division by one number, or by the same ones again and again."""
-    _need(_floats(ins))
-    return lambda x, by: x * (np.ones((), x.dtype) / by)
-
-
-@_rule("max")
-def _max(params: dict, ins: list, outs: list) -> Callable:
-    return lambda x, y: np.maximum(_one_zero(x), _one_zero(y))
-
-
-@_rule("min")
-def _min(params: dict, ins: list, outs: list) -> Callable:
-    return lambda x, y: np.minimum(_one_zero(x), _one_zero(y))
-
-
-def _one_zero(x: Any) -> Any:
-    """The array, which has no -0.0: to NumPy it is as large as 0.0, to XLA smaller."""
-    _need(x.dtype.kind != "f" or not (np.signbit(x) & (x == 0)).any())
-    return x
-
-
-@_rule("sign")
-def _sign(params: dict, ins: list, outs: list) -> Callable:
-    return lambda x: np.where(x == 0, x, np.sign(x))  # of -0.0 it is -0.0
-
-
-@_rule("rem")
-def _rem(params: dict, ins: list, outs: list) -> Callable:
-    _need(_floats(ins))
-    return np.fmod
-
-
-@_rule("integer_pow")
-def _integer_pow(params: dict, ins: list, outs: list) -> Callable:
+def _integer_pow(params: dict, ins: list, out: Any) -> Callable:
     _need(params["y"] == 2)
     return np.square
 
 
-@_rule("round")
-def _round(params: dict, ins: list, outs: list) -> Callable:
+def _round(params: dict, ins: list, out: Any) -> Callable:
     if params["rounding_method"] == jax.lax.RoundingMethod.TO_NEAREST_EVEN:
         return np.rint
 
@@ -207,57 +170,48 @@ def _round(params: dict, ins: list, outs: list) -> Callable:
     return away_from_zero
 
 
-@_rule("clamp")
-def _clamp(params: dict, ins: list, outs: list) -> Callable:
-    return lambda low, x, high: np.minimum(np.maximum(_one_zero(x), _one_zero(low)), _one_zero(high))
+def _convert(params: dict, ins: list, out: Any) -> Callable:
+    old, new = ins[0].dtype, out.dtype
+    if new.kind == "b":
+        return lambda x: x != 0
+    if old.kind != "f" or new.kind == "f":
+        return _to_number(new) if old != new and _same_numbers(ins[0], out) else lambda x: x.astype(new)
+    least, most = float(np.iinfo(new).min) - 1, 2.0 ** (8 * new.itemsize - (new.kind == "i"))
+
+    def to_integers(x: Any) -> Any:
+        whole = np.trunc(x)
+        _need(((whole > least) & (whole < most)).all())
+        return whole.astype(new)
+    return to_integers
 
 
-@_rule("select_n")
-def _select(params: dict, ins: list, outs: list) -> Callable:
+def _same_numbers(old: Any, new: Any) -> bool:
+    """Whether a conversion changes nothing: not the type, or an integer that a scalar argument is."""
+    return old.dtype == new.dtype or old.dtype.kind in "iu" and new.dtype.kind == "f" and new.shape == ()
+
+
+def _to_number(dtype: Any) -> Callable:
+    def call(x: Any) -> Any:
+        found = x.astype(dtype)
+        _need((found.astype(x.dtype) == x).all())
+        return found
+    return call
+
+
+def _bitcast(params: dict, ins: list, out: Any) -> Callable:
+    _need(ins[0].dtype.itemsize == out.dtype.itemsize)
+    return lambda x: x.view(out.dtype)
+
+
+def _select(params: dict, ins: list, out: Any) -> Callable:
     _need(ins[0].dtype == bool and len(ins) == 3)
     return lambda which, no, yes: np.where(which, yes, no)
 
 
-@_rule("convert_element_type")
-def _convert(params: dict, ins: list, outs: list) -> Callable:
-    old, new = ins[0].dtype, outs[0].dtype
-    if new.kind == "b":
-        return lambda x: x != 0
-    if old.kind != "f" or new.kind == "f":
-        return lambda x: x.astype(new)
-    _need(new.itemsize < 8)  # whose limits no float is
-    limits = np.iinfo(new)  # where JAX saturates; NaN becomes 0
-    return lambda x: np.clip(np.nan_to_num(x.astype(np.float64)), limits.min, limits.max).astype(new)
-
-
-@_rule("bitcast_convert_type")
-def _bitcast(params: dict, ins: list, outs: list) -> Callable:
-    _need(ins[0].dtype.itemsize == outs[0].dtype.itemsize)
-    return lambda x: x.view(outs[0].dtype)
-
-
-@_rule("copy", "copy_p", "stop_gradient")
-def _same(params: dict, ins: list, outs: list) -> Callable:
-    return np.asarray
-
-
-@_rule("optimization_barrier")
-def _barrier(params: dict, ins: list, outs: list) -> Callable:
-    return lambda *xs: xs
-
-
 # ------------------------------------------------------------ places
-@_rule("reshape", "squeeze", "expand_dims")
-def _reshape(params: dict, ins: list, outs: list) -> Callable:
-    shape, order = outs[0].shape, params["dimensions"] if "new_sizes" in params else None
-    return (lambda x: x.reshape(shape)) if order is None else lambda x: x.transpose(order).reshape(shape)
-
-
-@_rule("broadcast_in_dim")
-def _broadcast(params: dict, ins: list, outs: list) -> Callable:
-    shape = params["shape"]
-    column = _column(len(shape), dict(zip(params["broadcast_dimensions"], ins[0].shape, strict=True)))
-    return lambda x: np.broadcast_to(x.reshape(column), shape)
+def _reshape(params: dict, ins: list, out: Any) -> Callable:
+    order = params.get("dimensions") if "new_sizes" in params else None
+    return lambda x: (x if order is None else x.transpose(order)).reshape(out.shape)
 
 
 def _column(rank: int, sizes: dict[int, int]) -> list[int]:
@@ -265,52 +219,24 @@ def _column(rank: int, sizes: dict[int, int]) -> list[int]:
     return [sizes.get(i, 1) for i in range(rank)]
 
 
-@_rule("transpose")
-def _transpose(params: dict, ins: list, outs: list) -> Callable:
-    return lambda x: x.transpose(params["permutation"])
+def _broadcast(params: dict, ins: list, out: Any) -> Callable:
+    column = _column(len(out.shape), dict(zip(params["broadcast_dimensions"], ins[0].shape, strict=True)))
+    return lambda x: np.broadcast_to(x.reshape(column), out.shape)
 
 
-@_rule("rev")
-def _rev(params: dict, ins: list, outs: list) -> Callable:
-    return lambda x: np.flip(x, params["dimensions"])
+def _iota(params: dict, ins: list, out: Any) -> Callable:
+    size = out.shape[params["dimension"]]
+    column = _column(len(out.shape), {params["dimension"]: size})
+    return lambda: np.broadcast_to(np.arange(size).astype(out.dtype).reshape(column), out.shape)
 
 
-@_rule("concatenate")
-def _concatenate(params: dict, ins: list, outs: list) -> Callable:
-    return lambda *xs: np.concatenate(xs, params["dimension"])
-
-
-@_rule("stack")
-def _stack(params: dict, ins: list, outs: list) -> Callable:
-    return lambda *xs: np.stack(xs, params["axis"])
-
-
-@_rule("tile")
-def _tile(params: dict, ins: list, outs: list) -> Callable:
-    return lambda x: np.tile(x, params["reps"])
-
-
-@_rule("split")
-def _split(params: dict, ins: list, outs: list) -> Callable:
-    return lambda x: np.split(x, np.cumsum(params["sizes"])[:-1], params["axis"])
-
-
-@_rule("iota")
-def _iota(params: dict, ins: list, outs: list) -> Callable:
-    shape, along, dtype = outs[0].shape, params["dimension"], outs[0].dtype
-    column = _column(len(shape), {along: shape[along]})
-    return lambda: np.broadcast_to(np.arange(shape[along]).astype(dtype).reshape(column), shape)
-
-
-@_rule("slice")
-def _slice(params: dict, ins: list, outs: list) -> Callable:
-    steps = params["strides"] or (1,) * len(outs[0].shape)
+def _slice(params: dict, ins: list, out: Any) -> Callable:
+    steps = params["strides"] or (1,) * len(out.shape)
     part = tuple(map(slice, params["start_indices"], params["limit_indices"], steps))
     return lambda x: x[part]
 
 
-@_rule("pad")
-def _pad(params: dict, ins: list, outs: list) -> Callable:
+def _pad(params: dict, ins: list, out: Any) -> Callable:
     whole, into, kept = [], [], []  # sizes before edges are cut; where the array goes; what is kept
     for (low, high, between), size in zip(params["padding_config"], ins[0].shape, strict=True):
         spread = size + max(size - 1, 0) * between
@@ -325,13 +251,7 @@ def _pad(params: dict, ins: list, outs: list) -> Callable:
     return pad
 
 
-@_rule("dynamic_slice")
-def _dynamic_slice(params: dict, ins: list, outs: list) -> Callable:
-    return lambda x, *starts: x[_window(x.shape, starts, params["slice_sizes"])]
-
-
-@_rule("dynamic_update_slice")
-def _dynamic_update_slice(params: dict, ins: list, outs: list) -> Callable:
+def _dynamic_update_slice(params: dict, ins: list, out: Any) -> Callable:
     def update(x: Any, new: Any, *starts: Any) -> Any:
         x = np.array(x)
         x[_window(x.shape, starts, new.shape)] = new
@@ -379,28 +299,27 @@ def _windows(shape: Sequence[int], sizes: Sequence[int], rank: int, along: Seque
     return places
 
 
-@_rule("gather")
-def _gather(params: dict, ins: list, outs: list) -> Callable:
-    numbers, shape, result = params["dimension_numbers"], ins[0].shape, outs[0]
+def _gather(params: dict, ins: list, out: Any) -> Callable:
+    numbers, shape = params["dimension_numbers"], ins[0].shape
     _need(math.prod(shape) > 0)
-    places = _windows(shape, params["slice_sizes"], len(result.shape), numbers.offset_dims,
+    places = _windows(shape, params["slice_sizes"], len(out.shape), numbers.offset_dims,
                       numbers.collapsed_slice_dims, numbers.start_index_map,
                       dict(zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True)))
-    fill, kind = params["fill_value"], result.dtype.kind
+    fill, kind = params["fill_value"], out.dtype.kind
     if fill is None:
         fill = np.nan if kind == "f" else True if kind == "b" else \
-            np.iinfo(result.dtype).min if kind == "i" else np.iinfo(result.dtype).max
+            np.iinfo(out.dtype).min if kind == "i" else np.iinfo(out.dtype).max
     drops = jax.lax.GatherScatterMode.from_any(params["mode"]) == jax.lax.GatherScatterMode.FILL_OR_DROP
 
     def gather(x: Any, indices: Any) -> Any:
         index, inside = places(indices)
-        found = np.broadcast_to(x[index], result.shape)
+        found = np.broadcast_to(x[index], out.shape)
         return np.where(inside, found, np.asarray(fill, x.dtype)) if drops and not inside.all() else found
     return gather
 
 
 def _scattering(combine: Callable[[Any, tuple, Any], None]) -> Callable:
-    def make(params: dict, ins: list, outs: list) -> Callable:
+    def make(params: dict, ins: list, out: Any) -> Callable:
         numbers, shape, new = params["dimension_numbers"], ins[0].shape, ins[2].shape
         _need(math.prod(shape) > 0 and math.prod(new) > 0)
         flat = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
@@ -421,58 +340,62 @@ def _scattering(combine: Callable[[Any, tuple, Any], None]) -> Callable:
     return make
 
 
-_rules["scatter"] = _scattering(lambda x, index, new: x.__setitem__(index, new))
-_rules["scatter-add"] = _rules["scatter_add"] = _scattering(np.add.at)
+def _write(x: Any, index: tuple, new: Any) -> None:
+    _once(x, index)
+    x[index] = new
+
+
+def _increase(x: Any, index: tuple, new: Any) -> None:
+    if x.dtype.kind == "f":
+        _once(x, index)
+        x[index] = _sum(x[index], new)
+    else:
+        np.add.at(x, index, new)
+
+
+def _once(x: Any, index: tuple) -> None:
+    """No place is there twice: which number is written last, or in which order they are added, nothing says."""
+    flat = np.ravel_multi_index(index, x.shape)
+    _need(np.unique(flat).size == flat.size)
 
 
 # ------------------------------------------------------------ along axes
 def _whole(ufunc: np.ufunc) -> Callable:
-    def make(params: dict, ins: list, outs: list) -> Callable:
-        if math.prod(ins[0].shape) == math.prod(outs[0].shape) > 0:
-            return lambda x: x.reshape(outs[0].shape)
-        _need(math.prod(ins[0].shape) > 0)
-        axes = tuple(params["axes"])
-        if ins[0].dtype.kind != "f" or ufunc in (np.maximum, np.minimum):
-            return lambda x: ufunc.reduce(_one_zero(x), axes, x.dtype)
-        _need(max(ins[0].shape[i] for i in axes) <= _LONGEST)
-        order = [*axes, *[i for i in range(len(ins[0].shape)) if i not in axes]]
-        return lambda x: ufunc.accumulate(x.transpose(order).reshape(-1, *outs[0].shape), 0)[-1]  # in XLA's order
+    def make(params: dict, ins: list, out: Any) -> Callable:
+        count = math.prod(ins[0].shape)
+        _need(count > 0)
+        if ufunc in (np.add, np.multiply) and ins[0].dtype.kind == "f":
+            _need(count == math.prod(out.shape))  # nothing says in which order they are added
+        return lambda x: ufunc.reduce(_one_zero(x), tuple(params["axes"]), x.dtype)
     return make
 
 
-def _running(ufunc: np.ufunc) -> Callable:
-    def make(params: dict, ins: list, outs: list) -> Callable:
-        axis = params["axis"]
-        _need(ins[0].dtype.kind != "f" or ufunc in (np.maximum, np.minimum))
-        if params["reverse"]:
-            return lambda x: np.flip(ufunc.accumulate(np.flip(_one_zero(x), axis), axis, x.dtype), axis)
-        return lambda x: ufunc.accumulate(_one_zero(x), axis, x.dtype)
-    return make
-
-
-for _name, _ufunc in {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum, "and": np.bitwise_and,
-                      "or": np.bitwise_or}.items():
-    _rules["reduce_" + _name] = _whole(_ufunc)
-    if _name not in ("and", "or"):
-        _rules["cum" + _name] = _running(_ufunc)
-
-
-@_rule("argmax")
-def _argmax(params: dict, ins: list, outs: list) -> Callable:
-    return lambda x: np.argmax(x, params["axes"][0])
-
-
-@_rule("argmin")
-def _argmin(params: dict, ins: list, outs: list) -> Callable:
-    return lambda x: np.argmin(x, params["axes"][0])
-
-
-@_rule("sort")
-def _sort(params: dict, ins: list, outs: list) -> Callable:
+def _sort(params: dict, ins: list, out: Any) -> Callable:
     _need(params["num_keys"] == 1)
+    _need(params["is_stable"] or len(ins) == 1 and ins[0].dtype.kind != "f")  # else equal ones come in any order
     axis = params["dimension"]
 
     def sort(*xs: Any) -> list[Any]:
         order = np.argsort(xs[0], axis, kind="stable")
         return [np.take_along_axis(x, order, axis) for x in xs]
     return sort
+
+
+_FORMS: dict[str, Callable[[dict, list, Any], Callable]] = {  # of parameters, input avals, the first output's
+    "integer_pow": _integer_pow, "round": _round, "convert_element_type": _convert, "bitcast_convert_type": _bitcast,
+    "select_n": _select, "reshape": _reshape, "squeeze": _reshape, "expand_dims": _reshape,
+    "broadcast_in_dim": _broadcast, "iota": _iota, "slice": _slice, "pad": _pad, "gather": _gather,
+    "scatter": _scattering(_write), "scatter-add": _scattering(_increase), "scatter_add": _scattering(_increase),
+    "dynamic_slice": lambda p, ins, out: lambda x, *starts: x[_window(x.shape, starts, out.shape)],
+    "dynamic_update_slice": _dynamic_update_slice,
+    "transpose": lambda p, ins, out: lambda x: x.transpose(p["permutation"]),
+    "rev": lambda p, ins, out: lambda x: np.flip(x, p["dimensions"]),
+    "concatenate": lambda p, ins, out: lambda *xs: np.concatenate(xs, p["dimension"]),
+    "stack": lambda p, ins, out: lambda *xs: np.stack(xs, p["axis"]),
+    "tile": lambda p, ins, out: lambda x: np.tile(x, p["reps"]),
+    "split": lambda p, ins, out: lambda x: np.split(x, np.cumsum(p["sizes"])[:-1], p["axis"]),
+    "reduce_sum": _whole(np.add), "reduce_prod": _whole(np.multiply), "reduce_max": _whole(np.maximum),
+    "reduce_min": _whole(np.minimum), "reduce_and": _whole(np.bitwise_and), "reduce_or": _whole(np.bitwise_or),
+    "argmax": lambda p, ins, out: lambda x: np.argmax(x, p["axes"][0]),
+    "argmin": lambda p, ins, out: lambda x: np.argmin(x, p["axes"][0]), "sort": _sort,
+}

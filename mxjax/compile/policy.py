@@ -2,7 +2,7 @@
 
 A program costs XLA 30 to 200 ms, a call by itself some 10 us. So what is seen for the first times runs call by call
 (`Programs`), a new signature of a small function is computed by NumPy (`first_calls`), and everything that can be
-compiled again lies in memories of bounded size, which `clear_caches` empties.
+compiled again lies in memories of bounded size, which `compiled.clear_caches` empties.
 """
 
 from __future__ import annotations
@@ -10,15 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from .._bounded import Bounded, clear_all
-from .compiled import clear_programs
+from .._bounded import Bounded
 
-__all__ = ["MOST_CALLS", "STEADY", "TRIALS", "VARIED_SLICES", "Programs", "clear_caches"]
+__all__ = ["FIRST_CALLS", "LOOK_EVERY", "MOST_CALLS", "MOST_MAPPINGS", "MOST_SIGNATURES", "STEADY", "VARIED_SLICES",
+           "Programs"]
 
 TRIALS = 2  # how often a structure of calls is seen before it becomes a program
+FIRST_CALLS = 2  # of a new signature, by NumPy where it can: the next one is compiled
 MOST_CALLS = 64  # of operators one by one, in one backward program: beyond, their own work outweighs what calls cost
 STEADY = 8  # updates of the same weights in a row, before all of them become one program: that is a large one
 VARIED_SLICES = 16  # different slices, from which on where one begins is an argument of its program: slower, but one
+LOOK_EVERY = 64  # new signatures and programs, between two looks at how much there is of them: up to 40 ms
+MOST_MAPPINGS = 0.5  # share of the memory mappings that Linux allows a process, before programs are dropped
+MOST_SIGNATURES = 1 << 14  # of all compiled functions, which take some ten kilobytes each
 
 
 class Programs:
@@ -49,15 +53,3 @@ class Programs:
             program = self.made[structure] = make()
             self._seen.pop(structure, None)
         return program
-
-
-def clear_caches() -> None:
-    """Forgets all compiled programs, and what was prepared for calls; what is called again is prepared again.
-
-    For processes whose code keeps changing, and for measuring. Arrays, graphs and what is recorded stay.
-
-    Example:
-        >>> mx.clear_caches()
-    """
-    clear_all()
-    clear_programs()

@@ -23,27 +23,29 @@ ROWS = np.array([3, 0, -1, 9, 2])
 
 ALIKE = {
     "sum of two": (lambda x, y: x + y, X, Y),
-    "difference, then product": (lambda x, y: (x - y) * x, X, Y),
-    "quotient": (lambda x, y: x / y, X, Y),
-    "quotient by a constant": (lambda x: x / 255, X),
-    "quotient by rows": (lambda x, y: x / y[:, :1], X, Y),
-    "quotient by a number": (lambda x, y: x / y, X, np.float32(1.7)),
-    "square root": (lambda x: jnp.sqrt(jnp.abs(x)), X),
-    "remainder": (lax.rem, X, Y),
+    "difference of parts, negated": (lambda x, y: -(x[1:] - y[0]), X, Y),
+    "products": (lambda x, y: [x * y, x * 1.7, x * y[:, :1], jnp.square(x), x ** 2, 0 * x], X, Y),
+    "product with an integer": (lambda x, n: [x * n.astype(x.dtype), x - n.astype(x.dtype)], X, np.int32(-3)),
+    "quotient": (lambda x, y: [x / y, 1 / y, jax.jit(lambda a, b: a / b)(x, y)], X, Y),
+    "square root": (jnp.sqrt, np.abs(X)),
+    "chosen products": (lambda x, y: [jnp.where(x > 0, x * y, y), jnp.maximum(x * y, 0.5), jnp.round(x + y)], X, Y),
+    "narrowed": (lambda x: lax.convert_element_type(x, "float32"), X),
     "rounding": (lambda x: [jnp.floor(x), jnp.ceil(x), jnp.round(x), lax.round(x), jnp.trunc(x)], ODD),
     "comparisons": (lambda x, y: [x < y, x <= y, x == y, x != y, x > y, x >= y, jnp.isfinite(x)], ODD, ODD[::-1]),
     "extremes": (lambda x, y: [jnp.maximum(x, y), jnp.minimum(x, y), jnp.clip(x, -1, 1), -x, jnp.abs(x)], ONE_ZERO,
                  ONE_ZERO[::-1]),
     "signs": (jnp.sign, ZEROS),
+    "sorted integers": (lambda x: lax.sort(x, is_stable=False), INTS),
     "sorted zeros": (lambda x: [jnp.sort(x, 1), jnp.argsort(x, 0)], ZEROS),
     "choice": (lambda x, y: jnp.where(x > 0, x, y), X, Y),
-    "integers": (lambda x: [x * x + 3, x - 7, jnp.sign(x), x & 3, x | 8, x ^ 5, ~x, x.sum(0), x.cumsum(1)], INTS),
-    "floats to integers": (lambda x: [x.astype("int32"), x.astype("int8"), x.astype("uint8"), x.astype(bool)], ODD),
+    "choice of numbers": (lambda x: [jnp.where(x > 0, x, np.nan), jnp.where(x > 0, 0, x)], X),
+    "integers": (lambda x: [x * x + 3, x - 7, jnp.sign(x), x & 3, x | 8, x ^ 5, ~x, x.sum(0), x.prod(1)], INTS),
+    "floats to integers": (lambda x: [x.astype("int32"), x.astype("int8"), jnp.abs(x).astype("uint8"), x.astype(bool)],
+                           INTS.astype("float32") * 0.7),
     "integers to floats": (lambda x: [x.astype("float32"), x.astype("int8"), x.astype("uint16")], INTS * 99999),
-    "short sums": (lambda x: [x.sum(), x.sum(1), x.sum((0, 2)), x.mean(), x.mean(2), x.prod(1)], X),
+    "sums of one": (lambda x: [x[:, :1].sum(1), x[:1].prod(0)], X),
     "largest": (lambda x: [x.max(1), x.min((0, 2)), x.argmax(2), x.argmin(0), (x > 0).any(1), (x > 0).all()], X),
     "largest with NaN": (lambda x: [x.max(1), x.min(), x.argmax(1), x.argmin(0)], ONE_ZERO),
-    "running extremes": (lambda x: [lax.cummax(x, 1), lax.cummin(x, 0, reverse=True)], X),
     "sorted": (lambda x, y: [jnp.sort(x, 1), jnp.argsort(x, 0), *lax.sort_key_val(x, y)], X, Y),
     "shapes": (lambda x: [x.reshape(5, 12), x.transpose(2, 0, 1), x[:, None], jnp.squeeze(x[:1], 0), x.T.ravel()], X),
     "legacy order": (lambda x: lax.reshape(x, (15, 4), (2, 1, 0)), X),
@@ -59,7 +61,9 @@ ALIKE = {
     "along an axis": (lambda x, i: jnp.take_along_axis(x, jnp.clip(i, -3, 2), 1), X, INTS),
     "rows of integers": (lambda x, i: jnp.take(x, i, 0), INTS, ROWS),
     "rows written": (lambda x, i: x.at[i[:2]].set(1.0), X, ROWS),
-    "rows added": (lambda x, i: [x.at[i].add(1.0), jnp.zeros_like(x).at[:, i, i].add(x[:, 0])], X, ROWS),
+    "rows added": (lambda x, i: [x.at[i[:2]].add(1.7), jnp.zeros_like(x).at[:, i[3:], i[:2]].add(x[:, 0, :2])], X,
+                   ROWS[1:]),
+    "rows of integers added": (lambda x, i: x.at[i].add(x[0]), INTS, ROWS),
     "bits": (lambda x: lax.bitcast_convert_type(x, "int32") << 1, ODD),
     "gradient of parts": (lambda x, g: jax.vjp(lambda x: x[1:3, ::2], x)[1](g), X, X[:2, :2]),
     "gradient of rows": (lambda x, g: jax.vjp(lambda x: x[ROWS[:2]], x)[1](g), X, Y[:2]),
@@ -68,17 +72,50 @@ ALIKE = {
 OTHERS = {
     "function": (jnp.exp, X),
     "product, then sum": (lambda x, y: x * y + x, X, Y),
+    "difference, then product": (lambda x, y: (x - y) * x, X, Y),
     "two sums": (lambda x, y: x + y + 1.5, X, Y),
     "two products": (lambda x, y: x * 3 * y, X, Y),
+    "two operations with constants": (lambda: jnp.arange(4.0) * 0.1 + 0.3,),
+    "converted, then multiplied": (lambda x: x.astype("float32") * 0.1, INTS),
+    "product with a comparison": (lambda x, y: x * (y > 0), X, Y),
+    "product with a truth": (lambda x, n: x * (n > 0).astype("int32").astype("float32"), X, np.int32(3)),
+    "product with a choice": (lambda x, y: x * jnp.where(y > 0, 1.0, 0.0), X, Y),
     "through a call": (lambda x, y: jax.jit(lambda a: a + y)(x * y), X, Y),
     "through a choice": (lambda x, y: jnp.where(x > 0, x * y, x) - y, X, Y),
-    "long sum": (lambda x: x.sum(1), np.ones((2, 32), "float32")),
+    "quotient by a constant": (lambda x: x / 255, X),
+    "quotient by rows": (lambda x, y: x / y[:, :1], X, Y),
+    "quotient by a number": (lambda x, y: x / y, X, np.float32(1.7)),
+    "quotient by a number in a call": (lambda x, y: jax.jit(jnp.divide)(x, y), X, np.float32(1.7)),
+    "quotient by something made": (lambda x, y: x / y.reshape(1, 60).reshape(x.shape), X, Y),
+    "sum of three": (lambda x: x.sum(1), X),
+    "mean": (lambda x: x.mean(), X),
     "running sum": (lambda x: lax.cumsum(x, 1), X),
     "matrix product": (lambda x: x @ x.T, X[0]),
     "division of integers": (lax.div, INTS, INTS),
     "half floats": (lambda x: x + x, X.astype("float16")),
+    "to half floats": (lambda x: x.astype("bfloat16"), X),
+    "complex numbers": (lambda x: lax.complex(x, x), X),
+    "random numbers": (lambda x: x + jax.random.uniform(jax.random.key(3), (5,)), X),
     "loop": (lambda x: lax.fori_loop(0, 3, lambda i, x: -x, x), X),
-    "quotient by something made": (lambda x, y: x / y.reshape(1, 60).reshape(x.shape), X, Y),
+    "unordered": (lambda x, y: lax.sort((x, y), num_keys=1, is_stable=False), X, Y),
+    "denormal constant": (lambda x: jnp.where(x > 0, x, np.float32(1e-40)), X),
+}
+NUMBERS = {  # that are left to XLA
+    "larger zero": (lambda x: jnp.maximum(x, x.T), ZEROS, np.abs(ZEROS)),
+    "largest zero": (lambda x: x.min(0), ZEROS, np.abs(ZEROS)),
+    "sum of zeros": (lambda x: x + 0.0, ZEROS, np.abs(ZEROS)),
+    "sum of one": (lambda x: x[:1].sum(0), ZEROS, np.abs(ZEROS)),
+    "denormal argument": (lambda x: x > 0, np.float32(1e-40), np.float32(1)),
+    "denormal result": (lambda x: x * x, np.float32(1e-20), np.float32(1)),
+    "smallest number": (lambda x: x * 0.5, np.float32(2.3509887e-38), np.float32(1)),
+    "denormal bits": (lambda x: lax.bitcast_convert_type(x, "float32") > 0, np.int32(1), np.int32(1 << 30)),
+    "beyond integers": (lambda x: x.astype("int8"), np.float32(128), np.float32(127.9)),
+    "below integers": (lambda x: x.astype("uint8"), np.float32(-1), np.float32(-0.9)),
+    "no number": (lambda x: x.astype("int32"), np.float32("nan"), np.float32(-2147483520)),
+    "rounded integer": (lambda n: n.astype("float32") * np.ones(2, "float32"), np.int32((1 << 24) + 1),
+                        np.int32((1 << 24) + 2)),
+    "rows written twice": (lambda i: jnp.zeros(3).at[i].set(jnp.arange(2.0)), np.array([1, 1]), np.array([1, 2])),
+    "rows added twice": (lambda i: jnp.zeros(3).at[i].add(np.float32([1, 2])), np.array([1, 1]), np.array([1, 2])),
 }
 
 
@@ -140,10 +177,37 @@ def test_denormal_numbers_are_zeros_from_the_first_call():
         assert (mx.nd.array([1.5e-38]) * 0.5).asscalar() == 0
 
 
-@pytest.mark.parametrize("function", [lambda x: jnp.maximum(x, x.T), lambda x: x.min(0), lambda x: lax.cummax(x, 1)])
-def test_the_larger_of_two_zeros_is_left_to_xla(function):
-    found = by_numpy(jax.make_jaxpr(function)(ZEROS))
-    assert found([ZEROS]) is None and found([np.abs(ZEROS)]) is not None
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_that_are_left_to_xla(name):
+    function, left, taken = NUMBERS[name]
+    found = by_numpy(jax.make_jaxpr(function)(left))
+    assert found([left]) is None and found([taken]) is not None
+
+
+@by_cpu
+@pytest.mark.parametrize("operation", [jnp.add, jnp.subtract, jnp.multiply, jnp.divide, lambda x, _: jnp.sqrt(x),
+                                       lambda x, _: x.astype("float32")])
+@pytest.mark.parametrize("wide", [False, True])
+def test_one_operation_on_any_numbers(operation, wide):
+    dtype = np.dtype("float64" if wide else "float32")
+    least, most = (900, 1150) if wide else (64, 191)  # exponents: those of float32, and whose products are
+    with jax.enable_x64(wide):
+        x, y = (rng.integers(least, most, 4000) << np.finfo(dtype).nmant |
+                rng.integers(0, 1 << np.finfo(dtype).nmant, 4000) for _ in range(2))
+        x, y = (x.astype(f"uint{8 * dtype.itemsize}").view(dtype) * rng.choice([-1, 1], 4000).astype(dtype)
+                for x in (x, y))
+        got = by_numpy(jax.make_jaxpr(operation)(x, y))([x, y])
+        assert got is not None
+        for level in range(3):
+            assert bits(got) == bits(Compiled(operation, most=SOME_OF_ONE)._form(level)(x, y))
+
+
+@by_cpu
+def test_a_call_that_is_left_to_xla_compiles_at_once(compiles):
+    program = Compiled(lambda x: x * x)
+    for x in (1e-20, 1.0, 2.0):
+        program(jax.device_put(np.float32(x)))
+    assert len(compiles) == 1 and sum(program.forms()) == 1 and program.held
 
 
 def test_wide_results_of_a_narrow_call():
@@ -152,7 +216,7 @@ def test_wide_results_of_a_narrow_call():
         assert doubled.dtype == np.int64 and doubled.asnumpy().tolist() == [0, 2, 2]
 
 
-def test_arrays_on_another_device_and_tracers():
+def test_arrays_on_another_device_and_in_transformations():
     device = jax.devices()[-1]
     program = Compiled(lambda x: x + x)
     x = jax.device_put(np.ones(3, "float32"), device)
