@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import mxjax as mx
-from mxjax import base
+from mxjax import _c_functions, base
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +62,7 @@ def test_the_text_of_the_last_error_has_the_name(monkeypatch):
                             (Quiet, "Quiet", mx.MXNetError)):
         def fail(seed, own=own):
             raise own("no")
-        monkeypatch.setattr(mx.random, "seed", fail)
+        monkeypatch.setattr(_c_functions, "seed_streams", fail)
         assert base._LIB.MXRandomSeed(5) == -1
         text = base._LIB.MXGetLastError()
         assert text == f"{name}: no".encode() and type(raised(base.py_str(text))) is kind
