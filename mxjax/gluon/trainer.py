@@ -270,14 +270,15 @@ class Trainer:
             arrays = param._data
             if arrays is None:
                 param.list_data()  # which says why there are none
-            fresh = True
+            fresh = 0
             for array in arrays:
-                if array._entry is None or not array._entry[0].fresh:
-                    fresh = False
-            if not fresh:
+                if array._entry is not None and array._entry[0].fresh:
+                    fresh += 1
+            if fresh < len(arrays):
                 if not ignore_stale_grad:
                     self._refuse_stale(param)
-                partly.append((i, param))
+                if fresh:
+                    partly.append((i, param))
                 continue
             if updates:
                 indices.append(i)
