@@ -47,7 +47,13 @@ def product_shape(p: dict[str, Any], a: tuple, b: tuple, *_: Any) -> tuple:
     return (*broadcasted(p, a[:-2], b[:-2]), a[-1 if p["transpose_a"] else -2], b[-2 if p["transpose_b"] else -1])
 
 
-@register("batch_dot", aliases=("_npx_batch_dot",), FPartialShape=product_shape)
+def _batched_shape(p: dict[str, Any], a: tuple, b: tuple, *_: Any) -> tuple:
+    """`product_shape`, known where the lengths that are summed over are, as in MXNet."""
+    bool(a[-2 if p["transpose_a"] else -1] == b[-1 if p["transpose_b"] else -2])  # asks for them
+    return product_shape(p, a, b)
+
+
+@register("batch_dot", aliases=("_npx_batch_dot",), FPartialShape=_batched_shape)
 def batch_dot(lhs: Array, rhs: Array, *, transpose_a: bool = False, transpose_b: bool = False,
               forward_stype: StorageType | None = None) -> Array:
     """Matrix products of the last two axes; the leading (batch) axes of both arrays agree."""
