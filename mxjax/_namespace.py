@@ -10,7 +10,7 @@ from typing import Any
 from .base import MXNetError, _Null
 from .ops import registry
 
-__all__ = ["attach", "document", "lend", "public_name", "signature"]
+__all__ = ["attach", "document", "give_methods", "lend", "public_name", "signature"]
 
 _PREFIXES = {"contrib": "_contrib_", "linalg": "_linalg_", "random": "_random_", "image": "_image_",
              "sparse": "_sparse_", "numpy": "_np_", "numpy._internal": "_npi_", "numpy_extension": "_npx_",
@@ -66,6 +66,34 @@ def attach(scope: dict[str, Any], make: Callable[[registry.Op, str], Callable], 
         own = [n for n in (*scope, *(modules or ())) if not n.startswith("__")]
         return sorted({*own, *operators()})
     scope["__getattr__"], scope["__dir__"] = getter, names
+
+
+def give_methods(owner: type, names: dict[str, str], make: Callable[[registry.Op, str], Callable], doc: str,
+                 ignored: str | None = None) -> None:
+    """Gives a class methods that call operators' functions, made at the first call; its own methods stay.
+
+    Args:
+        owner: the class.
+        names: method name -> operator name.
+        make: as for `attach`.
+        doc: the methods' docstring, with {} for the operator's name.
+        ignored: a keyword that every method takes and that means nothing.
+    """
+    def method(name: str, op_name: str) -> Callable[..., Any]:
+        made: list[Callable[..., Any]] = []
+
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if ignored:
+                kwargs.pop(ignored, None)
+            if not made:
+                made.append(make(registry.get(op_name), op_name))
+            return made[0](self, *args, **kwargs)
+        call.__name__, call.__qualname__ = name, f"{owner.__name__}.{name}"
+        call.__doc__ = doc.format(op_name)
+        return call
+    for name, op_name in names.items():
+        if name not in owner.__dict__:
+            setattr(owner, name, method(name, op_name))
 
 
 def lend(module: Any, *owners: Any) -> None:

@@ -32,17 +32,7 @@ Totals = dict[tuple[Node, int], Any]  # gradients by node and number of the outp
 
 def backward(heads: Sequence[Any], head_grads: Sequence[Any], retain_graph: bool = False,
              train_mode: bool = True) -> None:
-    """Computes the gradients of `heads` with respect to all marked variables behind them, which get them.
-
-    Args:
-        heads: arrays computed under `record`.
-        head_grads: gradient of each head (None: ones).
-        retain_graph: keep the graph for another backward.
-        train_mode: training mode during the backward pass.
-
-    Raises:
-        MXNetError: a head is in no graph, or the graph is gone.
-    """
+    """`mx.autograd.backward` of a list of heads, with a gradient (None: ones) for each."""
     before = state.recording, state.training
     state.recording, state.training = False, train_mode
     try:

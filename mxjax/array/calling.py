@@ -66,12 +66,23 @@ def run_host(op: Op, params: dict[str, Any], arrays: list[Any], out: Any = None)
         results = op.get_attr("FHost")(params, arrays, arrays[0].context if arrays else current_context())
     except MemoryError as error:
         raise mistake(op.name, arrays, error) from error
-    if out is not None:
-        targets = out if isinstance(out, (list, tuple)) else [out]
-        for target, result in zip(targets, results, strict=True):
-            target._write_result(result)
-        return out
-    return results[0] if len(results) == 1 else results
+    return handed(op.name, results, out)
+
+
+def handed(name: str, results: Sequence[Any], out: Any = None) -> Any:
+    """What a call returns: its results, the only one by itself; or `out`, after they are written there.
+
+    Raises:
+        MXNetError: `out` has another number of arrays than there are results.
+    """
+    if out is None:
+        return results[0] if len(results) == 1 else results
+    targets = out if isinstance(out, (list, tuple)) else [out]
+    if len(targets) != len(results):
+        raise MXNetError(f"{name}: out has {len(targets)} arrays, {len(results)} are needed")
+    for target, result in zip(targets, results, strict=True):
+        target._write_result(result)
+    return out
 
 
 def type_of(arrays: Sequence[Any]) -> type:

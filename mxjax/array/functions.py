@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from .._method_names import METHODS
-from .._namespace import document, signature
+from .._namespace import document, give_methods, signature
 from ..base import MXNetError, _Null
 from ..compile.kernel import Kernel, never, prepare
 from ..compile.policy import VARIED_SLICES
 from ..context import Context
-from ..ops.registry import Op, get
+from ..ops.registry import Op
 from . import indexing
 from .calling import check_inputs, invoke, run_host
 from .creation import split_v2
@@ -155,21 +155,7 @@ def _argument_number(name: str) -> tuple[int, str]:
     return (int(digits) if digits.isdigit() else 1 << 30, name)
 
 
-def _method(name: str, op_name: str) -> Callable[..., Any]:
-    made: list[Callable[..., Any]] = []
-
-    def method(self: NDArray, *args: Any, **kwargs: Any) -> Any:
-        if not made:
-            made.append(make(get(op_name), op_name))
-        return made[0](self, *args, **kwargs)
-    method.__name__, method.__qualname__ = name, f"NDArray.{name}"
-    method.__doc__ = f"`mx.nd.{op_name}` with this array as the first argument."
-    return method
-
-
-for _name, _op_name in METHODS.items():
-    if _name not in NDArray.__dict__:
-        setattr(NDArray, _name, _method(_name, _op_name))
+give_methods(NDArray, METHODS, make, "`mx.nd.{}` with this array as the first argument.")
 
 
 def _split_v2(self: NDArray, *args: Any, **kwargs: Any) -> Any:

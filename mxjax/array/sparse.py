@@ -138,6 +138,7 @@ class BaseSparseNDArray(NDArray):
         return self._parts[1]
 
     def _to_dense(self) -> np.ndarray:
+        """The dense value; each storage type defines it."""
         raise NotImplementedError
 
     def _with(self, data: NDArray) -> BaseSparseNDArray:

@@ -8,7 +8,7 @@ from operator import is_not
 from typing import Any
 
 from .._random_streams import next_key
-from ..array.calling import change, invoke, waiting_value
+from ..array.calling import change, handed, invoke, waiting_value
 from ..array.dense import NDArray
 from ..array.kinds import flavours, wrap
 from ..array.lazy import Lazy, may_wait
@@ -104,12 +104,7 @@ class CachedOp:
                 results = self.lazily(args, state.training)
         if results is None:
             results = self._run_by_steps(args, default_ctx)
-        if out is not None:
-            targets = out if isinstance(out, (list, tuple)) else [out]
-            for target, result in zip(targets, results, strict=True):
-                target._write_result(result)
-            return out
-        return results[0] if len(results) == 1 else results
+        return handed("CachedOp", results, out)
 
     @property
     def is_np_sym(self) -> bool:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .._method_names import METHODS
-from .._namespace import document, signature
+from .._namespace import document, give_methods, signature
 from ..base import _Null
-from ..ops.registry import Op, find, get
+from ..ops.registry import Op, find
 from ._creation import split_v2
 from .symbol import Symbol, apply
 
@@ -53,22 +53,8 @@ def make(op: Op, name: str) -> Callable[..., Symbol]:
     return function
 
 
-def _method(name: str, op_name: str) -> Callable[..., Any]:
-    made: list[Callable[..., Any]] = []
-
-    def method(self: Symbol, *args: Any, **kwargs: Any) -> Any:
-        kwargs.pop("inplace", None)
-        if not made:
-            made.append(make(get(op_name), op_name))
-        return made[0](self, *args, **kwargs)
-    method.__name__, method.__qualname__ = name, f"Symbol.{name}"
-    method.__doc__ = f"`mx.sym.{op_name}` with this symbol as the first argument."
-    return method
-
-
-for _name, _op_name in {**METHODS, "astype": "cast"}.items():
-    if _name not in Symbol.__dict__:
-        setattr(Symbol, _name, _method(_name, "Flatten" if _op_name == "flatten" else _op_name))
+give_methods(Symbol, {**METHODS, "astype": "cast", "flatten": "Flatten"}, make,
+             "`mx.sym.{}` with this symbol as the first argument.", ignored="inplace")
 
 
 def _split_v2(self: Symbol, *args: Any, **kwargs: Any) -> Any:

@@ -185,3 +185,12 @@ def test_integer_variables_get_gradients():
         y = op(x)
     y.backward()
     assert y.dtype == x.grad.dtype == np.int32 and (x.grad.asnumpy() == 3).all()
+
+
+def test_out_has_as_many_arrays_as_results():
+    net, arrays = _net(), _arrays()
+    out, total = mx.nd.zeros((4, 2)), mx.nd.zeros((1,))
+    assert net(*arrays, out=[out, total])[0] is out
+    np.testing.assert_allclose(total.asscalar(), (out.asnumpy() ** 2).sum(), rtol=1e-5)
+    with pytest.raises(MXNetError, match="out has 1 arrays, 2 are needed"):
+        net(*arrays, out=out)

@@ -120,23 +120,6 @@ def slice_like(data: Array, shape_like: Array, *, axes: Shape = ()) -> Array:
     return data[tuple(parts)]
 
 
-@register("Crop")
-def crop(*data: Array, offset: Shape = (0, 0), h_w: Shape = (0, 0), center_crop: bool = False) -> Array:
-    """A window of an image: (batch, channel, height, width) -> (batch, channel, *h_w).
-
-    A second input gives height and width by its shape instead of `h_w`; the window starts at `offset` (y, x), or is
-    centred.
-    """
-    image = data[0]
-    size = data[1].shape[2:] if len(data) > 1 else h_w
-    room = [n - m for n, m in zip(image.shape[2:], size, strict=True)]
-    start = [r // 2 for r in room] if center_crop else offset
-    if min(size) < 1 or any(not 0 <= s <= r for s, r in zip(start, room, strict=True)):
-        raise MXNetError(f"operator Crop: a window of {tuple(size)} at {tuple(start)} is not inside an image of shape "
-                         f"{image.shape}")
-    return image[:, :, start[0]:start[0] + size[0], start[1]:start[1] + size[1]]
-
-
 # ------------------------------------------------------------ splits
 def _split_channel_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
     if ins[0] is None:
