@@ -11,10 +11,13 @@ import atexit
 import contextlib
 import os
 import pathlib
+import selectors
 import sys
 import threading
 import time
+import types
 from collections.abc import Callable
+from typing import Any
 
 import jax
 
@@ -23,8 +26,10 @@ from .base import MXNetError
 __all__ = ["check", "forked", "starts", "waits", "when_closed"]
 
 _PATIENCE = 5.0  # seconds that other threads are given at exit to come back from XLA
+_BRIEFLY, _STILL = 0.5, 0.05  # those in other functions: to come to the gate; to have stood still
 _COMPUTING = tuple(str(pathlib.Path(__file__).parent / part) + os.sep for part in ("compile", "array", "executor")) + \
     tuple(str(pathlib.Path(folder)) + os.sep for folder in jax.__path__)
+_QUIET = (threading.__file__, selectors.__file__, str(pathlib.Path(__file__).parent / "kvstore") + os.sep)
 _WAITING = str(pathlib.Path(__file__).parent / "array" / "chunk.py")
 
 _gate: Callable[[], None] | None = None
@@ -103,24 +108,39 @@ def _park() -> None:
 
 
 def _at_exit() -> None:
-    """Stops other threads before their next use of XLA, and waits for those that are in it."""
-    others = [t for t in threading.enumerate() if t is not threading.current_thread()]
+    """Stops other threads before their next use of XLA, and waits for those that may be in it."""
+    others = [t.ident for t in threading.enumerate() if t is not threading.current_thread()]
     if not _started or not others or _gate is not None:
         return
     _forever.acquire(blocking=False)  # and nobody releases it
     _close(_park)
-    end = time.monotonic() + _PATIENCE
-    while any(map(_computes, [t.ident for t in others])) and time.monotonic() < end:
+    begin, since = time.monotonic(), dict[int | None, tuple[Any, float]]()
+    while (now := time.monotonic()) < begin + _PATIENCE:
+        frames = sys._current_frames()
+        if all([_rests(thread, frames.get(thread), since, now, begin) for thread in others]):
+            break
+        frames.clear()  # or the threads' last frames would live on in this one
         time.sleep(0.002)
 
 
-def _computes(thread: int | None) -> bool:
-    """Whether a thread may be in XLA: its innermost Python function is one of those that call it."""
-    frame = sys._current_frames().get(thread)
-    if frame is None:
-        return False
+def _rests(thread: int | None, frame: types.FrameType | None, since: dict[int | None, tuple[Any, float]], now: float,
+           begin: float) -> bool:
+    """Whether a thread is certainly not in XLA, told by its innermost Python function.
+
+    A thread in anybody's function may be freeing an array, which XLA does in C++, too. Where that function goes on, it
+    soon comes to the gate, or does not use arrays; where it stands still, it waits for something else.
+    """
+    if frame is None or frame.f_code is _park.__code__:
+        return True
     file = frame.f_code.co_filename
-    return file.startswith(_COMPUTING) and file != _WAITING
+    if file.startswith(_COMPUTING) and file != _WAITING:
+        return False
+    if file.startswith(_QUIET):
+        return True
+    place = id(frame), frame.f_lasti
+    if since.get(thread, (None, now))[0] != place:
+        since[thread] = place, now
+    return now - since[thread][1] > _STILL or now - begin > _BRIEFLY
 
 
 atexit.register(_at_exit)

@@ -67,6 +67,8 @@ class Scheduler:
         self.join_timeout, self.heartbeat_timeout = join_timeout, heartbeat_timeout
         self.members: dict[tuple[str, int], _Member] = {}
         self.lost: dict[tuple[str, int], str] = {}
+        self._joined: set[tuple[str, int]] = set()
+        self._went: list[tuple[str, int]] = []
         self.complete = False
         self.done = threading.Event()
         self.failure = ""
@@ -101,8 +103,10 @@ class Scheduler:
             returning = self.lost.pop((member.role, member.rank), None) is not None
             member.hello["returning"] = returning
             if returning:
+                self._went.remove((member.role, member.rank))
                 self._tell_all({**member.describe(), "op": "back"})
             self.members[member.role, member.rank] = member
+            self._joined.add((member.role, member.rank))
             if returning:
                 self._welcome(member)
             elif len(self.members) == sum(self.expected.values()):
@@ -191,6 +195,7 @@ class Scheduler:
         with self._lock:
             if self.members.get(key) is not member:
                 return
+            self._went.append(key)
             if not member.left and key not in self.lost:
                 self.lost[key] = "may return" if member.hello.get("tolerant") else reason
                 self._tell_all({"op": "lost", **member.describe(), "reason": reason})
@@ -223,6 +228,17 @@ class Scheduler:
                     self.close()
             for member in silent:
                 self._gone(member, f"it has given no sign of life for {self.heartbeat_timeout:g} s")
+
+    def turn(self, role: str, rank: int) -> int:
+        """Where a process stands in the order in which the job was left; who never joined, comes first.
+
+        Who ends because another has gone was told so from here. So the order of causes is right, which the times at
+        which a busy machine notices that processes have ended need not be.
+        """
+        with self._lock:
+            if (role, rank) not in self._joined:
+                return -1
+            return self._went.index((role, rank)) if (role, rank) in self._went else len(self._went)
 
     def close(self) -> None:
         """Stops."""

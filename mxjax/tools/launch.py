@@ -43,7 +43,7 @@ class _Process:
     def __init__(self, role: str, rank: int, command: list[str], env: dict[str, str], cores: set[int] | None,
                  show: threading.Lock, token: str = "") -> None:
         self.again = functools.partial(_Process, role, rank, command, env, cores, show, token)
-        self.name = f"{role} {rank}"
+        self.role, self.rank, self.name = role, rank, f"{role} {rank}"
         self._prefix = f"[{rank}] " if role == "worker" else f"[server {rank}] "
         self._show = show
         self.ended = float("inf")
@@ -233,7 +233,7 @@ def _watch(processes: list[_Process], scheduler: Scheduler, stopped: threading.E
     failed: list[_Process] = []
     deadline = time.monotonic() + timeout if timeout else float("inf")
     running = list(processes)
-    while any(p.name.startswith("worker") for p in running):
+    while any(p.role == "worker" for p in running):
         if stopped.wait(0.05):
             print("launch: interrupted, ending all workers", file=sys.stderr, flush=True)
             return 130
@@ -245,7 +245,7 @@ def _watch(processes: list[_Process], scheduler: Scheduler, stopped: threading.E
             process.finish()
             print(f"launch: {process.name} (process {process.popen.pid}) {_explained(code)}", file=sys.stderr,
                   flush=True)
-            if restarts and process.name.startswith("worker"):
+            if restarts and process.role == "worker":
                 restarts -= 1
                 print(f"launch: {process.name} is started again", file=sys.stderr, flush=True)
                 running.append(process.again())
@@ -258,7 +258,7 @@ def _watch(processes: list[_Process], scheduler: Scheduler, stopped: threading.E
             left = ", ".join(p.name for p in running)
             print(f"launch: ending {left}: " + ("the others had failed" if failed else f"{timeout:g} s are over"),
                   file=sys.stderr, flush=True)
-            return _first(failed) or 124
+            return _first(failed, scheduler) or 124
     if scheduler.failure:
         print(f"launch: {scheduler.failure}", file=sys.stderr, flush=True)
     for process in running:  # servers end with the last worker
@@ -266,12 +266,13 @@ def _watch(processes: list[_Process], scheduler: Scheduler, stopped: threading.E
             process.popen.wait(5)
         except subprocess.TimeoutExpired:
             pass
-    return _first(failed)
+    return _first(failed, scheduler)
 
 
-def _first(failed: list[_Process]) -> int:
+def _first(failed: list[_Process], scheduler: Scheduler) -> int:
     """The exit status of the process that failed first; 0: none did."""
-    return _status(min(failed, key=lambda p: p.ended).popen.returncode) if failed else 0
+    first = min(failed, key=lambda p: (scheduler.turn(p.role, p.rank), p.ended), default=None)
+    return _status(first.popen.returncode) if first else 0
 
 
 def _end(processes: list[_Process]) -> None:

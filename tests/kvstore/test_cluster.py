@@ -3,6 +3,7 @@
 import socket
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from mxjax.kvstore.cluster import Place, _first_node, find_place
 from mxjax.kvstore.dist_async import _Server
 from mxjax.kvstore.scheduler import Scheduler
 from mxjax.kvstore.server import ParameterServer
+from mxjax.tools import launch
 
 SECRET = b"a secret of this test"
 
@@ -211,10 +213,25 @@ def test_who_dies_or_falls_silent_is_reported(scheduler):
         stop.set()
         thread.join()
     assert second.hears()["op"] == "lost" and second.hears() is None  # nor does its thread stay
+    assert [scheduler.turn("worker", rank) for rank in (0, 1, 2)] == [1, 0, -1]  # still here, gone, never seen
     first.says({"op": "bye"})
     first.channel.sock.close()
     scheduler.done.wait(5)
     assert scheduler.done.is_set()
+
+
+def test_the_launcher_blames_the_cause(scheduler):
+    """Which process it sees ended first is chance on a busy machine."""
+    members = _Member(scheduler, 0), _Member(scheduler, 1)
+    assert all(member.hears()["op"] == "welcome" for member in members)
+    members[1].channel.sock.close()
+    assert members[0].hears()["op"] == "lost"
+    members[0].channel.sock.close()
+    scheduler.done.wait(5)
+    effect = SimpleNamespace(role="worker", rank=0, ended=1.0, popen=SimpleNamespace(returncode=1))
+    cause = SimpleNamespace(role="worker", rank=1, ended=1.1, popen=SimpleNamespace(returncode=-9))
+    assert launch._first([effect, cause], scheduler) == 128 + 9
+    assert launch._first([], scheduler) == 0
 
 
 def test_who_never_comes_ends_the_wait():
