@@ -7,16 +7,15 @@ of the number of steps (docs/design/0011).
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import jax
 from jax import lax
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
-__all__ = ["BARRIER_OPTIONS", "bounded", "called"]
+__all__ = ["BARRIER_OPTIONS", "called", "with_barriers"]
 
 BARRIER_OPTIONS = {"xla_disable_hlo_passes": "cse_barrier_expander"}  # jaxlib < 0.12 drops barriers before it fuses
 
@@ -32,17 +31,9 @@ _CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "custom_
 _Path = tuple[int, ...]  # positions of an equation: in the program, in the function called there ...
 
 
-def bounded(function: Callable) -> Callable:
-    """The function, with barriers in long chains of cheap operators; on devices other than CPUs as it is."""
-    @functools.wraps(function)
-    def call(*args: Any) -> Any:
-        if jax.default_backend() != "cpu":
-            return function(*args)
-        # as a call of one compiled function, which is not evaluated equation by equation once more
-        closed, shapes = jax.make_jaxpr(jax.jit(function), return_shape=True)(*args)
-        outputs = jaxpr_as_fun(_with_barriers(closed, (), _places(closed.jaxpr)))(*jax.tree.leaves(args))
-        return jax.tree.unflatten(jax.tree.structure(shapes), outputs)
-    return call
+def with_barriers(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """A program with barriers in long chains of cheap operators; on devices other than CPUs as it is."""
+    return closed if jax.default_backend() != "cpu" else _with_barriers(closed, (), _places(closed.jaxpr))
 
 
 def called(eqn: JaxprEqn) -> ClosedJaxpr | None:

@@ -33,9 +33,11 @@ from .._bounded import clear_all
 from .._capacity import refuse_program, survey
 from .._process import starts
 from ..base import MXNetError
-from .barriers import BARRIER_OPTIONS, bounded
+from .barriers import BARRIER_OPTIONS, with_barriers
+from .division import with_quotients
 from .first_calls import first_calls
 from .policy import LOOK_EVERY, MOST_MAPPINGS, MOST_SIGNATURES
+from .rewriting import rewritten
 
 __all__ = ["SOME_OF_ONE", "Compiled", "clear_caches"]
 
@@ -62,7 +64,8 @@ class Compiled:
 
     def __init__(self, function: Callable, most: int = _SOME, **options: Any) -> None:
         self._most, self._options, self._original = most, options, function
-        self._function = bounded(function) if most < SOME_OF_ONE else function  # one operator is no long chain
+        passes = (with_quotients, with_barriers)[:1 + (most < SOME_OF_ONE)]  # one operator is no long chain
+        self._function = rewritten(function, *passes)
         self._plain: Callable | None = None
         self._forms: list[Callable | None] = [None, None, None]  # in full, for some numbers, for few
         self._calls: dict[tuple, Callable] = {}  # what is called for each signature

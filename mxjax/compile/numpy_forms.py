@@ -16,6 +16,7 @@ import jax
 import numpy as np
 
 from .barriers import called
+from .division import is_quotient
 
 __all__ = ["by_numpy"]
 
@@ -96,24 +97,25 @@ def _program(jaxpr: Any, consts: Sequence[Any], kinds: Sequence[int] | None = No
     for eqn in jaxpr.eqns:
         ins = [place(v) for v in eqn.invars]
         before = [made[i] for i in ins]
-        inner = called(eqn)
+        quotient = is_quotient(eqn)
+        inner = None if quotient else called(eqn)
         if inner is not None:
             function, after = _program(inner.jaxpr, inner.consts, before)
             outs = [(place(v, None, k), None) for v, k in zip(eqn.outvars, after, strict=True)]
             steps.append(((lambda *xs, run=function: run(xs)), ins, outs, True))
             continue
-        name, arguments, out = eqn.primitive.name, [v.aval for v in eqn.invars], eqn.outvars[0].aval
+        name = "div" if quotient else eqn.primitive.name
+        arguments, out = [v.aval for v in eqn.invars], eqn.outvars[0].aval
         upon = max([_MOVED, *[k for k, a in zip(before, arguments, strict=True) if a.dtype == arguments[0].dtype]])
         rounds = name in _ROUNDS and out.dtype.kind == "f"
         _need(out.dtype in _KNOWN and (name in _FUNCTIONS or name in _FORMS) and not (rounds and upon == _MADE))
-        if name == "div":  # integers divide by other rules; by what is spread, XLA multiplies with the reciprocal
-            _need(rounds and before[1] == _GIVEN and arguments[1].shape == out.shape)
+        _need(name != "div" or quotient)  # integers divide by other rules
         function = _FUNCTIONS.get(name) or _FORMS[name](eqn.params, arguments, out)
         if rounds or name in ("convert_element_type", "bitcast_convert_type"):
             function = lambda *xs, run=function: _normal(run(*xs))
         kind = upon if name in _MOVES or name == "convert_element_type" and _same_numbers(arguments[0], out) else _MADE
         outs = [(place(v, None, kind), v.aval.dtype) for v in eqn.outvars]
-        steps.append((function, ins, outs, eqn.primitive.multiple_results))
+        steps.append((function, ins, outs, eqn.primitive.multiple_results and not quotient))
     results = [place(v) for v in jaxpr.outvars]
 
     def run(arrays: Sequence[Any]) -> list[np.ndarray]:

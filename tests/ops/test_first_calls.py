@@ -9,7 +9,9 @@ from jax import lax
 import mxjax as mx
 from mxjax.compile import compiled
 from mxjax.compile.compiled import SOME_OF_ONE, Compiled
+from mxjax.compile.division import with_quotients
 from mxjax.compile.numpy_forms import by_numpy
+from mxjax.compile.rewriting import rewritten
 
 by_cpu = pytest.mark.skipif(compiled._options()[0] == compiled._options()[2], reason="everything is compiled in full")
 rng = np.random.default_rng(7)
@@ -27,6 +29,11 @@ ALIKE = {
     "products": (lambda x, y: [x * y, x * 1.7, x * y[:, :1], jnp.square(x), x ** 2, 0 * x], X, Y),
     "product with an integer": (lambda x, n: [x * n.astype(x.dtype), x - n.astype(x.dtype)], X, np.int32(-3)),
     "quotient": (lambda x, y: [x / y, 1 / y, jax.jit(lambda a, b: a / b)(x, y)], X, Y),
+    "quotient by a constant": (lambda x: x / 255, X),
+    "quotient by rows": (lambda x, y: x / y[:, :1], X, Y),
+    "quotient by a number": (lambda x, y: x / y, X, np.float32(1.7)),
+    "quotient by a number in a call": (lambda x, y: jax.jit(jnp.divide)(x, y), X, np.float32(1.7)),
+    "quotient by something made": (lambda x, y: x / y.reshape(1, 60).reshape(x.shape), X, Y),
     "square root": (jnp.sqrt, np.abs(X)),
     "chosen products": (lambda x, y: [jnp.where(x > 0, x * y, y), jnp.maximum(x * y, 0.5), jnp.round(x + y)], X, Y),
     "narrowed": (lambda x: lax.convert_element_type(x, "float32"), X),
@@ -82,16 +89,12 @@ OTHERS = {
     "product with a choice": (lambda x, y: x * jnp.where(y > 0, 1.0, 0.0), X, Y),
     "through a call": (lambda x, y: jax.jit(lambda a: a + y)(x * y), X, Y),
     "through a choice": (lambda x, y: jnp.where(x > 0, x * y, x) - y, X, Y),
-    "quotient by a constant": (lambda x: x / 255, X),
-    "quotient by rows": (lambda x, y: x / y[:, :1], X, Y),
-    "quotient by a number": (lambda x, y: x / y, X, np.float32(1.7)),
-    "quotient by a number in a call": (lambda x, y: jax.jit(jnp.divide)(x, y), X, np.float32(1.7)),
-    "quotient by something made": (lambda x, y: x / y.reshape(1, 60).reshape(x.shape), X, Y),
     "sum of three": (lambda x: x.sum(1), X),
-    "mean": (lambda x: x.mean(), X),
     "running sum": (lambda x: lax.cumsum(x, 1), X),
     "matrix product": (lambda x: x @ x.T, X[0]),
     "division of integers": (lax.div, INTS, INTS),
+    "quotient of a sum": (lambda x, y: (x + y) / y, X, Y),
+    "mean": (lambda x: x.mean(), X),
     "half floats": (lambda x: x + x, X.astype("float16")),
     "to half floats": (lambda x: x.astype("bfloat16"), X),
     "complex numbers": (lambda x: lax.complex(x, x), X),
@@ -124,6 +127,10 @@ def bits(results):
             for r in map(np.asarray, jax.tree.leaves(results))]
 
 
+def traced(function, *args):
+    return jax.jit(rewritten(function, with_quotients)).trace(*args).jaxpr
+
+
 @by_cpu
 @pytest.mark.parametrize("name", ALIKE)
 @pytest.mark.parametrize("wide", [False, True])
@@ -132,7 +139,7 @@ def test_numpy_has_the_bits_of_xla(name, wide):
     with jax.enable_x64(wide):
         args = [jnp.asarray(a.astype("float64") if wide and a.dtype == "float32" and name != "bits" else a)
                 for a in map(np.asarray, args)]
-        found = by_numpy(jax.jit(function).trace(*args).jaxpr)
+        found = by_numpy(traced(function, *args))
         assert found is not None
         got = found([np.asarray(a) for a in args])
         for level in (1, 2):
@@ -143,7 +150,7 @@ def test_numpy_has_the_bits_of_xla(name, wide):
 @pytest.mark.parametrize("name", OTHERS)
 def test_what_a_compiler_may_round_otherwise_is_compiled(name):
     function, *args = OTHERS[name]
-    assert by_numpy(jax.make_jaxpr(function)(*args)) is None
+    assert by_numpy(traced(function, *args)) is None
 
 
 @by_cpu
@@ -180,7 +187,7 @@ def test_denormal_numbers_are_zeros_from_the_first_call():
 @pytest.mark.parametrize("name", NUMBERS)
 def test_numbers_that_are_left_to_xla(name):
     function, left, taken = NUMBERS[name]
-    found = by_numpy(jax.make_jaxpr(function)(left))
+    found = by_numpy(traced(function, left))
     assert found([left]) is None and found([taken]) is not None
 
 
@@ -196,7 +203,7 @@ def test_one_operation_on_any_numbers(operation, wide):
                 rng.integers(0, 1 << np.finfo(dtype).nmant, 4000) for _ in range(2))
         x, y = (x.astype(f"uint{8 * dtype.itemsize}").view(dtype) * rng.choice([-1, 1], 4000).astype(dtype)
                 for x in (x, y))
-        got = by_numpy(jax.make_jaxpr(operation)(x, y))([x, y])
+        got = by_numpy(traced(operation, x, y))([x, y])
         assert got is not None
         for level in range(3):
             assert bits(got) == bits(Compiled(operation, most=SOME_OF_ONE)._form(level)(x, y))
