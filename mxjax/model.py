@@ -89,16 +89,21 @@ class FeedForward:
 
     def _module(self, data: io.DataIter, with_labels: bool) -> BucketingModule | Module:
         data_names = [desc[0] for desc in data.provide_data]
-        label_names = [desc[0] for desc in data.provide_label or ()]
-        if self.sym_gen is not None:
+        if self.sym_gen is not None and (with_labels or self.symbol is None):
+            label_names = [desc[0] for desc in data.provide_label or ()]
             return BucketingModule(lambda key: (self.sym_gen(key), data_names, label_names),
                                    data.default_bucket_key, context=self.ctx)
-        label_names = [name for name in label_names if name in self.symbol.list_arguments()]
-        module = Module(self.symbol, data_names, label_names, context=self.ctx)
-        labels = [desc for desc in data.provide_label or () if desc[0] in label_names]
-        if not with_labels:
-            module.bind(data.provide_data, labels or None, for_training=False)
-            module.set_params(self.arg_params, self.aux_params or {}, allow_extra=self.allow_extra_params)
+        names = self.symbol.list_arguments()
+        labels = [desc for desc in data.provide_label or () if desc[0] in names]
+        if with_labels:
+            return Module(self.symbol, data_names, [desc[0] for desc in labels], context=self.ctx)
+        # what is neither data nor a parameter is a label, whatever the iterator calls it, if it has any
+        known = {desc[0]: tuple(desc[1]) for desc in (*data.provide_data, *labels)}
+        inputs = zip(names, self.symbol.infer_shape_partial(**known)[0], strict=True)
+        labels = [(name, shape) for name, shape in inputs if name not in (*data_names, *(self.arg_params or ()))]
+        module = Module(self.symbol, data_names, [name for name, _ in labels], context=self.ctx)
+        module.bind(data.provide_data, labels or None, for_training=False)
+        module.set_params(self.arg_params, self.aux_params or {}, allow_extra=self.allow_extra_params)
         return module
 
     def predict(self, X: Any, num_batch: int | None = None, return_data: bool = False,  # noqa: N803

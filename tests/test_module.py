@@ -343,3 +343,8 @@ def test_feed_forward(tmp_path):
     with pytest.warns(DeprecationWarning):
         again = mx.model.FeedForward.load(str(tmp_path / "m"), 12)
     np.testing.assert_allclose(again.predict(X), outputs, rtol=1e-5)
+    bare = mx.io.NDArrayIter(X, batch_size=16)  # without labels, as predictions need none
+    outputs, data, label = again.predict(bare, return_data=True)
+    np.testing.assert_allclose(outputs, again.predict(X), rtol=1e-5)
+    assert data.shape == X.shape and label == []
+    assert again.score(mx.io.NDArrayIter(X, Y, batch_size=16, label_name="other")) == again.score(batches())

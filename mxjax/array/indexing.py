@@ -49,13 +49,14 @@ def plan(key: Any, shape: tuple[int, ...], zero_dim: bool = False) -> Plan:
     """Works out what `key` selects of an array of `shape`.
 
     Args:
-        key: anything NumPy takes: ints, slices, None, Ellipsis, lists, arrays, booleans, tuples of those.
+        key: anything NumPy takes: ints, slices, None, Ellipsis, lists, ranges, arrays, booleans, tuples of those.
         zero_dim: NumPy semantics: a single element has shape () rather than (1,).
 
     Raises:
         IndexError: too many indices, an index out of bounds, an unusable key.
     """
-    items = [list(i) if isinstance(i, tuple) else i for i in key] if isinstance(key, tuple) else [key]
+    items = list(key) if isinstance(key, tuple) else [key]
+    items = [list(i) if isinstance(i, (tuple, range)) else i for i in items]
     if any(map(_is_boolean, items)):
         items = _without_masks(items, shape)
     used = sum(1 for i in items if i is not None and i is not Ellipsis and not isinstance(i, bool))

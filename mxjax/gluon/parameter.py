@@ -54,10 +54,17 @@ def _flavoured(array: NDArray) -> NDArray:
     return array.as_np_ndarray() if is_np_array() and array.stype == "default" else array
 
 
-def _place(ctx: Context) -> tuple[str, int]:
-    """What tells contexts apart for parameters: all kinds of host memory are one."""
-    kind = ctx.device_type
-    return "cpu" if kind.startswith("cpu") else kind, ctx.device_id
+def _places(contexts: Sequence[Context]) -> list[list[int | None]]:
+    """Where each context is in the list: [devices, hosts], by number; all kinds of host memory are one.
+
+    Libraries read it as `places[ctx.device_typeid & 1][ctx.device_id]`, which MXNet's types allow and ours keep to.
+    """
+    places: list[list[int | None]] = [[], []]
+    for i, ctx in enumerate(contexts):
+        row = places[ctx.device_typeid & 1]
+        row += [None] * (ctx.device_id + 1 - len(row))
+        row[ctx.device_id] = i
+    return places
 
 
 class Parameter:
@@ -97,7 +104,7 @@ class Parameter:
         self._data: list[NDArray] | None = None
         self._grad: list[NDArray] | None = None
         self._ctx_list: list[Context] | None = None
-        self._ctx_map: dict[tuple[str, int], int] = {}
+        self._ctx_map: list[list[int | None]] | None = None
         self._trainer: Trainer | None = None
         self._deferred_init: _Deferred | tuple = ()
         self._grad_req: str | None = None
@@ -213,7 +220,7 @@ class Parameter:
     def _init_impl(self, data: NDArray, ctx_list: Sequence[Context]) -> None:
         """Copies a value to contexts and makes gradients there."""
         self._ctx_list = list(ctx_list)
-        self._ctx_map = {_place(ctx): i for i, ctx in enumerate(self._ctx_list)}
+        self._ctx_map = _places(self._ctx_list)
         self._data = [_flavoured(data.copyto(ctx)) for ctx in self._ctx_list]
         self._init_grad()
 
@@ -307,7 +314,8 @@ class Parameter:
                 if len(arrays) == 1:
                     return arrays[0]
                 ctx = current_context()
-            index = self._ctx_map.get(_place(ctx))
+            row = self._ctx_map[ctx.device_typeid & 1]
+            index = row[ctx.device_id] if ctx.device_id < len(row) else None
             if index is not None:
                 return arrays[index]
             raise RuntimeError(f"Parameter {self.name!r} was not initialized on context {ctx}. It was only "

@@ -20,6 +20,18 @@ def test_values_and_gradients_on_each_context():
         p.data(mx.cpu(0))
 
 
+def test_places_of_contexts():
+    """Libraries look a context's number up by its device type's last bit: hosts are odd in MXNet."""
+    param = mx.gluon.Parameter("w", shape=(2,))
+    assert param._ctx_map is None
+    param.initialize(ctx=[mx.cpu(2), mx.cpu(0)])
+    assert param._ctx_map == [[], [1, None, 0]]
+    assert param.data(mx.cpu_pinned(2)) is param.data(mx.cpu(2))
+    for ctx in (mx.cpu(1), mx.cpu(7), mx.gpu(0)):
+        with pytest.raises(RuntimeError, match="not initialized on context"):
+            param.data(ctx)
+
+
 def test_initialization_waits_for_the_shape():
     p = gluon.Parameter("weight", shape=(2, 0), allow_deferred_init=True, init=mx.init.Constant(3))
     p.initialize()

@@ -15,6 +15,8 @@ KEYS = [
     (..., 1), (1, ..., slice(0, 2)), (None, 1), (slice(None), None, 2), (slice(0, 4, 3), slice(None), slice(4, 0, -2)),
     [0, 2], [[0, 1], [2, 3]], [-1, 0], ([0, 1], [1, 2]), (slice(None), [0, 2]), ([0, 3], slice(None), [1, 4]),
     (1, [0, 2]), ([[0], [3]], [0, 2]), (..., [0, 0, 1]), np.array([3, 0]), (np.array([1, 2]), 1, slice(0, 2)),
+    range(2), (range(2), [0, 2]),
+    (slice(None), range(2, 0, -1)),
     VALUES % 7 == 0, np.array([True, False, True, False]), (slice(None), np.array([True, False, True])), np.int64(2)]
 
 

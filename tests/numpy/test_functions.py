@@ -167,6 +167,8 @@ def test_what_mxnet_does_not_differentiate_has_gradient_zero():
     (lambda: np.identity(-1), ValueError),
     (lambda: np.tensordot(np.ones(2), np.ones(2), axes=(1, 2, 3)), ValueError),
     (lambda: np.clip(np.ones(2), None, None), ValueError),
+    (lambda: np.percentile(np.ones(2), 101).tolist(), ValueError),
+    (lambda: np.percentile(np.ones(2), np.array([50, -1])).tolist(), ValueError),
 ])
 def test_errors(call, error):
     with pytest.raises(error):
@@ -181,6 +183,21 @@ def test_makers():
     onp.testing.assert_allclose(np.hanning(5).asnumpy(), onp.hanning(5), atol=1e-6)
     onp.testing.assert_allclose(np.logspace(0, 2, 3).asnumpy(), [1, 10, 100], rtol=1e-5)
     assert np.ones((2,), ctx=mx.cpu(1)).context == mx.cpu(1)
+    for of in (np, mx.nd):  # MXNet's numbers: fractions are dropped, not rounded down
+        assert of.linspace(-2, 2, 9, dtype="int32").asnumpy().tolist() == [-2, -1, -1, 0, 0, 0, 1, 1, 2]
+    assert np.linspace(-2.5, 2.5, 6, dtype="uint8").tolist() == [254, 255, 0, 0, 1, 2]
+
+
+def test_percentiles_as_mxnet_computes_them():
+    """Of two elements as near, "nearest" is the upper one; places are whole where they should be."""
+    def of(count, q, how):
+        return np.percentile(np.arange(count), q, interpolation=how).tolist()
+    assert of(4, 50, "nearest") == 2 and of(6, np.array([10, 30, 50, 70, 90]), "nearest") == [1, 2, 3, 4, 5]
+    assert np.quantile(np.arange(4), 0.5, interpolation="nearest").item() == 2
+    assert of(6, np.array([20, 40, 60, 80]), "lower") == of(6, np.array([20, 40, 60, 80]), "midpoint") == [1, 2, 3, 4]
+    found = np.percentile(np.arange(24).reshape(2, 3, 4), np.array([30, 70]), axis=(0, 2), keepdims=True)
+    onp.testing.assert_allclose(found.asnumpy().reshape(2, 3), [[2.1, 6.1, 10.1], [12.9, 16.9, 20.9]], rtol=1e-6)
+    assert found.shape == (2, 1, 3, 1)
 
 
 def test_booleans_are_numbers_when_they_are_divided():

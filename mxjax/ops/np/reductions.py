@@ -179,22 +179,50 @@ def average(a: Array, weights: Array | None = None, *, axis: Shape | None = None
     return (jnp.sum(a * weights, axes) / total).astype(a.dtype), returned.astype(a.dtype)
 
 
+_PERCENTS = "operator _npi_percentile: percentiles must be in [0, 100], got {}"
+
+
+def _check_percent(params: dict[str, Any]) -> Exception | None:
+    q = params["q_scalar"]
+    return ValueError(_PERCENTS.format(q)) if q is not None and not 0 <= q <= 100 else None
+
+
+def _refuse_percents(params: dict[str, Any], inputs: Any, outputs: Any) -> Exception | None:
+    q = np.asarray(inputs[1]) if len(inputs) > 1 else np.zeros(0)
+    return ValueError(_PERCENTS.format(q.tolist())) if np.any((q < 0) | (q > 100)) else None
+
+
 @register("_npi_percentile", FGradient=no_gradient, inputs=lambda p: ["a", "q"] if p["q_scalar"] is None else ["a"],
-          infer_type=lambda p, ins, outs: outs.__setitem__(0, ins[0] if ins[0] == "float64" else "float32"))
+          infer_type=lambda p, ins, outs: outs.__setitem__(0, ins[0] if ins[0] == "float64" else "float32"),
+          FCheck=_check_percent, FRefuse=_refuse_percents, refuses_calls_alone=True, wide=True)
 def percentile(a: Array, q: Array | None = None, *, axis: Shape | None = None,
                interpolation: Literal["linear", "lower", "higher", "midpoint", "nearest"] = "linear",
                keepdims: bool = False, q_scalar: float | None = None) -> Array:
     """The q-th percentiles (0 to 100) over axes (None: all), float32 (float64 for such data).
 
-    q: a number (`q_scalar`) or an array, whose shape then leads the result's.
+    q: a number (`q_scalar`) or an array, whose shape then leads the result's.  "nearest" takes the upper of two
+    neighbours that are as near.
     """
     out = a.dtype if a.dtype == jnp.float64 else jnp.dtype("float32")
     axes = axes_of("_npi_percentile", axis, a.ndim)
     _not_empty("_npi_percentile", a, axes)
-    place = jnp.asarray(q_scalar if q is None else q).astype(out)
-    if place.ndim > 1:
-        raise MXNetError(f"operator _npi_percentile: q must be a number or a vector, got shape {place.shape}")
-    return jnp.percentile(a.astype(out), place, axes, method=interpolation, keepdims=keepdims)
+    percents = jnp.asarray(q_scalar, jnp.float64) if q is None else q
+    if percents.ndim > 1:
+        raise MXNetError(f"operator _npi_percentile: q must be a number or a vector, got shape {percents.shape}")
+    last = size_of([a.shape[i] for i in axes]) - 1
+    place = (percents * last / 100.0).astype(jnp.float32)  # as exact as MXNet's, whatever the data
+    if interpolation == "midpoint":
+        place = (jnp.floor(place) + jnp.ceil(place)) / 2
+    elif interpolation != "linear":
+        place = {"lower": jnp.floor, "higher": jnp.ceil, "nearest": lambda x: jnp.floor(x + 0.5)}[interpolation](place)
+    below = jnp.floor(place)
+    weight = (place - below).reshape(place.shape + (1,) * (a.ndim - len(axes)))
+    others = [i for i in range(a.ndim) if i not in axes]
+    ordered = jnp.sort(jnp.moveaxis(a, axes, range(len(axes))).reshape(-1, *[a.shape[i] for i in others]), axis=0)
+    result, above = (ordered[jnp.minimum(below.astype(jnp.int32) + k, last)].astype(out) for k in (0, 1))
+    if interpolation in ("linear", "midpoint"):
+        result = (result * (1 - weight) + above * weight).astype(out)
+    return jnp.expand_dims(result, tuple(i + place.ndim for i in axes)) if keepdims else result
 
 
 @register("_npi_bincount", eager=True, FGradient=no_gradient,

@@ -102,13 +102,18 @@ def arange(*, start: float, stop: float | None = None, step: float = 1.0, repeat
     return _progression(start, step, repeat, _length(start, stop, step, repeat), np_dtype(dtype))
 
 
-@register("_linspace", aliases=("_npi_linspace",))
+@register("_linspace", aliases=("_npi_linspace",), wide=True)
 def linspace(*, start: float, stop: float, num: int, endpoint: bool = True, ctx: str = "",
              dtype: DType = "float32") -> Array:
-    """`num` evenly spaced numbers from start to stop, which is the last of them unless `endpoint` is off."""
+    """`num` evenly spaced numbers from start to stop, which is the last of them unless `endpoint` is off.
+
+    All are computed in float64; integers drop the fraction.
+    """
     if num < 0:
         raise MXNetError(f"operator _linspace: num must not be negative, got {num}")
-    return jnp.linspace(start, stop, num, endpoint, dtype=np_dtype(dtype))
+    parts = num - 1 if endpoint else num
+    step = (stop - start) / parts if parts > 0 else 0.0
+    return converted(_progression(start, step, 1, num, jnp.dtype("float64")), np_dtype(dtype))
 
 
 @register("zeros_like", aliases=("_sparse_zeros_like",), infer_shape=elementwise)
