@@ -56,7 +56,8 @@ def walk_back(heads: Sequence[Any], head_grads: Sequence[Any], retain: bool, cre
             given = _ONES if head._entry not in totals and not create_graph else _ones(*head._entry)
         else:
             given = fitting(given, head.shape)
-            given = given if create_graph else given._read()
+            keeps = create_graph or not given._plain and head._entry[0].pull is not None  # that may know how to use it
+            given = given if keeps else given._read()
         if create_graph and not hasattr(given, "_chunk"):
             given = wrap(given, head._chunk.ctx)
         if head._entry in totals:
@@ -154,7 +155,7 @@ def _pull(node: Node, slots: list[Any], create_graph: bool) -> Sequence[Any]:
     kernel, args = node.kernel, node.args
     if node.lazy is not None:
         if not create_graph:
-            return node.lazy.gradients(slots, node.outs)
+            return node.lazy.gradients([s._read() if hasattr(s, "_chunk") else s for s in slots], node.outs)
         kernel, args = node.lazy.part.kernel, list(node.lazy)
     wanted = tuple([p is not None for p in node.parents])
     if not any(wanted):
@@ -260,9 +261,8 @@ def _run_together(nodes: Sequence[Node], heads: Totals, retain: bool) -> bool:
             return False
     elif late or not 1 < calls <= MOST_CALLS:  # one call is a program already
         return False
-    for node in late:
-        if not _can_be_late(node):
-            return False
+    if any(not _can_be_late(node) for node in late) or any(hasattr(value, "_chunk") for value in heads.values()):
+        return False
     with holding(list(map(_lock_of, lazies))):
         return _as_program(nodes, heads, retain, lazies, late, ctx)
 

@@ -15,7 +15,8 @@ from ..array.creation import empty
 from ..array.dense import NDArray
 from ..array.host_work import push
 from ..array.kinds import wrap
-from ..array.state import state
+from ..array.sparse import empty as empty_stored
+from ..array.state import Modes, state
 from ..array.tape import Node
 from ..base import MXNetError
 from ..context import Context
@@ -79,7 +80,7 @@ class CustomOpProp:
         return (in_type, [in_type[0]] * len(self.list_outputs()), [in_type[0]] * len(self.list_auxiliary_states()))
 
     def infer_storage_type(self, in_stype: list[str]) -> tuple:
-        """Storage types as in `infer_type`; only "default" is supported unless overridden."""
+        """(storage types of inputs, of outputs, of auxiliary states); unless overridden all must be "default"."""
         for stype in in_stype:
             if stype != "default":
                 raise MXNetError(f"the default infer_storage_type takes dense inputs only, got {stype}")
@@ -87,9 +88,11 @@ class CustomOpProp:
 
     def infer_storage_type_backward(self, ograd_stype: list[str], in_stype: list[str], out_stype: list[str],
                                     igrad_stype: list[str], aux_stype: list[str]) -> tuple:
-        """Storage types of the backward pass; dense unless overridden."""
-        dense = [["default"] * len(part) for part in (ograd_stype, in_stype, out_stype, igrad_stype, aux_stype)]
-        return tuple(dense)
+        """The same five lists with the storage types of a backward pass; unless overridden all are "default".
+
+        The lists are of what `declare_backward_dependency` names; a gradient's may come as "undefined".
+        """
+        return tuple(["default"] * len(part) for part in (ograd_stype, in_stype, out_stype, igrad_stype, aux_stype))
 
     def declare_backward_dependency(self, out_grad: list[int], in_data: list[int], out_data: list[int]) -> list[int]:
         """Which arrays, by their numbers, the backward pass needs."""
@@ -200,6 +203,26 @@ def _call(params: dict[str, Any], arrays: list[NDArray], ctx: Context) -> list[N
     op = prop.create_operator(ctx, [list(a.shape) for a in inputs], [a.dtype for a in inputs])
     specs = [(s, np_dtype(t)) for s, t in zip(outs, out_types, strict=True)]
     train, recording = state.training, state.recording
+    stypes = _output_stypes(prop, params, inputs, len(outs))
+    if _all_dense(arrays) and set(stypes) <= {"default"}:
+        values, results = _pushed(op, params, arrays, count, specs, ctx, train)
+    else:  # what is stored has no size before it is there, so no place in the engine's queue
+        values, results = [a.detach() for a in inputs], [_blank(*spec, ctx) for spec in zip(stypes, specs, strict=True)]
+        with Modes(False, train), custom_operator(params["op_type"]), _errors("forward", params["op_type"]):
+            op.forward(train, ["write"] * len(results), values, results, aux)
+    if recording and any(a._entry is not None for a in inputs):
+        parents = [a._entry for a in inputs]
+        outputs = [r.detach() if not r._plain else _value(r) for r in results]
+        pull = _puller(op, params, ctx, values[:count], outputs, aux, specs, parents)
+        node = Node(None, (), parents, specs, ctx, pull)
+        for i, result in enumerate(results):
+            result._entry = (node, i)
+    return results
+
+
+def _pushed(op: CustomOp, params: dict[str, Any], arrays: list[NDArray], count: int, specs: list[Any], ctx: Context,
+            train: bool) -> tuple[list[Any], list[NDArray]]:
+    """Has the engine run the forward on `count` dense inputs and auxiliary states: (values of `arrays`, results)."""
     kinds = [type(a) for a in arrays]
     values = [_value(a) for a in arrays]
 
@@ -209,18 +232,55 @@ def _call(params: dict[str, Any], arrays: list[NDArray], ctx: Context) -> list[N
         with custom_operator(params["op_type"]), _errors("forward", params["op_type"]):
             op.forward(train, ["write"] * len(results), wrapped[:count], results, wrapped[count:])
         return [a._read() for a in [*results, *wrapped[count:]]]
-    pending = push(forward, values, specs + [(a.shape, np_dtype(a.dtype)) for a in aux], ctx=ctx,
+    pending = push(forward, values, specs + [(a.shape, np_dtype(a.dtype)) for a in arrays[count:]], ctx=ctx,
                    name=f"custom operator {params['op_type']}")
-    results = [wrap(p, ctx, kinds[0] if kinds else None) for p in pending[:len(outs)]]
-    for array, value in zip(aux, pending[len(outs):], strict=True):
+    for array, value in zip(arrays[count:], pending[len(specs):], strict=True):
         array._write(value)
-    if recording and any(a._entry is not None for a in inputs):
-        parents = [a._entry for a in inputs]
-        pull = _puller(op, params, ctx, values[:count], pending[:len(outs)], aux, specs, parents)
-        node = Node(None, (), parents, specs, ctx, pull)
-        for i, result in enumerate(results):
-            result._entry = (node, i)
-    return results
+    return values, [wrap(p, ctx, kinds[0] if kinds else None) for p in pending[:len(specs)]]
+
+
+# ---------------------------------------------------------------- storage types
+def _all_dense(values: Sequence[Any]) -> bool:
+    return all(v._plain for v in values if isinstance(v, NDArray))
+
+
+def _blank(stype: str, spec: tuple[tuple[int, ...], np.dtype], ctx: Context) -> NDArray:
+    """An array for a result."""
+    return empty(spec[0], ctx, spec[1]) if stype == "default" else empty_stored(stype, spec[0], ctx, spec[1])
+
+
+def _agreed(op_type: str, method: str, given: Sequence[Sequence[str]], inferred: Sequence[Sequence[str]]) -> None:
+    """Raises MXNetError unless a method returned lists as long as it was given, with the same storage types."""
+    for had, got in zip(given, inferred, strict=False):
+        if len(had) != len(got) or any(a not in (b, "undefined") for a, b in zip(had, got, strict=True)):
+            raise MXNetError(f"{method} of custom operator {op_type}: the storage types are {list(had)}, "
+                             f"it returned {list(got)}")
+
+
+def _output_stypes(prop: CustomOpProp, params: dict[str, Any], inputs: list[NDArray], count: int) -> list[str]:
+    """The storage types of the outputs, as the property infers them."""
+    op_type, given = params["op_type"], [a.stype for a in inputs]
+    with _errors("infer_storage_type", op_type):
+        ins, outs, _ = _three(prop.infer_storage_type(list(given)))
+    _agreed(op_type, "infer_storage_type", [given, ["undefined"] * count], [ins, outs])
+    return list(outs)
+
+
+def _gradient_stypes(params: dict[str, Any], parents: list[Any], heads: list[Any], values: list[Any],
+                     outputs: list[Any], aux: list[NDArray]) -> list[str]:
+    """The storage types of the inputs' gradients, as the property infers them."""
+    prop, op_type, groups = _prop(params), params["op_type"], (heads, values, outputs)
+    numbers = iter(range(sum(map(len, groups))))
+    numbered = [[next(numbers) for _ in group] for group in groups]
+    read = set(prop.declare_backward_dependency(*numbered))
+    given = [[v.stype if isinstance(v, NDArray) else "default" for v, n in zip(group, own, strict=True) if n in read]
+             for group, own in zip(groups, numbered, strict=True)]
+    given += [["default" if p is None else "undefined" if p[0].grad is None else p[0].grad.stype for p in parents],
+              [a.stype for a in aux]]
+    with _errors("infer_storage_type_backward", op_type):
+        inferred = prop.infer_storage_type_backward(*map(list, given))
+    _agreed(op_type, "infer_storage_type_backward", given, inferred)
+    return list(inferred[3])
 
 
 @contextlib.contextmanager
@@ -249,8 +309,16 @@ def _puller(op: CustomOp, params: dict[str, Any], ctx: Context, values: list[Any
         if create_graph:
             raise MXNetError(f"custom operator {params['op_type']}: its backward is arbitrary code and cannot be "
                              "differentiated again (create_graph=True)")
-        heads = [empty(shape, ctx, dtype)._read() if s is None else s for s, (shape, dtype) in
-                 zip(slots, specs, strict=True)]
+        heads = [empty(shape, ctx, dtype)._read() if s is None else s._read() if isinstance(s, NDArray) and s._plain
+                 else s for s, (shape, dtype) in zip(slots, specs, strict=True)]
+        stypes = _gradient_stypes(params, parents, heads, values, outputs, aux)
+        if not (_all_dense([*heads, *values, *outputs, *aux]) and set(stypes) <= {"default"}):
+            given = [[v if isinstance(v, NDArray) else wrap(v, ctx) for v in part] for part in (heads, values, outputs)]
+            grads = [_blank(*spec, ctx) for spec in zip(stypes, in_specs, strict=True)]
+            with Modes(False, None), custom_operator("_backward_" + params["op_type"]), \
+                    _errors("backward", params["op_type"]):
+                op.backward(list(reqs), *given, grads, aux)
+            return [g if p is not None else None for g, p in zip(grads, parents, strict=True)]
 
         def backward(buffers: list[Any]) -> list[Any]:
             wrapped = iter([wrap(b, ctx) for b in buffers])

@@ -273,3 +273,88 @@ def test_python_ops(kind):
     symbol = Cube()(mx.sym.Variable("x") * 1, name="cube")
     mx.test_utils.check_symbolic_forward(symbol, [X], [X**3], rtol=1e-5)
     mx.test_utils.check_symbolic_backward(symbol, [X], [np.float32([1, 2, 3])], [3 * X**2 * [1, 2, 3]], rtol=1e-5)
+
+
+class Stored(mx.operator.CustomOpProp):
+    """The identity, whose arrays have the storage types they are given, but for those said."""
+
+    seen: list = []
+
+    def __init__(self, output="", gradient=""):
+        super().__init__()
+        self.output, self.gradient = output, gradient
+
+    def infer_storage_type(self, in_stype):
+        return in_stype, [self.output or in_stype[0]]
+
+    def infer_storage_type_backward(self, ograd_stype, in_stype, out_stype, igrad_stype, aux_stype):
+        self.seen.append((ograd_stype, in_stype, out_stype, igrad_stype, aux_stype))
+        return ograd_stype, in_stype, out_stype, [self.gradient] if self.gradient else igrad_stype, aux_stype
+
+    def create_operator(self, ctx, shapes, dtypes):
+        return Identity()
+
+
+class Identity(mx.operator.CustomOp):
+    def forward(self, is_train, req, in_data, out_data, aux):
+        Stored.seen.append((in_data[0].stype, out_data[0].stype))
+        self.assign(out_data[0], req[0], in_data[0])
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        Stored.seen.append(tuple(part[0].stype for part in (out_grad, in_data, out_data, in_grad)))
+        self.assign(in_grad[0], req[0], out_grad[0])
+
+
+mx.operator.register("test_stored")(Stored)
+SQUARE = mx.nd.array([[0, 1], [2, 0]])
+HEAD = mx.nd.array([[0, 3], [4, 5]])
+
+
+@pytest.mark.parametrize("stype, head, grad_stype", [
+    ("csr", None, None), ("csr", "csr", "csr"), ("csr", None, "row_sparse"), ("row_sparse", "default", "default")])
+def test_storage_types(stype, head, grad_stype):
+    x = SQUARE.tostype(stype)
+    x.attach_grad(stype=grad_stype)
+    Stored.seen.clear()
+    with mx.autograd.record():
+        y = mx.nd.Custom(x, op_type="test_stored")
+    y.backward(head and HEAD.tostype(head))
+    gradient = grad_stype or stype
+    assert (y.stype, x.grad.stype) == (stype, gradient)
+    np.testing.assert_array_equal(y.asnumpy(), SQUARE.asnumpy())
+    np.testing.assert_array_equal(x.grad.asnumpy(), HEAD.asnumpy() if head else np.ones((2, 2)))
+    head = head or "default"
+    assert Stored.seen == [(stype, stype), ([head], [stype], [stype], [gradient], []), (head, stype, stype, gradient)]
+
+
+def test_storage_types_along_a_chain_and_in_graphs():
+    x = SQUARE.tostype("csr")
+    x.attach_grad()
+    with mx.autograd.record():
+        z = mx.nd.Custom(mx.nd.Custom(x, op_type="test_stored"), op_type="test_stored", gradient="csr")
+    Stored.seen.clear()
+    z.backward(HEAD)
+    assert [seen[3] for seen in Stored.seen] == [["undefined"], "csr", ["csr"], "csr"] and x.grad.stype == "csr"
+    np.testing.assert_array_equal(x.grad.asnumpy(), HEAD.asnumpy())
+    net = mx.sym.Custom(mx.sym.var("data", stype="csr"), op_type="test_stored")
+    executor = net.bind(mx.cpu(), {"data": x}, {"data": mx.nd.zeros((2, 2)).tostype("csr")})
+    assert executor.forward(is_train=True)[0].stype == "csr"
+    executor.backward([HEAD.tostype("csr")])
+    np.testing.assert_array_equal(executor.grad_dict["data"].asnumpy(), HEAD.asnumpy())
+    dense = SQUARE.copy()
+    dense.attach_grad()
+    with mx.autograd.record():  # a stored gradient goes on to operators that know nothing of it
+        y = mx.nd.Custom(dense * 2, op_type="test_stored", gradient="csr")
+    y.backward(HEAD)
+    np.testing.assert_array_equal(dense.grad.asnumpy(), 2 * HEAD.asnumpy())
+
+
+def test_storage_types_have_to_agree():
+    with pytest.raises(MXNetError, match="takes dense inputs only"):
+        mx.nd.Custom(SQUARE.tostype("csr"), op_type="test_scale")
+    x = SQUARE.tostype("csr")
+    x.attach_grad()
+    with mx.autograd.record():
+        y = mx.nd.Custom(x, op_type="test_stored", gradient="default")
+    with pytest.raises(MXNetError, match="infer_storage_type_backward of custom operator test_stored"):
+        y.backward()
