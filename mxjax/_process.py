@@ -27,8 +27,8 @@ __all__ = ["check", "forked", "starts", "waits", "when_closed"]
 
 _PATIENCE = 5.0  # seconds that other threads are given at exit to come back from XLA
 _BRIEFLY, _STILL = 0.5, 0.05  # those in other functions: to come to the gate; to have stood still
-_COMPUTING = tuple(str(pathlib.Path(__file__).parent / part) + os.sep for part in ("compile", "array", "executor")) + \
-    tuple(str(pathlib.Path(folder)) + os.sep for folder in jax.__path__)
+_JAX = tuple(str(pathlib.Path(folder)) + os.sep for folder in jax.__path__)
+_COMPUTING = tuple(str(pathlib.Path(__file__).parent / part) + os.sep for part in ("compile", "array", "executor"))
 _QUIET = (threading.__file__, selectors.__file__, str(pathlib.Path(__file__).parent / "kvstore") + os.sep)
 _WAITING = str(pathlib.Path(__file__).parent / "array" / "chunk.py")
 
@@ -125,15 +125,16 @@ def _at_exit() -> None:
 
 def _rests(thread: int | None, frame: types.FrameType | None, since: dict[int | None, tuple[Any, float]], now: float,
            begin: float) -> bool:
-    """Whether a thread is certainly not in XLA, told by its innermost Python function.
+    """Whether a thread is certainly not in XLA, told by its Python functions.
 
-    A thread in anybody's function may be freeing an array, which XLA does in C++, too. Where that function goes on, it
-    soon comes to the gate, or does not use arrays; where it stands still, it waits for something else.
+    JAX's own functions are called from C++, and call it. A thread in anybody's function may be freeing an array, which
+    XLA does in C++, too: where that function goes on, it soon comes to the gate, or does not use arrays; where it
+    stands still, it waits for something else.
     """
     if frame is None or frame.f_code is _park.__code__:
         return True
     file = frame.f_code.co_filename
-    if file.startswith(_COMPUTING) and file != _WAITING:
+    if file.startswith(_COMPUTING) and file != _WAITING or _in_jax(frame):
         return False
     if file.startswith(_QUIET):
         return True
@@ -141,6 +142,14 @@ def _rests(thread: int | None, frame: types.FrameType | None, since: dict[int | 
     if since.get(thread, (None, now))[0] != place:
         since[thread] = place, now
     return now - since[thread][1] > _STILL or now - begin > _BRIEFLY
+
+
+def _in_jax(frame: types.FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(_JAX):
+            return True
+        frame = frame.f_back
+    return False
 
 
 atexit.register(_at_exit)
