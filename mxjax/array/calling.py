@@ -11,9 +11,9 @@ import numpy as np
 
 from .._capacity import refuse_result
 from .._process import check, starts
-from .._random_streams import host_generator, next_key
+from .._random_streams import next_key, on_host, source
 from ..base import MXNetError
-from ..compile.kernel import USER_MISTAKES, Kernel, is_wide, mistake, prepare, run, watched
+from ..compile.kernel import USER_MISTAKES, Kernel, is_wide, mistake, never, prepare, run, watched
 from ..context import Context, current_context
 from ..ops.registry import Op
 from .chunk import ALONE, Chunk, Pending, changing, transformation
@@ -22,7 +22,7 @@ from .kinds import flavours, wrap
 from .state import state
 from .tape import record
 
-__all__ = ["call", "change", "invoke", "perform", "put", "waiting_value"]
+__all__ = ["call", "change", "invoke", "perform", "put", "stored_as_asked", "waiting_value"]
 
 
 _default_device: list[Any] = []
@@ -57,7 +57,8 @@ def call(op: Op, arrays: Sequence[Any], params: dict[str, Any], out: Any = None,
     if op.get_attr("FHost") is not None:
         return run_host(op, values, list(arrays), out)
     kernel = prepare(op, values, present, state.training, pack=True)
-    return invoke(kernel, arrays, kernel.extras(values, any([a._chunk.wide for a in arrays])), out, ctx)
+    result = invoke(kernel, arrays, kernel.extras(values, any([a._chunk.wide for a in arrays])), out, ctx)
+    return stored_as_asked(op, values, result) if out is None else result
 
 
 def run_host(op: Op, params: dict[str, Any], arrays: list[Any], out: Any = None) -> Any:
@@ -67,6 +68,14 @@ def run_host(op: Op, params: dict[str, Any], arrays: list[Any], out: Any = None)
     except MemoryError as error:
         raise mistake(op.name, arrays, error) from error
     return handed(op.name, results, out)
+
+
+def stored_as_asked(op: Op, params: dict[str, Any], result: Any) -> Any:
+    """The result of a call with the storage type that its parameters ask for (FStored), if any."""
+    asked = op.get_attr("FStored", never)(params)
+    if not asked or result.stype == asked:
+        return result
+    return (result if result._plain else result.tostype("default")).tostype(asked)
 
 
 def handed(name: str, results: Sequence[Any], out: Any = None) -> Any:
@@ -343,15 +352,16 @@ def _general(kernel: Kernel, arrays: Sequence[Any], args: list[Any], extras: tup
         given = {**kernel.params, **kernel.numbers(extras)}
     if kernel.check is not None:
         failure = kernel.check(given)
-    if kernel.draw is not None and failure is None and ctx.jax_device.platform == "cpu":
-        return _drawn(kernel, given, ctx, target)
     if kernel.uses_key:
-        extras += next_key(ctx)
-    on_host = failure is not None or kernel.refuses is not None and \
+        drawn = _draw(kernel, given, arrays, args, ctx) if kernel.draw is not None and failure is None else None
+        if drawn is not None and not arrays:
+            return finish(kernel, (), (), [drawn], target, ctx, transformation())
+        extras += next_key(ctx) if drawn is None else (drawn,)
+    on_the_host = failure is not None or kernel.refuses is not None and \
         not any(isinstance(a, jax.core.Tracer) for a in args)
-    if state.segment is not None and not kernel.eager and not on_host and state.segment.accepts(ctx):
+    if state.segment is not None and not kernel.eager and not on_the_host and state.segment.accepts(ctx):
         return _deferred(state.segment, kernel, arrays, args, extras, target, ctx, wide)
-    waiting = missing and _fill(args, arrays) or on_host
+    waiting = missing and _fill(args, arrays) or on_the_host
     args += extras
     if waiting:
         return finish(kernel, arrays, args, push_kernel(kernel, args, wide, ctx, failure), target, ctx)
@@ -395,16 +405,22 @@ def _deferred(segment: Any, kernel: Kernel, arrays: Sequence[Any], args: list[An
     return result
 
 
-def _drawn(kernel: Kernel, given: dict[str, Any], ctx: Context, target: Any) -> Any:
-    """Random numbers that the host draws."""
+def _draw(kernel: Kernel, given: dict[str, Any], arrays: Sequence[Any], args: Sequence[Any],
+          ctx: Context) -> jax.Array | None:
+    """What a call draws on the host; None where it draws nothing, or JAX has to."""
+    if not on_host(ctx) or any([isinstance(a, jax.core.Tracer) for a in args]):
+        return None
     try:
         for name in ("shape", "size"):
             shape = given.get(name)
             refuse_result((shape,) if isinstance(shape, int) else shape or (), np.float64)
-        values = watched(kernel.name, kernel.draw, "imperative")(host_generator(ctx), given)
+        inputs = [np.asarray(a._read()) if kernel.op.get_attr("draws_by_value") else
+                  jax.ShapeDtypeStruct(a.shape, a._chunk.dtype) for a in arrays]
+        with source:
+            values = watched(kernel.name, kernel.draw, "imperative")(source, given, inputs)
     except (MXNetError, *USER_MISTAKES) as error:
         raise mistake(kernel.name, [], error) from None
-    return finish(kernel, (), (), [put(values, ctx)], target, ctx, transformation())
+    return None if values is None else put(values, ctx)
 
 
 def put(array: np.ndarray, ctx: Context) -> jax.Array:

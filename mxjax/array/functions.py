@@ -13,7 +13,7 @@ from ..compile.policy import VARIED_SLICES
 from ..context import Context
 from ..ops.registry import Op
 from . import indexing
-from .calling import check_inputs, invoke, run_host
+from .calling import check_inputs, invoke, run_host, stored_as_asked
 from .creation import split_v2
 from .dense import NDArray
 from .prepared import Prepared, prepared
@@ -127,6 +127,9 @@ def _general(op: Op, inputs: list[str], key: Any, arrays: tuple, rest: tuple, ou
             return invoke(indexing.read_kernel("box", cut.shape, cut.sizes, (), 0), given, cut.starts, out)
     kernel = prepare(op, values, present, state.training, pack=True)
     extras = kernel.extras(values, any([a._chunk.wide for a in given]))
+    if op.get_attr("FStored", never)(values):
+        return invoke(kernel, given, extras, out) if out is not None else \
+            stored_as_asked(op, values, invoke(kernel, given, extras))
     if key is not None:
         names = [n for n in op.params if n in kwargs and n in op.dynamic_names]
         numbers = [(n, values[n]) for n in (*dict(kernel.packed), *kernel.dynamic)]

@@ -284,8 +284,6 @@ def _batch_norm(c: Call) -> Any:
 def _dot(c: Call) -> Any:
     a, b = c.arrays
     turned, wanted = (c.params["transpose_a"], c.params["transpose_b"]), c.params["forward_stype"]
-    if wanted == "csr" and not state.recording:
-        return invoke(c.kernel, [NDArray(x._read()) for x in (a, b)], c.extras).tostype("csr")
     if a.ndim != 2 or b.ndim > 2 or a.stype == "row_sparse" or b.stype == "row_sparse" and a.stype != "csr":
         return None
     if a.stype == "csr":
@@ -309,9 +307,10 @@ def _dot(c: Call) -> Any:
     if b.stype == "csr" and not turned[0]:
         matrix = _scipy(b)
         product = (matrix @ _host(a).T).T if turned[1] else (matrix.T @ _host(a).T).T
-        if turned[1] or wanted == "default":
+        if wanted == "default":
             return _dense(product, a)
-        return _dense(product, a).tostype("csr")
+        with Modes(False, None):
+            return _dense(product, a).tostype("csr")
     return None
 
 

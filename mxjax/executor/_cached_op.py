@@ -61,8 +61,10 @@ class CachedOp:
         self._callback: Callable | None = None
         self._monitor_all = False
         checks = [n.op.get_attr("FCheck") for n in graph.steps]
+        stored = [n.op.get_attr("FStored") for n in graph.steps]
         self.by_steps = graph.cut or len(checks) == 1 or any(  # one operator is compiled as such already
-            check is not None and check(n.params) for check, n in zip(checks, graph.steps, strict=True))
+            rule is not None and rule(n.params) for rules in (checks, stored)
+            for rule, n in zip(rules, graph.steps, strict=True))
         self._lookups = [n for n in graph.steps if n.op.by_rows(n.params) and
                          all(source.op is None for source, _ in n.inputs)]
         self._behind: tuple[list, CachedOp, list[int]] | None = None

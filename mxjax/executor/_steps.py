@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..array.calling import invoke
+from ..array.calling import invoke, stored_as_asked
 from ..array.dense import NDArray
 from ..base import MXNetError
 from ..context import Context
@@ -44,8 +44,8 @@ def run_steps(graph: Lowered, arrays: Sequence[NDArray], train: bool, place: Cal
             observe(node, inputs, None)
         host = node.op.get_attr("FHost")
         try:
-            results = host(node.params, inputs, ctx) if host is not None else \
-                invoke(kernel, inputs, tuple(node.params[n] for n in kernel.dynamic), None, ctx)
+            results = host(node.params, inputs, ctx) if host is not None else stored_as_asked(
+                node.op, node.params, invoke(kernel, inputs, tuple(node.params[n] for n in kernel.dynamic), None, ctx))
         except MXNetError as error:
             error.args = (f"Error in operator {node.name}: {error}", *error.args[1:])
             raise

@@ -255,8 +255,10 @@ def array(object: Any, dtype: Any = None, ctx: Context | None = None) -> ndarray
     if isinstance(object, (list, tuple)) and any(isinstance(v, NDArray) for v in object):
         object = [fallback.to_host(v) for v in object]
     dtype = np_dtype(getattr(object, "dtype", None) if dtype is None else dtype)
+    if isinstance(object, ndarray):  # on the device, and recorded as any call
+        return (object.copy() if dtype == object.dtype else object.astype(dtype)).as_in_ctx(ctx)
     try:
-        values = host_values(object.asnumpy() if isinstance(object, ndarray) else object, dtype)
+        values = host_values(object, dtype)
     except (TypeError, ValueError) as error:
         raise TypeError(f"np.array cannot make an array of this: {error}") from None
     return _from_host(values, ctx, ndarray)

@@ -28,10 +28,15 @@ ATTRIBUTES: dict[str, str] = {
     "wide": "True, or function(params) -> whether the program needs JAX's 64-bit mode, whatever its inputs are",
     "train_when": "function(params) -> whether training is another computation, where `_train` is asked for",
     "eager_when": "function(params) -> whether imperative calls check the values, so are not compiled",
-    "draws_on_host": "True where FCompute takes a NumPy generator for `_key`: calls on CPUs compile nothing",
+    "FDraw":
+        "function(source, params, inputs, train) -> what the operator draws on CPUs, a NumPy array out of MXNet's source "
+        "(never uint32), or None where it draws nothing: the output itself where there are no inputs, else what FCompute "
+        "gets for `_key`, as `Drawn`; the inputs are arrays, or only their shapes and dtypes",
+    "draws_by_value": "True where FDraw needs the inputs' values",
     "rows_when":
         "function(params) -> whether the gradient of the second input, a table that is looked up, is row_sparse where "
         "its array is",
+    "FStored": "function(params) -> the storage type that an imperative call gives the result, or None: that which it has",
     "flat_in_integers": "True where MXNet's gradients of integer inputs are 0",
     # ------------------------------------------------------------ inputs and outputs
     "FListInputNames": "function(params) -> names of the inputs that these parameters ask for",

@@ -61,10 +61,40 @@ def test_products():
             (mx.nd.dot(a, tall, transpose_a=True, forward_stype="default"), A.T @ tall.asnumpy(), "default"),
             (mx.nd.dot(a, sparse(DENSE, "row_sparse")), A @ DENSE, "default"),
             (mx.nd.dot(tall.T, a), tall.asnumpy().T @ A, "csr"),
-            (mx.nd.dot(d.T, a, transpose_b=True), DENSE.T @ A.T, "default"),
+            (mx.nd.dot(d.T, a, transpose_b=True), DENSE.T @ A.T, "csr"),
             (mx.nd.dot(a, mx.nd.array(DENSE[:, 0])), A @ DENSE[:, 0], "default")]:
         assert found.stype == stype
         np.testing.assert_allclose(found.asnumpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("asked", ["csr", "row_sparse"])
+@pytest.mark.parametrize("stypes", [("default", "default"), ("csr", "default"), ("default", "csr"),
+                                    ("row_sparse", "default")])
+def test_a_product_is_stored_as_asked(stypes, asked):
+    a, b = (mx.nd.array(v).tostype(stype) for v, stype in zip((A, DENSE), stypes, strict=True))
+    assert mx.nd.dot(a, b, forward_stype=asked).stype == asked
+    for array in (a, b):
+        array.attach_grad()
+    with mx.autograd.record():
+        product = mx.nd.dot(a, b, forward_stype=asked)
+    product.backward()
+    assert product.stype == asked and (a.grad.stype, b.grad.stype) == stypes
+    np.testing.assert_allclose(product.asnumpy(), A @ DENSE, rtol=1e-5, atol=1e-6)
+    ones = np.ones((A.shape[0], DENSE.shape[1]))
+    np.testing.assert_allclose(a.grad.asnumpy(), ones @ DENSE.T, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(b.grad.asnumpy(), A.T @ ones, rtol=1e-5, atol=1e-6)
+
+
+def test_a_product_in_a_graph_is_stored_as_asked():
+    a, b = mx.sym.var("a"), mx.sym.var("b")
+    arrays = {"a": mx.nd.array(A), "b": mx.nd.array(DENSE)}
+    doubled = mx.sym.dot(a, b, forward_stype="csr") * 2
+    found = doubled.bind(mx.cpu(), arrays).forward()[0]
+    assert found.stype == "csr"
+    np.testing.assert_allclose(found.asnumpy(), 2 * A @ DENSE, rtol=1e-5, atol=1e-6)
+    out = mx.nd.zeros(found.shape)
+    assert mx.nd.dot(*arrays.values(), forward_stype="csr", out=out) is out and out.stype == "default"
+    assert mx.nd.dot(*arrays.values(), forward_stype="csr").stype == "csr"
 
 
 def test_reductions_slices_and_stacks():

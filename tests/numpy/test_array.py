@@ -173,3 +173,16 @@ def test_scalar_protocols():
         bool(np.ones(2))
     with pytest.raises(AttributeError):
         a.asscalar()
+
+
+@pytest.mark.parametrize("dtype, ctx", [(None, None), ("float64", None), (None, mx.cpu(1))])
+def test_an_array_of_an_array_is_recorded(dtype, ctx):
+    x = np.array([1.0, 2.0])
+    x.attach_grad()
+    with mx.autograd.record():
+        y = np.array(x, dtype=dtype, ctx=ctx)
+        loss = y * 3
+    loss.backward()
+    assert x.grad.tolist() == [3, 3] and y.dtype == (dtype or "float32") and y.ctx == (ctx or mx.cpu())
+    y[0] = 7
+    assert x.tolist() == [1, 2]

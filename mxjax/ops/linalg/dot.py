@@ -24,13 +24,14 @@ def _dot_shape(p: dict[str, Any], a: tuple, b: tuple) -> tuple:
     return ((a[1:] if p["transpose_a"] else a[:-1]) + (b[:-1] if p["transpose_b"] else b[1:])) or (1,)
 
 
-@register("dot", aliases=("_sparse_dot",), FPartialShape=_dot_shape)
+@register("dot", aliases=("_sparse_dot",), FPartialShape=_dot_shape,
+          FStored=lambda p: None if p["forward_stype"] == "default" else p["forward_stype"])
 def dot(lhs: Array, rhs: Array, *, transpose_a: bool = False, transpose_b: bool = False,
         forward_stype: StorageType | None = None) -> Array:
     """Sum over the last axis of lhs and the first of rhs.
 
     `transpose_a` takes the first axis of lhs instead, `transpose_b` the last of rhs. Two vectors give shape (1,).
-    `forward_stype` is a hint for sparse arrays.
+    `forward_stype` is the storage type of the result.
     """
     same_dtype("dot", lhs, rhs)
     left, right = 0 if transpose_a else lhs.ndim - 1, rhs.ndim - 1 if transpose_b else 0
