@@ -9,7 +9,7 @@ import contextlib
 import math
 import random
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -115,6 +115,17 @@ def _size(head: bytes) -> tuple[int, int]:
     return 0, 0
 
 
+@contextlib.contextmanager
+def _as_mxnet_resizes(opencv: Any) -> Iterator[None]:
+    """OpenCV without Intel's IPP in this thread: MXNet's OpenCV has none, and bicubic uint8 pixels differ by 1."""
+    used = opencv.ipp.useIPP()
+    opencv.ipp.setUseIPP(False)
+    try:
+        yield
+    finally:
+        opencv.ipp.setUseIPP(used)
+
+
 def interpolation(interp: int, sizes: Sequence[int] = ()) -> int:
     """OpenCV's number of an interpolation method.
 
@@ -158,7 +169,8 @@ def resize(pixels: np.ndarray, width: int, height: int, interp: int = 1) -> np.n
     if pixels.shape[:2] == (height, width):
         return pixels.copy()
     try:
-        return _shaped(opencv.resize(pixels, (width, height), interpolation=method))
+        with _as_mxnet_resizes(opencv):
+            return _shaped(opencv.resize(pixels, (width, height), interpolation=method))
     except opencv.error as error:
         raise MXNetError(f"an image of shape {pixels.shape} and dtype {pixels.dtype} cannot be resized to "
                          f"{width} x {height}: {error}") from error

@@ -36,7 +36,7 @@ ATTRIBUTES: dict[str, str] = {
     "rows_when":
         "function(params) -> whether the gradient of the second input, a table that is looked up, is row_sparse where "
         "its array is",
-    "FStored": "function(params) -> the storage type that an imperative call gives the result, or None: that which it has",
+    "FStored": "function(params) -> the storage type that an imperative call gives its result, or None: what it has",
     "flat_in_integers": "True where MXNet's gradients of integer inputs are 0",
     # ------------------------------------------------------------ inputs and outputs
     "FListInputNames": "function(params) -> names of the inputs that these parameters ask for",

@@ -80,6 +80,9 @@ def test_deformable_convolution(kind, operators):
     plain.weight.set_data(layer.deformable_conv_weight.data())
     np.testing.assert_allclose(out.asnumpy(), plain(x).asnumpy(), rtol=1e-4, atol=1e-5)
     assert layer.offset_weight.shape == (9 * operators, 2, 3, 3)
+    names = ["offset_weight", "offset_bias", "deformable_conv_weight", "deformable_conv_bias"]
+    wanted = names if operators == 2 else names[2:] + names[:2]  # MXNet's order
+    assert [name.removeprefix(layer.prefix) for name in layer.collect_params()] == wanted
     assert repr(layer).startswith(f"{kind}(2 -> 4, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1)")
 
 

@@ -53,6 +53,16 @@ def test_resizing(interp):
     assert mx.img.resize_short(image, 4, interp).shape == (4, 5, 3)
 
 
+def test_bicubic_pixels_are_those_of_mxnets_opencv():
+    """Intel's IPP, which pip's OpenCV uses, rounds some differently; a thread's setting stays what it is."""
+    before = cv2.ipp.useIPP()
+    given = (np.arange(6 * 8 * 3) ** 2 * 37 % 251).reshape(6, 8, 3).astype("uint8")
+    found = mx.img.imresize(mx.nd.array(given, dtype="uint8"), 11, 5, interp=2).asnumpy()[:, :, 0]
+    assert found[2:4].tolist() == [[89, 53, 109, 224, 170, 121, 110, 115, 10, 82, 248],
+                                   [93, 137, 187, 184, 69, 41, 78, 93, 124, 189, 244]]
+    assert cv2.ipp.useIPP() == before
+
+
 def test_crops():
     assert np.array_equal(mx.img.fixed_crop(image, 1, 2, 3, 4).asnumpy(), pixels[2:6, 1:4])
     crop, rectangle = mx.img.center_crop(image, (4, 6))

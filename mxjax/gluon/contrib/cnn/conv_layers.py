@@ -33,6 +33,7 @@ class DeformableConvolution(HybridBlock):
     """
 
     _per_point = 2  # numbers that say where a point is: two coordinates
+    _order = ("offset", "deformable_conv")  # of the parameters, as MXNet registers them
 
     def __init__(self, channels: int, kernel_size: Size = (1, 1), strides: Size = (1, 1), padding: Size = (0, 0),
                  dilation: Size = (1, 1), groups: int = 1, num_deformable_group: int = 1, layout: str = "NCHW",
@@ -62,12 +63,16 @@ class DeformableConvolution(HybridBlock):
         with self.name_scope():
             def get(name: str, shape: tuple[int, ...], init: Any) -> Any:
                 return self.params.get(name, shape=shape, init=init, allow_deferred_init=True)
-            self.offset_weight = get("offset_weight", offset_shape, offset_weight_initializer)
-            self.offset_bias = get("offset_bias", offset_shape[:1], offset_bias_initializer) \
-                if offset_use_bias else None
-            self.deformable_conv_weight = get("deformable_conv_weight", (channels, 0, *kernel), weight_initializer)
-            self.deformable_conv_bias = get("deformable_conv_bias", (channels,), bias_initializer) \
-                if use_bias else None
+            for name in self._order:
+                if name == "offset":
+                    self.offset_weight = get("offset_weight", offset_shape, offset_weight_initializer)
+                    self.offset_bias = get("offset_bias", offset_shape[:1], offset_bias_initializer) \
+                        if offset_use_bias else None
+                else:
+                    self.deformable_conv_weight = get("deformable_conv_weight", (channels, 0, *kernel),
+                                                      weight_initializer)
+                    self.deformable_conv_bias = get("deformable_conv_bias", (channels,), bias_initializer) \
+                        if use_bias else None
             self.act = Activation(activation, prefix=activation + "_") if activation else None
 
     def _alias(self) -> str:
@@ -106,6 +111,7 @@ class ModulatedDeformableConvolution(DeformableConvolution):
     """
 
     _per_point = 3
+    _order = ("deformable_conv", "offset")
 
     def __init__(self, channels: int, kernel_size: Size = (1, 1), strides: Size = (1, 1), padding: Size = (0, 0),
                  dilation: Size = (1, 1), groups: int = 1, num_deformable_group: int = 1, layout: str = "NCHW",
