@@ -25,7 +25,7 @@ from .base import MXNetError
 
 __all__ = ["check", "forked", "starts", "waits", "when_closed"]
 
-_PATIENCE = 5.0  # seconds that other threads are given at exit to come back from XLA
+_PATIENCE = 20.0  # seconds that other threads are given at exit to come back from XLA; a compilation may take as long
 _BRIEFLY, _STILL = 0.5, 0.05  # those in other functions: to come to the gate; to have stood still
 _JAX = tuple(str(pathlib.Path(folder)) + os.sep for folder in jax.__path__)
 _COMPUTING = tuple(str(pathlib.Path(__file__).parent / part) + os.sep for part in ("compile", "array", "executor"))
