@@ -65,6 +65,8 @@ def walk_back(heads: Sequence[Any], head_grads: Sequence[Any], retain: bool, cre
         totals[head._entry] = given
     nodes = _reachable(totals)
     if variables is None:
+        if not any(node.variable for node in reversed(nodes)):  # they come last
+            raise MXNetError("backward: no array in the graph requires a gradient")
         if create_graph or not _run_together(nodes, totals, retain):
             for entry in totals:
                 totals[entry] = _resolved(entry, totals)

@@ -134,11 +134,12 @@ def grad(heads: Sequence[NDArray] | NDArray, variables: Sequence[NDArray] | NDAr
 
     Raises:
         MXNetError: a variable is not in the graph.
+        AssertionError: there are no variables.
     """
     heads, head_grads = _heads(heads, head_grads)
     variables = [variables] if isinstance(variables, NDArray) else list(variables)
     if not variables:
-        raise MXNetError("grad: there are no variables")
+        raise AssertionError("grad: there are no variables")
     if any(v._entry is None for v in variables):
         raise MXNetError("grad: a variable is not part of the graph; call attach_grad() before recording")
     retain = create_graph if retain_graph is None else retain_graph
@@ -150,8 +151,9 @@ def grad(heads: Sequence[NDArray] | NDArray, variables: Sequence[NDArray] | NDAr
 def _result(variable: NDArray, found: Any) -> NDArray:
     if found is None:
         found = zeros(variable.shape, variable.context, variable.dtype)
-    if isinstance(found, NDArray) and found._entry is None and state.recording:
-        found._entry = (Node(None, outs=((found.shape, found._chunk.dtype),)), 0)  # a constant of the graph
+    if isinstance(found, NDArray) and found._entry is None and state.recording:  # a constant of the graph
+        found._entry = (Node(None, outs=((found.shape, found._chunk.dtype),), ctx=found.context,
+                             pull=lambda slots, create_graph: ()), 0)
     return found if isinstance(found, NDArray) else wrap(found, variable.context, type(variable))
 
 

@@ -234,6 +234,19 @@ def test_mixed_second_derivative():
     close(w.grad, 2 * X)
 
 
+def test_constant_gradients():
+    """The gradient of something linear depends on nothing: alone it cannot be walked back from, with others it adds 0."""
+    x = variable()
+    with autograd.record():
+        slope, = autograd.grad(mx.nd.identity(x), x, create_graph=True)
+        square, total = slope * slope, x * x + slope
+    for head in (slope, square):
+        with pytest.raises(MXNetError, match="requires a gradient"):
+            head.backward()
+    total.backward()
+    close(x.grad, 2 * X)
+
+
 # ------------------------------------------------------------------ Function
 class Sigmoid(autograd.Function):
     def forward(self, x):
@@ -319,6 +332,8 @@ def test_wrong_arguments():
         autograd.backward([y], [None, None])
     with pytest.raises(MXNetError, match="attach_grad"):
         autograd.grad(y, mx.nd.ones(3))
+    with pytest.raises(AssertionError, match="no variables"):
+        autograd.grad(y, [])
     with pytest.raises(MXNetError, match="grad_req"):
         x.attach_grad("sometimes")
 
