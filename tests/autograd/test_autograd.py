@@ -235,7 +235,7 @@ def test_mixed_second_derivative():
 
 
 def test_constant_gradients():
-    """The gradient of something linear depends on nothing: alone it cannot be walked back from, with others it adds 0."""
+    """The gradient of something linear depends on nothing: alone nothing is behind it, in sums it adds 0."""
     x = variable()
     with autograd.record():
         slope, = autograd.grad(mx.nd.identity(x), x, create_graph=True)
