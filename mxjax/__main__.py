@@ -44,6 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m mxjax", description=__doc__)
     commands = parser.add_subparsers(dest="command_name", required=True)
     run = commands.add_parser("run", help="run a script whose `import mxnet` then means mxjax")
+    run.add_argument("-m", action="store_true", dest="module", help="the script is a module's name, such as pydoc")
     run.add_argument("script")
     run.add_argument("args", nargs=argparse.REMAINDER, help="arguments of the script")
     commands.add_parser("info", help="print versions, devices and features")
@@ -62,11 +63,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             return importlib.import_module(f"mxjax.tools.{given.command_name}").main(given)
         except MXNetError as error:
             parser.exit(2, f"{parser.prog} {given.command_name}: {error}\n")
-    if not os.path.isfile(given.script):
+    if not given.module and not os.path.isfile(given.script):
         parser.error(f"there is no script {given.script}")
     from .interop import run_script  # after the options have been read: it takes a while
-    sys.path.insert(0, os.path.dirname(os.path.abspath(given.script)))
-    run_script(given.script, given.args)
+    sys.path.insert(0, os.getcwd() if given.module else os.path.dirname(os.path.abspath(given.script)))
+    run_script(given.script, given.args, given.module)
     return 0
 
 

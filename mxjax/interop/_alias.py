@@ -21,29 +21,42 @@ import numpy as np
 __all__ = ["install_mxnet_alias", "run_script"]
 
 
-class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Resolves `mxnet` with its sub-modules, and `mxnet_predict`, to the module objects of mxjax themselves."""
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds `mxnet` with its sub-modules, and `mxnet_predict`, where mxjax has what they stand for."""
 
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if name in ("mxnet", "mxnet_predict") or name.startswith("mxnet."):
-            return importlib.machinery.ModuleSpec(name, self)
-        return None
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        if name not in ("mxnet", "mxnet_predict") and not name.startswith("mxnet."):
+            return None
+        real = "mxjax.predictor" if name == "mxnet_predict" else "mxjax" + name[len("mxnet"):]
+        module = _module(real)
+        return None if module is None else importlib.machinery.ModuleSpec(name, _Loader(module))
 
-    def create_module(self, spec: Any) -> types.ModuleType:
-        real = "mxjax.predictor" if spec.name == "mxnet_predict" else "mxjax" + spec.name[len("mxnet"):]
-        try:
-            module = importlib.import_module(real)
-        except ModuleNotFoundError as error:
-            parent, _, attribute = real.rpartition(".")
-            module = getattr(importlib.import_module(parent), attribute, None) if parent and error.name == real else 0
-            if not isinstance(module, types.ModuleType):
-                raise ModuleNotFoundError(f"No module named {spec.name!r} (there is no {real} in mxjax)",
-                                          name=spec.name) from None
+
+class _Loader(importlib.abc.Loader):
+    """Gives a module of mxjax itself: importing it under a second name must not change it."""
+
+    def __init__(self, module: types.ModuleType) -> None:
+        self._module = module
         self._kept = module.__spec__, getattr(module, "__loader__", None)
-        return module
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
+        return self._module
 
     def exec_module(self, module: types.ModuleType) -> None:
-        module.__spec__, module.__loader__ = self._kept  # importing under a second name must not change the module
+        module.__spec__, module.__loader__ = self._kept
+
+
+def _module(real: str) -> types.ModuleType | None:
+    """A module of mxjax by the path of its file or of attributes (`mxjax.nd`); None where there is none."""
+    try:
+        return importlib.import_module(real)
+    except ModuleNotFoundError as error:
+        parent, _, attribute = real.rpartition(".")
+        if not f"{real}.".startswith(f"{error.name}."):  # something else is missing, which that module needs
+            raise
+    above = _module(parent)
+    found = None if above is None else getattr(above, attribute, None)
+    return found if isinstance(found, types.ModuleType) else None
 
 
 def _from_bytes_or_text(read_text: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
@@ -109,20 +122,23 @@ def install_mxnet_alias(numpy_names: bool = True) -> None:
         np.fromstring = _from_bytes_or_text(np.fromstring)
 
 
-def run_script(path: str, args: Sequence[str] = ()) -> dict[str, Any]:
+def run_script(path: str, args: Sequence[str] = (), module: bool = False) -> dict[str, Any]:
     """Runs a script as `__main__` with the alias installed; returns its global names.
 
     Args:
         path: the script.
         args: what it finds in `sys.argv[1:]`.
+        module: `path` is the name of a module, to be run as by `python -m`.
 
     Raises:
         FileNotFoundError: there is no such script.
+        ImportError: there is no such module.
     """
     install_mxnet_alias()
     before = sys.argv, sys.path[:]
     sys.argv = [path, *args]
     try:
-        return runpy.run_path(path, run_name="__main__")
+        return runpy.run_module(path, run_name="__main__", alter_sys=True) if module else \
+            runpy.run_path(path, run_name="__main__")
     finally:
         sys.argv, sys.path[:] = before

@@ -24,7 +24,9 @@ __all__ = ["IMPERATIVE", "SYMBOLIC", "Flavour", "bound", "call", "is_array", "is
 
 
 class Flavour:
-    """What a namespace of functions works on: `ndarray`s or `_Symbol`s."""
+    """What a namespace of functions works on: `ndarray`s or `_Symbol`s; `home` is its name."""
+
+    home: str
 
     def is_array(self, value: Any) -> bool:
         """Whether a value is one of its arrays."""
@@ -63,6 +65,8 @@ class Flavour:
 class _Imperative(Flavour):
     """Calls operators on `mx.np.ndarray`s."""
 
+    home = "mxjax.numpy"
+
     def __init__(self) -> None:
         self.kind: Any = None  # mx.np.ndarray, set where that is defined
 
@@ -97,6 +101,8 @@ class _Imperative(Flavour):
 
 class _Symbolic(Flavour):
     """Makes nodes of `mx.sym.np._Symbol`s."""
+
+    home = "mxjax.symbol.numpy"
 
     def __init__(self) -> None:
         self.kind: Any = ()  # Symbol, and what makes a node of it, set where they are defined
@@ -146,12 +152,16 @@ def is_number(value: Any) -> bool:
     return isinstance(value, numeric_types)
 
 
+@functools.cache
 def bound(flavour: Flavour, function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function(flavour, ...)` as a function of the rest."""
+    """`function(flavour, ...)` as a function of the rest; the same one each time."""
     @functools.wraps(function)
     def fixed(*args: Any, **kwargs: Any) -> Any:
         return function(flavour, *args, **kwargs)
     signature = inspect.signature(function)
     fixed.__signature__ = signature.replace(parameters=list(signature.parameters.values())[1:])
     del fixed.__wrapped__
+    # where pickle finds it: not the private file that defines it
+    fixed.__module__ = function.__module__.replace("._create", "").replace("._random", ".random").replace(
+        "mxjax.numpy", flavour.home)
     return fixed

@@ -96,6 +96,26 @@ print(sys.argv[1:])
     assert missing.returncode == 2 and "nothing.py" in missing.stderr
 
 
+def test_pydoc_pickle_and_find_spec_know_the_alias(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("""
+import importlib.util, pickle, pydoc
+print([type(pydoc.locate("mxnet." + name)).__name__ for name in
+       ("nd.array", "gluon.nn.Dense", "np.random.uniform", "mod.Module.fit", "nothing", "nd.nothing", "gluon.no.more")])
+print([importlib.util.find_spec("mxnet" + name) is not None for name in
+       ("", ".gluon.nn", ".onnx.mx2onnx", ".ndarray.numpy.random", ".nothing", ".gluon.nothing")])
+import mxnet as mx
+import mxnet.nd.contrib
+for function in (mx.np.random.uniform, mx.np.ones, mx.sym.np.ones, mx.npx.random.bernoulli, mx.gluon.nn.Dense):
+    assert pickle.loads(pickle.dumps(function)) is function
+""")
+    done = run("-m", "mxjax", "run", str(script))
+    assert done.stdout == ("['function', 'type', 'function', 'function', 'NoneType', 'NoneType', 'NoneType']\n"
+                           "[True, True, True, True, False, False]\n"), done.stderr[-3000:]
+    told = run("-m", "mxjax", "run", "-m", "pydoc", "mxnet.gluon.nn").stdout
+    assert told.startswith("Help on package mxjax.gluon.nn in mxnet.gluon") and "class Dense(" in told
+
+
 def test_the_alias_does_not_replace_a_real_mxnet():
     done = run("-c", """
 import sys, types
