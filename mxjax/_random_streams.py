@@ -1,30 +1,34 @@
-"""Streams of random numbers, one for each context: seeds, and keys for operators."""
+"""Random numbers: MXNet's own source for CPUs, and a stream of JAX's keys for each context."""
 
 from __future__ import annotations
 
 import threading
-import time
 from typing import Any
 
 import jax
 import numpy as np
 
+from ._mersenne import Source
 from .context import Context, current_context
 
-__all__ = ["host_generator", "jax_key", "next_key", "seed", "state"]
+__all__ = ["host_generator", "jax_key", "next_key", "on_host", "seed", "source", "state"]
 
 _lock = threading.Lock()
 _streams: dict[Context, list[Any]] = {}
-_base_seed = int(time.time_ns() % 2**31)
+_base_seed = 0  # as MXNet begins
+
+source = Source(_base_seed)  # what all CPU contexts draw from
 
 
 def seed(seed_state: int, ctx: Context | str = "all") -> None:
-    """Seeds the random number generators.
+    """Seeds the random number generators. A process begins as if it had seeded all with 0.
+
+    On CPUs the numbers that follow are MXNet's, to the bit (docs/design/0021).
 
     Args:
         seed_state: any int; equal seeds give equal numbers.
-        ctx: a context whose generator alone is seeded, or "all". Seeded alone, any context gives the same numbers
-            for the same seed; seeded together, each context has a stream of its own.
+        ctx: a context whose generator alone is seeded (and that of the CPUs, as in MXNet), or "all". Seeded alone, any
+            context gives the same numbers for the same seed; seeded together, each has a stream of its own.
 
     Raises:
         ValueError: `seed_state` is no int.
@@ -40,6 +44,12 @@ def seed(seed_state: int, ctx: Context | str = "all") -> None:
             _streams.clear()
         else:
             _streams[Context(ctx)] = [_key_data(int(seed_state), 0), 0]
+        source.seed(int(seed_state), alone=not isinstance(ctx, str))
+
+
+def on_host(ctx: Context) -> bool:
+    """Whether random numbers of a context come from MXNet's source."""
+    return ctx.jax_device.platform == "cpu"
 
 
 def next_key(ctx: Context, count: int = 1) -> tuple[np.ndarray, np.uint32]:
@@ -60,7 +70,7 @@ def state(ctx: Context) -> tuple:
     """What the next numbers on `ctx` follow from; reading it uses no numbers up."""
     with _lock:
         key, count = _streams.get(ctx) or (_key_data(_base_seed, ctx.device_id), 0)
-        return key.tolist(), count
+        return key.tolist(), count, source.drawn
 
 
 def _key_data(number: int, stream: int) -> np.ndarray:

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from . import random, registry
-from ._random_streams import host_generator
+from ._random_streams import source
 from ._rnn_packing import Packing
 from .ndarray import NDArray, load
-from .ops.random._distributions import DISTRIBUTIONS, sample
+from .ops.random import on_host
+from .util import is_np_array
 
 __all__ = [
     "InitDesc", "Initializer", "register", "alias", "create", "Load", "Mixed", "Zero", "One", "Constant", "Uniform",
@@ -154,7 +155,7 @@ class Initializer:
         self._init_zero(name, arr)
 
     def _init_quantized_weight(self, _: str, arr: NDArray) -> None:
-        arr[:] = random.randint(-127, 127, shape=arr.shape, dtype="int32").asnumpy().astype(np.int8)
+        arr[:] = random.randint(-127, 127, dtype="int32").asnumpy().astype(np.int8)
 
     def _init_bilinear(self, _: str, arr: NDArray) -> None:
         arr[:] = _bilinear_kernel(arr.shape)
@@ -302,13 +303,15 @@ class Constant(Initializer):
 
 
 def _drawn(distribution: str, first: float, second: float, shape: tuple[int, ...], like: NDArray) -> np.ndarray:
-    """Numbers from "uniform" (low, high) or "normal" (mean, deviation), out of the stream of the array's context.
+    """Numbers from "uniform" (low, high) or "normal" (mean, deviation), MXNet's for its seed.
 
-    NumPy draws them: weights have many shapes, for each of which a generator would have to be compiled.
+    They are drawn on the host: weights have many shapes, for each of which a generator would have to be compiled.
     """
-    dtype = np.float64 if like.dtype == np.float64 else np.float32
-    generator = host_generator(like.context)
-    return sample(DISTRIBUTIONS[distribution], generator, shape, dtype, float(first), float(second))
+    dtype = np.dtype(like.dtype)
+    vectors, wide = (on_host.IN_ORDER, False) if is_np_array() else (on_host.VECTORS, dtype != np.float32)
+    with source:
+        values = vectors[distribution](source, math.prod(shape), wide, np.float32(first), np.float32(second))
+    return on_host.rounded(values, shape, dtype)
 
 
 @register
@@ -364,8 +367,7 @@ class Orthogonal(Initializer):
 
     def _init_weight(self, _: str, arr: NDArray) -> None:
         shape = arr.shape[0], math.prod(arr.shape[1:])
-        low_or_mean = -1.0 if self.rand_type == "uniform" else 0.0
-        drawn = _drawn(self.rand_type, low_or_mean, 1.0, shape, arr)
+        drawn = (random.uniform(-1, 1, shape) if self.rand_type == "uniform" else random.normal(0, 1, shape)).asnumpy()
         left, _, right = np.linalg.svd(drawn, full_matrices=False)
         basis = left if left.shape == shape else right
         arr[:] = self.scale * basis.reshape(arr.shape)

@@ -106,7 +106,7 @@ def check_inputs(op: Op, params: dict[str, Any], count: int, _: Any = None) -> N
     names = op.inputs(params)
     least = len([n for n in names if n not in op.optional_inputs]) if op.get_attr("FListInputNames") is None \
         else len(names)
-    if not least <= count <= max(len(names), len(op.input_names)):
+    if not least <= count <= len(names):
         raise MXNetError(f"operator {op.name} takes {len(names)} inputs ({', '.join(names)}), got {count}")
 
 
@@ -414,8 +414,9 @@ def _draw(kernel: Kernel, given: dict[str, Any], arrays: Sequence[Any], args: Se
         for name in ("shape", "size"):
             shape = given.get(name)
             refuse_result((shape,) if isinstance(shape, int) else shape or (), np.float64)
-        inputs = [np.asarray(a._read()) if kernel.op.get_attr("draws_by_value") else
-                  jax.ShapeDtypeStruct(a.shape, a._chunk.dtype) for a in arrays]
+        by_value = kernel.op.get_attr("draws_by_value")
+        inputs = [np.asarray(v if isinstance(v, jax.Array) else a._read()) if by_value else
+                  jax.ShapeDtypeStruct(a.shape, a._chunk.dtype) for v, a in zip(args, arrays, strict=True)]
         with source:
             values = watched(kernel.name, kernel.draw, "imperative")(source, given, inputs)
     except (MXNetError, *USER_MISTAKES) as error:

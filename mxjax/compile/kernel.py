@@ -19,9 +19,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._bounded import Bounded
+from .._mersenne import Source
 from .._process import when_closed
 from ..base import MXNetError
 from ..ops.params import WIDE
+from ..ops.random._draw import Drawn
 from ..ops.registry import Op
 from .compiled import SOME_OF_ONE, Compiled
 
@@ -85,11 +87,11 @@ class Kernel:
         operators: function(*extras) -> what the call is in a graph: (operator, parameters) one after the other.
         op, params: the operator and its canonical parameters, where it is one.
         dynamic, packed: its parameters among the extras: one each, and (name, length or 0) together in a first vector.
-        uses_key: the extras end with a random key and counter.
+        uses_key: the extras end with a random key and counter, or with what `draw` has drawn.
         by_rows: the gradient of the second input, a table, may be row_sparse.
         check: function(parameters) -> None or the exception that looking at a result raises.
         refuses: the same as a function(inputs, outputs).
-        draw: the whole call on the host: function(NumPy generator, parameters).
+        draw: draws on the host: function(source, parameters, inputs) -> array or None (see the attribute FDraw).
         smooth: function(dtype) -> `fn` with a result of this dtype, to differentiate.
     """
 
@@ -457,7 +459,11 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
             rest = rest[1:]
         extras.update(zip(dynamic, jax.tree.map(jnp.asarray, rest), strict=False))
         if op.uses_key:
-            extras["_key"] = jax.random.fold_in(jax.random.wrap_key_data(args[-2]), args[-1])
+            key = rest[len(dynamic):]
+            if len(key) == 1 and not count:
+                return _tuple(key[0])
+            extras["_key"] = Drawn(key[0]) if len(key) == 1 else jax.random.fold_in(jax.random.wrap_key_data(key[0]),
+                                                                                    key[1])
         compute = _with_gradient(function, gradient, extras) if gradient else lambda *a: _tuple(function(*a, **extras))
         return compute(*spread(args[:count]))
 
@@ -471,9 +477,10 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
         # in MXNet gradients pass a cast to integers
         def smooth(dtype: str) -> Callable[..., tuple]:
             return _build(op, {**params, "dtype": dtype}, dynamic, packed, present, train).fn
-    if op.get_attr("draws_on_host") and not count:
-        def draw(generator: np.random.Generator, given: dict[str, Any]) -> Any:
-            return function(**given, _key=generator)
+    drawing = op.get_attr("FDraw")
+    if drawing is not None:
+        def draw(source: Source, given: dict[str, Any], inputs: Sequence[Any]) -> Any:
+            return drawing(source, given, inputs, train)
     refuse = op.get_attr("FRefuse") if count else None
     return Kernel(op.name, fn, count, num_outputs, num_visible=op.num_visible(params),
                   wide=bool(wide(params) if callable(wide) else wide), mutated=mutated,

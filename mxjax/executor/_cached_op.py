@@ -7,8 +7,10 @@ from itertools import repeat
 from operator import is_not
 from typing import Any
 
-from .._random_streams import next_key
-from ..array.calling import change, handed, invoke, waiting_value
+import jax
+
+from .._random_streams import next_key, on_host, source
+from ..array.calling import change, handed, invoke, put, waiting_value
 from ..array.dense import NDArray
 from ..array.kinds import flavours, wrap
 from ..array.lazy import Lazy, may_wait
@@ -56,6 +58,8 @@ class CachedOp:
 
     def _set(self, graph: Lowered, numpy_semantics: bool, flags: Sequence[tuple[str, Any]]) -> None:
         self._graph, self._np, self._flags = graph, numpy_semantics, dict(flags)
+        self.drawing: list[Callable | None] | None = None  # what drew for the last run, and what it drew
+        self.drawn: tuple = ()
         self._forms = graph.forms()
         self._names = [n.name for n in graph.nodes if n.op is None]
         self._callback: Callable | None = None
@@ -142,7 +146,7 @@ class CachedOp:
         self._forms.graph = self._graph
         ctx = arrays[0]._chunk.ctx if arrays else default_ctx
         train = state.training and self._graph.modes
-        results = invoke(self._kernel(train), arrays, self.next_key(ctx), None, ctx)
+        results = invoke(self._kernel(train), arrays, self.next_key(ctx, arrays, train), None, ctx)
         results = results if isinstance(results, list) else [results]
         kind = self._kind()
         return [result if type(result) is kind else result._alias(kind) for result in results]
@@ -150,9 +154,28 @@ class CachedOp:
     def _kind(self) -> type:
         return flavours.numpy if self._np else flavours.classic
 
-    def next_key(self, ctx: Context) -> tuple:
-        """Random key and counter of the next run; () where nothing is drawn."""
-        return next_key(ctx, len(self._graph.steps)) if self._graph.random else ()
+    def next_key(self, ctx: Context, arrays: Sequence[NDArray], train: bool) -> tuple:
+        """What the next run of these arrays draws with: JAX's key and counter, or numbers of MXNet's source."""
+        if not self._graph.random:
+            return ()
+        self.drawing = None
+        if on_host(ctx) and not any([isinstance(a._chunk.buffer, jax.core.Tracer) for a in arrays]):
+            places = (*self._forms.arg_places, *self._forms.aux_places)
+            self.drawing = self._graph.drawing([arrays[i] for i in places], train)
+        return self.draw(ctx, self.drawing)
+
+    def draw(self, ctx: Context, drawing: list[Callable | None] | None) -> tuple:
+        """As `next_key`, where it is known what draws (its `drawing`)."""
+        if drawing is None:
+            self.drawn = next_key(ctx, len(self._graph.steps))
+            return self.drawn
+        drawn: list[Any] = []
+        with source:
+            for each in drawing:
+                values = None if each is None else each(source)
+                drawn += next_key(ctx) if values is None else [put(values, ctx)]
+        self.drawn = tuple(drawn)
+        return self.drawn
 
     def lazily(self, arrays: Sequence[NDArray], train: bool, key: tuple | None = None,
                states: bool = True) -> list[NDArray] | None:
@@ -167,7 +190,7 @@ class CachedOp:
         graph, ctx = self._graph, arrays[0]._chunk.ctx
         train = train and graph.modes
         if key is None:
-            key = next_key(ctx, len(graph.steps)) if graph.random else ()
+            key = self.next_key(ctx, arrays, train)
         parents = entries(arrays)
         self._forms.graph = graph
         mutated = self._forms.aux_places if train and states else ()

@@ -230,7 +230,7 @@ class Executor:
             if self._whole:
                 if recording:
                     if self._key is None and self._graph.random:
-                        self._key = self._op.next_key(self._ctx)
+                        self._key = self._op.next_key(self._ctx, handles, self._train and self._graph.modes)
                     results = self._op.lazily(handles, self._train, self._key or (), states)
                 else:
                     results = self._op.run(handles, self._ctx)

@@ -21,7 +21,7 @@ from .trainer import Trainer
 
 __all__ = ["Replay", "Watch"]
 
-_KEY, _COUNTER, _NUMBERS = object(), object(), object()  # sources of a program's arguments beside inputs and chunks
+_NUMBERS = object()  # a source of a program's arguments beside inputs, chunks, and what is drawn
 
 
 def as_graph(block: Any) -> bool:
@@ -29,6 +29,10 @@ def as_graph(block: Any) -> bool:
     return isinstance(block, HybridBlock) and type(block).forward is HybridBlock.forward and \
         type(block).__call__ is Block.__call__ and block._active and block._flat_inputs > 0 and \
         not block._forward_hooks and not block._forward_pre_hooks
+
+
+class _Draw(int):
+    """The source of an argument: which of the values that the graph draws."""
 
 
 class Watch:
@@ -60,17 +64,14 @@ class Watch:
     def sources(self, segment: Segment) -> None:
         """Looks at what the segment is about to run takes."""
         found: list[Any] = []
+        random = next((block._cached_op for block in self._blocks if block._cached_op.lowered.random), None)
+        drawn = {id(value): _Draw(i) for i, value in enumerate(random.drawn)} if random is not None else {}
         for value in segment.values:
             source = self._sources.get(id(value))
-            if source is None:
-                shape = getattr(value, "shape", None)
-                source = _KEY if shape == (2,) and value.dtype == "uint32" else \
-                    _COUNTER if shape == () and value.dtype == "uint32" else None
-            found.append(source)
+            found.append(drawn.get(id(value)) if source is None else source)
         segment.watched = True
         self._found = found + [_NUMBERS] * (len(segment._numbers) == 1)
-        self._complete = None not in found and len(segment._numbers) <= 1 and \
-            found.count(_KEY) == found.count(_COUNTER) < 2
+        self._complete = None not in found and len(segment._numbers) <= 1
 
     def replay(self, segment: Segment, out: Any) -> Replay | None:
         """How to do the step again; None where something in it is not known."""
@@ -103,6 +104,7 @@ class Replay:
         self._wide, self._form = wide, form
         self._chunks = [t for t in targets if isinstance(t, Chunk)]
         self._random = next((op for op in self._ops if op.lowered.random), None)
+        self._drawing = self._random.drawing if self._random is not None else None
 
     def _holds(self) -> bool:
         """Whether everything is as it was when the step was seen."""
@@ -142,7 +144,7 @@ class Replay:
                     if value is None:
                         value = source.stash if source in chunks else None
                     places[source] = len(args)
-                elif isinstance(source, int):
+                elif type(source) is int:
                     value = inputs[source]._chunk.buffer
                 else:
                     value = source
@@ -154,12 +156,10 @@ class Replay:
             numbers = self._prepared.numbers(self._optimizer)
             if numbers is None:
                 return None
-            key = self._random.next_key(ctx) if self._random is not None else (None, None)
+            key = self._random.draw(ctx, self._drawing) if self._random is not None else ()
             for place, source in enumerate(self._sources):
-                if source is _KEY:
-                    args[place] = key[0]
-                elif source is _COUNTER:
-                    args[place] = key[1]
+                if isinstance(source, _Draw):
+                    args[place] = key[source]
                 elif source is _NUMBERS:
                     args[place] = numbers
             free = []

@@ -6,8 +6,9 @@ graphs, export and the JAX interop all use it.
 
 from __future__ import annotations
 
+import functools
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -17,8 +18,9 @@ from .._bounded import Bounded
 from ..base import MXNetError
 from ..compile.compiled import Compiled
 from ..compile.kernel import Kernel, is_wide, never, prepare
+from ..ops.params import np_dtype
 from ..util import is_np_shape
-from .inference import infer_shapes
+from .inference import infer_shapes, infer_types
 from .node import Entry, auxiliary, topological
 
 __all__ = ["Forms", "Lowered"]
@@ -50,6 +52,7 @@ class Lowered:
         self.modes = any(n.op.trains(n.params) or n.subgraphs for n in self.steps)  # training is another computation
         self._unsized = any((check := n.op.get_attr("FShapeKnown")) and not check(n.params) for n in self.steps)
         self._kernels: dict[Any, list[Kernel]] = Bounded(64)
+        self._draws: dict[Any, list[Callable | None]] = Bounded(64)
         self._forms: Forms | None = None
 
     def kernels(self, train: bool) -> list[Kernel]:
@@ -88,17 +91,19 @@ class Lowered:
 
         Args:
             args, aux: JAX values.
-            key: (key data, counter) for random operators; each draws with a counter of its own.
+            key: (key data, counter) for random operators, each of which draws with a counter of its own; or what
+                `drawing` has drawn for them, with a key and counter of its own for each that has drawn nothing.
             train: training mode.
         """
         values: dict[tuple[int, int], Any] = {}
         for node, value in zip([*self.arg_nodes, *self.aux_nodes], [*args, *aux], strict=True):
             values[id(node), 0] = value
+        drawn = None if _is_key(key) else iter(key)
         for number, (node, kernel) in enumerate(zip(self.steps, self.kernels_for(args, aux, train), strict=True)):
             inputs = [values[id(n), i] for n, i in node.inputs]
             inputs += [node.params[n] for n in kernel.dynamic]
             if kernel.uses_key:
-                inputs += [key[0], key[1] + np.uint32(number)]
+                inputs += [key[0], key[1] + np.uint32(number)] if drawn is None else _next(drawn)
             with jax.named_scope(node.name):
                 results = self._run(node, kernel, inputs)
             for i in range(kernel.num_outputs):
@@ -107,6 +112,36 @@ class Lowered:
                 source = node.inputs[position]
                 values[id(source[0]), source[1]] = value
         return ([values[id(n), i] for n, i in self.outputs], [values[id(n), 0] for n in self.aux_nodes])
+
+    def drawing(self, values: Sequence[Any], train: bool) -> list[Callable | None]:
+        """What draws for each random operator on the host: function(source) -> array or None; None: nothing can.
+
+        Args:
+            values: arguments, then auxiliary states, or anything with their shapes and dtypes.
+            train: training mode.
+        """
+        key = train, *[(v.shape, v.dtype) for v in values]
+        if key not in self._draws:
+            self._draws[key] = self._drawing(values, train)
+        return self._draws[key]
+
+    def _drawing(self, values: Sequence[Any], train: bool) -> list[Callable | None]:
+        kernels = self.kernels_for(values[:len(self.args)], values[len(self.args):], train)
+        names = self.args + self.aux
+        shapes = infer_shapes(self.outputs, {n: tuple(v.shape) for n, v in zip(names, values, strict=True)})
+        types = infer_types(self.outputs, {n: np.dtype(v.dtype).name for n, v in zip(names, values, strict=True)})
+        draws: list[Callable | None] = []
+        for node, kernel in zip(self.steps, kernels, strict=True):
+            places = [(id(n), i) for n, i in node.inputs]
+            unknown = any(shapes[p] is None or None in shapes[p] or types[p] is None for p in places)
+            if not kernel.uses_key:
+                continue
+            if kernel.draw is None or node.op.get_attr("draws_by_value") or unknown:
+                draws.append(None)
+            else:
+                inputs = [jax.ShapeDtypeStruct(shapes[p], np_dtype(types[p])) for p in places]
+                draws.append(functools.partial(kernel.draw, given=kernel.params, inputs=inputs))
+        return draws
 
     def _run(self, node: Any, kernel: Kernel, inputs: list[Any]) -> Sequence[Any]:
         try:
@@ -202,6 +237,17 @@ class Forms:
     def split(self, values: Sequence[Any]) -> tuple[list[Any], list[Any], tuple]:
         """Arguments, auxiliary states, random key out of values in the order of the variables."""
         return ([values[i] for i in self.arg_places], [values[i] for i in self.aux_places], tuple(values[self.count:]))
+
+
+def _is_key(key: Sequence[Any]) -> bool:
+    """Whether it is JAX's key and counter; drawn numbers are never uint32."""
+    return len(key) == 2 and key[0].dtype == np.uint32
+
+
+def _next(drawn: Iterator[Any]) -> list[Any]:
+    """What one operator takes: drawn numbers, or a key and counter."""
+    first = next(drawn)
+    return [first, next(drawn)] if first.dtype == np.uint32 else [first]
 
 
 _MOST_FORMS = 64

@@ -29,9 +29,9 @@ ATTRIBUTES: dict[str, str] = {
     "train_when": "function(params) -> whether training is another computation, where `_train` is asked for",
     "eager_when": "function(params) -> whether imperative calls check the values, so are not compiled",
     "FDraw":
-        "function(source, params, inputs, train) -> what the operator draws on CPUs, a NumPy array out of MXNet's source "
-        "(never uint32), or None where it draws nothing: the output itself where there are no inputs, else what FCompute "
-        "gets for `_key`, as `Drawn`; the inputs are arrays, or only their shapes and dtypes",
+        "function(source, params, inputs, train) -> what the operator draws on CPUs, a NumPy array out of MXNet's "
+        "source (never uint32), or None where it draws nothing or leaves it to JAX: the output itself where there are "
+        "no inputs, else what FCompute gets for `_key`, as `Drawn`; the inputs are arrays, or their shapes and dtypes",
     "draws_by_value": "True where FDraw needs the inputs' values",
     "rows_when":
         "function(params) -> whether the gradient of the second input, a table that is looked up, is row_sparse where "

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from ..._mersenne import Source
 from ...base import MXNetError
 from ..common import Array, broadcast, need_float
 from ..infer import elementwise, first, known, unify
@@ -70,7 +74,17 @@ def _is_random(params: dict[str, Any]) -> bool:
     return params["act_type"] == "rrelu"
 
 
-@register("LeakyReLU", aliases=("_npx_leaky_relu",), infer_shape=_leaky_shapes, FPartialShape=first,
+def _slopes(source: Source, params: dict[str, Any], inputs: Sequence[Any], train: bool) -> np.ndarray | None:
+    """FDraw of LeakyReLU: the slopes of rrelu."""
+    data = inputs[0]
+    if not (train and _is_random(params)):
+        return None
+    dtype, low = np.dtype(data.dtype), np.float32(params["lower_bound"])
+    drawn = source.parallel_uniform(math.prod(data.shape), dtype != np.float32).astype(dtype)
+    return (drawn * dtype.type(np.float32(params["upper_bound"]) - low) + dtype.type(low)).reshape(data.shape)
+
+
+@register("LeakyReLU", FDraw=_slopes, aliases=("_npx_leaky_relu",), infer_shape=_leaky_shapes, FPartialShape=first,
           FResourceRequest=("random",), train_when=_is_random,
           inputs=lambda p: ["data", "gamma"] if p["act_type"] == "prelu" else ["data"],
           num_outputs=lambda p: 1 + _is_random(p),
@@ -91,8 +105,12 @@ def leaky_relu(data: Array, gamma: Array | None = None, *,
     need_float("LeakyReLU", data)
     slope, low, high = (jnp.asarray(v).astype(data.dtype) for v in (slope, lower_bound, upper_bound))
     if act_type == "rrelu":
-        slopes = low + (high - low) * _draw.uniform(_key, data.shape, data.dtype) if _train else \
-            jnp.broadcast_to((low + high) / 2, data.shape)
+        if isinstance(_key, _draw.Drawn) and _train:
+            slopes = _key.values
+        elif _train:
+            slopes = low + (high - low) * _draw.uniform(_key, data.shape, data.dtype)
+        else:
+            slopes = jnp.broadcast_to((low + high) / 2, data.shape)
         return _leaky(data, slopes), slopes
     if act_type == "prelu":
         return _leaky(data, broadcast(_channel_aligned(gamma, data), data.shape))

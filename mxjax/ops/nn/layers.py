@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import jax.numpy as jnp
+import numpy as np
 
+from ..._mersenne import Source
 from ...base import MXNetError
 from ..common import Array, broadcast, size_of
 from ..infer import elementwise, filled
@@ -45,7 +49,21 @@ def fully_connected(data: Array, weight: Array, bias: Array | None = None, *, nu
     return out if bias is None else out + broadcast(bias.reshape(-1), out.shape)
 
 
-@register("Dropout", aliases=("_npx_dropout",), infer_shape=elementwise, FResourceRequest=("random",),
+def _keeps(p: float) -> np.float32:
+    return np.float32(1) - np.float32(p)
+
+
+def _kept(source: Source, params: dict[str, Any], inputs: Sequence[Any], train: bool) -> np.ndarray | None:
+    """FDraw of Dropout: where values are kept."""
+    data, axes, keeps = inputs[0], params["axes"], _keeps(params["p"])
+    if keeps >= 1 or not (train or params["mode"] == "always"):
+        return None
+    shape = [1 if i in axes else n for i, n in enumerate(data.shape)]
+    drawn = source.parallel_uniform(math.prod(shape), data.dtype != np.float32).astype(np.float32, copy=False)
+    return (drawn < keeps if axes else drawn <= keeps).reshape(shape)
+
+
+@register("Dropout", aliases=("_npx_dropout",), infer_shape=elementwise, FResourceRequest=("random",), FDraw=_kept,
           train_when=lambda p: p["p"] > 0 and p["mode"] != "always")
 def dropout(data: Array, *, p: Annotated[float, Range(0, 1)] = 0.5, mode: Literal["training", "always"] = "training",
             axes: Shape = (), cudnn_off: bool | None = False, _train: bool = False, _key: Any = None) -> Array:
@@ -59,4 +77,5 @@ def dropout(data: Array, *, p: Annotated[float, Range(0, 1)] = 0.5, mode: Litera
         # 0 · 1/0, as in MXNet
         return data * jnp.asarray(jnp.nan, data.dtype)
     shape = tuple([1 if i in axes else n for i, n in enumerate(data.shape)])
-    return data * (_draw.bernoulli(_key, shape, 1 - p) * jnp.asarray(1 / (1 - p), data.dtype))
+    kept = _key.values if isinstance(_key, _draw.Drawn) else _draw.bernoulli(_key, shape, 1 - p)
+    return data * (kept * jnp.asarray(1 / _keeps(p), data.dtype))

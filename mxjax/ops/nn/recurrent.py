@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
+from ..._mersenne import Source
 from ...base import MXNetError
 from ..common import Array
 from ..infer import filled, typed
@@ -184,7 +187,21 @@ def output_shapes(p: dict[str, Any], x: tuple, *_: Any) -> list[tuple]:
     return [out, _state_shape("projection_size")(p, x), _state_shape("state_size")(p, x)][:len(_outputs(p))]
 
 
-@register("RNN", aliases=("_npx_rnn",), FPartialShape=output_shapes, inputs=_inputs,
+def _kept(source: Source, params: dict[str, Any], inputs: Sequence[Any], train: bool) -> np.ndarray | None:
+    """FDraw: where values between layers are kept, read in order.
+
+    Not in float32, where MXNet's CPUs (oneDNN) draw nothing, and drop nothing.
+    """
+    layers, p = params["num_layers"] - 1, np.float32(params["p"])
+    if not (train and p and layers > 0) or inputs[0].dtype == np.float32:
+        return None
+    steps, batch, _ = inputs[0].shape
+    size = params["projection_size"] or params["state_size"]
+    shape = layers, steps, batch, size * (2 if params["bidirectional"] else 1)
+    return (source.uniform(math.prod(shape)) >= p).reshape(shape)
+
+
+@register("RNN", aliases=("_npx_rnn",), FDraw=_kept, FPartialShape=output_shapes, inputs=_inputs,
           output_names=_outputs, num_outputs=lambda p: len(_outputs(p)),
           FResourceRequest=("random",), train_when=lambda p: p["p"] > 0 and p["num_layers"] > 1,
           infer_type=typed(sequence_length="int32"), infer_shape=filled(
@@ -229,7 +246,8 @@ def rnn(data: Array, parameters: Array, state: Array, state_cell: Array | None =
     last: list[State] = []
     for layer in range(num_layers):
         if layer and p and _train:
-            keep = _draw.bernoulli(jax.random.fold_in(_key, layer), data.shape, 1 - p)
+            keep = _key.values[layer - 1] if isinstance(_key, _draw.Drawn) else \
+                _draw.bernoulli(jax.random.fold_in(_key, layer), data.shape, 1 - p)
             data = jnp.where(keep, data / (1 - p), 0)
         outputs = []
         for direction in range(directions):

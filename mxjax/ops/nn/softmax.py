@@ -89,11 +89,8 @@ _without_length("softmin", -1, jax.nn.softmax, "Softmax of -data along `axis`.")
 
 @register("SoftmaxActivation", infer_shape=elementwise)
 def softmax_activation(data: Array, *, mode: Literal["channel", "instance"] = "instance") -> Array:
-    """Softmax along axis 1 ("channel"), or over all values of each instance ("instance")."""
-    if mode == "channel":
-        return _normalize("SoftmaxActivation", jax.nn.softmax, data, 1, None, None)
-    return _normalize("SoftmaxActivation", jax.nn.softmax, data.reshape(data.shape[0], -1), 1, None,
-                      None).reshape(data.shape)
+    """Softmax along axis 1 ("channel") or the last one ("instance", as MXNet's CPU build has it)."""
+    return _normalize("SoftmaxActivation", jax.nn.softmax, data, 1 if mode == "channel" else -1, None, None)
 
 
 def _loss_shapes(params: dict[str, Any], ins: list, outs: list) -> None:

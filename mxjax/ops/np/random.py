@@ -105,9 +105,6 @@ def _register(name: str, distribution: _Distribution, batched: bool) -> None:
     def draw(*arrays: Array, size: Shape | None, ctx: str = "", dtype: str = "float32", _key: Array,
              **numbers: Any) -> Array:
         wide = jnp.float64 if dtype == "float64" else jnp.float32
-        if isinstance(_key, np.random.Generator):
-            values = distribution.draw(_key, size or (), wide, *(numbers[n] for n in names))
-            return np.asarray(values, np_dtype(dtype))
         given = iter(a for a in arrays if a is not None)
         values = [jnp.asarray(next(given) if numbers[n] is None else numbers[n]).astype(wide) for n in names]
         shape = jnp.broadcast_shapes(*(v.shape for v in values))
@@ -135,7 +132,7 @@ def _register(name: str, distribution: _Distribution, batched: bool) -> None:
     lead = "size leads the parameters' shape" if batched else "size: shape of the draws (None: the parameters' shape)"
     declared(draw, inputs, numbers, f"Random numbers, {distribution.doc}. Parameters that are None are inputs; {lead}.",
              optional=True)
-    register(op_name, inputs=lambda p: inputs[:len(absent(p))], draws_on_host=name in ("uniform", "normal"), **RANDOM,
+    register(op_name, inputs=lambda p: inputs[:len(absent(p))], **RANDOM,
              FPartialShape=shape_of,
              **_checks(op_name, distribution.rules, absent),
              infer_type=gives(lambda p: p.get("dtype", "float32"), *(["float32"] * len(names))))(draw)

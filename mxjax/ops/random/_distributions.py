@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
 from ..common import Array
@@ -26,7 +25,6 @@ class Distribution(NamedTuple):
         fits: function(*numbers) -> whether these parameters exist.
         rule: what `fits` asks for, in words.
         doc: what it is.
-        on_host: `draw` takes a NumPy generator for a key.
     """
 
     draw: Callable[..., Array]
@@ -35,7 +33,6 @@ class Distribution(NamedTuple):
     fits: Callable[..., bool]
     rule: str
     doc: str
-    on_host: bool = False
 
 
 def _gamma(key: Array, shape: Shape, dtype: Any, alpha: Array, beta: Array) -> Array:
@@ -62,17 +59,17 @@ DISTRIBUTIONS: dict[str, Distribution] = {
     "uniform": Distribution(
         lambda key, shape, dtype, low, high: low + (high - low) * _draw.uniform(key, shape, dtype),
         {"low": 0.0, "high": 1.0}, ("low", "high"), lambda low, high: low <= high, "low <= high",
-        "uniform between low (included) and high", True),
+        "uniform between low (included) and high"),
     "normal": Distribution(
         lambda key, shape, dtype, loc, scale: loc + scale * _draw.normal(key, shape, dtype),
         {"loc": 0.0, "scale": 1.0}, ("mu", "sigma"), lambda loc, scale: scale > 0, "scale > 0",
-        "normal with mean loc and standard deviation scale", True),
+        "normal with mean loc and standard deviation scale"),
     "gamma": Distribution(
         _gamma, {"alpha": 1.0, "beta": 1.0}, ("alpha", "beta"), lambda alpha, beta: alpha > 0 and beta > 0,
         "alpha > 0 and beta > 0", "gamma with shape alpha and scale beta"),
     "exponential": Distribution(
         lambda key, shape, dtype, lam: _draw.exponential(key, shape, dtype) / lam,
-        {"lam": 1.0}, ("lam",), lambda lam: lam > 0, "lam > 0", "exponential with rate lam", True),
+        {"lam": 1.0}, ("lam",), lambda lam: lam > 0, "lam > 0", "exponential with rate lam"),
     "poisson": Distribution(
         _poisson, {"lam": 1.0}, ("lam",), lambda lam: lam >= 0, "lam >= 0", "Poisson with rate lam"),
     "negative_binomial": Distribution(
@@ -88,8 +85,6 @@ DISTRIBUTIONS: dict[str, Distribution] = {
 def sample(distribution: Distribution, key: Array, shape: Shape, dtype: Any, *parameters: Array) -> Array:
     """Samples of this shape and dtype; half precision is drawn in float32; no gradient passes."""
     wide = jnp.float64 if dtype == jnp.float64 else jnp.float32
-    if isinstance(key, np.random.Generator):
-        return distribution.draw(key, shape, wide, *parameters).astype(dtype)
     values = (lax.stop_gradient(jnp.asarray(p).astype(wide)) for p in parameters)
     return distribution.draw(key, shape, wide, *values).astype(dtype)
 

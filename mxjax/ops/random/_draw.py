@@ -1,8 +1,7 @@
 """Random numbers of any shape.
 
-In compiled programs the key is JAX's. They are the numbers that `jax.random` gives for the shape itself, but drawn as a
-vector, which XLA compiles in a fifth of the time it takes for four dimensions, and runs faster. Calls on CPUs whose
-operators have the attribute `draws_on_host` pass a NumPy generator for a key: nothing is compiled for a new shape.
+They are the numbers that `jax.random` gives for the shape itself, but drawn as a vector, which XLA compiles in a fifth
+of the time it takes for four dimensions, and runs faster. CPUs draw by `on_host.py` where they can.
 """
 
 from __future__ import annotations
@@ -13,35 +12,41 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from ...base import MXNetError
 from ..common import Array
 
-__all__ = ["bernoulli", "exponential", "gamma", "integers", "normal", "uniform"]
+__all__ = ["Drawn", "bernoulli", "exponential", "gamma", "integers", "normal", "uniform"]
+
+
+class Drawn:
+    """What an operator has drawn from MXNet's source (its FDraw), which FCompute gets in place of JAX's key."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: Array) -> None:
+        self.values = values
+
 
 _LANES = 1024  # lengths are rounded up to a multiple: loops without a rest
 
 
-def _as_vector(draw: Callable[..., Array], by_numpy: Callable[..., np.ndarray]) -> Callable[..., Array]:
-    """`draw(key, shape, *numbers or dtype)` for any shape, of one that does it for vectors, and NumPy's."""
+def _as_vector(draw: Callable[..., Array]) -> Callable[..., Array]:
+    """`draw(key, shape, *numbers or dtype)` for any shape, of one that does it for vectors."""
     def drawn(key: Array, shape: tuple[int, ...], *of: Any) -> Array:
         if any([n < 0 for n in shape]):
             raise MXNetError(f"a shape has no negative lengths, got {shape}")
-        if isinstance(key, np.random.Generator):
-            return by_numpy(key, shape, *of)
         count = math.prod(shape)
         length = count if count <= _LANES else -(-count // _LANES) * _LANES
         return draw(key, (length,), *of)[:count].reshape(shape)
     return drawn
 
 
-uniform = _as_vector(jax.random.uniform, lambda g, shape, dtype: g.random(shape, np.dtype(dtype)))
-normal = _as_vector(jax.random.normal, lambda g, shape, dtype: g.standard_normal(shape, np.dtype(dtype)))
-exponential = _as_vector(jax.random.exponential, lambda g, shape, dtype: g.standard_exponential(shape, np.dtype(dtype)))
-integers = _as_vector(jax.random.randint, lambda g, shape, low, high, dtype: g.integers(low, high, shape, dtype))
-bernoulli = _as_vector(lambda key, shape, p: jax.random.bernoulli(key, p, shape),
-                       lambda g, shape, p: g.random(shape) < p)
+uniform = _as_vector(jax.random.uniform)
+normal = _as_vector(jax.random.normal)
+exponential = _as_vector(jax.random.exponential)
+integers = _as_vector(jax.random.randint)
+bernoulli = _as_vector(lambda key, shape, p: jax.random.bernoulli(key, p, shape))
 
 
 def gamma(key: Array, alpha: Array, shape: tuple[int, ...], dtype: Any) -> Array:

@@ -16,7 +16,9 @@ from ..common import Array, gives, same_dtype
 from ..infer import same_inputs
 from ..params import DType, Shape, np_dtype
 from ..registry import register
+from . import on_host
 from ._distributions import DISTRIBUTIONS, Distribution, declared, float_or, sample
+from ._draw import Drawn
 from .from_numbers import RANDOM
 
 
@@ -28,6 +30,8 @@ def _register_sample(name: str, distribution: Distribution) -> None:
         if any(p.shape != first.shape for p in parameters):
             raise MXNetError(f"operator _sample_{name}: all parameters must have one shape, they have "
                              f"{', '.join(str(p.shape) for p in parameters)}")
+        if isinstance(_key, Drawn):
+            return _key.values
         return sample(distribution, _key, first.shape + shape, float_or(dtype, first.dtype),
                       *(p.reshape(p.shape + extra) for p in parameters))
 
@@ -35,7 +39,8 @@ def _register_sample(name: str, distribution: Distribution) -> None:
              f"For each element of the parameters, random numbers of this shape, {distribution.doc}.\n\n"
              f"{', '.join(distribution.arrays)}: one shape -> that shape + `shape`.")
     register(f"_sample_{name}", aliases=(f"sample_{name}",), infer_shape=same_inputs,
-             FPartialShape=lambda p, x, *_: x + p["shape"], **RANDOM)(draw)
+             FPartialShape=lambda p, x, *_: x + p["shape"], draws_by_value=True,
+             FDraw=on_host.by_arrays(on_host.VECTORS[name]) if name in on_host.VECTORS else None, **RANDOM)(draw)
 
 
 for _name, _distribution in DISTRIBUTIONS.items():

@@ -13,7 +13,7 @@ from ..infer import elementwise
 from ..params import DType, Shape, np_dtype
 from ..registry import register
 from ..shape.creation import MADE
-from . import _draw
+from . import _draw, on_host
 from ._distributions import DISTRIBUTIONS, MADE_OF, Distribution, declared, float_or, sample, scalars
 
 RANDOM: dict[str, Any] = {"FResourceRequest": ("random",)}
@@ -42,6 +42,8 @@ def _register(name: str, distribution: Distribution) -> None:
     def draw_like(data: Array, *, _key: Array, **numbers: Array) -> Array:
         if not jnp.issubdtype(data.dtype, jnp.floating):
             raise MXNetError(f"operator _random_{name}_like: the data must be of a float dtype, not {data.dtype}")
+        if isinstance(_key, _draw.Drawn):
+            return _key.values
         return sample(distribution, _key, data.shape, data.dtype, *(numbers[n] for n in distribution.parameters))
 
     numbers, full_name = scalars(distribution), f"_random_{name}"
@@ -49,9 +51,10 @@ def _register(name: str, distribution: Distribution) -> None:
     declared(draw_like, ("data",), numbers, f"Random numbers, {distribution.doc}, with the shape and dtype of data.")
     aliases = (f"random_{name}", name) if name in ("normal", "uniform") else (f"random_{name}",)
     check = _checked(full_name, distribution)
-    register(full_name, aliases=aliases, infer_type=_types, FCheck=check, draws_on_host=distribution.on_host, **MADE,
-             **RANDOM)(draw)
-    register(f"{full_name}_like", infer_shape=elementwise, FCheck=check, **RANDOM)(draw_like)
+    vector = on_host.VECTORS.get(name)
+    of_shape, like = on_host.by_numbers(vector, tuple(distribution.parameters)) if vector else (None, None)
+    register(full_name, aliases=aliases, infer_type=_types, FCheck=check, FDraw=of_shape, **MADE, **RANDOM)(draw)
+    register(f"{full_name}_like", infer_shape=elementwise, FCheck=check, FDraw=like, **RANDOM)(draw_like)
 
 
 for _name, _distribution in DISTRIBUTIONS.items():
@@ -69,7 +72,7 @@ def _check_integers(params: dict[str, Any]) -> MXNetError | None:
 
 
 @register("_random_randint", aliases=("random_randint", "_npi_random_randint"), infer_type=_integer_types,
-          FCheck=_check_integers, draws_on_host=True, **MADE, **RANDOM)
+          FCheck=_check_integers, FDraw=on_host.integers, **MADE, **RANDOM)
 def randint(*, low: int, high: int, shape: Shape | None = None, ctx: str = "", dtype: DType | None = None,
             _key: Any = None) -> Array:
     """Random integers from low (included) to high (not included), int32 or int64."""
