@@ -42,12 +42,13 @@ __all__ = ["Call", "dispatch"]
 
 
 class Call(NamedTuple):
-    """A call with at least one sparse input."""
+    """A call with at least one sparse input; `out` is where the result is to go, or None."""
 
     kernel: Kernel
     arrays: Sequence[NDArray]
     extras: tuple
     params: dict[str, Any]
+    out: NDArray | None
 
     @property
     def stypes(self) -> tuple[str, ...]:
@@ -90,7 +91,8 @@ def _log_dense(kernel: Kernel, stypes: tuple[str, ...]) -> None:
 
 def _sparse_result(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple, out: Any) -> Any:
     form = _forms.get(kernel.op.name) if kernel.op is not None else None
-    found = form and form(Call(kernel, arrays, extras, {**kernel.params, **kernel.numbers(extras)}))
+    target = out[0] if isinstance(out, (list, tuple)) else out
+    found = form and form(Call(kernel, arrays, extras, {**kernel.params, **kernel.numbers(extras)}, target))
     if found is None:
         return None
     result, gradient = found if isinstance(found, tuple) else (found, None)
@@ -98,7 +100,6 @@ def _sparse_result(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple, out
         recorded(result, arrays, gradient or _dense_gradient(kernel, arrays, extras))
     if out is None or out is result:
         return result
-    target = out[0] if isinstance(out, (list, tuple)) else out
     if target is not result:
         result.copyto(target)
     return out
@@ -433,11 +434,16 @@ def _concat(c: Call) -> Any:
 
 # ------------------------------------------------------------ updates of the rows that a gradient has
 @_form("sgd_update", "sgd_mom_update", "adam_update", "ftrl_update", "_sparse_adagrad_update",
-       "_contrib_group_adagrad_update", "mp_sgd_update", "mp_sgd_mom_update", "_adamw_update")
+       "_contrib_group_adagrad_update")
 def _lazy_update(c: Call) -> Any:
     weight, grad, *states = c.arrays
-    if grad.stype != "row_sparse" or not c.params.get("lazy_update", True) or state.recording and weight._entry:
+    stypes = {a.stype for a in (weight, *states, weight if c.out is None else c.out)}
+    if grad.stype != "row_sparse" or not c.params.get("lazy_update", True) or state.recording and weight._entry or \
+            len(stypes) > 1 or c.kernel.name == "ftrl_update" and stypes != {"row_sparse"}:
         return None
+    if c.out is not weight:
+        raise MXNetError(f"operator {c.kernel.name}: a row_sparse gradient updates rows of the weight in place, so out "
+                         "must be the weight")
     # gather and scatter pass over numbers beyond the array
     ids, values = _padded(_host(grad.indices).astype(np.int32), weight.shape[0]), _padded(_host(grad.data))
     whole = [_all_rows(a) for a in (weight, *states)]

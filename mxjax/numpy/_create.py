@@ -47,7 +47,9 @@ def full(flavour: Flavour, shape: Any, fill_value: Any, dtype: Any = None, order
         return filled if dtype is None else filled.astype(dtype)
     if isinstance(fill_value, bool) and dtype is None:
         dtype = np.bool_
-    return flavour.call("_npi_full", [], {"shape": shape, "value": float(fill_value), "dtype": dtype}, out, ctx)
+    # a float is an argument of the program in float32, which does not hold all integers
+    value = int(fill_value) if isinstance(fill_value, (int, np.integer)) else float(fill_value)
+    return flavour.call("_npi_full", [], {"shape": shape, "value": value, "dtype": dtype}, out, ctx)
 
 
 def eye(flavour: Flavour, N: int, M: int | None = None, k: int = 0, dtype: Any = np.float32,  # noqa: N803

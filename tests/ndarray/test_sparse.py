@@ -135,11 +135,11 @@ def test_gradients_have_the_rows_that_were_used():
         np.testing.assert_allclose(weight.grad.asnumpy(), A.T @ np.ones((6, 3)), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("name, options", [
-    ("sgd", {"momentum": 0.9, "wd": 0.01}), ("sgd", {"wd": 0.01}), ("adam", {"wd": 0.01}), ("ftrl", {}),
-    ("adagrad", {}), ("groupadagrad", {})])
-@pytest.mark.parametrize("stype", ["default", "row_sparse"])
-def test_lazy_updates_leave_other_rows_alone(name, options, stype):
+@pytest.mark.parametrize("stype, name, options", [
+    *[(stype, *rest) for stype in ("default", "row_sparse") for rest in [
+        ("sgd", {"momentum": 0.9, "wd": 0.01}), ("sgd", {"wd": 0.01}), ("adam", {"wd": 0.01}), ("adagrad", {}),
+        ("groupadagrad", {})]], ("row_sparse", "ftrl", {})])
+def test_lazy_updates_leave_other_rows_alone(stype, name, options):
     start = R.randn(6, 5).astype("float32")
     weight, dense = mx.nd.array(start).tostype(stype), mx.nd.array(start)
     updates = [mx.optimizer.get_updater(mx.optimizer.create(name, learning_rate=0.1, **options)) for _ in range(2)]
@@ -150,6 +150,48 @@ def test_lazy_updates_leave_other_rows_alone(name, options, stype):
     found = weight.asnumpy()
     np.testing.assert_array_equal(found[[0, 2, 3, 5]], start[[0, 2, 3, 5]])
     np.testing.assert_allclose(found[[1, 4]], dense.asnumpy()[[1, 4]], rtol=1e-4, atol=1e-6)
+
+
+WEIGHT = np.arange(1, 9, dtype="float32").reshape(4, 2)
+
+
+def changed_rows(dtype="float32"):
+    return mx.nd.sparse.row_sparse_array((np.array([[.5, 1], [2, -1]], dtype), [1, 3]), shape=(4, 2), dtype=dtype)
+
+
+def test_where_mxnet_has_no_lazy_update_all_rows_change():
+    """MXNet's numbers: dense weights under ftrl, weights of 16 bits, weights and states stored differently."""
+    update = mx.optimizer.get_updater(mx.optimizer.Ftrl(learning_rate=0.1))
+    weight = mx.nd.array(WEIGHT)
+    for _ in range(2):
+        update(0, changed_rows(), weight)
+    np.testing.assert_allclose(weight.asnumpy(), [[0, 0], [0.9367, 1.9081], [0, 0], [4.5474, 4.0909]], atol=1e-4)
+    update = mx.optimizer.get_updater(mx.optimizer.SGD(learning_rate=0.1, momentum=0.9, multi_precision=True, wd=0.1))
+    weight = mx.nd.array(WEIGHT, dtype="float16")
+    for _ in range(2):
+        update(0, changed_rows("float16"), weight)
+    np.testing.assert_allclose(weight.asnumpy(), [[0.9712, 1.9424], [2.7695, 3.5957], [4.8555, 5.8281],
+                                                  [6.2188, 8.0547]], atol=1e-4)
+    weight, mom = mx.nd.array(WEIGHT), (mx.nd.ones((4, 2)) / 4).tostype("row_sparse")
+    found = mx.nd.sgd_mom_update(weight, changed_rows(), mom, lr=0.1)
+    np.testing.assert_allclose(found.asnumpy(), [[1, 2], [2.95, 3.9], [5, 6], [6.8, 8.1]], rtol=1e-6)
+    np.testing.assert_allclose(mom.asnumpy(), [[0, 0], [-0.05, -0.1], [0, 0], [-0.2, 0.1]], atol=1e-7)
+    np.testing.assert_array_equal(weight.asnumpy(), WEIGHT)
+
+
+@pytest.mark.parametrize("stype", ["default", "row_sparse"])
+@pytest.mark.parametrize("name, states", [("sgd_update", 0), ("sgd_mom_update", 1), ("adam_update", 2)])
+def test_a_lazy_update_changes_its_weight_or_nothing(name, states, stype):
+    weight = mx.nd.array(WEIGHT).tostype(stype)
+    arrays = [weight, changed_rows(), *[mx.nd.ones((4, 2)).tostype(stype) for _ in range(states)]]
+    for out in (None, mx.nd.ones((4, 2)).tostype(stype)):
+        with pytest.raises(mx.MXNetError, match="out must be the weight"):
+            getattr(mx.nd, name)(*arrays, lr=0.1, out=out)
+    for array, before in zip((weight, *arrays[2:]), (WEIGHT, 1, 1), strict=False):
+        assert (array.asnumpy() == before).all()
+    out = mx.nd.ones((4, 2)).tostype("default" if stype == "row_sparse" else "row_sparse")
+    getattr(mx.nd, name)(*arrays, lr=0.1, out=out)  # no lazy form for these
+    assert (weight.asnumpy() == WEIGHT).all() and not (out.asnumpy() == 1).all()
 
 
 def test_programs_are_few_for_many_numbers_of_rows(compiles):

@@ -177,6 +177,7 @@ def test_errors(call, error):
 
 def test_makers():
     assert np.zeros((2, 0)).shape == (2, 0) and np.arange(5).dtype == "float32" and np.arange(3, 0).shape == (0,)
+    assert np.full((2,), 16800001, dtype="int32").tolist() == [16800001] * 2
     assert np.full((2,), True).dtype == bool and np.full((2,), np.ones(2) * 3).tolist() == [3, 3]
     assert np.eye(2, 3, 1).tolist() == [[0, 1, 0], [0, 0, 1]] and np.identity(2).shape == (2, 2)
     assert np.indices((2, 2)).dtype == "int32" and np.linspace(0, 1, 5).tolist() == [0, 0.25, 0.5, 0.75, 1]

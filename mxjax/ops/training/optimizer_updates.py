@@ -6,6 +6,7 @@ on a 16-bit weight with its float32 copy (`mp_`) and on many weights at once (`m
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -46,7 +47,7 @@ def _declare(compute: Rule, inputs: Sequence[str] | None, options: dict[str, tup
 def _apply(rule: Rule, mixed: bool, arrays: Sequence[Array], **options: Any) -> tuple[Array, ...]:
     """A rule on (weight, grad, *states); mixed: on the last of the states, the float32 copy of the weight.
 
-    Returns the new weight and the new states, each in the dtype that it had.
+    Returns the new weight, the new states and, where the rule gives one, the new gradient, each in the dtype it had.
     """
     weight, grad, *states = arrays
     if mixed:
@@ -55,7 +56,7 @@ def _apply(rule: Rule, mixed: bool, arrays: Sequence[Array], **options: Any) -> 
         after = [new, *after, new]
     else:
         after = _tuple(rule(weight, grad, *states, **options))
-    return tuple(new.astype(old.dtype) for new, old in zip(after, [weight, *arrays[2:]], strict=True))
+    return tuple(new.astype(old.dtype) for new, old in zip(after, [weight, *arrays[2:], grad], strict=False))
 
 
 def _tuple(result: Any) -> tuple:
@@ -70,8 +71,11 @@ def _agree(ins: list, outs: list, i: int, width: int) -> None:
 
 
 def _single(name: str, rule: Rule, aliases: Sequence[str] = (), *, mixed: bool = False,
-            tail: Sequence[str] = ()) -> None:
-    """Registers an update of one weight: inputs weight, grad, states (mixed: also weight32) and `tail`."""
+            tail: Sequence[str] = (), writes_gradient: bool = False) -> None:
+    """Registers an update of one weight: inputs weight, grad, states (mixed: also weight32) and `tail`.
+
+    With `writes_gradient` the rule's last result is a new value of grad.
+    """
     names = _arrays(rule, mixed, tail)
 
     def compute(*inputs: Array, **options: Any) -> tuple[Array, ...]:
@@ -80,7 +84,7 @@ def _single(name: str, rule: Rule, aliases: Sequence[str] = (), *, mixed: bool =
     _declare(compute, [*names, *tail], _options(rule))
     compute.__doc__ = inspect.getdoc(rule) + "\n\nComputed on the float32 copy of the weight." * mixed
     wide = names[2:] if mixed else ()
-    register(name, aliases=aliases, mutates=names[2:],
+    register(name, aliases=aliases, mutates=(*names[2:], *["grad"] * writes_gradient),
              infer_shape=lambda params, ins, outs: _agree(ins, outs, 0, len(names)),
              infer_type=typed(**dict.fromkeys([*wide, *tail], "float32")))(compute)
 
@@ -217,9 +221,9 @@ def _adam(weight: Array, grad: Array, mean: Array, var: Array, *, lr: Scalar, be
 _single("adam_update", _lazy(_adam), ("_sparse_adam_update",))
 
 
-def _adamw(weight: Array, grad: Array, mean: Array, var: Array, rescale_grad: Array, *, lr: Scalar,
-           beta1: Scalar = 0.9, beta2: Scalar = 0.999, epsilon: Scalar = 1e-8, wd: Scalar = 0.0, eta: Scalar,
-           clip_gradient: Scalar = -1.0) -> tuple[Array, ...]:
+def _adamw_and_gradient(weight: Array, grad: Array, mean: Array, var: Array, rescale_grad: Array, *, lr: Scalar,
+                        beta1: Scalar = 0.9, beta2: Scalar = 0.999, epsilon: Scalar = 1e-8, wd: Scalar = 0.0,
+                        eta: Scalar, clip_gradient: Scalar = -1.0) -> tuple[Array, ...]:
     """Adam with decoupled weight decay (arXiv:1711.05101): weight - eta·(lr·mean / (sqrt(var) + epsilon) + wd·weight).
 
     rescale_grad: an array of one value; where it is 0 or not finite (a gradient overflowed) nothing changes.
@@ -229,13 +233,20 @@ def _adamw(weight: Array, grad: Array, mean: Array, var: Array, rescale_grad: Ar
     new_mean, new_var = _average(mean, g, beta1), _average(var, g * g, beta2)
     new = weight - eta * (lr * new_mean / (jnp.sqrt(new_var) + epsilon) + wd * weight)
     valid = jnp.isfinite(scale) & (scale != 0)
-    return tuple(jnp.where(valid, a, b) for a, b in [(new, weight), (new_mean, mean), (new_var, var)])
+    return tuple(jnp.where(valid, a, b) for a, b in [(new, weight), (new_mean, mean), (new_var, var), (g, grad)])
 
 
+@functools.wraps(_adamw_and_gradient)
+def _adamw(*arrays: Array, **options: Any) -> tuple[Array, ...]:
+    return _adamw_and_gradient(*arrays, **options)[:3]
+
+
+# in MXNet the one for a single weight in full precision leaves the rescaled, clipped gradient in grad
+_single("_adamw_update", _adamw_and_gradient, tail=("rescale_grad",), writes_gradient=True)
+_single("_mp_adamw_update", _adamw, mixed=True, tail=("rescale_grad",))
 for _mixed in (False, True):
-    _prefix, _tail = "_mp" * _mixed, ("rescale_grad",)
-    _single(f"{_prefix}_adamw_update", _adamw, mixed=_mixed, tail=_tail)
-    _multi(f"_multi{_prefix}_adamw_update", _adamw, {"lr": "lrs", "wd": "wds", "eta": "etas"}, mixed=_mixed, tail=_tail)
+    _multi("_multi" + "_mp" * _mixed + "_adamw_update", _adamw, {"lr": "lrs", "wd": "wds", "eta": "etas"},
+           mixed=_mixed, tail=("rescale_grad",))
 
 
 def _ftml(weight: Array, grad: Array, d: Array, v: Array, z: Array, *, lr: Scalar, beta1: Scalar = 0.6,
