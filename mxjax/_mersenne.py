@@ -8,15 +8,16 @@ Source: MXNet's CPU resources kRandom and kParallelRandom; ISO C++ [rand]; libst
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Lanes", "Source", "Words", "unit"]
+__all__ = ["Lanes", "Source", "Twisters", "Words", "unit"]
 
 _LANES, _LEAST = 1024, 64
 _MAGIC = 127  # MXNet multiplies seeds with it
-_AT_ONCE = 1 << 18  # pairs, so that what is between stays in the cache
+_KEPT, _PAIRS = 2496, 256  # words of each twister; normal pairs at once: 624 tries, where 330 are expected
 _NONE = np.empty(0, np.uint32)
 
 
@@ -27,68 +28,120 @@ class _NoSeed(np.random.bit_generator.ISeedSequence):
         return np.ones(n_words, dtype)
 
 
-class Words:
-    """The 32-bit words of a Mersenne twister that is seeded with a number; used: how many have been taken."""
+class Twisters:
+    """Mersenne twisters, numbered from 0, each seeded with one more than the one before; they are made when needed."""
 
-    __slots__ = ("number", "used", "_rest", "_twister", "_seeded")
-
-    def __init__(self, number: int) -> None:
-        self._twister: Any = None
+    def __init__(self, count: int, number: int) -> None:
+        self._twisters: list[Any] = [None] * count
+        self._words = np.empty((count, _KEPT), np.uint32)  # those that come next end each row
+        self._next = np.empty(count, np.int64)
+        self._made = np.empty(count, np.int64)
+        self._more: dict[int, np.ndarray] = {}  # what comes before a row's words: more was given back than it can hold
         self.seed(number)
 
     def seed(self, number: int) -> None:
         """Begins anew."""
-        self.number, self.used = number & 0xFFFFFFFF, 0
-        self._rest, self._seeded = _NONE, False
-
-    def take(self, count: int) -> np.ndarray:
-        """The next words, uint32."""
-        if not self._seeded:
-            if self._twister is None:
-                self._twister = np.random.MT19937(_NoSeed())
-            np.random.RandomState(self._twister).seed(self.number)
-            self._seeded = True
-        self.used += count
-        rest = self._rest
-        if len(rest) >= count:
-            self._rest = rest[count:]
-            return rest[:count]
-        self._rest = _NONE
-        new = self._twister.random_raw(count - len(rest)).astype(np.uint32)
-        return np.concatenate([rest, new]) if len(rest) else new
-
-    def give_back(self, words: np.ndarray) -> None:
-        """Puts words that were taken last back before the others."""
-        self.used -= len(words)
-        if len(words):
-            self._rest = np.concatenate([words, self._rest]) if len(self._rest) else words.copy()
-
-
-class Lanes:
-    """The twisters of operators that draw in parallel."""
-
-    def __init__(self, number: int) -> None:
-        self.number, self._words = number, list[Words]()
+        self.number = number & 0xFFFFFFFF
+        self._next[:], self._made[:] = _KEPT, 0
+        self._more.clear()
 
     @property
     def used(self) -> int:
         """How many words have been taken."""
-        return sum([words.used for words in self._words])
+        return int(self._made.sum() - (_KEPT - self._next).sum()) - sum([len(words) for words in self._more.values()])
 
-    def seed(self, number: int) -> None:
-        """Begins anew."""
-        self.number = number
-        for i, words in enumerate(self._words):
-            words.seed(number + i)
+    def one(self, i: int) -> Words:
+        """Twister number i."""
+        return Words(self, i)
+
+    def take(self, rows: int, count: int) -> np.ndarray:
+        """The next words of the first twisters, at most `_KEPT` of each: (rows, count)."""
+        if self._more:
+            return np.stack([self.one(i).take(count) for i in range(rows)])
+        begins = self._next[:rows]
+        for i in np.flatnonzero(begins > _KEPT - count).tolist():
+            self._fill(i)
+        first = int(begins[0])
+        found = self._words[:rows, first:first + count].copy() if (begins == first).all() else \
+            np.take_along_axis(self._words[:rows], begins[:, None] + np.arange(count), 1)
+        begins += count
+        return found
+
+    def give_back(self, counts: np.ndarray) -> None:
+        """Puts so many of the words that the first twisters have given last back."""
+        self._next[:len(counts)] -= counts
+
+    def _fill(self, i: int) -> None:
+        row, begin, made = self._words[i], int(self._next[i]), self._made[i]
+        twister = self._twisters[i]
+        if not made:
+            if twister is None:
+                twister = self._twisters[i] = np.random.MT19937(_NoSeed())
+            np.random.RandomState(twister).seed((self.number + i) & 0xFFFFFFFF)
+        row[:_KEPT - begin] = row[begin:].copy()
+        row[_KEPT - begin:] = twister.random_raw(begin)
+        self._next[i] = 0
+        self._made[i] += begin
+
+
+class Words:
+    """The 32-bit words of a Mersenne twister."""
+
+    __slots__ = ("_all", "_i")
+
+    def __init__(self, twisters: Twisters, i: int) -> None:
+        self._all, self._i = twisters, i
+
+    def take(self, count: int) -> np.ndarray:
+        """The next words, uint32."""
+        twisters, i = self._all, self._i
+        found, done = np.empty(count, np.uint32), 0
+        more = twisters._more.pop(i, None)
+        if more is not None:
+            done = min(len(more), count)
+            found[:done] = more[:done]
+            if done < len(more):
+                twisters._more[i] = more[done:]
+        while done < count:
+            if twisters._next[i] == _KEPT:
+                twisters._fill(i)
+            begin = int(twisters._next[i])
+            part = twisters._words[i, begin:begin + count - done]
+            found[done:done + len(part)] = part
+            done += len(part)
+            twisters._next[i] = begin + len(part)
+        return found
+
+    def give_back(self, words: np.ndarray) -> None:
+        """Puts words that were taken last back before the others."""
+        twisters, i = self._all, self._i
+        begin = int(twisters._next[i]) - len(words)
+        if begin >= 0 and i not in twisters._more:
+            twisters._next[i] = begin
+        elif len(words):
+            twisters._more[i] = np.concatenate([words, twisters._more.get(i, words[:0])])
+
+
+class Lanes(Twisters):
+    """The twisters of operators that draw in parallel."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(_LANES, number)
+
+    def counts(self, count: int) -> np.ndarray:
+        """How many of `count` numbers each twister makes that takes part."""
+        lanes = min(-(-count // _LEAST), _LANES)
+        step = -(-count // max(lanes, 1))
+        return np.clip(count - step * np.arange(lanes), 0, step)
 
     def split(self, count: int) -> tuple[list[Words], np.ndarray]:
         """(the twisters that make `count` numbers, how many each makes)."""
-        lanes = min(-(-count // _LEAST), _LANES)
-        if not lanes:
-            return [], np.empty(0, np.int64)
-        self._words += [Words(self.number + i) for i in range(len(self._words), lanes)]
-        step = -(-count // lanes)
-        return self._words[:lanes], np.clip(count - step * np.arange(lanes), 0, step)
+        counts = self.counts(count)
+        return self.first(len(counts)), counts
+
+    def first(self, count: int) -> list[Words]:
+        """The first twisters."""
+        return [self.one(i) for i in range(count)]
 
 
 class Source:
@@ -98,7 +151,8 @@ class Source:
     """
 
     def __init__(self, number: int = 0) -> None:
-        self.twister, self.lanes = Words(number * _MAGIC), Lanes(number * _MAGIC)
+        self._single, self.lanes = Twisters(1, number * _MAGIC), Lanes(number * _MAGIC)
+        self.twister = self._single.one(0)
         self._lock = threading.RLock()
 
     def __enter__(self) -> Source:
@@ -111,14 +165,14 @@ class Source:
     def seed(self, number: int, alone: bool = False) -> None:
         """Begins anew; alone: as MXNet does for one context, where the single twister gets the number as it is."""
         with self:
-            self.twister.seed(number if alone else number * _MAGIC)
+            self._single.seed(number if alone else number * _MAGIC)
             self.lanes.seed(number * _MAGIC)
 
     @property
     def drawn(self) -> tuple[int, ...]:
         """What the next numbers follow from."""
         with self:
-            return self.twister.number, self.twister.used, self.lanes.number, self.lanes.used
+            return self._single.number, self._single.used, self.lanes.number, self.lanes.used
 
     # ------------------------------------------------------------ in order
     def uniform(self, count: int, wide: bool = False) -> np.ndarray:
@@ -127,19 +181,20 @@ class Source:
 
     def normal(self, count: int, wide: bool = False) -> np.ndarray:
         """Standard normal numbers from the single twister: of each accepted pair both."""
-        found, made = np.empty((-(-count // 2), 2), np.float64 if wide else np.float32), 0
-        while made < len(found):
-            part = found[made:made + _AT_ONCE]
-            part[:, 1], part[:, 0] = _pairs([self.twister], np.array([len(part)]), wide)
-            made += len(part)
+        found = np.empty((-(-count // 2), 2), np.float64 if wide else np.float32)
+        for begin in range(0, len(found), _PAIRS):
+            part = found[begin:begin + _PAIRS]
+            part[:, 1], part[:, 0] = _pairs(self._single, np.array([len(part)]), wide)
         return found.reshape(-1)[:count]
 
     # ------------------------------------------------------------ in parallel
     def parallel_words(self, count: int, each: int = 1) -> np.ndarray:
         """Words in parallel: (count, each)."""
-        lanes, counts = self.lanes.split(count)
-        parts = [words.take(n * each) for words, n in zip(lanes, counts.tolist(), strict=True)]
-        return np.concatenate([_NONE, *parts]).reshape(count, each)
+        def draw(counts: np.ndarray, most: int) -> np.ndarray:
+            words = self.lanes.take(len(counts), most * each)
+            self.lanes.give_back((most - counts) * each)
+            return words.reshape(len(counts), most, each)
+        return self._in_parallel(count, (each,), np.uint32, _KEPT // each, draw)
 
     def parallel_uniform(self, count: int, wide: bool = False) -> np.ndarray:
         """Numbers in [0, 1), drawn in parallel."""
@@ -147,29 +202,39 @@ class Source:
 
     def parallel_normal(self, count: int, wide: bool = False) -> np.ndarray:
         """Standard normal numbers, drawn in parallel: of each accepted pair the second alone."""
-        found, made = np.empty(count, np.float64 if wide else np.float32), 0
-        lanes, counts = self.lanes.split(count)
-        group = max(_AT_ONCE // max(int(counts.max(initial=0)), 1), 1)
-        for i in range(0, len(lanes), group):
-            _, part = _pairs(lanes[i:i + group], counts[i:i + group], wide)
-            found[made:made + len(part)] = part
-            made += len(part)
-        return found
+        def draw(counts: np.ndarray, most: int) -> np.ndarray:
+            found = np.empty((len(counts), most), np.float64 if wide else np.float32)
+            found[np.arange(most) < counts[:, None]] = _pairs(self.lanes, counts, wide)[1]
+            return found
+        return self._in_parallel(count, (), np.float64 if wide else np.float32, _PAIRS, draw)
+
+    def _in_parallel(self, count: int, shape: tuple[int, ...], dtype: Any, most: int,
+                     draw: Callable[[np.ndarray, int], np.ndarray]) -> np.ndarray:
+        """An array that the lanes make in equal parts, in turns of at most `most`: draw(how many of each, most)."""
+        counts = self.lanes.counts(count)
+        step = int(counts.max(initial=0))
+        found = np.empty((len(counts), step, *shape), dtype)
+        for begin in range(0, step, most):
+            turn = min(most, step - begin)
+            found[:, begin:begin + turn] = draw(np.clip(counts - begin, 0, turn), turn)
+        return found.reshape(len(counts) * step, *shape)[:count]
 
 
 def unit(words: np.ndarray, wide: bool = False) -> np.ndarray:
-    """Numbers in [0, 1) out of words: one makes a float32, two a float64."""
+    """Numbers in [0, 1) out of words: one makes a float32, two a float64.
+
+    The very last words are rounded to 1, as in MXNet (one of 34 million float32).
+    """
     if wide:
         found = (words[..., ::2] + words[..., 1::2] * 2.0 ** 32) * 2.0 ** -64
     else:
         found = words.astype(np.float32)
         found *= np.float32(2.0 ** -32)
-    np.minimum(found, np.nextafter(found.dtype.type(1), found.dtype.type(0)), out=found)
     return found
 
 
-def _pairs(lanes: list[Words], counts: np.ndarray, wide: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Standard normal numbers, two for each point that is accepted, `counts` points of each lane in turn.
+def _pairs(twisters: Twisters, counts: np.ndarray, wide: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Standard normal numbers, two for each point that is accepted, `counts` points of each twister in turn.
 
     Source: Marsaglia's polar method.
     """
@@ -179,7 +244,7 @@ def _pairs(lanes: list[Words], counts: np.ndarray, wide: bool) -> tuple[np.ndarr
     each = 2 << wide
     tries = int(most * 1.2733 + 4 * most ** 0.5) + 4  # 4 / pi points for each in the circle
     while True:
-        words = np.stack([lane.take(tries * each) for lane in lanes])
+        words = twisters.take(len(counts), tries * each)
         points = unit(words, wide)
         points *= 2
         points -= 1
@@ -190,12 +255,10 @@ def _pairs(lanes: list[Words], counts: np.ndarray, wide: bool) -> tuple[np.ndarr
         order = np.cumsum(inside, 1, dtype=np.int32)
         if (order[:, -1] >= counts).all():
             break
-        for lane, taken in zip(lanes, words, strict=True):
-            lane.give_back(taken)
-        tries *= 2
+        twisters.give_back(np.full(len(counts), words.shape[1]))
+        tries = min(tries * 2, _KEPT // each)
     used = np.where(counts > 0, np.argmax(order >= counts[:, None], 1) + 1, 0)
-    for lane, taken, end in zip(lanes, words, (used * each).tolist(), strict=True):
-        lane.give_back(taken[end:])
+    twisters.give_back(words.shape[1] - used * each)
     chosen = inside & (order <= counts[:, None])
     square = square[chosen]
     factor = xlogy(square.dtype.type(-2), square)

@@ -1,0 +1,60 @@
+"""The C library's functions of numbers, as NumPy's functions of arrays.
+
+NumPy's own differ from them in the last bit, and from one version or processor to the next. MXNet calls the C library,
+and where random draws are tried and refused one bit decides how many there are.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+__all__ = ["c_function"]
+
+# places in the table of functions that NumPy offers to C: these never move
+_MAKE = 1
+_LOOPS = {("d", 1): 5, ("f", 1): 6, ("f", 2): 14, ("d", 2): 15}
+
+
+@cache
+def c_function(name: str, inputs: int = 1) -> np.ufunc:
+    """A function of C's library as a ufunc.
+
+    Args:
+        name: its name in C; one that ends with f is of float32, another of float64.
+        inputs: how many numbers it takes, 1 or 2.
+
+    Raises:
+        AttributeError: the C library has no such function.
+    """
+    kind = "f" if name.endswith("f") else "d"
+    function = ctypes.cast(getattr(_library(), name), ctypes.c_void_p)
+    offered = _offered()
+    loops, data = (ctypes.c_void_p * 1)(offered[_LOOPS[kind, inputs]]), (ctypes.c_void_p * 1)(function.value)
+    types = (ctypes.c_char * 3)(*[np.dtype(kind).num] * 3)
+    called = name.encode()
+    _kept.append((loops, data, types, called))  # NumPy refers to them for as long as there is the ufunc: for ever
+    make = ctypes.PYFUNCTYPE(ctypes.py_object, *[ctypes.c_void_p] * 3, *[ctypes.c_int] * 4, ctypes.c_char_p,
+                             ctypes.c_void_p, ctypes.c_int)(offered[_MAKE])
+    return make(loops, data, types, 1, inputs, 1, -1, called, None, 0)
+
+
+_kept: list[Any] = []
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    return ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)
+
+
+@cache
+def _offered() -> Any:
+    """NumPy's table. Source: NumPy's manual, "UFunc API"."""
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    table = pointer(np._core._multiarray_umath._UFUNC_API, None)
+    return ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))
