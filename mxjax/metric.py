@@ -290,7 +290,7 @@ class TopKAccuracy(_PairMetric):
     def __init__(self, top_k: int = 1, name: str = "top_k_accuracy", output_names: list[str] | None = None,
                  label_names: list[str] | None = None) -> None:
         if top_k <= 1:
-            raise ValueError(f"top_k must be greater than 1, got {top_k}; use Accuracy")
+            raise AssertionError(f"top_k must be greater than 1, got {top_k}; use Accuracy")
         super().__init__(name, output_names, label_names, top_k=top_k)
         self.top_k = top_k
         self.name += f"_{top_k}"

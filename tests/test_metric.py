@@ -118,7 +118,7 @@ def test_mistakes_are_named():
         M.PearsonCorrelation().update([REALS], [GUESSES[:5]])
     with pytest.raises(ValueError, match="do not fit"):
         M.Perplexity(None).update([np.zeros(3)], [np.zeros((2, 2))])
-    with pytest.raises(ValueError, match="use Accuracy"):
+    with pytest.raises(AssertionError, match="use Accuracy"):
         M.TopKAccuracy(1)
     with pytest.raises(ValueError, match="not registered"):
         mx.metric.create("nothing")

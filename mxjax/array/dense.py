@@ -430,6 +430,9 @@ class NDArray:
         if type(key) is int and not state.recording and shape and -shape[0] <= key < shape[0]:
             count = self.size // shape[0]
             return self._view_at((key % shape[0]) * count, shape[1:] or (() if self._zero_dim else (1,)))
+        if type(key) is slice and key.start is None and key.stop is None and key.step in (None, 1) or \
+                type(key) is tuple and not key:
+            return self  # not a view: it has the gradient too
         plan = indexing.plan(key, shape, self._zero_dim)
         if plan.offset is not None:
             return self._view_at(plan.offset, plan.shape)

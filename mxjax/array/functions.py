@@ -94,7 +94,12 @@ def _general(op: Op, inputs: list[str], key: Any, arrays: tuple, rest: tuple, ou
     elif op.variadic and inputs == []:
         extra = [n for n in kwargs if isinstance(kwargs[n], NDArray)]
         given += [kwargs.pop(n) for n in sorted(extra, key=_argument_number)]
-    params = [n for n in op.params]
+    params = list(op.params)
+    if out is None and not op.variadic:  # `out` is the first argument after the parameters, and `name` the second
+        if len(rest) > len(params):
+            out, key, rest = rest[len(params)], None, rest[:len(params)] + rest[len(params) + 2:]
+        elif not params and len(given) == len(names) + 1:
+            out, key = given.pop(), None
     if len(rest) > len(params):
         raise TypeError(f"operator {op.name} takes at most {len(names) + len(params)} positional arguments")
     for n, value in zip(params, rest, strict=False):

@@ -260,8 +260,9 @@ class Symbol:
             Three lists of tuples; (None, None, None) where something stays unknown.
 
         Raises:
-            MXNetError: the shapes contradict each other.
+            MXNetError: the shapes contradict each other, or are of no input of the symbol.
         """
+        self._check_names("infer_shape", args, kwargs)
         result = self._infer_shape(args, kwargs)
         missing = [n for n, s in zip(self.list_arguments() + self.list_auxiliary_states(), result[0] + result[2],
                                      strict=True) if not complete(s)]
@@ -274,7 +275,14 @@ class Symbol:
 
     def infer_shape_partial(self, *args: Any, **kwargs: Any) -> tuple:
         """As `infer_shape`, but what is unknown stays in the lists as 0 / () (-1 / None under NumPy semantics)."""
+        self._check_names("infer_shape_partial", args, kwargs)
         return self._infer_shape(args, kwargs)
+
+    def _check_names(self, what: str, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        """Raises MXNetError where something is said of an input that the symbol does not have."""
+        unknown = [n for n in kwargs if n not in self.list_inputs()] if kwargs else args[len(self.list_arguments()):]
+        if unknown:
+            raise MXNetError(f"{what}: the symbol has no input {unknown[0]!r}; it has {', '.join(self.list_inputs())}")
 
     def _infer_shape(self, args: Sequence[Any], kwargs: dict[str, Any],
                      types: dict[str, str] | None = None) -> tuple[list, list, list]:
@@ -301,6 +309,9 @@ class Symbol:
 
         Returns:
             Three lists; (None, None, None) where something stays unknown.
+
+        Raises:
+            MXNetError: the dtypes contradict each other, or are of no input of the symbol.
         """
         result = self.infer_type_partial(*args, **kwargs)
         if any(t is None for part in result for t in part):
@@ -312,6 +323,7 @@ class Symbol:
         graph = self._lower()
         if args and kwargs:
             raise ValueError("Can only specify known argument types either by positional or kwargs way.")
+        self._check_names("infer_type", args, kwargs)
         named = dict(zip(graph.args, args, strict=False)) if args else kwargs
         types = inference.infer_types(self._outputs, {k: np_dtype(v).name for k, v in named.items() if v is not None})
 
@@ -680,7 +692,7 @@ def _fill_inputs(node: Node, entries: list[Entry], named: dict[str, Symbol]) -> 
     if len(entries) > len(names):
         raise MXNetError(f"operator {op.name} ({node.name}): takes {len(names)} inputs ({', '.join(names)}), "
                          f"got {len(entries)}")
-    unknown = set(named) - set(names) - set(op.input_names)
+    unknown = set(named) - set(names)
     if unknown:
         raise MXNetError(f"operator {op.name} ({node.name}): has no input {', '.join(unknown)}; it takes "
                          f"{', '.join(names)}")

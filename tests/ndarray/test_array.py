@@ -225,6 +225,17 @@ def test_reshape_codes(given, shape):
     assert a.reshape(given).shape == a.reshape(*given).shape == a.reshape(shape=given).shape == shape
 
 
+def test_out_may_come_by_position():
+    """Behind the parameters, as in MXNet's signatures."""
+    x, out = mx.nd.array([[1.0, 2], [3, 4]]), mx.nd.zeros((2, 2))
+    for _ in range(2):
+        assert mx.nd.square(x, out) is out and out.asnumpy().tolist() == [[1, 4], [9, 16]]
+        assert x.square(out) is out
+        assert mx.nd.dot(x, x, False, True, None, out) is out and out.asnumpy().tolist() == [[5, 11], [11, 25]]
+    with pytest.raises(TypeError, match="at most"):
+        mx.nd.dot(x, x, False, True, None, out, "name", 1)
+
+
 def test_reshape_errors():
     for wrong, kind in ((lambda a: a.reshape((4, 2)), mx.MXNetError), (lambda a: a.reshape((5,)), ValueError),
                         (lambda a: a.reshape((-1, -1)), ValueError), (lambda a: a.reshape(), ValueError)):

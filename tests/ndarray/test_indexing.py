@@ -97,6 +97,16 @@ def test_index_arrays_as_ndarrays():
     assert (array.asnumpy()[[0, 2]] == 0).all() and (array.asnumpy()[[1, 3]] == VALUES[[1, 3]]).all()
 
 
+def test_the_whole_of_an_array_is_the_array():
+    """With its gradient; other selections of everything are views."""
+    array = mx.nd.ones((2, 2))
+    array.attach_grad()
+    for same in (array[:], array[::1], array[()], array.as_np_ndarray()[:].as_nd_ndarray()):
+        assert same.grad is array.grad
+    for view in (array[:, :], array[0:2], array[...], array[::1, :]):
+        assert view is not array and view.grad is None
+
+
 def test_gradient_flows_through_indexing():
     array = mx.nd.array(VALUES)
     array.attach_grad()

@@ -141,3 +141,14 @@ def test_nan_is_no_maximum(kernel):
         assert call("Pooling", data, kernel=kernel).item() == best
         grad = gradients("Pooling", data, kernel=kernel)[0].ravel()
         assert grad.sum() == 1 and grad[best] == 1
+
+
+def test_windows_behind_the_end():
+    """The convention "full" makes one where the stride steps over the end: 0, or the lowest number for the maximum."""
+    data, kwargs = np.arange(1, 5, dtype="float32").reshape(1, 1, 4), {"kernel": (1,), "stride": (2,)}
+    for kind, last in (("avg", 0), ("sum", 0), ("lp", 0), ("max", np.finfo("float32").min)):
+        params = dict(kwargs, pool_type=kind, pooling_convention="full")
+        assert call("Pooling", data, **params).ravel().tolist() == [1, 3, last]
+        assert gradients("Pooling", data, **params)[0].ravel().tolist() == [1, 0, 1, 0]
+    params["count_include_pad"] = False
+    assert call("Pooling", data, **dict(params, pool_type="avg")).ravel().tolist() == [1, 3, 0]

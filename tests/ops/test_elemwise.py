@@ -81,6 +81,12 @@ def test_identities_with_their_own_gradients():
                                                                                     np.zeros_like(x).tolist()]
 
 
+def test_straight_through_of_integers():
+    for name, wanted in (("round", [3, 0]), ("sign", [1, 0])):
+        whole = call(f"_contrib_{name}_ste", np.array([3, 0], "uint8"))
+        assert whole.dtype == np.uint8 and whole.tolist() == wanted
+
+
 def test_casts():
     values = np.array([300.7, -1.5, np.nan, -300, 128], "float32")
     assert call("Cast", values, dtype="uint8").tolist() == [44, 255, 0, 212, 128]

@@ -68,3 +68,19 @@ def test_a_larger_shape_is_an_error_of_mxnet_and_a_smaller_one_of_python():
         mx.nd.ones((2, 3)).reshape((4, 5))
     with pytest.raises(ValueError, match="do not make 2"):
         mx.nd.ones((2, 3)).reshape((1, 2))
+
+
+@pytest.mark.parametrize("name, shapes, params", [
+    ("FullyConnected", [(1, 2), (3, 2), (3,)], {"num_hidden": 3, "no_bias": True}),
+    ("Deconvolution", [(1, 2, 3), (2, 1, 1), (1,)], {"kernel": (1,), "num_filter": 1}),  # no_bias by default
+    ("SequenceLast", [(3, 2), (2,)], {}),
+    ("softmax", [(3, 2), (3,)], {"axis": -1}),
+    ("LeakyReLU", [(3, 2), (2,)], {}),
+])
+def test_inputs_that_the_parameters_do_not_ask_for(name, shapes, params):
+    """A bias beside no_bias, lengths without use_sequence_length: refused, not ignored."""
+    with pytest.raises(MXNetError, match="takes [12] inputs"):
+        getattr(mx.nd, name)(*map(mx.nd.ones, shapes), **params)
+    names = registry.get(name).input_names[:len(shapes)]
+    with pytest.raises(MXNetError, match="has no input"):
+        getattr(mx.sym, name)(**{n: mx.sym.var(n) for n in names}, **params)

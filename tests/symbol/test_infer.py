@@ -77,6 +77,15 @@ def test_contradictions_name_the_node(symbol, given, words):
         symbol.infer_shape(**given)
 
 
+def test_inputs_that_the_symbol_does_not_have():
+    for infer, value in ((DATA.infer_shape, (2,)), (DATA.infer_shape_partial, (2,)), (DATA.infer_type, "float32")):
+        with pytest.raises(MXNetError, match="no input 'other'; it has data"):
+            infer(data=value, other=value)
+        with pytest.raises(MXNetError, match="no input"):
+            infer(value, value)
+    assert (DATA * 2).simple_bind(mx.cpu(), data=(2,), other=(3,)).forward()[0].shape == (2,)
+
+
 def test_types():
     net = mx.sym.FullyConnected(DATA, num_hidden=3, name="fc")
     args, outs, _ = net.infer_type(data="float16")

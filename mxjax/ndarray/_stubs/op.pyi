@@ -351,7 +351,7 @@ def SoftmaxActivation(
     data: NDArray | None = ..., mode: Literal['channel', 'instance'] = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
 ) -> NDArray:
-    """Softmax along axis 1 ('channel'), or over all values of each instance ('instance')."""
+    """Softmax along axis 1 ('channel') or the last one ('instance', as MXNet's CPU build has it)."""
 
 def SpatialTransformer(
     data: NDArray | None = ..., loc: NDArray | None = ..., target_shape: int | Sequence[int] = ...,

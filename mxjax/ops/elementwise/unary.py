@@ -219,8 +219,8 @@ def _straight_through(name: str, function: Callable[[Array], Array]) -> None:
              FGradient=lambda heads, inputs, outputs: heads)(compute)
 
 
-_straight_through("round", _round)
-_straight_through("sign", jnp.sign)
+_straight_through("round", _whole(_round))
+_straight_through("sign", _sign)
 
 
 @register("_contrib_quadratic", infer_shape=elementwise)

@@ -333,7 +333,8 @@ def _pooling(data: Array, *, kernel: Shape = (), pool_type: Literal["avg", "lp",
             return values
         return whole(values) if sum(kernel) > _SMALL_WINDOW else _kept(slices, whole)(values)
     if pool_type == "max" and is_float(data.dtype):
-        return reduce(jnp.where(jnp.isnan(data), -jnp.inf, data), -jnp.inf, lax.max)  # NaN is no maximum, as in MXNet
+        found = reduce(jnp.where(jnp.isnan(data), -jnp.inf, data), -jnp.inf, lax.max)  # NaN is no maximum, as in MXNet
+        return jnp.maximum(found, jnp.finfo(data.dtype).min)  # its maximum of nothing
     if pool_type == "max":
         return reduce(data, jnp.iinfo(data.dtype).min, lax.max)
     wide = data.astype(accumulation(data.dtype))
@@ -348,7 +349,7 @@ def _pooling(data: Array, *, kernel: Shape = (), pool_type: Literal["avg", "lp",
         return total.astype(data.dtype)
     include = count_include_pad is None or count_include_pad
     for axis, (a, (count, _)) in enumerate(zip(axes, windows, strict=True)):
-        counts = _counts(*a, count, include)
+        counts = np.maximum(_counts(*a, count, include), 1)  # windows behind the end: 0
         shape = [1] * data.ndim
         shape[first + axis] = count
         total = total / counts.reshape(shape).astype(wide.dtype)

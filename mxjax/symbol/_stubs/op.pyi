@@ -354,7 +354,7 @@ def SoftmaxActivation(
     data: Symbol | None = ..., mode: Literal['channel', 'instance'] = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
 ) -> Symbol:
-    """Softmax along axis 1 ('channel'), or over all values of each instance ('instance')."""
+    """Softmax along axis 1 ('channel') or the last one ('instance', as MXNet's CPU build has it)."""
 
 def SpatialTransformer(
     data: Symbol | None = ..., loc: Symbol | None = ..., target_shape: int | Sequence[int] = ...,
