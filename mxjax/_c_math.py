@@ -1,7 +1,7 @@
-"""The C library's functions of numbers, as NumPy's functions of arrays.
+"""Arithmetic as MXNet's C++ does it, on NumPy arrays, where numbers have to be MXNet's to the bit.
 
-NumPy's own differ from them in the last bit, and from one version or processor to the next. MXNet calls the C library,
-and where random draws are tried and refused one bit decides how many there are.
+NumPy's own functions differ from the C library's in the last bit, and from one version or processor to the next. Where
+random numbers are tried and refused, one bit decides how many are drawn.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["c_function"]
+__all__ = ["c_function", "mixed"]
 
 # places in the table of functions that NumPy offers to C: these never move
 _MAKE = 1
@@ -41,6 +41,18 @@ def c_function(name: str, inputs: int = 1) -> np.ufunc:
     make = ctypes.PYFUNCTYPE(ctypes.py_object, *[ctypes.c_void_p] * 3, *[ctypes.c_int] * 4, ctypes.c_char_p,
                              ctypes.c_void_p, ctypes.c_int)(offered[_MAKE])
     return make(loops, data, types, 1, inputs, 1, -1, called, None, 0)
+
+
+def mixed(operation: np.ufunc, x: Any, y: Any) -> np.ndarray:
+    """An operation on two dtypes: with half precision the result has that, integers turn into the float they meet."""
+    x, y = np.asarray(x), np.asarray(y)
+    if np.float16 in (x.dtype, y.dtype):
+        return operation(x.astype(np.float32), y.astype(np.float32)).astype(np.float16)
+    if x.dtype.kind in "iu" and y.dtype.kind == "f":
+        x = x.astype(y.dtype)
+    elif y.dtype.kind in "iu" and x.dtype.kind == "f":
+        y = y.astype(x.dtype)
+    return operation(x, y)
 
 
 _kept: list[Any] = []

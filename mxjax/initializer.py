@@ -308,9 +308,9 @@ def _drawn(distribution: str, first: float, second: float, shape: tuple[int, ...
     They are drawn on the host: weights have many shapes, for each of which a generator would have to be compiled.
     """
     dtype = np.dtype(like.dtype)
-    vectors, wide = (on_host.IN_ORDER, False) if is_np_array() else (on_host.VECTORS, dtype != np.float32)
+    vectors = on_host.IN_ORDER if is_np_array() else on_host.VECTORS
     with source:
-        values = vectors[distribution](source, math.prod(shape), wide, np.float32(first), np.float32(second))
+        values = vectors[distribution](source, math.prod(shape), dtype, np.float32(first), np.float32(second))
     return on_host.rounded(values, shape, dtype)
 
 

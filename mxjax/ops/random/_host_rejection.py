@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._c_math import c_function
+from ..._c_math import c_function, mixed
 from ..._mersenne import Source, unit
 
 __all__ = ["gamma", "generalized_negative_binomial", "negative_binomial", "poisson"]
@@ -75,17 +75,11 @@ def _wide(values: np.ndarray) -> np.ndarray:
     return values.astype(np.float64)
 
 
-def _as_with(parameter: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """What C++ makes of a calculation with such a parameter: MXNet rounds all that meets half precision to that."""
-    return values.astype(np.float32).astype(np.float16) if parameter.dtype == np.float16 else values
-
-
 # -------------------------------------------------------------------- gamma
 def _one_gamma(lanes: _Lanes, alpha: np.ndarray, beta: np.ndarray, real: type[np.floating] = np.float32) -> np.ndarray:
     """NaN where MXNet would try for ever."""
     small = alpha < 1
-    beta = beta.astype(np.float32) if beta.dtype.kind in "iu" else beta
-    d = _as_with(alpha, _wide(alpha) + np.where(small, 2 / 3, -1 / 3)).astype(real)
+    d = mixed(np.add, alpha, np.where(small, 2 / 3, -1 / 3)).astype(real)
     least = -np.sqrt(9 * _wide(d)).astype(real)
     c = (-1 / _wide(least)).astype(real)
     found = np.full(len(d), np.nan, real)
@@ -103,12 +97,12 @@ def _one_gamma(lanes: _Lanes, alpha: np.ndarray, beta: np.ndarray, real: type[np
         z, cube, scale = _wide(z), _wide(v), d[tried]
         won = log(1 - _wide(lanes.take(tried)[0])) < 0.5 * z * z + scale * (1 - cube + log(cube))
         tried, v, scale = tried[won], v[won], scale[won]
-        found[tried] = _as_with(beta, scale * v * beta[tried])
+        found[tried] = mixed(np.multiply, scale * v, beta[tried])
         missing[tried] = False
         rows = rows[missing[rows]]
     rows = np.flatnonzero(small & ~np.isnan(found))
     if rows.size:
-        powers = _as_with(alpha, 1 / _wide(alpha[rows])).astype(real)
+        powers = mixed(np.divide, np.float64(1), alpha[rows]).astype(real)
         found[rows] *= c_function("pow", 2)(_wide(lanes.take(rows)[0]), _wide(powers))
     return found
 

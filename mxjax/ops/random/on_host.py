@@ -1,4 +1,4 @@
-"""Draws as MXNet makes them on CPUs, to the bit: uniform, normal, exponential numbers and integers."""
+"""Draws as MXNet makes them on CPUs, to the bit: distributions with numbers and with arrays, and integers."""
 
 from __future__ import annotations
 
@@ -7,38 +7,51 @@ from typing import Any
 
 import numpy as np
 
+from ..._c_math import c_function, mixed
 from ..._mersenne import Source
 from ...base import MXNetError
 from ..params import np_dtype
+from . import _host_rejection
 from ._distributions import float_or
 
 __all__ = ["Draw", "by_arrays", "by_numbers", "integers", "rounded", "size_of"]
 
 # (source, parameters, inputs, training) -> what is drawn
 Draw = Callable[[Source, dict[str, Any], Sequence[Any], bool], "np.ndarray | None"]
-# (source, count, wide, *parameters that broadcast against a vector of that length) -> a vector
+# (source, count, dtype, *parameters that broadcast against a vector of that length) -> a vector
 _Vector = Callable[..., np.ndarray]
 
 
-def _uniform(source: Source, count: int, wide: bool, low: Any, high: Any) -> np.ndarray:
-    return low + (high - low) * source.parallel_uniform(count, wide)
+def _spread(values: np.ndarray, by: Any, to: Any) -> np.ndarray:
+    """values * by + to, in the values' own memory where they have the result's type."""
+    own = values if np.result_type(values, by, to) == values.dtype else None
+    return np.add(np.multiply(values, by, out=own), to, out=own)
 
 
-def _normal(source: Source, count: int, wide: bool, mean: Any, deviation: Any) -> np.ndarray:
-    return source.parallel_normal(count, wide) * deviation + mean
+def _uniform(source: Source, count: int, dtype: np.dtype, low: Any, high: Any) -> np.ndarray:
+    drawn = source.parallel_uniform(count, dtype != np.float32)
+    return mixed(np.add, low, mixed(np.multiply, high - low, drawn))
 
 
-def _exponential(source: Source, count: int, wide: bool, rate: Any) -> np.ndarray:
-    from scipy.special import xlogy  # the C library's logarithm; takes 0.1 s to import
+def _normal(source: Source, count: int, dtype: np.dtype, mean: Any, deviation: Any) -> np.ndarray:
+    drawn = source.parallel_normal(count, dtype != np.float32)
+    return mixed(np.add, mixed(np.multiply, drawn, deviation), mean)
 
-    return -xlogy(1.0, 1.0 - source.parallel_uniform(count, wide).astype(np.float64)) / rate
+
+def _exponential(source: Source, count: int, dtype: np.dtype, rate: Any) -> np.ndarray:
+    drawn = source.parallel_uniform(count, dtype != np.float32).astype(np.float64)
+    with np.errstate(divide="ignore"):
+        return mixed(np.divide, -c_function("log")(1 - drawn), rate)
 
 
-VECTORS: dict[str, _Vector] = {"uniform": _uniform, "normal": _normal, "exponential": _exponential}
+VECTORS: dict[str, _Vector] = {
+    "uniform": _uniform, "normal": _normal, "exponential": _exponential, "gamma": _host_rejection.gamma,
+    "poisson": _host_rejection.poisson, "negative_binomial": _host_rejection.negative_binomial,
+    "generalized_negative_binomial": _host_rejection.generalized_negative_binomial}
 
 IN_ORDER: dict[str, _Vector] = {  # as `mx.np.random` draws
-    "uniform": lambda source, count, wide, low, high: low + source.uniform(count) * (high - low),
-    "normal": lambda source, count, wide, mean, deviation: mean + source.normal(count) * deviation,
+    "uniform": lambda source, count, dtype, low, high: low + source.uniform(count) * (high - low),
+    "normal": lambda source, count, dtype, mean, deviation: mean + source.normal(count) * deviation,
 }
 
 
@@ -62,7 +75,7 @@ def by_numbers(vector: _Vector, names: Sequence[str]) -> tuple[Draw, Draw]:
     """FDraw of a distribution whose parameters are numbers: for a shape, and for the shape of an array."""
     def draw(source: Source, params: dict[str, Any], shape: tuple[int, ...], dtype: Any) -> np.ndarray:
         numbers = [np.float32(params[n]) for n in names]
-        return rounded(vector(source, int(np.prod(shape)), dtype != np.float32, *numbers), shape, dtype)
+        return rounded(vector(source, int(np.prod(shape)), dtype, *numbers), shape, dtype)
 
     def of_shape(source: Source, params: dict[str, Any], inputs: Sequence[Any], train: bool) -> np.ndarray:
         return draw(source, params, size_of(params["shape"]), np.dtype(float_or(params["dtype"])))
@@ -82,13 +95,18 @@ def by_arrays(vector: _Vector) -> Draw:
         shape, dtype = first.shape + size_of(params["shape"]), np.dtype(float_or(params["dtype"], first.dtype))
         count = int(np.prod(shape))
         each = count // max(first.size, 1)
-        return rounded(vector(source, count, dtype != np.float32, *(np.repeat(p, each) for p in inputs)), shape, dtype)
+        return rounded(vector(source, count, dtype, *(np.repeat(p, each) for p in inputs)), shape, dtype)
     return draw
 
 
 def integers(source: Source, params: dict[str, Any], inputs: Sequence[Any], train: bool) -> np.ndarray:
     """FDraw of `_random_randint`."""
     shape, low, high = size_of(params["shape"]), params["low"], params["high"]
-    words = source.parallel_words(int(np.prod(shape)), 2).astype(np.int64)
-    found = low + ((words[:, 0] << 31) + words[:, 1]) % (high - low)
-    return found.astype(np_dtype(params["dtype"] or "int32")).reshape(shape)
+    words = source.parallel_words(int(np.prod(shape)), 2)
+    found = words[:, 0].astype(np.uint64)
+    found <<= np.uint64(31)
+    found += words[:, 1]
+    found -= found // np.uint64(high - low) * np.uint64(high - low)  # a remainder takes NumPy three times as long
+    found = found.view(np.int64)
+    found += low
+    return found.astype(np_dtype(params["dtype"] or "int32"), copy=False).reshape(shape)
