@@ -7,8 +7,11 @@ Source: MXNet's CPU resources kRandom and kParallelRandom; ISO C++ [rand]; libst
 
 from __future__ import annotations
 
+import functools
+import os
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -18,6 +21,8 @@ __all__ = ["Lanes", "Source", "Twisters", "Words", "unit"]
 _LANES, _LEAST = 1024, 64
 _MAGIC = 127  # MXNet multiplies seeds with it
 _KEPT, _PAIRS = 2496, 256  # words of each twister; normal pairs at once: 624 tries, where 330 are expected
+_FEW = 8  # twisters that stand elsewhere than most
+_AT_ONCE, _MANY = 1 << 14, 1 << 19  # numbers of several twisters; from so many on, several threads make them
 _NONE = np.empty(0, np.uint32)
 
 
@@ -54,22 +59,27 @@ class Twisters:
         """Twister number i."""
         return Words(self, i)
 
-    def take(self, rows: int, count: int) -> np.ndarray:
-        """The next words of the first twisters, at most `_KEPT` of each: (rows, count)."""
+    def take(self, rows: slice, count: int) -> np.ndarray:
+        """The next words of these twisters, at most `_KEPT` of each: (rows, count)."""
         if self._more:
-            return np.stack([self.one(i).take(count) for i in range(rows)])
-        begins = self._next[:rows]
+            return np.stack([self.one(i).take(count) for i in range(rows.start, rows.stop)])
+        begins = self._next[rows]
         for i in np.flatnonzero(begins > _KEPT - count).tolist():
-            self._fill(i)
-        first = int(begins[0])
-        found = self._words[:rows, first:first + count].copy() if (begins == first).all() else \
-            np.take_along_axis(self._words[:rows], begins[:, None] + np.arange(count), 1)
+            self._fill(rows.start + i)
+        first = int(begins[len(begins) // 2]) if len(begins) else 0  # most stand at the same place
+        other = np.flatnonzero(begins != first)
+        if len(other) > _FEW:
+            found = np.take_along_axis(self._words[rows], begins[:, None] + np.arange(count), 1)
+        else:
+            found = self._words[rows, first:first + count].copy()
+            for i in other.tolist():
+                found[i] = self._words[rows.start + i, begins[i]:begins[i] + count]
         begins += count
         return found
 
-    def give_back(self, counts: np.ndarray) -> None:
-        """Puts so many of the words that the first twisters have given last back."""
-        self._next[:len(counts)] -= counts
+    def give_back(self, rows: slice, counts: Any) -> None:
+        """Puts so many of the words that these twisters have given last back."""
+        self._next[rows] -= counts
 
     def _fill(self, i: int) -> None:
         row, begin, made = self._words[i], int(self._next[i]), self._made[i]
@@ -140,8 +150,8 @@ class Lanes(Twisters):
         return self.first(len(counts)), counts
 
     def first(self, count: int) -> list[Words]:
-        """The first twisters."""
-        return [self.one(i) for i in range(count)]
+        """The first twisters; all where there are fewer."""
+        return [self.one(i) for i in range(min(count, _LANES))]
 
 
 class Source:
@@ -184,15 +194,15 @@ class Source:
         found = np.empty((-(-count // 2), 2), np.float64 if wide else np.float32)
         for begin in range(0, len(found), _PAIRS):
             part = found[begin:begin + _PAIRS]
-            part[:, 1], part[:, 0] = _pairs(self._single, np.array([len(part)]), wide)
+            part[:, 1], part[:, 0] = _pairs(self._single, slice(0, 1), np.array([len(part)]), wide)
         return found.reshape(-1)[:count]
 
     # ------------------------------------------------------------ in parallel
     def parallel_words(self, count: int, each: int = 1) -> np.ndarray:
         """Words in parallel: (count, each)."""
-        def draw(counts: np.ndarray, most: int) -> np.ndarray:
-            words = self.lanes.take(len(counts), most * each)
-            self.lanes.give_back((most - counts) * each)
+        def draw(rows: slice, counts: np.ndarray, most: int) -> np.ndarray:
+            words = self.lanes.take(rows, most * each)
+            self.lanes.give_back(rows, (most - counts) * each)
             return words.reshape(len(counts), most, each)
         return self._in_parallel(count, (each,), np.uint32, _KEPT // each, draw)
 
@@ -200,23 +210,50 @@ class Source:
         """Numbers in [0, 1), drawn in parallel."""
         return unit(self.parallel_words(count, 1 + wide).reshape(-1), wide)
 
+    def parallel_below(self, count: int, limit: np.float32, same: bool = True) -> np.ndarray:
+        """Whether numbers in [0, 1), float32 and drawn in parallel, are below a limit, or the same."""
+        last = _last_word(float(limit), same)
+
+        def draw(rows: slice, counts: np.ndarray, most: int) -> np.ndarray:
+            words = self.lanes.take(rows, most)
+            self.lanes.give_back(rows, most - counts)
+            return words <= np.uint32(last) if last >= 0 else np.zeros(words.shape, np.bool_)
+        return self._in_parallel(count, (), np.bool_, _KEPT, draw)
+
     def parallel_normal(self, count: int, wide: bool = False) -> np.ndarray:
         """Standard normal numbers, drawn in parallel: of each accepted pair the second alone."""
-        def draw(counts: np.ndarray, most: int) -> np.ndarray:
-            found = np.empty((len(counts), most), np.float64 if wide else np.float32)
-            found[np.arange(most) < counts[:, None]] = _pairs(self.lanes, counts, wide)[1]
+        def draw(rows: slice, counts: np.ndarray, most: int) -> np.ndarray:
+            _, values = _pairs(self.lanes, rows, counts, wide)
+            if counts[-1] == most:
+                return values.reshape(len(counts), most)
+            found = np.empty((len(counts), most), values.dtype)
+            found[np.arange(most) < counts[:, None]] = values
             return found
         return self._in_parallel(count, (), np.float64 if wide else np.float32, _PAIRS, draw)
 
     def _in_parallel(self, count: int, shape: tuple[int, ...], dtype: Any, most: int,
-                     draw: Callable[[np.ndarray, int], np.ndarray]) -> np.ndarray:
-        """An array that the lanes make in equal parts, in turns of at most `most`: draw(how many of each, most)."""
+                     draw: Callable[[slice, np.ndarray, int], np.ndarray]) -> np.ndarray:
+        """An array that the lanes make in equal parts: draw(lanes, how many of each, the most of those).
+
+        It is done in pieces that stay in the cache: some lanes, and in turns of at most `most` numbers of each.
+        """
         counts = self.lanes.counts(count)
         step = int(counts.max(initial=0))
         found = np.empty((len(counts), step, *shape), dtype)
-        for begin in range(0, step, most):
-            turn = min(most, step - begin)
-            found[:, begin:begin + turn] = draw(np.clip(counts - begin, 0, turn), turn)
+        group = max(_AT_ONCE // max(min(step, most), 1), 1)
+
+        def make(first: int) -> None:
+            rows = slice(first, min(first + group, len(counts)))
+            for begin in range(0, step, most):
+                turn = min(most, step - begin)
+                found[rows, begin:begin + turn] = draw(rows, np.clip(counts[rows] - begin, 0, turn), turn)
+        firsts = range(0, len(counts), group)
+        if count < _MANY:
+            for first in firsts:
+                make(first)
+        else:  # NumPy lets other threads work meanwhile
+            with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
+                list(pool.map(make, firsts))
         return found.reshape(len(counts) * step, *shape)[:count]
 
 
@@ -233,7 +270,18 @@ def unit(words: np.ndarray, wide: bool = False) -> np.ndarray:
     return found
 
 
-def _pairs(twisters: Twisters, counts: np.ndarray, wide: bool) -> tuple[np.ndarray, np.ndarray]:
+@functools.lru_cache(256)
+def _last_word(limit: float, same: bool) -> int:
+    """The last word whose number in [0, 1) is below a limit (or the same); -1: there is none."""
+    low, high = -1, 2 ** 32 - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        number = unit(np.array([middle], np.uint32))[0]
+        low, high = (middle, high) if number < limit or same and number == limit else (low, middle - 1)
+    return low
+
+
+def _pairs(twisters: Twisters, rows: slice, counts: np.ndarray, wide: bool) -> tuple[np.ndarray, np.ndarray]:
     """Standard normal numbers, two for each point that is accepted, `counts` points of each twister in turn.
 
     Source: Marsaglia's polar method.
@@ -241,27 +289,33 @@ def _pairs(twisters: Twisters, counts: np.ndarray, wide: bool) -> tuple[np.ndarr
     from scipy.special import xlogy  # the C library's logarithm, which NumPy's is not; 0.1 s to import
 
     most = int(counts.max(initial=0))
-    each = 2 << wide
+    each, lanes = 2 << wide, np.arange(len(counts))
     tries = int(most * 1.2733 + 4 * most ** 0.5) + 4  # 4 / pi points for each in the circle
     while True:
-        words = twisters.take(len(counts), tries * each)
+        words = twisters.take(rows, tries * each)
         points = unit(words, wide)
         points *= 2
         points -= 1
         x, y = points[:, ::2], points[:, 1::2]
         square = x * x
         square += y * y
-        inside = (square <= 1) & (square != 0)
-        order = np.cumsum(inside, 1, dtype=np.int32)
-        if (order[:, -1] >= counts).all():
+        inside = square <= 1
+        inside &= square != 0
+        accepted = np.flatnonzero(inside)  # one lane's after the other's
+        begins = np.searchsorted(accepted, lanes * tries)
+        if (np.diff(begins, append=len(accepted)) >= counts).all():
             break
-        twisters.give_back(np.full(len(counts), words.shape[1]))
+        twisters.give_back(rows, tries * each)
         tries = min(tries * 2, _KEPT // each)
-    used = np.where(counts > 0, np.argmax(order >= counts[:, None], 1) + 1, 0)
-    twisters.give_back(words.shape[1] - used * each)
-    chosen = inside & (order <= counts[:, None])
-    square = square[chosen]
+    last = np.minimum(begins + np.maximum(counts, 1), len(accepted)) - 1
+    used = np.where(counts > 0, accepted[last] - lanes * tries + 1, 0)
+    twisters.give_back(rows, (tries - used) * each)
+    chosen = begins[:, None] + np.arange(most)
+    chosen = accepted[chosen.reshape(-1) if counts[-1] == most else chosen[np.arange(most) < counts[:, None]]]
+    square = square.reshape(-1)[chosen]
     factor = xlogy(square.dtype.type(-2), square)
     factor /= square
     np.sqrt(factor, out=factor)
-    return x[chosen] * factor, y[chosen] * factor
+    chosen *= 2
+    points = points.reshape(-1)
+    return points[chosen] * factor, points[chosen + 1] * factor

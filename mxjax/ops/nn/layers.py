@@ -59,7 +59,10 @@ def _kept(source: Source, params: dict[str, Any], inputs: Sequence[Any], train: 
     if keeps >= 1 or not (train or params["mode"] == "always"):
         return None
     shape = [1 if i in axes else n for i, n in enumerate(data.shape)]
-    drawn = source.parallel_uniform(math.prod(shape), data.dtype != np.float32).astype(np.float32, copy=False)
+    count = math.prod(shape)
+    if data.dtype == np.float32:
+        return source.parallel_below(count, keeps, not axes).reshape(shape)
+    drawn = source.parallel_uniform(count, True).astype(np.float32)
     return (drawn < keeps if axes else drawn <= keeps).reshape(shape)
 
 
