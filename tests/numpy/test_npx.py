@@ -26,6 +26,11 @@ def test_operators():
     x = np.array([[-1.0, 2.0]])
     assert npx.relu(x).tolist() == [[0, 2]] and type(npx.softmax(x)) is np.ndarray
     assert npx.one_hot(np.array([1, 0]), 2).tolist() == [[0, 1], [1, 0]] and npx.pick(x, np.array([1])).tolist() == [2]
+    y = mx.np.array([1.0, 0.0])
+    y.attach_grad()
+    with mx.autograd.record():
+        npx.nonzero(y).backward()
+    assert y.grad.tolist() == [0, 0]
     assert npx.topk(x).tolist() == [[1]] and npx.nonzero(x > 0).tolist() == [[0, 1]]
     assert npx.shape_array(x).tolist() == [1, 2] and npx.batch_flatten(np.zeros((2, 3, 4))).shape == (2, 12)
     assert bool(npx.constraint_check(x < 3, "too large"))

@@ -61,6 +61,21 @@ def test_slopes_at_kinks(name, point, slope):
     assert gradients(name, np.array([point], "float32"))[0] == slope
 
 
+def test_slopes_of_pairs_at_kinks():
+    """The remainder by 0 is 0, but its slopes stay 1 and -floor(a / b); of two equal numbers the first is the larger."""
+    for a, b, wanted in [(2.5, 0, [1, -np.inf]), (-2.5, 0, [1, np.inf]), (0, 0, [1, np.nan]), (2.5, -1, [1, 3]),
+                         (-2.5, 1.5, [1, 2])]:
+        pair = np.array([[a]], "float32"), np.array([b, b], "float32")
+        np.testing.assert_array_equal(np.concatenate([g.ravel() for g in gradients("broadcast_mod", *pair)]),
+                                      [2 * wanted[0], wanted[1], wanted[1]])
+        assert gradients("_mod_scalar", pair[0], scalar=b)[0] == 1
+    for name in ("maximum", "minimum"):
+        for a, b, wanted in [(1, 1, [1, 0]), (1, np.nan, [0, 0]), (np.nan, 1, [0, 0])]:
+            pair = np.array([a], "float32"), np.array([b], "float32")
+            np.testing.assert_array_equal(call(f"broadcast_{name}", *pair), a + b - 1)
+            assert [g.item() for g in gradients(f"broadcast_{name}", *pair)] == wanted
+
+
 def test_clip_and_smooth_l1():
     x = np.array([-2, -1, 0.5, 1, np.nan], "float32")
     np.testing.assert_array_equal(call("clip", x, a_min=-1, a_max=1), [-1, -1, 0.5, 1, np.nan])

@@ -39,6 +39,16 @@ def test_lists():
     assert set(normed.list_inputs()) == {"data", "bn_gamma", "bn_beta", "bn_moving_mean", "bn_moving_var"}
 
 
+def test_names_of_outputs():
+    a, b = mx.sym.Variable("a"), mx.sym.Variable("b")
+    points = mx.sym.contrib.hawkesll(*[mx.sym.Variable(c) for c in "abcdefgh"], name="points")
+    for symbol, wanted in [
+            (mx.sym.SliceChannel(a, num_outputs=1, name="s"), ["s_output0"]),
+            (mx.sym.linalg.det(a, name="s"), ["s_output0"]), (mx.sym.CTCLoss(a, b, name="s"), ["s_output0"]),
+            (mx.sym.topk(a, name="s"), ["s_output"]), (points, ["points_output", "points_out_state"])]:
+        assert symbol.list_outputs() == wanted
+
+
 def test_automatic_names():
     with mx.name.NameManager():
         a = mx.sym.Variable("a")

@@ -20,10 +20,14 @@ def _div(a: Array, b: Array) -> Array:
     return a / b if is_float(a.dtype) else lax.div(*jnp.broadcast_arrays(a, b))
 
 
+@jax.custom_jvp
 def _mod(a: Array, b: Array) -> Array:
-    """The remainder with the sign of b; zero where b is zero."""
+    """The remainder with the sign of b; zero where b is zero. Its slopes are 1 and -floor(a / b) there too."""
     zero = b == 0
     return jnp.where(zero, 0, jnp.mod(a, jnp.where(zero, 1, b)))
+
+
+_mod.defjvps(lambda da, out, a, b: jnp.broadcast_to(da, out.shape), lambda db, out, a, b: -jnp.floor(a / b) * db)
 
 
 _float_power = jax.custom_jvp(jnp.power)
@@ -43,13 +47,11 @@ def _power(a: Array, b: Array) -> Array:
     return in_float(_float_power, a, b)
 
 
-# `where` and not `jnp.maximum`: where both are equal, the first takes the whole gradient.
-def _maximum(a: Array, b: Array) -> Array:
-    return jnp.where((a >= b) | jnp.isnan(a), a, b)
-
-
-def _minimum(a: Array, b: Array) -> Array:
-    return jnp.where((a <= b) | jnp.isnan(a), a, b)
+# where both are equal, the first takes the whole gradient; beside NaN there is none
+_maximum = jax.custom_jvp(jnp.maximum)
+_maximum.defjvps(lambda da, out, a, b: da * (a >= b), lambda db, out, a, b: db * (a < b))
+_minimum = jax.custom_jvp(jnp.minimum)
+_minimum.defjvps(lambda da, out, a, b: da * (a <= b), lambda db, out, a, b: db * (a > b))
 
 
 # MXNet's gradient a / hypot(a, b) has no value where both are zero

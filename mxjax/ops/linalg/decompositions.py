@@ -137,7 +137,7 @@ def inverse(A: Array) -> Array:
     return jnp.linalg.inv(A)
 
 
-@_linalg("det", FPartialShape=_of_each)
+@_linalg("det", FPartialShape=_of_each, output_names=lambda p: ["output0"])
 def det(A: Array) -> Array:
     """The determinant: (..., n, n) -> (...)."""
     return _reduced(jnp.linalg.det(A))

@@ -74,7 +74,8 @@ def boolean_mask_assign_tensor(data: Array, mask: Array, value: Array, *, start_
     return target.set(jnp.broadcast_to(value.astype(data.dtype), target.get().shape))
 
 
-@register("_npx_nonzero", aliases=("_npi_nonzero",), eager=True, wide=True, infer_type=gives("int64"))
+@register("_npx_nonzero", aliases=("_npi_nonzero",), eager=True, wide=True, infer_type=gives("int64"),
+          FGradient=no_gradient)
 def nonzero(x: Array) -> Array:
     """Positions of the nonzero elements, a row each: (count, dimensions) int64."""
     return jnp.asarray(np.argwhere(np.atleast_1d(np.asarray(x))), jnp.int64)

@@ -148,7 +148,8 @@ def _section(params: dict[str, Any], shape: tuple) -> int | None:
     return size // count
 
 
-@register("SliceChannel", aliases=("split",), num_outputs=lambda p: p["num_outputs"], infer_shape=_split_channel_shapes)
+@register("SliceChannel", aliases=("split",), num_outputs=lambda p: p["num_outputs"], infer_shape=_split_channel_shapes,
+          output_names=lambda p: [f"output{i}" for i in range(p["num_outputs"])])
 def slice_channel(data: Array, *, num_outputs: Annotated[int, Range(1)], axis: int = 1,
                   squeeze_axis: bool = False) -> tuple[Array, ...]:
     """Splits an axis into equal pieces; `squeeze_axis` drops the axis, which then has size 1 in the pieces."""
