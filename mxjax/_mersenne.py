@@ -59,8 +59,11 @@ class Twisters:
         """Twister number i."""
         return Words(self, i)
 
-    def take(self, rows: slice, count: int) -> np.ndarray:
-        """The next words of these twisters, at most `_KEPT` of each: (rows, count)."""
+    def take(self, rows: slice, count: int, align: bool = False) -> np.ndarray:
+        """The next words of these twisters, at most `_KEPT` of each: (rows, count).
+
+        align: all are taken, so the next call finds them at one place if this one does.
+        """
         if self._more:
             return np.stack([self.one(i).take(count) for i in range(rows.start, rows.stop)])
         begins = self._next[rows]
@@ -68,6 +71,11 @@ class Twisters:
             self._fill(rows.start + i)
         first = int(begins[len(begins) // 2]) if len(begins) else 0  # most stand at the same place
         other = np.flatnonzero(begins != first)
+        if len(other) > _FEW and align:
+            first = int(begins.min())
+            for i in np.flatnonzero(begins != first).tolist():
+                self._fill(rows.start + i, first)
+            other = other[:0]
         if len(other) > _FEW:
             found = np.take_along_axis(self._words[rows], begins[:, None] + np.arange(count), 1)
         else:
@@ -81,17 +89,19 @@ class Twisters:
         """Puts so many of the words that these twisters have given last back."""
         self._next[rows] -= counts
 
-    def _fill(self, i: int) -> None:
-        row, begin, made = self._words[i], int(self._next[i]), self._made[i]
+    def _fill(self, i: int, begin: int = 0) -> None:
+        """Makes words until a row is full from `begin` on."""
+        row, before = self._words[i], int(self._next[i])
         twister = self._twisters[i]
-        if not made:
+        if not self._made[i]:
             if twister is None:
                 twister = self._twisters[i] = np.random.MT19937(_NoSeed())
             np.random.RandomState(twister).seed((self.number + i) & 0xFFFFFFFF)
-        row[:_KEPT - begin] = row[begin:].copy()
-        row[_KEPT - begin:] = twister.random_raw(begin)
-        self._next[i] = 0
-        self._made[i] += begin
+        new = before - begin
+        row[begin:_KEPT - new] = row[before:].copy()
+        row[_KEPT - new:] = twister.random_raw(new)
+        self._next[i] = begin
+        self._made[i] += new
 
 
 class Words:
@@ -201,7 +211,7 @@ class Source:
     def parallel_words(self, count: int, each: int = 1) -> np.ndarray:
         """Words in parallel: (count, each)."""
         def draw(rows: slice, counts: np.ndarray, most: int) -> np.ndarray:
-            words = self.lanes.take(rows, most * each)
+            words = self.lanes.take(rows, most * each, align=True)
             self.lanes.give_back(rows, (most - counts) * each)
             return words.reshape(len(counts), most, each)
         return self._in_parallel(count, (each,), np.uint32, _KEPT // each, draw)
@@ -215,7 +225,7 @@ class Source:
         last = _last_word(float(limit), same)
 
         def draw(rows: slice, counts: np.ndarray, most: int) -> np.ndarray:
-            words = self.lanes.take(rows, most)
+            words = self.lanes.take(rows, most, align=True)
             self.lanes.give_back(rows, most - counts)
             return words <= np.uint32(last) if last >= 0 else np.zeros(words.shape, np.bool_)
         return self._in_parallel(count, (), np.bool_, _KEPT, draw)

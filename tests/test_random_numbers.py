@@ -1,0 +1,204 @@
+"""MXNet's random numbers for a seed, to the bit; the numbers and checksums here are what MXNet 1.9.1 gave."""
+
+import subprocess
+import sys
+import threading
+import zlib
+
+import numpy as np
+import pytest
+
+import mxjax as mx
+from mxjax._mersenne import Source
+
+DRAWS = {
+    "uniform": lambda n, d: mx.nd.random.uniform(-1, 3, shape=(n,), dtype=d),
+    "normal": lambda n, d: mx.nd.random.normal(0.5, 2, shape=(n,), dtype=d),
+    "exponential": lambda n, d: mx.nd.random.exponential(2.0, shape=(n,), dtype=d),
+}
+# two draws in a row of 1, 64, 65 and 70000 numbers after seed 42
+SUMS = {
+    ("uniform", "float16"): [(2890025144, 2887721123), (3550059248, 3310328846), (1589033108, 374943862),
+                             (1842227456, 1824106567)],
+    ("uniform", "float32"): [(3930049769, 2255066656), (3422980399, 1429432927), (3336288948, 2333656387),
+                             (2399136458, 3194563652)],
+    ("uniform", "float64"): [(2990375617, 3645273058), (2322038445, 592956840), (171560612, 117266774),
+                             (1772869660, 2071863650)],
+    ("normal", "float16"): [(1508240176, 765277578), (2017710980, 393543645), (1694891673, 2023355139),
+                            (476155995, 1093304128)],
+    ("normal", "float32"): [(1077768707, 3630872977), (3418971386, 849921502), (1734271132, 3337595578),
+                            (4087968793, 4171209257)],
+    ("normal", "float64"): [(2211368876, 1076783201), (1609424171, 1699939775), (1423189397, 4121611166),
+                            (2205133201, 1932350288)],
+    ("exponential", "float16"): [(1353492593, 2181758129), (3922346002, 3943038357), (3858163407, 3982571502),
+                                 (435290530, 3567402733)],
+    ("exponential", "float32"): [(690500844, 1903979003), (665639855, 2376824089), (1535104292, 1461144911),
+                                 (3057769458, 1758867152)],
+    ("exponential", "float64"): [(3159536675, 1475064731), (2866846941, 3854326126), (3078000530, 2933145823),
+                                 (3339298130, 3922009056)],
+}
+
+
+def crc(array):
+    return zlib.crc32(np.ascontiguousarray(array.asnumpy()).tobytes())
+
+
+@pytest.mark.parametrize("name, dtype", SUMS)
+def test_draws(name, dtype):
+    for count, sums in zip((1, 64, 65, 70000), SUMS[name, dtype], strict=True):
+        mx.random.seed(42)
+        assert (crc(DRAWS[name](count, dtype)), crc(DRAWS[name](count, dtype))) == sums
+
+
+def test_integers_and_a_negative_seed():
+    found = []
+    for dtype in ("int32", "int64"):
+        for count in (1, 65, 70000):
+            mx.random.seed(-3)
+            found.append(crc(mx.nd.random.randint(-5, 1000, shape=(count,), dtype=dtype)))
+    assert found == [4089331961, 2255083681, 3647067849, 4097977185, 4176103623, 746949298]
+
+
+def test_seeding_one_context():
+    mx.random.seed(7, ctx=mx.cpu())
+    np.testing.assert_array_equal(mx.nd.random.uniform(shape=(3,)).asnumpy(),
+                                  np.float32([0.42855945229530334, 0.9175162315368652, 0.8079777359962463]))
+
+
+def test_shapes_of_arrays_and_parameters_in_arrays():
+    mx.random.seed(5)
+    assert crc(mx.nd.random.normal_like(mx.nd.zeros((3, 4)))) == 251671336
+    assert crc(mx.nd.random.uniform(mx.nd.array([0, 10]), mx.nd.array([1, 20]), shape=3)) == 3398557072
+
+
+def test_a_process_begins_as_if_seeded_with_0():
+    code = "import mxjax as mx; print(mx.nd.random.uniform(shape=(3,)).asnumpy().tolist())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.stdout.strip() == "[0.54881352186203, 0.5928446054458618, 0.7151893377304077]", done.stderr
+
+
+@pytest.mark.parametrize("init, expected", [
+    (mx.init.Xavier(), 541738069), (mx.init.Normal(0.1), 2708955063), (mx.init.Uniform(0.2), 1317920007),
+    (mx.init.MSRAPrelu(), 401722493)], ids=lambda v: type(v).__name__)
+def test_initial_weights(init, expected):
+    mx.random.seed(3)
+    dense = mx.gluon.nn.Dense(30, in_units=40, weight_initializer=init)
+    dense.initialize()
+    assert crc(dense.weight.data()) == expected
+
+
+def test_orthogonal_weights():
+    mx.random.seed(3)
+    dense = mx.gluon.nn.Dense(2, in_units=3, weight_initializer=mx.init.Orthogonal())
+    dense.initialize()
+    np.testing.assert_allclose(dense.weight.data().asnumpy(), [[-0.58237, -0.89449, -0.92743],
+                                                               [1.27715, -0.53553, -0.28547]], atol=2e-5)
+
+
+@pytest.mark.parametrize("form", ["imperative", "hybridized", "executor"])
+@pytest.mark.parametrize("params, sums", [({"p": 0.5}, [1447914573, 2403524401, 1911152497, 75532225]),
+                                          ({"p": 0.3, "axes": (0,)},
+                                           [1053789447, 2030894568, 2236399303, 1314403297])])
+def test_dropout(form, params, sums):
+    """Two masks in float32, one in float64, and where the source stands afterwards."""
+    x = mx.nd.ones((37, 50))
+
+    def call(data):
+        if form == "imperative":
+            with mx.autograd.train_mode():
+                return mx.nd.Dropout(data, **params)
+        if form == "hybridized":
+            with mx.autograd.record():
+                return net(data)
+        executor = mx.sym.Dropout(mx.sym.var("x"), **params).bind(mx.cpu(), {"x": data}, {"x": data.zeros_like()})
+        executor.forward(is_train=False)  # draws nothing
+        return executor.forward(is_train=True)[0]
+    net = mx.gluon.nn.Dropout(params["p"], axes=params.get("axes", ()))
+    net.hybridize()
+    mx.random.seed(3)
+    found = [crc(call(x)), crc(call(x)), crc(call(x.astype("float64")))]
+    assert [*found, crc(mx.nd.random.uniform(shape=(5,)))] == sums
+
+
+@pytest.mark.parametrize("hybridize", [False, True])
+def test_draws_within_a_block(hybridize):
+    class Net(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return (F.random.randint(0, 1000, shape=(3,)), F.random.uniform(shape=(3,)),
+                    F.Dropout(x, p=0.5, mode="always"), F.random.normal_like(x))
+    net = Net()
+    if hybridize:
+        net.hybridize()
+    x = mx.nd.ones((37, 50))
+    for _ in range(2):
+        mx.random.seed(3)
+        found = [a.asnumpy().reshape(-1)[:3] for a in net(x)]
+        np.testing.assert_array_equal(found[0], [459, 931, 754])
+        np.testing.assert_array_equal(found[1], np.float32([0.5336305499076843, 0.30080392956733704,
+                                                            0.3305663764476776]))
+        np.testing.assert_array_equal(found[2], [2, 2, 2])
+
+
+def test_training_steps_that_are_replayed_draw_on():
+    """A step seen before draws what the same step in full does, whatever is drawn in between."""
+    def losses(fast):
+        mx.random.seed(11)
+        net = mx.gluon.nn.HybridSequential()
+        net.add(mx.gluon.nn.Dense(16, activation="relu", in_units=8), mx.gluon.nn.Dropout(0.5),
+                mx.gluon.nn.Dense(2, in_units=16))
+        net.initialize(mx.init.Xavier())
+        net.hybridize()
+        trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
+        loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()
+        loss.hybridize()
+        step = mx.gluon.TrainStep(net, loss, trainer)
+        found = []
+        for i in range(8):
+            x, y = mx.nd.random.uniform(shape=(4, 8)), mx.nd.array([0, 1, 0, 1])
+            if i == 5:
+                net(mx.nd.ones((3, 8)))  # another shape in between
+            if fast:
+                value = step(x, y)
+            else:
+                with mx.autograd.record():
+                    value = loss(net(x), y)
+                value.backward()
+                trainer.step(4)
+            found.append(value.asnumpy().mean())
+        return found
+    np.testing.assert_allclose(losses(True), losses(False), rtol=1e-5)
+
+
+def test_pieces_do_not_matter():
+    """Draws of any size leave off where the next begins, whichever way words are kept."""
+    one, other = Source(9), Source(9)
+    sizes = [64 * 1024 + 7, 3, 5000, 64, 2_000_000, 65, 1]
+    for size in sizes:
+        np.testing.assert_array_equal(one.parallel_normal(size), other.parallel_normal(size))
+        np.testing.assert_array_equal(one.parallel_below(size, np.float32(0.3)),
+                                      other.parallel_uniform(size) <= np.float32(0.3))
+        lanes, counts = other.lanes.split(size)
+        words = np.concatenate([lane.take(int(n)) for lane, n in zip(lanes, counts, strict=True)])
+        np.testing.assert_array_equal(one.parallel_words(size)[:, 0], words)
+        assert one.drawn == other.drawn
+    first = one.twister.take(6000)
+    one.twister.give_back(first[10:])
+    np.testing.assert_array_equal(one.twister.take(7000)[:5990], first[10:])
+
+
+def test_threads_share_the_source():
+    """No word is given twice, none is lost."""
+    mx.random.seed(1)
+    expected = np.sort(np.concatenate([mx.nd.random.uniform(shape=(64,)).asnumpy() for _ in range(80)]))
+    mx.random.seed(1)
+    found = []
+
+    def work():
+        for _ in range(10):
+            found.append(mx.nd.random.uniform(shape=(64,)).asnumpy())
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    np.testing.assert_array_equal(np.sort(np.concatenate(found)), expected)
