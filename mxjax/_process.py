@@ -26,7 +26,7 @@ from .base import MXNetError
 __all__ = ["check", "forked", "starts", "waits", "when_closed"]
 
 _PATIENCE = 20.0  # seconds that other threads are given at exit to come back from XLA; a compilation may take as long
-_BRIEFLY, _STILL = 0.5, 0.05  # those in other functions: to come to the gate; to have stood still
+_BRIEFLY, _STILL = 250, 25  # looks at those in other functions: to come to the gate; to have stood still
 _JAX = tuple(str(pathlib.Path(folder)) + os.sep for folder in jax.__path__)
 _COMPUTING = tuple(str(pathlib.Path(__file__).parent / part) + os.sep for part in ("compile", "array", "executor"))
 _QUIET = (threading.__file__, selectors.__file__, str(pathlib.Path(__file__).parent / "kvstore") + os.sep)
@@ -114,17 +114,18 @@ def _at_exit() -> None:
         return
     _forever.acquire(blocking=False)  # and nobody releases it
     _close(_park)
-    begin, since = time.monotonic(), dict[int | None, tuple[Any, float]]()
-    while (now := time.monotonic()) < begin + _PATIENCE:
+    end, look, since = time.monotonic() + _PATIENCE, 0, dict[int | None, tuple[Any, int]]()
+    while time.monotonic() < end:
         frames = sys._current_frames()
-        if all([_rests(thread, frames.get(thread), since, now, begin) for thread in others]):
+        if all([_rests(thread, frames.get(thread), since, look) for thread in others]):
             break
         frames.clear()  # or the threads' last frames would live on in this one
+        look += 1  # looks, not seconds: where the machine is busy, this thread waits as long as the others
         time.sleep(0.002)
 
 
-def _rests(thread: int | None, frame: types.FrameType | None, since: dict[int | None, tuple[Any, float]], now: float,
-           begin: float) -> bool:
+def _rests(thread: int | None, frame: types.FrameType | None, since: dict[int | None, tuple[Any, int]],
+           look: int) -> bool:
     """Whether a thread is certainly not in XLA, told by its Python functions.
 
     JAX's own functions are called from C++, and call it. A thread in anybody's function may be freeing an array, which
@@ -139,9 +140,9 @@ def _rests(thread: int | None, frame: types.FrameType | None, since: dict[int | 
     if file.startswith(_QUIET):
         return True
     place = id(frame), frame.f_lasti
-    if since.get(thread, (None, now))[0] != place:
-        since[thread] = place, now
-    return now - since[thread][1] > _STILL or now - begin > _BRIEFLY
+    if since.get(thread, (None, 0))[0] != place:
+        since[thread] = place, look
+    return look - since[thread][1] > _STILL or look > _BRIEFLY
 
 
 def _in_jax(frame: types.FrameType | None) -> bool:
