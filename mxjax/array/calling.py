@@ -413,7 +413,8 @@ def _draw(kernel: Kernel, given: dict[str, Any], arrays: Sequence[Any], args: Se
     try:
         for name in ("shape", "size"):
             shape = given.get(name)
-            refuse_result((shape,) if isinstance(shape, int) else shape or (), np.float64)
+            if not isinstance(shape, float):  # gamma's shape is a number
+                refuse_result((shape,) if isinstance(shape, int) else shape or (), np.float64)
         by_value = kernel.op.get_attr("draws_by_value")
         inputs = [np.asarray(v if isinstance(v, jax.Array) else a._read()) if by_value else
                   jax.ShapeDtypeStruct(a.shape, a._chunk.dtype) for v, a in zip(args, arrays, strict=True)]
