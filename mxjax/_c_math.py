@@ -47,7 +47,8 @@ def mixed(operation: np.ufunc, x: Any, y: Any) -> np.ndarray:
     """An operation on two dtypes: with half precision the result has that, integers turn into the float they meet."""
     x, y = np.asarray(x), np.asarray(y)
     if np.float16 in (x.dtype, y.dtype):
-        return operation(x.astype(np.float32), y.astype(np.float32)).astype(np.float16)
+        with np.errstate(over="ignore"):
+            return operation(x.astype(np.float32), y.astype(np.float32)).astype(np.float16)
     if x.dtype.kind in "iu" and y.dtype.kind == "f":
         x = x.astype(y.dtype)
     elif y.dtype.kind in "iu" and x.dtype.kind == "f":
@@ -66,7 +67,7 @@ def _library() -> ctypes.CDLL:
 @cache
 def _offered() -> Any:
     """NumPy's table. Source: NumPy's manual, "UFunc API"."""
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", ctypes.pythonapi))  # an own prototype: everybody shares those of ctypes.pythonapi
     table = pointer(np._core._multiarray_umath._UFUNC_API, None)
     return ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))

@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from ._c_math import c_function
+
 __all__ = ["Lanes", "Source", "Twisters", "Words", "unit"]
 
 _LANES, _LEAST = 1024, 64
@@ -23,7 +25,6 @@ _MAGIC = 127  # MXNet multiplies seeds with it
 _KEPT, _PAIRS = 2496, 256  # words of each twister; normal pairs at once: 624 tries, where 330 are expected
 _FEW = 8  # twisters that stand elsewhere than most
 _AT_ONCE, _MANY = 1 << 14, 1 << 19  # numbers of several twisters; from so many on, several threads make them
-_NONE = np.empty(0, np.uint32)
 
 
 class _NoSeed(np.random.bit_generator.ISeedSequence):
@@ -60,7 +61,7 @@ class Twisters:
         return Words(self, i)
 
     def take(self, rows: slice, count: int, align: bool = False) -> np.ndarray:
-        """The next words of these twisters, at most `_KEPT` of each: (rows, count).
+        """The next words of these twisters, at most `_KEPT` of each: (rows, count), to be read before the next call.
 
         align: all are taken, so the next call finds them at one place if this one does.
         """
@@ -79,7 +80,9 @@ class Twisters:
         if len(other) > _FEW:
             found = np.take_along_axis(self._words[rows], begins[:, None] + np.arange(count), 1)
         else:
-            found = self._words[rows, first:first + count].copy()
+            found = self._words[rows, first:first + count]
+            if len(other):
+                found = found.copy()
             for i in other.tolist():
                 found[i] = self._words[rows.start + i, begins[i]:begins[i] + count]
         begins += count
@@ -208,27 +211,23 @@ class Source:
         return found.reshape(-1)[:count]
 
     # ------------------------------------------------------------ in parallel
-    def parallel_words(self, count: int, each: int = 1) -> np.ndarray:
-        """Words in parallel: (count, each)."""
+    def parallel(self, count: int, each: int, dtype: Any, make: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """`count` numbers, drawn in parallel out of `each` words: make(words (..., each)) -> numbers of a dtype."""
         def draw(rows: slice, counts: np.ndarray, most: int) -> np.ndarray:
             words = self.lanes.take(rows, most * each, align=True)
             self.lanes.give_back(rows, (most - counts) * each)
-            return words.reshape(len(counts), most, each)
-        return self._in_parallel(count, (each,), np.uint32, _KEPT // each, draw)
+            return make(words.reshape(len(counts), most, each))
+        return self._in_parallel(count, dtype, _KEPT // each, draw)
 
     def parallel_uniform(self, count: int, wide: bool = False) -> np.ndarray:
         """Numbers in [0, 1), drawn in parallel."""
-        return unit(self.parallel_words(count, 1 + wide).reshape(-1), wide)
+        return self.parallel(count, 1 + wide, np.float64 if wide else np.float32,
+                             lambda words: unit(words, wide)[..., 0])
 
     def parallel_below(self, count: int, limit: np.float32, same: bool = True) -> np.ndarray:
         """Whether numbers in [0, 1), float32 and drawn in parallel, are below a limit, or the same."""
         last = _last_word(float(limit), same)
-
-        def draw(rows: slice, counts: np.ndarray, most: int) -> np.ndarray:
-            words = self.lanes.take(rows, most, align=True)
-            self.lanes.give_back(rows, most - counts)
-            return words <= np.uint32(last) if last >= 0 else np.zeros(words.shape, np.bool_)
-        return self._in_parallel(count, (), np.bool_, _KEPT, draw)
+        return self.parallel(count, 1, np.bool_, lambda words: words[..., 0] <= last)
 
     def parallel_normal(self, count: int, wide: bool = False) -> np.ndarray:
         """Standard normal numbers, drawn in parallel: of each accepted pair the second alone."""
@@ -239,9 +238,9 @@ class Source:
             found = np.empty((len(counts), most), values.dtype)
             found[np.arange(most) < counts[:, None]] = values
             return found
-        return self._in_parallel(count, (), np.float64 if wide else np.float32, _PAIRS, draw)
+        return self._in_parallel(count, np.float64 if wide else np.float32, _PAIRS, draw)
 
-    def _in_parallel(self, count: int, shape: tuple[int, ...], dtype: Any, most: int,
+    def _in_parallel(self, count: int, dtype: Any, most: int,
                      draw: Callable[[slice, np.ndarray, int], np.ndarray]) -> np.ndarray:
         """An array that the lanes make in equal parts: draw(lanes, how many of each, the most of those).
 
@@ -249,7 +248,7 @@ class Source:
         """
         counts = self.lanes.counts(count)
         step = int(counts.max(initial=0))
-        found = np.empty((len(counts), step, *shape), dtype)
+        found = np.empty((len(counts), step), dtype)
         group = max(_AT_ONCE // max(min(step, most), 1), 1)
 
         def make(first: int) -> None:
@@ -264,7 +263,7 @@ class Source:
         else:  # NumPy lets other threads work meanwhile
             with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
                 list(pool.map(make, firsts))
-        return found.reshape(len(counts) * step, *shape)[:count]
+        return found.reshape(-1)[:count]
 
 
 def unit(words: np.ndarray, wide: bool = False) -> np.ndarray:
@@ -296,8 +295,6 @@ def _pairs(twisters: Twisters, rows: slice, counts: np.ndarray, wide: bool) -> t
 
     Source: Marsaglia's polar method.
     """
-    from scipy.special import xlogy  # the C library's logarithm, which NumPy's is not; 0.1 s to import
-
     most = int(counts.max(initial=0))
     each, lanes = 2 << wide, np.arange(len(counts))
     tries = int(most * 1.2733 + 4 * most ** 0.5) + 4  # 4 / pi points for each in the circle
@@ -323,7 +320,8 @@ def _pairs(twisters: Twisters, rows: slice, counts: np.ndarray, wide: bool) -> t
     chosen = begins[:, None] + np.arange(most)
     chosen = accepted[chosen.reshape(-1) if counts[-1] == most else chosen[np.arange(most) < counts[:, None]]]
     square = square.reshape(-1)[chosen]
-    factor = xlogy(square.dtype.type(-2), square)
+    factor = c_function("log" if wide else "logf")(square)
+    factor *= -2
     factor /= square
     np.sqrt(factor, out=factor)
     chosen *= 2

@@ -179,7 +179,7 @@ def test_pieces_do_not_matter():
                                       other.parallel_uniform(size) <= np.float32(0.3))
         lanes, counts = other.lanes.split(size)
         words = np.concatenate([lane.take(int(n)) for lane, n in zip(lanes, counts, strict=True)])
-        np.testing.assert_array_equal(one.parallel_words(size)[:, 0], words)
+        np.testing.assert_array_equal(one.parallel(size, 1, np.uint32, lambda w: w[..., 0]), words)
         assert one.drawn == other.drawn
     first = one.twister.take(6000)
     one.twister.give_back(first[10:])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,19 +24,20 @@ _Vector = Callable[..., np.ndarray]
 
 
 def _spread(values: np.ndarray, by: Any, to: Any) -> np.ndarray:
-    """values * by + to, in the values' own memory where they have the result's type."""
-    own = values if np.result_type(values, by, to) == values.dtype else None
-    return np.add(np.multiply(values, by, out=own), to, out=own)
+    """values * by + to; in their own memory where these are numbers of their type."""
+    if np.ndim(by) == 0 and by.dtype == to.dtype == values.dtype:
+        values *= by
+        values += to
+        return values
+    return mixed(np.add, mixed(np.multiply, values, by), to)
 
 
 def _uniform(source: Source, count: int, dtype: np.dtype, low: Any, high: Any) -> np.ndarray:
-    drawn = source.parallel_uniform(count, dtype != np.float32)
-    return mixed(np.add, low, mixed(np.multiply, high - low, drawn))
+    return _spread(source.parallel_uniform(count, dtype != np.float32), high - low, low)
 
 
 def _normal(source: Source, count: int, dtype: np.dtype, mean: Any, deviation: Any) -> np.ndarray:
-    drawn = source.parallel_normal(count, dtype != np.float32)
-    return mixed(np.add, mixed(np.multiply, drawn, deviation), mean)
+    return _spread(source.parallel_normal(count, dtype != np.float32), deviation, mean)
 
 
 def _exponential(source: Source, count: int, dtype: np.dtype, rate: Any) -> np.ndarray:
@@ -66,9 +68,10 @@ def size_of(shape: Sequence[int] | int | None) -> tuple[int, ...]:
 def rounded(values: np.ndarray, shape: Sequence[int], dtype: Any) -> np.ndarray:
     """Numbers with a shape and dtype; half precision is rounded by way of float32, as in MXNet."""
     dtype = np.dtype(dtype)
-    if dtype.itemsize < 4 and values.dtype == np.float64:
-        values = values.astype(np.float32)
-    return values.astype(dtype, copy=False).reshape(shape)
+    with np.errstate(over="ignore"):
+        if dtype.itemsize < 4 and values.dtype == np.float64:
+            values = values.astype(np.float32)
+        return values.astype(dtype, copy=False).reshape(shape)
 
 
 def by_numbers(vector: _Vector, names: Sequence[str]) -> tuple[Draw, Draw]:
@@ -102,11 +105,12 @@ def by_arrays(vector: _Vector) -> Draw:
 def integers(source: Source, params: dict[str, Any], inputs: Sequence[Any], train: bool) -> np.ndarray:
     """FDraw of `_random_randint`."""
     shape, low, high = size_of(params["shape"]), params["low"], params["high"]
-    words = source.parallel_words(int(np.prod(shape)), 2)
-    found = words[:, 0].astype(np.uint64)
-    found <<= np.uint64(31)
-    found += words[:, 1]
-    found -= found // np.uint64(high - low) * np.uint64(high - low)  # a remainder takes NumPy three times as long
-    found = found.view(np.int64)
-    found += low
-    return found.astype(np_dtype(params["dtype"] or "int32"), copy=False).reshape(shape)
+    dtype, span = np_dtype(params["dtype"] or "int32"), np.uint64(high - low)
+
+    def make(words: np.ndarray) -> np.ndarray:
+        found = words[..., 0].astype(np.uint64)
+        found <<= np.uint64(31)
+        found += words[..., 1]
+        found -= found // span * span  # a remainder takes NumPy three times as long
+        return found.view(np.int64) + low
+    return source.parallel(math.prod(shape), 2, dtype, make).reshape(shape)
