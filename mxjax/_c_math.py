@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -21,16 +22,23 @@ _LOOPS = {("d", 1): 5, ("f", 1): 6, ("f", 2): 14, ("d", 2): 15}
 
 
 @cache
-def c_function(name: str, inputs: int = 1) -> np.ufunc:
-    """A function of C's library as a ufunc.
+def c_function(name: str, inputs: int = 1) -> Callable[..., Any]:
+    """A function of C's library as a ufunc; where there is none to be had, NumPy's, or SciPy's.
 
     Args:
         name: its name in C; one that ends with f is of float32, another of float64.
         inputs: how many numbers it takes, 1 or 2.
-
-    Raises:
-        AttributeError: the C library has no such function.
     """
+    try:
+        return _ufunc(name, inputs)
+    except (AttributeError, OSError):  # another Python, or C library
+        import scipy.special  # 0.2 s to import
+
+        return {"exp": np.exp, "lgamma": scipy.special.gammaln, "log": np.log, "pow": np.power,
+                "tan": np.tan}[name.removesuffix("f")]
+
+
+def _ufunc(name: str, inputs: int) -> np.ufunc:
     kind = "f" if name.endswith("f") else "d"
     function = ctypes.cast(getattr(_library(), name), ctypes.c_void_p)
     offered = _offered()
