@@ -145,13 +145,52 @@ def test_integer_and_wide_arguments():
     np.testing.assert_array_equal(executor.grad_dict["w"].asnumpy(), [0, 0, 4])
 
 
-def test_auxiliary_states_move_in_training_only():
+def test_auxiliary_states_move_in_the_backward_of_training_only():
     executor = bound(mx.sym.BatchNorm(mx.sym.Variable("data"), fix_gamma=False, momentum=0.5, name="bn"))
     mean = executor.aux_dict["bn_moving_mean"]
     executor.forward(is_train=False)[0].wait_to_read()
     np.testing.assert_array_equal(mean.asnumpy(), np.zeros(5))
-    executor.forward(is_train=True)
+    executor.forward(is_train=True)[0].wait_to_read()
+    np.testing.assert_array_equal(mean.asnumpy(), np.zeros(5))
+    executor.backward([mx.nd.ones(X.shape)])
     np.testing.assert_allclose(mean.asnumpy(), X.mean(0) / 2, rtol=1e-4, atol=1e-6)
+
+
+def _normed(reqs="write"):
+    """Two normalizations with fixed gammas, momentum 0.5, bound with these requests of gradients."""
+    net = mx.sym.Variable("data")
+    for i in range(2):
+        net = mx.sym.BatchNorm(net, momentum=0.5, name=f"bn{i}")
+    executor = net.simple_bind(mx.cpu(), grad_req=reqs, data=(4, 3))
+    executor.arg_dict["data"][:] = np.arange(12).reshape(4, 3)
+    for i in range(2):
+        executor.arg_dict[f"bn{i}_gamma"][:] = 5
+    return executor
+
+
+def _changed(executor):
+    return [a.asnumpy().round(3).tolist() for i in range(2) for a in
+            (executor.arg_dict[f"bn{i}_gamma"], executor.aux_dict[f"bn{i}_moving_mean"])][:3]
+
+
+def test_what_batch_normalization_changes_in_executors():
+    """MXNet's numbers: fixed gammas in each forward, moving averages in each backward, where gradients come by."""
+    one, five, zero, mean = [1.0] * 3, [5.0] * 3, [0.0] * 3, [2.25, 2.75, 3.25]
+    for train in (False, True):
+        executor = _normed()
+        executor.forward(is_train=train)[0].wait_to_read()
+        assert _changed(executor) == [one, zero, one]
+    for wanted in (mean, [3.375, 4.125, 4.875]):
+        executor.backward([mx.nd.ones((4, 3))])
+        assert _changed(executor) == [one, wanted, one]
+    executor = _normed("null")
+    executor.forward(is_train=True)[0].wait_to_read()
+    assert _changed(executor) == [five, zero, five]
+    reqs = {"data": "null", "bn0_gamma": "null", "bn0_beta": "null", "bn1_gamma": "write", "bn1_beta": "write"}
+    executor = _normed(reqs)
+    executor.forward(is_train=True)
+    executor.backward([mx.nd.ones((4, 3))])
+    assert _changed(executor) == [five, zero, one]
 
 
 def test_random_operators_differ_from_step_to_step():

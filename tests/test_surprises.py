@@ -144,12 +144,15 @@ def test_gradients_at_corners(function, at, wanted):
     assert x.grad.asscalar() == pytest.approx(wanted)
 
 
-def test_batchnorm_fixes_gamma_by_default():
+def test_batchnorm_fixes_gamma_by_default_and_learns_statistics_in_the_backward_pass():
     x, gamma, beta = nd([[1.0], [3.0]]), nd([10]), nd([0])
     mean, var = mx.nd.zeros((1,)), mx.nd.ones((1,))
-    with mx.autograd.train_mode():
+    beta.attach_grad()
+    with mx.autograd.record():
         y = mx.nd.BatchNorm(x, gamma, beta, mean, var, eps=1e-5)
     np.testing.assert_allclose(y.asnumpy(), [[-1], [1]], rtol=1e-4)
+    assert gamma.asscalar() == 1 and mean.asscalar() == 0
+    y.backward()
     assert mean.asscalar() == pytest.approx(0.2), "momentum 0.9 is the weight of the old value"
 
 

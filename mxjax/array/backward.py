@@ -144,6 +144,8 @@ def _calls(nodes: Sequence[Node], totals: Totals, retain: bool, create_graph: bo
             grads = _pull(node, slots, create_graph)
             if node.watch is not None:
                 node.watch(grads)
+            if node.late is not None and state.training:
+                node.late.settle()
             return grads
         yield node.parents, slots, pull, lambda old, grad, node=node: _sum(old, grad, node.ctx)
         if not retain:
@@ -371,6 +373,10 @@ def _as_program(nodes: Sequence[Node], heads: Totals, retain: bool, lazies: list
             totals[node, 0] = grad
     if late:
         _walk(_calls([node for node in ends if node in late], totals, True, False, _store), totals)
+    if state.training:
+        for place in program.reached:
+            if nodes[place].late is not None:
+                nodes[place].late.settle()
     chunks, values = [], []
     for node in ends:
         grad = totals.get((node, 0)) if node not in late else None
@@ -433,7 +439,7 @@ class _Program:
     Its results are, for the ends at `adding`, the sums of their gradients and of the last arguments, which are what
     there was; the gradients of the other ends that have some, latest first; the results of lazy calls that are `kept`.
     present: for each end whether such a gradient is among them; added: for those at `adding` whether there was one;
-    both are known once the program has been traced.
+    reached: the rows of calls that gradients came by; all known once the program has been traced.
     """
 
     def __init__(self, rows: Sequence[tuple | None], kept: Sequence[tuple], given: Sequence[tuple], mirror: bool,
@@ -441,6 +447,7 @@ class _Program:
         self._rows, self._kept, self._given, self._mirror, self._adding = rows, kept, given, mirror, adding
         self.present: list[bool] = []
         self.added: list[bool] = []
+        self.reached: list[int] = []
         graphs = [row[0] for row in rows if row is not None and not isinstance(row[0], Kernel)]
         name = "backward" if all(isinstance(part, tuple) for part in graphs) else "forward and backward"
         self.kernel = Kernel(name, self._trace, 0, 0, symbolic=bool(graphs))
@@ -464,7 +471,7 @@ class _Program:
             else:
                 results, pulls[i] = part.trace(args, self._mirror)
                 made.update({(i, k): value for k, value in enumerate(results)})
-        ends = []
+        ends, reached = [], []
 
         def calls() -> Iterable[tuple]:
             for i, row in enumerate(rows):
@@ -473,8 +480,10 @@ class _Program:
                     continue
                 slots = [totals.pop((i, k), None) for k in range(row[3])]
                 if any(s is not None for s in slots):
+                    reached.append(i)
                     yield row[1], slots, pulls[i], lambda old, grad: old + grad.astype(old.dtype)
         _walk(calls(), totals)
+        self.reached = reached
         self.added = [ends[i] is not None for i in self._adding]
         sums = []
         for i, old in zip(self._adding, arguments, strict=True):

@@ -19,6 +19,7 @@ from ..ops.registry import Op
 from .chunk import ALONE, Chunk, Pending, changing, transformation
 from .host_work import HostPending, push_kernel
 from .kinds import flavours, wrap
+from .late import Late, as_outputs, fixed_places, set_to
 from .state import state
 from .tape import record
 
@@ -122,6 +123,8 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
         if type(out) is flavours.classic and kernel.simple and out._view is None and out._entry is None and arrays and \
                 not state.recording and state.segment is None and _into(kernel, arrays, extras, out):
             return out
+        if kernel.mutated and kernel.op is not None and kernel.op.get_attr("FDecay") is not None:
+            return _with_states(kernel, arrays, extras, out, ctx)
         return _change(kernel, arrays, extras, out, ctx)
     wide, missing, born = kernel.wide, False, None
     args: list[Any] = []
@@ -269,6 +272,24 @@ def _change(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any, ctx:
         settle(arrays, _passed_on)
         for chunk in wholes:
             chunk.read()
+
+
+def _with_states(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any, ctx: Context | None) -> Any:
+    """`invoke` of an operator whose states change in the backward pass, on CPUs (FDecay)."""
+    for place, number in fixed_places(kernel):
+        set_to(arrays[place], number)
+    if not on_host(arrays[0]._chunk.ctx):
+        return _change(kernel, arrays, extras, out, ctx)
+    states = [(arrays[i], arrays[i]._chunk.peek() if arrays[i]._view is None else arrays[i]._read())
+              for i in kernel.mutated]
+    results = invoke(as_outputs(kernel), arrays, extras, None, ctx or arrays[0]._chunk.ctx)
+    entry = results[0]._entry
+    if entry is not None and state.recording and state.training and kernel.op.trains(kernel.params):
+        late, decay = Late(), kernel.op.get_attr("FDecay")({**kernel.params, **kernel.numbers(extras)})
+        for (array, old), new in zip(states, results[kernel.num_outputs:], strict=True):
+            late.add(array, old, new._chunk.peek(), decay)
+        entry[0].late = late
+    return handed(kernel.name, results[:kernel.num_visible], out)
 
 
 def change(targets: Sequence[Any], sources: Sequence[Any], step: Callable[[list[Any]], Any],

@@ -95,7 +95,8 @@ def _general(op: Op, inputs: list[str], key: Any, arrays: tuple, rest: tuple, ou
         extra = [n for n in kwargs if isinstance(kwargs[n], NDArray)]
         given += [kwargs.pop(n) for n in sorted(extra, key=_argument_number)]
     params = list(op.params)
-    if out is None and not op.variadic and not op.get_attr("opaque"):  # `out` is the first argument after the parameters, and `name` the second
+    if out is None and not op.variadic and not op.get_attr("opaque"):
+        # `out` is the first argument after the parameters, and `name` the second
         if len(rest) > len(params):
             out, key, rest = rest[len(params)], None, rest[:len(params)] + rest[len(params) + 2:]
         elif not params and len(given) == len(names) + 1:

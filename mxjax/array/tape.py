@@ -22,18 +22,19 @@ class Node:
     A call is of a `kernel`, or `lazy` (see `mxjax.array.lazy`), or has a function `pull(head gradients, create_graph)`
     that gives the gradients of its arguments. args: the call's arguments (buffers, Pending, Absent or extras);
     parents: for each argument the (node, output) it came from, or None; outs: (shape, dtype) of each output; watch:
-    called with the gradients of the arguments. A variable has grad (an NDArray) and req instead.
+    called with the gradients of the arguments; late: states that change then. A variable has grad (an NDArray) and req
+    instead.
     """
 
     __slots__ = ("kernel", "args", "parents", "outs", "ctx", "grad", "req", "sequence", "pull", "lazy", "alive",
-                 "fresh", "watch")
+                 "fresh", "watch", "late")
 
     def __init__(self, kernel: Kernel | None, args: Sequence[Any] = (), parents: Sequence[Any] = (),
                  outs: Sequence[Any] = (), ctx: Any = None, pull: Callable[..., Any] | None = None,
                  lazy: Any = None) -> None:
         self.kernel, self.args, self.parents, self.outs, self.ctx = kernel, args, parents, outs, ctx
         self.grad, self.req, self.alive, self.fresh = None, "null", True, False
-        self.pull, self.lazy, self.watch = pull, lazy, None
+        self.pull, self.lazy, self.watch, self.late = pull, lazy, None, None
         self.sequence = next(_sequence)
 
     @property
@@ -48,7 +49,7 @@ class Node:
 
     def free(self) -> None:
         """Lets go of what a backward pass needs: there is none any more."""
-        self.args, self.alive = (), False
+        self.args, self.alive, self.late = (), False, None
         if self.lazy is not None:
             self.lazy = _Freed
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from operator import is_not
 from typing import Any
@@ -10,9 +10,10 @@ from typing import Any
 import jax
 
 from .._random_streams import next_key, on_host, source
-from ..array.calling import change, handed, invoke, put, waiting_value
+from ..array.calling import change, handed, invoke, waiting_value
 from ..array.dense import NDArray
 from ..array.kinds import flavours, wrap
+from ..array.late import Late, set_to
 from ..array.lazy import Lazy, may_wait
 from ..array.state import state
 from ..array.tape import Node, entries
@@ -20,7 +21,7 @@ from ..base import MXNetError
 from ..compile.kernel import WIDE_DTYPES, Kernel, prepare
 from ..context import Context
 from ..graph.control_flow import runners
-from ..graph.lowering import Lowered
+from ..graph.lowering import Lowered, Touched
 from ..graph.node import Node as GraphNode
 from ..graph.rewriting import rewrite
 from ._recorded import GraphPart, Plan
@@ -128,25 +129,34 @@ class CachedOp:
         return int(self._flags.get("inline_limit", 2))
 
     # ------------------------------------------------------------ as one program
-    def _kernel(self, train: bool) -> Kernel:
-        """The graph as one function of its inputs; the new auxiliary states follow the outputs in training."""
-        forms = self._forms
-        kernel = forms.programs.get(("kernel", train))
+    def _kernel(self, train: bool, without: Iterable[int] = ()) -> Kernel:
+        """The graph as one function of its inputs; the new auxiliary states follow the outputs in training.
+
+        Those of the numbers in `without` do not.
+        """
+        forms, without = self._forms, frozenset(without)
+        kernel = forms.programs.get(("kernel", train, without))
         if kernel is None:
+            changed = [k for k in range(len(forms.aux_places)) if k not in without] if train else []
+
             def fn(*values: Any) -> tuple:
                 outputs, aux = forms.graph.call(*forms.split(values), train)
-                return (*outputs, *(aux if train else ()))
-            kernel = forms.programs["kernel", train] = Kernel(
+                return (*outputs, *[aux[k] for k in changed])
+            kernel = forms.programs["kernel", train, without] = Kernel(
                 "CachedOp", fn, forms.count, len(self._graph.outputs), symbolic=True,
-                wide=any(k.wide for k in self._graph.kernels(train)), mutated=tuple(forms.aux_places) if train else ())
+                wide=any(k.wide for k in self._graph.kernels(train)),
+                mutated=tuple([forms.aux_places[k] for k in changed]))
         return kernel
 
-    def run(self, arrays: Sequence[NDArray], default_ctx: Any) -> list[NDArray]:
-        """Runs the graph at once."""
+    def run(self, arrays: Sequence[NDArray], default_ctx: Any, bound: bool = False) -> list[NDArray]:
+        """Runs the graph at once; `bound`: by an executor, which could be asked for gradients."""
         self._forms.graph = self._graph
         ctx = arrays[0]._chunk.ctx if arrays else default_ctx
         train = state.training and self._graph.modes
-        results = invoke(self._kernel(train), arrays, self.next_key(ctx, arrays, train), None, ctx)
+        if bound and self._graph.touches:
+            _fix(arrays, self._graph.touched([a._entry is not None for a in arrays]))
+        without = self._graph.late() if train and on_host(ctx) else ()  # no backward pass will come by
+        results = invoke(self._kernel(train, without), arrays, self.next_key(ctx, arrays, train), None, ctx)
         results = results if isinstance(results, list) else [results]
         kind = self._kind()
         return [result if type(result) is kind else result._alias(kind) for result in results]
@@ -173,19 +183,20 @@ class CachedOp:
         with source:
             for each in drawing:
                 values = None if each is None else each(source)
-                drawn += next_key(ctx) if values is None else [put(values, ctx)]
+                drawn += next_key(ctx) if values is None else [values]
         self.drawn = tuple(drawn)
         return self.drawn
 
-    def lazily(self, arrays: Sequence[NDArray], train: bool, key: tuple | None = None,
-               states: bool = True) -> list[NDArray] | None:
+    def lazily(self, arrays: Sequence[NDArray], train: bool, key: tuple | None = None, states: bool = True,
+               bound: bool = False) -> list[NDArray] | None:
         """Notes a run on the tape; its results are pending. None: it has to be done by steps.
 
         Args:
             arrays: inputs, of which at least one is part of a recorded graph.
             train: training mode.
             key: from `next_key`; None: the next one.
-            states: whether auxiliary states get their new values.
+            states: whether auxiliary states that change in the forward pass get their new values.
+            bound: as in `run`.
         """
         graph, ctx = self._graph, arrays[0]._chunk.ctx
         train = train and graph.modes
@@ -193,16 +204,21 @@ class CachedOp:
             key = self.next_key(ctx, arrays, train)
         parents = entries(arrays)
         self._forms.graph = graph
-        mutated = self._forms.aux_places if train and states else ()
-        if mutated:
+        touched = _UNTOUCHED
+        if graph.touches:
+            touched = graph.touched(tuple(map(is_not, parents, repeat(None))))
+            _fix(arrays, touched if bound else graph.touched((True,) * len(arrays)))
+        places, count = self._forms.aux_places, len(graph.outputs)
+        in_backward = graph.late() if train and graph.touches and on_host(ctx) else ()
+        now = [k for k in range(len(places)) if k not in in_backward] if train and states else ()
+        if now:
             def step(values: list[Any]) -> tuple | None:
                 made = self._begin([*values, *key], parents, train, ctx)
                 if made is not None:
-                    states = made[0].results[len(graph.outputs):]
-                    for place, value in zip(mutated, states, strict=True):
-                        arrays[place]._write(value)
+                    for k in now:
+                        arrays[places[k]]._write(made[0].results[count + k])
                 return made
-            made = change([arrays[i] for i in mutated], arrays, step, may_wait)
+            made = change([arrays[places[k]] for k in now], arrays, step, may_wait)
         else:
             values = []
             for array in arrays:
@@ -215,6 +231,10 @@ class CachedOp:
         if key:
             parents += [None] * len(key)
         node = Node(None, (), parents, plan.outs, ctx, None, lazy)
+        if in_backward and touched.late:
+            node.late = late = Late()
+            for k, decay in touched.late.items():
+                late.add(arrays[places[k]], lazy[places[k]], lazy.results[count + k], decay)
         results, kind = [], flavours.numpy if self._np else flavours.classic
         for i in range(len(plan.outs)):
             result = wrap(lazy.results[i], ctx, kind)
@@ -296,6 +316,15 @@ class CachedOp:
             elif monitor_all:
                 show(node, node.seen_names(), inputs)
         return observe
+
+
+_UNTOUCHED = Touched({}, [])
+
+
+def _fix(arrays: Sequence[NDArray], touched: Touched) -> None:
+    """Sets inputs to the numbers that operators want there."""
+    for place, number in touched.fixed:
+        set_to(arrays[place], number)
 
 
 def _as_function(graph: Lowered) -> Callable[..., list[NDArray]]:

@@ -231,9 +231,9 @@ class Executor:
                 if recording:
                     if self._key is None and self._graph.random:
                         self._key = self._op.next_key(self._ctx, handles, self._train and self._graph.modes)
-                    results = self._op.lazily(handles, self._train, self._key or (), states)
+                    results = self._op.lazily(handles, self._train, self._key or (), states, bound=True)
                 else:
-                    results = self._op.run(handles, self._ctx)
+                    results = self._op.run(handles, self._ctx, bound=True)
             if results is None:
                 results = self._forward_by_steps(handles)
         finally:

@@ -7,9 +7,10 @@ graphs, export and the JAX interop all use it.
 from __future__ import annotations
 
 import functools
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -21,9 +22,25 @@ from ..compile.kernel import Kernel, is_wide, never, prepare
 from ..ops.params import np_dtype
 from ..util import is_np_shape
 from .inference import infer_shapes, infer_types
-from .node import Entry, auxiliary, topological
+from .node import Entry, Node, auxiliary, topological
 
-__all__ = ["Forms", "Lowered"]
+__all__ = ["Forms", "Lowered", "Touched"]
+
+
+class Touched(NamedTuple):
+    """What a backward pass through a graph does to variables beside gradients.
+
+    late: the auxiliary states, by number, that change then in training on CPUs, each with the part of its old value in
+    the new; fixed: the variables, by place, that operators which it passes set to a number in the forward (FFixed):
+    MXNet's executors do it there only.
+    """
+
+    late: dict[int, float]
+    fixed: list[tuple[int, float]]
+
+
+def _none(_: Any) -> dict:
+    return {}
 
 
 class Lowered:
@@ -32,7 +49,8 @@ class Lowered:
     args, aux: names of the arguments and auxiliary states, in MXNet's order; cut: whether some operator runs on the
     host (a custom operator, or one whose output shape depends on data), so that the graph is no single XLA program;
     checks: whether an operator checks its inputs or outputs, which it cannot do inside a compiled program;
-    random: whether an operator draws random numbers; modes: whether training is another computation.
+    random: whether an operator draws random numbers; modes: whether training is another computation; touches: whether
+    `touched` may say something.
     """
 
     def __init__(self, outputs: Sequence[Entry]) -> None:
@@ -54,6 +72,50 @@ class Lowered:
         self._kernels: dict[Any, list[Kernel]] = Bounded(64)
         self._draws: dict[Any, list[Callable | None]] = Bounded(64)
         self._forms: Forms | None = None
+        self.touches = any(n.op.get_attr("FDecay") or n.op.get_attr("FFixed") for n in self.steps)
+        self._late: dict[int, list[Node]] | None = None
+        self._touched: dict[tuple, Touched] = Bounded(64)
+
+    def late(self) -> dict[int, list[Node]]:
+        """The auxiliary states that change in backward passes on CPUs, by number, and what changes them."""
+        if self._late is None:
+            found: dict[int, list[Node]] = {id(n): [] for n in self.aux_nodes}
+            other = set()
+            for node in self.steps:
+                for i in node.mutated():
+                    source = id(node.inputs[i][0])
+                    found.get(source, []).append(node)
+                    if node.op.get_attr("FDecay") is None:
+                        other.add(source)
+            self._late = {k: found[id(n)] for k, n in enumerate(self.aux_nodes) if id(n) not in other}
+        return self._late
+
+    def touched(self, wanted: Sequence[bool]) -> Touched:
+        """What a backward pass does to variables, where gradients of those `wanted` are asked for."""
+        key = tuple(wanted)
+        if key not in self._touched:
+            variables = [n for n in self.nodes if n.op is None]
+            places = {id(n): i for i, n in enumerate(variables)}
+            depends = {id(n) for n, w in zip(variables, wanted, strict=False) if w}
+            passed = []  # outputs depend on all steps, and these on variables whose gradients are asked for
+            for node in self.steps:
+                if any(id(source) in depends for source, _ in node.inputs):
+                    depends.add(id(node))
+                    passed.append(node)
+            late = {}
+            for k, nodes in self.late().items():
+                decays = [n.op.get_attr("FDecay")(n.params) for n in nodes if id(n) in depends and
+                          n.op.trains(n.params)]
+                if decays:
+                    late[k] = math.prod(decays)
+            fixed = []
+            for node in passed:
+                numbers = (node.op.get_attr("FFixed") or _none)(node.params)
+                sources = dict(zip(node.input_names(), node.inputs, strict=False)) if numbers else {}
+                fixed += [(places[id(sources[name][0])], number) for name, number in numbers.items()
+                          if sources[name][0].op is None]
+            self._touched[key] = Touched(late, fixed)
+        return self._touched[key]
 
     def kernels(self, train: bool) -> list[Kernel]:
         """A kernel for each operator node."""

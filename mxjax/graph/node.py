@@ -76,11 +76,12 @@ class Node:
         return ["input0"] if names == ["data"] and self.op.name not in _NAMED_DATA else names
 
     def mutated(self) -> list[int]:
-        """Positions of the inputs the operator changes."""
+        """Positions of the inputs that are states, which the operator changes."""
         changed = () if self.op is None else self.op.mutates(self.params)
         if not changed:
             return []
-        names = self.input_names()
+        names, others = self.input_names(), self.op.get_attr("arguments_changed", ())
+        changed = [n for n in changed if n not in others]
         return [names.index(n) for n in changed if n in names]
 
     def output_names(self) -> list[str]:

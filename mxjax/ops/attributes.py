@@ -45,6 +45,11 @@ ATTRIBUTES: dict[str, str] = {
     "FNumVisibleOutputs": "int or function(params): outputs beyond that are internal",
     "FMutateInputs":
         "names, or function(params) -> names, of the inputs whose new values FCompute returns after its outputs",
+    "arguments_changed": "names in FMutateInputs of inputs that graphs have as arguments, not as auxiliary states",
+    "FDecay":
+        "function(params) -> how much of its old value is in the new one of each input in FMutateInputs; on CPUs these "
+        "change in the backward pass, in training, and not in the forward",
+    "FFixed": "function(params) -> {input: number}: what each call, also of a graph, writes to inputs that it ignores",
     "FTakesOut": "function(params) -> whether `out=`, where given, is a last input too",
     "FSetInputVarAttrOnCompose":
         "{input: {attribute: text}} for the variables of a symbol that become these inputs, such as `__init__`",

@@ -104,3 +104,104 @@ def test_wrong_sizes_and_layouts():
         nn.MaxPool2D(layout="NC")
     with pytest.raises(AssertionError, match="Slope"):
         nn.LeakyReLU(-1)
+
+
+# -------------------------------------------------------------------- what batch normalization changes
+def _two(hybridize, frozen=(), scale=True):
+    """Two layers with momentum 0.5, whose moving means are 1 and gammas 5."""
+    net = nn.HybridSequential()
+    net.add(*[nn.BatchNorm(in_channels=3, momentum=0.5, scale=scale) for _ in range(2)])
+    net.initialize()
+    for layer in net:
+        layer.gamma.set_data(mx.nd.full(3, 5))
+        layer.running_mean.set_data(mx.nd.ones(3))
+    for i in frozen:
+        net[i].collect_params().setattr("grad_req", "null")
+    if hybridize:
+        net.hybridize()
+    return net
+
+
+def _means(net):
+    return [layer.running_mean.data().asnumpy().round(4).tolist() for layer in net]
+
+
+ROWS = mx.nd.arange(12).reshape((4, 3))
+START, ONCE, TWICE = [[1.0] * 3] * 2, [[2.75, 3.25, 3.75], [0.5] * 3], [[3.625, 4.375, 5.125], [0.25] * 3]
+
+
+@pytest.mark.parametrize("hybridize", [False, True])
+def test_moving_averages_change_once_for_each_backward(hybridize):
+    """MXNet's numbers on CPUs, whose kernel does it there; cuDNN's does it in the forward."""
+    net = _two(hybridize)
+    with mx.autograd.train_mode():
+        net(ROWS).wait_to_read()
+    assert _means(net) == START
+    for options, wanted in (({"train_mode": False}, START), ({}, ONCE), ({}, TWICE)):
+        before = _means(net)
+        with mx.autograd.record():
+            out = net(ROWS)
+        out.wait_to_read()
+        assert _means(net) == before
+        out.backward(**options)
+        assert _means(net) == wanted
+    net = _two(hybridize)
+    with mx.autograd.record():
+        out = net(ROWS)
+    for retain, wanted in ((True, ONCE), (False, TWICE)):
+        out.backward(retain_graph=retain)
+        assert _means(net) == wanted
+    net = _two(hybridize)
+    with mx.autograd.record():
+        out = net(ROWS) + net(ROWS * 2)
+    out.backward()
+    assert _means(net) == [[4.75, 5.75, 6.75], [0.25] * 3]
+    np.testing.assert_allclose(net[0].running_var.data().asnumpy(), [17.125] * 3, rtol=1e-5)
+    net = _two(hybridize)
+    with mx.autograd.record():
+        out = net(ROWS)
+    mx.autograd.grad(out, [net[0].beta.data()])
+    assert _means(net) == ONCE
+
+
+@pytest.mark.parametrize("hybridize", [False, True])
+def test_moving_averages_stay_where_no_gradient_comes_by(hybridize):
+    for frozen, wanted in ((0, [START[0], ONCE[1]]), (1, ONCE)):
+        net = _two(hybridize, [frozen])
+        with mx.autograd.record():
+            out = net(ROWS)
+        out.backward()
+        assert _means(net) == wanted
+    net = _two(hybridize)
+    with mx.autograd.record():
+        out = net[1](net[0](ROWS).detach())
+    out.backward()
+    assert _means(net) == [START[0], ONCE[1]]
+
+
+@pytest.mark.parametrize("hybridize", [False, True])
+def test_a_fixed_gamma_becomes_one(hybridize):
+    net = _two(hybridize, scale=False)
+    net(ROWS).wait_to_read()  # MXNet's hybridized blocks write it in recorded calls only
+    assert [layer.gamma.data().asnumpy().tolist() for layer in net] == [[5.0 if hybridize else 1.0] * 3] * 2
+    with mx.autograd.record():
+        net(ROWS).wait_to_read()
+    assert [layer.gamma.data().asnumpy().tolist() for layer in net] == [[1.0] * 3] * 2
+    net = _two(hybridize)
+    with mx.autograd.record():
+        net(ROWS).wait_to_read()
+    assert net[0].gamma.data().asnumpy().tolist() == [5.0] * 3
+
+
+@pytest.mark.parametrize("call", [
+    mx.nd.BatchNorm, mx.nd.contrib.BatchNormWithReLU, lambda *a: mx.nd.contrib.SyncBatchNorm(*a, key="x")],
+    ids=["plain", "relu", "sync"])
+def test_operators_of_batch_normalization_write_alike(call):
+    x, gamma, beta, mean, var = [ROWS.reshape((4, 3, 1, 1)), mx.nd.full(3, 5), *[mx.nd.zeros(3) for _ in range(3)]]
+    beta.attach_grad()
+    with mx.autograd.record():
+        out = call(x, gamma, beta, mean, var)
+    assert gamma.asnumpy().tolist() == [1] * 3 and mean.asnumpy().tolist() == [0] * 3
+    out.backward()
+    np.testing.assert_allclose(mean.asnumpy(), [0.45, 0.55, 0.65], rtol=1e-6)
+    np.testing.assert_allclose(var.asnumpy(), [1.125] * 3, rtol=1e-5)

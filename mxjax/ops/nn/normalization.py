@@ -126,8 +126,8 @@ _BATCH_NORM = """Normalization by the mean and variance of each channel (arXiv:1
 
     data: float, channels along `axis`; gamma, beta, moving_mean, moving_var: (channel,), float32 for half precision
     data -> the shape and dtype of data{what}.  In training (without `use_global_stats`) the statistics are the
-    batch's, and the moving ones become momentum·moving + (1 - momentum)·batch; otherwise the moving ones are used.
-    `fix_gamma` takes gamma as 1.  With `output_mean_var` the outputs are also mean and {second}.
+    batch's, and the moving ones become momentum·moving + (1 - momentum)·batch, on CPUs in the backward pass; otherwise
+    the moving ones are used.  `fix_gamma` takes gamma as 1 and writes that to it.  With `output_mean_var` the outputs are also mean and {second}.
     """
 _INITIAL = {"moving_mean": {"__init__": '["zero", {}]'}, "moving_var": {"__init__": '["one", {}]'}}
 
@@ -137,7 +137,8 @@ def _register_batch_norm(name: str, compute: Callable, aliases: tuple[str, ...] 
     compute.__doc__ = _BATCH_NORM.format(what=what, second=second)
     register(name, aliases=aliases, mutates=("moving_mean", "moving_var"), infer_type=_float32_beside_half,
              infer_shape=_shapes(lambda p, x: x[p.get("axis", 1)]), FSetInputVarAttrOnCompose=_INITIAL,
-             train_when=lambda p: not p["use_global_stats"],
+             train_when=lambda p: not p["use_global_stats"], FDecay=lambda p: p["momentum"],
+             FFixed=lambda p: {"gamma": 1.0} if p["fix_gamma"] else {},
              **_with_moments("var", lambda p, x: (x[p.get("axis", 1)],)), **attrs)(compute)
 
 

@@ -84,7 +84,7 @@ def _single(name: str, rule: Rule, aliases: Sequence[str] = (), *, mixed: bool =
     _declare(compute, [*names, *tail], _options(rule))
     compute.__doc__ = inspect.getdoc(rule) + "\n\nComputed on the float32 copy of the weight." * mixed
     wide = names[2:] if mixed else ()
-    register(name, aliases=aliases, mutates=(*names[2:], *["grad"] * writes_gradient),
+    register(name, aliases=aliases, mutates=(*names[2:], *["grad"] * writes_gradient), arguments_changed=("grad",),
              infer_shape=lambda params, ins, outs: _agree(ins, outs, 0, len(names)),
              infer_type=typed(**dict.fromkeys([*wide, *tail], "float32")))(compute)
 
