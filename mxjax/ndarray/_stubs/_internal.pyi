@@ -1276,7 +1276,7 @@ def _np_repeat(
     data: NDArray | None = ..., repeats: int = ..., axis: int | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
 ) -> NDArray:
-    """Each element repeated, along an axis or in the flattened array."""
+    """Each element repeated, along an axis or in the flattened array; not at all: an array of shape (0,)."""
 
 def _np_reshape(
     a: NDArray | None = ..., newshape: int | Sequence[int] = ..., order: str = ...,
@@ -2869,7 +2869,7 @@ def _sample_unique_zipfian(
     range_max: int = ..., shape: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ..., **kwargs: Any,
 ) -> list[NDArray]:
-    """Different classes in each row, drawn with P(c) = log((c + 2) / (c + 1)) / log(range_max + 1)."""
+    """Different classes in each row, drawn with P(c) = log((c + 1.5) / (c + 0.5)) / log(range_max), nearly."""
 
 def _scatter_elemwise_div(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -2911,7 +2911,7 @@ def _sparse_MAERegressionOutput(
     data: NDArray | None = ..., label: NDArray | None = ..., grad_scale: float = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
 ) -> NDArray:
-    """The data itself, with the gradient of the absolute error: sign(data - label)."""
+    """The data itself, with the gradient of the absolute error: 1 where data > label, else -1."""
 
 def _sparse_abs(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,

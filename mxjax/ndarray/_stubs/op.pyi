@@ -250,7 +250,7 @@ def MAERegressionOutput(
     data: NDArray | None = ..., label: NDArray | None = ..., grad_scale: float = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
 ) -> NDArray:
-    """The data itself, with the gradient of the absolute error: sign(data - label)."""
+    """The data itself, with the gradient of the absolute error: 1 where data > label, else -1."""
 
 def MakeLoss(
     data: NDArray | None = ..., grad_scale: float = ..., valid_thresh: float = ...,
@@ -1258,7 +1258,7 @@ def repeat(
     data: NDArray | None = ..., repeats: int = ..., axis: int | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
 ) -> NDArray:
-    """Each element repeated, along an axis or in the flattened array."""
+    """Each element repeated, along an axis or in the flattened array; not at all: an array of shape (0,)."""
 
 def reset_arrays(
     *data: NDArray | Sequence[NDArray], num_arrays: int = ..., out: NDArray | Sequence[NDArray] | None = ...,

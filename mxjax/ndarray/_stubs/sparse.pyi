@@ -52,7 +52,7 @@ def MAERegressionOutput(
     data: NDArray | None = ..., label: NDArray | None = ..., grad_scale: float = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
 ) -> NDArray:
-    """The data itself, with the gradient of the absolute error: sign(data - label)."""
+    """The data itself, with the gradient of the absolute error: 1 where data > label, else -1."""
 
 def _contrib_round_ste(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,

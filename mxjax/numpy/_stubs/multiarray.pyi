@@ -49,10 +49,10 @@ def allclose(a: Any, b: Any, rtol: Any = ..., atol: Any = ..., equal_nan: Any = 
 def alltrue(*args: Any, **kwargs: Any) -> Any:
     """NumPy's `alltrue`: ndarrays go to the host and back."""
 
-def amax(a: Any, axis: Any = ..., keepdims: Any = ..., out: Any = ...) -> Any:
+def amax(a: Any, axis: Any = ..., keepdims: Any = ..., initial: Any = ..., out: Any = ...) -> Any:
     """As `max`."""
 
-def amin(a: Any, axis: Any = ..., keepdims: Any = ..., out: Any = ...) -> Any:
+def amin(a: Any, axis: Any = ..., keepdims: Any = ..., initial: Any = ..., out: Any = ...) -> Any:
     """As `min`."""
 
 def any(a: Any, axis: Any = ..., keepdims: Any = ..., out: Any = ...) -> Any:
@@ -211,7 +211,7 @@ def degrees(x: Any, out: Any = ..., **kwargs: Any) -> Any:
 def delete(arr: Any, obj: Any, axis: Any = ...) -> Any:
     """The array without the slices at `obj` (int, slice or ndarray of ints) of an axis (None: flattened)."""
 
-def diag(array: Any, k: Any = ...) -> Any:
+def diag(array: Any, k: Any = ..., out: Any = ...) -> Any:
     """The k-th diagonal of a matrix, or a matrix with this vector on it."""
 
 def diag_indices_from(arr: Any) -> Any:
@@ -220,7 +220,7 @@ def diag_indices_from(arr: Any) -> Any:
 def diagflat(array: Any, k: Any = ...) -> Any:
     """A matrix with the flattened array on its k-th diagonal."""
 
-def diagonal(a: Any, offset: Any = ..., axis1: Any = ..., axis2: Any = ...) -> Any:
+def diagonal(a: Any, offset: Any = ..., axis1: Any = ..., axis2: Any = ..., out: Any = ...) -> Any:
     """The diagonals of the matrices in two axes, as a new last axis."""
 
 def diff(a: Any, n: Any = ..., axis: Any = ..., prepend: Any = ..., append: Any = ...) -> Any:
@@ -454,8 +454,8 @@ def logspace(
 def matmul(a: Any, b: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Matrix products over the last two axes, the others broadcast; vectors count as rows and columns."""
 
-def max(a: Any, axis: Any = ..., keepdims: Any = ..., out: Any = ...) -> Any:
-    """Maximum over axes (None: all)."""
+def max(a: Any, axis: Any = ..., keepdims: Any = ..., initial: Any = ..., out: Any = ...) -> Any:
+    """Maximum over axes (None: all); `initial` is not supported."""
 
 def maximum(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """The larger of both, element by element with broadcasting."""
@@ -466,8 +466,8 @@ def may_share_memory(a: Any, b: Any, max_work: Any = ...) -> Any:
 def mean(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., keepdims: Any = ...) -> Any:
     """Mean over axes (None: all), in `dtype` (default: the array's, float32 for integers)."""
 
-def min(a: Any, axis: Any = ..., keepdims: Any = ..., out: Any = ...) -> Any:
-    """Minimum over axes (None: all)."""
+def min(a: Any, axis: Any = ..., keepdims: Any = ..., initial: Any = ..., out: Any = ...) -> Any:
+    """Minimum over axes (None: all); `initial` is not supported."""
 
 def min_scalar_type(a: Any) -> Any:
     """NumPy's `min_scalar_type`: ndarrays go to the host and back."""
@@ -487,7 +487,7 @@ def modf(
 ) -> Any:
     """NumPy's `modf`: ndarrays go to the host and back."""
 
-def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+def moveaxis(a: Any, source: Any, destination: Any, out: Any = ...) -> Any:
     """Axes moved to other positions; the others keep their order."""
 
 def msort(a: Any) -> Any:
@@ -617,10 +617,10 @@ def power(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
 def ppmt(*args: Any, **kwargs: Any) -> Any:
     """`numpy_financial.ppmt`, for ndarrays."""
 
-def prod(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., keepdims: Any = ...) -> Any:
-    """Product over axes; arguments as in `sum`."""
+def prod(a: Any, axis: Any = ..., dtype: Any = ..., keepdims: Any = ..., initial: Any = ..., out: Any = ...) -> Any:
+    """Product over axes; arguments as in `sum`, but for `initial`, which is not supported."""
 
-def product(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., keepdims: Any = ...) -> Any:
+def product(a: Any, axis: Any = ..., dtype: Any = ..., keepdims: Any = ..., initial: Any = ..., out: Any = ...) -> Any:
     """As `prod`."""
 
 def promote_types(type1: Any, type2: Any) -> Any:
@@ -659,7 +659,7 @@ def reciprocal(x: Any, out: Any = ..., **kwargs: Any) -> Any:
 def remainder(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Remainder of x1 / x2 with the sign of x2, element by element with broadcasting."""
 
-def repeat(a: Any, repeats: Any, axis: Any = ...) -> Any:
+def repeat(a: Any, repeats: Any, axis: Any = ..., out: Any = ...) -> Any:
     """Each element `repeats` times along an axis (None: of the flattened array)."""
 
 def reshape(a: Any, newshape: Any, order: Any = ..., out: Any = ...) -> Any:
@@ -674,7 +674,7 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
 def rint(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Nearest integer, halves down, element by element."""
 
-def roll(a: Any, shift: Any, axis: Any = ...) -> Any:
+def roll(a: Any, shift: Any, axis: Any = ..., out: Any = ...) -> Any:
     """Elements moved along axes (None: of the flattened array); those that leave come in at the other end."""
 
 def rollaxis(a: Any, axis: Any, start: Any = ...) -> Any:
@@ -791,7 +791,7 @@ def tile(A: Any, reps: Any) -> Any:
 def trace(a: Any, offset: Any = ..., axis1: Any = ..., axis2: Any = ..., out: Any = ...) -> Any:
     """The sums of the diagonals of the matrices in two axes."""
 
-def transpose(a: Any, axes: Any = ...) -> Any:
+def transpose(a: Any, axes: Any = ..., out: Any = ...) -> Any:
     """The axes in another order (None: reversed)."""
 
 def trapz(y: Any, x: Any = ..., dx: Any = ..., axis: Any = ...) -> Any:

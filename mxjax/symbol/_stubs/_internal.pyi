@@ -1283,7 +1283,7 @@ def _np_repeat(
     data: Symbol | None = ..., repeats: int = ..., axis: int | None = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
 ) -> Symbol:
-    """Each element repeated, along an axis or in the flattened array."""
+    """Each element repeated, along an axis or in the flattened array; not at all: an array of shape (0,)."""
 
 def _np_reshape(
     a: Symbol | None = ..., newshape: int | Sequence[int] = ..., order: str = ..., name: str | None = ...,
@@ -2889,7 +2889,7 @@ def _sample_unique_zipfian(
     range_max: int = ..., shape: int | Sequence[int] | None = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
 ) -> Symbol:
-    """Different classes in each row, drawn with P(c) = log((c + 2) / (c + 1)) / log(range_max + 1)."""
+    """Different classes in each row, drawn with P(c) = log((c + 1.5) / (c + 0.5)) / log(range_max), nearly."""
 
 def _scatter_elemwise_div(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
@@ -2931,7 +2931,7 @@ def _sparse_MAERegressionOutput(
     data: Symbol | None = ..., label: Symbol | None = ..., grad_scale: float = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
 ) -> Symbol:
-    """The data itself, with the gradient of the absolute error: sign(data - label)."""
+    """The data itself, with the gradient of the absolute error: 1 where data > label, else -1."""
 
 def _sparse_abs(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,

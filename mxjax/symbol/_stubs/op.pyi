@@ -252,7 +252,7 @@ def MAERegressionOutput(
     data: Symbol | None = ..., label: Symbol | None = ..., grad_scale: float = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
 ) -> Symbol:
-    """The data itself, with the gradient of the absolute error: sign(data - label)."""
+    """The data itself, with the gradient of the absolute error: 1 where data > label, else -1."""
 
 def MakeLoss(
     data: Symbol | None = ..., grad_scale: float = ..., valid_thresh: float = ...,
@@ -1295,7 +1295,7 @@ def repeat(
     data: Symbol | None = ..., repeats: int = ..., axis: int | None = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
 ) -> Symbol:
-    """Each element repeated, along an axis or in the flattened array."""
+    """Each element repeated, along an axis or in the flattened array; not at all: an array of shape (0,)."""
 
 def reset_arrays(
     *data: Symbol | Sequence[Symbol], num_arrays: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,

@@ -53,7 +53,7 @@ def MAERegressionOutput(
     data: Symbol | None = ..., label: Symbol | None = ..., grad_scale: float = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
 ) -> Symbol:
-    """The data itself, with the gradient of the absolute error: sign(data - label)."""
+    """The data itself, with the gradient of the absolute error: 1 where data > label, else -1."""
 
 def _contrib_round_ste(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
