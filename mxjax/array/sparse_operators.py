@@ -149,7 +149,8 @@ def _dense(value: np.ndarray, like: NDArray) -> NDArray:
 # ------------------------------------------------------------ on the stored values alone: zero stays zero
 @_form("abs", "arcsin", "arcsinh", "arctan", "arctanh", "cbrt", "ceil", "degrees", "expm1", "fix", "floor", "log1p",
        "negative", "radians", "relu", "rint", "round", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh", "trunc",
-       "_copy", "_mul_scalar", "_div_scalar", "_scatter_plus_scalar", "_scatter_minus_scalar", "BlockGrad", "make_loss")
+       "_copy", "_mul_scalar", "_div_scalar", "_scatter_plus_scalar", "_scatter_minus_scalar", "BlockGrad", "make_loss",
+       "_contrib_round_ste", "_contrib_sign_ste")
 def _values(c: Call) -> Any:
     source = c.arrays[0]
     values = _host(source.data)

@@ -37,7 +37,7 @@ def ravel(x: Any, order: str = "C") -> Any:
     return np.reshape(x, -1) if is_number(x) else reshape(x, -1)
 
 
-def transpose(a: Any, axes: Any = None) -> Any:
+def transpose(a: Any, axes: Any = None, out: Any = None) -> Any:
     """The axes in another order (None: reversed).
 
     Raises:
@@ -45,7 +45,7 @@ def transpose(a: Any, axes: Any = None) -> Any:
     """
     if isinstance(axes, (tuple, list)) and len(set(axes)) < len(axes):
         raise ValueError(f"transpose: axes={tuple(axes)} names an axis twice")
-    return call("_np_transpose", [a], axes=axes)
+    return call("_np_transpose", [a], out, axes=axes)
 
 
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
@@ -53,9 +53,9 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     return call("_npi_swapaxes", [a], dim1=axis1, dim2=axis2)
 
 
-def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+def moveaxis(a: Any, source: Any, destination: Any, out: Any = None) -> Any:
     """Axes moved to other positions; the others keep their order."""
-    return call("_np_moveaxis", [a], source=source, destination=destination)
+    return call("_np_moveaxis", [a], out, source=source, destination=destination)
 
 
 def expand_dims(a: Any, axis: int) -> Any:
@@ -88,9 +88,9 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     return call("_npi_rot90", [m], k=k, axes=axes)
 
 
-def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+def roll(a: Any, shift: Any, axis: Any = None, out: Any = None) -> Any:
     """Elements moved along axes (None: of the flattened array); those that leave come in at the other end."""
-    return call("_np_roll", [a], shift=shift, axis=axis)
+    return call("_np_roll", [a], out, shift=shift, axis=axis)
 
 
 def broadcast_to(array: Any, shape: Any) -> Any:
@@ -234,9 +234,9 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     return split(ary, indices_or_sections, 2)
 
 
-def repeat(a: Any, repeats: int, axis: int | None = None) -> Any:
+def repeat(a: Any, repeats: int, axis: int | None = None, out: Any = None) -> Any:
     """Each element `repeats` times along an axis (None: of the flattened array)."""
-    return call("_np_repeat", [a], repeats=repeats, axis=axis)
+    return call("_np_repeat", [a], out, repeats=repeats, axis=axis)
 
 
 def tile(A: Any, reps: Any) -> Any:  # noqa: N803
@@ -283,9 +283,9 @@ def pad(x: Any, pad_width: Any = None, mode: str = "constant", **kwargs: Any) ->
 
 
 # ------------------------------------------------------------ diagonals and differences
-def diag(array: Any, k: int = 0) -> Any:
+def diag(array: Any, k: int = 0, out: Any = None) -> Any:
     """The k-th diagonal of a matrix, or a matrix with this vector on it."""
-    return call("_np_diag", [array], k=k)
+    return call("_np_diag", [array], out, k=k)
 
 
 def diagflat(array: Any, k: int = 0) -> Any:
@@ -293,9 +293,9 @@ def diagflat(array: Any, k: int = 0) -> Any:
     return call("_np_diagflat", [array], k=k)
 
 
-def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, out: Any = None) -> Any:
     """The diagonals of the matrices in two axes, as a new last axis."""
-    return call("_np_diagonal", [a], offset=offset, axis1=axis1, axis2=axis2)
+    return call("_np_diagonal", [a], out, offset=offset, axis1=axis1, axis2=axis2)
 
 
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, out: Any = None) -> Any:

@@ -47,7 +47,7 @@ class Methods:
 
     def prod(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
         """`np.prod` of this array."""
-        return _reduce.prod(self, axis, dtype, out, keepdims)
+        return _reduce.prod(self, axis, dtype, keepdims, out=out)
 
     def mean(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
         """`np.mean` of this array."""
@@ -63,11 +63,11 @@ class Methods:
 
     def max(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
         """`np.max` of this array."""
-        return _reduce.max(self, axis, keepdims, out)
+        return _reduce.max(self, axis, keepdims, out=out)
 
     def min(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
         """`np.min` of this array."""
-        return _reduce.min(self, axis, keepdims, out)
+        return _reduce.min(self, axis, keepdims, out=out)
 
     def argmax(self, axis: int | None = None, out: Any = None) -> Any:
         """`np.argmax` of this array."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..base import MXNetError
 from ._dispatch import IMPERATIVE, call, is_number
 
 __all__ = ["all", "amax", "amin", "any", "argmax", "argmin", "average", "bincount", "cumsum", "histogram", "max",
@@ -32,14 +33,23 @@ def sum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, ini
     return call("_np_sum", [a], out, axis=axis, dtype=_counted(a, dtype), keepdims=keepdims, initial=initial)
 
 
-def prod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-    """Product over axes; arguments as in `sum`."""
+def _refuse(initial: Any) -> None:
+    """Raises MXNetError for a number to begin with, which MXNet's functions name but do not take."""
+    if initial is not None:
+        raise MXNetError("initial is not supported")
+
+
+def prod(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: None = None,
+         out: Any = None) -> Any:
+    """Product over axes; arguments as in `sum`, but for `initial`, which is not supported."""
+    _refuse(initial)
     return call("_np_prod", [a], out, axis=axis, dtype=_counted(a, dtype), keepdims=keepdims)
 
 
-def product(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+def product(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: None = None,
+            out: Any = None) -> Any:
     """As `prod`."""
-    return prod(a, axis, dtype, out, keepdims)
+    return prod(a, axis, dtype, keepdims, initial, out)
 
 
 def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
@@ -62,24 +72,26 @@ def var(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int 
     return call("_npi_var", [a], out, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims)
 
 
-def max(a: Any, axis: Any = None, keepdims: bool = False, out: Any = None) -> Any:
-    """Maximum over axes (None: all)."""
+def max(a: Any, axis: Any = None, keepdims: bool = False, initial: None = None, out: Any = None) -> Any:
+    """Maximum over axes (None: all); `initial` is not supported."""
+    _refuse(initial)
     return call("_np_max", [a], out, axis=axis, keepdims=keepdims)
 
 
-def min(a: Any, axis: Any = None, keepdims: bool = False, out: Any = None) -> Any:
-    """Minimum over axes (None: all)."""
+def min(a: Any, axis: Any = None, keepdims: bool = False, initial: None = None, out: Any = None) -> Any:
+    """Minimum over axes (None: all); `initial` is not supported."""
+    _refuse(initial)
     return call("_np_min", [a], out, axis=axis, keepdims=keepdims)
 
 
-def amax(a: Any, axis: Any = None, keepdims: bool = False, out: Any = None) -> Any:
+def amax(a: Any, axis: Any = None, keepdims: bool = False, initial: None = None, out: Any = None) -> Any:
     """As `max`."""
-    return max(a, axis, keepdims, out)
+    return max(a, axis, keepdims, initial, out)
 
 
-def amin(a: Any, axis: Any = None, keepdims: bool = False, out: Any = None) -> Any:
+def amin(a: Any, axis: Any = None, keepdims: bool = False, initial: None = None, out: Any = None) -> Any:
     """As `min`."""
-    return min(a, axis, keepdims, out)
+    return min(a, axis, keepdims, initial, out)
 
 
 def all(a: Any, axis: Any = None, keepdims: bool = False, out: Any = None) -> Any:

@@ -14,4 +14,4 @@ __all__ = ["broadcast_arrays"]
 def broadcast_arrays(*args: Any) -> list[Any]:
     """The arrays, each repeated to the shape they have in common."""
     shape = np.broadcast_shapes(*(a.shape for a in args))
-    return [a if a.shape == shape else broadcast_to(a, shape) for a in args]
+    return [broadcast_to(a, shape) for a in args]

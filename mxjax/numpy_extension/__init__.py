@@ -31,7 +31,7 @@ def nonzero(a):
     return _call("_npx_nonzero", [a])
 
 
-def constraint_check(x, msg):
+def constraint_check(x, msg="Constraint violated."):
     """True where all elements of x are true.
 
     Raises:

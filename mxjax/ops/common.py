@@ -41,8 +41,8 @@ def converted(value: Any, dtype: Any) -> Array:
 
 
 def absolute(x: Array) -> Array:
-    """The absolute value, with derivative zero at zero."""
-    return jnp.where(x == 0, 0, jnp.abs(x))
+    """The absolute value, with derivative zero at zero and at NaN."""
+    return jnp.where(x == 0, 0, jnp.where(x != x, jax.lax.stop_gradient(x), jnp.abs(x)))
 
 
 def same_dtype(operator: str, *arrays: Array) -> None:

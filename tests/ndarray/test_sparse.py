@@ -494,3 +494,13 @@ def test_damaged_files_of_sparse_arrays(tmp_path):
         open(path, "wb").write(raw[:place] + np.array([new], "<i8").tobytes() + raw[place + 8:])
         with pytest.raises(mx.MXNetError, match=r"x\.params: .*out of bounds.* at offset"):
             mx.nd.load(path)
+
+
+@pytest.mark.parametrize("stype", ["csr", "row_sparse"])
+def test_16_bit_floats(stype):
+    dense = mx.nd.array([[1, 0], [0, 2]], dtype="float16")
+    sparse = dense.tostype(stype)
+    assert sparse.dtype == np.float16 and (sparse * 2).stype == mx.nd.contrib.round_ste(sparse).stype == stype
+    np.testing.assert_array_equal(sparse.tostype("default").asnumpy(), dense.asnumpy())
+    np.testing.assert_array_equal((sparse + sparse).asnumpy(), 2 * dense.asnumpy())
+    np.testing.assert_array_equal(mx.nd._internal._mod_scalar(sparse, scalar=2).asnumpy(), [[1, 0], [0, 0]])

@@ -250,3 +250,39 @@ def test_the_mean_of_float64_has_its_gradient_in_float64():
 def test_transpose_refuses_an_axis_named_twice():
     with pytest.raises(ValueError, match="twice"):
         np.array(A).transpose((0, 0))
+
+
+def test_arguments_in_the_order_of_mxnets_code():
+    """`keepdims` and `initial` before `out`; `out` where MXNet's signatures do not show it."""
+    a = np.array([[1.0, 2], [3, 4]])
+    assert np.prod(a, 0, None, True).tolist() == [[3, 8]] and np.max(a, 0, True, None).tolist() == [[3, 4]]
+    for name in ("prod", "max", "min", "amax", "amin"):
+        with pytest.raises(mx.base.MXNetError, match="initial"):
+            getattr(np, name)(a, initial=2.0)
+    out = np.zeros((2, 2))
+    assert np.transpose(a, out=out) is out and out.tolist() == [[1, 3], [2, 4]]
+    assert np.roll(a, 1, axis=0, out=out) is out and out.tolist() == [[3, 4], [1, 2]]
+    assert np.moveaxis(a, 0, 1, out=out) is out and np.repeat(a, 1, 0, out=out) is out and out.tolist() == a.tolist()
+    assert np.diagonal(a, out=out[0]).tolist() == np.diag(a, out=out[1]).tolist() == [1, 4]
+    assert out.tolist() == [[1, 4], [1, 4]]
+
+
+def test_spread_of_too_few_values():
+    """Recorded from MXNet: a divisor of 0, or a negative one taken for 2^64 less something."""
+    for count, ddof, wanted in [(1, 1, onp.nan), (1, 2, 0), (2, 2, onp.inf), (2, 3, 2.7105054e-20), (3, 1, 1)]:
+        a = np.arange(count) + 2.5
+        onp.testing.assert_allclose(np.var(a, ddof=ddof).item(), wanted, rtol=1e-6)
+        onp.testing.assert_allclose(np.std(a, ddof=ddof).item(), wanted ** 0.5, rtol=1e-6)
+
+
+def test_what_stays_the_same_shape_is_another_array():
+    a = np.ones((2, 1))
+    a.attach_grad()
+    same, _ = np.broadcast_arrays(a, np.ones(1))
+    assert same is not a and same.grad is None
+
+
+def test_repeated_not_at_all():
+    """MXNet forgets the other axes."""
+    for axis in (None, 0, 1):
+        assert np.repeat(np.ones((2, 3)), 0, axis).shape == (0,)

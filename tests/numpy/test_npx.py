@@ -156,6 +156,8 @@ def test_a_violated_constraint_is_a_value_error(hybrid):
     assert block(np.ones(2))
     with pytest.raises(ValueError, match="not positive"):
         block(np.zeros(2))
+    with pytest.raises(ValueError, match="Constraint violated"):
+        npx.constraint_check(np.zeros(2))
 
 
 def test_blocks_must_return_numpy_arrays(np_semantics):

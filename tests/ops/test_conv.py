@@ -152,3 +152,19 @@ def test_windows_behind_the_end():
         assert gradients("Pooling", data, **params)[0].ravel().tolist() == [1, 0, 1, 0]
     params["count_include_pad"] = False
     assert call("Pooling", data, **dict(params, pool_type="avg")).ravel().tolist() == [1, 3, 0]
+
+
+def test_power_pooling_keeps_signs():
+    """The root of a sum of plain powers, as MXNet computes it; where it is 0, so is the gradient of a true root."""
+    data, head = np.array([[[1, -2, 3, -1.5, 0, 0, -2, -2]]], "float32"), np.array([[[1, 2, 3, 4]]], "float32")
+    for power, values, slopes in [
+            (1, [-1, 1.5, 0, -4], [1, 1, 2, 2, 3, 3, 4, 4]),
+            (2, [2.236068, 3.354102, 0, 2.828427],
+             [0.4472136, -0.8944272, 1.7888544, -0.8944272, 0, 0, -2.828427, -2.828427]),
+            (3, [-1.9129312, 2.8693967, 0, -2.5198421],
+             [0.27327588, 1.0931035, 2.186207, 0.54655176, 0, 0, 2.5198421, 2.5198421])]:
+        params = {"kernel": (2,), "stride": (2,), "pool_type": "lp", "p_value": power}
+        np.testing.assert_allclose(call("Pooling", data, **params).ravel(), values, rtol=1e-5)
+        np.testing.assert_allclose(gradients("Pooling", data, heads=[head], **params)[0].ravel(), slopes, rtol=1e-5)
+    with pytest.raises(MXNetError, match="p_value must be 1, 2 or 3, got 4"):
+        call("Pooling", data, **dict(params, p_value=4))

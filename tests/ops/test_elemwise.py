@@ -76,6 +76,15 @@ def test_slopes_of_pairs_at_kinks():
             assert [g.item() for g in gradients(f"broadcast_{name}", *pair)] == wanted
 
 
+def test_slopes_beside_what_is_no_number():
+    x = np.array([np.nan, np.inf, -np.inf, -2], "float32")
+    np.testing.assert_array_equal(gradients("abs", x)[0], [0, 1, -1, -1])
+    np.testing.assert_array_equal(gradients("smooth_l1", x)[0], [np.nan, 1, -1, -1])
+    for name in ("relu", "_npx_relu"):
+        np.testing.assert_array_equal(gradients(name, x)[0], [np.nan, 1, 0, 0])
+    assert not np.signbit(call("abs", np.array([-0.0], "float32")))
+
+
 def test_clip_and_smooth_l1():
     x = np.array([-2, -1, 0.5, 1, np.nan], "float32")
     np.testing.assert_array_equal(call("clip", x, a_min=-1, a_max=1), [-1, -1, 0.5, 1, np.nan])
@@ -92,6 +101,9 @@ def test_identities_with_their_own_gradients():
             ("MakeLoss", 0.5, {"normalization": "batch"}), ("_contrib_sign_ste", 5, {}), ("_contrib_round_ste", 5, {}),
             ("MakeLoss", 1 / 3, {"normalization": "valid"}), ("_contrib_gradientmultiplier", -10, {"scalar": -2})]:
         np.testing.assert_allclose(gradients(name, x, heads=[head], **params)[0], np.full((2, 2), slope), rtol=1e-6)
+    for shape, rows in (((3,), 1), ((2, 3, 2), 6)):
+        grad = gradients("MakeLoss", np.ones(shape, "float32"), normalization="batch")[0]
+        np.testing.assert_allclose(grad, np.full(shape, 1 / rows), rtol=1e-6)
     assert [g.tolist() for g in gradients("_identity_with_attr_like_rhs", x, x)] == [np.ones_like(x).tolist(),
                                                                                     np.zeros_like(x).tolist()]
 

@@ -65,6 +65,11 @@ def test_regression(name, value, slope):
         call(name, X, P[:2])
 
 
+def test_absolute_error_of_zero_goes_down():
+    x = np.array([[1, 2, 0]], "float32")
+    np.testing.assert_allclose(gradients("MAERegressionOutput", x, np.ones_like(x))[0] * 3, [[-1, 1, -1]], rtol=1e-6)
+
+
 @pytest.mark.parametrize("linear", [True, False])
 def test_svm(linear):
     sign = np.where(HOT, -1, 1)

@@ -125,9 +125,13 @@ for _name, _function, _doc, *_prefixes in [
     _unary(_name, _function, _doc, tuple(p + _name for p in _prefixes), exact=True)
 
 
-# a NaN's gradient is NaN, where jax.nn.relu's is zero
-get("relu").set_attr("FGradient", lambda heads, inputs, outputs:
-                              heads[0] * jnp.where(inputs[0] > 0, 1, jnp.where(inputs[0] <= 0, 0, inputs[0])))
+def relu_gradient(heads: tuple, inputs: tuple, outputs: tuple) -> tuple:
+    """That of a NaN is NaN, where jax.nn.relu's is zero."""
+    x = inputs[0]
+    return heads[0] * jnp.where(x > 0, 1, jnp.where(x <= 0, 0, x)),
+
+
+get("relu").set_attr("FGradient", relu_gradient)
 _unary("_copy", lambda x: x, "A copy", ("identity", "_CrossDeviceCopy"), exact=True)
 _unary("_copyto", lambda x: x, "A copy, for assignments", ("_npi_copyto",), exact=True)
 
@@ -156,7 +160,9 @@ def smooth_l1(data: Array, *, scalar: Scalar = 1.0) -> Array:
     """Huber's loss of Fast R-CNN: (s·x)²/2 where |x| <= 1/s², |x| - 0.5/s² elsewhere; s is `scalar`."""
     def loss(x: Array) -> Array:
         squared = jnp.square(jnp.asarray(scalar).astype(x.dtype))
-        return jnp.where(jnp.abs(x) > 1 / squared, jnp.abs(x) - 0.5 / squared, 0.5 * x * x * squared)
+        far = jnp.abs(x) > 1 / squared
+        near = jnp.where(far, 0, x)  # no infinity in the branch that is not taken: its slope would be NaN
+        return jnp.where(far, jnp.abs(x) - 0.5 / squared, 0.5 * near * near * squared)
     return in_float(loss, data)
 
 
@@ -180,7 +186,7 @@ def _loss_gradient(heads: tuple, inputs: tuple, outputs: tuple, *, grad_scale: A
     data = inputs[0]
     count: Any = 1
     if normalization == "batch":
-        count = data.shape[0]
+        count = data.size // data.shape[-1] if data.size else 1  # rows, as MXNet sees any array
     elif normalization == "valid":
         count = jnp.maximum(jnp.sum(data > valid_thresh), 1)
     return (jnp.full_like(data, jnp.asarray(grad_scale) / count),)
@@ -191,8 +197,8 @@ def make_loss_op(data: Array, *, grad_scale: Scalar = 1.0, valid_thresh: Scalar 
                  normalization: Literal["batch", "null", "valid"] = "null") -> Array:
     """The data itself, as a loss: its gradient is `grad_scale`, whatever the head gradient is.
 
-    normalization: "batch" divides the gradient by the batch size, "valid" by the number of values above
-    `valid_thresh` (at least one).
+    normalization: "batch" divides the gradient by the number of rows (all axes but the last), "valid" by the number of
+    values above `valid_thresh` (at least one).
     """
     return data
 

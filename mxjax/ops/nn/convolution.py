@@ -339,11 +339,14 @@ def _pooling(data: Array, *, kernel: Shape = (), pool_type: Literal["avg", "lp",
         return reduce(data, jnp.iinfo(data.dtype).min, lax.max)
     wide = data.astype(accumulation(data.dtype))
     if pool_type == "lp":
-        power = p_value or 2
-        total = reduce(jnp.abs(wide) ** power, 0, lax.add)
-        # the root's slope is infinite at 0; MXNet's gradient there is 0
-        positive = total > 0
-        return jnp.where(positive, jnp.where(positive, total, 1) ** (1.0 / power), 0).astype(data.dtype)
+        power = 2 if p_value is None else p_value
+        if power not in (1, 2, 3):
+            raise MXNetError(f"Pooling: p_value must be 1, 2 or 3, got {power}")
+        total = reduce(wide ** power, 0, lax.add)  # without absolute values, as in MXNet
+        if power > 1:  # the root's slope is infinite at 0; MXNet's gradient there is 0
+            some = total != 0
+            total = jnp.where(some, (jnp.sqrt if power == 2 else jnp.cbrt)(jnp.where(some, total, 1)), 0)
+        return total.astype(data.dtype)
     total = reduce(wide, 0, lax.add)
     if pool_type == "sum":
         return total.astype(data.dtype)

@@ -11,7 +11,8 @@ from ..infer import typed
 from ..registry import register
 
 
-@register("_contrib_hawkesll", num_outputs=2, output_names=lambda p: ["output", "out_state"], infer_type=typed(marks="int32"))
+@register("_contrib_hawkesll", num_outputs=2, output_names=lambda p: ["output", "out_state"],
+          infer_type=typed(marks="int32"))
 def hawkesll(lda: Array, alpha: Array, beta: Array, state: Array, lags: Array, marks: Array, valid_length: Array,
              max_time: Array) -> tuple[Array, Array]:
     """Log likelihood of univariate Hawkes processes with exponential decay, of K kinds (marks) side by side.

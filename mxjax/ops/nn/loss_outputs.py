@@ -122,8 +122,8 @@ def _regression(name: str, function: Callable[[Array], Array], slope: Callable[[
 
 _regression("LinearRegressionOutput", lambda x: x, lambda d: d,
             "The data itself, with the gradient of the squared error: data - label.")
-_regression("MAERegressionOutput", lambda x: x, jnp.sign,
-            "The data itself, with the gradient of the absolute error: sign(data - label).")
+_regression("MAERegressionOutput", lambda x: x, lambda d: jnp.where(d > 0, 1, -1).astype(d.dtype),
+            "The data itself, with the gradient of the absolute error: 1 where data > label, else -1.")
 _regression("LogisticRegressionOutput", jax.nn.sigmoid, lambda d: d,
             "sigmoid(data), with the gradient of the binary cross-entropy: sigmoid(data) - label.")
 

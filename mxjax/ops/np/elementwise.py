@@ -16,6 +16,7 @@ from ...base import MXNetError
 from .. import registry
 from ..common import Array, broadcast, converted, gives, in_float, is_float, need_float
 from ..elementwise._functions import TABLE, Binary
+from ..elementwise.unary import relu_gradient
 from ..infer import broadcasted, elementwise
 from ..params import Scalar, np_dtype
 from ..registry import get, register
@@ -42,7 +43,7 @@ def _unary(name: str, function: Callable[[Array], Array], doc: str, data: str = 
     register(name, infer_shape=elementwise, **attrs)(_inputs(compute, data))
 
 
-def _like_classic(name: str, classic: str, data: str = "x") -> None:
+def _like_classic(name: str, classic: str, data: str = "x", **attrs: Any) -> None:
     """Registers `name` with the function of a classic operator; boolean arrays are refused."""
     op = registry.get(classic)
     function = op.get_attr("FCompute")
@@ -50,7 +51,7 @@ def _like_classic(name: str, classic: str, data: str = "x") -> None:
     def compute(x: Array) -> Array:
         _no_bool(name, x)
         return function(x)
-    _unary(name, compute, op.doc.partition(",")[0], data)
+    _unary(name, compute, op.doc.partition(",")[0], data, **attrs)
 
 
 for _name in """sqrt square cbrt reciprocal exp expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh
@@ -58,7 +59,7 @@ for _name in """sqrt square cbrt reciprocal exp expm1 log log2 log10 log1p sin c
     _like_classic(f"_npi_{_name}", _name)
 _like_classic("_npi_absolute", "abs")
 registry.alias("_npi_absolute", "_npi_abs")
-_like_classic("_npx_relu", "relu", "data")
+_like_classic("_npx_relu", "relu", "data", FGradient=relu_gradient)
 _like_classic("_npx_sigmoid", "sigmoid", "data")
 
 

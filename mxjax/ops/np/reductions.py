@@ -93,7 +93,12 @@ def _deviation(name: str, function: Callable[[Array], Array], doc: str) -> None:
         if a.dtype == jnp.bool_:
             raise MXNetError(f"operator _npi_{name} does not take boolean arrays")
         out, axes = np_dtype(dtype or a.dtype), axes_of(f"_npi_{name}", axis, a.ndim)
-        spread = jnp.var(a.astype(_precise(a.dtype, out, jnp.float32)), axes, ddof=ddof, keepdims=keepdims)
+        precise, count = a.astype(_precise(a.dtype, out, jnp.float32)), size_of([a.shape[i] for i in axes])
+        if ddof < count:
+            spread = jnp.var(precise, axes, ddof=ddof, keepdims=keepdims)
+        else:  # too few: MXNet divides by 0, or by a negative number that it takes for an unsigned one
+            apart = jnp.square(precise - jnp.mean(precise, axes, keepdims=True))
+            spread = jnp.sum(apart, axes, keepdims=keepdims) / float((count - ddof) % 2**64)
         return function(spread).astype(out)
     compute.__doc__ = f"{doc} over axes (None: all), divided by count - ddof; in `dtype` (default: the array's)."
     register(f"_npi_{name}", output_names=lambda p: [name], infer_type=gives(lambda p: p["dtype"]),

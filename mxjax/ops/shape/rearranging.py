@@ -244,7 +244,9 @@ _tile("_npi_tile")
 
 @register("repeat", aliases=("_np_repeat",))
 def repeat(data: Array, *, repeats: Annotated[int, Range(0)], axis: int | None = None) -> Array:
-    """Each element repeated, along an axis or in the flattened array."""
+    """Each element repeated, along an axis or in the flattened array; not at all: an array of shape (0,)."""
+    if not repeats:
+        return jnp.zeros((0,), data.dtype)
     return jnp.repeat(data, repeats, axis if axis is None else normalized(axis, data.ndim))
 
 
