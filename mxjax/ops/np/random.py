@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from ...base import MXNetError
 from ..common import Array, gives
@@ -17,16 +18,19 @@ from ..random import _draw
 from ..random._distributions import declared
 from ..random.from_numbers import RANDOM
 from ..registry import register
+from . import _random_on_host
 
 
 class _Distribution(NamedTuple):
     """A distribution.
 
-    draw: function(key, shape, dtype, *parameters) -> draws; parameters: names, with defaults; rules: which values of
-    them are allowed, by name; dtype: default dtype of an operator that lets one choose it, else None; doc: what it is.
+    draw: function(key, shape, dtype, *parameters) -> draws; given: function(what FDraw has drawn, *parameters) -> the
+    same; parameters: names, with defaults; rules: which values of them are allowed, by name; dtype: default dtype of an
+    operator that lets one choose it, else None; doc: what it is.
     """
 
     draw: Callable[..., Array]
+    given: Callable[..., Array]
     parameters: dict[str, float | None]
     rules: dict[str, str]
     dtype: str | None
@@ -56,7 +60,7 @@ def _checks(op_name: str, rules: dict[str, str], names: Callable[[dict[str, Any]
         return None
 
     def refuse(params: dict[str, Any], inputs: Sequence[Array], outputs: Sequence[Array]) -> Exception | None:
-        return check(dict(zip(names(params), inputs, strict=False)))
+        return check(dict(zip(names(params), map(np.asarray, inputs), strict=False)))
     return {"FCheck": check, "FRefuse": refuse}
 
 
@@ -68,33 +72,67 @@ def _normal(key: Array, shape: Shape, dtype: Any, loc: Array, scale: Array) -> A
     return loc + scale * _draw.normal(key, shape, dtype)
 
 
+def _times(noise: Array, scale: Array) -> Array:
+    """In half precision where the scale has that, as in MXNet; not to be fused with a sum, which would round once."""
+    product = noise * scale
+    return lax.optimization_barrier(product.astype(scale.dtype) if scale.dtype == jnp.float16 else product)
+
+
+def _scaled(noise: Array, first: Array, second: Array) -> Array:
+    return first + _times(noise, second)
+
+
+@jax.custom_jvp
+def _with_gradient(values: Array, formula: Array) -> Array:
+    """Values that FDraw has computed, with the gradient of a formula for them."""
+    return values
+
+
+_with_gradient.defjvp(lambda primals, tangents: (primals[0], tangents[1].astype(primals[0].dtype)))
+
+
+def _power_of(values: Array, a: Array) -> Array:
+    """Values that are something to the power of 1 / a."""
+    return _with_gradient(values, values ** (lax.stop_gradient(a) / a).astype(values.dtype))
+
+
+def _gamma_of(values: Array, a: Array, scale: Array) -> Array:
+    a, scale = (jnp.broadcast_to(p, values.shape).astype(values.dtype) for p in (a, scale))
+    fixed = lax.stop_gradient(scale)
+    slope = lax.stop_gradient(lax.random_gamma_grad(a, values / fixed)) * fixed
+    return _with_gradient(values, values / fixed * scale + slope * a)
+
+
 _LOCATION, _SCALE = {"loc": None, "scale": None}, {"scale": ">= 0"}
 _DISTRIBUTIONS: dict[str, _Distribution] = {
-    "uniform": _Distribution(_uniform, {"low": None, "high": None}, {}, "float32", "uniform on [low, high)"),
-    "normal": _Distribution(_normal, _LOCATION, _SCALE, "float32", "normal"),
+    "uniform": _Distribution(
+        _uniform, lambda drawn, low, high: _scaled(drawn, low, high - low), {"low": None, "high": None}, {}, "float32",
+        "uniform on [low, high)"),
+    "normal": _Distribution(_normal, _scaled, _LOCATION, _SCALE, "float32", "normal"),
     "gamma": _Distribution(
-        lambda key, shape, dtype, a, scale: _draw.gamma(key, a, shape, dtype) * scale,
+        lambda key, shape, dtype, a, scale: _draw.gamma(key, a, shape, dtype) * scale, _gamma_of,
         {"shape": None, "scale": None}, {"shape": "> 0", "scale": "> 0"}, "float32", "gamma with a shape and a scale"),
     "logistic": _Distribution(
-        lambda key, shape, dtype, loc, scale: loc + scale * jax.random.logistic(key, shape, dtype),
+        lambda key, shape, dtype, loc, scale: loc + scale * jax.random.logistic(key, shape, dtype), _scaled,
         _LOCATION, _SCALE, None, "logistic"),
     "gumbel": _Distribution(
-        lambda key, shape, dtype, loc, scale: loc + scale * jax.random.gumbel(key, shape, dtype),
+        lambda key, shape, dtype, loc, scale: loc + scale * jax.random.gumbel(key, shape, dtype), _scaled,
         _LOCATION, _SCALE, None, "Gumbel's"),
     "exponential": _Distribution(
-        lambda key, shape, dtype, scale: scale * _draw.exponential(key, shape, dtype),
+        lambda key, shape, dtype, scale: scale * _draw.exponential(key, shape, dtype), _times,
         {"scale": 1.0}, _SCALE, None, "exponential with mean scale"),
     "rayleigh": _Distribution(
-        lambda key, shape, dtype, scale: scale * jnp.sqrt(2 * _draw.exponential(key, shape, dtype)),
+        lambda key, shape, dtype, scale: scale * jnp.sqrt(2 * _draw.exponential(key, shape, dtype)), _times,
         {"scale": 1.0}, _SCALE, None, "Rayleigh's"),
     "weibull": _Distribution(
-        lambda key, shape, dtype, a: _draw.exponential(key, shape, dtype) ** (1 / a),
+        lambda key, shape, dtype, a: _draw.exponential(key, shape, dtype) ** (1 / a), _power_of,
         {"a": None}, {"a": "> 0"}, None, "Weibull's with shape a"),
     "pareto": _Distribution(
         lambda key, shape, dtype, a: jnp.expm1(_draw.exponential(key, shape, dtype) / a),
+        lambda drawn, a: _with_gradient(drawn, _power_of(drawn + 1, a)),
         {"a": None}, {"a": "> 0"}, None, "Pareto's (Lomax) with shape a"),
     "powerd": _Distribution(
-        lambda key, shape, dtype, a: jnp.exp(-_draw.exponential(key, shape, dtype) / a),
+        lambda key, shape, dtype, a: jnp.exp(-_draw.exponential(key, shape, dtype) / a), _power_of,
         {"a": None}, {"a": "> 0"}, None, "of powers on [0, 1] with exponent a - 1"),
 }
 
@@ -106,6 +144,10 @@ def _register(name: str, distribution: _Distribution, batched: bool) -> None:
              **numbers: Any) -> Array:
         wide = jnp.float64 if dtype == "float64" else jnp.float32
         given = iter(a for a in arrays if a is not None)
+        if isinstance(_key, _draw.Drawn):
+            like = next(a for a in arrays if a is not None).dtype
+            values = [next(given) if numbers[n] is None else jnp.float32(numbers[n]).astype(like) for n in names]
+            return distribution.given(_key.values, *values).astype(np_dtype(dtype))
         values = [jnp.asarray(next(given) if numbers[n] is None else numbers[n]).astype(wide) for n in names]
         shape = jnp.broadcast_shapes(*(v.shape for v in values))
         if size is not None:
@@ -132,8 +174,9 @@ def _register(name: str, distribution: _Distribution, batched: bool) -> None:
     lead = "size leads the parameters' shape" if batched else "size: shape of the draws (None: the parameters' shape)"
     declared(draw, inputs, numbers, f"Random numbers, {distribution.doc}. Parameters that are None are inputs; {lead}.",
              optional=True)
-    register(op_name, inputs=lambda p: inputs[:len(absent(p))], **RANDOM,
-             FPartialShape=shape_of,
+    register(op_name, inputs=lambda p: inputs[:len(absent(p))], **RANDOM, FPartialShape=shape_of,
+             FDraw=_random_on_host.distribution(name.removesuffix("_n"), names, shape_of),
+             draws_by_value=name in ("gamma", "pareto", "powerd", "weibull"),
              **_checks(op_name, distribution.rules, absent),
              infer_type=gives(lambda p: p.get("dtype", "float32"), *(["float32"] * len(names))))(draw)
 
@@ -150,12 +193,15 @@ def _of_bernoulli(params: dict[str, Any]) -> list[str]:
 
 
 @register("_npi_bernoulli", inputs=lambda p: ["input1"][:len(_of_bernoulli(p))], **RANDOM,
+          FDraw=_random_on_host.bernoulli,
           infer_type=gives(lambda p: p["dtype"], "float32"),
           **_checks("_npi_bernoulli", {"prob": "in [0, 1]"}, _of_bernoulli))
 def bernoulli(input1: Array | None = None, *, prob: Scalar | None = None, logit: Scalar | None = None,
               size: Shape | None = None, ctx: str = "cpu", dtype: DType = "float32", is_logit: bool,
               _key: Any = None) -> Array:
     """Ones with probability `prob` (or, where `is_logit`, sigmoid(`logit`)), zeros else; it may be an array."""
+    if isinstance(_key, _draw.Drawn):
+        return (input1 > _key.values).astype(np_dtype(dtype))
     number = logit if is_logit else prob
     value = jnp.asarray(input1 if number is None else number).astype(jnp.float32)
     probability = jax.nn.sigmoid(value) if is_logit else value
@@ -163,11 +209,13 @@ def bernoulli(input1: Array | None = None, *, prob: Scalar | None = None, logit:
 
 
 @register("_npi_choice", inputs=lambda p: ["input1", "input2"][:(p["a"] is None) + p["weighted"]], wide=True,
-          infer_type=gives("int64", "float32", "float32"), **RANDOM)
+          infer_type=gives("int64", "float32", "float32"), FDraw=_random_on_host.choice, draws_by_value=True, **RANDOM)
 def choice(input1: Array | None = None, input2: Array | None = None, *, a: int | None = None,
            size: Shape | None = None, ctx: str | None = "cpu", replace: bool = True, weighted: bool = False,
            _key: Any = None) -> Array:
     """Random positions (int64) out of range(a) or of a vector; the last input may hold their probabilities."""
+    if isinstance(_key, _draw.Drawn):
+        return _key.values
     weights = (input2 if a is None else input1) if weighted else None
     count = input1.shape[0] if a is None else a
     if weights is not None and weights.shape != (count,):
@@ -179,19 +227,24 @@ def choice(input1: Array | None = None, input2: Array | None = None, *, a: int |
 
 
 @register("_npi_multinomial", inputs=lambda p: ["a"] if p["pvals"] is None else [], wide=True,
-          infer_type=gives("int64", "float32"), **RANDOM)
+          infer_type=gives("int64", "float32"), FDraw=_random_on_host.multinomial, draws_by_value=True, **RANDOM)
 def multinomial(a: Array | None = None, *, n: int, pvals: Floats | None = None, size: Shape | None = None,
                 _key: Any = None) -> Array:
     """How often each outcome comes in `n` experiments (int64), `size` times; pvals: probabilities, also as an input."""
+    if isinstance(_key, _draw.Drawn):
+        return _key.values
     weights = jnp.asarray(a if pvals is None else pvals).astype(jnp.float32)
     weights = jnp.broadcast_to(weights, (() if size is None else size) + weights.shape)
     return jax.random.multinomial(_key, jnp.float32(n), weights).astype(jnp.int64)
 
 
-@register("_npi_mvn_fallback", **RANDOM)
+@register("_npi_mvn_fallback", FDraw=_random_on_host.multivariate_normal, **RANDOM)
 def multivariate_normal(mean: Array, cov: Array, *, size: Shape | None = None, _key: Any = None) -> Array:
     """Draws from normal distributions with these mean vectors (..., n) and covariance matrices (..., n, n)."""
     batch = jnp.broadcast_shapes(mean.shape[:-1], cov.shape[:-2])
     wide = jnp.promote_types(mean.dtype, jnp.float32)
+    if isinstance(_key, _draw.Drawn):  # the columns' sums, as in MXNet, which are not quite those of the distribution
+        factor = jnp.linalg.cholesky(cov.astype(wide))
+        return (mean + jnp.einsum("...jk,...j->...k", factor, _key.values.astype(wide))).astype(mean.dtype)
     shape = (() if size is None else size) + batch
     return jax.random.multivariate_normal(_key, mean.astype(wide), cov.astype(wide), shape).astype(mean.dtype)

@@ -134,9 +134,8 @@ def _one_poisson(lanes: _Lanes, rate: np.ndarray) -> np.ndarray:
 def _many(lanes: _Lanes, rows: np.ndarray, rate: np.ndarray) -> np.ndarray:
     """Poisson numbers of high rates, out of Cauchy's distribution."""
     exp, tan, log_gamma = c_function("expf"), c_function("tanf"), c_function("lgammaf")
-    wide = _wide(rate)
-    width, log_rate = (f(x).astype(np.float32) for f, x in ((np.sqrt, 2 * wide), (c_function("log"), wide)))
-    g = (rate * log_rate - log_gamma((wide + 1).astype(np.float32)))
+    wide, log_rate = _wide(rate), c_function("logf")(rate)
+    width, g = np.sqrt(2 * wide).astype(np.float32), rate * log_rate - log_gamma((wide + 1).astype(np.float32))
     found, left = np.empty(len(rows), np.float32), np.arange(len(rows))
     while left.size:
         y = tan(np.float32(3.1415926) * lanes.take(rows[left])[0])

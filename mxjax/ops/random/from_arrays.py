@@ -11,12 +11,13 @@ import numpy as np
 from jax import lax
 from jax.scipy.special import gammaln
 
+from ..._random_streams import source
 from ...base import MXNetError
 from ..common import Array, gives, same_dtype
 from ..infer import same_inputs
 from ..params import DType, Shape, np_dtype
 from ..registry import register
-from . import on_host
+from . import _host_choices, on_host
 from ._distributions import DISTRIBUTIONS, Distribution, declared, float_or, sample
 from ._draw import Drawn
 from .from_numbers import RANDOM
@@ -52,7 +53,7 @@ def _multinomial_types(params: dict[str, Any], ins: list, outs: list) -> None:
 
 
 @register("_sample_multinomial", aliases=("sample_multinomial",), num_outputs=lambda p: 1 + p["get_prob"],
-          infer_type=_multinomial_types, **RANDOM)
+          infer_type=_multinomial_types, FDraw=_host_choices.multinomial, draws_by_value=True, **RANDOM)
 def sample_multinomial(data: Array, *, shape: Shape = (), get_prob: bool = False, dtype: DType = "int32",
                        _key: Any = None) -> Any:
     """Random classes, drawn with the probabilities in the last axis.
@@ -62,7 +63,11 @@ def sample_multinomial(data: Array, *, shape: Shape = (), get_prob: bool = False
     """
     rows = data.reshape(-1, data.shape[-1])
     count = int(np.prod(shape))
-    drawn = jax.random.categorical(_key, jnp.log(lax.stop_gradient(rows))[:, None], shape=(rows.shape[0], count))
+    if isinstance(_key, Drawn):
+        drawn = _key.values
+    else:
+        chances = jnp.log(lax.stop_gradient(rows))[:, None]
+        drawn = jax.random.categorical(_key, chances, shape=(rows.shape[0], count))
     out_shape = (data.shape[:-1] + shape) or (1,)
     classes = drawn.reshape(out_shape).astype(np_dtype(dtype))
     if not get_prob:
@@ -72,22 +77,16 @@ def sample_multinomial(data: Array, *, shape: Shape = (), get_prob: bool = False
 
 @register("_sample_unique_zipfian", num_outputs=2, eager=True, infer_type=gives("int64"), wide=True, **RANDOM)
 def sample_unique_zipfian(*, range_max: int, shape: Shape | None = None, _key: Any = None) -> tuple[Array, Array]:
-    """Different classes in each row, drawn with P(c) = log((c + 2) / (c + 1)) / log(range_max + 1).
+    """Different classes in each row, drawn with P(c) = log((c + 1.5) / (c + 0.5)) / log(range_max), nearly.
 
-    shape: (batch, samples), at most range_max samples -> classes of this shape and the number of tries (batch,), int64.
+    They come from MXNet's source for CPUs, whatever the context. shape: (batch, samples), at most range_max samples ->
+    classes of this shape and the number of tries (batch,), int64.
     """
     if shape is None or len(shape) != 2 or shape[1] > range_max:
         raise MXNetError(f"operator _sample_unique_zipfian: shape={shape} must be (batch, samples) with at most "
                          f"range_max={range_max} samples")
-    generator = np.random.default_rng(np.asarray(jax.random.key_data(_key)))
-    rows, tries = np.empty(shape, np.int64), np.empty(shape[0], np.int64)
-    for i in range(shape[0]):
-        drawn, first = np.empty(0, np.int64), np.empty(0, np.int64)
-        while len(first) < shape[1]:
-            more = np.exp(generator.random(2 * shape[1] + 16) * np.log(range_max + 1)).astype(np.int64) - 1
-            drawn = np.concatenate([drawn, more % range_max])
-            first = np.sort(np.unique(drawn, return_index=True)[1])
-        rows[i], tries[i] = drawn[first[:shape[1]]], first[shape[1] - 1] + 1
+    with source:
+        rows, tries = _host_choices.unique_zipfian(source, range_max, *shape)
     return jnp.asarray(rows), jnp.asarray(tries)
 
 

@@ -13,7 +13,7 @@ from ..infer import elementwise
 from ..params import DType, Shape, np_dtype
 from ..registry import register
 from ..shape.creation import MADE
-from . import _draw, on_host
+from . import _draw, _host_choices, on_host
 from ._distributions import DISTRIBUTIONS, MADE_OF, Distribution, declared, float_or, sample, scalars
 
 RANDOM: dict[str, Any] = {"FResourceRequest": ("random",)}
@@ -79,7 +79,10 @@ def randint(*, low: int, high: int, shape: Shape | None = None, ctx: str = "", d
     return _draw.integers(_key, (1,) if shape is None else shape, low, high, np_dtype(dtype or "int32"))
 
 
-@register("_shuffle", aliases=("shuffle", "_npi_shuffle"), infer_shape=elementwise, **RANDOM)
+@register("_shuffle", aliases=("shuffle", "_npi_shuffle"), infer_shape=elementwise, FDraw=_host_choices.shuffled,
+          **RANDOM)
 def shuffle(data: Array, *, _key: Any = None) -> Array:
     """The rows (elements of the first axis) in random order."""
+    if isinstance(_key, _draw.Drawn):
+        return data[_key.values]
     return jax.random.permutation(_key, data)

@@ -18,7 +18,9 @@ from jax import lax
 from ...base import MXNetError
 from ..common import Array, is_float, need_float
 from ..params import Floats, Range, Scalar
+from ..random._draw import Drawn
 from ..registry import register
+from . import _image_draws
 from ._boxes import unseen
 
 _Factor = Annotated[Scalar, Range(0.0)]
@@ -80,7 +82,7 @@ def _augmenter(name: str) -> Callable[[Callable], Callable]:
                 raise MXNetError(f"operator {name}: images must have 1 or 3 channels, data has the shape {data.shape}")
             changed = function(lax.stop_gradient(data), **params)
             return unseen(changed, data) if is_float(data.dtype) else changed
-        register(f"_image_{name}", aliases=_aliases(name))(checked)
+        register(f"_image_{name}", aliases=_aliases(name), FDraw=_image_draws.draw(name))(checked)
         return function
     return decorate
 
@@ -103,7 +105,8 @@ def _flips(axis: int) -> tuple[Callable, Callable]:
         return jnp.flip(data, axis)
 
     def random_flip(data: Array, *, _key: Any = None) -> Array:
-        return jnp.where(jax.random.bernoulli(_key), data, jnp.flip(data, axis))
+        kept = _key.values if isinstance(_key, Drawn) else jax.random.bernoulli(_key)
+        return jnp.where(kept, data, jnp.flip(data, axis))
     return flip, random_flip
 
 
@@ -179,17 +182,18 @@ def adjust_lighting(data: Array, *, alpha: Floats) -> Array:
 @_augmenter("random_lighting")
 def random_lighting(data: Array, *, alpha_std: Scalar = 0.05, _key: Any = None) -> Array:
     """`adjust_lighting` with normally distributed numbers of this standard deviation."""
-    return _lighting(data, jax.random.normal(_key, (3,), jnp.float32) * alpha_std)
+    alpha = _key.values if isinstance(_key, Drawn) else jax.random.normal(_key, (3,), jnp.float32) * alpha_std
+    return _lighting(data, alpha)
 
 
 def _uniform(key: Any, low: Any, high: Any) -> Array:
-    return jax.random.uniform(key, (), jnp.float32, low, high)
+    return key.values if isinstance(key, Drawn) else jax.random.uniform(key, (), jnp.float32, low, high)
 
 
-for _name, _change, _doc in (("brightness", _brightness, "Multiplies an image"),
-                             ("contrast", _contrast, "Scales an image's distance from its mean grey"),
-                             ("saturation", _saturation, "Scales an image's distance from its greys"),
-                             ("hue", _hue, "Turns an image's colours, as parts of the circle,")):
+_CHANGES = (_brightness, _contrast, _saturation, _hue)
+for _name, _change, _doc in zip(_image_draws.FACTORS, _CHANGES, (
+        "Multiplies an image", "Scales an image's distance from its mean grey",
+        "Scales an image's distance from its greys", "Turns an image's colours, as parts of the circle,"), strict=True):
     def _random(data: Array, *, min_factor: _Factor, max_factor: _Factor, _key: Any = None,
                 _change: Callable = _change) -> Array:
         return _change(data, _uniform(_key, min_factor, max_factor))
@@ -201,13 +205,17 @@ for _name, _change, _doc in (("brightness", _brightness, "Multiplies an image"),
 def random_color_jitter(data: Array, *, brightness: float, contrast: float, saturation: float, hue: float,
                         _key: Any = None) -> Array:
     """Changes brightness, contrast, saturation (factors in [1 - x, 1 + x)) and hue, in random order."""
-    order, *keys = jax.random.split(_key, 5)
-    changes = []
-    for change, most, key, middle in zip((_brightness, _contrast, _saturation, _hue),
-                                         (brightness, contrast, saturation, hue), keys, (1, 1, 1, 0), strict=True):
-        if most > 0:
-            factor = _uniform(key, middle - most, middle + most)
-            changes.append(lambda data, change=change, factor=factor: change(data, factor))
-    for number in jax.random.permutation(order, len(changes)) if changes else ():
+    strengths = (brightness, contrast, saturation, hue)
+    used = [(change, most, middle) for change, most, middle in zip(_CHANGES, strengths, (1, 1, 1, 0), strict=True)
+            if most > 0]
+    if isinstance(_key, Drawn):
+        order, factors = _key.values[0].astype(jnp.int32), _key.values[1]
+    else:
+        last, *keys = jax.random.split(_key, len(used) + 1)
+        order = jax.random.permutation(last, len(used))
+        factors = [_uniform(key, middle - most, middle + most)
+                   for key, (_, most, middle) in zip(keys, used, strict=True)]
+    changes = [lambda data, change=change, i=i: change(data, factors[i]) for i, (change, _, _) in enumerate(used)]
+    for number in order if used else ():
         data = lax.switch(number, changes, data)
     return data
