@@ -161,6 +161,14 @@ def test_multipliers_from_the_network():
     assert optimizer._get_lrs([0, 1]) == [1, 3] and optimizer._get_wds([0, 1]) == [1, 2]
 
 
+def test_adadelta_scales_the_gradient_itself():
+    """As in MXNet; the other optimizers leave it alone."""
+    for name, wanted in (("adadelta", [1, -2]), ("adam", [2, -4]), ("adagrad", [2, -4])):
+        grad = mx.nd.array([2.0, -4])
+        opt.get_updater(opt.create(name, rescale_grad=0.5, clip_gradient=0.1))(0, grad, mx.nd.ones(2))
+        assert grad.asnumpy().tolist() == wanted
+
+
 def test_registry():
     with pytest.raises(ValueError, match="cannot find optimizer 'nothing'; known: .*adam"):
         opt.create("nothing")

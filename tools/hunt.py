@@ -172,6 +172,8 @@ def main() -> int:
             if not options.only or re.search(options.only, "program"):
                 generate(hunt_programs.programs(), options.programs, options.seed, hunt.add)
         hunt.flush()
+    except KeyboardInterrupt:
+        print("interrupted")
     finally:
         hunt.both.stop()
     print(hunt.summary())

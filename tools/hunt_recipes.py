@@ -16,7 +16,7 @@ def parameter(d, target, name, kind, shape):
     if kind.startswith("{"):
         choices = re.findall(r"'([^']*)'|None", kind.split("}")[0])
         named = [c for c in choices if c and c not in ("None", "bfloat16")]
-        return d.of(named + [None] * (target.numpy and len(named) < len(choices)) or [""])
+        return d.of(named + [None] * (target.numpy and "None" in kind.split("}")[0]) or [""])
     if name in ("axis", "dim", "axis1", "axis2", "dim1", "dim2", "start_axis", "batch_axis"):
         if kind.startswith("Shape"):
             return d.of([axis, axes, axes, lambda: None])()

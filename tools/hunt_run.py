@@ -267,10 +267,10 @@ class Run:
         """A value as plain data."""
         if value is None or isinstance(value, (bool, str)):
             return value
+        if isinstance(value, (int, float)):  # NumPy's float64 is a float too
+            return value
         if isinstance(value, np.generic):
             return {"type": "number", "dtype": value.dtype.name, "data": value.item()}
-        if isinstance(value, (int, float)):
-            return value
         if isinstance(value, np.ndarray):
             return dict(self.told(value), type="numpy")
         if isinstance(value, (list, tuple)) and depth < 5:

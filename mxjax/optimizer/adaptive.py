@@ -182,7 +182,8 @@ class AdaDelta(_Stepwise):
         return _zeros(weight), _zeros(weight)
 
     def _step(self, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
-        grad = self._clipped(grad * self.rescale_grad)
+        grad *= self.rescale_grad  # in place, as in MXNet: who looks at the gradient afterwards finds it scaled
+        grad = self._clipped(grad)
         grads, steps = state
         grads[:] = self.rho * grads + (1 - self.rho) * grad * grad
         step = nd.sqrt(steps + self.epsilon) / nd.sqrt(grads + self.epsilon) * grad
