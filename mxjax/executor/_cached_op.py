@@ -124,6 +124,11 @@ class CachedOp:
         return self._graph
 
     @property
+    def fixed(self) -> list[tuple[int, float]]:
+        """The inputs, by place, that a recorded run sets to a number."""
+        return self._graph.touched((True,) * len(self._names)).fixed if self._graph.touches else []
+
+    @property
     def inline_limit(self) -> int:
         """Up to how many operators a recorded run counts as these, in `autograd.get_symbol`."""
         return int(self._flags.get("inline_limit", 2))
@@ -154,7 +159,7 @@ class CachedOp:
         ctx = arrays[0]._chunk.ctx if arrays else default_ctx
         train = state.training and self._graph.modes
         if bound and self._graph.touches:
-            _fix(arrays, self._graph.touched([a._entry is not None for a in arrays]))
+            _fix(arrays, self._graph.touched([a._entry is not None for a in arrays]).fixed)
         without = self._graph.late() if train and on_host(ctx) else ()  # no backward pass will come by
         results = invoke(self._kernel(train, without), arrays, self.next_key(ctx, arrays, train), None, ctx)
         results = results if isinstance(results, list) else [results]
@@ -207,7 +212,7 @@ class CachedOp:
         touched = _UNTOUCHED
         if graph.touches:
             touched = graph.touched(tuple(map(is_not, parents, repeat(None))))
-            _fix(arrays, touched if bound else graph.touched((True,) * len(arrays)))
+            _fix(arrays, touched.fixed if bound else self.fixed)
         places, count = self._forms.aux_places, len(graph.outputs)
         in_backward = graph.late() if train and graph.touches and on_host(ctx) else ()
         now = [k for k in range(len(places)) if k not in in_backward] if train and states else ()
@@ -321,9 +326,9 @@ class CachedOp:
 _UNTOUCHED = Touched({}, [])
 
 
-def _fix(arrays: Sequence[NDArray], touched: Touched) -> None:
-    """Sets inputs to the numbers that operators want there."""
-    for place, number in touched.fixed:
+def _fix(arrays: Sequence[NDArray], fixed: list[tuple[int, float]]) -> None:
+    """Sets inputs, by place, to the numbers that operators want there."""
+    for place, number in fixed:
         set_to(arrays[place], number)
 
 

@@ -11,6 +11,7 @@ import jax
 from ..array.chunk import ALONE, Chunk, Pending, changing
 from ..array.dense import NDArray
 from ..array.kinds import wrap
+from ..array.late import set_to
 from ..array.lazy import Value
 from ..array.segment import Segment
 from ..array.state import state
@@ -103,6 +104,9 @@ class Replay:
         self._kernel, self._sources, self._targets, self._free = kernel, sources, targets, free
         self._wide, self._form = wide, form
         self._chunks = [t for t in targets if isinstance(t, Chunk)]
+        self._fixed = [(block._cached_op_args[place][1]._data[0], number)
+                       for block in blocks for place, number in block._cached_op.fixed
+                       if not isinstance(block._cached_op_args[place][1], int)]
         self._random = next((op for op in self._ops if op.lowered.random), None)
         self._drawing = self._random.drawing if self._random is not None else None
 
@@ -130,6 +134,8 @@ class Replay:
         """(What the loss is,) after the step; None where it has to be done in full: then nothing was done."""
         if not self._holds():
             return None
+        for array, number in self._fixed:
+            set_to(array, number)
         chunks, ctx = self._chunks, inputs[0]._chunk.ctx
         for chunk in chunks:
             if chunk.buffer is None:
