@@ -457,9 +457,9 @@ class NDArray:
                 raise MXNetError(_IN_PLACE)
             self._assign(value)
             return
+        plan = indexing.plan(key, self.shape, self._zero_dim)
         if state.recording and (self._entry is not None or getattr(value, "_entry", None) is not None):
             raise MXNetError(_IN_PLACE)
-        plan = indexing.plan(key, self.shape, self._zero_dim)
         if plan.offset is not None:
             self._view_at(plan.offset, plan.shape)._assign(value)
             return
