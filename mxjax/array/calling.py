@@ -54,7 +54,7 @@ def call(op: Op, arrays: Sequence[Any], params: dict[str, Any], out: Any = None,
         present = len(arrays)
         if any(a is None for a in arrays):
             present, arrays = tuple(a is not None for a in arrays), [a for a in arrays if a is not None]
-    check_inputs(op, values, len(arrays) if isinstance(present, int) else len(present), type_of(arrays))
+    check_inputs(op, values, len(arrays))
     if op.get_attr("FHost") is not None:
         return run_host(op, values, list(arrays), out)
     kernel = prepare(op, values, present, state.training, pack=True)
@@ -100,7 +100,7 @@ def type_of(arrays: Sequence[Any]) -> type:
     return next((type(a) for a in arrays if type(a) is not flavours.classic), flavours.classic)
 
 
-def check_inputs(op: Op, params: dict[str, Any], count: int, _: Any = None) -> None:
+def check_inputs(op: Op, params: dict[str, Any], count: int) -> None:
     """Raises MXNetError where the number of inputs is not what the operator takes."""
     if op.variadic:
         return

@@ -123,7 +123,7 @@ def _general(op: Op, inputs: list[str], key: Any, arrays: tuple, rest: tuple, ou
     bad = next((g for g in given if not isinstance(g, NDArray)), None)
     if bad is not None:
         raise TypeError(f"operator {op.name}: inputs must be NDArrays, got {type(bad).__name__}")
-    check_inputs(op, values, present if isinstance(present, int) else len(present))
+    check_inputs(op, values, len(given))
     if op.get_attr("FHost") is not None:
         return run_host(op, values, given, out)
     part = op.get_attr("FPart")

@@ -60,5 +60,11 @@ def test_wrong_arguments():
         L.L1Loss(weight="much")(mx.nd.array(P), mx.nd.array(Y))
     with pytest.raises(AssertionError, match="layouts"):
         L.CTCLoss(layout="CTN")
+
+
+def test_ctc_with_lengths_of_labels_alone():
+    """An absent input may stand before another; the numbers are MXNet's."""
+    found = L.CTCLoss()(mx.nd.ones((2, 20, 4)), mx.nd.array([[1, 0, -1, -1], [2, 1, 1, -1]]), None, mx.nd.array([2, 3]))
+    np.testing.assert_allclose(found.asnumpy(), [18.828207, 16.505817], rtol=1e-5)
     with pytest.raises(ValueError, match="label_format"):
         L.LogisticLoss(label_format="octal")
