@@ -50,7 +50,8 @@ def plan(key: Any, shape: tuple[int, ...], zero_dim: bool = False) -> Plan:
 
     Args:
         key: anything NumPy takes: ints, slices, None, Ellipsis, lists, ranges, arrays, booleans, tuples of those.
-        zero_dim: NumPy semantics: a single element has shape () rather than (1,).
+        zero_dim: NumPy semantics: a single element has shape () rather than (1,), and booleans are masks; in classic
+            arrays they are the positions 0 and 1.
 
     Raises:
         IndexError: too many indices, an index out of bounds, an unusable key.
@@ -58,7 +59,7 @@ def plan(key: Any, shape: tuple[int, ...], zero_dim: bool = False) -> Plan:
     items = list(key) if isinstance(key, tuple) else [key]
     items = [list(i) if isinstance(i, (tuple, range)) else i for i in items]
     if any(map(_is_boolean, items)):
-        items = _without_masks(items, shape)
+        items = _without_masks(items, shape) if zero_dim else [_as_number(i) if _is_boolean(i) else i for i in items]
     used = sum(1 for i in items if i is not None and i is not Ellipsis and not isinstance(i, bool))
     if used > len(shape):
         raise IndexError(f"too many indices: {used} for an array of {len(shape)} dimensions")
@@ -77,6 +78,12 @@ def _is_boolean(item: Any) -> bool:
         return True
     return _is_array(item) and not isinstance(item, list) and np.dtype(item.dtype) == bool \
         or isinstance(item, list) and bool(item) and isinstance(item[0], (bool, np.bool_))
+
+
+def _as_number(item: Any) -> Any:
+    if isinstance(item, (bool, np.bool_)):
+        return int(item)
+    return np.asarray(item.asnumpy() if hasattr(item, "asnumpy") else item).astype(np.int64)
 
 
 def _without_masks(items: list[Any], shape: tuple[int, ...]) -> list[Any]:

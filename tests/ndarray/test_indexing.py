@@ -16,8 +16,8 @@ KEYS = [
     [0, 2], [[0, 1], [2, 3]], [-1, 0], ([0, 1], [1, 2]), (slice(None), [0, 2]), ([0, 3], slice(None), [1, 4]),
     (1, [0, 2]), ([[0], [3]], [0, 2]), (..., [0, 0, 1]), np.array([3, 0]), (np.array([1, 2]), 1, slice(0, 2)),
     range(2), (range(2), [0, 2]),
-    (slice(None), range(2, 0, -1)),
-    VALUES % 7 == 0, np.array([True, False, True, False]), (slice(None), np.array([True, False, True])), np.int64(2)]
+    (slice(None), range(2, 0, -1)), np.int64(2)]
+MASKS = [VALUES % 7 == 0, np.array([True, False, True, False]), (slice(None), np.array([True, False, True]))]
 
 
 def random_keys(count, seed):
@@ -65,6 +65,26 @@ def test_write(key):
     wanted[key] = new
     array[key] = mx.nd.array(new) if selected.ndim else float(new)
     np.testing.assert_array_equal(array.asnumpy(), wanted)
+
+
+@pytest.mark.parametrize("key", MASKS, ids=["all", "rows", "columns"])
+def test_masks(key):
+    """In arrays of mx.np; classic ones take booleans for the positions 0 and 1, as MXNet's do."""
+    wanted, array, classic = VALUES.copy(), mx.np.array(VALUES), mx.nd.array(VALUES)
+    np.testing.assert_array_equal(array[key].asnumpy(), VALUES[key])
+    wanted[key] = array[key] = -1
+    np.testing.assert_array_equal(array.asnumpy(), wanted)
+    whole = tuple(k.astype(int) if isinstance(k, np.ndarray) else k for k in key) if isinstance(key, tuple) else \
+        key.astype(int)
+    np.testing.assert_array_equal(classic[key].asnumpy(), VALUES[whole])
+    wanted = VALUES.copy()
+    wanted[whole] = classic[key] = -1
+    np.testing.assert_array_equal(classic.asnumpy(), wanted)
+
+
+def test_a_boolean_is_a_position_in_classic_arrays():
+    assert mx.nd.array([10, 11])[True].asnumpy().tolist() == [11]
+    assert mx.nd.array([10, 11, 12])[[True, False, True]].asnumpy().tolist() == [11, 10, 11]
 
 
 @pytest.mark.parametrize("key", [(1, 2), slice(1, 2), (slice(None), 1), [0, 1], (slice(None), slice(None, None, 2))],

@@ -65,6 +65,13 @@ def test_regression(name, value, slope):
         call(name, X, P[:2])
 
 
+@pytest.mark.parametrize("name", ["SoftmaxOutput", "SVMOutput"])
+def test_labels_of_another_shape_are_refused(name):
+    for shape in ((3,), (1,), (2, 1), (1, 2)):
+        with pytest.raises(MXNetError, match="label"):
+            call(name, np.ones((2, 3), "float32"), np.zeros(shape, "float32"))
+
+
 def test_absolute_error_of_zero_goes_down():
     x = np.array([[1, 2, 0]], "float32")
     np.testing.assert_allclose(gradients("MAERegressionOutput", x, np.ones_like(x))[0] * 3, [[-1, 1, -1]], rtol=1e-6)

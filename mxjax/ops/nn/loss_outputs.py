@@ -84,6 +84,7 @@ def softmax_output(data: Array, label: Array, *, grad_scale: Scalar = 1.0, ignor
     it is 0 where the label is `ignore_label`; `smooth_alpha` moves that much of the label to the other classes.
     """
     need_float("SoftmaxOutput", data)
+    _softmax_label({"multi_output": multi_output}, [data.shape, label.shape], [None])
     wide = data.astype(accumulation(data.dtype))
     if multi_output or preserve_shape:
         out = jax.nn.softmax(wide, axis=1 if multi_output else -1)
@@ -147,6 +148,7 @@ def svm_output(data: Array, label: Array, *, margin: Scalar = 1.0, regularizatio
 
     data: (batch, classes) float scores; label: (batch,) class indices.
     """
+    unify(label.shape, data.shape[:-1], "SVMOutput: label")
     return data
 
 
