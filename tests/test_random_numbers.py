@@ -38,6 +38,13 @@ SUMS = {
                                  (3339298130, 3922009056)],
 }
 
+BY_VALUE = [
+    [-0.636092067, -0.902840853, 1.10815084, 0.122608542, 2.10078621, 1.44182384],
+    [1.45297503, 6.18962622, 6.69632912, 3.32730842, 11.938797, 4.06085443],
+    [0.0, 6.0, 1.0, 2.0, 3.0, 4.0, 5.0],
+    [2.0, 4.0, 6.0],
+]
+
 
 def crc(array):
     return zlib.crc32(np.ascontiguousarray(array.asnumpy()).tobytes())
@@ -137,6 +144,28 @@ def test_draws_within_a_block(hybridize):
         np.testing.assert_array_equal(found[1], np.float32([0.5336305499076843, 0.30080392956733704,
                                                             0.3305663764476776]))
         np.testing.assert_array_equal(found[2], [2, 2, 2])
+
+
+@pytest.mark.parametrize("form", ["imperative", "hybridized", "executor"])
+def test_draws_that_depend_on_values(form):
+    def draws(F, mean):
+        return [F.sample_normal(mean, F.ones_like(mean), shape=(2,)), F.sample_gamma(mean, mean, shape=(2,)),
+                F.shuffle(F.arange(7)), F.Dropout(mean, p=0.5, mode="always")]
+
+    class Net(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return draws(F, x)
+    x = mx.nd.array([1, 2, 3])
+    net = Net()
+    if form == "hybridized":
+        net.hybridize()
+    mx.random.seed(3)
+    if form == "executor":
+        found = mx.sym.Group(draws(mx.sym, mx.sym.var("x"))).bind(mx.cpu(), {"x": x}, {"x": x.zeros_like()}).forward()
+    else:
+        found = net(x)
+    for got, expected in zip(found, BY_VALUE, strict=True):
+        np.testing.assert_array_equal(got.asnumpy().reshape(-1), np.float32(expected))
 
 
 def test_training_steps_that_are_replayed_draw_on():

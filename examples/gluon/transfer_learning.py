@@ -51,7 +51,7 @@ def trained(body: gluon.Block, images: mx.nd.NDArray, labels: mx.nd.NDArray, rat
 
 def main() -> None:
     """Trains with and without MXNet's layers."""
-    mx.random.seed(3)
+    mx.random.seed(7)
     np.random.seed(3)
     (x_train, y_train), (x_test, y_test) = digits()
     closed = [np.isin(y, (0, 6, 8, 9)).astype(np.float32) for y in (y_train, y_test)]

@@ -19,7 +19,7 @@ from ..array.state import state
 from ..array.tape import Node, entries
 from ..base import MXNetError
 from ..compile.kernel import WIDE_DTYPES, Kernel, prepare
-from ..context import Context
+from ..context import Context, current_context
 from ..graph.control_flow import runners
 from ..graph.lowering import Lowered, Touched
 from ..graph.node import Node as GraphNode
@@ -92,6 +92,8 @@ class CachedOp:
         if len(args) != len(self._names):
             raise MXNetError(f"CachedOp takes {len(self._names)} arrays ({', '.join(self._names)}), got {len(args)}")
         plain, recorded = not self.by_steps and self._callback is None, False
+        if self._graph.draws_by_value and on_host(args[0]._chunk.ctx if args else default_ctx or current_context()):
+            plain = False
         for array in args:
             if not isinstance(array, NDArray):
                 name = self._names[[array is a for a in args].index(True)]

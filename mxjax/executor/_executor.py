@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from .._random_streams import on_host
 from ..array.backward import backward as walk_back_from
 from ..array.backward import fitting
 from ..array.chunk import Pending, point
@@ -217,7 +218,7 @@ class Executor:
     def _one_program(self) -> bool:
         """Whether the whole graph is one XLA program; a single operator is one as a call."""
         return not (self._op.by_steps or self._graph.checks or self._callback is not None or self._group2ctx or
-                    self._sparse)
+                    self._sparse or self._graph.draws_by_value and on_host(self._ctx))
 
     def _forward(self, recording: bool, states: bool = True) -> list[NDArray]:
         """Runs the graph; where it is recorded, `_results` are what a backward begins with."""

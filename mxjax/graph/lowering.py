@@ -49,8 +49,8 @@ class Lowered:
     args, aux: names of the arguments and auxiliary states, in MXNet's order; cut: whether some operator runs on the
     host (a custom operator, or one whose output shape depends on data), so that the graph is no single XLA program;
     checks: whether an operator checks its inputs or outputs, which it cannot do inside a compiled program;
-    random: whether an operator draws random numbers; modes: whether training is another computation; touches: whether
-    `touched` may say something.
+    random: whether an operator draws random numbers; draws_by_value: whether one needs values for that, on CPUs;
+    modes: whether training is another computation; touches: whether `touched` may say something.
     """
 
     def __init__(self, outputs: Sequence[Entry]) -> None:
@@ -67,6 +67,7 @@ class Lowered:
             n.inputs and n.op.get_attr("FRefuse") and not n.op.get_attr("refuses_calls_alone") or
             n.op.get_attr("eager_when", never)(n.params) for n in self.steps)
         self.random = any(n.op.uses_key for n in self.steps)
+        self.draws_by_value = any(n.op.get_attr("draws_by_value") for n in self.steps)
         self.modes = any(n.op.trains(n.params) or n.subgraphs for n in self.steps)  # training is another computation
         self._unsized = any((check := n.op.get_attr("FShapeKnown")) and not check(n.params) for n in self.steps)
         self._kernels: dict[Any, list[Kernel]] = Bounded(64)

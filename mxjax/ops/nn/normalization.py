@@ -125,9 +125,10 @@ def _batch_norm(name: str, inputs: Sequence[Array], *, axis: int, eps: float, mo
 _BATCH_NORM = """Normalization by the mean and variance of each channel (arXiv:1502.03167), times gamma plus beta.
 
     data: float, channels along `axis`; gamma, beta, moving_mean, moving_var: (channel,), float32 for half precision
-    data -> the shape and dtype of data{what}.  In training (without `use_global_stats`) the statistics are the
+    data -> the shape and dtype of data{what}. In training (without `use_global_stats`) the statistics are the
     batch's, and the moving ones become momentum·moving + (1 - momentum)·batch, on CPUs in the backward pass; otherwise
-    the moving ones are used.  `fix_gamma` takes gamma as 1 and writes that to it.  With `output_mean_var` the outputs are also mean and {second}.
+    the moving ones are used. `fix_gamma` takes gamma as 1 and writes that to it. With `output_mean_var` the outputs
+    are also mean and {second}.
     """
 _INITIAL = {"moving_mean": {"__init__": '["zero", {}]'}, "moving_var": {"__init__": '["one", {}]'}}
 
