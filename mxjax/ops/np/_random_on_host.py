@@ -176,7 +176,8 @@ def multinomial(source: Source, params: dict[str, Any], inputs: Sequence[Any], t
     if not count * classes:
         return np.zeros((*shape, classes), np.int64)
     drawn = source.uniform(count * each + (0 if inputs else classes), True)  # numbers make MXNet draw too many
-    found = np.searchsorted(np.cumsum(weights, dtype=weights.dtype), drawn[:count * each].astype(weights.dtype), "right")
+    drawn, sums = drawn[:count * each].astype(weights.dtype), np.cumsum(weights, dtype=weights.dtype)
+    found = np.searchsorted(sums, drawn, "right")
     found = np.minimum(found, classes - 1).reshape(count, each) + classes * np.arange(count)[:, None]
     return np.bincount(found.reshape(-1), minlength=count * classes).reshape(*shape, classes)
 
