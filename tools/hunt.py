@@ -152,7 +152,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="a regular expression for the functions")
     parser.add_argument("--out", default="hunt.jsonl", help="where the differences go")
     parser.add_argument("--log", help="beginning of the names of files for what the packages print")
-    parser.add_argument("--seconds", type=float, default=60, help="how long a case may take")
+    parser.add_argument("--seconds", type=float, default=20, help="how long a case may take")
     parser.add_argument("--coverage", action="store_true", help="tell which functions never succeeded in MXNet")
     parser.add_argument("--replay", help="ask the cases of such a file again")
     options = parser.parse_args()

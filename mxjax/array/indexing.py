@@ -54,7 +54,8 @@ def plan(key: Any, shape: tuple[int, ...], zero_dim: bool = False) -> Plan:
             arrays they are the positions 0 and 1.
 
     Raises:
-        IndexError: too many indices, an index out of bounds, an unusable key.
+        IndexError: too many indices, an index out of bounds.
+        ValueError: a key of another kind.
     """
     items = list(key) if isinstance(key, tuple) else [key]
     items = [list(i) if isinstance(i, (tuple, range)) else i for i in items]
@@ -111,7 +112,7 @@ def _position(item: Any, size: int, axis: int) -> int:
     try:
         index = item.__index__()
     except (AttributeError, TypeError):
-        raise IndexError(f"an index must be an int, a slice, None, Ellipsis or an array, got {item!r}") from None
+        raise ValueError(f"an index must be an int, a slice, None, Ellipsis or an array, got {item!r}") from None
     if not -size <= index < size:
         raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")
     return index % size

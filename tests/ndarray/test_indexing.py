@@ -141,12 +141,21 @@ def test_gradient_flows_through_indexing():
     np.testing.assert_array_equal(array.grad.asnumpy(), wanted)
 
 
-@pytest.mark.parametrize("key", [4, -5, (0, 3), (0, 0, 0, 0), [0, 4], (..., ...), "text", 1.5, (0, [5])], ids=str)
+@pytest.mark.parametrize("key", [4, -5, (0, 3), (0, 0, 0, 0), [0, 4], (..., ...), (0, [5])], ids=str)
 def test_wrong_keys(key):
     array = mx.nd.array(VALUES)
     for use in (lambda: array[key], lambda: array.__setitem__(key, 0)):
         with pytest.raises((IndexError, MXNetError)):
             use()
+
+
+@pytest.mark.parametrize("key", ["text", 1.5, (0, "text"), (slice(None), 1.5), {}], ids=str)
+def test_keys_of_another_kind(key):
+    for array in (mx.nd.array(VALUES), mx.np.array(VALUES)):
+        with pytest.raises(ValueError, match="an index must be"):
+            array[key]
+        with pytest.raises(ValueError, match="an index must be"):
+            array[key] = 0
 
 
 def test_values_that_do_not_fit():
