@@ -228,11 +228,12 @@ def _poisson_at(u: np.ndarray, rate: np.ndarray, begins: np.ndarray) -> tuple[np
     return value, good, following
 
 
-def _try_mixture(u: np.ndarray, fixed: np.ndarray, *terms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Poisson numbers of gamma distributed rates; of a fixed rate where that is no NaN."""
+def _try_mixture(u: np.ndarray, free: np.ndarray, fixed: np.ndarray,
+                 *terms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Poisson numbers of gamma distributed rates, or of a fixed rate where they are not free."""
     rate, good, following = _try_gamma(u, *terms)
-    free, own = np.isnan(fixed), np.arange(u.shape[1])
-    rate, drawn = np.where(free, rate, fixed).astype(np.float32), good | ~free
+    own, drawn = np.arange(u.shape[1]), good | ~free
+    rate = np.where(free, rate, fixed).astype(np.float32)
     starts, following = np.where(free, following, own), np.where(drawn, own, following)
     row, place = np.nonzero(drawn & (starts < u.shape[1]))
     start = starts[row, place]
@@ -245,12 +246,12 @@ def _try_mixture(u: np.ndarray, fixed: np.ndarray, *terms: np.ndarray) -> tuple[
     return rate, good, following
 
 
-def _mixture(source: Source, count: int, fixed: Any, alpha: Any, beta: Any) -> np.ndarray:
+def _mixture(source: Source, count: int, free: Any, fixed: Any, alpha: Any, beta: Any) -> np.ndarray:
     with np.errstate(all="ignore"):
         possible, *terms = _gamma_terms(alpha, np.float32)
         mean = np.asarray(alpha, np.float32) * np.asarray(beta, np.float32)
-    cost = 4 + _cost(np.where(np.isnan(fixed), mean, fixed))
-    return _in_parallel(source, count, False, cost, _try_mixture, possible | ~np.isnan(fixed), fixed, *terms, beta)
+    cost = 4 + _cost(np.where(free, mean, fixed))
+    return _in_parallel(source, count, False, cost, _try_mixture, possible | ~free, free, fixed, *terms, beta)
 
 
 def negative_binomial(source: Source, count: int, dtype: np.dtype, k: Any, p: Any) -> np.ndarray:
@@ -258,13 +259,12 @@ def negative_binomial(source: Source, count: int, dtype: np.dtype, k: Any, p: An
     kind, p = np.asarray(k).dtype, np.asarray(p, np.float32)
     with np.errstate(all="ignore"):
         beta = ((1 - _wide(p)) / p).astype(np.float32).astype(kind)
-    return _mixture(source, count, np.float32(np.nan), k, beta)
+    return _mixture(source, count, np.True_, np.float32(0), k, beta)
 
 
 def generalized_negative_binomial(source: Source, count: int, dtype: np.dtype, mu: Any, alpha: Any) -> np.ndarray:
     """Poisson numbers of gamma distributed rates with mean mu and dispersion alpha."""
-    one_over = np.floor_divide if np.asarray(alpha).dtype.kind in "iu" else np.divide
+    one_over, free = np.floor_divide if np.asarray(alpha).dtype.kind in "iu" else np.divide, alpha != 0
     with np.errstate(all="ignore"):
         shape = one_over(np.ones_like(alpha), alpha)
-        fixed = np.where(alpha == 0, np.asarray(mu, np.float32), np.float32(np.nan))
-        return _mixture(source, count, fixed, shape, alpha * mu)
+        return _mixture(source, count, free, np.where(free, np.float32(0), mu).astype(np.float32), shape, alpha * mu)
