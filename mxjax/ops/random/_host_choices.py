@@ -49,7 +49,7 @@ def shuffled(source: Source, params: dict[str, Any], inputs: Sequence[Any], trai
 
 
 def multinomial(source: Source, params: dict[str, Any], inputs: Sequence[np.ndarray], train: bool) -> np.ndarray:
-    """FDraw of `_sample_multinomial`: (rows, draws of each). A row that sums to less than 1 may give a class too many."""
+    """FDraw of `_sample_multinomial`: (rows, draws of each). A row that sums to less than 1 may give one class more."""
     rows = inputs[0].reshape(-1, inputs[0].shape[-1])
     count = int(np.prod(params["shape"]))
     places = source.uniform(len(rows) * count).reshape(len(rows), count).astype(rows.dtype)
