@@ -74,6 +74,8 @@ KNOWN = [
     Known(r"(deg2rad|rad2deg) \| only MXNet raises", "MXNet's names are missing in its own module"),
     Known(r"SoftmaxActivation \| values", "MXNet's gradient is along another axis than the softmax"),
     Known(r"Sequence(Last|Mask|Reverse) \| values", "a length of 0 or beyond the data reads other memory"),
+    Known(r"unravel_index \| (shape|only mxjax)", "MXNet takes the first positions alone"),
+    Known(r"Norm \| values \| (bound|o$)", "differences of large numbers; a refused operator has changed out= in MXNet"),
     Known(r"ravel_multi_index \| values", "positions outside of the shape"),
     Known(r"linalg\.?\w* \| values", "MXNet does not add to a gradient, or reads what it has overwritten",
           lambda case, d: case.get("grad_req") == "add" or isinstance(case.get("out"), int)),
