@@ -45,7 +45,9 @@ def test_names_of_outputs():
     for symbol, wanted in [
             (mx.sym.SliceChannel(a, num_outputs=1, name="s"), ["s_output0"]),
             (mx.sym.linalg.det(a, name="s"), ["s_output0"]), (mx.sym.CTCLoss(a, b, name="s"), ["s_output0"]),
-            (mx.sym.topk(a, name="s"), ["s_output"]), (points, ["points_output", "points_out_state"])]:
+            (mx.sym.topk(a, name="s"), ["s_output"]), (mx.sym.sort(a, name="s"), ["s_output0"]),
+            (mx.sym.make_loss(a, name="s"), ["s_loss"]), (mx.sym.MakeLoss(a, name="s"), ["s_output"]),
+            (points, ["points_output", "points_out_state"])]:
         assert symbol.list_outputs() == wanted
 
 

@@ -174,7 +174,7 @@ def block_grad(data: Array) -> Array:
 
 
 # A loss is where a backward pass starts: its gradient is one, whatever the head gradient is.
-@register("make_loss", aliases=("_sparse_make_loss",), infer_shape=elementwise,
+@register("make_loss", aliases=("_sparse_make_loss",), infer_shape=elementwise, output_names=lambda p: ["loss"],
           FGradient=lambda heads, inputs, outputs: (jnp.ones_like(inputs[0]),))
 def make_loss(data: Array) -> Array:
     """The data itself, as a loss: its gradient is one."""

@@ -24,7 +24,7 @@ def _last(data: Array, axis: int | None) -> tuple[Array, int]:
     return jnp.moveaxis(data, axis, -1), axis
 
 
-@register("sort", aliases=("_npi_sort",))
+@register("sort", aliases=("_npi_sort",), output_names=lambda p: ["output0"])
 def sort(data: Array, *, axis: int | None = -1, is_ascend: bool = True) -> Array:
     """The values in order along an axis, or all of them with axis=None."""
     last, axis = _last(data, axis)
