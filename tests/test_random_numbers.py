@@ -146,6 +146,16 @@ def test_draws_within_a_block(hybridize):
         np.testing.assert_array_equal(found[2], [2, 2, 2])
 
 
+def test_graphs_of_one_structure_have_their_own_numbers():
+    for low, high in ((0, 1), (2, 1), (5, 9)):
+        mx.random.seed(3)
+        expected = mx.nd.random.uniform(low, high, shape=(3,)).asnumpy()
+        graph = mx.sym.random.uniform(low, high, shape=(3,)) + mx.sym.var("x")
+        mx.random.seed(3)
+        found = graph.bind(mx.cpu(), {"x": mx.nd.zeros((3,))}).forward()[0].asnumpy()
+        np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.parametrize("form", ["imperative", "hybridized", "executor"])
 def test_draws_that_depend_on_values(form):
     def draws(F, mean):

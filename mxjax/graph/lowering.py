@@ -203,7 +203,8 @@ class Lowered:
                 draws.append(None)
             else:
                 inputs = [jax.ShapeDtypeStruct(shapes[p], np_dtype(types[p])) for p in places]
-                draws.append(functools.partial(kernel.draw, given=kernel.params, inputs=inputs))
+                given = {**kernel.params, **{n: node.params[n] for n in kernel.dynamic}}  # kernels share their numbers
+                draws.append(functools.partial(kernel.draw, given=given, inputs=inputs))
         return draws
 
     def _run(self, node: Any, kernel: Kernel, inputs: list[Any]) -> Sequence[Any]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..._c_math import c_function, mixed
+from ..._capacity import refuse_result
 from ..._mersenne import Source
 from ...base import MXNetError
 from ..params import np_dtype
@@ -96,7 +97,8 @@ def by_arrays(vector: _Vector) -> Draw:
         if any(p.shape != first.shape or p.dtype != first.dtype for p in inputs):
             return None  # which the operator refuses
         shape, dtype = first.shape + size_of(params["shape"]), np.dtype(float_or(params["dtype"], first.dtype))
-        count = int(np.prod(shape))
+        refuse_result(shape, np.float64)
+        count = math.prod(shape)
         each = count // max(first.size, 1)
         return rounded(vector(source, count, dtype, *(np.repeat(p, each) for p in inputs)), shape, dtype)
     return draw
