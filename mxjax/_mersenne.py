@@ -167,8 +167,8 @@ class Lanes(Twisters):
         return [self.one(i) for i in range(min(count, _LANES))]
 
 
-class Source:
-    """Both of MXNet's sources on CPUs; `with source:` keeps others out.
+class Source(threading.local):
+    """Both of MXNet's sources on CPUs. Each thread has its own, which begins with the number that this is made with.
 
     twister: the one that is read in order; lanes: those for parallel draws.
     """
@@ -176,26 +176,16 @@ class Source:
     def __init__(self, number: int = 0) -> None:
         self._single, self.lanes = Twisters(1, number * _MAGIC), Lanes(number * _MAGIC)
         self.twister = self._single.one(0)
-        self._lock = threading.RLock()
-
-    def __enter__(self) -> Source:
-        self._lock.acquire()
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self._lock.release()
 
     def seed(self, number: int, alone: bool = False) -> None:
         """Begins anew; alone: as MXNet does for one context, where the single twister gets the number as it is."""
-        with self:
-            self._single.seed(number if alone else number * _MAGIC)
-            self.lanes.seed(number * _MAGIC)
+        self._single.seed(number if alone else number * _MAGIC)
+        self.lanes.seed(number * _MAGIC)
 
     @property
     def drawn(self) -> tuple[int, ...]:
         """What the next numbers follow from."""
-        with self:
-            return self._single.number, self._single.used, self.lanes.number, self.lanes.used
+        return self._single.number, self._single.used, self.lanes.number, self.lanes.used
 
     # ------------------------------------------------------------ in order
     def uniform(self, count: int, wide: bool = False) -> np.ndarray:
@@ -213,9 +203,11 @@ class Source:
     # ------------------------------------------------------------ in parallel
     def parallel(self, count: int, each: int, dtype: Any, make: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """`count` numbers, drawn in parallel out of `each` words: make(words (..., each)) -> numbers of a dtype."""
+        lanes = self.lanes  # this thread's, for those that help it
+
         def draw(rows: slice, counts: np.ndarray, most: int) -> np.ndarray:
-            words = self.lanes.take(rows, most * each, align=True)
-            self.lanes.give_back(rows, (most - counts) * each)
+            words = lanes.take(rows, most * each, align=True)
+            lanes.give_back(rows, (most - counts) * each)
             return make(words.reshape(len(counts), most, each))
         return self._in_parallel(count, dtype, _KEPT // each, draw)
 
@@ -231,8 +223,10 @@ class Source:
 
     def parallel_normal(self, count: int, wide: bool = False) -> np.ndarray:
         """Standard normal numbers, drawn in parallel: of each accepted pair the second alone."""
+        lanes = self.lanes
+
         def draw(rows: slice, counts: np.ndarray, most: int) -> np.ndarray:
-            _, values = _pairs(self.lanes, rows, counts, wide)
+            _, values = _pairs(lanes, rows, counts, wide)
             if counts[-1] == most:
                 return values.reshape(len(counts), most)
             found = np.empty((len(counts), most), values.dtype)

@@ -17,13 +17,14 @@ _lock = threading.Lock()
 _streams: dict[Context, list[Any]] = {}
 _base_seed = 0  # as MXNet begins
 
-source = Source(_base_seed)  # what all CPU contexts draw from
+source = Source(_base_seed)  # what all CPU contexts draw from, in each thread
 
 
 def seed(seed_state: int, ctx: Context | str = "all") -> None:
     """Seeds the random number generators. A process begins as if it had seeded all with 0.
 
-    On CPUs the numbers that follow are MXNet's, to the bit (docs/design/0021).
+    On CPUs the numbers that follow are MXNet's, to the bit (docs/design/0021); each thread has its own there, and seeds
+    its own.
 
     Args:
         seed_state: any int; equal seeds give equal numbers.

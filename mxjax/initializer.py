@@ -309,8 +309,7 @@ def _drawn(distribution: str, first: float, second: float, shape: tuple[int, ...
     """
     dtype = np.dtype(like.dtype)
     vectors = on_host.IN_ORDER if is_np_array() else on_host.VECTORS
-    with source:
-        values = vectors[distribution](source, math.prod(shape), dtype, np.float32(first), np.float32(second))
+    values = vectors[distribution](source, math.prod(shape), dtype, np.float32(first), np.float32(second))
     return on_host.rounded(values, shape, dtype)
 
 

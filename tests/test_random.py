@@ -69,19 +69,18 @@ def test_a_loop_of_draws_compiles_once(compiles):
     assert compiles == []
 
 
-def test_many_threads_draw_different_numbers():
-    mx.random.seed(1)
-    drawn = []
-
-    def work():
-        for _ in range(20):
-            drawn.append(draw().tobytes())
-    threads = [threading.Thread(target=work) for _ in range(4)]
+def test_many_threads_draw_at_once():
+    """Each has its own numbers, whatever the others do."""
+    def draws(number):
+        mx.random.seed(number)
+        return [draw().tobytes() for _ in range(20)]
+    expected, found = {number: draws(number) for number in range(4)}, {}
+    threads = [threading.Thread(target=lambda n=n: found.update({n: draws(n)})) for n in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert len(drawn) == len(set(drawn)) == 80
+    assert found == expected
 
 
 @pytest.mark.parametrize("seed", [0, -1, 2**31, 2**40 + 1, np.int64(3)])

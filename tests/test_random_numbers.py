@@ -225,19 +225,28 @@ def test_pieces_do_not_matter():
     np.testing.assert_array_equal(one.twister.take(7000)[:5990], first[10:])
 
 
-def test_threads_share_the_source():
-    """No word is given twice, none is lost."""
-    mx.random.seed(1)
-    expected = np.sort(np.concatenate([mx.nd.random.uniform(shape=(64,)).asnumpy() for _ in range(80)]))
-    mx.random.seed(1)
-    found = []
+def test_each_thread_has_numbers_of_its_own():
+    """They begin as if seeded with 0, and seeding reaches the thread alone, as in MXNet."""
+    mx.random.seed(42)
+    found, before = [], mx.nd.random.uniform(shape=(3,)).asnumpy()
 
     def work():
-        for _ in range(10):
-            found.append(mx.nd.random.uniform(shape=(64,)).asnumpy())
-    threads = [threading.Thread(target=work) for _ in range(8)]
+        found.append(mx.nd.random.uniform(shape=(3,)).asnumpy())
+        mx.random.seed(7)
+        found.append(mx.nd.random.uniform(shape=(3,)).asnumpy())
+        found.append(mx.nd.random.normal(shape=(600_000,)).asnumpy())  # others help
+    threads = [threading.Thread(target=work) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    np.testing.assert_array_equal(np.sort(np.concatenate(found)), expected)
+    after = mx.nd.random.uniform(shape=(3,)).asnumpy()
+    np.testing.assert_array_equal(before, np.float32([0.8290936350822449, 0.7478349208831787, 0.5581813454627991]))
+    np.testing.assert_array_equal(after, np.float32([0.565735399723053, 0.6311214566230774, 0.9964985847473145]))
+    for numbers in (f for f in found if len(f) == 3):
+        assert numbers[0] in np.float32([0.54881352186203, 0.42855945229530334])
+    mx.random.seed(7)
+    mx.nd.random.uniform(shape=(3,))
+    expected = mx.nd.random.normal(shape=(600_000,)).asnumpy()
+    for numbers in (f for f in found if len(f) > 3):
+        np.testing.assert_array_equal(numbers, expected)

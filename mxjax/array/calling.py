@@ -439,8 +439,7 @@ def _draw(kernel: Kernel, given: dict[str, Any], arrays: Sequence[Any], args: Se
         by_value = kernel.op.get_attr("draws_by_value")
         inputs = [np.asarray(v if isinstance(v, jax.Array) else a._read()) if by_value else
                   jax.ShapeDtypeStruct(a.shape, a._chunk.dtype) for v, a in zip(args, arrays, strict=True)]
-        with source:
-            values = watched(kernel.name, kernel.draw, "imperative")(source, given, inputs)
+        values = watched(kernel.name, kernel.draw, "imperative")(source, given, inputs)
     except (MXNetError, *USER_MISTAKES) as error:
         raise mistake(kernel.name, [], error) from None
     return None if values is None else put(values, ctx)

@@ -187,10 +187,9 @@ class CachedOp:
             self.drawn = next_key(ctx, len(self._graph.steps))
             return self.drawn
         drawn: list[Any] = []
-        with source:
-            for each in drawing:
-                values = None if each is None else each(source)
-                drawn += next_key(ctx) if values is None else [values]
+        for each in drawing:
+            values = None if each is None else each(source)
+            drawn += next_key(ctx) if values is None else [values]
         self.drawn = tuple(drawn)
         return self.drawn
 

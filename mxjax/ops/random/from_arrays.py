@@ -85,8 +85,7 @@ def sample_unique_zipfian(*, range_max: int, shape: Shape | None = None, _key: A
     if shape is None or len(shape) != 2 or shape[1] > range_max:
         raise MXNetError(f"operator _sample_unique_zipfian: shape={shape} must be (batch, samples) with at most "
                          f"range_max={range_max} samples")
-    with source:
-        rows, tries = _host_choices.unique_zipfian(source, range_max, *shape)
+    rows, tries = _host_choices.unique_zipfian(source, range_max, *shape)
     return jnp.asarray(rows), jnp.asarray(tries)
 
 
