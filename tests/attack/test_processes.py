@@ -9,6 +9,8 @@ import time
 
 def _run(code, *, seconds=60, interrupt=None, args=()):
     """(exit status or "hang", output); `interrupt`: seconds after its first line at which Ctrl-C comes."""
+    if interrupt is not None:  # processes in the background ignore it
+        code = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n" + code
     child = subprocess.Popen([sys.executable, "-W", "ignore", "-c", code, *map(str, args)], stdout=subprocess.PIPE,
                              stderr=subprocess.STDOUT, text=True)
     first = ""
