@@ -104,8 +104,6 @@ KNOWN = [
     Known(r"Conv\dDTranspose \| only MXNet raises", "groups of channels that are not known yet, and float64 in 3D"),
     Known(r"symbols \| only MXNet raises \| (args|Operator|Infer)", "groups are taken apart as inputs"),
     Known(r"SDMLLoss \| values", "differences of large numbers in float32"),
-    Known(r"[Bb]atch_?[Nn]orm", "being mended"),
-    Known(r"random.*(raises|error type)", "being mended"),
 ]
 
 

@@ -67,7 +67,7 @@ class Lowered:
             n.inputs and n.op.get_attr("FRefuse") and not n.op.get_attr("refuses_calls_alone") or
             n.op.get_attr("eager_when", never)(n.params) for n in self.steps)
         self.random = any(n.op.uses_key for n in self.steps)
-        self.draws_by_value = any(n.op.get_attr("draws_by_value") for n in self.steps)
+        self.draws_by_value = any(n.inputs and n.op.get_attr("draws_by_value") for n in self.steps)
         self.modes = any(n.op.trains(n.params) or n.subgraphs for n in self.steps)  # training is another computation
         self._unsized = any((check := n.op.get_attr("FShapeKnown")) and not check(n.params) for n in self.steps)
         self._kernels: dict[Any, list[Kernel]] = Bounded(64)
@@ -199,7 +199,7 @@ class Lowered:
             unknown = any(shapes[p] is None or None in shapes[p] or types[p] is None for p in places)
             if not kernel.uses_key:
                 continue
-            if kernel.draw is None or node.op.get_attr("draws_by_value") or unknown:
+            if kernel.draw is None or node.inputs and node.op.get_attr("draws_by_value") or unknown:
                 draws.append(None)
             else:
                 inputs = [jax.ShapeDtypeStruct(shapes[p], np_dtype(types[p])) for p in places]
