@@ -18,7 +18,7 @@ import numpy as np
 
 from ._c_math import c_function
 
-__all__ = ["Lanes", "Source", "Twisters", "Words", "unit"]
+__all__ = ["Lanes", "Source", "Twisters", "Words", "in_groups", "unit"]
 
 _LANES, _LEAST = 1024, 64
 _MAGIC = 127  # MXNet multiplies seeds with it
@@ -243,21 +243,27 @@ class Source(threading.local):
         counts = self.lanes.counts(count)
         step = int(counts.max(initial=0))
         found = np.empty((len(counts), step), dtype)
-        group = max(_AT_ONCE // max(min(step, most), 1), 1)
 
-        def make(first: int) -> None:
-            rows = slice(first, min(first + group, len(counts)))
+        def make(rows: slice) -> None:
             for begin in range(0, step, most):
                 turn = min(most, step - begin)
                 found[rows, begin:begin + turn] = draw(rows, np.clip(counts[rows] - begin, 0, turn), turn)
-        firsts = range(0, len(counts), group)
-        if count < _MANY:
-            for first in firsts:
-                make(first)
-        else:  # NumPy lets other threads work meanwhile
-            with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
-                list(pool.map(make, firsts))
+        in_groups(len(counts), max(_AT_ONCE // max(min(step, most), 1), 1), count, make)
         return found.reshape(-1)[:count]
+
+
+def in_groups(lanes: int, size: int, count: int, make: Callable[[slice], None]) -> None:
+    """Has make(rows) called for all lanes, so many at a time; other threads help where `count` numbers are many.
+
+    They have a `Source` of their own: `make` must hold on to the lanes of the thread that asks.
+    """
+    groups = [slice(i, min(i + size, lanes)) for i in range(0, lanes, size)]
+    if count < _MANY:
+        for rows in groups:
+            make(rows)
+    else:  # NumPy lets them work meanwhile
+        with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
+            list(pool.map(make, groups))
 
 
 def unit(words: np.ndarray, wide: bool = False) -> np.ndarray:

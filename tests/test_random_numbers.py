@@ -57,6 +57,14 @@ def test_draws(name, dtype):
         assert (crc(DRAWS[name](count, dtype)), crc(DRAWS[name](count, dtype))) == sums
 
 
+def test_many_numbers():
+    """So many that other threads help."""
+    mx.random.seed(42)
+    assert crc(mx.nd.random.gamma(2, 3, shape=(600_000,))) == 475393940
+    assert crc(mx.nd.random.poisson(4, shape=(600_000,))) == 2414278598
+    assert crc(mx.nd.random.uniform(shape=(5,))) == 1274217399
+
+
 def test_integers_and_a_negative_seed():
     found = []
     for dtype in ("int32", "int64"):

@@ -84,7 +84,8 @@ def mlp() -> mx.sym.Symbol:
 def train(net: mx.sym.Symbol, epochs: int = 8) -> tuple[float, dict[str, np.ndarray]]:
     """Trains on the digits; returns the accuracy on unseen ones and the parameters."""
     digits = load_digits()
-    images, labels = (digits.data / 16).astype("float32"), digits.target.astype("float32")
+    order = np.random.default_rng(0).permutation(len(digits.target))  # the last ones were written by other people
+    images, labels = (digits.data[order] / 16).astype("float32"), digits.target[order].astype("float32")
     mx.random.seed(1)
     module = mx.mod.Module(net)
     module.fit(mx.io.NDArrayIter(images[:1400], labels[:1400], 50), num_epoch=epochs, initializer=mx.init.Xavier(),
@@ -104,8 +105,8 @@ def main() -> None:
     check("mx.nd.Custom: gradient", data.grad, softmax_gradient(softmax(x), label.asnumpy()))
 
     accuracy, params = train(mx.sym.Custom(mlp(), name="softmax", op_type="tutorial_softmax"))
-    check(f"CustomOp in a trained network: {accuracy:.1%} of unseen digits right (more than 85 %)",
-          accuracy > 0.85, True)
+    check(f"CustomOp in a trained network: {accuracy:.1%} of unseen digits right (more than 93 %)",
+          accuracy > 0.93, True)
     numpy_op = NumpySoftmax()
     legacy, legacy_params = train(numpy_op(data=mlp(), name="softmax"))
     builtin, builtin_params = train(mx.sym.SoftmaxOutput(mlp(), name="softmax"))

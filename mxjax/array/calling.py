@@ -227,6 +227,8 @@ def _change(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any, ctx:
     target = out if out is None or isinstance(out, (list, tuple)) else (out,)
     if target is not None and arrays and overwrite(kernel, arrays, extras, target):
         return list(target) if len(target) > 1 else target[0]
+    if kernel.draw is not None and kernel.op.get_attr("draws_by_value"):
+        settle(arrays)  # nobody waits for values while holding arrays
     chunks = [arrays[i]._chunk for i in kernel.mutated]
     wholes = []  # what is written in parts must be there
     for t in target or ():

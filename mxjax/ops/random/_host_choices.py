@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,10 +31,7 @@ def below(words: Words, limits: np.ndarray) -> np.ndarray:
 
 def order(words: Words, count: int) -> list[int]:
     """The numbers below `count` in random order, from a twister: each changes places with one before it, or none."""
-    numbers = list(range(count))
-    for i, j in enumerate(below(words, np.arange(2, count + 1)).tolist(), 1):
-        numbers[i], numbers[j] = numbers[j], numbers[i]
-    return numbers
+    return _exchanged(count, range(1, count), below(words, np.arange(2, count + 1)))
 
 
 def shuffled(source: Source, params: dict[str, Any], inputs: Sequence[Any], train: bool) -> np.ndarray:
@@ -42,10 +39,16 @@ def shuffled(source: Source, params: dict[str, Any], inputs: Sequence[Any], trai
     count = inputs[0].shape[0]
     if len(inputs[0].shape) == 1:
         return np.array(order(source.twister, count), np.int32)
-    numbers, limits = list(range(count)), np.arange(count, 1, -1)
-    for i, j in zip((limits - 1).tolist(), below(source.twister, limits).tolist(), strict=True):
+    others = below(source.twister, np.arange(count, 1, -1))
+    return np.array(_exchanged(count, range(count - 1, 0, -1), others), np.int32)
+
+
+def _exchanged(count: int, places: Iterable[int], others: np.ndarray) -> list[int]:
+    """The numbers below `count` after those at these places have changed with others, one after the other."""
+    numbers = list(range(count))
+    for i, j in zip(places, others.tolist(), strict=True):
         numbers[i], numbers[j] = numbers[j], numbers[i]
-    return np.array(numbers, np.int32)
+    return numbers
 
 
 def multinomial(source: Source, params: dict[str, Any], inputs: Sequence[np.ndarray], train: bool) -> np.ndarray:

@@ -8,20 +8,17 @@ Source: Marsaglia and Tsang, A Simple Method for Generating Gamma Variables, 200
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 from ..._c_math import c_function, mixed
-from ..._mersenne import Source, Twisters, unit
+from ..._mersenne import Source, Twisters, in_groups, unit
 
 __all__ = ["gamma", "generalized_negative_binomial", "negative_binomial", "poisson"]
 
 _AHEAD, _GROUP = 256, 128  # words of each twister at once; twisters at once: what stays in the cache
-_MANY = 1 << 19  # numbers, from which on several threads make them
 _FEW = 12  # rates below are counted by products
 
 # (numbers in [0, 1): (twisters, length), *parameters as columns) -> what begins at each place: value, whether that is a
@@ -69,7 +66,8 @@ def _each(lanes: Twisters, rows: slice, wants: np.ndarray, wide: bool, cost: flo
 def _in_parallel(source: Source, count: int, wide: bool, cost: float, trial: _Trial, possible: Any,
                  *parameters: Any) -> np.ndarray:
     """`count` results of all twisters; NaN where it is not possible. The parameters are numbers, or one for each."""
-    counts = source.lanes.counts(count)
+    lanes = source.lanes
+    counts = lanes.counts(count)
     found, step = np.full(count, np.nan), int(counts.max(initial=0))
     spread = [np.broadcast_to(p, count) for p in (possible, *parameters)]
     changes = [np.flatnonzero(p[1:] != p[:-1]) + 1 for p in spread if p.strides[0]]
@@ -84,18 +82,12 @@ def _in_parallel(source: Source, count: int, wide: bool, cost: float, trial: _Tr
                 runs = np.maximum(np.minimum(ends[np.searchsorted(ends, at, "right")], stops) - begins, 0)
                 exist, *given = [p[at] for p in spread]
                 wants = np.where(exist, runs, 0)
-                made = _each(source.lanes, rows, wants, wide, cost, trial, *given)
+                made = _each(lanes, rows, wants, wide, cost, trial, *given)
                 turns = np.arange(made.shape[1])
                 chosen = turns < wants[:, None]
                 found[(begins[:, None] + turns)[chosen]] = made[chosen]
                 begins += runs
-    groups = [slice(i, min(i + _GROUP, len(counts))) for i in range(0, len(counts), _GROUP)]
-    if count < _MANY:
-        for rows in groups:
-            make(rows)
-    else:  # NumPy lets other threads work meanwhile
-        with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
-            list(pool.map(make, groups))
+    in_groups(len(counts), _GROUP, count, make)
     return found
 
 
