@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from opcall import call
 
+import mxjax as mx
 from mxjax.base import MXNetError
 from mxjax.compile import kernel
 from mxjax.ops import registry
@@ -172,3 +173,12 @@ def test_lamb_of_a_half_weight_takes_the_norm_of_the_weight_itself():
     _, (plain, *_) = _run("_multi_lamb_update", W, G.astype("float16").astype("f"), M, V, **params)
     np.testing.assert_allclose(whole - W, 3 * (plain - W), rtol=2e-3)
     np.testing.assert_allclose(half, whole, rtol=1e-3)
+
+
+def test_mixed_nesterov_keeps_a_momentum_of_the_new_weight():
+    """The numbers are MXNet's."""
+    weight, grad = mx.nd.array([0.1, -0.3], dtype="float16"), mx.nd.array([0.5, 0.2], dtype="float16")
+    mom, whole = mx.nd.array([0.05, 0.1]), weight.astype("float32")
+    mx.nd.mp_nag_mom_update(weight, grad, mom, whole, lr=0.1, momentum=0.9, wd=0.5, out=weight)
+    np.testing.assert_allclose(mom.asnumpy(), [-0.00679889, 0.08143163], rtol=1e-5)
+    np.testing.assert_allclose(weight.asnumpy(), [0.03598, -0.2285], rtol=1e-3)

@@ -186,6 +186,14 @@ def _nag_mom(weight: Array, grad: Array, mom: Array, *, lr: Scalar, momentum: Sc
     return weight + momentum * mom - step, mom
 
 
+def _mp_nag_mom(weight: Array, grad: Array, mom: Array, *, lr: Scalar, momentum: Scalar = 0.0, wd: Scalar = 0.0,
+                rescale_grad: Scalar = 1.0, clip_gradient: Scalar = -1.0) -> tuple[Array, Array]:
+    """As `nag_mom_update`, but what is kept as mom has the new weight in s: MXNet has overwritten the old one."""
+    new, kept = _nag_mom(weight, grad, mom, lr=lr, momentum=momentum, wd=wd, rescale_grad=rescale_grad,
+                         clip_gradient=clip_gradient)
+    return new, kept - lr * wd * (new - weight)
+
+
 def _signsgd(weight: Array, grad: Array, *, lr: Scalar, wd: Scalar = 0.0, rescale_grad: Scalar = 1.0,
              clip_gradient: Scalar = -1.0) -> Array:
     """(1 - lr·wd)·weight - lr·sign(grad) (arXiv:1802.04434); rescaling and clipping do not change the sign."""
@@ -200,7 +208,7 @@ def _signum(weight: Array, grad: Array, mom: Array, *, lr: Scalar, momentum: Sca
 
 
 _single("nag_mom_update", _nag_mom)
-_single("mp_nag_mom_update", _nag_mom, mixed=True)
+_single("mp_nag_mom_update", _mp_nag_mom, mixed=True)
 _single("signsgd_update", _signsgd)
 _single("signum_update", _signum)
 
