@@ -996,7 +996,7 @@ def mp_nag_mom_update(
     weight32: NDArray | None = ..., lr: float = ..., momentum: float = ..., wd: float = ..., rescale_grad: float = ...,
     clip_gradient: float = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
 ) -> NDArray:
-    """Nesterov's gradient: with s = lr·(g + wd·weight), mom = momentum·mom - s, then weight + momentum·mom - s."""
+    """As `nag_mom_update`, but what is kept as mom has the new weight in s: MXNet has overwritten the old one."""
 
 def mp_sgd_mom_update(
     weight: NDArray | None = ..., grad: NDArray | None = ..., mom: NDArray | None = ...,

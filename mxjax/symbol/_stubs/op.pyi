@@ -1028,7 +1028,7 @@ def mp_nag_mom_update(
     lr: float = ..., momentum: float = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
 ) -> Symbol:
-    """Nesterov's gradient: with s = lr·(g + wd·weight), mom = momentum·mom - s, then weight + momentum·mom - s."""
+    """As `nag_mom_update`, but what is kept as mom has the new weight in s: MXNet has overwritten the old one."""
 
 def mp_sgd_mom_update(
     weight: Symbol | None = ..., grad: Symbol | None = ..., mom: Symbol | None = ..., weight32: Symbol | None = ...,
