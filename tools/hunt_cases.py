@@ -12,8 +12,9 @@ DTYPES = FLOATS * 2 + ("int32", "int64", "uint8", "int8", "int32")
 SHAPES = ((2, 3), (2, 3), (3,), (1,), (2, 1), (2, 3, 2), (1, 3), (4, 1, 2), (2, 2))
 NUMPY_SHAPES = SHAPES + ((), (0,), (2, 0))
 VALUES = ("eighths",) * 6 + ("normal", "special", "positive", "unit", "distinct", "zeros")
-RANDOM = re.compile(r"random|sample|shuffle|[Dd]ropout|multinomial|bernoulli|choice|permutation|rand|gumbel|pareto|"
-                    r"weibull|logistic$|rayleigh|laplace|zipf|uniform|_normal|exponential|poisson|empty")
+RANDOM = re.compile(r"random|sample|multinomial|bernoulli|choice|gumbel|pareto|weibull|logistic$|rayleigh|laplace|zipf|"
+                    r"uniform|_normal|exponential|poisson")
+UNSETTLED = re.compile(r"empty|multivariate_normal|[rR][nN][nN]$")  # no memory written, no seed, other dropout
 # not a function of its arguments, or somebody else's: state of the process, files, other languages, host programs
 LEFT_OUT = re.compile(r"imdecode|imread|imresize|copyMakeBorder|Custom|CachedOp|_NDArray|_Native|NoGradient|_foreach|"
                       r"while_loop|_cond|CrossDevice|sg_mkldnn|CustomFunction|\.(save|load|loadtxt|genfromtxt|fromfile|set_"
@@ -138,15 +139,16 @@ def calls(draw, target: Target) -> dict:
         i.setdefault("values", values)
         i.setdefault("seed", d.int(0, 3))
     case = {"kind": "call", "fn": target.path, "inputs": inputs, "params": params}
+    if "*" in params:
+        case["before"] = params.pop("*")
     if target.packed:
         case["packed"] = target.packed
     if target.numpy:
         case["np"] = True
-    if RANDOM.search(target.path):  # MXNet draws for ever where a parameter is NaN
+    if RANDOM.search(target.path):  # MXNet draws for ever where a parameter is NaN or negative
         for i in inputs:
-            i["values"] = "positive" if i["values"] == "special" else i["values"]
-    if RANDOM.search(target.path) or RANDOM.search(target.op) or target.op == "LeakyReLU" and \
-            params.get("act_type") == "rrelu":
+            i["values"] = "positive"
+    if UNSETTLED.search(target.path):
         case["random"] = True
     if not recipe and not target.numpy and not symbolic and d.once_in(12) and inputs:
         for i in inputs:

@@ -2,6 +2,8 @@
 
 import re
 
+import hunt_recipes_rest
+
 NONE = object()  # leave the parameter out
 INDEX_NAMES = {"indices", "index", "label", "idx", "a_indices", "condition", "sequence_length"}
 NUMBERS = (0.5, 1.0, 2.0, -1.0, 0.0, 0.25, 3, 1, 2, 1e-3)
@@ -25,6 +27,8 @@ def parameter(d, target, name, kind, shape):
         if kind.startswith(",") and d.once_in(4):
             return d.of([axes, lambda: None])()
         return axis()
+    if name in ("num_weights", "num_tensors", "num_arrays", "num_args"):  # 0 ends MXNet's process
+        return d.int(1, 3)
     if name in ("axes",):
         order = list(range(nd))
         for i in range(nd - 1, 0, -1):
@@ -449,6 +453,7 @@ def _iou(d):
 
 
 RECIPES = {
+    **hunt_recipes_rest.RECIPES,
     "Convolution": _convolution, "Convolution_v1": _convolution, "Deconvolution": _deconvolution, "Pooling": _pooling,
     "Pooling_v1": _pooling, "FullyConnected": _dense, "LayerNorm": _norm_of(2), "GroupNorm": _group_norm,
     "InstanceNorm": _instance_norm, "BatchNorm": _batch_norm, "RNN": _rnn, "Embedding": _embedding, "take": _take,

@@ -357,7 +357,7 @@ def as_program(case):
 
 
 def _given(case, names):
-    refs = [{"ref": n} for n in names]
+    refs = case.get("before", []) + [{"ref": n} for n in names]
     if case.get("packed"):
         refs = [refs] if case["packed"] == "list" else [{"tuple": refs}]
     return refs
@@ -368,9 +368,9 @@ def run(mx, case):
     if case.get("np"):
         mx.npx.set_np()
     try:
-        mx.random.seed(5)
-        np.random.seed(5)
         for _ in range(case.get("repeat", 1) if mx.__name__ == "mxjax" else 1):
+            mx.random.seed(5)
+            np.random.seed(5)
             with mx.name.NameManager():  # names count from 0
                 answer = Run(mx, case).answer(case)
         return answer

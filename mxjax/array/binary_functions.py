@@ -16,12 +16,17 @@ __all__ = ["add", "divide", "equal", "greater", "greater_equal", "lesser", "less
 
 
 def _function(name: str, doc: str, tensor: str, scalar: str, reverse: str, plain: Callable[[Any, Any], Any],
-              names: tuple[str, str] = ("lhs", "rhs")) -> Callable[[Any, Any], Any]:
-    """A function of two arrays (`tensor`), an array and a number (`scalar`, `reverse`), or two numbers (`plain`)."""
+              names: tuple[str, str] = ("lhs", "rhs"), alike: str = "") -> Callable[[Any, Any], Any]:
+    """A function of two arrays (`tensor`), an array and a number (`scalar`, `reverse`), or two numbers (`plain`).
+
+    `alike` is the operator of two arrays of one shape, where that is another one.
+    """
+    alike = alike or tensor
+
     def apply(lhs: Any, rhs: Any) -> Any:
         left, right = isinstance(lhs, NDArray), isinstance(rhs, NDArray)
         if left and right:
-            return invoke(kernel_of(tensor), [lhs, rhs])
+            return invoke(kernel_of(alike if lhs.shape == rhs.shape else tensor), [lhs, rhs])
         if left and isinstance(rhs, numeric_types):
             return invoke(kernel_of(scalar), [lhs], (_number(float(rhs) if not isinstance(rhs, int) else rhs),))
         if right and isinstance(lhs, numeric_types):
@@ -37,6 +42,13 @@ def _function(name: str, doc: str, tensor: str, scalar: str, reverse: str, plain
     return function
 
 
+# of `mx.nd.sparse`: arrays of one shape stay sparse
+SPARSE = {name: _function(name, doc, f"broadcast_{short}", f"_{long}_scalar", f"_{reverse}_scalar", plain,
+                          alike=f"elemwise_{short}") for name, doc, short, long, reverse, plain in [
+    ("add", "lhs + rhs", "add", "plus", "plus", operator.add),
+    ("subtract", "lhs - rhs", "sub", "minus", "rminus", operator.sub),
+    ("multiply", "lhs * rhs", "mul", "mul", "mul", operator.mul),
+    ("divide", "lhs / rhs", "div", "div", "rdiv", operator.truediv)]}
 add = _function("add", "lhs + rhs", "broadcast_add", "_plus_scalar", "_plus_scalar", operator.add)
 subtract = _function("subtract", "lhs - rhs", "broadcast_sub", "_minus_scalar", "_rminus_scalar", operator.sub)
 multiply = _function("multiply", "lhs * rhs", "broadcast_mul", "_mul_scalar", "_mul_scalar", operator.mul)

@@ -102,9 +102,14 @@ def type_of(arrays: Sequence[Any]) -> type:
 
 def check_inputs(op: Op, params: dict[str, Any], count: int) -> None:
     """Raises MXNetError where the number of inputs is not what the operator takes."""
-    if op.variadic:
+    if op.variadic and not op.get_attr("own_count"):
         return
     names = op.inputs(params)
+    if op.variadic:
+        if not len(names) <= count <= len(names) + op.get_attr("FTakesOut", never)(params):
+            raise MXNetError(f"operator {op.name}: {op.variadic}={params[op.variadic]} asks for {len(names)} arrays "
+                             f"({', '.join(names)}), got {count}")
+        return
     least = len([n for n in names if n not in op.optional_inputs]) if op.get_attr("FListInputNames") is None \
         else len(names)
     if not least <= count <= len(names):
@@ -120,6 +125,8 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
     if on_call is not None and kernel.op is not None and ctx is None:  # steps of graphs, as they are, have a context
         kernel, arrays, extras = on_call(kernel, arrays, extras)
     if out is not None or kernel.mutated:
+        if kernel.in_place is not None and arrays[0] is (out[0] if isinstance(out, (list, tuple)) else out):
+            kernel = kernel.in_place
         if type(out) is flavours.classic and kernel.simple and out._view is None and out._entry is None and arrays and \
                 not state.recording and state.segment is None and _into(kernel, arrays, extras, out):
             return out

@@ -109,7 +109,7 @@ def _general(op: Op, inputs: list[str], key: Any, arrays: tuple, rest: tuple, ou
         kwargs[n] = value
     for unknown in ("attr", "__layout__"):
         kwargs.pop(unknown, None)
-    if op.variadic in op.params:
+    if op.variadic in op.params and not op.get_attr("own_count"):
         kwargs.setdefault(op.variadic, len(given))
     values = op.parse({k: v for k, v in kwargs.items() if v is not _Null})
     if out is not None and op.get_attr("FTakesOut", never)(values):

@@ -17,6 +17,7 @@ from .._capacity import refuse_result
 from ..base import MXNetError, NotSupportedForSparseNDArray, _Null
 from ..context import Context, current_context
 from ..ops.params import np_dtype
+from .binary_functions import SPARSE
 from .calling import put
 from .chunk import Chunk, Pending
 from .creation import array as _dense_array
@@ -553,7 +554,7 @@ def _converted(array: NDArray, stype: str) -> NDArray:
     dense = array.asnumpy()
     if stype == "csr":
         if dense.ndim != 2:
-            raise ValueError(f"only matrices can be csr, got shape {dense.shape}")
+            raise MXNetError(f"only matrices can be csr, got shape {dense.shape}")
         row, column = np.nonzero(dense)
         pointers = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=dense.shape[0]))])
         return csr_matrix((dense[row, column], column, pointers), dense.shape, array.context, dense.dtype)
@@ -598,6 +599,17 @@ def _rebuild(stype: str, parts: tuple, shape: tuple[int, ...]) -> NDArray:
     return row_sparse_array((data, indices), shape, dtype=data.dtype)
 
 
+def _of_one_shape(method: str, name: str) -> Callable[[Any, Any], NDArray]:
+    general = getattr(NDArray, method)
+
+    def operate(self: BaseSparseNDArray, other: Any) -> NDArray:
+        return SPARSE[name](self, other) if isinstance(other, NDArray) else general(self, other)
+    operate.__name__ = method
+    return operate
+
+
+for _method, _name in [("__add__", "add"), ("__sub__", "subtract"), ("__mul__", "multiply")]:
+    setattr(BaseSparseNDArray, _method, _of_one_shape(_method, _name))
 storages["csr"] = Storage(
     zeros=lambda shape, ctx, dtype: zeros("csr", shape, ctx, dtype),
     of_dense=lambda source: cast_storage(source, "csr"), array=array,

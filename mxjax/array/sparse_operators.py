@@ -221,8 +221,8 @@ def _elementwise(function: np.ufunc, of_matrices: Callable[[Any, Any], Any]) -> 
     return form
 
 
-_forms.update(dict.fromkeys(("elemwise_add", "broadcast_add", "_grad_add"), _elementwise(np.add, operator.add)))
-_forms.update(dict.fromkeys(("elemwise_sub", "broadcast_sub"), _elementwise(np.subtract, operator.sub)))
+_forms.update(dict.fromkeys(("elemwise_add", "_grad_add"), _elementwise(np.add, operator.add)))
+_forms["elemwise_sub"] = _elementwise(np.subtract, operator.sub)
 _forms["_maximum"] = _elementwise(np.maximum, lambda x, y: x.maximum(y))
 _forms["_minimum"] = _elementwise(np.minimum, lambda x, y: x.minimum(y))
 _forms["_hypot"] = _elementwise(np.hypot, lambda x, y: (x.multiply(x) + y.multiply(y)).sqrt())
@@ -237,19 +237,22 @@ def _divide_stored(c: Call) -> Any:
         return _rows(_host(a.data) / _host(b)[_host(a.indices)], _host(a.indices), a)
 
 
-@_form("elemwise_mul", "broadcast_mul", "broadcast_div")
-def _multiply(c: Call) -> Any:
+@_form("broadcast_mul", "broadcast_div")
+def _scale(c: Call) -> Any:
     a, b = c.arrays
-    divides = c.kernel.op.name == "broadcast_div"
-    if c.stypes == ("default", "row_sparse") or c.stypes == ("default", "csr"):
-        if divides:
-            return None
-        a, b = b, a
-    if a.stype == "csr" and b.stype == "default" and b.ndim <= 2:
-        values = np.broadcast_to(_host(b), a.shape)[_row_numbers(a), _host(a.indices)]
-        return a._with(_dense(_host(a.data) / values if divides else _host(a.data) * values, a))
-    if divides or a.shape != b.shape:
+    if c.stypes != ("csr", "default") or b.ndim > 2:
         return None
+    values = np.broadcast_to(_host(b), a.shape)[_row_numbers(a), _host(a.indices)]
+    return a._with(_dense(_host(a.data) / values if c.kernel.op.name == "broadcast_div" else _host(a.data) * values, a))
+
+
+@_form("elemwise_mul")
+def _multiply(c: Call) -> Any:
+    a, b = c.arrays if c.stypes[0] != "default" else c.arrays[::-1]
+    if a.shape != b.shape:
+        return None
+    if a.stype == "csr" and b.stype == "default":
+        return a._with(_dense(_host(a.data) * _host(b)[_row_numbers(a), _host(a.indices)], a))
     if a.stype == "csr" and b.stype == "csr":
         return _csr(_scipy(a).multiply(_scipy(b)), a)
     if a.stype == "row_sparse" and b.stype == "default":

@@ -97,7 +97,8 @@ class Kernel:
 
     __slots__ = ("name", "fn", "num_arrays", "num_outputs", "num_visible", "wide", "mutated", "eager", "symbolic",
                  "options", "operators", "op", "params", "dynamic", "packed", "uses_key", "by_rows", "check", "refuses",
-                 "draw", "smooth", "simple", "direct", "jitted", "_vjps", "_specs", "_needs", "_donated", "__weakref__")
+                 "draw", "smooth", "in_place", "simple", "direct", "jitted", "_vjps", "_specs", "_needs", "_donated",
+                 "__weakref__")
 
     def __init__(self, name: str, fn: Callable[..., tuple], num_arrays: int, num_outputs: int, *,
                  num_visible: int | None = None, wide: bool = False, mutated: tuple[int, ...] = (),
@@ -108,7 +109,8 @@ class Kernel:
                  check: Callable[[dict[str, Any]], Exception | None] | None = None,
                  refuses: Callable[[Sequence[Any], Sequence[Any]], Exception | None] | None = None,
                  draw: Callable[..., Any] | None = None,
-                 smooth: Callable[[str], Callable[..., tuple]] | None = None) -> None:
+                 smooth: Callable[[str], Callable[..., tuple]] | None = None,
+                 in_place: Kernel | None = None) -> None:
         values = {key: value for key, value in locals().items() if key != "self"}
         values["num_visible"] = num_outputs if num_visible is None else num_visible
         values["options"], values["params"] = options or {}, params or {}
@@ -431,8 +433,9 @@ def prepare(op: Op, params: dict[str, Any], present: int | tuple[bool, ...], tra
 
 
 def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tuple[tuple[str, int], ...],
-           present: int | tuple[bool, ...], train: bool) -> Kernel:
-    function = op.get_attr("FCompute")
+           present: int | tuple[bool, ...], train: bool, function: Callable[..., Any] | None = None) -> Kernel:
+    in_place = op.get_attr("FInPlace") if function is None else None
+    function = function or op.get_attr("FCompute")
     if function is None:
         raise MXNetError(f"operator {op.name} has no FCompute")
     count = present if isinstance(present, int) else sum(present)
@@ -487,7 +490,8 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
                   eager=op.eager or op.get_attr("eager_when", never)(params), options={"most": SOME_OF_ONE},
                   op=op, params=params, dynamic=dynamic, packed=packed, uses_key=op.uses_key,
                   by_rows=op.by_rows(params), check=op.get_attr("FCheck"),
-                  refuses=refuse and functools.partial(refuse, params), draw=draw, smooth=smooth)
+                  refuses=refuse and functools.partial(refuse, params), draw=draw, smooth=smooth,
+                  in_place=in_place and _build(op, params, dynamic, packed, present, train, in_place))
 
 
 def as_numbers(vector: Any) -> list[jax.Array]:

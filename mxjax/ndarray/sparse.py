@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from .._namespace import attach
 from ..array import functions
-from ..array.binary_functions import add, divide, multiply, subtract
+from ..array.binary_functions import SPARSE
 from ..array.sparse import (
     BaseSparseNDArray,
     CSRNDArray,
@@ -22,6 +22,7 @@ from ..array.sparse import (
 __all__ = ["BaseSparseNDArray", "CSRNDArray", "RowSparseNDArray", "add", "array", "cast_storage", "csr_matrix",
            "divide", "empty", "multiply", "row_sparse_array", "subtract", "zeros"]
 
+add, subtract, multiply, divide = SPARSE.values()
 for _kind in (BaseSparseNDArray, CSRNDArray, RowSparseNDArray):
     _kind.__module__ = __name__  # where pickles and users find it
 

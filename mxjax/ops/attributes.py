@@ -16,6 +16,7 @@ ATTRIBUTES: dict[str, str] = {
     "FCompute":
         "function(*inputs, **params) of JAX arrays -> array or tuple of arrays; its signature declares inputs and "
         "parameters",
+    "FInPlace": "FCompute where the result is written over the first input, of operators for which it is another one",
     "FGradient":
         "function(head_grads, inputs, outputs, **params) -> gradients of the inputs (None: zero); absent: the "
         "mathematical derivative, by `jax.vjp`",
@@ -40,6 +41,7 @@ ATTRIBUTES: dict[str, str] = {
     "flat_in_integers": "True where MXNet's gradients of integer inputs are 0",
     # ------------------------------------------------------------ inputs and outputs
     "FListInputNames": "function(params) -> names of the inputs that these parameters ask for",
+    "own_count": "True where the parameter that counts `*args` is the caller's to give, and does not follow from them",
     "FListOutputNames": "function(params) -> names of the outputs",
     "FNumOutputs": "int or function(params)",
     "FNumVisibleOutputs": "int or function(params): outputs beyond that are internal",

@@ -10,7 +10,8 @@ An operator's keyword-only arguments are its parameters. Their annotations are t
     Scalars                     tuple of floats, arguments of the compiled program as a Scalar is
     DType                       a dtype's name ("float32"); classes and NumPy dtypes are accepted
     Literal["max", "avg"]       one of these words
-    Annotated[int, Range(1)]    limits, both ends included
+    Annotated[int, Range(1)]    limits, both ends included; of a tuple, those of each item
+    Count  Fraction  Lengths    an int >= 1, a float in [0, 1], a Shape of such ints
     X | None                    None (or "None") as well
     Any                         anything hashable, as it comes
 """
@@ -30,8 +31,8 @@ import numpy as np
 
 from ..base import MXNetError, _Null
 
-__all__ = ["DType", "Floats", "Param", "Range", "Scalar", "Scalars", "Shape", "Shapes", "dtype_name", "np_dtype",
-           "schema"]
+__all__ = ["Count", "DType", "Floats", "Fraction", "Lengths", "Param", "Range", "Scalar", "Scalars", "Shape", "Shapes",
+           "dtype_name", "np_dtype", "schema"]
 
 
 class Range(NamedTuple):
@@ -59,6 +60,9 @@ Shapes = Annotated[tuple[tuple[int, ...], ...], _Kind("shapes")]
 Floats = Annotated[tuple[float, ...], _Kind("floats")]
 Scalars = Annotated[tuple[float, ...], _Kind("scalars")]
 DType = Annotated[str, _Kind("dtype")]
+Count = Annotated[int, Range(1)]
+Fraction = Annotated[float, Range(0, 1)]
+Lengths = Annotated[Shape, Range(1)]
 
 # MXNet's numbers of the dtypes, in files and graphs
 CODES = {"float32": 0, "float64": 1, "float16": 2, "uint8": 3, "int32": 4, "int8": 5, "int64": 6, "bool": 7,
@@ -211,8 +215,10 @@ class Param:
             raise self._error(value) from None
         if self.choices is not None and parsed not in self.choices:
             raise self._error(value)
-        if self.limits is not None and not self.limits.low <= parsed <= self.limits.high:
-            raise self._error(value)
+        if self.limits is not None:
+            numbers = parsed if isinstance(parsed, tuple) else (parsed,)
+            if not all([self.limits.low <= n <= self.limits.high for n in numbers]):
+                raise self._error(value)
         return parsed
 
     def _error(self, value: Any) -> MXNetError:

@@ -113,6 +113,7 @@ def _kernel(name: str, options: dict[str, Any], count: int, width: int, varied: 
     if found is None:
         op = registry.get(name)
         one = prepare(op, op.parse({**options, "lr": 0.1, "wd": 0.1}), width, False)
+        one = one.in_place or one  # weights are overwritten
 
         def fn(*args: Any) -> tuple:
             numbers = as_numbers(args[-1])

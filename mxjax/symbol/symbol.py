@@ -646,14 +646,15 @@ def apply(op_name: str, hint: str, inputs: Sequence[Symbol], params: dict[str, A
     entries = [_one(s, op.name) for s in inputs] if not op.variadic else [e for s in inputs for e in s._outputs]
     if op.variadic and not op.input_names:
         entries += [_one(s, op.name) for s in named.values()]
-    if op.variadic and (not op.input_names or op.variadic in op.params) and op.variadic not in params:
+    if op.variadic and (not op.input_names or op.variadic in op.params) and op.variadic not in params \
+            and not op.get_attr("own_count"):
         params = {**params, op.variadic: len(entries)}
     canonical = op.parse(dict(params))
     name = NameManager._current.value.get(name, hint)
     attrs = {hidden(k): v for k, v in given.items()}
     attrs.update({k: _text(op, k, v, canonical) for k, v in params.items() if v is not None or k in canonical})
     node = Node(op, name, attrs, canonical, entries, subgraphs)
-    if not (op.variadic and not op.input_names):
+    if op.input_names or not op.variadic or op.get_attr("FListInputNames") is not None:
         _fill_inputs(node, entries, named)
     if _on_compose is not None:
         _on_compose(node)

@@ -70,6 +70,22 @@ def test_a_larger_shape_is_an_error_of_mxnet_and_a_smaller_one_of_python():
         mx.nd.ones((2, 3)).reshape((1, 2))
 
 
+@pytest.mark.parametrize("name, shapes, params, message", [
+    ("ROIPooling", [(1, 1, 4, 4), (1, 5)], {"pooled_size": (2, 2), "spatial_scale": 2}, "spatial_scale must be"),
+    ("ROIPooling", [(1, 1, 4, 4), (1, 5)], {"pooled_size": (2, 0), "spatial_scale": 1}, "pooled_size must be"),
+    ("Embedding", [(2,), (1, 3)], {"input_dim": 0, "output_dim": 3}, "input_dim must be"),
+    ("Pooling", [(1, 1, 4)], {"kernel": (2,), "stride": (0,)}, "stride must be"),
+    ("Pooling", [(1, 3)], {"kernel": (1,), "global_pool": True}, "1 to 3 spatial axes"),
+    ("Pooling_v1", [(1, 2, 3)], {"kernel": (1,)}, "2 or 3 spatial axes"),
+    ("SoftmaxActivation", [(1, 3)], {"mode": "channel"}, "at least 3 axes"),
+    ("GridGenerator", [(1, 3, 2, 2)], {"transform_type": "warp"}, r"\(batch, 2, height, width\)"),
+    ("ravel_multi_index", [(2, 1, 1)], {"shape": (2, 2)}, "the matrix data"),
+])
+def test_parameters_and_shapes_that_mxnet_refuses(name, shapes, params, message):
+    with pytest.raises(MXNetError, match=message):
+        getattr(mx.nd, name)(*map(mx.nd.ones, shapes), **params)
+
+
 @pytest.mark.parametrize("name, shapes, params", [
     ("FullyConnected", [(1, 2), (3, 2), (3,)], {"num_hidden": 3, "no_bias": True}),
     ("Deconvolution", [(1, 2, 3), (2, 1, 1), (1,)], {"kernel": (1,), "num_filter": 1}),  # no_bias by default

@@ -13,6 +13,7 @@ RNG = np.random.default_rng(0)
 W, G, M = RNG.normal(size=(3, 2, 3)).astype("float32")
 V = abs(M)
 COMMON = {"rescale_grad": 0.5, "clip_gradient": 0.2}
+NAG_APART, NAG_OVER = [-0.010000005, 0.084999993], [-0.0068000033, 0.081424996]
 CLIPPED = np.clip(0.5 * G, -0.2, 0.2)
 
 
@@ -104,8 +105,13 @@ def test_many_at_once_are_the_single_ones(mixed):
 
 
 def test_wrong_numbers_of_arrays_and_rates():
+    arrays = mx.nd.ones(2), mx.nd.ones(2)
     with pytest.raises(MXNetError, match="num_weights=2 asks for 4 arrays"):
-        _run("multi_sgd_update", W, G, lrs=(0.1, 0.1), wds=(0, 0), num_weights=2)
+        mx.nd.multi_sgd_update(*arrays, lrs=(0.1, 0.1), wds=(0, 0), num_weights=2)
+    with pytest.raises(MXNetError, match="num_weights=1 asks for 3 arrays"):  # it does not follow from the arrays
+        mx.nd.multi_sgd_mom_update(*arrays, lrs=(0.1, 0.1), wds=(0, 0))
+    symbol = mx.sym.multi_sgd_update(mx.sym.var("w"), lrs=(0.1,), wds=(0,), name="m")
+    assert symbol.list_arguments() == ["w", "m_grad_0"]
     with pytest.raises(MXNetError, match="1 lrs for 2 weights"):
         _run("multi_sgd_update", W, G, W, G, lrs=(0.1,), wds=(0, 0), num_weights=2)
 
@@ -173,6 +179,28 @@ def test_lamb_of_a_half_weight_takes_the_norm_of_the_weight_itself():
     _, (plain, *_) = _run("_multi_lamb_update", W, G.astype("float16").astype("f"), M, V, **params)
     np.testing.assert_allclose(whole - W, 3 * (plain - W), rtol=2e-3)
     np.testing.assert_allclose(half, whole, rtol=1e-3)
+
+
+def test_nesterov_over_its_weight_keeps_a_momentum_of_the_new_one():
+    """The numbers are MXNet's, which overwrites the weight before it computes the momentum."""
+    weight, grad, mom = mx.nd.array([0.1, -0.3]), mx.nd.array([0.5, 0.2]), mx.nd.array([0.05, 0.1])
+    options = {"lr": 0.1, "momentum": 0.9, "wd": 0.5}
+    other = mom.copy()
+    new = mx.nd.nag_mom_update(weight, grad, other, **options)
+    np.testing.assert_allclose(other.asnumpy(), NAG_APART, rtol=1e-6)
+    mx.nd.nag_mom_update(weight, grad, mom, out=weight, **options)
+    np.testing.assert_allclose(weight.asnumpy(), new.asnumpy(), rtol=1e-6)
+    np.testing.assert_allclose(mom.asnumpy(), NAG_OVER, rtol=1e-6)
+    for prepared in (False, True):
+        optimizer = mx.optimizer.NAG(learning_rate=0.1, momentum=0.9, wd=0.5)
+        weight, state = mx.nd.array([0.1, -0.3]), mx.nd.array([0.05, 0.1])
+        if prepared:
+            updater = mx.optimizer.get_updater(optimizer)
+            updater.states[0], updater.states_synced[0] = state, True
+            updater([0], [grad], [weight])
+        else:
+            optimizer.update(0, weight, grad, state)
+        np.testing.assert_allclose(state.asnumpy(), NAG_OVER, rtol=1e-6)
 
 
 def test_mixed_nesterov_keeps_a_momentum_of_the_new_weight():

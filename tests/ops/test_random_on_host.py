@@ -177,6 +177,21 @@ def test_impossible_parameters_give_no_number_and_no_endless_loop():
     assert mx.nd.random.gamma(shape=(0, 3)).shape == (0, 3)
 
 
+def test_samples_for_arrays_are_float32_and_integers_are_no_bytes():
+    """The numbers are MXNet's: its parameters may be integers, and high below low."""
+    mx.random.seed(3)
+    low, high = mx.nd.array([3, 1, 2], dtype="uint8"), mx.nd.array([1, 4, 2], dtype="uint8")
+    drawn = mx.nd.sample_uniform(low, high, shape=2)
+    np.testing.assert_allclose(drawn.asnumpy().ravel()[:4], [1.8293955, 2.1566849, 2.3241732, 1.9825814], rtol=1e-6)
+    for dtype in ("float16", "float64"):
+        assert mx.nd.sample_normal(low.astype(dtype), high.astype(dtype)).dtype == np.float32
+    assert mx.nd.sample_normal(low, high, dtype="float16").dtype == np.float16
+    with pytest.raises(mx.MXNetError, match="length of 0"):
+        mx.nd.sample_poisson(low, shape=(0,))
+    with pytest.raises(mx.MXNetError, match="dtype must be"):
+        mx.nd.sample_multinomial(mx.nd.array([0.5, 0.5]), dtype="int64")
+
+
 def test_gradients_of_logarithms_of_classes():
     chances = mx.nd.array([[0.2, 0.8], [0.5, 0.5]])
     chances.attach_grad()

@@ -802,7 +802,7 @@ def _contrib_quantized_elemwise_mul(
     rhs_min: NDArray | None = ..., rhs_max: NDArray | None = ..., min_calib_range: float | None = ...,
     max_calib_range: float | None = ..., enable_float_output: bool = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> list[NDArray]:
+) -> NDArray | list[NDArray]:
     """The product of int8: as floats, as int8 for a calibrated range, or exact in int32."""
 
 def _contrib_quantized_embedding(
@@ -2812,7 +2812,7 @@ def _ravel_multi_index(
     data: NDArray | None = ..., shape: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ..., **kwargs: Any,
 ) -> NDArray:
-    """Positions in the flattened array out of coordinates. data: (dimensions, ...) -> (...), the same dtype."""
+    """Positions in the flattened array out of coordinates. data: (dimensions, n) -> (n,), the same dtype."""
 
 def _sample_exponential(
     lam: NDArray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,

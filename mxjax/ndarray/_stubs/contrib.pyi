@@ -418,7 +418,7 @@ def quantized_elemwise_mul(
     rhs_min: NDArray | None = ..., rhs_max: NDArray | None = ..., min_calib_range: float | None = ...,
     max_calib_range: float | None = ..., enable_float_output: bool = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> list[NDArray]:
+) -> NDArray | list[NDArray]:
     """The product of int8: as floats, as int8 for a calibrated range, or exact in int32."""
 
 def quantized_embedding(

@@ -1237,7 +1237,7 @@ def ravel_multi_index(
     data: NDArray | None = ..., shape: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ..., **kwargs: Any,
 ) -> NDArray:
-    """Positions in the flattened array out of coordinates. data: (dimensions, ...) -> (...), the same dtype."""
+    """Positions in the flattened array out of coordinates. data: (dimensions, n) -> (n,), the same dtype."""
 
 def rcbrt(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,

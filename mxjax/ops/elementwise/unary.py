@@ -141,7 +141,8 @@ def hard_sigmoid(data: Array, *, alpha: Scalar = 0.2, beta: Scalar = 0.5) -> Arr
     """min(max(alpha·x + beta, 0), 1), element by element."""
     def line(x: Array) -> Array:
         value = alpha * x + beta
-        return jnp.where(value <= 0, 0, jnp.where(value >= 1, 1, value))
+        inside = (value > 0) & (value < 1)  # NaN is not, and has no gradient
+        return jnp.where(inside, value, jnp.clip(lax.stop_gradient(value), 0, 1))
     return in_float(line, data)
 
 

@@ -19,6 +19,9 @@ def count_sketch(data: Array, h: Array, s: Array, *, out_dim: int, processing_ba
     """
     if data.ndim not in (2, 4):
         raise MXNetError(f"operator count_sketch: data must have 2 or 4 dimensions, its shape is {data.shape}")
+    if h.size != data.shape[-1] or s.size != data.shape[-1]:
+        raise MXNetError(f"operator count_sketch: h and s must have the length {data.shape[-1]} of data's last axis, "
+                         f"their shapes are {h.shape} and {s.shape}")
     signed = data * lax.stop_gradient(s.reshape(-1))
     out = jnp.zeros((*data.shape[:-1], out_dim), data.dtype)
     return out.at[..., h.reshape(-1).astype(jnp.int32)].add(signed)

@@ -150,7 +150,8 @@ def slogdet(A: Array) -> tuple[Array, Array]:
     return _reduced(sign), _reduced(log)
 
 
-@_linalg("gelqf", num_outputs=2, square=False, FPartialShape=lambda p, a: [a, (*a[:-1], a[-2])])
+@_linalg("gelqf", num_outputs=2, square=False,
+         FPartialShape=lambda p, a: [a, (*a[:-1], a[-2])] if len(a) > 1 else [a, a])
 def gelqf(A: Array) -> tuple[Array, Array]:
     """Q with orthonormal rows and lower triangular L, L · Q = A.  A: (..., m, n) with m <= n."""
     if A.ndim < 2 or A.shape[-2] > A.shape[-1]:

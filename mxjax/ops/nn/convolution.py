@@ -17,14 +17,13 @@ from ..._capacity import refuse_result
 from ...base import MXNetError
 from ..common import Array, accumulation, broadcast, is_float
 from ..infer import computed, filled
-from ..params import Range, Shape
+from ..params import Count, Lengths, Range, Shape
 from ..registry import register
 from ._correlation import channels_last, correlate, transposed
 from ._depthwise import depthwise, is_depthwise
 from .layers import _without
 
 Layout = Literal["NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"] | None
-Count = Annotated[int, Range(1)]
 
 
 def _per_axis(name: str, value: tuple[int, ...], dims: int, default: int) -> tuple[int, ...]:
@@ -69,7 +68,7 @@ def _check_weight(operator: str, weight: Array, expected: tuple[int | None, ...]
 
 def _convolution(data: Array, weight: Array, bias: Array | None = None, *, kernel: Shape, stride: Shape = (),
                  dilate: Shape = (), pad: Shape = (), num_filter: Count, num_group: Count = 1,
-                 workspace: int = 1024, no_bias: bool = False,
+                 workspace: Annotated[int, Range(0)] = 1024, no_bias: bool = False,
                  cudnn_tune: Literal["fastest", "limited_workspace", "off"] | None = None, cudnn_off: bool = False,
                  layout: Layout = None) -> Array:
     """Cross-correlation of data with weight, plus bias.
@@ -210,7 +209,7 @@ def _deconvolved(p: dict[str, Any], x: tuple, *_: Any) -> tuple:
           FPartialShape=_deconvolved)
 def deconvolution(data: Array, weight: Array, bias: Array | None = None, *, kernel: Shape, stride: Shape = (),
                   dilate: Shape = (), pad: Shape = (), adj: Shape = (), target_shape: Shape = (), num_filter: Count,
-                  num_group: Count = 1, workspace: int = 512, no_bias: bool = True,
+                  num_group: Count = 1, workspace: Annotated[int, Range(0)] = 512, no_bias: bool = True,
                   cudnn_tune: Literal["fastest", "limited_workspace", "off"] | None = None, cudnn_off: bool = False,
                   layout: Layout = None) -> Array:
     """The transpose of Convolution: its gradient with respect to data, as an operator.
@@ -291,9 +290,9 @@ def _kept(function: Any, alike: Any) -> Any:
     return alone
 
 
-def _pooling(data: Array, *, kernel: Shape = (), pool_type: Literal["avg", "lp", "max", "sum"] = "max",
+def _pooling(data: Array, *, kernel: Lengths = (), pool_type: Literal["avg", "lp", "max", "sum"] = "max",
              global_pool: bool = False, cudnn_off: bool = False,
-             pooling_convention: Literal["full", "same", "valid"] = "valid", stride: Shape = (), pad: Shape = (),
+             pooling_convention: Literal["full", "same", "valid"] = "valid", stride: Lengths = (), pad: Shape = (),
              p_value: int | None = None, count_include_pad: bool | None = None, layout: Layout = None) -> Array:
     """Maximum, sum, average or p-norm over windows of the spatial axes.
 
@@ -301,6 +300,8 @@ def _pooling(data: Array, *, kernel: Shape = (), pool_type: Literal["avg", "lp",
     ceil(x / stride) ("same").  `global_pool` takes the whole space.
     """
     dims = data.ndim - 2
+    if not 1 <= dims <= 3:
+        raise MXNetError(f"Pooling takes data of 1 to 3 spatial axes beside batch and channel, got {data.shape}")
     first = 1 if channels_last(layout) else 2
     space = data.shape[first:first + dims]
     if global_pool:
@@ -374,10 +375,12 @@ register("Pooling", aliases=("_npx_pooling",), FPartialShape=_pooled)(_pooling)
 
 
 @register("Pooling_v1", FPartialShape=_pooled)
-def pooling_v1(data: Array, *, kernel: Shape = (), pool_type: Literal["avg", "max", "sum"] = "max",
-               global_pool: bool = False, pooling_convention: Literal["full", "valid"] = "valid", stride: Shape = (),
+def pooling_v1(data: Array, *, kernel: Lengths = (), pool_type: Literal["avg", "max", "sum"] = "max",
+               global_pool: bool = False, pooling_convention: Literal["full", "valid"] = "valid", stride: Lengths = (),
                pad: Shape = ()) -> Array:
     """Pooling as before MXNet 0.12: padding counts as zeros, the average divides by the size of the kernel."""
+    if not 4 <= data.ndim <= 5:
+        raise MXNetError(f"Pooling_v1 takes data (batch, channel, 2 or 3 spatial axes), got {data.shape}")
     if global_pool:
         kernel = data.shape[2:]
     elif pad:

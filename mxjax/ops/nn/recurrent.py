@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,14 +14,13 @@ from jax import lax
 
 from ..._mersenne import Source
 from ...base import MXNetError
-from ..common import Array
+from ..common import Array, same_dtype
 from ..infer import filled, typed
-from ..params import Range
+from ..params import Count, Fraction
 from ..random import _draw
 from ..registry import register
 
 GATES = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
-Count = Annotated[int, Range(1)]
 
 
 # ------------------------------------------------------------ the packed parameters
@@ -209,7 +208,7 @@ def _kept(source: Source, params: dict[str, Any], inputs: Sequence[Any], train: 
               state_cell=_state_shape("state_size"), sequence_length=lambda p, x: (x[1],)))
 def rnn(data: Array, parameters: Array, state: Array, state_cell: Array | None = None,
         sequence_length: Array | None = None, *, state_size: Count, num_layers: Count, bidirectional: bool = False,
-        mode: Literal["gru", "lstm", "rnn_relu", "rnn_tanh"], p: Annotated[float, Range(0, 1)] = 0.0,
+        mode: Literal["gru", "lstm", "rnn_relu", "rnn_tanh"], p: Fraction = 0.0,
         state_outputs: bool = False, projection_size: int | None = None, lstm_state_clip_min: float | None = None,
         lstm_state_clip_max: float | None = None, lstm_state_clip_nan: bool = False,
         use_sequence_length: bool = False, _train: bool = False, _key: Any = None) -> Array | tuple[Array, ...]:
@@ -227,6 +226,7 @@ def rnn(data: Array, parameters: Array, state: Array, state_cell: Array | None =
         raise MXNetError("RNN: projection_size is only for mode='lstm'")
     if data.ndim != 3:
         raise MXNetError(f"RNN takes data (time, batch, input), got shape {data.shape}")
+    same_dtype("RNN", data, parameters, state, *([] if state_cell is None else [state_cell]))
     steps, batch, width = data.shape
     layout = list(pieces(mode, width, state_size, num_layers, directions, projection_size))
     total = sum(_count(piece.shape) for piece in layout)

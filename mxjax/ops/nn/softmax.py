@@ -90,6 +90,8 @@ _without_length("softmin", -1, jax.nn.softmax, "Softmax of -data along `axis`.")
 @register("SoftmaxActivation", infer_shape=elementwise)
 def softmax_activation(data: Array, *, mode: Literal["channel", "instance"] = "instance") -> Array:
     """Softmax along axis 1 ("channel") or the last one ("instance", as MXNet's CPU build has it)."""
+    if mode == "channel" and data.ndim < 3:
+        raise MXNetError(f"SoftmaxActivation: mode 'channel' takes data of at least 3 axes, got {data.shape}")
     return _normalize("SoftmaxActivation", jax.nn.softmax, data, 1 if mode == "channel" else -1, None, None)
 
 

@@ -91,13 +91,13 @@ def quantize_v2(data: Array, *, out_type: Literal["auto", "int8", "uint8"] = "in
                 max_calib_range: float | None = None) -> tuple[Array, Array, Array]:
     """data (float32) as integers for the calibrated range, or its own; returns the range as well.
 
-    Data that are 8-bit integers already stay as they are.
+    Data that are 8-bit integers already keep their numbers.
     """
     known = min_calib_range is not None and max_calib_range is not None
     if data.dtype in (jnp.int8, jnp.uint8):
         most = steps(data.dtype)
         low, high = (min_calib_range, max_calib_range) if known else (0 if data.dtype == jnp.uint8 else -most, most)
-        return data, *(jnp.full(1, v, jnp.float32) for v in (low, high))
+        return data.astype(_chosen(out_type, min_calib_range)), *(jnp.full(1, v, jnp.float32) for v in (low, high))
     low, high = (min_calib_range, max_calib_range) if known else (data.min(), data.max())
     return with_range(data, _chosen(out_type, min_calib_range if known else None), low, high)
 

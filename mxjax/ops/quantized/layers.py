@@ -14,7 +14,6 @@ from ..common import Array, no_gradient
 from ..infer import filled, first
 from ..nn._correlation import dimension_numbers
 from ..nn.convolution import (
-    Count,
     Layout,
     _check_spatial,
     _convolution,
@@ -29,7 +28,7 @@ from ..nn.recurrent import _inputs as rnn_inputs
 from ..nn.recurrent import _outputs as rnn_outputs
 from ..nn.recurrent import output_shapes as rnn_shapes
 from ..nn.recurrent import rnn
-from ..params import Shape
+from ..params import Count, Fraction, Lengths, Shape
 from ..registry import get, register
 from .conversion import larger, quantized, ranged, steps, types
 
@@ -143,7 +142,7 @@ def quantized_conv(data: Array, weight: Array, bias: Array | None = None, min_da
 def quantized_fully_connected(data: Array, weight: Array, bias: Array | None = None, min_data: Array | None = None,
                               max_data: Array | None = None, min_weight: Array | None = None,
                               max_weight: Array | None = None, min_bias: Array | None = None,
-                              max_bias: Array | None = None, *, num_hidden: int, no_bias: bool = False,
+                              max_bias: Array | None = None, *, num_hidden: Count, no_bias: bool = False,
                               flatten: bool = True) -> tuple[Array, Array, Array]:
     """`FullyConnected` of int8 or uint8 data with int8 weight and bias, exact in int32; with the ranges of them."""
     a = _parts(no_bias, data, weight, bias, min_data, max_data, min_weight, max_weight, min_bias, max_bias)
@@ -173,10 +172,10 @@ def quantized_flatten(data: Array, min_data: Array, max_data: Array) -> tuple[Ar
 
 
 @register("_contrib_quantized_pooling", FPartialShape=ranged(_pooled), **_THROUGH)
-def quantized_pooling(data: Array, min_data: Array, max_data: Array, *, kernel: Shape = (),
+def quantized_pooling(data: Array, min_data: Array, max_data: Array, *, kernel: Lengths = (),
                       pool_type: Literal["avg", "lp", "max", "sum"] = "max", global_pool: bool = False,
                       cudnn_off: bool = False, pooling_convention: Literal["full", "same", "valid"] = "valid",
-                      stride: Shape = (), pad: Shape = (), p_value: int | None = None,
+                      stride: Lengths = (), pad: Shape = (), p_value: int | None = None,
                       count_include_pad: bool | None = None, layout: Layout = None) -> tuple[Array, Array, Array]:
     """`Pooling` of integers: the maximum, or the rounded average."""
     if pool_type not in ("max", "avg"):
@@ -189,8 +188,8 @@ def quantized_pooling(data: Array, min_data: Array, max_data: Array, *, kernel: 
 
 @register("_contrib_quantized_embedding", **_OUTPUTS, infer_type=types("int8"),
           infer_shape=filled(weight=lambda p, x: (p["input_dim"], p["output_dim"]), min_weight=_one, max_weight=_one))
-def quantized_embedding(data: Array, weight: Array, min_weight: Array, max_weight: Array, *, input_dim: int,
-                        output_dim: int, dtype: Any = "float32",
+def quantized_embedding(data: Array, weight: Array, min_weight: Array, max_weight: Array, *, input_dim: Count,
+                        output_dim: Count, dtype: Any = "float32",
                         sparse_grad: bool = False) -> tuple[Array, Array, Array]:
     """`Embedding` with int8 weight."""
     return jnp.take(weight, data.astype(jnp.int32), axis=0, mode="clip"), min_weight, max_weight
@@ -248,7 +247,8 @@ def _product_type(p: dict[str, Any], ins: list) -> str:
     return "float32" if p["enable_float_output"] else "int8" if _calibrated(p) else "int32"
 
 
-@register("_contrib_quantized_elemwise_mul", **_PAIR, FPartialShape=ranged(first), infer_type=types(_product_type))
+@register("_contrib_quantized_elemwise_mul", **_PAIR, FPartialShape=ranged(first), infer_type=types(_product_type),
+          num_visible=lambda p: 1 if p["enable_float_output"] else 3)
 def quantized_elemwise_mul(lhs: Array, rhs: Array, lhs_min: Array, lhs_max: Array, rhs_min: Array, rhs_max: Array, *,
                            min_calib_range: float | None = None, max_calib_range: float | None = None,
                            enable_float_output: bool = False) -> tuple[Array, Array, Array]:
@@ -312,7 +312,7 @@ _rnn_shapes.wants_names = True
 def quantized_rnn(data: Array, parameters: Array, state: Array, state_cell: Array | None = None,
                   data_scale: Array | None = None, data_shift: Array | None = None, *,
                   state_size: Count, num_layers: Count, bidirectional: bool = False,
-                  mode: Literal["gru", "lstm", "rnn_relu", "rnn_tanh"], p: float = 0.0, state_outputs: bool = False,
+                  mode: Literal["gru", "lstm", "rnn_relu", "rnn_tanh"], p: Fraction = 0.0, state_outputs: bool = False,
                   projection_size: int | None = None, lstm_state_clip_min: float | None = None,
                   lstm_state_clip_max: float | None = None, lstm_state_clip_nan: bool = False,
                   use_sequence_length: bool = False) -> Array | tuple[Array, ...]:

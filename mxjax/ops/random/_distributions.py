@@ -118,7 +118,7 @@ def scalars(distribution: Distribution) -> dict[str, tuple[Any, float]]:
 MADE_OF: dict[str, tuple[Any, Any]] = {"shape": (Shape | None, None), "ctx": (str, ""), "dtype": (DType | None, None)}
 
 
-def float_or(dtype: str | None, otherwise: Any = "float32") -> Any:
-    """The dtype asked for, else the other one where it is a floating point type, else float32."""
-    chosen = np_dtype(dtype or otherwise)
+def float_or(dtype: str | None) -> Any:
+    """The dtype asked for where it is a floating point type, else float32."""
+    chosen = np_dtype(dtype)
     return chosen if jnp.issubdtype(chosen, jnp.floating) else np_dtype("float32")

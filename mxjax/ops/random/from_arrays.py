@@ -31,14 +31,16 @@ def _register_sample(name: str, distribution: Distribution) -> None:
         if any(p.shape != first.shape for p in parameters):
             raise MXNetError(f"operator _sample_{name}: all parameters must have one shape, they have "
                              f"{', '.join(str(p.shape) for p in parameters)}")
+        if 0 in shape:
+            raise MXNetError(f"operator _sample_{name}: shape={shape} must not have a length of 0")
         if isinstance(_key, Drawn):
             return _key.values
-        return sample(distribution, _key, first.shape + shape, float_or(dtype, first.dtype),
+        return sample(distribution, _key, first.shape + shape, float_or(dtype),
                       *(p.reshape(p.shape + extra) for p in parameters))
 
     declared(draw, distribution.arrays, {"shape": (Shape, ()), "dtype": (DType | None, None)},
              f"For each element of the parameters, random numbers of this shape, {distribution.doc}.\n\n"
-             f"{', '.join(distribution.arrays)}: one shape -> that shape + `shape`.")
+             f"{', '.join(distribution.arrays)}: one shape -> that shape + `shape`, float32 without `dtype`.")
     register(f"_sample_{name}", aliases=(f"sample_{name}",), infer_shape=same_inputs,
              FPartialShape=lambda p, x, *_: x + p["shape"], draws_by_value=True,
              FDraw=on_host.by_arrays(on_host.VECTORS[name]) if name in on_host.VECTORS else None, **RANDOM)(draw)
@@ -61,6 +63,8 @@ def sample_multinomial(data: Array, *, shape: Shape = (), get_prob: bool = False
     data: (..., classes) -> (...) + shape, in `dtype`. With `get_prob` the logarithms of the probabilities of the drawn
     classes are a second output; its gradient is that of these logarithms (REINFORCE).
     """
+    if dtype not in ("float16", "float32", "float64", "int32", "uint8"):
+        raise MXNetError(f"operator _sample_multinomial: dtype must be a float, int32 or uint8, got {dtype}")
     rows = data.reshape(-1, data.shape[-1])
     count = int(np.prod(shape))
     if isinstance(_key, Drawn):
@@ -126,7 +130,11 @@ def _register_density(name: str, log_density: Callable[..., Array], names: tuple
         spread = (p.reshape(p.shape[:batch] + ones + p.shape[batch:]) for p in parameters)
         values = lax.stop_gradient(sample) if name in _DISCRETE else sample
         wide = jnp.promote_types(sample.dtype, jnp.float32)
-        log = log_density(*(a.astype(wide) for a in (values, *spread)))
+        values = [a.astype(wide) for a in (values, *spread)]
+        if name == "uniform" and not is_log:  # which may be negative in MXNet, where high < low
+            return jnp.broadcast_to(1 / (values[2] - values[1]), sample.shape).astype(sample.dtype)
+        log = log_density(*values)
+        log = log.reshape(1) if not log.ndim else log  # of one vector
         return (log if is_log else jnp.exp(log)).astype(sample.dtype)
 
     declared(density, ("sample", *names), {"is_log": (bool, False)},

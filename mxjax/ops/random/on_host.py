@@ -96,12 +96,17 @@ def by_arrays(vector: _Vector) -> Draw:
         first = inputs[0]
         if any(p.shape != first.shape or p.dtype != first.dtype for p in inputs):
             return None  # which the operator refuses
-        shape, dtype = first.shape + size_of(params["shape"]), np.dtype(float_or(params["dtype"], first.dtype))
+        shape, dtype = first.shape + size_of(params["shape"]), np.dtype(float_or(params["dtype"]))
         refuse_result(shape, np.float64)
         count = math.prod(shape)
         each = count // max(first.size, 1)
-        return rounded(vector(source, count, dtype, *(np.repeat(p, each) for p in inputs)), shape, dtype)
+        return rounded(vector(source, count, dtype, *(np.repeat(_promoted(p), each) for p in inputs)), shape, dtype)
     return draw
+
+
+def _promoted(values: np.ndarray) -> np.ndarray:
+    """Small integers as C computes with them."""
+    return values.astype(np.int32) if values.dtype.kind in "biu" and values.dtype.itemsize < 4 else values
 
 
 def integers(source: Source, params: dict[str, Any], inputs: Sequence[Any], train: bool) -> np.ndarray:

@@ -12,7 +12,7 @@ from jax import lax
 from ...base import MXNetError
 from ..common import Array, gives, normalized, same_dtype, whole
 from ..infer import filled, first, unify
-from ..params import DType, Floats, Scalar, Shape, np_dtype
+from ..params import Count, DType, Floats, Scalar, Shape, np_dtype
 from ..registry import register
 from ._rows import rows
 
@@ -129,7 +129,7 @@ def _embedding_types(params: dict[str, Any], ins: list, outs: list) -> None:
 @register("Embedding", aliases=("_npx_embedding", "_sparse_Embedding"), infer_type=_embedding_types,
           rows_when=lambda p: p["sparse_grad"],
           infer_shape=filled(weight=lambda p, x: (p["input_dim"], p["output_dim"])))
-def embedding(data: Array, weight: Array, *, input_dim: int, output_dim: int, dtype: DType = "float32",
+def embedding(data: Array, weight: Array, *, input_dim: Count, output_dim: Count, dtype: DType = "float32",
               sparse_grad: bool = False) -> Array:
     """Rows of a table: (...) -> (..., output_dim).
 
@@ -143,7 +143,7 @@ def embedding(data: Array, weight: Array, *, input_dim: int, output_dim: int, dt
 
 @register("_contrib_SparseEmbedding", infer_type=_embedding_types, rows_when=lambda p: True,
           infer_shape=filled(weight=lambda p, x: (p["input_dim"], p["output_dim"])), hidden=("deterministic",))
-def sparse_embedding(data: Array, weight: Array, *, input_dim: int, output_dim: int, dtype: DType = "float32",
+def sparse_embedding(data: Array, weight: Array, *, input_dim: Count, output_dim: Count, dtype: DType = "float32",
                      sparse_grad: bool = False, deterministic: bool = False) -> Array:
     """The old name of Embedding with a row-sparse gradient; always deterministic."""
     return embedding(data, weight, input_dim=input_dim, output_dim=output_dim)
@@ -229,13 +229,13 @@ def where(condition: Array, x: Array, y: Array) -> Array:
 # ------------------------------------------------------------ flat positions
 @register("_ravel_multi_index", aliases=("ravel_multi_index",))
 def ravel_multi_index(data: Array, *, shape: Shape | None = None) -> Array:
-    """Positions in the flattened array out of coordinates.  data: (dimensions, ...) -> (...), the same dtype.
+    """Positions in the flattened array out of coordinates.  data: (dimensions, n) -> (n,), the same dtype.
 
     shape: of the array; its first number may be -1.
     """
-    if shape is None or len(shape) != data.shape[0]:
-        raise MXNetError(f"operator ravel_multi_index: shape={shape} must have as many dimensions as data "
-                         f"{data.shape} has rows")
+    if shape is None or data.ndim != 2 or len(shape) != data.shape[0]:
+        raise MXNetError(f"operator ravel_multi_index: shape={shape} must have as many dimensions as the "
+                         f"matrix data {data.shape} has rows")
     position = whole(data[0])
     for row, size in zip(data[1:], shape[1:], strict=True):
         position = position * size + whole(row)

@@ -9,14 +9,14 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import jax.numpy as jnp
 
 from ...base import MXNetError
 from ..common import Array
 from ..infer import elementwise, typed, unify
-from ..params import Scalar, Scalars
+from ..params import Range, Scalar, Scalars
 from ..registry import register
 
 Rule = Callable[..., Any]
@@ -71,20 +71,22 @@ def _agree(ins: list, outs: list, i: int, width: int) -> None:
 
 
 def _single(name: str, rule: Rule, aliases: Sequence[str] = (), *, mixed: bool = False,
-            tail: Sequence[str] = (), writes_gradient: bool = False) -> None:
+            tail: Sequence[str] = (), writes_gradient: bool = False, in_place: Rule | None = None) -> None:
     """Registers an update of one weight: inputs weight, grad, states (mixed: also weight32) and `tail`.
 
-    With `writes_gradient` the rule's last result is a new value of grad.
+    With `writes_gradient` the rule's last result is a new value of grad; `in_place` is the rule where the result is
+    written over the weight.
     """
     names = _arrays(rule, mixed, tail)
 
-    def compute(*inputs: Array, **options: Any) -> tuple[Array, ...]:
+    def compute(*inputs: Array, _rule: Rule = rule, **options: Any) -> tuple[Array, ...]:
         options.update(zip(tail, inputs[len(names):], strict=True))
-        return _apply(rule, mixed, inputs[:len(names)], **options)
+        return _apply(_rule, mixed, inputs[:len(names)], **options)
     _declare(compute, [*names, *tail], _options(rule))
     compute.__doc__ = inspect.getdoc(rule) + "\n\nComputed on the float32 copy of the weight." * mixed
     wide = names[2:] if mixed else ()
-    register(name, aliases=aliases, mutates=(*names[2:], *["grad"] * writes_gradient), arguments_changed=("grad",),
+    register(name, aliases=aliases, FInPlace=in_place and functools.partial(compute, _rule=in_place),
+             mutates=(*names[2:], *["grad"] * writes_gradient), arguments_changed=("grad",),
              infer_shape=lambda params, ins, outs: _agree(ins, outs, 0, len(names)),
              infer_type=typed(**dict.fromkeys([*wide, *tail], "float32")))(compute)
 
@@ -111,10 +113,6 @@ def _multi(name: str, rule: Rule, each: dict[str, str], *, mixed: bool = False, 
 
     def compute(*arrays: Array, **options: Any) -> tuple[Array, ...]:
         number = options.pop(count)
-        if len(arrays) != number * width + len(last):
-            raise MXNetError(f"operator {name}: {count}={number} asks for {number * width + len(last)} arrays "
-                             f"({', '.join(names)} of each weight{', then ' * bool(last)}{', '.join(last)}), "
-                             f"got {len(arrays)}")
         options.update(zip(last, arrays[number * width:], strict=True))
         values = {one: options.pop(many) for one, many in each.items()}
         for one, many in each.items():
@@ -132,7 +130,7 @@ def _multi(name: str, rule: Rule, each: dict[str, str], *, mixed: bool = False, 
     _declare(compute, None, {**options, count: (int, 1)})
     compute.__doc__ = (f"{inspect.getdoc(rule)}\n\nFor `{count}` weights at once: the inputs are {', '.join(names)} of "
                        f"the first, then of the second, and so on{', then ' * bool(last)}{', '.join(last)}.")
-    register(name, variadic=count, num_outputs=lambda p: p[count], inputs=inputs, infer_shape=shapes,
+    register(name, variadic=count, own_count=True, num_outputs=lambda p: p[count], inputs=inputs, infer_shape=shapes,
              mutates=lambda p: tuple(f"{n}_{i}" for i in range(p[count]) for n in names[2:]))(compute)
 
 
@@ -186,8 +184,8 @@ def _nag_mom(weight: Array, grad: Array, mom: Array, *, lr: Scalar, momentum: Sc
     return weight + momentum * mom - step, mom
 
 
-def _mp_nag_mom(weight: Array, grad: Array, mom: Array, *, lr: Scalar, momentum: Scalar = 0.0, wd: Scalar = 0.0,
-                rescale_grad: Scalar = 1.0, clip_gradient: Scalar = -1.0) -> tuple[Array, Array]:
+def _nag_mom_over(weight: Array, grad: Array, mom: Array, *, lr: Scalar, momentum: Scalar = 0.0, wd: Scalar = 0.0,
+                  rescale_grad: Scalar = 1.0, clip_gradient: Scalar = -1.0) -> tuple[Array, Array]:
     """As `nag_mom_update`, but what is kept as mom has the new weight in s: MXNet has overwritten the old one."""
     new, kept = _nag_mom(weight, grad, mom, lr=lr, momentum=momentum, wd=wd, rescale_grad=rescale_grad,
                          clip_gradient=clip_gradient)
@@ -207,8 +205,8 @@ def _signum(weight: Array, grad: Array, mom: Array, *, lr: Scalar, momentum: Sca
     return (1 - lr * wd_lh) * weight + lr * jnp.sign(mom), mom
 
 
-_single("nag_mom_update", _nag_mom)
-_single("mp_nag_mom_update", _mp_nag_mom, mixed=True)
+_single("nag_mom_update", _nag_mom, in_place=_nag_mom_over)
+_single("mp_nag_mom_update", _nag_mom_over, mixed=True)
 _single("signsgd_update", _signsgd)
 _single("signum_update", _signum)
 
@@ -234,9 +232,9 @@ def _adamw_and_gradient(weight: Array, grad: Array, mean: Array, var: Array, res
                         eta: Scalar, clip_gradient: Scalar = -1.0) -> tuple[Array, ...]:
     """Adam with decoupled weight decay (arXiv:1711.05101): weight - eta·(lr·mean / (sqrt(var) + epsilon) + wd·weight).
 
-    rescale_grad: an array of one value; where it is 0 or not finite (a gradient overflowed) nothing changes.
+    rescale_grad: the first value of this array; where it is 0 or not finite (gradients overflowed) nothing changes.
     """
-    scale = rescale_grad.reshape(())
+    scale = rescale_grad.ravel()[0]
     g = _clipped(scale.astype(weight.dtype) * grad, clip_gradient)
     new_mean, new_var = _average(mean, g, beta1), _average(var, g * g, beta2)
     new = weight - eta * (lr * new_mean / (jnp.sqrt(new_var) + epsilon) + wd * weight)
@@ -257,8 +255,9 @@ for _mixed in (False, True):
            mixed=_mixed, tail=("rescale_grad",))
 
 
-def _ftml(weight: Array, grad: Array, d: Array, v: Array, z: Array, *, lr: Scalar, beta1: Scalar = 0.6,
-          beta2: Scalar = 0.999, epsilon: Scalar = 1e-8, t: Scalar, wd: Scalar = 0.0, rescale_grad: Scalar = 1.0,
+def _ftml(weight: Array, grad: Array, d: Array, v: Array, z: Array, *, lr: Scalar,
+          beta1: Annotated[Scalar, Range(0, 1)] = 0.6, beta2: Annotated[Scalar, Range(0, 1)] = 0.999,
+          epsilon: Scalar = 1e-8, t: Scalar, wd: Scalar = 0.0, rescale_grad: Scalar = 1.0,
           clip_grad: Scalar = -1.0) -> tuple[Array, ...]:
     """Follow the moving leader (Zheng & Kwok, ICML 2017); t counts the updates from 1."""
     g = _clipped(rescale_grad * grad + wd * weight, clip_grad)
@@ -341,7 +340,7 @@ def _lamb_direction(weight: Array, grad: Array, mean: Array, var: Array, *, beta
 
 def _lamb_step(weight: Array, g: Array, r1: Array, r2: Array, lr: Any, lower_bound: Any, upper_bound: Any) -> Array:
     """weight - lr·(r1 / r2)·g; r1, limited to the bounds, and r2 are the norms of weight and direction g."""
-    r1, r2 = r1.reshape(()), r2.reshape(())
+    r1, r2 = r1.ravel()[0], r2.ravel()[0]
     r1 = jnp.where(lower_bound >= 0, jnp.maximum(r1, lower_bound), r1)
     r1 = jnp.where(upper_bound >= 0, jnp.minimum(r1, upper_bound), r1)
     ratio = jnp.where((r1 == 0) | (r2 == 0), 1, r1 / jnp.where(r2 == 0, 1, r2))
@@ -434,13 +433,14 @@ def _listed(params: dict[str, Any]) -> list[str]:
     return [f"array_{i}" for i in range(params["num_arrays"])]
 
 
-@register("multi_sum_sq", variadic="num_arrays", inputs=_listed)
+@register("multi_sum_sq", variadic="num_arrays", own_count=True, inputs=_listed)
 def multi_sum_sq(*data: Array, num_arrays: int) -> Array:
     """Sums of squares of the arrays -> (num_arrays,) float32."""
     return jnp.stack([jnp.sum(jnp.square(a.astype(jnp.float32))) for a in data])
 
 
-@register("reset_arrays", variadic="num_arrays", inputs=_listed, num_outputs=0, mutates=lambda p: tuple(_listed(p)))
+@register("reset_arrays", variadic="num_arrays", own_count=True, inputs=_listed, num_outputs=0,
+          mutates=lambda p: tuple(_listed(p)))
 def reset_arrays(*data: Array, num_arrays: int) -> tuple[Array, ...]:
     """Sets all arrays to zero."""
     return tuple(jnp.zeros_like(a) for a in data)
@@ -450,7 +450,7 @@ def _goes_on(params: dict[str, Any]) -> bool:
     return not params["init_output"]
 
 
-@register("multi_all_finite", variadic="num_arrays", inputs=_listed, FTakesOut=_goes_on,
+@register("multi_all_finite", variadic="num_arrays", own_count=True, inputs=_listed, FTakesOut=_goes_on,
           FPartialShape=lambda p, *_: (1,))
 def multi_all_finite(*data: Array, num_arrays: int = 1, init_output: bool = True) -> Array:
     """1 where no value of any array is infinite or NaN, else 0 -> (1,) float32.

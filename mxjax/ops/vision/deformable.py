@@ -10,7 +10,7 @@ from jax import lax
 from ...base import MXNetError
 from ..common import Array, broadcast
 from ..infer import filled
-from ..params import Range, Shape
+from ..params import Count, Range, Shape
 from ..registry import register
 from ._interpolation import interpolate
 
@@ -72,7 +72,7 @@ def _fade(place: Array, length: int) -> Array:
           inputs=lambda p: ["data", "offset", "weight", *(() if p["no_bias"] else ("bias",))])
 def deformable_convolution(data: Array, offset: Array, weight: Array, bias: Array | None = None, *, kernel: Shape,
                            stride: Shape = (), dilate: Shape = (), pad: Shape = (),
-                           num_filter: Annotated[int, Range(1)], num_group: int = 1, num_deformable_group: int = 1,
+                           num_filter: Count, num_group: int = 1, num_deformable_group: int = 1,
                            workspace: Annotated[int, Range(0)] = 1024, no_bias: bool = False,
                            layout: _Layout = None) -> Array:
     """2-D convolution with an offset for each tap of each output pixel (arXiv:1703.06211).
@@ -89,7 +89,7 @@ def deformable_convolution(data: Array, offset: Array, weight: Array, bias: Arra
     "data", "offset", "mask", "weight", *(() if p["no_bias"] else ("bias",))])
 def modulated_deformable_convolution(data: Array, offset: Array, mask: Array, weight: Array, bias: Array | None = None,
                                      *, kernel: Shape, stride: Shape = (), dilate: Shape = (), pad: Shape = (),
-                                     num_filter: Annotated[int, Range(1)], num_group: int = 1,
+                                     num_filter: Count, num_group: int = 1,
                                      num_deformable_group: int = 1, workspace: Annotated[int, Range(0)] = 1024,
                                      no_bias: bool = False, im2col_step: int = 64, layout: _Layout = None) -> Array:
     """`DeformableConvolution` with a factor for each sample as well (arXiv:1811.11168).

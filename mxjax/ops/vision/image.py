@@ -42,7 +42,8 @@ def _images(operator: str, data: Array, *, batch: bool = True) -> None:
 def to_tensor(data: Array) -> Array:
     """Images (..., height, width, channel) in [0, 255] as float32 tensors (..., channel, height, width) in [0, 1]."""
     _images("to_tensor", data)
-    return jnp.moveaxis(data.astype(jnp.float32) / 255, -1, -3)
+    wide = data if data.dtype == jnp.float16 else data.astype(jnp.float32)  # halves are divided as such
+    return jnp.moveaxis((wide / 255).astype(jnp.float32), -1, -3)
 
 
 @register("_image_normalize", aliases=_aliases("normalize"))

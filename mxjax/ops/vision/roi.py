@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,11 +13,9 @@ from jax import lax
 from ...base import MXNetError
 from ..common import Array, accumulation, need_float
 from ..infer import filled
-from ..params import Range, Shape
+from ..params import Fraction, Lengths
 from ..registry import register
 from ._interpolation import interpolate, neighbours
-
-_Scale = Annotated[float, Range(0.0, 1.0)]
 
 
 def _check(operator: str, data: Array, rois: Array, columns: int) -> None:
@@ -114,7 +112,7 @@ def _pooled(p: dict[str, Any], x: tuple, rois: tuple) -> tuple:
 @register("_contrib_ROIAlign", infer_shape=filled(rois=lambda p, x: (None, 5)), FPartialShape=_pooled,
           FGradient=lambda heads, inputs, outputs, **p: (
               _average_gradient(_aligned(*inputs, **p), inputs[0], heads[0]), None))
-def roi_align(data: Array, rois: Array, *, pooled_size: Shape, spatial_scale: _Scale, sample_ratio: int = -1,
+def roi_align(data: Array, rois: Array, *, pooled_size: Lengths, spatial_scale: Fraction, sample_ratio: int = -1,
               position_sensitive: bool = False, aligned: bool = False) -> Array:
     """Averages of interpolated samples of each part of regions of interest (Mask R-CNN, arXiv:1703.06870).
 
@@ -150,7 +148,7 @@ def _rotated(data: Array, rois: Array, pooled_size: tuple[int, ...], spatial_sca
 @register("_contrib_RROIAlign", infer_shape=filled(rois=lambda p, x: (None, 6)), FPartialShape=_pooled,
           FGradient=lambda heads, inputs, outputs, **p: (
               _average_gradient(_rotated(*inputs, **p), inputs[0], heads[0]), None))
-def rroi_align(data: Array, rois: Array, *, pooled_size: Shape, spatial_scale: _Scale,
+def rroi_align(data: Array, rois: Array, *, pooled_size: Lengths, spatial_scale: Fraction,
                sampling_ratio: int = -1) -> Array:
     """`ROIAlign` of rotated regions (arXiv:1703.01086).
 
@@ -183,7 +181,7 @@ def _pooled_square(p: dict[str, Any], x: Any, rois: tuple, *_: Any) -> tuple:
 
 
 @register("_contrib_PSROIPooling", infer_shape=filled(rois=lambda p, x: (None, 5)), FPartialShape=_pooled_square)
-def psroi_pooling(data: Array, rois: Array, *, spatial_scale: _Scale, output_dim: int, pooled_size: int,
+def psroi_pooling(data: Array, rois: Array, *, spatial_scale: Fraction, output_dim: int, pooled_size: int,
                   group_size: int = 0) -> Array:
     """Averages of the parts of regions of interest, each from channels of its own (R-FCN, arXiv:1605.06409).
 
@@ -226,9 +224,9 @@ def _deformable_inputs(params: dict[str, Any]) -> list[str]:
 @register("_contrib_DeformablePSROIPooling", num_outputs=2, num_visible=1, inputs=_deformable_inputs,
           output_names=lambda p: ["output", "top_count"], infer_shape=filled(rois=lambda p, x: (None, 5)),
           FPartialShape=_pooled_square)
-def deformable_psroi_pooling(data: Array, rois: Array, trans: Array | None = None, *, spatial_scale: _Scale,
+def deformable_psroi_pooling(data: Array, rois: Array, trans: Array | None = None, *, spatial_scale: Fraction,
                              output_dim: int, group_size: int, pooled_size: int, part_size: int = 0,
-                             sample_per_part: int = 1, trans_std: Annotated[float, Range(0.0, 1.0)] = 0.0,
+                             sample_per_part: int = 1, trans_std: Fraction = 0.0,
                              no_trans: bool = False) -> tuple[Array, Array]:
     """Position-sensitive pooling whose parts are moved by learnt offsets (arXiv:1703.06211).
 

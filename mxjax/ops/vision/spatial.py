@@ -14,7 +14,7 @@ from ...base import MXNetError
 from ..common import Array
 from ..infer import broadcasted, filled, unify
 from ..nn.convolution import deconvolution
-from ..params import Range, Shape
+from ..params import Count, Fraction, Lengths, Range, Shape
 from ..registry import register
 
 
@@ -45,10 +45,10 @@ def _enlarged(p: dict[str, Any], x: tuple, *others: tuple) -> tuple:
 @register("UpSampling", variadic="num_args", inputs=_upsampling_inputs, infer_shape=_upsampling_shapes,
           FPartialShape=_enlarged,
           FSetInputVarAttrOnCompose={"weight": {"__init__": '["bilinear", {}]'}})
-def up_sampling(data: Array, *others: Array, scale: Annotated[int, Range(1)],
+def up_sampling(data: Array, *others: Array, scale: Count,
                 num_filter: int = 0, sample_type: Literal["bilinear", "nearest"],
-                multi_input_mode: Literal["concat", "sum"] = "concat", num_args: int = 1,
-                workspace: int = 512) -> Array:
+                multi_input_mode: Literal["concat", "sum"] = "concat", num_args: Count = 1,
+                workspace: Annotated[int, Range(0)] = 512) -> Array:
     """Enlarges images `scale` times.
 
     data: (batch, channel, height, width) -> (batch, channel, scale·height, scale·width).  "nearest" repeats pixels;
@@ -74,7 +74,7 @@ def up_sampling(data: Array, *others: Array, scale: Annotated[int, Range(1)],
 
 @register("Crop", variadic="num_args",
           FPartialShape=lambda p, x, *like: (*x[:2], *(like[0][2:] if like else p["h_w"])))
-def crop(*data: Array, num_args: int = 1, offset: Shape = (0, 0), h_w: Shape = (0, 0),
+def crop(*data: Array, num_args: Annotated[int, Range(1, 3)] = 1, offset: Shape = (0, 0), h_w: Shape = (0, 0),
          center_crop: bool = False) -> Array:
     """A part of the images: of height and width `h_w`, or of those of the second input.
 
@@ -142,6 +142,8 @@ def grid_generator(data: Array, *, transform_type: Literal["affine", "warp"], ta
         if data.shape[1:] != (6,):
             raise MXNetError(f"GridGenerator: affine takes data (batch, 6), got shape {data.shape}")
         return _affine_grid(data, target_shape)
+    if data.ndim != 4 or data.shape[1] != 2:
+        raise MXNetError(f"GridGenerator: warp takes data (batch, 2, height, width), got shape {data.shape}")
     height, width = data.shape[2:]
     pixels = np.stack(np.meshgrid(np.arange(width), np.arange(height)))
     half = np.array([(width - 1) / 2, (height - 1) / 2]).reshape(2, 1, 1)
@@ -173,7 +175,7 @@ def _bins(low: Array, high: Array, count: int, size: int) -> Array:
 
 @register("ROIPooling", aliases=("_npx_roi_pooling",), infer_shape=filled(rois=lambda p, x: (None, 5)),
           FPartialShape=lambda p, x, rois: (rois[0], x[1], *p["pooled_size"]))
-def roi_pooling(data: Array, rois: Array, *, pooled_size: Shape, spatial_scale: float) -> Array:
+def roi_pooling(data: Array, rois: Array, *, pooled_size: Lengths, spatial_scale: Fraction) -> Array:
     """The maxima of the parts of regions of interest (arXiv:1504.08083).
 
     data: (batch, channel, height, width); rois: (number, 5): index in the batch, x1, y1, x2, y2, both ends included,
@@ -211,8 +213,8 @@ def _correlated(p: dict[str, Any], x: tuple, *_: Any) -> tuple:
 
 
 @register("Correlation", FPartialShape=_correlated)
-def correlation(data1: Array, data2: Array, *, kernel_size: Annotated[int, Range(1)] = 1, max_displacement: int = 1,
-                stride1: Annotated[int, Range(1)] = 1, stride2: Annotated[int, Range(1)] = 1, pad_size: int = 0,
+def correlation(data1: Array, data2: Array, *, kernel_size: Count = 1, max_displacement: int = 1,
+                stride1: Count = 1, stride2: Count = 1, pad_size: int = 0,
                 is_multiply: bool = True) -> Array:
     """How patches of one image agree with displaced ones of another (FlowNet, arXiv:1504.06852).
 
