@@ -15,6 +15,7 @@ __all__ = ["main"]
 
 _TOOLS = {"launch": "run a script in several worker processes, here or on several hosts",
           "convert": "write a saved model as ONNX, StableHLO, JAX program or NumPy arrays",
+          "plan": "tell what a saved model needs and does on accelerators that are not here",
           "inspect": "show layers, parameters, operations and memory of a saved model",
           "im2rec": "make image lists and pack pictures into record files",
           "stubs": "write the type stubs of functions made from the operator registry"}

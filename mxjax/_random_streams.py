@@ -50,7 +50,7 @@ def seed(seed_state: int, ctx: Context | str = "all") -> None:
 
 def on_host(ctx: Context) -> bool:
     """Whether random numbers of a context come from MXNet's source."""
-    return ctx.jax_device.platform == "cpu"
+    return ctx.device_type not in ("gpu", "tpu")
 
 
 def next_key(ctx: Context, count: int = 1) -> tuple[np.ndarray, np.uint32]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from sys import getrefcount
 from typing import Any
 
@@ -165,15 +165,29 @@ class Segment:
             finally:
                 self._running = False
 
-    def _run(self) -> None:
-        calls, outputs, values, wide = self.calls, self.outputs, list(self.values), self.wide
-        if self._numbers:
-            values.append(np.concatenate(self._numbers))
+    def told(self) -> tuple[Callable[..., tuple], list[Any]]:
+        """The deferred calls as a pure function of the values beside it; they are not run, and forgotten."""
+        values, wanted = [*self.values, *([np.concatenate(self._numbers)] if self._numbers else [])], self._wanted()
+        function = _composed(self.calls, tuple([(d.call, d.index) for d in wanted]))
+        for deferred in wanted:
+            deferred.failure = MXNetError("a value of a step that was only planned")
+        self._clear()
+        return function, values
+
+    def _wanted(self) -> list[Deferred]:
+        """The results that somebody still holds."""
         wanted = []
-        for row in outputs:
+        for row in self.outputs:
             for i in range(len(row)):
                 if getrefcount(row[i]) > ALONE:
                     wanted.append(row[i])
+        return wanted
+
+    def _run(self) -> None:
+        calls, values, wide = self.calls, list(self.values), self.wide
+        if self._numbers:
+            values.append(np.concatenate(self._numbers))
+        wanted = self._wanted()
         places = tuple([(d.call, d.index) for d in wanted])
         program = _programs.find(
             (tuple(calls), places, wide, self.layout),

@@ -18,6 +18,7 @@ from ..base import MXNetError
 from ..context import Context
 from ..ndarray import NDArray
 from ..ops.params import np_dtype
+from ..plan import Plan
 from ..symbol import Symbol
 from ..util import is_np_array
 from . import _summary
@@ -501,6 +502,27 @@ class HybridBlock(Block):
         has_symbol, has_array, contexts = kinds([x, *args])
         self._check_inputs(has_symbol, has_array, contexts)
         self._build_cache(x, *args)
+
+    def plan(self, *inputs: Any, on: str, train: str | None = None, dtype: Any = "float32",
+             batch: int | str | None = None) -> Plan:
+        """What this block needs and does on devices, which need not be here; see `Symbol.plan`.
+
+        Args:
+            inputs: arrays, or shapes (tuples).
+            on: the devices: "h100", "a100", "l4", "h100x8"; "v5e:1x1" ... "v5e:16x16", "v6e:2x2" ...
+            train: "sgd" (with momentum) or "adam" for a step of training; None for a prediction.
+            dtype: of the inputs, and of parameters whose dtype follows from it.
+            batch: another length of the inputs' first axis, or "largest": what a device has room for.
+
+        Raises:
+            MXNetError: as `Symbol.plan`.
+
+        Example:
+            >>> mx.gluon.model_zoo.vision.resnet50_v1().plan((64, 3, 224, 224), on="h100")  # doctest: +SKIP
+        """
+        variables, out = self._get_graph(*[symbol.var(f"data{i}") for i in range(len(inputs))])
+        shapes = {v.name: getattr(i, "shape", i) for v, i in zip(variables, inputs, strict=True)}
+        return out.plan(on, train=train, dtype=dtype, batch=batch, **shapes)
 
     # ------------------------------------------------------------ graphs
     def _get_graph(self, *args: Any) -> tuple[list[Symbol], Symbol]:

@@ -16,7 +16,9 @@ from ..array.mesh_segment import MeshSegment
 from ..array.segment import Segment
 from ..array.state import Collecting
 from ..ndarray import NDArray
+from ..plan import Plan
 from ._formats import flatten
+from ._plan import plan_of
 from ._replay import Replay, Watch
 from .block import HybridBlock
 from .trainer import Trainer
@@ -114,16 +116,7 @@ class TrainStep:
         else:
             segment = MeshSegment(self._mesh, self._axis)
             inputs = [segment.spread(a) for a in inputs]
-        unwanted = [(grad._chunk, grad._chunk.read()) for param in trainer._params if param.grad_req == "write"
-                    for grad in param.list_grad() if grad.stype == "default"]
-        with Collecting(segment):
-            with autograd.record():
-                out = self._net(*inputs) if self._loss is None else self._loss(self._net(*inputs[:-1]), inputs[-1])
-            autograd.backward(flatten(out, "output")[0])
-            trainer.step(batch_size or inputs[0].shape[0])
-            for chunk, value in unwanted:
-                chunk.write(value)
-        del unwanted
+        out = self._record(segment, inputs, batch_size)
         if watch is not None:
             watch.sources(segment)
         segment.run()
@@ -131,6 +124,42 @@ class TrainStep:
             self._replays[signature] = replay
         if signature is not None:
             self._seen[signature] = True
+        return out
+
+    def plan(self, *inputs: NDArray, on: str, batch_size: int | None = None) -> Plan:
+        """What a step needs and does on devices, which need not be here; nothing is computed or changed.
+
+        Args:
+            inputs: as in a call; only their shapes and dtypes matter. Several devices share the first axis.
+            on: the devices: "h100", "a100", "l4", "h100x8"; "v5e:1x1" ... "v5e:16x16", "v6e:2x2" ...
+            batch_size: as in a call.
+
+        Returns:
+            Memory of a device, operations, bytes moved, launches, collectives, and a roofline of the time.
+
+        Raises:
+            TypeError: an input is no NDArray.
+            MXNetError: the devices are unknown, their compiler (mxjax[cuda12], mxjax[cuda13], mxjax[plan-tpu]) is not
+                installed, or refuses the step.
+
+        Example:
+            >>> print(step.plan(data, label, on="v5e:4x4"))  # doctest: +SKIP
+        """
+        self._check(inputs)
+        self._initialize(inputs)
+        return plan_of(self, inputs, on, batch_size)
+
+    def _record(self, segment: Segment, inputs: Sequence[NDArray], batch_size: int | None) -> Any:
+        """Defers a step to a segment; returns what the loss will be."""
+        unwanted = [(grad._chunk, grad._chunk.read()) for param in self._trainer._params if param.grad_req == "write"
+                    for grad in param.list_grad() if grad.stype == "default"]
+        with Collecting(segment):
+            with autograd.record():
+                out = self._net(*inputs) if self._loss is None else self._loss(self._net(*inputs[:-1]), inputs[-1])
+            autograd.backward(flatten(out, "output")[0])
+            self._trainer.step(batch_size or inputs[0].shape[0])
+            for chunk, value in unwanted:
+                chunk.write(value)
         return out
 
     def _check(self, inputs: Sequence[NDArray]) -> None:

@@ -27,7 +27,9 @@ from ..name import NameManager
 from ..numpy._dispatch import SYMBOLIC
 from ..ops import registry
 from ..ops.params import CODES, np_dtype
+from ..plan import Plan
 from ..util import is_np_shape
+from ._plan import plan_of
 
 __all__ = ["Group", "Symbol", "Variable", "load", "load_json", "var"]
 
@@ -422,6 +424,30 @@ class Symbol:
     def to_jax(self) -> Callable[..., tuple]:
         """The graph as a pure JAX function; see `mxjax.interop.to_jax`."""
         return JaxFunction(self)
+
+    def plan(self, on: str, train: str | None = None, dtype: Any = "float32", batch: int | str | None = None,
+             **shapes: Sequence[int]) -> Plan:
+        """What this graph needs and does on devices, which need not be here.
+
+        Args:
+            on: the devices: "h100", "a100", "l4", "h100x8"; "v5e:1x1" ... "v5e:16x16", "v6e:2x2" ...
+            train: "sgd" (with momentum) or "adam" for a step of training; None for a prediction.
+            dtype: of the inputs, and what follows from it.
+            batch: another length of the inputs' first axis, or "largest": what a device has room for.
+            shapes: of the inputs, those of all devices together; devices share the first axis.
+
+        Returns:
+            Memory of a device, operations, bytes moved, launches, collectives, and a roofline of the time.
+
+        Raises:
+            MXNetError: shapes are missing; the devices are unknown, or their compiler (mxjax[cuda12], mxjax[cuda13],
+                mxjax[plan-tpu]) is not installed, or refuses the graph.
+
+        Example:
+            >>> net.plan("h100", train="sgd", data=(64, 3, 224, 224)).fits  # doctest: +SKIP
+            True
+        """
+        return plan_of(self, on, shapes, train=train, dtype=dtype, batch=batch)
 
     def gradient(self, wrt: Any) -> Symbol:
         """Not there, as in MXNet 1.9.1.

@@ -1,0 +1,6 @@
+"""What programs will need and do on accelerators, whether they are here or not (docs/design/0022)."""
+
+from .estimate import Group, Plan, make_plan
+from .targets import DEVICES, target
+
+__all__ = ["DEVICES", "Group", "Plan", "make_plan", "target"]

@@ -1,0 +1,52 @@
+"""Compiles an exported program for devices that are not here: a process of its own, so that JAX finds no others.
+
+    python _compile.py REQUEST RESULT
+
+REQUEST (JSON): `program`, a file of `jax.export`; `platform`, `topology`, `config` (a GPU's description); `donate`;
+`split`, for each argument whether it is divided along its first axis; `devices`, the shape of the mesh. RESULT gets the
+sizes of memory, the program's text and what XLA counts, or what is missing.
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+
+def main(request: str, result: str) -> None:
+    """Does what a request says."""
+    given = json.loads(Path(request).read_text(encoding="utf-8"))
+    import numpy as np
+    from jax import export, jit
+    from jax.experimental import topologies
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec
+    shape = {"topology": given["topology"], "target_config": given["config"]} if given["config"] else \
+        {"topology_name": given["topology"]}
+    try:
+        devices = topologies.get_topology_desc(platform=given["platform"], **shape).devices
+    except Exception as error:  # noqa: BLE001  whatever a plugin that is missing, or of another version, says
+        Path(result).write_text(json.dumps({"missing": f"{type(error).__name__}: {error}"}), encoding="utf-8")
+        return
+    exported = export.deserialize(bytearray(Path(given["program"]).read_bytes()))
+    count = int(np.prod(given["devices"]))
+    mesh = Mesh(np.array(devices[:count]), ("data",))
+    places = [NamedSharding(mesh, PartitionSpec("data") if split else PartitionSpec()) for split in given["split"]]
+    start = time.time()
+    try:
+        compiled = jit(exported.call, donate_argnums=tuple(given["donate"]), in_shardings=tuple(places),
+                       out_shardings=NamedSharding(mesh, PartitionSpec())).trace(
+            *exported.in_avals).lower(lowering_platforms=(given["platform"],)).compile()
+    except Exception as error:  # noqa: BLE001  what XLA refuses
+        Path(result).write_text(json.dumps({"refused": f"{type(error).__name__}: {error}"}), encoding="utf-8")
+        return
+    memory, counted = compiled.memory_analysis(), compiled.cost_analysis() or {}
+    Path(result).write_text(json.dumps({
+        "seconds": time.time() - start, "text": compiled.as_text(),
+        "memory": {name: int(getattr(memory, f"{name}_size_in_bytes")) for name in
+                   ("argument", "output", "alias", "temp", "generated_code")},
+        "counted": {name: float(counted[name]) for name in ("flops", "bytes accessed") if name in counted},
+    }), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,183 @@
+"""What a program will do on devices: a `Plan`, which prints as a table."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+
+from ..base import MXNetError
+from .figures import figures
+from .program import compile_for
+from .targets import Target, target
+
+__all__ = ["Group", "Plan", "make_plan"]
+
+_USABLE = 0.92  # of a device's memory: the runtime and fragmentation have the rest
+_NOTES = {
+    "cuda": "kernels of cuDNN and cuBLAS are chosen on the device, by trying them; their speed is not known here",
+    "tpu": "bandwidths are those of the data sheet; how well copies overlap with computation is not known here",
+}
+
+
+@dataclass(frozen=True)
+class Group:
+    """Arguments of a program that are of one kind.
+
+    Attributes:
+        name: what they are: "parameters", "optimizer states", "inputs" ...
+        arguments: their shapes and dtypes, of all devices together.
+        kept: whether the program overwrites them with what they become.
+        split: whether devices share each of them along its first axis.
+    """
+
+    name: str
+    arguments: Sequence[jax.ShapeDtypeStruct]
+    kept: bool = False
+    split: bool = False
+
+
+@dataclass
+class Plan:
+    """What a program will need and do on devices; `str` of it is a table, `to_json` for other programs.
+
+    Attributes:
+        model: what it computes, in words.
+        on: the devices.
+        devices: how many there are.
+        batch: length of the first input along its first axis, over all devices.
+        memory: bytes of each device: of every kind of argument, "results", "temporaries", "program", "total",
+            "available".
+        flops: floating point operations of all devices together.
+        moved: bytes that one device's launches read and write.
+        launches: how many kernels, library calls and copies a device starts.
+        collectives: {kind: (how many, bytes that a device sends)}.
+        seconds: of "compute", "memory" and "network", each as if it were alone, by the data sheet.
+        compiled: seconds that the compilation took.
+        notes: what the compiler cannot know.
+    """
+
+    model: str
+    on: str
+    devices: int
+    batch: int | None
+    memory: dict[str, int]
+    flops: float
+    moved: int
+    launches: int
+    collectives: dict[str, tuple[int, int]]
+    seconds: dict[str, float]
+    compiled: float
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def fits(self) -> bool:
+        """Whether it fits into a device's memory."""
+        return self.memory["total"] <= self.memory["available"]
+
+    @property
+    def bound(self) -> str:
+        """What takes the time: "compute", "memory" or "network"."""
+        return max(self.seconds, key=self.seconds.__getitem__)
+
+    @property
+    def step(self) -> float:
+        """Seconds of a step at least: of what bounds it."""
+        return self.seconds[self.bound]
+
+    def to_json(self) -> str:
+        """All attributes, and what follows from them, as JSON."""
+        return json.dumps({**dataclasses.asdict(self), "fits": self.fits, "bound": self.bound, "step": self.step},
+                          indent=1)
+
+    def __str__(self) -> str:
+        rows = [("model", self.model), ("batch", str(self.batch)), ("", ""),
+                ("devices", f"{self.on}, {self.devices} of them" if self.devices > 1 else self.on)]
+        rows += [(name, f"{_bytes(size):>12}") for name, size in self.memory.items()
+                 if name not in ("total", "available")]
+        rows += [("memory of a device", f"{_bytes(self.memory['total']):>12} of {_bytes(self.memory['available'])}: "
+                  f"{'fits' if self.fits else 'DOES NOT FIT'}"), ("", ""),
+                 ("operations", f"{self.flops / 1e12:.4g} T"), ("moved by a device", _bytes(self.moved)),
+                 ("launches", str(self.launches))]
+        rows += [(name, f"{count}, {_bytes(size)}") for name, (count, size) in self.collectives.items()]
+        rows += [("", "")] + [(name, f"{1000 * value:10.3f} ms") for name, value in self.seconds.items()]
+        rows += [("a step, at least", f"{1000 * self.step:10.3f} ms, bound by {self.bound}")]
+        if self.batch and self.step:
+            rows.append(("a second, at most", f"{self.batch / self.step:10.0f} of the batch"))
+        width = max(len(name) for name, _ in rows)
+        lines = [f"{name:{width}}  {value}".rstrip() for name, value in rows]
+        return "\n".join([*lines, "", *(f"note: {note}" for note in self.notes)])
+
+
+def make_plan(model: str, function: Callable[..., Any], groups: Sequence[Group], on: str, *,
+              batch: int | None = None, wide: bool = False) -> Plan:
+    """Compiles a function for devices, and says what it will do there.
+
+    Args:
+        model: what it computes, in words.
+        function: pure, of the arguments of all groups, one after the other.
+        groups: its arguments.
+        on: the devices, see `targets.target`.
+        batch: length of the batch.
+        wide: whether 64-bit numbers stay so.
+
+    Raises:
+        MXNetError: the devices are unknown, their compiler is missing, or refuses the program; a batch cannot be split.
+    """
+    devices = target(on)
+    arguments, donate, split = [], [], []
+    for group in groups:
+        for struct in group.arguments:
+            if group.split and devices.count > 1 and (not struct.shape or struct.shape[0] % devices.count):
+                raise MXNetError(f"plan: an input of shape {struct.shape} cannot be split over {devices.count} devices")
+            if group.kept:
+                donate.append(len(arguments))
+            split.append(group.split and devices.count > 1)
+            arguments.append(struct)
+    found = compile_for(function, arguments, devices, donate=donate, split=split, wide=wide)
+    told, sizes = figures(found["text"]), found["memory"]
+    memory = {group.name: sum(_size(s) for s in group.arguments) // (devices.count if group.split else 1)
+              for group in groups if group.arguments}
+    memory |= {"results": max(sizes["output"] - sizes["alias"], 0), "temporaries": sizes["temp"],
+               "program": sizes["generated_code"]}
+    memory["total"] = sizes["argument"] + sum(memory[n] for n in ("results", "temporaries", "program"))
+    memory["available"] = int(devices.device.memory * _USABLE)
+    sent = sum(size for _, size in told["collectives"].values())
+    kind = _units(devices, arguments)
+    seconds = {"compute": found["flops"] / devices.count / devices.device.flops[kind],
+               "memory": told["moved"] / devices.device.bandwidth,
+               "network": 2 * (devices.count - 1) / devices.count * sent / devices.device.link}
+    notes = [f"matrix products in {kind}; {_NOTES[devices.device.platform]}",
+             f"data sheet: {devices.device.source}"]
+    return Plan(model, on, devices.count, batch, memory,
+                found["flops"], told["moved"], told["launches"], told["collectives"], seconds, found["seconds"], notes)
+
+
+def _units(on: Target, arguments: Sequence[jax.ShapeDtypeStruct]) -> str:
+    """The dtype of the matrix units: of most bytes, as the device computes products of it."""
+    kinds: dict[str, int] = {}
+    for struct in arguments:
+        kinds[str(struct.dtype)] = kinds.get(str(struct.dtype), 0) + _size(struct)
+    most = max((k for k in kinds if "float" in k), key=kinds.__getitem__, default="float32")
+    if on.device.platform == "tpu":
+        return "bfloat16"
+    return "tf32" if most == "float32" else most
+
+
+def _size(struct: jax.ShapeDtypeStruct) -> int:
+    return math.prod(struct.shape) * struct.dtype.itemsize
+
+
+def _bytes(count: float) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:.4g} {unit}"
+        count /= 1024
+    return f"{count:.4g} GiB"
+
+

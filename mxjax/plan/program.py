@@ -1,0 +1,77 @@
+"""Programs compiled for devices that are not here, by XLA's own compilers for them, in a process of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from ..base import MXNetError
+from ..compile.division import with_quotients
+from ..compile.rewriting import rewritten
+from .targets import Target
+
+__all__ = ["compile_for"]
+
+_EXTRAS = {"cuda": "'mxjax[cuda12]' or 'mxjax[cuda13]'", "tpu": "'mxjax[plan-tpu]'"}
+
+
+def compile_for(function: Callable[..., Any], arguments: Sequence[jax.ShapeDtypeStruct], on: Target, *,
+                donate: Sequence[int] = (), split: Sequence[bool] = (), wide: bool = False) -> dict[str, Any]:
+    """Compiles a pure function for devices.
+
+    Args:
+        function: of arrays, as `jax.jit` would have it.
+        arguments: shapes and dtypes of its arguments, of all devices together.
+        on: the devices.
+        donate: positions of arguments whose memory the results may take.
+        split: for each argument whether the devices share it along its first axis; else each has the whole.
+        wide: whether 64-bit numbers stay so.
+
+    Returns:
+        `memory` (bytes of a device by kind), `text` of the program, `flops` of all devices, `seconds` of compilation.
+
+    Raises:
+        MXNetError: the compiler's package is missing, or the compiler refuses the program.
+    """
+    platform = on.device.platform
+    with jax.enable_x64(wide):
+        jitted = jax.jit(rewritten(function, with_quotients))
+        flops = (jitted.lower(*arguments).cost_analysis() or {}).get("flops", 0.0)
+        try:
+            exported = jax.export.export(jitted, platforms=[platform])(*arguments).serialize()
+        except ImportError as error:
+            raise MXNetError(f"plan: {error}; pip install {_EXTRAS[platform]}") from None
+    with tempfile.TemporaryDirectory(prefix="mxjax-plan-") as folder:
+        program, request, result = (Path(folder, name) for name in ("program", "request.json", "result.json"))
+        program.write_bytes(exported)
+        request.write_text(json.dumps({
+            "program": str(program), "platform": platform, "topology": on.topology,
+            "config": on.device.chip.get("config"), "donate": list(donate), "devices": on.shape,
+            "split": list(split) or [False] * len(arguments)}), encoding="utf-8")
+        done = subprocess.run([sys.executable, str(Path(__file__).with_name("_compile.py")), str(request), str(result)],
+                              env=_environment(on), capture_output=True, text=True, check=False)
+        if not result.exists():
+            raise MXNetError(f"plan: the compiler for {on.name} ended with {done.returncode}:\n{done.stderr[-2000:]}")
+        found = json.loads(result.read_text(encoding="utf-8"))
+    if "missing" in found:
+        raise MXNetError(f"plan: there is no compiler for {on.name}: pip install {_EXTRAS[platform]} "
+                         f"({found['missing'].splitlines()[0][:300]})")
+    if "refused" in found:
+        raise MXNetError(f"plan: XLA's compiler for {on.name} refuses the program: {found['refused'][:1500]}")
+    return {**found, "flops": float(flops)}
+
+
+def _environment(on: Target) -> dict[str, str]:
+    """Of a process that has no device, and believes what it is told of one."""
+    chip = {name: value for name, value in on.device.chip.items() if name != "config"}
+    quiet = {"JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": "-1", "JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1",
+             "TF_CPP_MIN_LOG_LEVEL": "2"}
+    return {**{k: v for k, v in os.environ.items() if not k.startswith("XLA_FLAGS")}, **quiet, **chip}

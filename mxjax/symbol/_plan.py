@@ -1,0 +1,109 @@
+"""What a graph needs and does on devices: its prediction, or a step of its training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..base import MXNetError
+from ..ops import registry
+from ..ops.params import np_dtype
+from ..plan import Group, Plan, make_plan, target
+from ..plan.largest import largest
+
+if TYPE_CHECKING:
+    from .symbol import Symbol
+
+__all__ = ["plan_of"]
+
+_UPDATES = {"sgd": ("sgd_mom_update", 1, {"lr": 0.1, "momentum": 0.9, "wd": 1e-4, "lazy_update": False}),
+            "adam": ("adam_update", 2, {"lr": 1e-3, "wd": 1e-4, "lazy_update": False})}
+_FIRST = 32  # where the search for the largest batch begins
+
+
+def plan_of(symbol: Symbol, on: str, shapes: Mapping[str, Sequence[int]], *, train: str | None = None,
+            dtype: Any = "float32", batch: int | str | None = None,
+            told: Callable[[Plan], None] | None = None) -> Plan:
+    """See `Symbol.plan`; `told` is told each plan that the search for the largest batch makes."""
+    if train is not None and train not in _UPDATES:
+        raise MXNetError(f"plan: train={train!r} must be one of {', '.join(_UPDATES)}, or None")
+    if not shapes:
+        raise MXNetError(f"plan: give the shapes of the inputs, as data=(32, 3, 224, 224); the graph has "
+                         f"{', '.join(symbol.list_arguments()[:8])} ...")
+    unknown = [n for n in shapes if n not in symbol.list_arguments()]
+    if unknown:
+        raise MXNetError(f"plan: the graph has no input {', '.join(unknown)}; it has "
+                         f"{', '.join(symbol.list_arguments()[:8])} ...")
+
+    def of(length: int | None) -> Plan:
+        given = {n: tuple(s) if length is None else (length, *s[1:]) for n, s in shapes.items()}
+        return _plan(symbol, on, given, train, np_dtype(dtype))
+    if batch == "largest":
+        return largest(of, _FIRST, target(on).count, told)
+    return of(int(batch) if batch is not None else None)
+
+
+def _plan(symbol: Symbol, on: str, shapes: dict[str, tuple[int, ...]], train: str | None, dtype: np.dtype) -> Plan:
+    function, structs = symbol.to_jax(), _structs(symbol, shapes, dtype)
+    names = {kind: [n for n in every if (n in structs["inputs"]) == (kind == "inputs")]
+             for kind, every in (("parameters", function.arg_names), ("inputs", function.arg_names))}
+    names["auxiliary states"] = function.aux_names
+    rule, width, options = _UPDATES[train] if train else ("", 0, {})
+    params, counts = names["parameters"], {}
+
+    def split(arrays: Sequence[Any]) -> dict[str, list[Any]]:
+        found, rest = {}, list(arrays)
+        for kind, count in counts.items():
+            found[kind], rest = rest[:count], rest[count:]
+        return found
+
+    def run(values: Sequence[Any], given: dict[str, list[Any]]) -> tuple[list[Any], list[Any]]:
+        arguments = dict(zip((*params, *names["inputs"]), (*values, *given["inputs"]), strict=True))
+        outputs, aux = function(arguments, dict(zip(function.aux_names, given["auxiliary states"], strict=True)),
+                                None, train is not None)
+        return outputs, [aux[n] for n in function.aux_names]
+
+    def predict(*arrays: Any) -> Any:
+        given = split(arrays)
+        return run(given["parameters"], given)[0]
+
+    def step(*arrays: Any) -> Any:
+        given = split(arrays)
+        (outputs, aux), back = jax.vjp(lambda values: run(values, given), given["parameters"])
+        gradients = back(([jnp.ones_like(o) for o in outputs], [jnp.zeros_like(a) for a in aux]))[0]
+        update, states = registry.get(rule).get_attr("FCompute"), given["optimizer states"]
+        new, after = [], []
+        for i, (value, gradient) in enumerate(zip(given["parameters"], gradients, strict=True)):
+            made = update(value, gradient, *states[width * i:width * (i + 1)], **options)
+            new.append(made[0])
+            after += made[1:]
+        return new, after, aux, outputs
+    groups = [Group("parameters", [structs["parameters"][n] for n in params], kept=bool(train))]
+    if train:
+        groups.append(Group("optimizer states", [s for s in groups[0].arguments for _ in range(width)], kept=True))
+    groups += [Group("auxiliary states", list(structs["auxiliary states"].values()), kept=bool(train)),
+               Group("inputs", [structs["inputs"][n] for n in names["inputs"]], split=True)]
+    counts.update((g.name, len(g.arguments)) for g in groups)
+    first = next(iter(shapes.values()))
+    return make_plan(f"{symbol.name or 'a graph'}, {f'training by {train}' if train else 'prediction'} in {dtype.name}",
+                     step if train else predict, groups, on, batch=first[0] if first else None)
+
+
+def _structs(symbol: Symbol, shapes: dict[str, tuple[int, ...]], dtype: np.dtype) -> dict[str, dict[str, Any]]:
+    """Shapes and dtypes of all arguments: parameters, auxiliary states, and inputs: what was given, and labels."""
+    found, _, states = symbol.infer_shape_partial(**shapes)
+    args, aux = symbol.list_arguments(), symbol.list_auxiliary_states()
+    missing = [n for n, s in zip((*args, *aux), (*(found or ()), *(states or ())), strict=False) if not s or 0 in s]
+    if found is None or missing:
+        raise MXNetError(f"plan: the shapes of {', '.join(missing[:5]) or 'the arguments'} do not follow from "
+                         f"{', '.join(f'{n}={s}' for n, s in shapes.items())}; give those of all inputs")
+    inputs = {n for n in args if n in shapes or n.endswith("label")}
+    types, _, kinds = symbol.infer_type_partial(**{n: dtype for n in shapes if not n.endswith("label")})
+    every = {n: jax.ShapeDtypeStruct(s, np_dtype(t) if t is not None else dtype)
+             for n, s, t in zip((*args, *aux), (*found, *states), (*types, *kinds), strict=True)}
+    return {"parameters": {n: every[n] for n in args if n not in inputs}, "inputs": {n: every[n] for n in inputs},
+            "auxiliary states": {n: every[n] for n in aux}}

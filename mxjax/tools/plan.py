@@ -1,0 +1,71 @@
+"""`python -m mxjax plan MODEL-symbol.json --shape data=64,3,224,224 --on h100`: a model on absent devices."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+from typing import Any
+
+import jax
+
+from ..base import MXNetError
+from ..symbol import load
+from ..symbol._plan import plan_of
+
+__all__ = ["add_arguments", "main"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the command's arguments."""
+    parser.add_argument("model", metavar="MODEL-symbol.json", help="a graph that was saved; parameters are not needed")
+    parser.add_argument("--shape", action="append", default=[], metavar="NAME=N,N,...",
+                        help="shape of an input, e.g. data=64,3,224,224; once for each input, of all devices together")
+    parser.add_argument("--on", required=True, metavar="DEVICES",
+                        help="h100, a100, l4, h100x8; v5e:1x1 ... v5e:16x16, v6e:2x2 ...")
+    parser.add_argument("--train", choices=("sgd", "adam"), help="plan a step of training instead of a prediction")
+    parser.add_argument("--dtype", default="float32", help="of the inputs, and of what follows from it")
+    parser.add_argument("--batch", metavar="N|largest", help="another batch, or the largest that a device has room for")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+
+
+def main(given: argparse.Namespace) -> int:
+    """Runs the command; returns the exit status: 1 where the model does not fit."""
+    if not os.environ.get("JAX_PLATFORMS"):  # nothing is computed here, and a device may belong to somebody else
+        jax.config.update("jax_platforms", "cpu")
+    shapes = {}
+    for text in given.shape:
+        name, found, lengths = text.partition("=")
+        try:
+            shapes[name] = tuple(int(n) for n in lengths.split(","))
+        except ValueError:
+            found = ""
+        if not found:
+            raise MXNetError(f"--shape must be NAME=N,N,..., got {text!r}")
+    if given.batch not in (None, "largest") and not given.batch.isdecimal():
+        raise MXNetError(f"--batch must be a number or largest, got {given.batch!r}")
+    symbol = load(given.model)
+    with _progress(given.batch == "largest") as told:
+        found = plan_of(symbol, given.on, shapes, train=given.train, dtype=given.dtype, batch=given.batch, told=told)
+    print(found.to_json() if given.json else found)
+    return int(not found.fits)
+
+
+@contextlib.contextmanager
+def _progress(wanted: bool) -> Any:
+    """A bar of the compilations, where tqdm is installed; gives the function that is told each plan."""
+    bar = None
+    if wanted:
+        with contextlib.suppress(ImportError):
+            from tqdm import tqdm  # optional
+            bar = tqdm(desc="batches", unit=" compiled")
+
+    def told(plan: Any) -> None:
+        if bar is not None:
+            bar.set_postfix_str(f"{plan.batch} {'fits' if plan.fits else 'does not fit'}")
+            bar.update()
+    try:
+        yield told
+    finally:
+        if bar is not None:
+            bar.close()

@@ -1,0 +1,217 @@
+"""Plans for devices that are not here: what is asked for, what programs say, and that planning changes nothing."""
+
+import importlib.util
+import json
+
+import jax
+import numpy as np
+import pytest
+
+import mxjax as mx
+from mxjax import __main__ as commands
+from mxjax.base import MXNetError
+from mxjax.gluon import _plan
+from mxjax.plan import DEVICES, Plan, estimate, target
+from mxjax.plan.figures import figures
+from mxjax.plan.largest import largest
+
+COMPILERS = {"v5e:2x2": "libtpu", "h100": "jax_plugins.xla_cuda12"}
+
+
+def _installed(name):
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _fake(total, batch=8, available=1000):
+    return Plan("m", "h100", 1, batch, {"total": total, "available": available}, 1e12, 10, 3, {},
+                {"compute": 0.5, "memory": 0.25, "network": 0.0}, 1.0, ["n"])
+
+
+@pytest.mark.parametrize("on, count, topology", [
+    ("h100", 1, "1x1x1"), ("a100x4", 4, "1x1x4"), ("l4", 1, "1x1x1"), ("v5e:4x4", 16, "v5e:4x4"),
+    ("v5e:1x1", 1, "v5e:2x2"), ("v6e:2x2", 4, "v6e:2x2")])
+def test_targets(on, count, topology):
+    found = target(on)
+    assert (found.count, found.topology) == (count, topology)
+
+
+@pytest.mark.parametrize("on", ["", "k80", "h100x0", "h100:2x2", "v5ex4", "v5e:0x2", "v5e:", "H100"])
+def test_unknown_devices(on):
+    with pytest.raises(MXNetError, match="h100, a100, l4, v5e, v6e"):
+        target(on)
+
+
+def test_every_device_has_figures_and_a_source():
+    for device in DEVICES.values():
+        assert device.source and device.memory > 1 << 33 and device.bandwidth > 1e11
+        assert device.flops["bfloat16"] > 1e14
+
+
+def test_what_the_text_of_a_program_says():
+    told = figures("""HloModule m
+%fused (p: f32[8]) -> f32[8] {
+  ROOT %x = f32[8]{0} negate(%p)
+}
+
+ENTRY %main (a: f32[4,8], b: bf16[8]) -> (f32[4,8]) {
+  %a = f32[4,8]{1,0} parameter(0)
+  %b = bf16[8]{0} parameter(1)
+  %c = f32[4,8]{1,0} fusion(%a, %b), kind=kLoop, calls=%fused
+  %s = f32[4,8]{1,0} all-reduce-start(%c), replica_groups={{0,1}}, to_apply=%add
+  %d = f32[4,8]{1,0} all-reduce-done(%s)
+  ROOT %t = (f32[4,8]{1,0}) tuple(%d)
+}
+""")
+    assert told["launches"] == 2 and told["kinds"] == {"fusion": 1, "all-reduce-start": 1}
+    assert told["moved"] == (128 + 16 + 128) + 2 * 128
+    assert told["collectives"] == {"all-reduce": (1, 128)}
+
+
+def test_the_largest_batch():
+    asked = []
+
+    def plan(batch):
+        asked.append(batch)
+        return _fake(100 + 3 * batch, batch)
+    found = largest(plan, 32, 4)
+    assert found.batch == 300 and len(asked) <= 8 and all(b % 4 == 0 for b in asked)
+    assert largest(lambda b: _fake(10 * b, b), 4096, 1).batch == 100
+    with pytest.raises(MXNetError, match="not even"):
+        largest(lambda b: _fake(2000, b), 32, 1)
+
+
+def test_a_plan_says_what_it_knows():
+    plan = _fake(1200)
+    assert not plan.fits and plan.bound == "compute" and plan.step == 0.5
+    assert "DOES NOT FIT" in str(plan) and "16 of the batch" in str(plan) and "note: n" in str(plan)
+    assert json.loads(plan.to_json())["fits"] is False
+
+
+def test_what_is_missing_is_named():
+    net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=3, name="fc")
+    with pytest.raises(MXNetError, match="give the shapes of the inputs"):
+        net.plan("h100")
+    with pytest.raises(MXNetError, match="no input x"):
+        net.plan("h100", x=(2, 3))
+    with pytest.raises(MXNetError, match="the shapes of data, fc_weight do not follow"):
+        net.plan("h100", fc_bias=(3,))
+    with pytest.raises(MXNetError, match="train='lion' must be one of sgd, adam"):
+        net.plan("h100", train="lion", data=(2, 3))
+    with pytest.raises(MXNetError, match="cannot be split over 4 devices"):
+        net.plan("v5e:2x2", data=(2, 3))
+
+
+@pytest.mark.parametrize("on", COMPILERS)
+def test_the_extra_is_named_where_there_is_no_compiler(on):
+    if _installed(COMPILERS[on]):
+        pytest.skip("the compiler is here")
+    with pytest.raises(MXNetError, match="there is no compiler.*pip install 'mxjax"):
+        mx.sym.exp(mx.sym.var("data")).plan(on, data=(4, 3))
+
+
+@pytest.mark.parametrize("on", COMPILERS)
+def test_compiled(on):
+    if not _installed(COMPILERS[on]):
+        pytest.skip("needs the compiler's package")
+    net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=8, name="fc"), name="softmax")
+    plan = net.plan(on, train="adam", data=(64, 256))
+    assert plan.fits and plan.memory["parameters"] == 4 * (8 * 256 + 8)
+    assert plan.memory["optimizer states"] == 2 * plan.memory["parameters"]
+    assert plan.flops >= 2 * 2 * 64 * 256 * 8 and plan.launches > 0
+    assert ("all-reduce" in plan.collectives) == (plan.devices > 1)
+
+
+def _asked(monkeypatch, module, run):
+    """What a plan asks to be compiled."""
+    asked = []
+    monkeypatch.setattr(module, "make_plan", lambda *given, **more: asked.append((given, more)))
+    run()
+    return asked[0]
+
+
+@pytest.fixture
+def step():
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Dense(5, activation="relu"), mx.gluon.nn.BatchNorm(), mx.gluon.nn.Dense(3))
+    net.initialize(mx.init.Xavier())
+    trainer = mx.gluon.Trainer(net.collect_params(), "adam", {
+        "learning_rate": 0.1, "lr_scheduler": mx.lr_scheduler.FactorScheduler(1, 0.5)})
+    return mx.gluon.TrainStep(net, mx.gluon.loss.L2Loss(), trainer)
+
+
+@pytest.mark.parametrize("done", [0, 2])
+def test_a_planned_step_is_the_step_and_changes_nothing(step, monkeypatch, done):
+    rng = np.random.default_rng(0)
+    data, label = mx.nd.array(rng.normal(size=(4, 6))), mx.nd.array(rng.normal(size=(4, 3)))
+    for _ in range(done):
+        step(data, label)
+    (_, program, groups, _), more = _asked(monkeypatch, _plan, lambda: step.plan(data, label, on="h100"))
+    assert step._trainer._optimizer.num_update == done and more["batch"] == 4
+    kinds = {g.name: g for g in groups}
+    assert kinds["inputs"].split and sorted(s.shape for s in kinds["inputs"].arguments) == [(4, 3), (4, 6)]
+    assert kinds["parameters"].kept and kinds["optimizer states"].kept and kinds["auxiliary states"].kept
+    sizes = sum(int(np.prod(s.shape)) for s in kinds["parameters"].arguments)
+    params = step._net.collect_params()
+    assert sizes == sum(p.data().size for p in params.values() if p.grad_req != "null")
+    made = jax.eval_shape(program, *[s for g in groups for s in g.arguments])
+    assert sorted(m.shape for m in made if m.shape == (4,)) == [(4,)]  # the loss
+    before = {name: p.data().asnumpy() for name, p in params.items()}
+    loss = step(data, label).asnumpy()
+    assert step._trainer._optimizer.num_update == done + 1
+    assert any((before[name] != p.data().asnumpy()).any() for name, p in params.items())
+    assert np.isfinite(loss).all() and all(p.data().context == mx.cpu() for p in params.values())
+
+
+def test_blocks_take_shapes_or_arrays(monkeypatch):
+    net = mx.gluon.nn.Dense(3)
+    net.initialize()
+    from mxjax.symbol import _plan as module
+    for given in ((4, 6), mx.nd.ones((4, 6))):
+        (name, program, groups, on), _ = _asked(monkeypatch, module, lambda g=given: net.plan(g, on="l4"))
+        assert on == "l4" and "prediction in float32" in name
+        arrays = [np.ones(s.shape, s.dtype) for g in groups for s in g.arguments]
+        np.testing.assert_allclose(program(*arrays)[0], np.full((4, 3), 7))
+
+
+def test_training_of_a_graph(monkeypatch):
+    from mxjax.symbol import _plan as module
+    net = mx.sym.LinearRegressionOutput(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=1, name="fc"), name="lin")
+    (name, program, groups, _), _ = _asked(
+        monkeypatch, module, lambda: net.plan("h100", train="sgd", dtype="float16", data=(2, 3)))
+    assert "training by sgd in float16" in name
+    assert [g.name for g in groups] == ["parameters", "optimizer states", "auxiliary states", "inputs"]
+    assert all(s.dtype == np.float16 for g in groups[:2] for s in g.arguments)
+    arrays = [np.ones(s.shape, s.dtype) for g in groups for s in g.arguments]
+    (weight, bias), states, _, _ = program(*arrays)
+    # the gradient of (4 - 1): 3 for the bias and each weight, from two rows
+    np.testing.assert_allclose(states[0], 0.9 - 0.1 * (6 + 1e-4) * np.ones((1, 3)), rtol=2e-3)
+    np.testing.assert_allclose(weight, 1 + np.asarray(states[0]), rtol=2e-3)
+    assert bias.shape == (1,)
+
+
+def test_the_command(tmp_path, monkeypatch, capsys):
+    mx.sym.exp(mx.sym.var("data"), name="e").save(str(tmp_path / "m-symbol.json"))
+    given = ["plan", str(tmp_path / "m-symbol.json"), "--on", "h100"]
+    for wrong, said in ((["--shape", "data"], "NAME=N,N"), (["--shape", "data=2,x"], "NAME=N,N"),
+                        (["--shape", "data=2", "--batch", "many"], "a number or largest"), ([], "give the shapes")):
+        with pytest.raises(SystemExit) as ended:
+            commands.main([*given, *wrong])
+        assert ended.value.code == 2 and said in capsys.readouterr().err
+    from mxjax.symbol import _plan as module
+    monkeypatch.setattr(module, "make_plan", lambda *_, **more: _fake(100 * more["batch"], more["batch"]))
+    assert commands.main([*given, "--shape", "data=4,2"]) == 0
+    assert "fits" in capsys.readouterr().out
+    assert commands.main([*given, "--shape", "data=40,2"]) == 1
+    capsys.readouterr()
+    assert commands.main([*given, "--shape", "data=4,2", "--batch", "largest", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["batch"] == 10
+
+
+def test_units_follow_most_of_the_arguments():
+    structs = [jax.ShapeDtypeStruct((4,), "float32"), jax.ShapeDtypeStruct((400,), "bfloat16")]
+    assert estimate._units(target("h100"), structs) == "bfloat16"
+    assert estimate._units(target("h100"), structs[:1]) == "tf32"
+    assert estimate._units(target("v5e:1x1"), structs[:1]) == "bfloat16"
