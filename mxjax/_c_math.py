@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["c_function", "mixed"]
+__all__ = ["c_function", "c_number", "mixed"]
 
 # places in the table of functions that NumPy offers to C: these never move
 _MAKE = 1
@@ -62,6 +62,19 @@ def mixed(operation: np.ufunc, x: Any, y: Any) -> np.ndarray:
     elif y.dtype.kind in "iu" and x.dtype.kind == "f":
         y = y.astype(x.dtype)
     return operation(x, y)
+
+
+def c_number(value: Any, dtype: Any) -> np.ndarray:
+    """A number in a dtype as C casts it on x86, without axes: narrow integers wrap around.
+
+    NaN and what 32 (64) bits do not hold become the least integer of so many bits.
+    """
+    dtype = np.dtype(dtype)
+    if dtype.kind not in "iu":
+        return np.asarray(value, dtype)
+    whole = np.int64 if dtype.itemsize == 8 or dtype == np.uint32 else np.int32
+    least = int(np.iinfo(whole).min)
+    return np.asarray(int(value) if abs(value) < -float(least) else least, whole).astype(dtype)
 
 
 _kept: list[Any] = []

@@ -232,6 +232,9 @@ def overwrite(kernel: Kernel, arrays: Sequence[Any], extras: tuple, targets: Seq
 def _change(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any, ctx: Context | None) -> Any:
     """`invoke` where arrays get new values: nobody else sees or changes these meanwhile."""
     target = out if out is None or isinstance(out, (list, tuple)) else (out,)
+    wrong = next((t for t in target or () if not isinstance(t, flavours.classic)), None)
+    if wrong is not None:
+        raise TypeError(f"operator {kernel.name}: out= must be an NDArray, got {type(wrong).__name__}")
     if target is not None and arrays and overwrite(kernel, arrays, extras, target):
         return list(target) if len(target) > 1 else target[0]
     if kernel.draw is not None and kernel.op.get_attr("draws_by_value"):

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import engine
+from .._c_math import c_number
 from .._capacity import refuse_result
 from .._pixels import decode
 from .._process import forked, waits
@@ -52,9 +53,9 @@ def _filled(value: float, shape: tuple[int, ...], ctx: Context, dtype: np.dtype)
     """Made on the host where that is cheap: XLA would compile a program for each shape."""
     if ctx.device_type.startswith("cpu") or math.prod(shape) <= 1 << 18:
         refuse_result(shape, dtype)
-        return _from_host(np.full(shape, value, dtype) if value else np.zeros(shape, dtype), ctx)
+        return _from_host(np.full(shape, c_number(value, dtype), dtype) if value else np.zeros(shape, dtype), ctx)
     with jax.enable_x64(dtype in WIDE_DTYPES):
-        return wrap(jnp.full(shape, value, dtype, device=ctx.jax_device), ctx)
+        return wrap(jnp.full(shape, c_number(value, dtype), dtype, device=ctx.jax_device), ctx)
 
 
 def zeros(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None,

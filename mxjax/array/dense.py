@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from .._bounded import bounded_cache
+from .._c_math import c_number
 from .._handles import pointer, taken
 from .._process import waits
 from ..base import MXNetError, integer_types, numeric_types
@@ -138,7 +139,10 @@ class NDArray:
     @property
     def grad(self) -> NDArray | None:
         """The gradient buffer made by `attach_grad`, or None."""
-        return self._grad
+        gradient = self._grad
+        if gradient is not None and type(gradient) is not type(self) and gradient._plain and self._plain:
+            gradient = self._grad = gradient._alias(type(self))  # of the other flavour of handle
+        return gradient
 
     @property
     def _fresh_grad(self) -> bool:
@@ -398,6 +402,8 @@ class NDArray:
         """A copy with another storage type: "default", "csr" or "row_sparse"."""
         if stype == "default":
             return self.copy()
+        if stype == "csr" and len(self.shape) != 2:
+            raise ValueError(f"only matrices can be csr, got shape {self.shape}")
         return storage(stype).of_dense(self)
 
     def detach(self) -> NDArray:
@@ -481,12 +487,13 @@ class NDArray:
         if isinstance(value, NDArray):
             source = value if value._chunk.ctx == self._chunk.ctx else value.as_in_context(self._chunk.ctx)
         elif isinstance(value, numeric_types):
-            return np.asarray(value, self._chunk.dtype)
+            return c_number(value, self._chunk.dtype)
         elif isinstance(value, jax.Array):
             source = value
         else:
             try:
-                source = np.asarray(value, self._chunk.dtype)
+                with np.errstate(invalid="ignore"):
+                    source = np.asarray(value).astype(self._chunk.dtype, copy=False)
             except (TypeError, ValueError):
                 raise TypeError(f"cannot assign a {type(value).__name__} to an NDArray") from None
         if shape is not None and not _broadcasts(source.shape, shape):

@@ -194,3 +194,38 @@ def test_a_slice_that_moves_stays_right_when_its_beginning_becomes_an_argument()
         assert x.grad.asnumpy().sum() == 6 and x.grad.asnumpy()[:, begin:begin + 3].all()
     with pytest.raises(MXNetError, match="begin=26, end=31 is no part of an axis of size 30"):
         mx.nd.slice_axis(x, axis=1, begin=26, end=31)
+
+
+@pytest.mark.parametrize("dtype, value, wanted", [
+    ("uint8", -1, 255), ("uint8", 300, 44), ("uint8", -1.7, 255), ("uint8", float("nan"), 0), ("int8", 2**40, 0),
+    ("int32", 2**40, -2**31), ("int32", float("nan"), -2**31), ("int64", 1e20, -2**63),
+    ("int64", 2**53 + 1, 2**53 + 1)])
+def test_numbers_become_integers_as_in_c(dtype, value, wanted):
+    """The numbers are MXNet's."""
+    for key in (0, slice(None), (slice(0, 1),), mx.nd.array([0], dtype="int32")):
+        array = mx.nd.zeros((1,), dtype=dtype)
+        array[key] = value
+        assert array.asnumpy().tolist() == [wanted]
+    assert mx.nd.full((2,), value, dtype=dtype).asnumpy().tolist() == [wanted] * 2
+
+
+def test_lists_become_integers_as_in_c():
+    array = mx.nd.zeros((2,), dtype="uint8")
+    array[:] = [-1, 300]
+    assert array.asnumpy().tolist() == [255, 44]
+
+
+def test_the_gradient_has_the_flavour_of_the_handle():
+    array = mx.nd.ones((2,))
+    array.attach_grad()
+    other = array.as_np_ndarray()
+    assert type(other.grad) is mx.np.ndarray and type(array.grad) is mx.nd.NDArray
+    with mx.autograd.record():
+        product = array * 3
+    product.backward()
+    assert other.grad.asnumpy().tolist() == array.grad.asnumpy().tolist() == [3, 3]
+
+
+def test_out_that_is_no_array():
+    with pytest.raises(TypeError, match="out= must be an NDArray, got int"):
+        mx.nd.elemwise_mul(mx.nd.ones(2), mx.nd.ones(2), out=3)

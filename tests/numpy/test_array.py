@@ -186,3 +186,13 @@ def test_an_array_of_an_array_is_recorded(dtype, ctx):
     assert x.grad.tolist() == [3, 3] and y.dtype == (dtype or "float32") and y.ctx == (ctx or mx.cpu())
     y[0] = 7
     assert x.tolist() == [1, 2]
+
+
+def test_booleans_meet_numbers_as_booleans():
+    """The answers are MXNet's: a comparison makes a boolean of the number, arithmetic int64 of the booleans."""
+    flags = mx.np.array([1.0, 0.0]) > 0
+    assert (flags == 0.5).asnumpy().tolist() == (flags == 3).asnumpy().tolist() == [True, False]
+    assert (flags > 0.5).asnumpy().tolist() == [False, False]
+    assert (flags >= 3).asnumpy().tolist() == [True, False]
+    total = flags + 3
+    assert total.dtype == onp.int64 and total.asnumpy().tolist() == [4, 3]

@@ -18,7 +18,7 @@ from ..common import Array, broadcast, converted, gives, in_float, is_float, nee
 from ..elementwise._functions import TABLE, Binary
 from ..elementwise.unary import relu_gradient
 from ..infer import broadcasted, elementwise
-from ..params import Scalar, np_dtype
+from ..params import WIDE, Scalar, np_dtype
 from ..registry import get, register
 
 
@@ -244,8 +244,11 @@ def _binary(name: str, function: Binary, doc: str, dtypes: Callable[..., Any], r
     def with_number(swapped: bool) -> Callable[..., Array]:
         def compute(data: Array, *, scalar: Scalar = 1.0, is_int: bool = True) -> Array:
             dtype = rule(data)
-            pair = data.astype(dtype), converted(scalar, dtype)
-            return function(*(reversed(pair) if swapped else pair)).astype(result or dtype)
+            if result == "bool" and data.dtype == jnp.bool_:
+                dtype = data.dtype  # a comparison is one of booleans: the number is not 0
+            with jax.enable_x64(dtype.name in WIDE or jax.config.jax_enable_x64):
+                pair = data.astype(dtype), converted(scalar, dtype)
+                return function(*(reversed(pair) if swapped else pair)).astype(result or dtype)
         compute.__doc__ = f"{doc}, element by element ({'a: scalar, b: data' if swapped else 'a: data, b: scalar'})."
         return compute
     for side in scalars:
