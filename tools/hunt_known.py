@@ -143,7 +143,7 @@ KNOWN = [
           lambda case, _: "record" in str(case) and "'update'" in str(case)),
     Known(r"np arrays \| shape", "None beside an index array: NumPy's order of axes",
           lambda case, _: "None" in str(case)),
-    Known(r"np arrays \| only mxjax raises \| .*(axis=|cannot assign)", 
+    Known(r"np arrays \| only mxjax raises \| .*(axis=|cannot assign)",
           "scalars have an axis, empty selections any shape"),
     Known(r"clip \| values", "limits beyond the dtype", lambda case, _: _integers(case)),
     Known(r"(np|npx)\..*(NaN places|values)", "arrays of no elements", lambda case, d: _empty(case)),
