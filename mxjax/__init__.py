@@ -61,12 +61,17 @@ def _load_operators():
     from . import host_operators, operator  # noqa: F401  they register theirs
 
 
+def _load_storages():
+    from . import ndarray  # noqa: F401  it brings sparse arrays; symbols do without it until one is asked for
+
+
 def _library():
     from ._c_functions import Library  # it loads arrays and symbols, and few scripts ask for it
     return Library()
 
 
 _providers.of_operators.append(_load_operators)
+_providers.of_storages.append(_load_storages)
 _providers.of_library.append(_library)
 
 

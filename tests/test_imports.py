@@ -41,3 +41,11 @@ for name in ("callback", "image", "image.functions", "initializer", "io", "io.ba
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0, name
 """)
+
+
+def test_graphs_find_storage_types_that_nobody_has_imported():
+    _run("""
+import mxjax as mx
+symbol = mx.sym.dot(mx.sym.var("a", stype="csr"), mx.sym.var("b"))
+assert symbol.simple_bind(mx.cpu(), a=(2, 3), b=(3, 4)).arg_dict["a"].stype == "csr"
+""")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from .._providers import of_storages
 from ..base import MXNetError
 from ..context import Context
 from .chunk import Chunk, Pending
@@ -44,6 +45,9 @@ def storage(stype: str) -> Storage:
     Raises:
         MXNetError: there is none.
     """
+    if stype not in storages:
+        for load in of_storages:
+            load()
     found = storages.get(stype)
     if found is None:
         raise MXNetError(f"unknown storage type {stype!r}; known: {', '.join(storages)}")
