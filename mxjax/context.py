@@ -129,7 +129,9 @@ def _jax_device(kind: str, number: int) -> jax.Device:
     if kind not in _PLATFORMS:
         number %= len(devices)
     elif not 0 <= number < len(devices):
-        raise MXNetError(f"{kind}({number}) is not there: JAX sees {len(devices)} {kind} device(s)")
+        extra = {"gpu": "'mxjax[cuda12]' or 'mxjax[cuda13]'", "tpu": "'mxjax[tpu]'"}[kind]
+        raise MXNetError(f"{kind}({number}) is not there: JAX sees {len(devices)} {kind} device(s)"
+                         + (f"; where the machine has one, pip install {extra}" if not devices else ""))
     devices_in_use.add(devices[number])
     return devices[number]
 

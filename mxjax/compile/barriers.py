@@ -32,8 +32,8 @@ _Path = tuple[int, ...]  # positions of an equation: in the program, in the func
 
 
 def with_barriers(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """A program with barriers in long chains of cheap operators; on devices other than CPUs as it is."""
-    return closed if jax.default_backend() != "cpu" else _with_barriers(closed, (), _places(closed.jaxpr))
+    """A program with barriers in long chains of cheap operators, for CPUs."""
+    return _with_barriers(closed, (), _places(closed.jaxpr))
 
 
 def called(eqn: JaxprEqn) -> ClosedJaxpr | None:

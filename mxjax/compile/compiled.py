@@ -59,15 +59,13 @@ class Compiled:
         options: further arguments of `jax.jit`.
     """
 
-    __slots__ = ("_original", "_function", "_most", "_options", "_plain", "_forms", "_calls", "_warm", "held",
+    __slots__ = ("_original", "_most", "_options", "_plain", "_forms", "_calls", "_warm", "held",
                  "__weakref__")
 
     def __init__(self, function: Callable, most: int = _SOME, **options: Any) -> None:
         self._most, self._options, self._original = most, options, function
-        passes = (with_quotients, with_barriers)[:1 + (most < SOME_OF_ONE)]  # one operator is no long chain
-        self._function = rewritten(function, *passes)
         self._plain: Callable | None = None
-        self._forms: list[Callable | None] = [None, None, None]  # in full, for some numbers, for few
+        self._forms: dict[tuple[bool, int], Callable] = {}  # for CPUs or others; in full, for some numbers, for few
         self._calls: dict[tuple, Callable] = {}  # what is called for each signature
         self._warm: dict[tuple, Callable] = {}  # those of them that `deliver` has called
         self.held = 0  # bytes of programs, by estimate
@@ -79,6 +77,8 @@ class Compiled:
         if _room.short:
             _room.make()
         signature = tuple([_signature(a) if (aval := getattr(a, "aval", None)) is None else aval for a in args])
+        if _room.several:
+            signature += (_on_cpu(args),)
         return (self._calls.get(signature) or self._choose(signature, args))(*args)
 
     def deliver(self, made: list[Any], args: Sequence[Any]) -> None:
@@ -89,6 +89,8 @@ class Compiled:
         if _room.short:
             _room.make()
         signature = tuple([_signature(a) if (aval := getattr(a, "aval", None)) is None else aval for a in args])
+        if _room.several:
+            signature += (_on_cpu(args),)
         call = self._warm.get(signature)
         if call is not None:
             made.extend(itertools.starmap(call, (args,)))
@@ -96,7 +98,7 @@ class Compiled:
         call = self._calls.get(signature) or self._choose(signature, args)
         with _later_signals():  # JAX's own Python code is between the program and us, the first time
             made.extend(itertools.starmap(call, (args,)))
-        if call in self._forms and self._calls.get(signature) is call:
+        if call in self._forms.values() and self._calls.get(signature) is call:
             self._warm[signature] = call
 
     def _in_transformation(self, args: Sequence[Any]) -> Any:
@@ -113,11 +115,14 @@ class Compiled:
 
     def eval_shape(self, *args: Any) -> Any:
         """Shapes and dtypes of the results for arguments or ShapeDtypeStructs; a call will not trace again."""
-        return self._form(0).eval_shape(*args)
+        return self._form(jax.default_backend() == "cpu", 0).eval_shape(*args)
 
     def forms(self) -> tuple[int, ...]:
         """How many programs there are: in full, for some numbers, for few."""
-        return tuple([form._cache_size() if form else 0 for form in self._forms])
+        sizes = [0, 0, 0]
+        for (_, level), form in self._forms.items():
+            sizes[level] += form._cache_size()
+        return tuple(sizes)
 
     def signatures(self) -> int:
         """How many signatures it has been called with."""
@@ -129,33 +134,38 @@ class Compiled:
         self._warm.clear()
         _room.held -= self.held
         self.held = 0
-        for form in (self._plain, *self._forms):
+        for form in (self._plain, *self._forms.values()):
             if form is not None:
                 form.clear_cache()
 
-    def _form(self, level: int) -> Callable:
-        if self._forms[level] is None:
-            options = _options()[level]
-            self._forms[level] = jax.jit(self._function, compiler_options=options, **self._options) if options else \
-                jax.jit(self._function, **self._options)
-        return self._forms[level]
+    def _form(self, on_cpu: bool, level: int) -> Callable:
+        found = self._forms.get((on_cpu, level))
+        if found is None:
+            # one operator is no long chain
+            passes = (with_quotients, with_barriers) if on_cpu and self._most < SOME_OF_ONE else (with_quotients,)
+            options = _options()[level] if on_cpu else {}
+            found = self._forms[on_cpu, level] = jax.jit(rewritten(self._original, *passes), **self._options, **(
+                {"compiler_options": options} if options else {}))
+        return found
 
     def _choose(self, signature: tuple, args: Sequence[Any]) -> Callable:
         """What is called for these arguments; raises MXNetError where the device has no room for what they make."""
         starts()
+        _room.several = jax.default_backend() != "cpu"
         _room.note()
-        full, _, least = _options()
+        on_cpu = _on_cpu(args)
+        full, _, least = _options() if on_cpu else ({},) * 3
         given, first = _elements(args), None
-        traced = self._form(0).trace(*args)
+        traced = self._form(on_cpu, 0).trace(*args)
         found = survey(traced.jaxpr.jaxpr)
         large = refuse_program(traced, found, _device(args))
         size = _PROGRAM + _OPERATION * found.operations
         if given > self._most or full == least:
-            form = self._form(0)
+            form = self._form(on_cpu, 0)
         else:
             made = _elements(traced.out_info)
             level = 0 if made > max(self._most, _MADE) else 1 if given > _FEW or made > _MADE_OF_FEW else 2
-            form = self._form(level)
+            form = self._form(on_cpu, level)
             if level:
                 first = first_calls(traced, form, lambda: self._compiled(signature, form, size))
         if first is not None:
@@ -199,17 +209,25 @@ def _elements(tree: Any) -> int:
     return sum([math.prod(getattr(leaf, "shape", ())) for leaf in jax.tree.leaves(tree)])
 
 
+def _on_cpu(args: Sequence[Any]) -> bool:
+    """Whether a call runs on a CPU: where its arrays are, else where JAX computes by itself."""
+    for leaf in jax.tree.leaves(args):
+        if isinstance(leaf, jax.Array):
+            return next(iter(leaf.devices())).platform == "cpu"
+    return jax.default_backend() == "cpu"
+
+
 @functools.cache
 def _options() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """XLA's options for programs of many, some and few numbers; empty where it has none, or is not for CPUs alone."""
-    if jax.default_backend() != "cpu":
-        return {}, {}, {}
+    """XLA's options for CPUs' programs of many, some and few numbers; empty where it has none."""
+    cpu = jax.local_devices(backend="cpu")[0]
     full = {**BARRIER_OPTIONS, "xla_backend_optimization_level": 1}  # as fast as what LLVM makes of it at level 3
     for less in ({"xla_cpu_use_fusion_emitters": False}, {}):  # newer releases know only the other option
         reduced = {**full, **less}
         options = full, reduced, {**reduced, "xla_backend_optimization_level": 0}
         with contextlib.suppress(RuntimeError):
-            jax.jit(lambda: 0, compiler_options=options[2]).lower().compile()
+            with jax.default_device(cpu):
+                jax.jit(lambda: 0, compiler_options=options[2]).lower().compile()
             return options
     return {}, {}, {}
 
@@ -239,12 +257,13 @@ class _Room:
     A signature takes some ten kilobytes, a program for a CPU 3 to 50 mappings, and memory by the number of its
     operations: XLA does not tell how much, so that is estimated by what was measured.
 
-    short: whether the next call of a compiled function has to make room; held: bytes of all programs; most: how many
+    short: whether the next call of a compiled function has to make room; several: whether there are devices beside
+    CPUs, so that where arrays are decides; held: bytes of all programs; most: how many
     there may be (MXJAX_PROGRAM_MEMORY, in MB; default 1024, or an eighth of the machine's memory where that is less).
     """
 
     def __init__(self) -> None:
-        self.short, self.held, self.most = False, 0, _most_bytes()
+        self.short, self.held, self.most, self.several = False, 0, _most_bytes(), False
         self._all: weakref.WeakSet[Compiled] = weakref.WeakSet()
         self._lock = threading.Lock()
         self._noted, self._limit = 0, math.inf

@@ -144,7 +144,7 @@ def test_numpy_has_the_bits_of_xla(name, wide):
         got = found([np.asarray(a) for a in args])
         for level in (1, 2):
             program = Compiled(lambda *a: jax.tree.leaves(function(*a)), most=SOME_OF_ONE)
-            assert bits(got) == bits(program._form(level)(*args))
+            assert bits(got) == bits(program._form(True, level)(*args))
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -206,7 +206,7 @@ def test_one_operation_on_any_numbers(operation, wide):
         got = by_numpy(traced(operation, x, y))([x, y])
         assert got is not None
         for level in range(3):
-            assert bits(got) == bits(Compiled(operation, most=SOME_OF_ONE)._form(level)(x, y))
+            assert bits(got) == bits(Compiled(operation, most=SOME_OF_ONE)._form(True, level)(x, y))
 
 
 @by_cpu
