@@ -109,9 +109,23 @@ def test_chains_with_many_readers_are_computed_once(call):
     expected, last = _states(48)(x, x)
     for got, want in zip([*outputs, state["state"]], [*expected, last["state"]], strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-5)
-    if jax.default_backend() == "cpu":  # programs for other devices are left as they are
-        products = program._form(0).lower(x, x).compile().as_text().count(" multiply(")
-        assert products < 48 * 15  # 48 * 48 without barriers
+    cpu = jax.device_put(x, jax.local_devices(backend="cpu")[0])
+    products = program._form(True, 0).lower(cpu, cpu).compile().as_text().count(" multiply(")
+    assert products < 48 * 15  # 48 * 48 without barriers
+    barriers = ["optimization_barrier" in str(program._form(cpu, 0).trace(x, x).jaxpr) for cpu in (True, False)]
+    assert barriers == [True, False]  # programs for other devices are left as they are
+
+
+def test_where_arrays_are_decides(monkeypatch):
+    """On a host with an accelerator a program of CPU arrays is a CPU's, whatever device JAX prefers."""
+    program, x = Compiled(_states(48), most=1), jnp.full((4, 4), 0.1)
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    cpu = jax.device_put(x, jax.local_devices(backend="cpu")[0])
+    program(cpu, cpu)
+    monkeypatch.setattr(compiled._room, "several", True)
+    program(cpu, cpu)
+    assert {on_cpu for on_cpu, _ in program._forms} == {True}
+    assert [key[-1] for key in program._calls] == [cpu.aval, True]
 
 
 def test_programs_with_barriers_are_differentiated():
