@@ -210,8 +210,11 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     assert json.loads(capsys.readouterr().out)["batch"] == 10
 
 
-def test_units_follow_most_of_the_arguments():
+def test_units_follow_most_of_the_arguments(monkeypatch):
     structs = [jax.ShapeDtypeStruct((4,), "float32"), jax.ShapeDtypeStruct((400,), "bfloat16")]
     assert estimate._units(target("h100"), structs) == "bfloat16"
+    for on in ("h100", "v5e:1x1"):
+        assert estimate._units(target(on), structs[:1]) == "float32"
+    monkeypatch.setenv("MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION", "1")
     assert estimate._units(target("h100"), structs[:1]) == "tf32"
     assert estimate._units(target("v5e:1x1"), structs[:1]) == "bfloat16"

@@ -37,6 +37,7 @@ from .barriers import BARRIER_OPTIONS, with_barriers
 from .division import with_quotients
 from .first_calls import first_calls
 from .policy import LOOK_EVERY, MOST_MAPPINGS, MOST_SIGNATURES
+from .precision import with_precision
 from .rewriting import rewritten
 
 __all__ = ["SOME_OF_ONE", "Compiled", "clear_caches"]
@@ -141,8 +142,11 @@ class Compiled:
     def _form(self, on_cpu: bool, level: int) -> Callable:
         found = self._forms.get((on_cpu, level))
         if found is None:
-            # one operator is no long chain
-            passes = (with_quotients, with_barriers) if on_cpu and self._most < SOME_OF_ONE else (with_quotients,)
+            passes = [with_quotients]
+            if not on_cpu:
+                passes.append(with_precision)
+            elif self._most < SOME_OF_ONE:  # one operator is no long chain
+                passes.append(with_barriers)
             options = _options()[level] if on_cpu else {}
             found = self._forms[on_cpu, level] = jax.jit(rewritten(self._original, *passes), **self._options, **(
                 {"compiler_options": options} if options else {}))

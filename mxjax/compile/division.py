@@ -12,11 +12,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
+from jax.extend.core import ClosedJaxpr, JaxprEqn
+
+from .rewriting import each_equation
 
 __all__ = ["is_quotient", "with_quotients"]
-
-_NOT_ENTERED = ("pallas_call", "custom_partitioning")  # programs of another kind
 
 
 @jax.jit
@@ -33,40 +33,19 @@ def is_quotient(eqn: JaxprEqn) -> bool:
 
 def with_quotients(closed: ClosedJaxpr) -> ClosedJaxpr:
     """A program in which all divisions of floats are exact, those in loops and branches among them."""
-    jaxpr = _divided(closed.jaxpr)
-    return closed if jaxpr is closed.jaxpr else ClosedJaxpr(jaxpr, closed.consts)
+    return each_equation(closed, _exact)
 
 
-def _divided(jaxpr: Jaxpr) -> Jaxpr:
-    eqns = [_equation(eqn) for eqn in jaxpr.eqns]
-    same = all(new is old for new, old in zip(eqns, jaxpr.eqns, strict=True))
-    return jaxpr if same else jaxpr.replace(eqns=eqns)
-
-
-def _equation(eqn: JaxprEqn) -> JaxprEqn:
-    if eqn.primitive is lax.div_p:
-        x, y = [v.aval for v in eqn.invars]
-        if not jnp.issubdtype(x.dtype, jnp.floating):
-            return eqn
-        call = _call(x.shape, y.shape, x.dtype)
-        return call.replace(invars=eqn.invars, outvars=eqn.outvars, source_info=eqn.source_info)
-    if eqn.primitive.name in _NOT_ENTERED or is_quotient(eqn):
+def _exact(eqn: JaxprEqn) -> JaxprEqn | None:
+    if is_quotient(eqn):
         return eqn
-    params = {key: _inner(value) for key, value in eqn.params.items()}
-    same = all(params[key] is value for key, value in eqn.params.items())
-    return eqn if same else eqn.replace(params=params)
-
-
-def _inner(value: Any) -> Any:
-    """A parameter of an equation, with the programs that it holds rewritten."""
-    if isinstance(value, ClosedJaxpr):
-        return with_quotients(value)
-    if isinstance(value, Jaxpr):
-        return _divided(value)
-    if type(value) is tuple and any(isinstance(v, ClosedJaxpr) for v in value):  # branches
-        new = tuple([_inner(v) for v in value])
-        return value if all(n is v for n, v in zip(new, value, strict=True)) else new
-    return value
+    if eqn.primitive is not lax.div_p:
+        return None
+    x, y = [v.aval for v in eqn.invars]
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        return eqn
+    return _call(x.shape, y.shape, x.dtype).replace(invars=eqn.invars, outvars=eqn.outvars,
+                                                    source_info=eqn.source_info)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -7,9 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, jaxpr_as_fun
 
-__all__ = ["rewritten"]
+__all__ = ["each_equation", "rewritten"]
+
+_NOT_ENTERED = ("pallas_call", "custom_partitioning")  # programs of another kind
+Rule = Callable[[JaxprEqn], "JaxprEqn | None"]
 
 
 def rewritten(function: Callable, *passes: Callable[[ClosedJaxpr], ClosedJaxpr]) -> Callable:
@@ -22,3 +25,43 @@ def rewritten(function: Callable, *passes: Callable[[ClosedJaxpr], ClosedJaxpr])
             closed = each(closed)
         return jax.tree.unflatten(jax.tree.structure(shapes), jaxpr_as_fun(closed)(*jax.tree.leaves(args)))
     return call
+
+
+def each_equation(closed: ClosedJaxpr, rule: Rule) -> ClosedJaxpr:
+    """A program whose equations went through a rule, those of functions, loops and branches in it among them.
+
+    Args:
+        closed: the program; given back as it is where nothing changes.
+        rule: function(equation) -> what stands in its place, or None: it stays, and so the rule sees what it holds.
+    """
+    jaxpr = _rewritten(closed.jaxpr, rule)
+    return closed if jaxpr is closed.jaxpr else ClosedJaxpr(jaxpr, closed.consts)
+
+
+def _rewritten(jaxpr: Jaxpr, rule: Rule) -> Jaxpr:
+    eqns = [_equation(eqn, rule) for eqn in jaxpr.eqns]
+    same = all(new is old for new, old in zip(eqns, jaxpr.eqns, strict=True))
+    return jaxpr if same else jaxpr.replace(eqns=eqns)
+
+
+def _equation(eqn: JaxprEqn, rule: Rule) -> JaxprEqn:
+    if eqn.primitive.name in _NOT_ENTERED:
+        return eqn
+    found = rule(eqn)
+    if found is not None:
+        return found
+    params = {key: _inner(value, rule) for key, value in eqn.params.items()}
+    same = all(params[key] is value for key, value in eqn.params.items())
+    return eqn if same else eqn.replace(params=params)
+
+
+def _inner(value: Any, rule: Rule) -> Any:
+    """A parameter of an equation, with the programs that it holds rewritten."""
+    if isinstance(value, ClosedJaxpr):
+        return each_equation(value, rule)
+    if isinstance(value, Jaxpr):
+        return _rewritten(value, rule)
+    if type(value) is tuple and any(isinstance(v, ClosedJaxpr) for v in value):  # branches
+        new = tuple([_inner(v, rule) for v in value])
+        return value if all(n is v for n, v in zip(new, value, strict=True)) else new
+    return value

@@ -12,6 +12,7 @@ from typing import Any
 import jax
 
 from ..base import MXNetError
+from ..compile.precision import allows_conversion
 from .figures import figures
 from .program import compile_for
 from .targets import Target, target
@@ -164,9 +165,9 @@ def _units(on: Target, arguments: Sequence[jax.ShapeDtypeStruct]) -> str:
     for struct in arguments:
         kinds[str(struct.dtype)] = kinds.get(str(struct.dtype), 0) + _size(struct)
     most = max((k for k in kinds if "float" in k), key=kinds.__getitem__, default="float32")
-    if on.device.platform == "tpu":
-        return "bfloat16"
-    return "tf32" if most == "float32" else most
+    if most == "float32" and allows_conversion():
+        return {"cuda": "tf32", "tpu": "bfloat16"}[on.device.platform]
+    return most if most in on.device.flops else "float32"
 
 
 def _size(struct: jax.ShapeDtypeStruct) -> int:

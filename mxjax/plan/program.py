@@ -15,6 +15,7 @@ import jax
 
 from ..base import MXNetError
 from ..compile.division import with_quotients
+from ..compile.precision import with_precision
 from ..compile.rewriting import rewritten
 from .targets import Target
 
@@ -43,7 +44,7 @@ def compile_for(function: Callable[..., Any], arguments: Sequence[jax.ShapeDtype
     """
     platform = on.device.platform
     with jax.enable_x64(wide):
-        jitted = jax.jit(rewritten(function, with_quotients))
+        jitted = jax.jit(rewritten(function, with_quotients, with_precision))
         flops = (jitted.lower(*arguments).cost_analysis() or {}).get("flops", 0.0)
         try:
             exported = jax.export.export(jitted, platforms=[platform])(*arguments).serialize()

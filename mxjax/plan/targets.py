@@ -1,6 +1,7 @@
 """Devices to plan for, whether they are here or not: what they can do, and what their compiler is asked for.
 
-The figures are those of the vendors' data sheets, dense (without sparsity): rooflines, not measurements.
+The figures are those of the vendors' data sheets, dense (without sparsity): rooflines, not measurements. A TPU computes
+a float32 product by six of bfloat16.
 """
 
 from __future__ import annotations
@@ -79,10 +80,11 @@ DEVICES: dict[str, Device] = {
                                     "float64": 0.47e12}, 32e9, "NVIDIA L4 Tensor Core GPU data sheet",
         _nvidia("NVIDIA L4", (8, 9), 58, 128, 2.04, 23609475072, 0.3e12, 50331648, (102400, 101376))),
     "v5e": Device(
-        "tpu", 16 * _GIB, 0.819e12, {"bfloat16": 197e12}, 200e9, "Google Cloud TPU v5e documentation",
-        _tpu("v5litepod-4")),
+        "tpu", 16 * _GIB, 0.819e12, {"bfloat16": 197e12, "float32": 197e12 / 6}, 200e9,
+        "Google Cloud TPU v5e documentation", _tpu("v5litepod-4")),
     "v6e": Device(
-        "tpu", 32 * _GIB, 1.64e12, {"bfloat16": 918e12}, 448e9, "Google Cloud TPU v6e documentation", _tpu("v6e-4")),
+        "tpu", 32 * _GIB, 1.64e12, {"bfloat16": 918e12, "float32": 918e12 / 6}, 448e9,
+        "Google Cloud TPU v6e documentation", _tpu("v6e-4")),
 }
 
 
