@@ -6,7 +6,7 @@ WORKERS ?= 2
 
 SECONDS_EACH ?= 60
 
-.PHONY: demo test lint attack fuzz bench clean
+.PHONY: demo test lint attack fuzz bench accelerators clean
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "mxjax needs Python 3.11 or newer; try make PYTHON=python3.12")'
@@ -44,5 +44,12 @@ bench: $(VENV)/.test
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/dispatch.py
 
+# every operator compiled for an H100 and a TPU that are not here: an hour or two, and goes on where it was interrupted
+ACCELERATORS := .venv-accelerators
+accelerators: | $(BIN)/python
+	$(BIN)/python -m venv $(ACCELERATORS)
+	$(ACCELERATORS)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[cuda12,plan-tpu]'
+	$(ACCELERATORS)/bin/python tools/accelerators.py --out accelerators.jsonl --table docs/accelerators.md
+
 clean:
-	rm -rf $(VENV) demo-output build dist *.egg-info
+	rm -rf $(ACCELERATORS) $(VENV) demo-output build dist *.egg-info
