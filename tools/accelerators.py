@@ -76,6 +76,7 @@ def compiled(call: list, platform: str, place) -> dict:
     import jax.numpy as jnp
     import numpy as np
 
+    from mxjax.compile.compiled import PLAIN_PRODUCTS, STUMBLES
     from mxjax.compile.division import with_quotients
     from mxjax.compile.kernel import prepare as kernel_of
     from mxjax.compile.precision import with_precision
@@ -112,7 +113,13 @@ def compiled(call: list, platform: str, place) -> dict:
         for function in (both, lambda *a: kernel.fn(*a[:len(structs)], *extras, *a[len(structs):])):
             try:
                 program = jax.jit(rewritten(function, with_quotients, with_precision)).trace(*structs, *keys)
-                program.lower(lowering_platforms=(platform,)).compile()
+                lowered = program.lower(lowering_platforms=(platform,))
+                try:
+                    lowered.compile()
+                except jax.errors.JaxRuntimeError as error:
+                    if STUMBLES not in str(error):
+                        raise
+                    lowered.compile(PLAIN_PRODUCTS)  # as the library does
                 return {**outcome, "compiled": "forward and backward" if function is both and smooth else "forward"}
             except Exception as error:  # noqa: BLE001  the forward alone may still do
                 outcome.setdefault("backward refused", f"{type(error).__name__}: {error}"[:600])

@@ -40,11 +40,14 @@ from .policy import LOOK_EVERY, MOST_MAPPINGS, MOST_SIGNATURES
 from .precision import with_precision
 from .rewriting import rewritten
 
-__all__ = ["SOME_OF_ONE", "Compiled", "clear_caches"]
+__all__ = ["PLAIN_PRODUCTS", "STUMBLES", "SOME_OF_ONE", "Compiled", "clear_caches"]
 
 _FEW, _SOME, SOME_OF_ONE = 256, 1 << 14, 1 << 17  # elements of all arguments together
 _PROGRAM, _OPERATION = 3 << 19, 30 << 10  # bytes of a program, and of each operation in it
 _MADE_OF_FEW, _MADE = 1 << 14, 1 << 16  # elements of all results, what is kept for a backward pass among them
+
+PLAIN_PRODUCTS = {"xla_gpu_enable_triton_gemm": False}  # of cuBLAS: XLA's own ones refuse some shapes in float32,
+STUMBLES = "Couldn't find output tile sizes"  # with this
 
 with jax.ensure_compile_time_eval():
     _EVALUATES = find_top_trace(None)  # JAX's trace outside of all transformations: it computes what it is given
@@ -147,7 +150,7 @@ class Compiled:
                 passes.append(with_precision)
             elif self._most < SOME_OF_ONE:  # one operator is no long chain
                 passes.append(with_barriers)
-            options = _options()[level] if on_cpu else {}
+            options = _options()[level] if on_cpu else PLAIN_PRODUCTS if level else {}
             found = self._forms[on_cpu, level] = jax.jit(rewritten(self._original, *passes), **self._options, **(
                 {"compiler_options": options} if options else {}))
         return found
@@ -172,12 +175,29 @@ class Compiled:
             form = self._form(on_cpu, level)
             if level:
                 first = first_calls(traced, form, lambda: self._compiled(signature, form, size))
+        if not on_cpu:
+            first = self._tried(signature, form, size)
         if first is not None:
             self._calls[signature] = first
             return first
         if not large:
             self._compiled(signature, form, size)
         return form
+
+    def _tried(self, signature: tuple, form: Callable, size: int) -> Callable:
+        """A first call on a device where XLA may refuse to compile: then again, without what it stumbled over."""
+        def call(*args: Any) -> Any:
+            chosen = form
+            try:
+                result = form(*args)
+            except jax.errors.JaxRuntimeError as error:  # nothing has run, nothing was given away
+                if STUMBLES not in str(error):
+                    raise
+                chosen = self._form(False, 1)
+                result = chosen(*args)
+            self._compiled(signature, chosen, size)
+            return result
+        return call
 
     def _compiled(self, signature: tuple, form: Callable, size: int) -> None:
         """From now on a program is called for this signature."""

@@ -3,7 +3,8 @@
     python _compile.py REQUEST RESULT
 
 REQUEST (JSON): `program`, a file of `jax.export`; `platform`, `topology`, `config` (a GPU's description); `donate`;
-`split`, for each argument whether it is divided along its first axis; `devices`, the shape of the mesh. RESULT gets the
+`split`, for each argument whether it is divided along its first axis; `devices`, the shape of the mesh; `otherwise`,
+XLA's options for a second try where its error says what `stumbles` does. RESULT gets the
 sizes of memory, the program's text and what XLA counts, or what is missing.
 """
 
@@ -32,13 +33,16 @@ def main(request: str, result: str) -> None:
     mesh = Mesh(np.array(devices[:count]), ("data",))
     places = [NamedSharding(mesh, PartitionSpec("data") if split else PartitionSpec()) for split in given["split"]]
     start = time.time()
-    try:
-        compiled = jit(exported.call, donate_argnums=tuple(given["donate"]), in_shardings=tuple(places),
-                       out_shardings=NamedSharding(mesh, PartitionSpec())).trace(
-            *exported.in_avals).lower(lowering_platforms=(given["platform"],)).compile()
-    except Exception as error:  # noqa: BLE001  what XLA refuses
-        Path(result).write_text(json.dumps({"refused": f"{type(error).__name__}: {error}"}), encoding="utf-8")
-        return
+    for again in (False, True):
+        try:
+            compiled = jit(exported.call, donate_argnums=tuple(given["donate"]), in_shardings=tuple(places),
+                           out_shardings=NamedSharding(mesh, PartitionSpec())).trace(*exported.in_avals).lower(
+                lowering_platforms=(given["platform"],)).compile(given["otherwise"] if again else None)
+            break
+        except Exception as error:  # noqa: BLE001  what XLA refuses
+            if again or given["stumbles"] not in str(error):
+                Path(result).write_text(json.dumps({"refused": f"{type(error).__name__}: {error}"}), encoding="utf-8")
+                return
     memory, counted = compiled.memory_analysis(), compiled.cost_analysis() or {}
     Path(result).write_text(json.dumps({
         "seconds": time.time() - start, "text": compiled.as_text(),

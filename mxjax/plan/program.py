@@ -14,6 +14,7 @@ from typing import Any
 import jax
 
 from ..base import MXNetError
+from ..compile.compiled import PLAIN_PRODUCTS, STUMBLES
 from ..compile.division import with_quotients
 from ..compile.precision import with_precision
 from ..compile.rewriting import rewritten
@@ -56,6 +57,7 @@ def compile_for(function: Callable[..., Any], arguments: Sequence[jax.ShapeDtype
         request.write_text(json.dumps({
             "program": str(program), "platform": platform, "topology": on.topology,
             "config": on.device.chip.get("config"), "donate": list(donate), "devices": on.shape,
+            "otherwise": PLAIN_PRODUCTS, "stumbles": STUMBLES,
             "split": list(split) or [False] * len(arguments)}), encoding="utf-8")
         done = subprocess.run([sys.executable, str(Path(__file__).with_name("_compile.py")), str(request), str(result)],
                               env=_environment(on), capture_output=True, text=True, check=False)

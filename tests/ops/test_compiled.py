@@ -219,3 +219,28 @@ def test_many_signatures_are_dropped_though_nothing_is_compiled(room, monkeypatc
     for n in range(1, 30):
         assert program(jax.device_put(np.ones(n, "float32"))).tolist() == [-1] * n
         assert 0 < program.signatures() <= 8
+
+
+class _Refusing:
+    """A compiled function for a device whose compiler refuses it."""
+
+    def __init__(self, form, said):
+        self.trace, self._said = form.trace, said
+
+    def __call__(self, *args):
+        raise jax.errors.JaxRuntimeError(self._said)
+
+
+def test_a_refused_program_is_compiled_otherwise(monkeypatch):
+    monkeypatch.setattr(compiled, "_on_cpu", lambda args: False)
+    monkeypatch.setattr(compiled, "PLAIN_PRODUCTS", {"xla_gpu_enable_triton_gemm": False})
+    x = jnp.ones((2, 2))
+    program = Compiled(lambda x: x @ x)
+    program._forms[False, 0] = _Refusing(program._form(False, 0), f"INTERNAL: {compiled.STUMBLES} that satisfy hlo")
+    for _ in range(2):
+        np.testing.assert_allclose(program(x), 2 * np.ones((2, 2)))
+    assert set(program._calls.values()) == {program._forms[False, 1]}
+    other = Compiled(lambda x: x + 1)
+    other._forms[False, 0] = _Refusing(other._form(False, 0), "RESOURCE_EXHAUSTED: out of memory")
+    with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE"):
+        other(x)
