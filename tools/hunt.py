@@ -68,6 +68,8 @@ class Hunt:
         cases, self.waiting = self.waiting, []
         for case, (theirs, ours) in zip(cases, self.both.ask(cases), strict=True):
             self.asked += 1
+            if not self.asked % 5000:
+                print(f"{self.asked} asked, {sum(self.found.values())} differ", file=sys.stderr)
             self.judge(case, theirs, ours)
 
     def judge(self, case: dict, theirs: dict, ours: dict) -> None:
@@ -178,9 +180,9 @@ def main() -> int:
         hunt.flush()
     except KeyboardInterrupt:
         print("interrupted")
-    finally:
+    finally:  # what has been found is told whatever happens
         hunt.both.stop()
-    print(hunt.summary())
+        print(hunt.summary())
     if options.coverage:
         print("never succeeded:", " ".join(sorted(n for n in hunt.tried if not hunt.succeeded[n])))
     print(f"{time.time() - started:.0f} s")

@@ -5,6 +5,7 @@ import pytest
 from opcall import call, gradients, partial_shapes
 from scipy.special import erf, expit
 
+import mxjax as mx
 from mxjax.base import MXNetError
 
 X = np.array([-2, -0.5, 0, 0.5, 3], "float32")
@@ -56,3 +57,12 @@ def test_errors():
         call("Activation", np.array([1]), act_type="relu")
     with pytest.raises(MXNetError, match="act_type"):
         call("Activation", X, act_type="swish")
+
+
+def test_softsign_is_flat_at_infinity():
+    x = mx.nd.array([np.inf, -np.inf, 1.0])
+    x.attach_grad()
+    with mx.autograd.record():
+        y = mx.nd.softsign(x)
+    y.backward()
+    np.testing.assert_allclose(x.grad.asnumpy(), [0, 0, 0.25])

@@ -68,8 +68,12 @@ _gamma.defjvps(lambda tangent, result, x: tangent * result * _digamma(x))
 _gammaln.defjvps(lambda tangent, result, x: tangent * _digamma(x))
 
 
+@jax.custom_jvp
 def _softsign(x: Array) -> Array:
     return x / (1 + jnp.abs(x))
+
+
+_softsign.defjvps(lambda tangent, result, x: tangent / jnp.square(1 + jnp.abs(x)))  # 0 at infinity, not NaN
 
 
 # name, function, documentation; the aliases are those that MXNet has (`_sparse_` for its sparse namespace)

@@ -6,7 +6,9 @@ import math
 from collections.abc import Callable
 from typing import Any, Literal
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from ...base import MXNetError
@@ -98,8 +100,19 @@ def eig(A: Array) -> tuple[Array, Array]:
     """Eigenvalues (..., n) and eigenvectors (columns) of general matrices; real parts."""
     _need_square("_npi_eig", A)
     wide = _wide(A)
-    values, vectors = jnp.linalg.eig(wide)
-    return values.real.astype(wide.dtype), vectors.real.astype(wide.dtype)
+    return lax.platform_dependent(wide, tpu=_eig_on_host, default=_eig)
+
+
+def _eig(A: Array) -> tuple[Array, Array]:  # noqa: N803
+    values, vectors = jnp.linalg.eig(A)
+    return values.real.astype(A.dtype), vectors.real.astype(A.dtype)
+
+
+def _eig_on_host(A: Array) -> tuple[Array, Array]:  # noqa: N803
+    """JAX has none for TPUs."""
+    def compute(matrices: np.ndarray) -> tuple[np.ndarray, ...]:
+        return tuple([np.asarray(found.real, A.dtype) for found in np.linalg.eig(matrices)])
+    return jax.pure_callback(compute, (jax.ShapeDtypeStruct(A.shape[:-1], A.dtype), A), A)
 
 
 def _need_square(name: str, A: Array) -> None:  # noqa: N803
