@@ -1,5 +1,6 @@
 """Normalisation against NumPy formulas; derivatives by finite differences."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from opcall import call, check_derivatives, gradients, partial_shapes
@@ -76,8 +77,20 @@ def test_fixed_gamma_has_no_gradient():
 @pytest.mark.parametrize("axes, shape", [((0, 2, 3), ROW), ((2, 3), ROW), ((3,), (1, 1, 1, 5)), ((1, 2), (1, 3, 1, 1))])
 def test_derivatives_of_the_common_formula(axes, shape):
     gamma, beta = RNG.normal(size=(2, *shape))
-    check_derivatives(lambda *a: normalization._standardize(*a, axes, 1e-3)[0], (X.astype("float64"), gamma, beta), 2,
-                      rtol=1e-4)
+    check_derivatives(lambda *a: normalization._standardize(*a, None, axes, 1e-3)[0],
+                      (X.astype("float64"), gamma, beta), 2, rtol=1e-4)
+
+
+@pytest.mark.parametrize("offset, near", [(0, 0), (3, 0), (1e3, 999.0), (-1e4, -1e4)])
+def test_moments_in_one_pass(offset, near):
+    """As accelerators take them: around what the mean may be close to, where squares would cancel."""
+    data = (X + offset).astype("float32")
+    for axes in ((0, 2, 3), (1,)):
+        shape = tuple(1 if a in axes else n for a, n in enumerate(data.shape))
+        mean, var = normalization._moments_at_once(axes, jnp.asarray(data), jnp.full(shape, near, "float32"))
+        wide = data.astype("float64")
+        np.testing.assert_allclose(mean, wide.mean(axes, keepdims=True), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(var, wide.var(axes, keepdims=True), rtol=2e-4)
 
 
 def test_layer_norm():

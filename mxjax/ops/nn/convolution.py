@@ -332,10 +332,16 @@ def _pooling(data: Array, *, kernel: Lengths = (), pool_type: Literal["avg", "lp
                 values = _reduced(values, first + axis, kernel[axis], stride[axis], windows[axis][0],
                                   _first_of_equals if function is lax.max else function)
             return values
-        return whole(values) if sum(kernel) > _SMALL_WINDOW else _kept(slices, whole)(values)
+        if sum(kernel) > _SMALL_WINDOW:
+            return whole(values)
+        if function is lax.max and is_float(values.dtype):  # XLA's own on accelerators keeps less for the backward
+            return lax.platform_dependent(values, cpu=_kept(slices, whole), default=whole)
+        return _kept(slices, whole)(values)
     if pool_type == "max" and is_float(data.dtype):
-        found = reduce(jnp.where(jnp.isnan(data), -jnp.inf, data), -jnp.inf, lax.max)  # NaN is no maximum, as in MXNet
-        return jnp.maximum(found, jnp.finfo(data.dtype).min)  # its maximum of nothing
+        least = jnp.finfo(data.dtype).min  # MXNet's maximum of nothing; NaN is none, either
+        found = reduce(jnp.where(data >= least, data, least), -jnp.inf, lax.max)
+        behind = any((count - 1) * s - p >= size for (size, _, s, p), (count, _) in zip(axes, windows, strict=True))
+        return jnp.maximum(found, least) if behind else found  # windows behind the end have padding alone
     if pool_type == "max":
         return reduce(data, jnp.iinfo(data.dtype).min, lax.max)
     wide = data.astype(accumulation(data.dtype))
