@@ -192,6 +192,14 @@ def test_training_of_a_graph(monkeypatch):
     assert bias.shape == (1,)
 
 
+def test_parameters_follow_the_dtype_that_is_asked_for(monkeypatch):
+    from mxjax.symbol import _plan as module
+    net = mx.sym.FullyConnected(mx.sym.var("data"), mx.sym.var("w", dtype="float32"), num_hidden=3, no_bias=True)
+    (_, _, groups, _), _ = _asked(monkeypatch, module, lambda: net.plan("h100", dtype="bfloat16", data=(2, 4)))
+    assert {str(s.dtype) for g in groups for s in g.arguments} == {"bfloat16"}
+    assert net.attr_dict()["w"]["__dtype__"] == "0"
+
+
 def test_the_command(tmp_path, monkeypatch, capsys):
     mx.sym.exp(mx.sym.var("data"), name="e").save(str(tmp_path / "m-symbol.json"))
     given = ["plan", str(tmp_path / "m-symbol.json"), "--on", "h100"]

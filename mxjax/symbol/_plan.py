@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..base import MXNetError
+from ..graph.node import topological
 from ..ops import registry
 from ..ops.params import np_dtype
 from ..plan import Group, Plan, make_plan, target
@@ -102,7 +104,13 @@ def _structs(symbol: Symbol, shapes: dict[str, tuple[int, ...]], dtype: np.dtype
         raise MXNetError(f"plan: the shapes of {', '.join(missing[:5]) or 'the arguments'} do not follow from "
                          f"{', '.join(f'{n}={s}' for n, s in shapes.items())}; give those of all inputs")
     inputs = {n for n in args if n in shapes or n.endswith("label")}
-    types, _, kinds = symbol.infer_type_partial(**{n: dtype for n in shapes if not n.endswith("label")})
+    given = {n: dtype for n in shapes if not n.endswith("label")}
+    if dtype != np.float32:  # parameters follow it, whatever they were saved as
+        symbol = copy.deepcopy(symbol)
+        for node in topological(symbol._outputs):
+            if node.op is None:
+                node.attrs.pop("__dtype__", None)
+    types, _, kinds = symbol.infer_type_partial(**given)
     every = {n: jax.ShapeDtypeStruct(s, np_dtype(t) if t is not None else dtype)
              for n, s, t in zip((*args, *aux), (*found, *states), (*types, *kinds), strict=True)}
     return {"parameters": {n: every[n] for n in args if n not in inputs}, "inputs": {n: every[n] for n in inputs},
