@@ -115,7 +115,7 @@ def quantize_asym(data: Array, *, min_calib_range: float | None = None,
         need_float("quantize_asym", data)
         known = min_calib_range is not None and max_calib_range is not None
         low, high = (min_calib_range, max_calib_range) if known else (data.min(), data.max())
-        scale = 255 / (high - low)
+        scale = 255 / (jnp.float32(high) - low)  # infinite where they are equal, as in MXNet
         shift = 255 - high * scale
     values = jnp.clip(jnp.floor(data * scale + shift + 0.5), 0, 255).astype(jnp.uint8)
     return values, jnp.asarray(scale, jnp.float32).reshape(1), jnp.asarray(shift, jnp.float32).reshape(1)
