@@ -463,6 +463,7 @@ class Constant(Parameter):
 
     @grad_req.setter
     def grad_req(self, req: str) -> None:
+        self._grad_req = "null"
         if req != "null":
             warnings.warn(f"Constant parameter {self.name!r} does not support grad_req other than \"null\"; {req!r} is "
                           "ignored.", stacklevel=2)

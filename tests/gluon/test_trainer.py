@@ -127,3 +127,29 @@ def test_wrong_arguments():
         trainer.step(1)
     with pytest.raises(RuntimeError, match="more than one"):
         gluon.Trainer([sparse], "sgd")
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_constants_are_left_alone(whole):
+    """MXNet's test_constant: a Trainer that has a constant among its parameters steps over it."""
+    class Shifted(mx.gluon.HybridBlock):
+        def __init__(self):
+            super().__init__()
+            self.weight = self.params.get("weight", shape=(2,), init="ones")
+            self.shift = self.params.get_constant("shift", [1.0, 2.0])
+
+        def hybrid_forward(self, F, x, weight, shift):
+            return F.broadcast_add(F.broadcast_mul(x, weight), shift)
+    net = Shifted()
+    net.initialize()
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 1.0, "momentum": 0.5})
+    x = mx.nd.ones((3, 2))
+    if whole:
+        mx.gluon.TrainStep(net, None, trainer)(x)
+    else:
+        with mx.autograd.record():
+            y = net(x)
+        y.backward()
+        trainer.step(3)
+    assert net.shift.data().asnumpy().tolist() == [1, 2] and net.shift.grad_req == "null"
+    np.testing.assert_allclose(net.weight.data().asnumpy(), [0, 0])
