@@ -95,6 +95,9 @@ def _program(jaxpr: Any, consts: Sequence[Any], kinds: Sequence[int] | None = No
     given = [place(v, None, k) for v, k in zip(jaxpr.invars, kinds or [_GIVEN] * len(jaxpr.invars), strict=True)]
     steps = []
     for eqn in jaxpr.eqns:
+        if not eqn.outvars:  # a branch whose results are what came in
+            _need(not eqn.effects)
+            continue
         ins = [place(v) for v in eqn.invars]
         before = [made[i] for i in ins]
         quotient = is_quotient(eqn)

@@ -201,3 +201,21 @@ def test_errors():
     grown = mx.sym.contrib.foreach(lambda x, s: (x, mx.sym.concat(s, s, dim=0)), x, s)[1]
     with pytest.raises(MXNetError, match="foreach"):
         grown.eval(x=mx.nd.ones((2, 2)), s=mx.nd.ones(2))
+
+
+@pytest.mark.parametrize("func", [lambda d: d, lambda d: [d], lambda d: [d, d]])
+def test_branches_that_give_what_they_were_given(func):
+    """XLA's program of such a `cond` has no results of its own."""
+    class Layer(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, data):
+            return F.contrib.cond(data.slice_axis(axis=0, begin=0, end=1), lambda: func(data), lambda: func(data))
+    data = mx.nd.array([0.5, -1.0])
+    for hybrid in (False, True):
+        layer = Layer()
+        layer.initialize()
+        layer.hybridize(hybrid)
+        for _ in range(3):
+            out = layer(data)
+            assert type(out) is type(func(data))
+            for one in out if isinstance(out, list) else [out]:
+                assert one.asnumpy().tolist() == [0.5, -1.0]
