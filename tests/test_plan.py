@@ -106,6 +106,7 @@ def test_what_is_missing_is_named():
 
 @pytest.mark.parametrize("on", COMPILERS)
 def test_the_extra_is_named_where_there_is_no_compiler(on):
+    """This test or the next runs for each device: its compiler is a package of gigabytes, not in the test extra."""
     if _installed(COMPILERS[on]):
         pytest.skip("the compiler is here")
     with pytest.raises(MXNetError, match="there is no compiler.*pip install 'mxjax"):

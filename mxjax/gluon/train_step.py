@@ -127,7 +127,9 @@ class TrainStep:
         return out
 
     def plan(self, *inputs: NDArray, on: str, batch_size: int | None = None) -> Plan:
-        """What a step needs and does on devices, which need not be here; nothing is computed or changed.
+        """What a step needs and does on devices, which need not be here; no step is taken.
+
+        As before a first step, parameters get their shapes and values, and the optimizer its states.
 
         Args:
             inputs: as in a call; only their shapes and dtypes matter. Several devices share the first axis.

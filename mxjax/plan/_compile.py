@@ -4,8 +4,8 @@
 
 REQUEST (JSON): `program`, a file of `jax.export`; `platform`, `topology`, `config` (a GPU's description); `donate`;
 `split`, for each argument whether it is divided along its first axis; `devices`, the shape of the mesh; `otherwise`,
-XLA's options for a second try where its error says what `stumbles` does. RESULT gets the
-sizes of memory, the program's text and what XLA counts, or what is missing.
+XLA's options for a second try where its error says what `stumbles` does. RESULT gets the sizes of memory and the
+program's text, or what is missing.
 """
 
 import json
@@ -43,12 +43,11 @@ def main(request: str, result: str) -> None:
             if again or given["stumbles"] not in str(error):
                 Path(result).write_text(json.dumps({"refused": f"{type(error).__name__}: {error}"}), encoding="utf-8")
                 return
-    memory, counted = compiled.memory_analysis(), compiled.cost_analysis() or {}
+    memory = compiled.memory_analysis()
     Path(result).write_text(json.dumps({
         "seconds": time.time() - start, "text": compiled.as_text(),
         "memory": {name: int(getattr(memory, f"{name}_size_in_bytes")) for name in
                    ("argument", "output", "alias", "temp", "generated_code")},
-        "counted": {name: float(counted[name]) for name in ("flops", "bytes accessed") if name in counted},
     }), encoding="utf-8")
 
 

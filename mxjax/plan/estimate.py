@@ -142,8 +142,11 @@ def make_plan(model: str, function: Callable[..., Any], groups: Sequence[Group],
             arguments.append(struct)
     found = compile_for(function, arguments, devices, donate=donate, split=split, wide=wide)
     told, sizes = figures(found["text"]), found["memory"]
-    memory = {group.name: sum(_size(s) for s in group.arguments) // (devices.count if group.split else 1)
-              for group in groups if group.arguments}
+    memory: dict[str, int] = {}
+    for group in groups:
+        if group.arguments:  # groups of one name differ in whether they are given up or split
+            memory[group.name] = memory.get(group.name, 0) + sum(_size(s) for s in group.arguments) // (
+                devices.count if group.split else 1)
     memory |= {"results": max(sizes["output"] - sizes["alias"], 0), "temporaries": sizes["temp"],
                "program": sizes["generated_code"]}
     memory["total"] = sizes["argument"] + sum(memory[n] for n in ("results", "temporaries", "program"))
