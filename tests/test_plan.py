@@ -52,8 +52,10 @@ def test_every_device_has_figures_and_a_source():
 
 def test_what_the_text_of_a_program_says():
     told = figures("""HloModule m
-%fused (p: f32[8]) -> f32[8] {
-  ROOT %x = f32[8]{0} negate(%p)
+%fused (p: f32[4,8], q: bf16[8]) -> f32[4,8] {
+  %p = f32[4,8]{1,0} parameter(0)
+  %q = bf16[8]{0} parameter(1)
+  ROOT %x = f32[4,8]{1,0} custom(%p, %q)
 }
 
 ENTRY %main (a: f32[4,8], b: bf16[8]) -> (f32[4,8]) {
@@ -68,6 +70,49 @@ ENTRY %main (a: f32[4,8], b: bf16[8]) -> (f32[4,8]) {
     assert told["launches"] == 2 and told["kinds"] == {"fusion": 1, "all-reduce-start": 1}
     assert told["moved"] == (128 + 16 + 128) + 2 * 128
     assert told["collectives"] == {"all-reduce": (1, 128)}
+
+
+def test_loops_count_as_often_as_they_run_and_parts_of_arrays_as_parts():
+    text = """HloModule m
+%fused (p: f32[10,8], i: s32[], w: f32[8,8]) -> f32[10,8] {
+  %p = f32[10,8]{1,0} parameter(0)
+  %i = s32[] parameter(1)
+  %w = f32[8,8]{1,0} parameter(2)
+  %row = f32[1,8]{1,0} dynamic-slice(%p, %i), dynamic_slice_sizes={1,8}
+  %new = f32[1,8]{1,0} dot(%row, %w)
+  ROOT %put = f32[10,8]{1,0} dynamic-update-slice(%p, %new, %i)
+}
+
+%body (t: (s32[], f32[10,8], f32[8,8])) -> (s32[], f32[10,8], f32[8,8]) {
+  %t = (s32[], f32[10,8]{1,0}, f32[8,8]{1,0}) parameter(0)
+  %i = s32[] get-tuple-element(%t), index=0
+  %a = f32[10,8]{1,0} get-tuple-element(%t), index=1
+  %w = f32[8,8]{1,0:S(1)} get-tuple-element(%t), index=2
+  %one = s32[] constant(1)
+  %next = s32[] add(%i, %one)
+  %f = f32[10,8]{1,0} fusion(%a, %i, %w), kind=kLoop, calls=%fused
+  ROOT %r = (s32[], f32[10,8]{1,0}, f32[8,8]{1,0}) tuple(%next, %f, %w)
+}
+
+%cond (t: (s32[], f32[10,8], f32[8,8])) -> pred[] {
+  %t = (s32[], f32[10,8]{1,0}, f32[8,8]{1,0}) parameter(0)
+  %i = s32[] get-tuple-element(%t), index=0
+  %n = s32[] constant(10)
+  ROOT %lt = pred[] compare(%i, %n), direction=LT
+}
+
+ENTRY %main (t: (s32[], f32[10,8], f32[8,8])) -> (s32[], f32[10,8], f32[8,8]) {
+  %t = (s32[], f32[10,8]{1,0}, f32[8,8]{1,0}) parameter(0)
+  ROOT %l = (s32[], f32[10,8]{1,0}, f32[8,8]{1,0}) while(%t), condition=%cond, body=%body
+}
+"""
+    told = figures(text)
+    assert told["launches"] == 10 and told["kinds"] == {"fusion": 10}
+    row, number, weight = 32, 4, 256
+    assert told["moved"] == 10 * (row + number + weight + row)
+    assert figures(text, on_chip=True)["moved"] == 10 * (row + number + row)
+    known = text.replace("body=%body", 'body=%body, backend_config={"known_trip_count":{"n":"7"}}')
+    assert figures(known)["launches"] == 7
 
 
 def test_the_largest_batch():

@@ -38,7 +38,7 @@ from .division import with_quotients
 from .first_calls import first_calls
 from .policy import LOOK_EVERY, MOST_MAPPINGS, MOST_SIGNATURES
 from .precision import with_precision
-from .rewriting import rewritten
+from .rewriting import rewritten, without_kernels
 
 __all__ = ["PLAIN_PRODUCTS", "STUMBLES", "SOME_OF_ONE", "Compiled", "clear_caches"]
 
@@ -150,6 +150,8 @@ class Compiled:
                 passes.append(with_precision)
             elif self._most < SOME_OF_ONE:  # one operator is no long chain
                 passes.append(with_barriers)
+            if "out_shardings" in self._options:
+                passes.append(without_kernels)
             options = _options()[level] if on_cpu else PLAIN_PRODUCTS if level else {}
             found = self._forms[on_cpu, level] = jax.jit(rewritten(self._original, *passes), **self._options, **(
                 {"compiler_options": options} if options else {}))

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, jaxpr_as_fun, jaxprs_in_params
 
-__all__ = ["each_equation", "rewritten"]
+__all__ = ["each_equation", "rewritten", "without_kernels"]
 
 _NOT_ENTERED = ("pallas_call", "custom_partitioning")  # programs of another kind
+_KERNELS = ("pallas_call", "dot_product_attention")
 Rule = Callable[[JaxprEqn], "JaxprEqn | None"]
 
 
@@ -36,6 +37,27 @@ def each_equation(closed: ClosedJaxpr, rule: Rule) -> ClosedJaxpr:
     """
     jaxpr = _rewritten(closed.jaxpr, rule)
     return closed if jaxpr is closed.jaxpr else ClosedJaxpr(jaxpr, closed.consts)
+
+
+def without_kernels(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """A program for several devices: where a kind of device has a kernel, which XLA cannot divide, it has operators."""
+    return each_equation(closed, _divisible)
+
+
+def _divisible(eqn: JaxprEqn) -> JaxprEqn | None:
+    platforms = eqn.params.get("branches_platforms")
+    if not platforms or None not in platforms:
+        return None
+    branches = eqn.params["branches"]
+    common = branches[platforms.index(None)]
+    chosen = tuple([common if _has_kernel(b.jaxpr) else b for b in branches])
+    same = all(new is old for new, old in zip(chosen, branches, strict=True))
+    return None if same else eqn.replace(params={**eqn.params, "branches": chosen})
+
+
+def _has_kernel(jaxpr: Jaxpr) -> bool:
+    return any(eqn.primitive.name.startswith(_KERNELS) or any(map(_has_kernel, jaxprs_in_params(eqn.params)))
+               for eqn in jaxpr.eqns)
 
 
 def _rewritten(jaxpr: Jaxpr, rule: Rule) -> Jaxpr:

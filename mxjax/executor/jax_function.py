@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ import jax.numpy as jnp
 
 from ..array.dense import NDArray
 from ..base import MXNetError
+from ..ops.nn.flash import plainly
 
 __all__ = ["JaxFunction"]
 
@@ -19,6 +21,7 @@ class JaxFunction:
 
     Args:
         symbol: any graph without host code.
+        kernels: whether it may have kernels of one kind of device (attention's), which XLA does not divide.
 
     Attributes:
         arg_names, aux_names, output_names: keys of the dictionaries, and names of the outputs in order.
@@ -28,8 +31,8 @@ class JaxFunction:
         >>> outputs, aux = jax.jit(f, static_argnames="train")(params, aux)
     """
 
-    def __init__(self, symbol: Any) -> None:
-        self._graph, self.output_names = symbol._lower(), symbol.list_outputs()
+    def __init__(self, symbol: Any, *, kernels: bool = False) -> None:
+        self._graph, self.output_names, self._kernels = symbol._lower(), symbol.list_outputs(), kernels
         if self._graph.cut:
             host = [n.name for n in self._graph.steps if n.op.eager or n.op.get_attr("FHost")]
             raise MXNetError(f"to_jax: {', '.join(host)} runs on the host or has an output shape that depends on data; "
@@ -58,8 +61,9 @@ class JaxFunction:
             if missing:
                 raise MXNetError(f"{what} lacks {', '.join(missing)}")
         key = self._key(rng)
-        outputs, states = self._graph.call([_value(args[n]) for n in self.arg_names],
-                                           [_value(aux[n]) for n in self.aux_names], key, train)
+        with contextlib.nullcontext() if self._kernels else plainly():
+            outputs, states = self._graph.call([_value(args[n]) for n in self.arg_names],
+                                               [_value(aux[n]) for n in self.aux_names], key, train)
         return outputs, dict(zip(self.aux_names, states, strict=True))
 
     def _key(self, rng: Any) -> tuple:

@@ -26,6 +26,7 @@ from ._formats import check_np, flatten, kinds, regroup
 from ._formats import flatten as _flatten  # noqa: F401 (libraries take these from here)
 from ._formats import regroup as _regroup  # noqa: F401
 from ._jax_function import block_to_jax
+from ._plan import plan_of_block
 from .parameter import DeferredInitializationError, Parameter, ParameterDict, load_named
 from .utils import HookHandle, _brief_print_list, _indent
 
@@ -503,7 +504,7 @@ class HybridBlock(Block):
         self._check_inputs(has_symbol, has_array, contexts)
         self._build_cache(x, *args)
 
-    def plan(self, *inputs: Any, on: str, train: str | None = None, dtype: Any = "float32",
+    def plan(self, *inputs: Any, on: str, train: str | None = None, dtype: Any = None,
              batch: int | str | None = None) -> Plan:
         """What this block needs and does on devices, which need not be here; see `Symbol.plan`.
 
@@ -511,7 +512,8 @@ class HybridBlock(Block):
             inputs: arrays, or shapes (tuples).
             on: the devices: "h100", "a100", "l4", "h100x8"; "v5e:1x1" ... "v5e:16x16", "v6e:2x2" ...
             train: "sgd" (with momentum) or "adam" for a step of training; None for a prediction.
-            dtype: of the inputs, and of parameters whose dtype follows from it.
+            dtype: of the inputs, but for arrays of integers, and of parameters whose dtype follows from it; default
+                that of the arrays, else float32.
             batch: another length of the inputs' first axis, or "largest": what a device has room for.
 
         Raises:
@@ -520,9 +522,7 @@ class HybridBlock(Block):
         Example:
             >>> mx.gluon.model_zoo.vision.resnet50_v1().plan((64, 3, 224, 224), on="h100")  # doctest: +SKIP
         """
-        variables, out = self._get_graph(*[symbol.var(f"data{i}") for i in range(len(inputs))])
-        shapes = {v.name: getattr(i, "shape", i) for v, i in zip(variables, inputs, strict=True)}
-        return out.plan(on, train=train, dtype=dtype, batch=batch, **shapes)
+        return plan_of_block(self, inputs, on, train, dtype, batch)
 
     # ------------------------------------------------------------ graphs
     def _get_graph(self, *args: Any) -> tuple[list[Symbol], Symbol]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ from ..compile.compiled import Compiled
 from ..compile.kernel import Kernel, is_wide, never, prepare
 from ..ops.params import np_dtype
 from ..util import is_np_shape
+from . import attention
 from .inference import infer_shapes, infer_types
 from .node import Entry, Node, auxiliary, topological
 
@@ -73,6 +74,7 @@ class Lowered:
         self._kernels: dict[Any, list[Kernel]] = Bounded(64)
         self._draws: dict[Any, list[Callable | None]] = Bounded(64)
         self._forms: Forms | None = None
+        self._alone: frozenset[tuple[int, int]] | None = None
         self.touches = any(n.op.get_attr("FDecay") or n.op.get_attr("FFixed") for n in self.steps)
         self._late: dict[int, list[Node]] | None = None
         self._touched: dict[tuple, Touched] = Bounded(64)
@@ -161,20 +163,30 @@ class Lowered:
         values: dict[tuple[int, int], Any] = {}
         for node, value in zip([*self.arg_nodes, *self.aux_nodes], [*args, *aux], strict=True):
             values[id(node), 0] = value
-        drawn = None if _is_key(key) else iter(key)
+        drawn, alone = None if _is_key(key) else iter(key), self._read_once()
         for number, (node, kernel) in enumerate(zip(self.steps, self.kernels_for(args, aux, train), strict=True)):
             inputs = [values[id(n), i] for n, i in node.inputs]
-            inputs += [node.params[n] for n in kernel.dynamic]
+            extras = [node.params[n] for n in kernel.dynamic]
             if kernel.uses_key:
-                inputs += [key[0], key[1] + np.uint32(number)] if drawn is None else _next(drawn)
+                extras += [key[0], key[1] + np.uint32(number)] if drawn is None else _next(drawn)
             with jax.named_scope(node.name):
-                results = self._run(node, kernel, inputs)
+                results = attention.step(node, inputs, functools.partial(self._run, node, kernel, extras),
+                                         (id(node), 0) in alone, train)
             for i in range(kernel.num_outputs):
                 values[id(node), i] = results[i]
             for position, value in zip(kernel.mutated, results[kernel.num_outputs:], strict=True):
                 source = node.inputs[position]
                 values[id(source[0]), source[1]] = value
-        return ([values[id(n), i] for n, i in self.outputs], [values[id(n), 0] for n in self.aux_nodes])
+        return ([attention.forced(values[id(n), i]) for n, i in self.outputs],
+                [values[id(n), 0] for n in self.aux_nodes])
+
+    def _read_once(self) -> frozenset[tuple[int, int]]:
+        """The entries that only one node reads, once, and nobody else."""
+        if self._alone is None:
+            readers = Counter((id(n), i) for reader in self.steps for n, i in reader.inputs)
+            self._alone = frozenset(entry for entry, count in readers.items() if count == 1) - \
+                {(id(n), i) for n, i in self.outputs}
+        return self._alone
 
     def drawing(self, values: Sequence[Any], train: bool) -> list[Callable | None]:
         """What draws for each random operator on the host: function(source) -> array or None; None: nothing can.
@@ -207,9 +219,9 @@ class Lowered:
                 draws.append(functools.partial(kernel.draw, given=given, inputs=inputs))
         return draws
 
-    def _run(self, node: Any, kernel: Kernel, inputs: list[Any]) -> Sequence[Any]:
+    def _run(self, node: Any, kernel: Kernel, extras: list[Any], inputs: list[Any]) -> Sequence[Any]:
         try:
-            return kernel.fn(*inputs)
+            return kernel.fn(*inputs, *extras)
         except MXNetError as error:
             raise MXNetError(f"Error in operator {node.name}: {error}") from None
         except (TypeError, ValueError, IndexError, ZeroDivisionError) as error:

@@ -141,7 +141,7 @@ def make_plan(model: str, function: Callable[..., Any], groups: Sequence[Group],
             split.append(group.split and devices.count > 1)
             arguments.append(struct)
     found = compile_for(function, arguments, devices, donate=donate, split=split, wide=wide)
-    told, sizes = figures(found["text"]), found["memory"]
+    told, sizes = figures(found["text"], devices.device.platform == "tpu"), found["memory"]
     memory: dict[str, int] = {}
     for group in groups:
         if group.arguments:  # groups of one name differ in whether they are given up or split

@@ -3,58 +3,192 @@
 from __future__ import annotations
 
 import collections
+import functools
 import re
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 __all__ = ["figures"]
 
 _WIDTH = {"f64": 8, "s64": 8, "u64": 8, "c64": 8, "f32": 4, "s32": 4, "u32": 4, "f16": 2, "bf16": 2, "s16": 2, "u16": 2}
-_NOTHING = frozenset("parameter get-tuple-element tuple bitcast constant after-all partition-id replica-id copy-done "
-                     "all-reduce-done all-gather-done collective-permute-done async-done async-update".split())
+_NOTHING = frozenset("""parameter get-tuple-element tuple bitcast constant after-all partition-id replica-id copy-done
+    all-reduce-done all-gather-done collective-permute-done async-done async-update slice-done""".split())
+_ON_NUMBERS = frozenset("""add and compare copy convert maximum minimum multiply not or remainder select
+    subtract""".split())  # scalars of a loop
 _COLLECTIVES = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
-_INSTRUCTION = re.compile(r"\s*(?:ROOT )?(%?[\w.\-]+) = (\(.*?\)|\S+) ([\w\-]+)\((.*)")
+_PARTS = ("dynamic-slice", "slice", "gather")  # they read as much of their first operand as they give
+_SAME = ("bitcast", "reshape", "copy", "convert")  # inside a fusion
+_COMPUTATION = re.compile(r"(ENTRY )?(%?[\w.\-]+) \(.*\{$")
+_INSTRUCTION = re.compile(r"\s*(ROOT )?(%?[\w.\-]+) = (\(.*?\)|\S+) ([\w\-]+)\((.*)")
+_ARRAY = re.compile(r"\b([a-z]+\d+|pred)\[([\d,]*)\](\{[^}]*\})?")
 
 
-def _bytes(kind: str) -> int:
-    """Of a type, or of all types in a tuple."""
-    total = 0
-    for name, lengths in re.findall(r"\b([a-z]+\d+|pred)\[([\d,]*)\]", kind):
-        count = 1
-        for length in lengths.split(","):
-            count *= int(length) if length else 1
-        total += _WIDTH.get(name, 1) * count
-    return total
+class _Instruction(NamedTuple):
+    """One of a computation. kind: type of the result; rest: operands and attributes, as text."""
+
+    root: bool
+    name: str
+    kind: str
+    operation: str
+    rest: str
+
+    @property
+    def inputs(self) -> list[str]:
+        return re.findall(r"%[\w.\-]+", self.rest.split("), ")[0])
+
+    def attribute(self, name: str) -> list[str]:
+        """The computations that an attribute names."""
+        found = re.search(rf"\b{name}=(\{{[^}}]*\}}|%?[\w.\-]+)", self.rest)
+        return re.findall(r"%[\w.\-]+", found[1]) if found else []
 
 
-def figures(text: str) -> dict[str, Any]:
+@dataclass
+class _Cost:
+    """Of a computation, once."""
+
+    moved: int = 0
+    kinds: collections.Counter[str] = field(default_factory=collections.Counter)
+    collectives: dict[str, list[int]] = field(default_factory=lambda: {name: [0, 0] for name in _COLLECTIVES})
+
+    def add(self, other: _Cost, times: int) -> None:
+        self.moved += times * other.moved
+        for name, count in other.kinds.items():
+            self.kinds[name] += times * count
+        for name, row in other.collectives.items():
+            self.collectives[name] = [a + times * b for a, b in zip(self.collectives[name], row, strict=True)]
+
+
+def figures(text: str, on_chip: bool = False) -> dict[str, Any]:
     """What a program does on each device.
+
+    Loops count as often as they run, where the text tells; of arrays that a launch reads or writes in part, that part
+    counts.
 
     Args:
         text: of the compiled program (`compiled.as_text()`).
+        on_chip: whether arrays of memory space 1 are in a TPU's fast memory, and no traffic.
 
     Returns:
         `launches`: instructions that start something on the device; `moved`: bytes that these read and write;
-        `collectives`: for each kind how many there are, and bytes of their results; `kinds`: how many launches of each
+        `collectives`: for each kind how many there are, and bytes of their operands; `kinds`: how many launches of each
         kind of instruction.
     """
-    entry = text.split("\nENTRY ", 1)[-1].split("\n}", 1)[0]
-    types: dict[str, str] = {}
-    kinds: collections.Counter[str] = collections.Counter()
-    moved, collectives = 0, {name: [0, 0] for name in _COLLECTIVES}
-    for line in entry.splitlines():
-        found = _INSTRUCTION.match(line)
-        if found is None:
-            continue
-        name, kind, operation, rest = found.groups()
-        types[name] = kind
-        if operation in _NOTHING:
-            continue
-        kinds[operation] += 1
-        inputs = re.findall(r"%[\w.\-]+", rest.split("), ")[0])
-        moved += _bytes(kind) + sum(_bytes(types.get(i, "")) for i in inputs)
-        which = next((c for c in _COLLECTIVES if operation in (c, f"{c}-start")), None)
-        if which is not None:
-            collectives[which][0] += 1
-            collectives[which][1] += sum(_bytes(types.get(i, "")) for i in inputs)
-    return {"launches": sum(kinds.values()), "moved": moved, "kinds": dict(kinds.most_common()),
-            "collectives": {name: tuple(row) for name, row in collectives.items() if row[0]}}
+    told = _Program(text, on_chip)
+    cost = told.cost(told.entry)
+    return {"launches": sum(cost.kinds.values()), "moved": cost.moved, "kinds": dict(cost.kinds.most_common()),
+            "collectives": {name: tuple(row) for name, row in cost.collectives.items() if row[0]}}
+
+
+class _Program:
+    """The computations of a program by name."""
+
+    def __init__(self, text: str, on_chip: bool) -> None:
+        self.parts: dict[str, list[_Instruction]] = {}
+        self.entry, self._on_chip, lines = "", on_chip, []
+        for line in text.splitlines():
+            header = _COMPUTATION.match(line)
+            found = None if header else _INSTRUCTION.match(line)
+            if header:
+                lines = self.parts.setdefault(header[2], [])
+                self.entry = header[2] if header[1] else self.entry
+            elif found:
+                lines.append(_Instruction(bool(found[1]), *found.groups()[1:]))
+        self.cost = functools.cache(self._cost)
+
+    def _bytes(self, kind: str) -> int:
+        """Of a type, or of all types in a tuple."""
+        total = 0
+        for name, lengths, layout in _ARRAY.findall(kind):
+            count = 1
+            for length in lengths.split(","):
+                count *= int(length) if length else 1
+            total += 0 if self._on_chip and "S(1)" in layout else _WIDTH.get(name, 1) * count
+        return total
+
+    def _cost(self, name: str) -> _Cost:
+        cost, types = _Cost(), {}
+        for one in self.parts.get(name, ()):
+            types[one.name] = one.kind
+            if one.operation in _NOTHING or one.operation in _ON_NUMBERS and "[]" in one.kind:
+                continue
+            if one.operation == "while":
+                for body in one.attribute("body"):
+                    cost.add(self.cost(body), self._trips(one))
+                continue
+            if one.operation in ("call", "conditional"):
+                inner = [self.cost(part) for key in ("to_apply", "branch_computations", "true_computation",
+                                                     "false_computation") for part in one.attribute(key)]
+                if inner:  # of branches, the one that does most
+                    cost.add(max(inner, key=lambda part: part.moved), 1)
+                    continue
+            sizes = [self._bytes(types.get(i, "")) for i in one.inputs]
+            cost.kinds[one.operation] += 1
+            cost.moved += self._moved(one, sizes, types)
+            which = next((c for c in _COLLECTIVES if one.operation in (c, f"{c}-start")), None)
+            if which is not None:
+                count, size = cost.collectives[which]
+                cost.collectives[which] = [count + 1, size + sum(sizes)]
+        return cost
+
+    def _trips(self, loop: _Instruction) -> int:
+        """How often a loop runs: as told, or what its condition compares with; once where neither is there."""
+        told = re.search(r'"known_trip_count":\{"n":"(\d+)"', loop.rest)
+        if told:
+            return int(told[1])
+        compared = [one.rest for name in loop.attribute("condition") for one in self.parts.get(name, ())
+                    if one.operation == "constant" and one.kind.startswith("s32[]")]
+        return max([int(found[1]) for rest in compared if (found := re.match(r"(\d+)\)", rest))], default=1)
+
+    def _moved(self, one: _Instruction, sizes: list[int], types: dict[str, str]) -> int:
+        if one.operation in _PARTS:
+            return 2 * self._bytes(one.kind)
+        if one.operation == "dynamic-update-slice":
+            return 2 * sizes[1]
+        if one.operation.endswith("-start") and one.kind.startswith("("):  # it names the operands again
+            return max(self._bytes(one.kind), sum(sizes))
+        inner = self.parts.get(next(iter(one.attribute("calls")), ""), []) if one.operation == "fusion" else []
+        if not inner:
+            return self._bytes(one.kind) + sum(sizes)
+        return sum(self._read(inner, i, size) for i, size in enumerate(sizes)) + self._written(inner, one.kind)
+
+    def _read(self, inner: list[_Instruction], number: int, size: int) -> int:
+        """Bytes that a fusion reads of an operand: parts of it where it only takes those, nothing to overwrite some."""
+        start = next((one.name for one in inner if one.operation == "parameter" and
+                      one.rest.startswith(f"{number})")), None)
+        if start is None or not size:
+            return size
+        total = 0
+        for user, name in _users(inner, start):
+            if user.operation in _PARTS and user.inputs[0] == name:
+                total += self._bytes(user.kind)
+            elif user.operation != "dynamic-update-slice" or user.inputs[0] != name:
+                return size
+        return min(total, size)
+
+    def _written(self, inner: list[_Instruction], kind: str) -> int:
+        """Bytes that a fusion writes: of an array that it changes in part, that part."""
+        known = {one.name: one for one in inner}
+        root = next(one for one in inner if one.root)
+        ends = [known[i] for i in root.inputs if i in known] if root.operation == "tuple" else [root]
+        kinds = [m[0] for m in _ARRAY.finditer(kind)]
+        total = 0
+        for end, whole in zip(ends, kinds, strict=False):
+            while end.operation in _SAME and end.inputs and end.inputs[0] in known:
+                end = known[end.inputs[0]]
+            part = known.get(end.inputs[1]) if end.operation == "dynamic-update-slice" else None
+            total += min(self._bytes(whole), self._bytes(part.kind)) if part else self._bytes(whole)
+        return total
+
+
+def _users(inner: list[_Instruction], start: str) -> Iterator[tuple[_Instruction, str]]:
+    """What reads a value in a fusion, and under which name: that of the value, or of the same in another form."""
+    names = {start}
+    for one in inner:  # each after what it reads
+        for name in one.inputs:
+            if name in names:
+                if one.operation in ("bitcast", "reshape") and not one.root:
+                    names.add(one.name)
+                else:
+                    yield one, name
+                break

@@ -17,7 +17,8 @@ from ..base import MXNetError
 from ..compile.compiled import PLAIN_PRODUCTS, STUMBLES
 from ..compile.division import with_quotients
 from ..compile.precision import with_precision
-from ..compile.rewriting import rewritten
+from ..compile.rewriting import rewritten, without_kernels
+from ..ops.nn.flash import CALLS
 from .targets import Target
 
 __all__ = ["compile_for"]
@@ -45,10 +46,12 @@ def compile_for(function: Callable[..., Any], arguments: Sequence[jax.ShapeDtype
     """
     platform = on.device.platform
     with jax.enable_x64(wide):
-        jitted = jax.jit(rewritten(function, with_quotients, with_precision))
+        divided = (without_kernels,) if on.count > 1 else ()
+        jitted = jax.jit(rewritten(function, with_quotients, with_precision, *divided))
         flops = (jitted.lower(*arguments).cost_analysis() or {}).get("flops", 0.0)
         try:
-            exported = jax.export.export(jitted, platforms=[platform])(*arguments).serialize()
+            exported = jax.export.export(jitted, platforms=[platform], disabled_checks=[
+                jax.export.DisabledSafetyCheck.custom_call(name) for name in CALLS])(*arguments).serialize()
         except ImportError as error:
             raise MXNetError(f"plan: {error}; pip install {_EXTRAS[platform]}") from None
     with tempfile.TemporaryDirectory(prefix="mxjax-plan-") as folder:

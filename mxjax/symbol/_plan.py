@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..base import MXNetError
+from ..executor.jax_function import JaxFunction
 from ..graph.node import topological
 from ..ops import registry
 from ..ops.params import np_dtype
@@ -28,9 +29,9 @@ _FIRST = 32  # where the search for the largest batch begins
 
 
 def plan_of(symbol: Symbol, on: str, shapes: Mapping[str, Sequence[int]], *, train: str | None = None,
-            dtype: Any = "float32", batch: int | str | None = None,
+            dtype: Any = "float32", types: Mapping[str, Any] | None = None, batch: int | str | None = None,
             told: Callable[[Plan], None] | None = None) -> Plan:
-    """See `Symbol.plan`; `told` is told each plan that the search for the largest batch makes."""
+    """See `Symbol.plan`; `types`: of inputs that have another dtype; `told` is told each plan of a search."""
     if train is not None and train not in _UPDATES:
         raise MXNetError(f"plan: train={train!r} must be one of {', '.join(_UPDATES)}, or None")
     if not shapes:
@@ -41,16 +42,19 @@ def plan_of(symbol: Symbol, on: str, shapes: Mapping[str, Sequence[int]], *, tra
         raise MXNetError(f"plan: the graph has no input {', '.join(unknown)}; it has "
                          f"{', '.join(symbol.list_arguments()[:8])} ...")
 
+    kinds = {n: np_dtype((types or {}).get(n, dtype)) for n in shapes if n in (types or {}) or not n.endswith("label")}
+
     def of(length: int | None) -> Plan:
         given = {n: tuple(s) if length is None else (length, *s[1:]) for n, s in shapes.items()}
-        return _plan(symbol, on, given, train, np_dtype(dtype))
+        return _plan(symbol, on, given, kinds, train, np_dtype(dtype))
     if batch == "largest":
         return largest(of, _FIRST, target(on).count, told)
     return of(int(batch) if batch is not None else None)
 
 
-def _plan(symbol: Symbol, on: str, shapes: dict[str, tuple[int, ...]], train: str | None, dtype: np.dtype) -> Plan:
-    function, structs = symbol.to_jax(), _structs(symbol, shapes, dtype)
+def _plan(symbol: Symbol, on: str, shapes: dict[str, tuple[int, ...]], kinds: dict[str, np.dtype], train: str | None,
+          dtype: np.dtype) -> Plan:
+    function, structs = JaxFunction(symbol, kernels=True), _structs(symbol, shapes, kinds, dtype)
     names = {kind: [n for n in every if (n in structs["inputs"]) == (kind == "inputs")]
              for kind, every in (("parameters", function.arg_names), ("inputs", function.arg_names))}
     names["auxiliary states"] = function.aux_names
@@ -95,7 +99,8 @@ def _plan(symbol: Symbol, on: str, shapes: dict[str, tuple[int, ...]], train: st
                      step if train else predict, groups, on, batch=first[0] if first else None)
 
 
-def _structs(symbol: Symbol, shapes: dict[str, tuple[int, ...]], dtype: np.dtype) -> dict[str, dict[str, Any]]:
+def _structs(symbol: Symbol, shapes: dict[str, tuple[int, ...]], kinds: dict[str, np.dtype],
+             dtype: np.dtype) -> dict[str, dict[str, Any]]:
     """Shapes and dtypes of all arguments: parameters, auxiliary states, and inputs: what was given, and labels."""
     found, _, states = symbol.infer_shape_partial(**shapes)
     args, aux = symbol.list_arguments(), symbol.list_auxiliary_states()
@@ -104,14 +109,13 @@ def _structs(symbol: Symbol, shapes: dict[str, tuple[int, ...]], dtype: np.dtype
         raise MXNetError(f"plan: the shapes of {', '.join(missing[:5]) or 'the arguments'} do not follow from "
                          f"{', '.join(f'{n}={s}' for n, s in shapes.items())}; give those of all inputs")
     inputs = {n for n in args if n in shapes or n.endswith("label")}
-    given = {n: dtype for n in shapes if not n.endswith("label")}
-    if dtype != np.float32:  # parameters follow it, whatever they were saved as
+    if dtype != np.float32:  # parameters that were saved as float32 follow it
         symbol = copy.deepcopy(symbol)
         for node in topological(symbol._outputs):
-            if node.op is None:
-                node.attrs.pop("__dtype__", None)
-    types, _, kinds = symbol.infer_type_partial(**given)
+            if node.op is None and node.attrs.get("__dtype__") == "0":
+                del node.attrs["__dtype__"]
+    types, _, more = symbol.infer_type_partial(**kinds)
     every = {n: jax.ShapeDtypeStruct(s, np_dtype(t) if t is not None else dtype)
-             for n, s, t in zip((*args, *aux), (*found, *states), (*types, *kinds), strict=True)}
+             for n, s, t in zip((*args, *aux), (*found, *states), (*types, *more), strict=True)}
     return {"parameters": {n: every[n] for n in args if n not in inputs}, "inputs": {n: every[n] for n in inputs},
             "auxiliary states": {n: every[n] for n in aux}}
