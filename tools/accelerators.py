@@ -19,9 +19,26 @@ import threading
 import time
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import topologies
+
+from mxjax import sym
+from mxjax.compile.compiled import tried
+from mxjax.compile.division import with_quotients
+from mxjax.compile.kernel import prepare
+from mxjax.compile.precision import with_precision
+from mxjax.compile.rewriting import rewritten
+from mxjax.executor.jax_function import JaxFunction
+from mxjax.ops import registry
+from mxjax.ops.params import WIDE, np_dtype
+from mxjax.plan import targets as devices
+
 HERE = Path(__file__).parent
 CALLS = HERE / "operator_calls.jsonl"
 SECONDS = 300  # a program may take to compile
+HOLDING = ("_foreach", "_while_loop", "_cond", "_CachedOp")  # operators that hold graphs
 
 
 def key(target: str, call: list) -> str:
@@ -30,28 +47,12 @@ def key(target: str, call: list) -> str:
 
 
 # ---------------------------------------------------------------- in a process of its own
-def prepare(target: str) -> None:
-    """Sets the environment; before JAX is imported."""
-    os.environ.update(JAX_PLATFORMS="cpu", CUDA_VISIBLE_DEVICES="-1", JAX_SKIP_CUDA_CONSTRAINTS_CHECK="1",
-                      TF_CPP_MIN_LOG_LEVEL="2")
-    if ":" in target:
-        os.environ.update(TPU_ACCELERATOR_TYPE="v5litepod-4" if target.startswith("v5e") else "v6e-4",
-                          TPU_WORKER_HOSTNAMES="localhost", TPU_SKIP_MDS_QUERY="1", ALLOW_MULTIPLE_LIBTPU_LOAD="1")
-
-
 def work(target: str) -> None:
     """Compiles the calls on standard input, a line each; answers with a line each."""
-    prepare(target)
-    import jax
-    from jax.experimental import topologies
-
-    from mxjax.plan import target as device
-    found = device(target)
+    found = devices.target(target)
     platform = found.device.platform
-    shape = {"topology": found.topology, "target_config": found.device.chip["config"]} if platform == "cuda" else \
-        {"topology_name": found.topology}
     place = jax.sharding.SingleDeviceSharding(
-        topologies.get_topology_desc(platform=platform, **shape).devices[0])
+        topologies.get_topology_desc(platform=platform, **found.description).devices[0])
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     for line in sys.stdin:
@@ -70,57 +71,69 @@ def parsed(op, params: dict, count: int) -> dict:
     return op.parse({op.variadic: count, **given} if op.variadic in op.params else given)
 
 
-def compiled(call: list, platform: str, place) -> dict:
-    """What came of compiling a call, with its backward where it has one."""
-    import jax
-    import jax.numpy as jnp
-    import numpy as np
+def graphs() -> dict:
+    """A graph for each operator that holds graphs, with the shapes of its inputs."""
+    data, state, more = sym.var("data"), sym.var("state"), sym.var("more")
+    shapes = {"data": (4, 8), "state": (8,)}
+    return {
+        "_foreach": (sym.contrib.foreach(lambda x, s: (x * s, x + s), data, state)[0], shapes),
+        "_while_loop": (sym.contrib.while_loop(lambda s: s.sum() < 100, lambda s: (s, [s * 2]), [state],
+                                               max_iterations=4)[0][0], {"state": (8,)}),
+        "_cond": (sym.contrib.cond(more.sum() > 0, lambda: state * 2, lambda: sym.exp(state)),
+                  {"more": (2,), "state": (8,)}),
+        "_CachedOp": (sym._internal._CachedOp(state, more, subgraph=sym.exp(state) * more),
+                      {"state": (8,), "more": (8,)}),
+    }
 
-    from mxjax.compile.compiled import PLAIN_PRODUCTS, STUMBLES
-    from mxjax.compile.division import with_quotients
-    from mxjax.compile.kernel import prepare as kernel_of
-    from mxjax.compile.precision import with_precision
-    from mxjax.compile.rewriting import rewritten
-    from mxjax.ops import registry
-    from mxjax.ops.params import WIDE, np_dtype
+
+def program_of(call: list) -> tuple:
+    """(function of arrays, their shapes and dtypes, shapes and dtypes of keys, whether anything is of 64 bits) of a
+    call; or (None, why it runs on the host)."""
     name, inputs, params, train = call
     op = registry.get(name)
-    values = parsed(op, params, len(inputs))
     if op.get_attr("FHost") is not None:
-        return {"host": "it is Python's or OpenCV's work on the host"}
-    kernel = kernel_of(op, values, len(inputs), train)
+        return None, "it is Python's or OpenCV's work on the host"
+    if name in HOLDING:
+        graph, shapes = graphs()[name]
+        function = JaxFunction(graph)
+        return (lambda *arrays: function(dict(zip(function.arg_names, arrays, strict=True)), train=train)[0],
+                [jax.ShapeDtypeStruct(shapes[n], "float32") for n in function.arg_names], [], False)
+    values = parsed(op, params, len(inputs))
+    kernel = prepare(op, values, len(inputs), train)
     if kernel.eager:
-        return {"host": "its result's shape, or whether it is allowed, depends on values"}
-    structs = [jax.ShapeDtypeStruct(tuple(s), np_dtype(t), sharding=place) for s, t in inputs]
+        return None, "its result's shape, or whether it is allowed, depends on values"
     wide = kernel.wide or any(t in WIDE for _, t in inputs)
     extras = [np.asarray(e) for e in kernel.extras(values, wide)]
-    keys = [jax.ShapeDtypeStruct((2,), "uint32", sharding=place), jax.ShapeDtypeStruct((), "uint32", sharding=place)] \
-        if kernel.uses_key else []
+    keys = [jax.ShapeDtypeStruct((2,), "uint32"), jax.ShapeDtypeStruct((), "uint32")] if kernel.uses_key else []
+    return (lambda *arrays: kernel.fn(*arrays[:len(inputs)], *extras, *arrays[len(inputs):]),
+            [jax.ShapeDtypeStruct(tuple(s), np_dtype(t)) for s, t in inputs], keys, wide)
+
+
+def compiled(call: list, platform: str, place) -> dict:
+    """What came of compiling a call, with its backward where it has one."""
+    function, structs, *rest = program_of(call)
+    if function is None:
+        return {"host": structs}
+    keys, wide = rest
     smooth = [i for i, s in enumerate(structs) if jnp.issubdtype(s.dtype, jnp.floating)]
 
     def both(*arrays):
-        arrays, rest = list(arrays[:len(structs)]), [*extras, *arrays[len(structs):]]
-
         def forward(*chosen):
+            given = list(arrays)
             for i, value in zip(smooth, chosen, strict=True):
-                arrays[i] = value
-            return [o for o in kernel.fn(*arrays, *rest) if jnp.issubdtype(o.dtype, jnp.floating)]
-        outputs = kernel.fn(*arrays, *rest)
+                given[i] = value
+            return [o for o in function(*given) if jnp.issubdtype(o.dtype, jnp.floating)]
+        outputs = function(*arrays)
         heads, back = jax.vjp(forward, *[arrays[i] for i in smooth])
         return outputs, back([jnp.ones_like(h) for h in heads]) if heads else ()
+    given = [jax.ShapeDtypeStruct(s.shape, s.dtype, sharding=place) for s in (*structs, *keys)]
     with jax.enable_x64(wide):
         outcome = {}
-        for function in (both, lambda *a: kernel.fn(*a[:len(structs)], *extras, *a[len(structs):])):
+        for each in (both, function):
             try:
-                program = jax.jit(rewritten(function, with_quotients, with_precision)).trace(*structs, *keys)
-                lowered = program.lower(lowering_platforms=(platform,))
-                try:
-                    lowered.compile()
-                except jax.errors.JaxRuntimeError as error:
-                    if STUMBLES not in str(error):
-                        raise
-                    lowered.compile(PLAIN_PRODUCTS)  # as the library does
-                return {**outcome, "compiled": "forward and backward" if function is both and smooth else "forward"}
+                program = jax.jit(rewritten(each, with_quotients, with_precision)).trace(*given)
+                tried(program.lower(lowering_platforms=(platform,)).compile)
+                return {**outcome, "compiled": "forward and backward" if each is both and smooth else "forward"}
             except Exception as error:  # noqa: BLE001  the forward alone may still do
                 outcome.setdefault("backward refused", f"{type(error).__name__}: {error}"[:600])
         return {"refused": outcome["backward refused"]}
@@ -136,8 +149,9 @@ class Worker:
     def ask(self, call: list) -> dict:
         """The outcome of a call."""
         if self._process is None:
-            self._process = subprocess.Popen([sys.executable, __file__, "--worker", self._target], text=True,
-                                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            self._process = subprocess.Popen(
+                [sys.executable, __file__, "--worker", self._target], text=True, stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=devices.target(self._target).environment())
             self._lines: queue.Queue = queue.Queue()
             threading.Thread(target=self._read, args=(self._process, self._lines), daemon=True).start()
         try:
@@ -241,6 +255,8 @@ def main() -> int:
         return 0
     targets = given.on or ["h100", "v5e:1x1"]
     calls = [json.loads(line) for line in CALLS.read_text(encoding="utf-8").splitlines()]
+    hosts = {registry.get(name).name for name in registry.names() if registry.get(name).get_attr("FHost")}
+    calls += [[name, [], {}, True] for name in (*HOLDING, *sorted(hosts - {call[0] for call in calls}))]
     calls = [call for call in calls if re.search(given.only, call[0])]
     out, known = Path(given.out), {}
     if out.exists():

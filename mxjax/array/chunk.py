@@ -21,7 +21,8 @@ from ..base import MXNetError
 from ..compile.kernel import WIDE_DTYPES
 from ..context import Context
 
-__all__ = ["ALONE", "Chunk", "Pending", "RLock", "alone", "changing", "holding", "placed", "point", "transformation"]
+__all__ = ["ALONE", "Chunk", "Pending", "RLock", "alone", "changing", "holding", "identity", "placed", "point",
+           "transformation"]
 
 
 class Pending:
@@ -44,6 +45,18 @@ class Pending:
     def force(self) -> None:
         """Finishes the work and sets `value`."""
         raise NotImplementedError
+
+    def held(self) -> Any:
+        """The buffer, if it is there."""
+        return self.value
+
+    def follows(self, old: Any) -> None:
+        """An array that had the value `old` has this one from now on."""
+
+
+def identity(value: Any) -> int:
+    """Of the buffer that a value is."""
+    return id(value.held() if isinstance(value, Pending) else value)
 
 
 class _Lost(Pending):
@@ -157,6 +170,8 @@ class Chunk:
     def defer(self, pending: Pending) -> None:
         """Points to a value that comes later."""
         with self.lock:
+            held = self.pending if self.buffer is None else self.buffer
+            pending.follows(self.stash if held is None else held)
             self.buffer, self.pending = None, pending
             self.version += 1
 
@@ -199,8 +214,11 @@ def point(chunks: Sequence[Chunk], values: Sequence[Any]) -> None:
         if isinstance(value, jax.core.Tracer):
             chunk.write(value)
             continue
+        if isinstance(value, Pending):
+            chunk.defer(value)
+            continue
         with chunk.lock:
-            chunk.buffer, chunk.pending = (None, value) if isinstance(value, Pending) else (value, None)
+            chunk.buffer, chunk.pending = value, None
             chunk.version += 1
 
 

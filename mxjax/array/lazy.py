@@ -14,7 +14,7 @@ import numpy as np
 from ..compile.kernel import Kernel
 from ..compile.policy import Programs
 from ..context import Context
-from .chunk import Pending, RLock
+from .chunk import Pending, RLock, identity
 from .segment import Deferred
 
 __all__ = ["Lazy", "Part", "Value", "may_wait"]
@@ -52,11 +52,17 @@ class Part(Protocol):
 class Value(Pending):
     """A result of a call that has not run yet."""
 
-    __slots__ = ("call",)
+    __slots__ = ("call", "over")
 
     def __init__(self, call: Lazy, shape: tuple[int, ...], dtype: np.dtype) -> None:
-        self.shape, self.dtype, self.value = shape, dtype, None
+        self.shape, self.dtype, self.value, self.over = shape, dtype, None, 0
         self.call: Lazy | Pending | None = call  # what will have the value: the call, or a segment's promise
+
+    def follows(self, old: Any) -> None:
+        """Tells a segment, now or when it promises the value."""
+        self.over = identity(old)
+        if isinstance(self.call, Deferred):
+            self.call.place = self.call.segment.place(self.over)
 
     def force(self) -> None:
         """Runs the forward: somebody looks."""
@@ -93,6 +99,8 @@ class Lazy(list):
         for result, value in zip(self.results, values, strict=True):
             if isinstance(value, Pending):
                 result.call = value
+                if result.over and isinstance(value, Deferred):
+                    value.place = value.segment.place(result.over)
             else:
                 result.value, result.call = value, None
         self.results, self.done = (), True

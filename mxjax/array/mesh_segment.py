@@ -29,6 +29,10 @@ class _Spread(Deferred):
         super().__init__(*args)
         self.whole: jax.Array | None = None
 
+    def held(self) -> Any:
+        """The buffers on all devices, if they are there."""
+        return self.value if self.whole is None else self.whole
+
     def deliver(self, value: jax.Array) -> None:
         """Keeps the value where it is: the next segment takes it from there."""
         self.whole = value
@@ -73,8 +77,8 @@ class MeshSegment(Segment):
         return wrap(self._put(batch._read(), self._split), batch.context, type(batch))
 
     def _taken(self, pending: Pending) -> Any:
-        whole = getattr(pending, "whole", None)
-        return pending.get() if whole is None else whole
+        held = pending.held()
+        return pending.get() if held is None else held
 
     def _placed(self, value: Any) -> Any:
         if not isinstance(value, jax.Array) or value.sharding in (self._same, self._split):

@@ -12,6 +12,7 @@ waits for nobody: values from elsewhere are there before it is taken.
 from __future__ import annotations
 
 import contextlib
+import operator
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from sys import getrefcount
@@ -25,7 +26,7 @@ from ..base import MXNetError
 from ..compile.kernel import Kernel, run
 from ..compile.policy import TRIALS, Programs
 from ..context import Context
-from .chunk import ALONE, Pending, RLock
+from .chunk import ALONE, Pending, RLock, identity
 from .state import Collecting, state
 
 __all__ = ["Deferred", "Segment", "bulk_changed", "deferred", "flush"]
@@ -33,15 +34,24 @@ __all__ = ["Deferred", "Segment", "bulk_changed", "deferred", "flush"]
 _programs = Programs()
 
 
-class Deferred(Pending):
-    """An output of a call in a segment."""
+_BEHIND = 1 << 60
+_place = operator.attrgetter("place")
 
-    __slots__ = ("segment", "turn", "call", "index", "failure")
+
+class Deferred(Pending):
+    """An output of a call in a segment. place: where among its values the one is that an array had before."""
+
+    __slots__ = ("segment", "turn", "call", "index", "failure", "place")
 
     def __init__(self, segment: Segment, call: int, index: int, shape: tuple[int, ...], dtype: Any) -> None:
         super().__init__(shape, dtype)
         self.segment, self.turn, self.call, self.index = segment, segment.turn, call, index
         self.failure: BaseException | None = None
+        self.place = _BEHIND
+
+    def follows(self, old: Any) -> None:
+        """Notes what it replaces."""
+        self.place = old.place if self.segment._holds(old) else self.segment.place(identity(old))
 
     def force(self) -> None:
         """Runs the segment; raises what running it raised before."""
@@ -121,6 +131,10 @@ class Segment:
         """Whether a value is of a call that has not run yet."""
         return isinstance(value, Deferred) and value.segment is self and value.turn == self.turn
 
+    def place(self, buffer: int) -> int:
+        """Where a buffer of this identity is among the values that the calls take; behind them all where it is not."""
+        return self._known.get(buffer, _BEHIND)
+
     def _taken(self, pending: Pending) -> Any:
         """The value of a Pending from elsewhere."""
         return pending.get()
@@ -165,22 +179,31 @@ class Segment:
             finally:
                 self._running = False
 
-    def told(self) -> tuple[Callable[..., tuple], list[Any]]:
-        """The deferred calls as a pure function of the values beside it; they are not run, and forgotten."""
+    def told(self) -> tuple[Callable[..., tuple], list[Any], list[int]]:
+        """(the deferred calls as a pure function, the values that it is of, which of them each result replaces).
+
+        Nothing is run, and all is forgotten.
+        """
         values, wanted = [*self.values, *([np.concatenate(self._numbers)] if self._numbers else [])], self._wanted()
+        replaced = [min(d.place, len(values)) for d in wanted]
         function = _composed(self.calls, tuple([(d.call, d.index) for d in wanted]))
         for deferred in wanted:
             deferred.failure = MXNetError("a value of a step that was only planned")
         self._clear()
-        return function, values
+        return function, values, replaced
 
     def _wanted(self) -> list[Deferred]:
-        """The results that somebody still holds."""
+        """The results that somebody still holds, in the order of the values that they replace.
+
+        JAX gives the memory of arguments to results of their shape and dtype in the order of both. Were it another's,
+        XLA would have to copy what is overwritten before it is read.
+        """
         wanted = []
         for row in self.outputs:
             for i in range(len(row)):
                 if getrefcount(row[i]) > ALONE:
                     wanted.append(row[i])
+        wanted.sort(key=_place)
         return wanted
 
     def _run(self) -> None:

@@ -40,7 +40,7 @@ from .policy import LOOK_EVERY, MOST_MAPPINGS, MOST_SIGNATURES
 from .precision import with_precision
 from .rewriting import rewritten, without_kernels
 
-__all__ = ["PLAIN_PRODUCTS", "STUMBLES", "SOME_OF_ONE", "Compiled", "clear_caches"]
+__all__ = ["PLAIN_PRODUCTS", "STUMBLES", "SOME_OF_ONE", "Compiled", "clear_caches", "tried"]
 
 _FEW, _SOME, SOME_OF_ONE = 256, 1 << 14, 1 << 17  # elements of all arguments together
 _PROGRAM, _OPERATION = 3 << 19, 30 << 10  # bytes of a program, and of each operation in it
@@ -48,6 +48,18 @@ _MADE_OF_FEW, _MADE = 1 << 14, 1 << 16  # elements of all results, what is kept 
 
 PLAIN_PRODUCTS = {"xla_gpu_enable_triton_gemm": False}  # of cuBLAS: XLA's own ones refuse some shapes in float32,
 STUMBLES = "Couldn't find output tile sizes"  # with this
+
+
+
+def tried(compile: Callable[[dict[str, Any] | None], Any]) -> Any:
+    """What compiling with XLA's options gives: with none, or, where XLA stumbles, without what it stumbled over."""
+    try:
+        return compile(None)
+    except jax.errors.JaxRuntimeError as error:
+        if STUMBLES not in str(error):
+            raise
+    return compile(PLAIN_PRODUCTS)
+
 
 with jax.ensure_compile_time_eval():
     _EVALUATES = find_top_trace(None)  # JAX's trace outside of all transformations: it computes what it is given
@@ -187,16 +199,12 @@ class Compiled:
         return form
 
     def _tried(self, signature: tuple, form: Callable, size: int) -> Callable:
-        """A first call on a device where XLA may refuse to compile: then again, without what it stumbled over."""
+        """A first call on a device where XLA may refuse to compile: nothing has run then, nothing was given away."""
         def call(*args: Any) -> Any:
-            chosen = form
-            try:
-                result = form(*args)
-            except jax.errors.JaxRuntimeError as error:  # nothing has run, nothing was given away
-                if STUMBLES not in str(error):
-                    raise
-                chosen = self._form(False, 1)
-                result = chosen(*args)
+            def once(options: Any) -> tuple[Callable, Any]:
+                chosen = self._form(False, 1) if options else form
+                return chosen, chosen(*args)
+            chosen, result = tried(once)
             self._compiled(signature, chosen, size)
             return result
         return call

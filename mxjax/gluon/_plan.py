@@ -55,7 +55,7 @@ def plan_of(step: TrainStep, inputs: Sequence[NDArray], on: str, batch_size: int
     with _unchanged(trainer, [chunk for every in chunks.values() for chunk in every], where) as written, where:
         segment = Segment(1 << 30, trials=0)
         loss = step._record(segment, inputs, batch_size)
-        function, values = segment.told()
+        function, values, replaced = segment.told()
         del loss  # until now it was wanted
         changed = written()
     groups: dict[tuple[str, bool], list[int]] = {}
@@ -63,10 +63,12 @@ def plan_of(step: TrainStep, inputs: Sequence[NDArray], on: str, batch_size: int
         kind, chunk = held.get(id(value), ("numbers", None))
         groups.setdefault((kind, chunk in changed), []).append(place)
     order = [place for places in groups.values() for place in places]
-    back = np.argsort(order)
+    back = [*np.argsort(order), len(order)]
+    results = sorted(range(len(replaced)), key=lambda i: back[replaced[i]])  # as a segment that runs has them
 
-    def program(*given: Any) -> tuple:
-        return function(*[given[i] for i in back])
+    def program(*given: Any) -> list[Any]:
+        made = function(*[given[i] for i in back[:-1]])
+        return [made[i] for i in results]
     made = [Group(kind, [jax.ShapeDtypeStruct(np.shape(values[p]), values[p].dtype) for p in places],
                   kept=kept, split=kind == "inputs") for (kind, kept), places in groups.items()]
     return make_plan(f"a step of {type(step._net).__name__} by {type(trainer._optimizer).__name__}", program, made, on,

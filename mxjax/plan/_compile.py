@@ -2,9 +2,9 @@
 
     python _compile.py REQUEST RESULT
 
-REQUEST (JSON): `program`, a file of `jax.export`; `platform`, `topology`, `config` (a GPU's description); `donate`;
-`split`, for each argument whether it is divided along its first axis; `devices`, the shape of the mesh; `otherwise`,
-XLA's options for a second try where its error says what `stumbles` does. RESULT gets the sizes of memory and the
+REQUEST (JSON): `program`, a file of `jax.export`; `platform`; `topology`, its description; `donate`; `split`, for each
+argument whether it is divided along its first axis; `devices`, the shape of the mesh; `otherwise`, XLA's options for a
+second try where its error says what `stumbles` does. RESULT gets the sizes of memory and the
 program's text, or what is missing.
 """
 
@@ -21,10 +21,8 @@ def main(request: str, result: str) -> None:
     from jax import export, jit
     from jax.experimental import topologies
     from jax.sharding import Mesh, NamedSharding, PartitionSpec
-    shape = {"topology": given["topology"], "target_config": given["config"]} if given["config"] else \
-        {"topology_name": given["topology"]}
     try:
-        devices = topologies.get_topology_desc(platform=given["platform"], **shape).devices
+        devices = topologies.get_topology_desc(platform=given["platform"], **given["topology"]).devices
     except Exception as error:  # noqa: BLE001  whatever a plugin that is missing, or of another version, says
         Path(result).write_text(json.dumps({"missing": f"{type(error).__name__}: {error}"}), encoding="utf-8")
         return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -58,12 +57,11 @@ def compile_for(function: Callable[..., Any], arguments: Sequence[jax.ShapeDtype
         program, request, result = (Path(folder, name) for name in ("program", "request.json", "result.json"))
         program.write_bytes(exported)
         request.write_text(json.dumps({
-            "program": str(program), "platform": platform, "topology": on.topology,
-            "config": on.device.chip.get("config"), "donate": list(donate), "devices": on.shape,
-            "otherwise": PLAIN_PRODUCTS, "stumbles": STUMBLES,
+            "program": str(program), "platform": platform, "topology": on.description, "donate": list(donate),
+            "devices": on.shape, "otherwise": PLAIN_PRODUCTS, "stumbles": STUMBLES,
             "split": list(split) or [False] * len(arguments)}), encoding="utf-8")
         done = subprocess.run([sys.executable, str(Path(__file__).with_name("_compile.py")), str(request), str(result)],
-                              env=_environment(on), capture_output=True, text=True, check=False)
+                              env=on.environment(), capture_output=True, text=True, check=False)
         if not result.exists():
             raise MXNetError(f"plan: the compiler for {on.name} ended with {done.returncode}:\n{done.stderr[-2000:]}")
         found = json.loads(result.read_text(encoding="utf-8"))
@@ -73,11 +71,3 @@ def compile_for(function: Callable[..., Any], arguments: Sequence[jax.ShapeDtype
     if "refused" in found:
         raise MXNetError(f"plan: XLA's compiler for {on.name} refuses the program: {found['refused'][:1500]}")
     return {**found, "flops": float(flops)}
-
-
-def _environment(on: Target) -> dict[str, str]:
-    """Of a process that has no device, and believes what it is told of one."""
-    chip = {name: value for name, value in on.device.chip.items() if name != "config"}
-    quiet = {"JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": "-1", "JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1",
-             "TF_CPP_MIN_LOG_LEVEL": "2"}
-    return {**{k: v for k, v in os.environ.items() if not k.startswith("XLA_FLAGS")}, **quiet, **chip}

@@ -7,6 +7,7 @@ a float32 product by six of bfloat16.
 from __future__ import annotations
 
 import math
+import os
 import re
 from dataclasses import dataclass
 
@@ -114,6 +115,21 @@ class Target:
             return f"1x1x{self.count}"
         # a TPU's smallest topology has four chips; a program for one of them takes the first
         return f"{self.name.split(':')[0]}:{'x'.join(map(str, self.shape)) if self.count > 1 else '2x2'}"
+
+
+    @property
+    def description(self) -> dict[str, str]:
+        """What `jax.experimental.topologies.get_topology_desc` takes beside the platform."""
+        if self.device.platform == "cuda":
+            return {"topology": self.topology, "target_config": self.device.chip["config"]}
+        return {"topology_name": self.topology}
+
+    def environment(self) -> dict[str, str]:
+        """Variables of a process that has no device, and believes what it is told of one."""
+        chip = {name: value for name, value in self.device.chip.items() if name != "config"}
+        quiet = {"JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": "-1", "JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1",
+                 "TF_CPP_MIN_LOG_LEVEL": "2"}
+        return {**{k: v for k, v in os.environ.items() if not k.startswith("XLA_FLAGS")}, **quiet, **chip}
 
 
 def target(on: str) -> Target:

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import jax
 import numpy as np
 import pytest
 
@@ -196,3 +197,26 @@ def test_many_shapes_are_reported():
     with pytest.warns(UserWarning, match="different shapes"):
         for n in range(1, 9):
             step._check([mx.nd.ones((n, 2)), mx.nd.ones((n, 1))])
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_every_result_takes_the_memory_of_what_it_replaces(optimizer):
+    """Another's would have to be copied first: several parameters and states have one shape here."""
+    net = mx.gluon.nn.HybridSequential()
+    for _ in range(2):
+        net.add(mx.gluon.nn.Dense(8, in_units=8), mx.gluon.nn.BatchNorm(in_channels=8))
+    net.initialize()
+    options = {"momentum": 0.9} if optimizer == "sgd" else {}
+    trainer = mx.gluon.Trainer(net.collect_params(), optimizer, {"learning_rate": 0.1, **options})
+    step = mx.gluon.TrainStep(net, mx.gluon.loss.L2Loss(), trainer)
+
+    def pointers():
+        states = jax.tree.leaves(list(trainer._updaters[0].states.values()), is_leaf=lambda x: hasattr(x, "_chunk"))
+        arrays = [p.data() for p in net.collect_params().values()] + states
+        return [a._chunk.read().unsafe_buffer_pointer() for a in arrays]
+    x, y = mx.nd.ones((4, 8)), mx.nd.zeros((4, 8))
+    for _ in range(2):
+        step(x, y).wait_to_read()
+    before = pointers()
+    for _ in range(3):
+        step(x, y).wait_to_read()
+    assert pointers() == before and len(set(before)) == len(before)

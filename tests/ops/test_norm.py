@@ -83,14 +83,23 @@ def test_derivatives_of_the_common_formula(axes, shape):
 
 @pytest.mark.parametrize("offset, near", [(0, 0), (3, 0), (1e3, 999.0), (-1e4, -1e4)])
 def test_moments_in_one_pass(offset, near):
-    """As accelerators take them: around what the mean may be close to, where squares would cancel."""
+    """As accelerators take them: around what the mean may be close to, where squares would cancel, or merged."""
     data = (X + offset).astype("float32")
+    wide = data.astype("float64")
     for axes in ((0, 2, 3), (1,)):
         shape = tuple(1 if a in axes else n for a, n in enumerate(data.shape))
-        mean, var = normalization._moments_at_once(axes, jnp.asarray(data), jnp.full(shape, near, "float32"))
-        wide = data.astype("float64")
-        np.testing.assert_allclose(mean, wide.mean(axes, keepdims=True), rtol=1e-6, atol=1e-6)
-        np.testing.assert_allclose(var, wide.var(axes, keepdims=True), rtol=2e-4)
+        around = normalization._moments_near(axes, jnp.asarray(data), jnp.full(shape, near, "float32"))
+        for (mean, var), digits in ((around, 2e-4), (normalization._moments_merged(axes, jnp.asarray(data)), 2e-3)):
+            np.testing.assert_allclose(mean, wide.mean(axes, keepdims=True), rtol=1e-6, atol=1e-6)
+            np.testing.assert_allclose(var, wide.var(axes, keepdims=True), rtol=digits)
+
+
+def test_merged_moments_stand_an_outlier():
+    data = np.random.default_rng(1).normal(1000, 3, (8, 768)).astype("float32")
+    data[0, 0] = 1e6
+    mean, var = normalization._moments_merged((1,), jnp.asarray(data))
+    np.testing.assert_allclose(mean[:, 0], data.astype("float64").mean(1), rtol=1e-6)
+    np.testing.assert_allclose(var[:, 0], data.astype("float64").var(1), rtol=1e-4)
 
 
 def test_layer_norm():

@@ -16,6 +16,8 @@ from ..infer import elementwise, first, unify
 from ..params import Range, Scalar
 from ..registry import register
 
+_SHORT = 1 << 13  # numbers in a row that a GPU reduces in one step; of more it would write what it merges to memory
+
 
 # ------------------------------------------------------------ the arithmetic that all share
 @partial(jax.custom_vjp, nondiff_argnums=(4, 5))
@@ -24,8 +26,8 @@ def _standardize(data: Array, gamma: Array, beta: Array, near: Array | None, axe
     """gamma·(data - mean) / sqrt(var + eps) + beta with mean and variance over `axes`, in float32 or wider.
 
     gamma, beta: broadcastable to data, of as many dimensions; near: likewise, what the mean may be close to, if that is
-    known.  Returns also mean and 1 / sqrt(var + eps), which have
-    no gradient, as in MXNet. A derivative of its own, because the automatic one takes three times as long.
+    known. Returns also mean and 1 / sqrt(var + eps), which have no gradient, as in MXNet. A derivative of its own,
+    because the automatic one takes three times as long.
     """
     return _standardize_forward(data, gamma, beta, near, axes, eps)[0]
 
@@ -33,8 +35,14 @@ def _standardize(data: Array, gamma: Array, beta: Array, near: Array | None, axe
 def _standardize_forward(data: Array, gamma: Array, beta: Array, near: Array | None, axes: tuple[int, ...],
                          eps: float) -> tuple:
     wide = data.astype(accumulation(data.dtype))
-    mean, var = _moments(axes, wide) if near is None else lax.platform_dependent(
-        wide, near, cpu=lambda wide, near: _moments(axes, wide), default=partial(_moments_at_once, axes))
+    two = partial(_moments, axes)
+    if near is not None:
+        mean, var = lax.platform_dependent(
+            wide, near, cpu=lambda wide, _: two(wide), default=partial(_moments_near, axes))
+    elif size_of(tuple(data.shape[a] for a in axes)) <= _SHORT:
+        mean, var = lax.platform_dependent(wide, cpu=two, default=partial(_moments_merged, axes))
+    else:
+        mean, var = two(wide)
     scale = lax.rsqrt(var + eps)
     out = ((wide - mean) * (scale * gamma) + beta).astype(data.dtype)
     return (out, mean, scale), (data, mean, scale, gamma, beta)
@@ -47,11 +55,29 @@ def _moments(axes: tuple[int, ...], data: Array) -> tuple[Array, Array]:
     return mean, jnp.mean(centred * centred, axes, keepdims=True)
 
 
-def _moments_at_once(axes: tuple[int, ...], data: Array, near: Array) -> tuple[Array, Array]:
-    """The same in one pass over the data, for which an accelerator has least time.
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _moments_merged(axes: tuple[int, ...], data: Array) -> tuple[Array, Array]:
+    """The same in one pass over the data, for which an accelerator has least time, and as exact: mean, sum of squared
+    differences and count of parts are merged (Chan, Golub, LeVeque, 1979)."""
+    def merge(one: tuple[Array, ...], other: tuple[Array, ...]) -> tuple[Array, ...]:
+        (mean, squares, count), (more_mean, more_squares, more) = one, other
+        total, apart = count + more, more_mean - mean
+        part = more / jnp.maximum(total, 1)
+        return mean + apart * part, squares + more_squares + apart * apart * count * part, total
+    zero = jnp.zeros((), data.dtype)
+    mean, squares, count = lax.reduce((data, jnp.zeros_like(data), jnp.ones_like(data)), (zero,) * 3, merge, axes)
+    return jnp.expand_dims(mean, axes), jnp.expand_dims(squares / count, axes)
 
-    Sums are of differences from `near`: squares of numbers far from 0 would cancel.
-    """
+
+@_moments_merged.defjvp
+def _moments_change(axes: tuple[int, ...], data: tuple[Array], change: tuple[Array]) -> tuple:
+    mean, var = _moments_merged(axes, *data)
+    by_mean, by_var = (jnp.mean(x, axes, keepdims=True) for x in (change[0], 2 * (data[0] - mean) * change[0]))
+    return (mean, var), (by_mean, by_var)
+
+
+def _moments_near(axes: tuple[int, ...], data: Array, near: Array) -> tuple[Array, Array]:
+    """The same in one pass of two sums, of differences from `near`: squares of numbers far from 0 would cancel."""
     centred = data - near
     first, second = (jnp.mean(x, axes, keepdims=True) for x in (centred, centred * centred))
     return near + first, jnp.maximum(second - first * first, 0)
