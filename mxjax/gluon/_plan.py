@@ -1,4 +1,4 @@
-"""Blocks, and training steps as they would run on devices that need not be here: recorded as for them, and not run."""
+"""A training step as it would run on devices that need not be here: recorded as for them, and not run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from ..array.chunk import Chunk
@@ -17,26 +16,11 @@ from ..context import Context
 from ..ndarray import NDArray
 from ..ops.params import WIDE
 from ..plan import Group, Plan, make_plan, target
-from ..symbol import _plan as graphs
-from ..symbol import var
 
 if TYPE_CHECKING:
-    from .block import HybridBlock
     from .train_step import TrainStep
 
-__all__ = ["plan_of", "plan_of_block"]
-
-
-def plan_of_block(block: HybridBlock, inputs: Sequence[Any], on: str, train: str | None, dtype: Any,
-                  batch: int | str | None) -> Plan:
-    """See `HybridBlock.plan`."""
-    variables, out = block._get_graph(*[var(f"data{i}") for i in range(len(inputs))])
-    named = {v.name: i for v, i in zip(variables, inputs, strict=True)}
-    types = {name: np.dtype(i.dtype) for name, i in named.items() if hasattr(i, "dtype")}
-    floats = [t for t in types.values() if jnp.issubdtype(t, jnp.floating)]
-    return graphs.plan_of(out, on, {name: getattr(i, "shape", i) for name, i in named.items()}, train=train,
-                          batch=batch, dtype=dtype or (floats or ["float32"])[0],
-                          types={name: t for name, t in types.items() if dtype is None or t not in floats})
+__all__ = ["plan_of"]
 
 
 def plan_of(step: TrainStep, inputs: Sequence[NDArray], on: str, batch_size: int | None) -> Plan:

@@ -22,11 +22,11 @@ from ..plan import Plan
 from ..symbol import Symbol
 from ..util import is_np_array
 from . import _summary
+from ._block_plan import plan_of_block
 from ._formats import check_np, flatten, kinds, regroup
 from ._formats import flatten as _flatten  # noqa: F401 (libraries take these from here)
 from ._formats import regroup as _regroup  # noqa: F401
 from ._jax_function import block_to_jax
-from ._plan import plan_of_block
 from .parameter import DeferredInitializationError, Parameter, ParameterDict, load_named
 from .utils import HookHandle, _brief_print_list, _indent
 

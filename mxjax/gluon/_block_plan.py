@@ -1,0 +1,27 @@
+"""What a block needs and does on devices that need not be here: by its graph, with its inputs' shapes and dtypes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..plan import Plan
+from ..symbol import var
+from ..symbol._plan import plan_of
+
+__all__ = ["plan_of_block"]
+
+
+def plan_of_block(block: Any, inputs: Sequence[Any], on: str, train: str | None, dtype: Any,
+                  batch: int | str | None) -> Plan:
+    """See `HybridBlock.plan`."""
+    variables, out = block._get_graph(*[var(f"data{i}") for i in range(len(inputs))])
+    named = {v.name: i for v, i in zip(variables, inputs, strict=True)}
+    types = {name: np.dtype(i.dtype) for name, i in named.items() if hasattr(i, "dtype")}
+    floats = [t for t in types.values() if jnp.issubdtype(t, jnp.floating)]
+    return plan_of(out, on, {name: getattr(i, "shape", i) for name, i in named.items()}, train=train,
+                   batch=batch, dtype=dtype or (floats or ["float32"])[0],
+                   types={name: t for name, t in types.items() if dtype is None or t not in floats})
