@@ -61,6 +61,8 @@ def operators(given: argparse.Namespace) -> dict[str, Any]:
     import mxjax as mx
     from mxjax.array.calling import call
     from mxjax.ops import registry
+    sys.path.insert(0, str(CALLS.parent))
+    from accelerators import arguments
     ctx, end = context(given.on), time.time() + given.seconds - 10
     agreed, wrong, failed, alike = 0, [], [], 0
     for line in CALLS.read_text(encoding="utf-8").splitlines():
@@ -73,9 +75,7 @@ def operators(given: argparse.Namespace) -> dict[str, Any]:
         rng = np.random.default_rng(0)
         arrays = [rng.uniform(0.1, 0.9, s).astype(t) if "float" in t else rng.integers(0, 2, s).astype(t)
                   for s, t in inputs]
-        params = {k: tuple(v) if isinstance(v, list) else v for k, v in params.items() if k != "ctx"}
-        if op.variadic in op.params:
-            params.setdefault(op.variadic, len(inputs))
+        params = arguments(op, {k: v for k, v in params.items() if k != "ctx"}, len(inputs))
         answers = []
         for where in (mx.cpu(), ctx):
             try:
@@ -159,115 +159,38 @@ def eager(given: argparse.Namespace) -> dict[str, Any]:
     return {"microseconds": found}
 
 
-def _bert(layers: int, width: int) -> tuple[Any, Any]:
-    """BERT's body and a head over words, in Gluon and in flax."""
-    import jax.numpy as jnp
-    from flax import linen
-
-    from mxjax.gluon import nn
-    words, heads = 8192, width // 64
-
-    class Layer(nn.HybridBlock):
-        def __init__(self) -> None:
-            super().__init__()
-            self.into, self.mix = nn.Dense(3 * width, flatten=False), nn.Dense(width, flatten=False)
-            self.up, self.down = nn.Dense(4 * width, flatten=False), nn.Dense(width, flatten=False)
-            self.first, self.second, self.gelu = nn.LayerNorm(), nn.LayerNorm(), nn.GELU()
-
-        def hybrid_forward(self, F: Any, x: Any) -> Any:  # (batch, time, width)
-            parts = F.split(self.into(x), 3, axis=2)
-            query, key, value = (F.reshape(F.transpose(F.reshape(p, (0, 0, heads, -1)), (0, 2, 1, 3)), (-3, 0, 0))
-                                 for p in parts)
-            weights = F.softmax(F.batch_dot(query, key, transpose_b=True) / 8)
-            mixed = F.reshape(F.batch_dot(weights, value), (-4, -1, heads, 0, 0))
-            x = self.first(x + self.mix(F.reshape(F.transpose(mixed, (0, 2, 1, 3)), (0, 0, -1))))
-            return self.second(x + self.down(self.gelu(self.up(x))))
-    net = nn.HybridSequential()
-    net.add(nn.Embedding(words, width), *[Layer() for _ in range(layers)], nn.Dense(words, flatten=False))
-
-    class Flax(linen.Module):
-        @linen.compact
-        def __call__(self, x: Any) -> Any:
-            x = linen.Embed(words, width)(x)
-            for _ in range(layers):
-                parts = jnp.split(linen.Dense(3 * width)(x), 3, -1)
-                q, k, v = (p.reshape(*p.shape[:2], heads, -1) for p in parts)
-                weights = linen.softmax(jnp.einsum("bqhd,bkhd->bhqk", q, k) / 8)
-                mixed = jnp.einsum("bhqk,bkhd->bqhd", weights, v).reshape(x.shape)
-                x = linen.LayerNorm()(x + linen.Dense(width)(mixed))
-                x = linen.LayerNorm()(x + linen.Dense(width)(
-                    linen.gelu(linen.Dense(4 * width)(x), approximate=False)))
-            return linen.Dense(words)(x)
-    return net, Flax()
-
-
-def _resnet50() -> tuple[Any, Any]:
-    from flax import linen
-
-    from mxjax.gluon.model_zoo import vision
-
-    class Flax(linen.Module):
-        @linen.compact
-        def __call__(self, x: Any) -> Any:
-            def conv(x: Any, width: int, size: int, stride: int = 1) -> Any:
-                x = linen.Conv(width, (size, size), (stride, stride), padding=size // 2, use_bias=False)(x)
-                return linen.BatchNorm(use_running_average=False, momentum=0.9)(x)
-            x = linen.max_pool(linen.relu(conv(x, 64, 7, 2)), (3, 3), (2, 2), ((1, 1), (1, 1)))
-            for stage, blocks in enumerate((3, 4, 6, 3)):
-                for block in range(blocks):
-                    width, stride = 64 << stage, 2 if stage and not block else 1
-                    y = linen.relu(conv(linen.relu(conv(x, width, 1, stride)), width, 3))
-                    y = conv(y, 4 * width, 1)
-                    x = linen.relu((x if x.shape == y.shape else conv(x, 4 * width, 1, stride)) + y)
-            return linen.Dense(1000)(x.mean((1, 2)))
-    return vision.resnet50_v1(), Flax()
-
-
-def _case(name: str, small: bool) -> tuple[Any, Any, Any, Any, Any, int, str]:
-    """Gluon network, flax module, Gluon's input, flax's, labels, items of a batch, what they are."""
-    import numpy as np
-    from training import FlaxLanguage, Language
-    rng = np.random.default_rng(0)
-    if name.startswith("resnet50"):
-        batch, size = (2, 64) if small else (64, 224)
-        images = rng.random((batch, 3, size, size), "float32")
-        return *_resnet50(), images, images.transpose(0, 2, 3, 1), np.zeros(batch, "int32"), batch, "images"
-    if name == "bert":
-        shape, layers, width = ((2, 16), 1, 128) if small else ((32, 128), 12, 768)
-        words = rng.integers(0, 8192, shape).astype("int32")
-        return *_bert(layers, width), words, words, words, words.size, "tokens"
-    words = rng.integers(0, 2000, (4, 4) if small else (35, 64)).astype("int32")
-    return Language(), FlaxLanguage(), words, words, words, words.size, "tokens"
-
-
 def _gluon(name: str, given: argparse.Namespace) -> tuple[Any, list[Any], Any]:
-    """(TrainStep, its inputs, the case)."""
+    """(TrainStep, its inputs, the case) of a network and perhaps a dtype: "resnet50.bfloat16"."""
+    from _networks import case
+
     import mxjax as mx
-    case = _case(name, given.small)
-    net, ctx = case[0], context(given.on)
+    name, _, dtype = name.partition(".")
+    made, ctx = case(name, small=given.small), context(given.on)
+    net, dtype = made.net, dtype or "float32"
     net.initialize(mx.init.Xavier(), ctx=ctx)
-    dtype = "bfloat16" if name.endswith("bfloat16") else "float32"
-    data = mx.nd.array(case[2], ctx=ctx, dtype=case[2].dtype if case[2].dtype != "float32" else dtype)
-    if dtype != "float32":
-        net.cast(dtype)
+    net.cast(dtype)
+    data = mx.nd.array(made.inputs, ctx=ctx, dtype=dtype if made.inputs.dtype == "float32" else made.inputs.dtype)
     trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.01, "momentum": 0.9})
     step = mx.gluon.TrainStep(net, mx.gluon.loss.SoftmaxCrossEntropyLoss(), trainer)
-    return step, [data, mx.nd.array(case[4], ctx=ctx, dtype="int32")], case
+    return step, [data, mx.nd.array(made.labels, ctx=ctx, dtype="int32")], made
 
 
 def train(given: argparse.Namespace) -> dict[str, Any]:
     """A training step with `TrainStep` and by hand in flax, in turns; images or tokens a second."""
     import jax
     import jax.numpy as jnp
+    import numpy as np
     import optax
+    from _networks import mean_loss
     name = given.stage.partition(":")[2]
-    step, inputs, (_, module, _, other, labels, items, what) = _gluon(name, given)
+    step, inputs, made = _gluon(name, given)
+    module, items, what = made.module, made.items, made.unit
     start = time.perf_counter()
     step(*inputs).wait_to_read()
     first = time.perf_counter() - start
     peak = memory(context(given.on))
-    device, dtype = context(given.on).jax_device, jnp.bfloat16 if name.endswith("bfloat16") else jnp.float32
-    x, y = (jax.device_put(jnp.asarray(a), device) for a in (other, labels))
+    device, dtype = context(given.on).jax_device, inputs[0].dtype if name.partition(".")[2] else np.float32
+    x, y = (jax.device_put(jnp.asarray(a), device) for a in (made.turned, made.labels))
     x = x.astype(dtype) if x.dtype == jnp.float32 else x
     rule = optax.sgd(0.01, 0.9)
     variables = jax.tree.map(lambda v: v.astype(dtype), jax.jit(lambda: module.init(jax.random.key(0), x))())
@@ -275,8 +198,7 @@ def train(given: argparse.Namespace) -> dict[str, Any]:
 
     def loss(params: Any, stats: Any) -> tuple:
         out, new = module.apply({"params": params, "batch_stats": stats}, x, mutable=["batch_stats"])
-        out = out.astype(jnp.float32)
-        return optax.softmax_cross_entropy_with_integer_labels(out, y).mean(), new.get("batch_stats", {})
+        return mean_loss(out, y), new.get("batch_stats", {})
 
     def by_hand(params: Any, stats: Any, state: Any) -> tuple:
         (value, stats), grads = jax.value_and_grad(loss, has_aux=True)(params, stats)

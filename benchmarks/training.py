@@ -18,58 +18,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from _networks import WORDS, FlaxLanguage, FlaxResNet, FlaxTransformer, Language, transformer
 from flax import linen
 
 import mxjax as mx
-from mxjax.gluon import nn, rnn
+from mxjax.gluon import nn
 from mxjax.gluon.model_zoo import vision
-
-WORDS, WIDTH = 2000, 256
 
 
 def multilayer() -> nn.HybridBlock:
     """784-128-64-10."""
     net = nn.HybridSequential()
     net.add(nn.Dense(128, activation="relu"), nn.Dense(64, activation="relu"), nn.Dense(10))
-    return net
-
-
-class Language(nn.HybridBlock):
-    """Two LSTM layers over words."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.words, self.lstm = nn.Embedding(WORDS, WIDTH), rnn.LSTM(WIDTH, num_layers=2)
-        self.out = nn.Dense(WORDS, flatten=False)
-
-    def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Scores of the next word at each place."""
-        return self.out(self.lstm(self.words(x)))
-
-
-class Attention(nn.HybridBlock):
-    """A transformer layer of four heads."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.into, self.mix = nn.Dense(3 * WIDTH, flatten=False), nn.Dense(WIDTH, flatten=False)
-        self.up, self.down = nn.Dense(4 * WIDTH, flatten=False), nn.Dense(WIDTH, flatten=False)
-        self.first, self.second, self.gelu = nn.LayerNorm(), nn.LayerNorm(), nn.GELU()
-
-    def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Attention, then the layers between, each added to what comes in."""
-        query, key, value = (t.reshape((0, 0, 4, -1)).transpose((0, 2, 1, 3)).reshape((-3, 0, 0))
-                             for t in F.split(self.into(self.first(x)), num_outputs=3, axis=2))
-        weights = F.softmax(F.batch_dot(query, key, transpose_b=True) / 8)
-        mixed = F.batch_dot(weights, value).reshape((-4, -1, 4, 0, 0)).transpose((0, 2, 1, 3)).reshape((0, 0, -3))
-        x = x + self.mix(mixed)
-        return x + self.down(self.gelu(self.up(self.second(x))))
-
-
-def transformer() -> nn.HybridBlock:
-    """Four layers of attention over words."""
-    net = nn.HybridSequential()
-    net.add(nn.Embedding(WORDS, WIDTH), *[Attention() for _ in range(4)], nn.Dense(WORDS, flatten=False))
     return net
 
 
@@ -83,51 +43,6 @@ class FlaxMultilayer(linen.Module):
         return linen.Dense(10)(x)
 
 
-class FlaxLanguage(linen.Module):
-    """`Language` in flax."""
-
-    @linen.compact
-    def __call__(self, x: Any) -> Any:
-        x = linen.Embed(WORDS, WIDTH)(x)
-        for _ in range(2):
-            x = linen.RNN(linen.OptimizedLSTMCell(WIDTH), time_major=True)(x)
-        return linen.Dense(WORDS)(x)
-
-
-class FlaxTransformer(linen.Module):
-    """`transformer` in flax."""
-
-    @linen.compact
-    def __call__(self, x: Any) -> Any:
-        x = linen.Embed(WORDS, WIDTH)(x)
-        for _ in range(4):
-            parts = jnp.split(linen.Dense(3 * WIDTH)(linen.LayerNorm()(x)), 3, axis=-1)
-            query, key, value = (t.reshape(*t.shape[:2], 4, -1) for t in parts)
-            weights = linen.softmax(jnp.einsum("bqhd,bkhd->bhqk", query, key) / 8)
-            x = x + linen.Dense(WIDTH)(jnp.einsum("bhqk,bkhd->bqhd", weights, value).reshape(x.shape))
-            x = x + linen.Dense(WIDTH)(linen.gelu(linen.Dense(4 * WIDTH)(linen.LayerNorm()(x)), approximate=False))
-        return linen.Dense(WORDS)(x)
-
-
-class FlaxResNet(linen.Module):
-    """ResNet-18 in flax, channels last."""
-
-    @linen.compact
-    def __call__(self, x: Any) -> Any:
-        def norm(x: Any) -> Any:
-            return linen.BatchNorm(use_running_average=False, momentum=0.9)(x)
-
-        def conv(x: Any, width: int, size: int, stride: int) -> Any:
-            return linen.Conv(width, (size, size), (stride, stride), padding=size // 2, use_bias=False)(x)
-        x = linen.max_pool(linen.relu(norm(conv(x, 64, 7, 2))), (3, 3), (2, 2), ((1, 1), (1, 1)))
-        for stage in range(4):
-            for block in range(2):
-                width, stride = 64 << stage, 2 if stage and not block else 1
-                y = norm(conv(linen.relu(norm(conv(x, width, 3, stride))), width, 3, 1))
-                x = linen.relu((x if x.shape == y.shape else norm(conv(x, width, 1, stride))) + y)
-        return linen.Dense(10)(x.mean((1, 2)))
-
-
 _numbers = np.random.default_rng(0)
 _words = [_numbers.integers(0, WORDS, shape).astype("int32") for shape in ((35, 32), (8, 128))]
 _images = _numbers.random((16, 3, 112, 112), "float32")
@@ -136,8 +51,8 @@ CASES = {
     "mlp": (multilayer, FlaxMultilayer, _numbers.random((64, 784), "float32"), None, np.zeros(64, "int32"), "sgd"),
     "lstm": (Language, FlaxLanguage, _words[0], None, _words[0], "sgd"),
     "transformer": (transformer, FlaxTransformer, _words[1], None, _words[1], "adam"),
-    "resnet18": (lambda: vision.resnet18_v1(classes=10), FlaxResNet, _images, _images.transpose(0, 2, 3, 1),
-                 np.zeros(16, "int32"), "sgd"),
+    "resnet18": (lambda: vision.resnet18_v1(classes=10), lambda: FlaxResNet((2, 2, 2, 2), 10), _images,
+                 _images.transpose(0, 2, 3, 1), np.zeros(16, "int32"), "sgd"),
 }
 OPTIMIZERS = {"sgd": ({"learning_rate": 0.01, "momentum": 0.9}, lambda: optax.sgd(0.01, 0.9)),
               "adam": ({"learning_rate": 1e-3}, lambda: optax.adam(1e-3))}

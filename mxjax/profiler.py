@@ -31,6 +31,7 @@ import jax
 from ._files import write_file
 from .base import MXNetError
 from .compile import kernel as _kernel
+from .storage import used
 
 __all__ = ["Counter", "Domain", "Event", "Frame", "Marker", "Task", "dump", "dump_profile", "dumps", "pause",
            "profiler_set_config", "profiler_set_state", "resume", "scope", "set_config", "set_kvstore_handle",
@@ -114,13 +115,8 @@ class _Profiler:
             if now - self.sampled < 0.01:
                 return
             self.sampled = now
-        used = {d: (d.memory_stats() or {}).get("bytes_in_use") for d in jax.local_devices()}
-        if None in used.values():  # the host does not count: add up what is alive
-            for array in jax.live_arrays():
-                for shard in array.addressable_shards:
-                    used[shard.device] = (used.get(shard.device) or 0) + shard.data.nbytes
-        for device, count in used.items():
-            self.counter(f"Memory: {device.platform}/{device.id}", _MEMORY, count or 0, (count or 0) / 1e3)
+        for device, count in used(jax.local_devices()).items():
+            self.counter(f"Memory: {device.platform}/{device.id}", _MEMORY, count, count / 1e3)
 
     # ------------------------------------------------------------ state
     def start(self) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import jax
 
 from .context import Context, current_context
 
-__all__ = ["live_bytes", "memory_info"]
+__all__ = ["live_bytes", "memory_info", "used"]
 
 
 def live_bytes(ctx: Context | None = None) -> int:
@@ -22,12 +25,24 @@ def live_bytes(ctx: Context | None = None) -> int:
         4194304
     """
     device = (ctx or current_context()).jax_device
-    total = 0
-    for array in jax.live_arrays():
-        if not array.is_deleted() and device in array.devices():
-            total += sum(s.data.nbytes for s in array.addressable_shards if s.device == device) \
-                if len(array.devices()) > 1 else array.nbytes
-    return total
+    return _live([device])[device]
+
+
+def used(devices: Sequence[jax.Device]) -> dict[jax.Device, int]:
+    """Bytes in use on each device: as its allocator tells, or, where it tells nothing (CPUs), of all live arrays."""
+    told = {device: (device.memory_stats() or {}).get("bytes_in_use") for device in devices}
+    return {**_live([device for device, size in told.items() if size is None]),
+            **{device: size for device, size in told.items() if size is not None}}
+
+
+def _live(devices: Sequence[jax.Device]) -> dict[jax.Device, int]:
+    found = dict.fromkeys(devices, 0)
+    for array in jax.live_arrays() if found else ():
+        if not array.is_deleted():
+            part = math.prod(array.sharding.shard_shape(array.shape))  # of a shard's data JAX would make another array
+            for device in array.devices() & found.keys():
+                found[device] += part * array.dtype.itemsize
+    return found
 
 
 def memory_info(ctx: Context | None = None) -> dict[str, int]:

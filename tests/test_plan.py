@@ -14,6 +14,7 @@ from mxjax.gluon import _plan
 from mxjax.plan import DEVICES, Plan, estimate, target
 from mxjax.plan.figures import figures
 from mxjax.plan.largest import largest
+from mxjax.symbol import _plan as graph_plans
 
 COMPILERS = {"v5e:2x2": "libtpu", "h100": "jax_plugins.xla_cuda12"}
 
@@ -170,6 +171,42 @@ def test_compiled(on):
     assert ("all-reduce" in plan.collectives) == (plan.devices > 1)
 
 
+@pytest.mark.parametrize(("on", "call"), [("h100", "__cudnn$fmhaSoftmaxBackward"), ("v5e:1x1", "tpu_custom_call")])
+def test_attention_is_the_devices_kernel(on, call, monkeypatch):
+    """A network in half precision, trained: both ways; over several devices what XLA divides."""
+    if not _installed(COMPILERS.get(on, "libtpu")):
+        pytest.skip("needs the compiler's package")
+
+    class Attention(mx.gluon.HybridBlock):
+        def __init__(self):
+            super().__init__()
+            self.parts = mx.gluon.nn.Dense(3 * 64, flatten=False)
+
+        def hybrid_forward(self, F, x):
+            q, k, v = F.split(self.parts(x), 3, axis=2)
+            return F.batch_dot(F.softmax(F.batch_dot(F.contrib.div_sqrt_dim(q), k, transpose_b=True)), v)
+    texts, compile_for = [], estimate.compile_for
+    monkeypatch.setattr(estimate, "compile_for", lambda *given, **more: texts.append(
+        compile_for(*given, **more)) or texts[-1])
+    net = Attention()
+    for devices in (on, {"h100": "h100x2"}.get(on, "v5e:2x2")):
+        net.plan((4, 1024, 64), on=devices, train="sgd", dtype="bfloat16")
+    assert call in texts[0]["text"] and call not in texts[1]["text"]
+    assert texts[0]["memory"]["temp"] < 4 * 1024 * 1024 * 2  # less than the weights
+
+
+def test_a_blocks_arrays_tell_their_dtypes(monkeypatch):
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Embedding(10, 8), mx.gluon.rnn.LSTM(8))
+    net.initialize()
+    net.cast("bfloat16")
+    for given in ({}, {"dtype": "bfloat16"}):
+        (_, _, groups, _), _ = _asked(monkeypatch, graph_plans, lambda g=given: net.plan(
+            mx.nd.zeros((3, 2), dtype="int32"), on="l4", **g))
+        kinds = {g.name: {str(a.dtype) for a in g.arguments} for g in groups}
+        assert kinds["inputs"] == {"int32"} and kinds["parameters"] == {"bfloat16"}
+
+
 def _asked(monkeypatch, module, run):
     """What a plan asks to be compiled."""
     asked = []
@@ -214,7 +251,7 @@ def test_a_planned_step_is_the_step_and_changes_nothing(step, monkeypatch, done)
 def test_blocks_take_shapes_or_arrays(monkeypatch):
     net = mx.gluon.nn.Dense(3)
     net.initialize()
-    from mxjax.symbol import _plan as module
+    module = graph_plans
     for given in ((4, 6), mx.nd.ones((4, 6))):
         (name, program, groups, on), _ = _asked(monkeypatch, module, lambda g=given: net.plan(g, on="l4"))
         assert on == "l4" and "prediction in float32" in name
@@ -223,7 +260,7 @@ def test_blocks_take_shapes_or_arrays(monkeypatch):
 
 
 def test_training_of_a_graph(monkeypatch):
-    from mxjax.symbol import _plan as module
+    module = graph_plans
     net = mx.sym.LinearRegressionOutput(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=1, name="fc"), name="lin")
     (name, program, groups, _), _ = _asked(
         monkeypatch, module, lambda: net.plan("h100", train="sgd", dtype="float16", data=(2, 3)))
@@ -239,7 +276,7 @@ def test_training_of_a_graph(monkeypatch):
 
 
 def test_parameters_follow_the_dtype_that_is_asked_for(monkeypatch):
-    from mxjax.symbol import _plan as module
+    module = graph_plans
     net = mx.sym.FullyConnected(mx.sym.var("data"), mx.sym.var("w", dtype="float32"), num_hidden=3, no_bias=True)
     (_, _, groups, _), _ = _asked(monkeypatch, module, lambda: net.plan("h100", dtype="bfloat16", data=(2, 4)))
     assert {str(s.dtype) for g in groups for s in g.arguments} == {"bfloat16"}
@@ -254,7 +291,7 @@ def test_the_command(tmp_path, monkeypatch, capsys):
         with pytest.raises(SystemExit) as ended:
             commands.main([*given, *wrong])
         assert ended.value.code == 2 and said in capsys.readouterr().err
-    from mxjax.symbol import _plan as module
+    module = graph_plans
     monkeypatch.setattr(module, "make_plan", lambda *_, **more: _fake(100 * more["batch"], more["batch"]))
     assert commands.main([*given, "--shape", "data=4,2"]) == 0
     assert "fits" in capsys.readouterr().out

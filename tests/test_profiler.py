@@ -1,9 +1,11 @@
 """mx.profiler: traces, statistics, a user's own events."""
 
+import gc
 import json
 import subprocess
 import sys
 
+import jax
 import pytest
 
 import mxjax as mx
@@ -150,3 +152,22 @@ def _environment():
     from pathlib import Path
     root = str(Path(mx.__file__).parents[1])
     return dict(os.environ, PYTHONPATH=os.pathsep.join([root, os.environ.get("PYTHONPATH", "")]))
+
+
+def test_each_device_counts_what_its_allocator_tells_or_what_is_alive():
+    """A GPU beside a CPU: what the one tells is not counted once more for the other."""
+    host = jax.local_devices(backend="cpu")[0]
+
+    class Telling:
+        platform, id = "cuda", 0
+
+        @staticmethod
+        def memory_stats():
+            return {"bytes_in_use": 77}
+    gc.collect()
+    before = mx.storage.used([host])[host]
+    kept = mx.nd.zeros((1024, 256))
+    kept.wait_to_read()
+    found = mx.storage.used([host, telling := Telling()])
+    assert found[telling] == 77 and found[host] == before + kept.size * 4
+    assert mx.storage.live_bytes(mx.cpu()) == found[host]

@@ -65,10 +65,10 @@ def work(target: str) -> None:
         answers.flush()
 
 
-def parsed(op, params: dict, count: int) -> dict:
-    """The parameters of a call with `count` inputs, as the operator wants them."""
+def arguments(op, params: dict, count: int) -> dict:
+    """The parameters of a recorded call with `count` inputs, as a caller gives them."""
     given = {k: tuple(v) if isinstance(v, list) else v for k, v in params.items()}
-    return op.parse({op.variadic: count, **given} if op.variadic in op.params else given)
+    return {op.variadic: count, **given} if op.variadic in op.params else given
 
 
 def graphs() -> dict:
@@ -98,7 +98,7 @@ def program_of(call: list) -> tuple:
         function = JaxFunction(graph)
         return (lambda *arrays: function(dict(zip(function.arg_names, arrays, strict=True)), train=train)[0],
                 [jax.ShapeDtypeStruct(shapes[n], "float32") for n in function.arg_names], [], False)
-    values = parsed(op, params, len(inputs))
+    values = op.parse(arguments(op, params, len(inputs)))
     kernel = prepare(op, values, len(inputs), train)
     if kernel.eager:
         return None, "its result's shape, or whether it is allowed, depends on values"
