@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .base import MXNetError, _Null
-from .ops import registry
+from .ops import manual, registry
 
 __all__ = ["attach", "document", "give_methods", "lend", "public_name", "signature"]
 
@@ -129,8 +129,11 @@ def signature(op: registry.Op, last: tuple[str, ...] = ("out", "name")) -> inspe
 
 
 def document(op: registry.Op) -> str:
-    """The docstring: the operator's own, then its parameters."""
+    """The docstring: the operator's own, then its parameters, then an example."""
     lines = [op.doc, "", "Parameters", "----------"]
     lines += [f"{n} : NDArray-or-Symbol" for n in op.input_names]
-    lines += [f"{n} : {p}" for n, p in op.params.items()]
-    return "\n".join(lines)
+    for name, parameter in op.params.items():
+        said = manual.meaning(op.name, name)
+        lines += [f"{name} : {parameter}", *([f"    {said}"] if said else [])]
+    example = manual.examples(op.name)
+    return "\n".join([*lines, *(["", "Examples", "--------", example] if example else [])])
