@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from . import _providers
 from . import log as log  # before anything that imports JAX
-from .base import MXNetError
-from .context import Context, cpu, cpu_pinned, current_context, gpu, gpu_memory_info, num_gpus, num_tpus, tpu
-from .libinfo import __version__
+from .base import MXNetError as MXNetError  # `as`, and `*`: type checkers take them as this package's own
+from .context import *
+from .libinfo import __version__ as __version__
 
 if _TYPE_CHECKING:  # loaded when first used, see __getattr__
     from . import autograd, gluon, image, io, metric, ndarray, numpy, numpy_extension, optimizer, random, symbol

@@ -6,7 +6,7 @@ import ctypes
 import math
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -29,6 +29,11 @@ from .kinds import flavours, storage, wrap
 from .prepared import kernel_of
 from .state import state
 from .tape import GRAD_REQS, Node, mark, record
+
+if TYPE_CHECKING:
+    from ._stubs.dense import Base as _Base  # methods that are made of operators
+else:
+    _Base = object
 
 __all__ = ["NDArray"]
 
@@ -58,7 +63,7 @@ class _Single(np.ndarray):
         return np.asarray(self).__reduce__()
 
 
-class NDArray:
+class NDArray(_Base):
     """A multi-dimensional array on a device, computed asynchronously.
 
     Arrays are made by `mx.nd.array`, `mx.nd.zeros`, ... Operators, in-place changes, NumPy-like indexing and views

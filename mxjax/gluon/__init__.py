@@ -1,12 +1,16 @@
 """`mx.gluon`: blocks, layers, losses and the trainer."""
 
 from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from . import block, loss, nn, parameter, rnn, trainer, utils
 from .block import Block, HybridBlock, SymbolBlock
 from .parameter import Constant, DeferredInitializationError, Parameter, ParameterDict, tensor_types
 from .train_step import TrainStep
 from .trainer import Trainer
+
+if _TYPE_CHECKING:
+    from . import contrib, data, model_zoo
 
 __all__ = ["Block", "Constant", "DeferredInitializationError", "HybridBlock", "Parameter", "ParameterDict",
            "SymbolBlock", "TrainStep", "Trainer", "block", "contrib", "data", "loss", "model_zoo", "nn", "parameter",

@@ -152,7 +152,7 @@ def called(*names: str) -> Callable[[type], type]:
     return enter
 
 
-def create(name: str = "local") -> KVStoreBase:
+def create(name: str = "local") -> Any:
     """Makes a store.
 
     Args:

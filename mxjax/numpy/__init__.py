@@ -3,6 +3,8 @@
 The functions work on symbols as well (`mx.sym.np`): `_dispatch` says how.
 """
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from . import (
     _protocol,
     arrayprint,
@@ -22,3 +24,9 @@ from .io import *  # noqa: F403
 from .multiarray import *  # noqa: F403
 from .stride_tricks import *  # noqa: F403
 from .utils import *  # noqa: F403
+
+if _TYPE_CHECKING:  # they don't see through an `__all__` that is computed
+    from ._ndarray import array as array
+    from ._ndarray import empty as empty
+    from ._ndarray import ndarray as ndarray
+    from ._stubs.multiarray import *  # noqa: F403

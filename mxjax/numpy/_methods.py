@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _elemwise, _index, _matrix, _reduce
 from ._dispatch import call
 
+if TYPE_CHECKING:
+    from ._stubs.methods import Base as _Base  # methods that are made of operators
+else:
+    _Base = object
+
 __all__ = ["Methods"]
 
 
-class Methods:
+class Methods(_Base):
     """Operators of Python and methods with NumPy's semantics."""
 
     __slots__ = ()

@@ -1,6 +1,10 @@
 """`mx.np.random`: draws from distributions whose parameters are numbers or ndarrays."""
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from ._dispatch import IMPERATIVE as _IMPERATIVE
 from ._random import functions as _functions
 
 globals().update(_functions(_IMPERATIVE))
+if _TYPE_CHECKING:
+    from ._stubs.random import *  # noqa: F403

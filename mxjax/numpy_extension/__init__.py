@@ -4,13 +4,17 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from .._namespace import attach as _attach
 from ..array import functions
-from ..array.creation import waitall
-from ..context import Context, cpu, cpu_pinned, current_context, gpu, gpu_memory_info, num_gpus
+from ..array.creation import waitall as waitall
+from ..context import *
 from ..numpy._dispatch import IMPERATIVE as _IMPERATIVE
 from ..numpy._dispatch import call as _call
-from ..util import get_cuda_compute_capability, is_np_array, is_np_shape, reset_np, set_np
+from ..util import get_cuda_compute_capability as get_cuda_compute_capability
+from ..util import is_np_array as is_np_array
+from ..util import is_np_shape as is_np_shape
+from ..util import reset_np as reset_np
+from ..util import set_np as set_np
 from . import image, random, utils
-from .utils import load, save
+from .utils import *
 
 
 def reshape(a, newshape, reverse=False, order="C"):

@@ -4,6 +4,6 @@ from . import contrib, optimizer
 from .contrib import GroupAdaGrad
 from .optax_wrapper import Optax
 from .optimizer import *
-from .optimizer import __all__ as _names
 
-__all__ = [*_names, "GroupAdaGrad", "Optax", "contrib"]
+__all__ = ["GroupAdaGrad", "Optax", "contrib"]
+__all__ += optimizer.__all__

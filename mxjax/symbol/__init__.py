@@ -9,22 +9,8 @@ from .._namespace import lend as _lend
 from . import _creation, _functions, contrib, image, linalg, op, random, sparse, symbol
 from . import _internal as _internal
 from . import numpy as _numpy
-from ._creation import (
-    arange,
-    eye,
-    full,
-    histogram,
-    hypot,
-    linspace,
-    maximum,
-    minimum,
-    ones,
-    pow,
-    power,
-    split_v2,
-    zeros,
-)
-from .symbol import Group, Symbol, Variable, load, load_json, var
+from ._creation import *
+from .symbol import *
 
 _lend(symbol, _creation)
 if _TYPE_CHECKING:

@@ -7,7 +7,7 @@ import ctypes
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +31,11 @@ from ..plan import Plan
 from ..util import is_np_shape
 from ._plan import plan_of
 
+if TYPE_CHECKING:
+    from ._stubs.symbol import Base as _Base  # methods that are made of operators
+else:
+    _Base = object
+
 __all__ = ["Group", "Symbol", "Variable", "load", "load_json", "var"]
 
 
@@ -43,7 +48,7 @@ class _Flavours:
 flavours = _Flavours()
 
 
-class Symbol:
+class Symbol(_Base):
     """One or more outputs of a graph.
 
     Symbols are made by `mx.sym.Variable` and operators (`mx.sym.FullyConnected(data, num_hidden=10)`), composed by

@@ -11,6 +11,7 @@ import ast
 import importlib
 import inspect
 import keyword
+import re
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,7 +33,14 @@ _GENERATED = {
     "numpy_extension.__init__": ("numpy_extension", "ndarray", "...numpy.multiarray"),
     "numpy_extension.image": ("numpy_extension.image", "ndarray", "...numpy.multiarray"),
 }
-_FUNCTIONS = ("numpy.multiarray",)  # filled with functions of other modules
+_FUNCTIONS = ("numpy.multiarray", "numpy.random", "symbol.numpy.__init__", "symbol.numpy.linalg",
+              "symbol.numpy.random")  # filled with functions of other modules
+# module -> (its class, what operands may be): methods that are made of operators, and arithmetic
+_CLASSES = {"array.dense": ("NDArray", "NDArray | np.ndarray | np.generic | float"),
+            "symbol.symbol": ("Symbol", "Symbol | np.generic | float"),
+            "numpy._methods": ("Methods", "Any")}
+_ARITHMETIC = ("add", "sub", "mul", "truediv", "mod", "pow")
+_BITS, _COMPARISONS = ("and", "or", "xor"), ("eq", "ne", "gt", "ge", "lt", "le")
 _AFTER = {"NDArray": ("out", "name"), "Symbol": ("name", "attr", "out"), "ndarray": ("out", "name")}
 _TYPES = {int: "int", float: "float", bool: "bool", str: "str", "scalar": "float", "shape": "int | Sequence[int]",
           "shapes": "Sequence[Sequence[int]]", "floats": "Sequence[float]", "scalars": "Sequence[float]"}
@@ -50,9 +58,14 @@ def stubs() -> Iterator[tuple[Path, str]]:
     for module in _FUNCTIONS:
         package, _, name = module.rpartition(".")
         folders.add(package)
-        yield _ROOT / package / "_stubs" / f"{name}.pyi", _of_functions(module)
+        folder = _ROOT / package.replace(".", "/") / "_stubs"
+        yield folder / f"{name.replace('__init__', 'functions')}.pyi", _of_functions(module)
+    for module in _CLASSES:
+        package, _, name = module.rpartition(".")
+        folders.add(package)
+        yield _ROOT / package / "_stubs" / f"{name.strip('_')}.pyi", _of_class(module)
     for package in sorted(folders):
-        yield _ROOT / package / "_stubs" / "__init__.pyi", _HEAD
+        yield _ROOT / package.replace(".", "/") / "_stubs" / "__init__.pyi", _HEAD
 
 
 def _of_operators(module: str, family: str, kind: str, home: str) -> str:
@@ -81,7 +94,7 @@ def _function(name: str, op: registry.Op, kind: str) -> str:
         if p.kind is p.VAR_POSITIONAL:
             rows.append(f"*{p.name}: {kind} | Sequence[{kind}]")
         elif p.kind is p.VAR_KEYWORD:
-            rows.append(f"**{p.name}: Any")
+            rows += [f"**{p.name}: Any"] if op.get_attr("opaque") else []  # a misspelt one shall be found
         elif p.name in op.input_names:
             rows.append(f"{p.name}: {kind} | None = ...")
         else:
@@ -90,6 +103,34 @@ def _function(name: str, op: registry.Op, kind: str) -> str:
     result = kind if count == 1 or kind == "Symbol" else f"list[{kind}]" if isinstance(count, int) else \
         f"{kind} | list[{kind}]"
     return _definition(name, rows, result, op.doc.split("\n\n")[0])
+
+
+def _of_class(module: str) -> str:
+    """The stub of a class's methods that nobody has written: a base class for type checkers."""
+    name, other = _CLASSES[module]
+    kind = getattr(importlib.import_module(f"mxjax.{module}"), name)
+    wide = _BITS if name == "Methods" else ()
+    body = [f"    def __{way}{verb}__(self, other: {other}) -> Self: ...\n" for verb in (*_ARITHMETIC, *wide)
+            for way in (("", "r", "i") if name == "NDArray" and verb != "pow" else ("", "r"))]
+    body += [f"    def __{verb}__(self, other: {other}) -> Self: ...  # type: ignore[override]\n"
+             for verb in _COMPARISONS]
+    for method, value in sorted(vars(kind).items()):
+        if getattr(value, "__module__", "") == _namespace.__name__:
+            op = registry.get(value.__doc__.partition("`mx.")[2].partition("`")[0].rpartition(".")[2])
+            rows = ["self"]
+            for p in list(_namespace.signature(op, _AFTER[name]).parameters.values()):
+                if p.name in op.input_names[1:]:
+                    rows.append(f"{p.name}: {name} | None = ...")
+                elif p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and p.name not in op.input_names:
+                    rows.append(f"{p.name}: {_type(op.params.get(p.name), p.name, name)} = ...")
+            count = op.get_attr("FNumVisibleOutputs", op.get_attr("FNumOutputs", 1))
+            result = "Self" if count == 1 or name == "Symbol" else "Self | list[Self]"
+            text = _definition(method, rows, result, "", 112)
+            body.append(textwrap.indent(text, "    "))
+    home = {"array.dense": "..dense", "symbol.symbol": "..symbol"}.get(module)
+    imports = [f"from {home} import {name}"] if home else []
+    imports += ["import numpy as np\n"] if "np." in other else []
+    return _file(["Base"], "class Base:\n" + "".join(body), imports)
 
 
 def _type(param: Param | None, name: str, kind: str) -> str:
@@ -106,10 +147,11 @@ def _type(param: Param | None, name: str, kind: str) -> str:
 
 def _of_functions(module: str) -> str:
     """The stub of a module's public functions, which already have signatures."""
-    loaded = importlib.import_module(f"mxjax.{module}")
+    loaded = importlib.import_module(f"mxjax.{module.removesuffix('.__init__')}")
     own = _defined(_ROOT / (module.replace(".", "/") + ".py"))
     body, names, imports = [], [], []
-    for name in sorted(set(loaded.__all__) - own):
+    public = getattr(loaded, "__all__", None) or [n for n, v in vars(loaded).items() if n[0] != "_" and callable(v)]
+    for name in sorted(set(public) - own):
         value = getattr(loaded, name)
         if inspect.isclass(value):
             imports.append(f"from ..{value.__module__.rpartition('.')[2]} import {name} as {name}")
@@ -129,21 +171,21 @@ def _of_functions(module: str) -> str:
     return _file(names, "\n".join(body), imports)
 
 
-def _definition(name: str, rows: list[str], result: str, doc: str) -> str:
+def _definition(name: str, rows: list[str], result: str, doc: str, width: int = 120) -> str:
     arguments = ", ".join(rows)
     text = f"def {name}({arguments}) -> {result}:"
-    if len(text) > 120:
-        text = f"def {name}(\n" + "".join(f"    {line}\n" for line in _packed(rows)) + f") -> {result}:"
+    if len(text) > width:
+        text = f"def {name}(\n" + "".join(f"    {line}\n" for line in _packed(rows, width - 7)) + f") -> {result}:"
     doc = " ".join(doc.split()).replace("\\", "\\\\").replace('"', "'")
     doc = "\n    ".join(textwrap.wrap(doc, 108, break_long_words=False)) if doc else "..."
     return text + (f'\n    """{doc}"""\n' if doc != "..." else " ...\n")
 
 
-def _packed(rows: list[str]) -> Iterator[str]:
+def _packed(rows: list[str], width: int) -> Iterator[str]:
     """Arguments in lines as long as they may be."""
     line = ""
     for row in rows:
-        if line and len(line) + len(row) > 113:
+        if line and len(line) + len(row) > width:
             yield line
             line = ""
         line += f"{' ' if line else ''}{row},"
@@ -154,10 +196,11 @@ def _file(names: list[str], body: str, imports: list[str]) -> str:
     """A whole stub; imports what its text uses."""
     lines = textwrap.wrap(", ".join(f'"{n}"' for n in names), 114, break_long_words=False, break_on_hyphens=False)
     every = "__all__ = [\n    " + "\n    ".join(lines) + ",\n]\n" if lines else "__all__: list[str] = []\n"
-    typing = [n for n in ("Any", "Literal") if f"{n}[" in body or f": {n}" in body or f"-> {n}" in body]
+    typing = [n for n in ("Any", "Literal", "Self") if re.search(rf"\b{n}\b", body)]
     head = ["from collections.abc import Sequence"] if "Sequence[" in body else []
     head += [f"from typing import {', '.join(typing)}"] if typing else []
-    parts = ["\n".join(head), "\n".join(sorted(imports)) if body or not names else "", every, body]
+    imports = sorted(imports, key=lambda line: line.startswith("from"))
+    parts = ["\n".join(head), "\n".join(imports) if body or not names else "", every, body]
     return _HEAD + "\n" + "\n\n".join(p.rstrip("\n") for p in parts if p) + "\n"
 
 

@@ -126,252 +126,252 @@ __all__ = [
 
 def _CachedOp(
     *data: NDArray | Sequence[NDArray], num_args: int = ..., num_outputs: int = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Runs a graph."""
 
 def _CrossDeviceCopy(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """A copy, element by element."""
 
 def _Div(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a / b (integers: towards zero), element by element (a: lhs, b: rhs)."""
 
 def _DivScalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a / b (integers: towards zero), element by element (a: data, b: scalar)."""
 
 def _Equal(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """1 where a = b, else 0, element by element (a: lhs, b: rhs)."""
 
 def _EqualScalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """1 where a = b, else 0, element by element (a: data, b: scalar)."""
 
 def _Greater(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """1 where a > b, else 0, element by element (a: lhs, b: rhs)."""
 
 def _GreaterEqualScalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """1 where a ≥ b, else 0, element by element (a: data, b: scalar)."""
 
 def _GreaterScalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """1 where a > b, else 0, element by element (a: data, b: scalar)."""
 
 def _Greater_Equal(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """1 where a ≥ b, else 0, element by element (a: lhs, b: rhs)."""
 
 def _Hypot(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """sqrt(a² + b²) without overflow, element by element (a: lhs, b: rhs)."""
 
 def _HypotScalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """sqrt(a² + b²) without overflow, element by element (a: data, b: scalar)."""
 
 def _Lesser(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """1 where a < b, else 0, element by element (a: lhs, b: rhs)."""
 
 def _LesserEqualScalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """1 where a ≤ b, else 0, element by element (a: data, b: scalar)."""
 
 def _LesserScalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """1 where a < b, else 0, element by element (a: data, b: scalar)."""
 
 def _Lesser_Equal(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """1 where a ≤ b, else 0, element by element (a: lhs, b: rhs)."""
 
 def _LogicalAndScalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """1 where a and b are nonzero, else 0, element by element (a: data, b: scalar)."""
 
 def _LogicalOrScalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """1 where a or b is nonzero, else 0, element by element (a: data, b: scalar)."""
 
 def _LogicalXorScalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """1 where exactly one of a and b is nonzero, else 0, element by element (a: data, b: scalar)."""
 
 def _Logical_And(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """1 where a and b are nonzero, else 0, element by element (a: lhs, b: rhs)."""
 
 def _Logical_Or(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """1 where a or b is nonzero, else 0, element by element (a: lhs, b: rhs)."""
 
 def _Logical_Xor(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """1 where exactly one of a and b is nonzero, else 0, element by element (a: lhs, b: rhs)."""
 
 def _Maximum(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The larger of a and b, element by element (a: lhs, b: rhs)."""
 
 def _MaximumScalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The larger of a and b, element by element (a: data, b: scalar)."""
 
 def _Minimum(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The smaller of a and b, element by element (a: lhs, b: rhs)."""
 
 def _MinimumScalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The smaller of a and b, element by element (a: data, b: scalar)."""
 
 def _Minus(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a - b, element by element (a: lhs, b: rhs)."""
 
 def _MinusScalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a - b, element by element (a: data, b: scalar)."""
 
 def _Mod(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Remainder of a / b with the sign of b (zero where b is zero), element by element (a: lhs, b: rhs)."""
 
 def _ModScalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Remainder of a / b with the sign of b (zero where b is zero), element by element (a: data, b: scalar)."""
 
 def _Mul(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a · b, element by element (a: lhs, b: rhs)."""
 
 def _MulScalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a · b, element by element (a: data, b: scalar)."""
 
 def _NotEqualScalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """1 where a ≠ b, else 0, element by element (a: data, b: scalar)."""
 
 def _Not_Equal(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """1 where a ≠ b, else 0, element by element (a: lhs, b: rhs)."""
 
 def _Plus(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a + b, element by element (a: lhs, b: rhs)."""
 
 def _PlusScalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a + b, element by element (a: data, b: scalar)."""
 
 def _Power(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a to the power of b, element by element (a: lhs, b: rhs)."""
 
 def _PowerScalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a to the power of b, element by element (a: data, b: scalar)."""
 
 def _RDivScalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a / b (integers: towards zero), element by element (a: scalar, b: data)."""
 
 def _RMinusScalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a - b, element by element (a: scalar, b: data)."""
 
 def _RModScalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Remainder of a / b with the sign of b (zero where b is zero), element by element (a: scalar, b: data)."""
 
 def _RPowerScalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a to the power of b, element by element (a: scalar, b: data)."""
 
@@ -379,7 +379,7 @@ def _adamw_update(
     weight: NDArray | None = ..., grad: NDArray | None = ..., mean: NDArray | None = ..., var: NDArray | None = ...,
     rescale_grad: NDArray | None = ..., lr: float = ..., beta1: float = ..., beta2: float = ..., epsilon: float = ...,
     wd: float = ..., eta: float = ..., clip_gradient: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Adam with decoupled weight decay (arXiv:1711.05101): weight - eta·(lr·mean / (sqrt(var) + epsilon) +
     wd·weight)."""
@@ -387,13 +387,12 @@ def _adamw_update(
 def _arange(
     start: float = ..., stop: float | None = ..., step: float = ..., repeat: int = ..., infer_range: bool = ...,
     ctx: str = ..., dtype: Any = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """start, start + step, ... up to stop (not included), each `repeat` times; without stop from 0 to start."""
 
 def _backward_gather_nd(
     data: NDArray | None = ..., indices: NDArray | None = ..., shape: int | Sequence[int] = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Zeros of this shape with the data added at indices (as in gather_nd)."""
 
@@ -401,13 +400,12 @@ def _cond(
     *data: NDArray | Sequence[NDArray], num_args: int = ..., num_outputs: int = ...,
     cond_input_locs: int | Sequence[int] = ..., then_input_locs: int | Sequence[int] = ...,
     else_input_locs: int | Sequence[int] = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """Runs one of two graphs, as a third one decides."""
 
 def _contrib_AdaptiveAvgPooling2D(
     data: NDArray | None = ..., output_size: int | Sequence[int] = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Averages of parts of (nearly) equal size of images (batch, channel, height, width)."""
 
@@ -416,7 +414,7 @@ def _contrib_BatchNormWithReLU(
     moving_mean: NDArray | None = ..., moving_var: NDArray | None = ..., eps: float = ..., momentum: float = ...,
     fix_gamma: bool = ..., use_global_stats: bool = ..., output_mean_var: bool = ..., axis: int = ...,
     cudnn_off: bool = ..., min_calib_range: float | None = ..., max_calib_range: float | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """Normalization by the mean and variance of each channel (arXiv:1502.03167), times gamma plus beta."""
 
@@ -424,7 +422,7 @@ def _contrib_BilinearResize2D(
     data: NDArray | None = ..., like: NDArray | None = ..., height: int = ..., width: int = ...,
     scale_height: float | None = ..., scale_width: float | None = ...,
     mode: Literal['size', 'odd_scale', 'like', 'to_even_down', 'to_even_up', 'to_odd_down', 'to_odd_up'] = ...,
-    align_corners: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    align_corners: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Bilinear interpolation of images (batch, channel, height, width)."""
 
@@ -432,7 +430,6 @@ def _contrib_CTCLoss(
     data: NDArray | None = ..., label: NDArray | None = ..., data_lengths: NDArray | None = ...,
     label_lengths: NDArray | None = ..., use_data_lengths: bool = ..., use_label_lengths: bool = ...,
     blank_label: Literal['first', 'last'] = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """-log p(label | data), summed over all alignments (Graves et al., ICML 2006)."""
 
@@ -441,7 +438,7 @@ def _contrib_DeformableConvolution(
     kernel: int | Sequence[int] = ..., stride: int | Sequence[int] = ..., dilate: int | Sequence[int] = ...,
     pad: int | Sequence[int] = ..., num_filter: int = ..., num_group: int = ..., num_deformable_group: int = ...,
     workspace: int = ..., no_bias: bool = ..., layout: Literal['NCDHW', 'NCHW', 'NCW'] | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """2-D convolution with an offset for each tap of each output pixel (arXiv:1703.06211)."""
 
@@ -449,7 +446,7 @@ def _contrib_DeformablePSROIPooling(
     data: NDArray | None = ..., rois: NDArray | None = ..., trans: NDArray | None = ..., spatial_scale: float = ...,
     output_dim: int = ..., group_size: int = ..., pooled_size: int = ..., part_size: int = ...,
     sample_per_part: int = ..., trans_std: float = ..., no_trans: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Position-sensitive pooling whose parts are moved by learnt offsets (arXiv:1703.06211)."""
 
@@ -459,7 +456,7 @@ def _contrib_ModulatedDeformableConvolution(
     dilate: int | Sequence[int] = ..., pad: int | Sequence[int] = ..., num_filter: int = ..., num_group: int = ...,
     num_deformable_group: int = ..., workspace: int = ..., no_bias: bool = ..., im2col_step: int = ...,
     layout: Literal['NCDHW', 'NCHW', 'NCW'] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """`DeformableConvolution` with a factor for each sample as well (arXiv:1811.11168)."""
 
@@ -467,14 +464,14 @@ def _contrib_MultiBoxDetection(
     cls_prob: NDArray | None = ..., loc_pred: NDArray | None = ..., anchor: NDArray | None = ..., clip: bool = ...,
     threshold: float = ..., background_id: int = ..., nms_threshold: float = ..., force_suppress: bool = ...,
     variances: Sequence[float] = ..., nms_topk: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Detections out of the predictions for prior boxes, after non-maximum suppression."""
 
 def _contrib_MultiBoxPrior(
     data: NDArray | None = ..., sizes: Sequence[float] = ..., ratios: Sequence[float] = ..., clip: bool = ...,
     steps: Sequence[float] = ..., offsets: Sequence[float] = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Prior boxes (1, H * W * (sizes + ratios - 1), 4) by relative corners at each place of data (N, C, H, W)."""
 
@@ -482,7 +479,7 @@ def _contrib_MultiBoxTarget(
     anchor: NDArray | None = ..., label: NDArray | None = ..., cls_pred: NDArray | None = ...,
     overlap_threshold: float = ..., ignore_label: float = ..., negative_mining_ratio: float = ...,
     negative_mining_thresh: float = ..., minimum_negative_samples: int = ..., variances: Sequence[float] = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
     """Training targets of prior boxes for labels."""
 
@@ -490,14 +487,14 @@ def _contrib_MultiProposal(
     cls_prob: NDArray | None = ..., bbox_pred: NDArray | None = ..., im_info: NDArray | None = ...,
     rpn_pre_nms_top_n: int = ..., rpn_post_nms_top_n: int = ..., threshold: float = ..., rpn_min_size: int = ...,
     scales: Sequence[float] = ..., ratios: Sequence[float] = ..., feature_stride: int = ..., output_score: bool = ...,
-    iou_loss: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    iou_loss: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """`Proposal` for a batch: (images * rpn_post_nms_top_n, 5) with the image's number in the first column."""
 
 def _contrib_PSROIPooling(
     data: NDArray | None = ..., rois: NDArray | None = ..., spatial_scale: float = ..., output_dim: int = ...,
     pooled_size: int = ..., group_size: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Averages of the parts of regions of interest, each from channels of its own (R-FCN, arXiv:1605.06409)."""
 
@@ -505,28 +502,27 @@ def _contrib_Proposal(
     cls_prob: NDArray | None = ..., bbox_pred: NDArray | None = ..., im_info: NDArray | None = ...,
     rpn_pre_nms_top_n: int = ..., rpn_post_nms_top_n: int = ..., threshold: float = ..., rpn_min_size: int = ...,
     scales: Sequence[float] = ..., ratios: Sequence[float] = ..., feature_stride: int = ..., output_score: bool = ...,
-    iou_loss: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    iou_loss: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """Proposals for one image: (rpn_post_nms_top_n, 5) with the image's number 0 and corners, and their scores."""
 
 def _contrib_ROIAlign(
     data: NDArray | None = ..., rois: NDArray | None = ..., pooled_size: int | Sequence[int] = ...,
     spatial_scale: float = ..., sample_ratio: int = ..., position_sensitive: bool = ..., aligned: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Averages of interpolated samples of each part of regions of interest (Mask R-CNN, arXiv:1703.06870)."""
 
 def _contrib_RROIAlign(
     data: NDArray | None = ..., rois: NDArray | None = ..., pooled_size: int | Sequence[int] = ...,
     spatial_scale: float = ..., sampling_ratio: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """`ROIAlign` of rotated regions (arXiv:1703.01086)."""
 
 def _contrib_SparseEmbedding(
     data: NDArray | None = ..., weight: NDArray | None = ..., input_dim: int = ..., output_dim: int = ...,
     dtype: Any = ..., sparse_grad: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """The old name of Embedding with a row-sparse gradient; always deterministic."""
 
@@ -534,51 +530,51 @@ def _contrib_SyncBatchNorm(
     data: NDArray | None = ..., gamma: NDArray | None = ..., beta: NDArray | None = ...,
     moving_mean: NDArray | None = ..., moving_var: NDArray | None = ..., eps: float = ..., momentum: float = ...,
     fix_gamma: bool = ..., use_global_stats: bool = ..., output_mean_var: bool = ..., ndev: int = ..., key: str = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """Normalization by the mean and variance of each channel (arXiv:1502.03167), times gamma plus beta."""
 
 def _contrib_allclose(
     a: NDArray | None = ..., b: NDArray | None = ..., rtol: float = ..., atol: float = ..., equal_nan: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """1 where all of |a - b| <= atol + rtol·|b|, else 0. a, b: one shape -> () uint8."""
 
 def _contrib_arange_like(
     data: NDArray | None = ..., start: float = ..., step: float = ..., repeat: int = ..., ctx: str = ...,
-    axis: int | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    axis: int | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """start, start + step, ... in the shape and dtype of the data, or as a vector as long as one of its axes."""
 
 def _contrib_bipartite_matching(
     data: NDArray | None = ..., is_ascend: bool = ..., threshold: float = ..., topk: int = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
     """Greedy matching of rows and columns of scores (..., n, m), best score first, while better than `threshold`."""
 
 def _contrib_boolean_mask(
     data: NDArray | None = ..., index: NDArray | None = ..., axis: int = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The rows of data where the vector `index` is nonzero; how many depends on its values."""
 
 def _contrib_box_decode(
     data: NDArray | None = ..., anchors: NDArray | None = ..., std0: float = ..., std1: float = ..., std2: float = ...,
     std3: float = ..., clip: float = ..., format: Literal['corner', 'center'] = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Boxes by corners out of predicted offsets data (B, N, 4) from anchors (1, N, 4); gradients are zero."""
 
 def _contrib_box_encode(
     samples: NDArray | None = ..., matches: NDArray | None = ..., anchors: NDArray | None = ...,
     refs: NDArray | None = ..., means: NDArray | None = ..., stds: NDArray | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
     """Regression targets of anchors (B, N, 4) for the boxes refs (B, M, 4) that `matches` (B, N) names; corners."""
 
 def _contrib_box_iou(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., format: Literal['corner', 'center'] = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Intersection over union of each box of lhs (..., 4) with each of rhs (..., 4); gradients are zero."""
 
@@ -587,93 +583,90 @@ def _contrib_box_nms(
     coord_start: int = ..., score_index: int = ..., id_index: int = ..., background_id: int = ...,
     force_suppress: bool = ..., in_format: Literal['corner', 'center'] = ...,
     out_format: Literal['corner', 'center'] = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Non-maximum suppression of boxes (..., n, k): kept boxes in descending order of score, then rows of -1."""
 
 def _contrib_calibrate_entropy(
     hist: NDArray | None = ..., hist_edges: NDArray | None = ..., num_quantized_bins: int = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
     """The threshold at which cutting off a histogram loses least information (Kullback-Leibler divergence)."""
 
 def _contrib_count_sketch(
     data: NDArray | None = ..., h: NDArray | None = ..., s: NDArray | None = ..., out_dim: int = ...,
     processing_batch_size: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """Sums of signed values: element i of the last axis of data is added, times s[i], at place h[i]."""
 
 def _contrib_dequantize(
     data: NDArray | None = ..., min_range: NDArray | None = ..., max_range: NDArray | None = ...,
     out_type: Literal['float32'] = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """The floats that integers (int8, uint8 or int32) stand for."""
 
 def _contrib_dgl_adjacency(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The graph with 1 (float32) for each edge."""
 
 def _contrib_dgl_csr_neighbor_non_uniform_sample(
     *seed_arrays: NDArray | Sequence[NDArray], num_args: int = ..., num_hops: int = ..., num_neighbor: int = ...,
-    max_num_vertices: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    max_num_vertices: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """As the uniform form, with edges drawn by their vertices' `probability`, which comes before the distances."""
 
 def _contrib_dgl_csr_neighbor_uniform_sample(
     *seed_arrays: NDArray | Sequence[NDArray], num_args: int = ..., num_hops: int = ..., num_neighbor: int = ...,
-    max_num_vertices: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    max_num_vertices: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """Vertices within `num_hops` of each array of seeds, and at most `num_neighbor` random edges of each."""
 
 def _contrib_dgl_graph_compact(
     *graph_data: NDArray | Sequence[NDArray], num_args: int = ..., return_mapping: bool = ...,
     graph_sizes: int | Sequence[int] = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray | list[NDArray]:
     """Sampled graphs without their empty rows, and with columns numbered like rows."""
 
 def _contrib_dgl_subgraph(
     *data: NDArray | Sequence[NDArray], num_args: int = ..., return_mapping: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """The graphs that arrays of vertices (sorted) span, edges numbered anew; and the edges' old numbers."""
 
 def _contrib_div_sqrt_dim(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """data / sqrt(size of the last axis): the scaling of dot-product attention (arXiv:1706.03762)."""
 
 def _contrib_edge_id(
     data: NDArray | None = ..., u: NDArray | None = ..., v: NDArray | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The values data[u, v] of a csr matrix, -1 where it stores none."""
 
 def _contrib_fft(
     data: NDArray | None = ..., compute_size: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The Fourier transform along the last axis, twice as long: real and imaginary parts in turn."""
 
 def _contrib_getnnz(
     data: NDArray | None = ..., axis: int | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """How many values a csr matrix stores: in all, or (axis 1) in each row; int64."""
 
 def _contrib_gradientmultiplier(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The data itself; its gradient is multiplied by `scalar` (negative: gradient reversal, arXiv:1409.7495)."""
 
 def _contrib_group_adagrad_update(
     weight: NDArray | None = ..., grad: NDArray | None = ..., history: NDArray | None = ..., lr: float = ...,
     rescale_grad: float = ..., clip_gradient: float = ..., epsilon: float = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """AdaGrad with one rate for each row: history is the sum of the mean of g² over each row of the weight."""
 
@@ -681,82 +674,79 @@ def _contrib_hawkesll(
     lda: NDArray | None = ..., alpha: NDArray | None = ..., beta: NDArray | None = ..., state: NDArray | None = ...,
     lags: NDArray | None = ..., marks: NDArray | None = ..., valid_length: NDArray | None = ...,
     max_time: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> list[NDArray]:
     """Log likelihood of univariate Hawkes processes with exponential decay, of K kinds (marks) side by side."""
 
 def _contrib_ifft(
     data: NDArray | None = ..., compute_size: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The real part of the inverse of `fft`, without the division by the length."""
 
 def _contrib_index_array(
     data: NDArray | None = ..., axes: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Every element's own position, int64: (...) -> (..., number of axes)."""
 
 def _contrib_index_copy(
     old_tensor: NDArray | None = ..., index_vector: NDArray | None = ..., new_tensor: NDArray | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """old_tensor with the rows at `index_vector` replaced by those of new_tensor."""
 
 def _contrib_interleaved_matmul_encdec_qk(
     queries: NDArray | None = ..., keys_values: NDArray | None = ..., heads: int = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Products of the decoder's queries and the encoder's keys, divided by sqrt(size)."""
 
 def _contrib_interleaved_matmul_encdec_valatt(
     keys_values: NDArray | None = ..., attention: NDArray | None = ..., heads: int = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The encoder's values, weighted by attention."""
 
 def _contrib_interleaved_matmul_selfatt_qk(
     queries_keys_values: NDArray | None = ..., heads: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Products of queries and keys, divided by sqrt(size): self-attention before softmax."""
 
 def _contrib_interleaved_matmul_selfatt_valatt(
     queries_keys_values: NDArray | None = ..., attention: NDArray | None = ..., heads: int = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The values, weighted by attention."""
 
 def _contrib_quadratic(
     data: NDArray | None = ..., a: float = ..., b: float = ..., c: float = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """a·x² + b·x + c, element by element."""
 
 def _contrib_quantize(
     data: NDArray | None = ..., min_range: NDArray | None = ..., max_range: NDArray | None = ...,
     out_type: Literal['int8', 'uint8'] = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> list[NDArray]:
     """data (float32) as integers for the range [min_range, max_range]; returns the range as well."""
 
 def _contrib_quantize_asym(
     data: NDArray | None = ..., min_calib_range: float | None = ..., max_calib_range: float | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
     """data as uint8: data * scale + shift, for the calibrated range or its own; returns scale and shift as well."""
 
 def _contrib_quantize_v2(
     data: NDArray | None = ..., out_type: Literal['auto', 'int8', 'uint8'] = ..., min_calib_range: float | None = ...,
     max_calib_range: float | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> list[NDArray]:
     """data (float32) as integers for the calibrated range, or its own; returns the range as well."""
 
 def _contrib_quantized_act(
     data: NDArray | None = ..., min_data: NDArray | None = ..., max_data: NDArray | None = ...,
     act_type: Literal['relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'] = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
     """`Activation` of integers; only relu, as in MXNet."""
 
@@ -766,13 +756,13 @@ def _contrib_quantized_batch_norm(
     max_data: NDArray | None = ..., eps: float = ..., momentum: float = ..., fix_gamma: bool = ...,
     use_global_stats: bool = ..., output_mean_var: bool = ..., axis: int = ..., cudnn_off: bool = ...,
     min_calib_range: float | None = ..., max_calib_range: float | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
     """`BatchNorm` of integers with the moving mean and variance, as int8 for a calibrated range."""
 
 def _contrib_quantized_concat(
     *data: NDArray | Sequence[NDArray], num_args: int = ..., dim: int = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
     """`Concat` of integers, brought to a common range; data: the arrays, then minimum and maximum of each."""
 
@@ -784,7 +774,7 @@ def _contrib_quantized_conv(
     pad: int | Sequence[int] = ..., num_filter: int = ..., num_group: int = ..., workspace: int = ...,
     no_bias: bool = ..., cudnn_tune: Literal['fastest', 'limited_workspace', 'off'] | None = ...,
     cudnn_off: bool = ..., layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
     """`Convolution` of int8 or uint8 data with int8 weight and bias, exact in int32; with the ranges of all of
     them."""
@@ -793,7 +783,6 @@ def _contrib_quantized_elemwise_add(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., lhs_min: NDArray | None = ..., lhs_max: NDArray | None = ...,
     rhs_min: NDArray | None = ..., rhs_max: NDArray | None = ..., min_calib_range: float | None = ...,
     max_calib_range: float | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> list[NDArray]:
     """The sum of integers: 8 bits for a calibrated range, else int32 for the sum of the ranges."""
 
@@ -801,20 +790,20 @@ def _contrib_quantized_elemwise_mul(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., lhs_min: NDArray | None = ..., lhs_max: NDArray | None = ...,
     rhs_min: NDArray | None = ..., rhs_max: NDArray | None = ..., min_calib_range: float | None = ...,
     max_calib_range: float | None = ..., enable_float_output: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """The product of int8: as floats, as int8 for a calibrated range, or exact in int32."""
 
 def _contrib_quantized_embedding(
     data: NDArray | None = ..., weight: NDArray | None = ..., min_weight: NDArray | None = ...,
     max_weight: NDArray | None = ..., input_dim: int = ..., output_dim: int = ..., dtype: Any = ...,
-    sparse_grad: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    sparse_grad: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
     """`Embedding` with int8 weight."""
 
 def _contrib_quantized_flatten(
     data: NDArray | None = ..., min_data: NDArray | None = ..., max_data: NDArray | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
     """`Flatten` of integers."""
 
@@ -823,7 +812,7 @@ def _contrib_quantized_fully_connected(
     min_data: NDArray | None = ..., max_data: NDArray | None = ..., min_weight: NDArray | None = ...,
     max_weight: NDArray | None = ..., min_bias: NDArray | None = ..., max_bias: NDArray | None = ...,
     num_hidden: int = ..., no_bias: bool = ..., flatten: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> list[NDArray]:
     """`FullyConnected` of int8 or uint8 data with int8 weight and bias, exact in int32; with the ranges of them."""
 
@@ -833,7 +822,7 @@ def _contrib_quantized_pooling(
     cudnn_off: bool = ..., pooling_convention: Literal['full', 'same', 'valid'] = ...,
     stride: int | Sequence[int] = ..., pad: int | Sequence[int] = ..., p_value: int | None = ...,
     count_include_pad: bool | None = ..., layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
     """`Pooling` of integers: the maximum, or the rounded average."""
 
@@ -844,7 +833,7 @@ def _contrib_quantized_rnn(
     mode: Literal['gru', 'lstm', 'rnn_relu', 'rnn_tanh'] = ..., p: float = ..., state_outputs: bool = ...,
     projection_size: int | None = ..., lstm_state_clip_min: float | None = ...,
     lstm_state_clip_max: float | None = ..., lstm_state_clip_nan: bool = ..., use_sequence_length: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """`RNN` of data that `quantize_asym` made uint8, with their scale and shift (1,); computed in floats."""
 
@@ -852,67 +841,65 @@ def _contrib_requantize(
     data: NDArray | None = ..., min_range: NDArray | None = ..., max_range: NDArray | None = ...,
     out_type: Literal['auto', 'int8', 'uint8'] = ..., min_calib_range: float | None = ...,
     max_calib_range: float | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> list[NDArray]:
     """int32 results as 8-bit integers for the calibrated range, or that of the values; returns the range as well."""
 
 def _contrib_round_ste(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Same as round, but the gradient is the identity's (straight-through estimator)."""
 
 def _contrib_sign_ste(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Same as sign, but the gradient is the identity's (straight-through estimator)."""
 
 def _copyto(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """A copy, for assignments, element by element."""
 
 def _crop_assign(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., begin: int | Sequence[int] = ...,
     end: int | Sequence[int] = ..., step: int | Sequence[int] = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """lhs with a slice of it (as in `slice`) replaced by rhs."""
 
 def _crop_assign_scalar(
     data: NDArray | None = ..., scalar: float = ..., begin: int | Sequence[int] = ..., end: int | Sequence[int] = ...,
     step: int | Sequence[int] = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """data with a slice of it (as in `slice`) filled with a number."""
 
 def _cvcopyMakeBorder(
     data: NDArray | None = ..., top: int = ..., bot: int = ..., left: int = ..., right: int = ..., type: int = ...,
     value: float = ..., values: Sequence[float] = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """An image with a border of these widths; type: OpenCV's number, 0 is constant `value` or `values`."""
 
 def _cvimdecode(
     buf: NDArray | None = ..., flag: int = ..., to_rgb: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """An image file's bytes, uint8, as an image (height, width, channel); flag 0: grey, 1: colour."""
 
 def _cvimread(
     filename: str = ..., flag: int = ..., to_rgb: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """An image file as an image (height, width, channel); flag 0: grey, 1: colour."""
 
 def _cvimresize(
     data: NDArray | None = ..., w: int = ..., h: int = ..., interp: int = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """An image (height, width, channel) with the size (h, w); `interp` as in `resize`."""
 
 def _eye(
     N: int = ..., M: int = ..., k: int = ..., ctx: str = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Ones on the k-th diagonal of an N x M matrix (M = 0: square), zeros elsewhere."""
 
@@ -920,220 +907,215 @@ def _foreach(
     *data: NDArray | Sequence[NDArray], num_args: int = ..., num_outputs: int = ..., num_out_data: int = ...,
     in_state_locs: int | Sequence[int] = ..., in_data_locs: int | Sequence[int] = ...,
     remain_locs: int | Sequence[int] = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """Runs a graph on each slice of arrays, passing states on."""
 
 def _full(
     shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ..., value: float = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """An array filled with one value."""
 
 def _grad_add(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a + b, element by element (a: lhs, b: rhs)."""
 
 def _histogram(
     data: NDArray | None = ..., bins: NDArray | None = ..., bin_cnt: int | None = ...,
     range: Sequence[float] | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> list[NDArray]:
     """How many values fall between each two neighbours of `bins`, the last one included, and the bins."""
 
 def _identity_with_attr_like_rhs(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """lhs; rhs only says which shape it has."""
 
 def _image_adjust_lighting(
     data: NDArray | None = ..., alpha: Sequence[float] = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Adds colour along the principal components of ImageNet's colours (AlexNet); alpha: three numbers."""
 
 def _image_crop(
     data: NDArray | None = ..., x: int = ..., y: int = ..., width: int = ..., height: int = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The rectangle of `width` x `height` pixels at column x, row y of images (..., height, width, channel)."""
 
 def _image_flip_left_right(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Mirrors an image: left and right change places."""
 
 def _image_flip_top_bottom(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Turns an image upside down."""
 
 def _image_normalize(
     data: NDArray | None = ..., mean: Sequence[float] = ..., std: Sequence[float] = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """(data - mean) / std for tensors (..., channel, height, width); mean and std are one number or one per
     channel."""
 
 def _image_random_brightness(
     data: NDArray | None = ..., min_factor: float = ..., max_factor: float = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Multiplies an image by a random number in [min_factor, max_factor)."""
 
 def _image_random_color_jitter(
     data: NDArray | None = ..., brightness: float = ..., contrast: float = ..., saturation: float = ...,
-    hue: float = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    hue: float = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Changes brightness, contrast, saturation (factors in [1 - x, 1 + x)) and hue, in random order."""
 
 def _image_random_contrast(
     data: NDArray | None = ..., min_factor: float = ..., max_factor: float = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Scales an image's distance from its mean grey by a random number in [min_factor, max_factor)."""
 
 def _image_random_flip_left_right(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Mirrors an image: left and right change places. In one half of the cases."""
 
 def _image_random_flip_top_bottom(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Turns an image upside down. In one half of the cases."""
 
 def _image_random_hue(
     data: NDArray | None = ..., min_factor: float = ..., max_factor: float = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Turns an image's colours, as parts of the circle, by a random number in [min_factor, max_factor)."""
 
 def _image_random_lighting(
     data: NDArray | None = ..., alpha_std: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """`adjust_lighting` with normally distributed numbers of this standard deviation."""
 
 def _image_random_saturation(
     data: NDArray | None = ..., min_factor: float = ..., max_factor: float = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Scales an image's distance from its greys by a random number in [min_factor, max_factor)."""
 
 def _image_resize(
     data: NDArray | None = ..., size: int | Sequence[int] = ..., keep_ratio: bool = ..., interp: int = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Images (height, width, channel), or a batch of them, of another size."""
 
 def _image_to_tensor(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Images (..., height, width, channel) in [0, 255] as float32 tensors (..., channel, height, width) in [0, 1]."""
 
 def _linalg_det(
-    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The determinant: (..., n, n) -> (...)."""
 
 def _linalg_extractdiag(
     A: NDArray | None = ..., offset: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """A diagonal: (..., n, n) -> (..., n - |offset|)."""
 
 def _linalg_extracttrian(
     A: NDArray | None = ..., offset: int = ..., lower: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """A triangle as a vector: (..., n, n) -> (..., m(m + 1)/2), m = n - |offset|."""
 
 def _linalg_gelqf(
-    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
     """Q with orthonormal rows and lower triangular L, L · Q = A. A: (..., m, n) with m <= n."""
 
 def _linalg_gemm(
     A: NDArray | None = ..., B: NDArray | None = ..., C: NDArray | None = ..., transpose_a: bool = ...,
     transpose_b: bool = ..., alpha: float = ..., beta: float = ..., axis: int = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """alpha · op(A) · op(B) + beta · C; op may transpose. `axis` holds the rows, the last axis the columns."""
 
 def _linalg_gemm2(
     A: NDArray | None = ..., B: NDArray | None = ..., transpose_a: bool = ..., transpose_b: bool = ...,
     alpha: float = ..., axis: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """alpha · op(A) · op(B); op may transpose. `axis` holds the rows, the last axis the columns."""
 
 def _linalg_inverse(
-    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The inverse. Singular matrices are refused (see `potrf`)."""
 
 def _linalg_makediag(
     A: NDArray | None = ..., offset: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """Matrices with this diagonal: (..., n) -> (..., n + |offset|, n + |offset|)."""
 
 def _linalg_maketrian(
     A: NDArray | None = ..., offset: int = ..., lower: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Triangular matrices out of vectors: the inverse of extracttrian, zeros elsewhere."""
 
 def _linalg_potrf(
-    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Cholesky factors of symmetric, positive definite matrices: L · Lᵀ = A, else Uᵀ · U = A."""
 
 def _linalg_potri(
-    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The inverse of a matrix out of its Cholesky factor (see `potrf`)."""
 
 def _linalg_slogdet(
-    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
     """Sign and logarithm of the absolute value of the determinant: (..., n, n) -> (...), (...)."""
 
 def _linalg_sumlogdiag(
-    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Sum of the logarithms of the diagonal: (..., n, n) -> (...)."""
 
 def _linalg_syevd(
-    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
     """Eigenvectors U (rows) and eigenvalues L, rising, of symmetric matrices: A = Uᵀ · diag(L) · U."""
 
 def _linalg_syrk(
     A: NDArray | None = ..., transpose: bool = ..., alpha: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """alpha · A · Aᵀ, or alpha · Aᵀ · A with `transpose`."""
 
 def _linalg_trmm(
     A: NDArray | None = ..., B: NDArray | None = ..., transpose: bool = ..., rightside: bool = ..., lower: bool = ...,
-    alpha: float = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    alpha: float = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """alpha · op(A) · B for a triangular A (B · op(A) with `rightside`); op may transpose."""
 
 def _linalg_trsm(
     A: NDArray | None = ..., B: NDArray | None = ..., transpose: bool = ..., rightside: bool = ..., lower: bool = ...,
-    alpha: float = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    alpha: float = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """X with op(A) · X = alpha · B for a triangular A (X · op(A) with `rightside`); op may transpose."""
 
 def _linspace(
     start: float = ..., stop: float = ..., num: int = ..., endpoint: bool = ..., ctx: str = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """`num` evenly spaced numbers from start to stop, which is the last of them unless `endpoint` is off."""
 
@@ -1141,7 +1123,7 @@ def _mp_adamw_update(
     weight: NDArray | None = ..., grad: NDArray | None = ..., mean: NDArray | None = ..., var: NDArray | None = ...,
     weight32: NDArray | None = ..., rescale_grad: NDArray | None = ..., lr: float = ..., beta1: float = ...,
     beta2: float = ..., epsilon: float = ..., wd: float = ..., eta: float = ..., clip_gradient: float = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Adam with decoupled weight decay (arXiv:1711.05101): weight - eta·(lr·mean / (sqrt(var) + epsilon) +
     wd·weight)."""
@@ -1149,7 +1131,7 @@ def _mp_adamw_update(
 def _multi_adamw_update(
     *data: NDArray | Sequence[NDArray], lrs: Sequence[float] = ..., beta1: float = ..., beta2: float = ...,
     epsilon: float = ..., wds: Sequence[float] = ..., etas: Sequence[float] = ..., clip_gradient: float = ...,
-    num_weights: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    num_weights: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """Adam with decoupled weight decay (arXiv:1711.05101): weight - eta·(lr·mean / (sqrt(var) + epsilon) +
     wd·weight)."""
@@ -1159,7 +1141,7 @@ def _multi_lamb_update(
     epsilon: float = ..., wds: Sequence[float] = ..., rescale_grad: float = ..., lower_bound: float = ...,
     upper_bound: float = ..., clip_gradient: float = ..., bias_correction: bool = ...,
     step_count: Sequence[float] = ..., num_tensors: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """LAMB (arXiv:1904.00962): Adam's direction, scaled for each weight by the ratio of norms of weight and
     direction."""
@@ -1167,7 +1149,7 @@ def _multi_lamb_update(
 def _multi_mp_adamw_update(
     *data: NDArray | Sequence[NDArray], lrs: Sequence[float] = ..., beta1: float = ..., beta2: float = ...,
     epsilon: float = ..., wds: Sequence[float] = ..., etas: Sequence[float] = ..., clip_gradient: float = ...,
-    num_weights: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    num_weights: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """Adam with decoupled weight decay (arXiv:1711.05101): weight - eta·(lr·mean / (sqrt(var) + epsilon) +
     wd·weight)."""
@@ -1177,426 +1159,412 @@ def _multi_mp_lamb_update(
     epsilon: float = ..., wds: Sequence[float] = ..., rescale_grad: float = ..., lower_bound: float = ...,
     upper_bound: float = ..., clip_gradient: float = ..., bias_correction: bool = ...,
     step_count: Sequence[float] = ..., num_tensors: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """LAMB (arXiv:1904.00962): Adam's direction, scaled for each weight by the ratio of norms of weight and
     direction."""
 
 def _np_all(
     data: NDArray | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Whether all elements along axes (None: all) are nonzero."""
 
 def _np_amax(
     a: NDArray | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., initial: float | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Maximum over axes (None: all); all elements equal to it take its whole gradient."""
 
 def _np_amin(
     a: NDArray | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., initial: float | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Minimum over axes (None: all); all elements equal to it take its whole gradient."""
 
 def _np_any(
     data: NDArray | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Whether any elements along axes (None: all) are nonzero."""
 
 def _np_atleast_1d(
     *arys: NDArray | Sequence[NDArray], num_args: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """The arrays with at least 1 dimensions."""
 
 def _np_atleast_2d(
     *arys: NDArray | Sequence[NDArray], num_args: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """The arrays with at least 2 dimensions."""
 
 def _np_atleast_3d(
     *arys: NDArray | Sequence[NDArray], num_args: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """The arrays with at least 3 dimensions."""
 
-def _np_copy(
-    a: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def _np_copy(a: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """A copy."""
 
 def _np_cumsum(
     a: NDArray | None = ..., axis: int | None = ..., dtype: Any = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Running sums along an axis (by default of the flattened array), in `dtype` (default: the array's)."""
 
 def _np_diag(
     data: NDArray | None = ..., k: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """The k-th diagonal of a matrix, or a matrix with this vector on it."""
 
 def _np_diagflat(
     data: NDArray | None = ..., k: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """A matrix with the flattened data on its k-th diagonal."""
 
 def _np_diagonal(
     data: NDArray | None = ..., offset: int = ..., axis1: int = ..., axis2: int = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The diagonals of the matrices in two axes, as a new last axis."""
 
 def _np_dot(
     a: NDArray | None = ..., b: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Product of vectors, matrices, numbers, or sums over the last axis of a and the second to last (or only) of
     b."""
 
 def _np_moveaxis(
     a: NDArray | None = ..., source: int | Sequence[int] = ..., destination: int | Sequence[int] = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Axes moved to other positions; the others keep their order."""
 
 def _np_prod(
     a: NDArray | None = ..., axis: int | Sequence[int] | None = ..., dtype: Any = ..., keepdims: bool = ...,
-    initial: float | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    initial: float | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Product over axes (None: all), in `dtype` (default: the array's; int64 for booleans)."""
 
 def _np_repeat(
     data: NDArray | None = ..., repeats: int = ..., axis: int | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Each element repeated, along an axis or in the flattened array; not at all: an array of shape (0,)."""
 
 def _np_reshape(
     a: NDArray | None = ..., newshape: int | Sequence[int] = ..., order: str = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The same elements in another shape; one dimension may be -1."""
 
 def _np_roll(
     data: NDArray | None = ..., shift: int | Sequence[int] | None = ..., axis: int | Sequence[int] | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Elements moved along axes, those that leave come in at the other end (axis None: of the flattened array)."""
 
 def _np_squeeze(
     a: NDArray | None = ..., axis: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Without axes of size 1: all of them, or those given."""
 
 def _np_sum(
     a: NDArray | None = ..., axis: int | Sequence[int] | None = ..., dtype: Any = ..., keepdims: bool = ...,
-    initial: float | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    initial: float | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Sum over axes (None: all), in `dtype` (default: the array's; int64 for booleans)."""
 
 def _np_trace(
     data: NDArray | None = ..., offset: int = ..., axis1: int = ..., axis2: int = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The sums of the diagonals of the matrices in two axes."""
 
 def _np_transpose(
     a: NDArray | None = ..., axes: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The axes in another order (None: reversed)."""
 
 def _npi_Custom(*data: NDArray | Sequence[NDArray], **kwargs: Any) -> NDArray | list[NDArray]:
     """A custom operator: the property class registered as `op_type`, with further arguments passed to it."""
 
-def _npi_abs(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def _npi_abs(x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Absolute value, element by element."""
 
 def _npi_add(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a + b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_add_scalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a + b, element by element (a: data, b: scalar)."""
 
 def _npi_arange(
     start: float = ..., stop: float | None = ..., step: float = ..., repeat: int = ..., infer_range: bool = ...,
     ctx: str = ..., dtype: Any = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """start, start + step, ... up to stop (not included); nothing where stop is not ahead."""
 
 def _npi_arccos(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Inverse cosine, element by element."""
 
 def _npi_arccosh(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Inverse hyperbolic cosine, element by element."""
 
 def _npi_arcsin(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Inverse sine, element by element."""
 
 def _npi_arcsinh(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Inverse hyperbolic sine, element by element."""
 
 def _npi_arctan(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Inverse tangent, element by element."""
 
 def _npi_arctan2(
     x1: NDArray | None = ..., x2: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The angle of the point (b, a), element by element with broadcasting (a: x1, b: x2)."""
 
 def _npi_arctan2_scalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The angle of the point (b, a), element by element (a: data, b: scalar)."""
 
 def _npi_arctanh(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Inverse hyperbolic tangent, element by element."""
 
 def _npi_argmax(
     data: NDArray | None = ..., axis: int | None = ..., keepdims: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Position (int64) of the first maximum along an axis (None: in the flattened array)."""
 
 def _npi_argmin(
     data: NDArray | None = ..., axis: int | None = ..., keepdims: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Position (int64) of the first minimum along an axis (None: in the flattened array)."""
 
 def _npi_argsort(
     data: NDArray | None = ..., axis: int | None = ..., is_ascend: bool = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The positions that sort the data along an axis; equal values keep their order."""
 
 def _npi_around(
     x: NDArray | None = ..., decimals: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Rounded to so many decimals, halves to the even neighbour; no gradient passes."""
 
 def _npi_average(
     a: NDArray | None = ..., weights: NDArray | None = ..., axis: int | Sequence[int] | None = ...,
     returned: bool = ..., weighted: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray | list[NDArray]:
     """Weighted mean over axes (None: all), and the sum of the weights."""
 
 def _npi_bernoulli(
     input1: NDArray | None = ..., prob: float | None = ..., logit: float | None = ...,
     size: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ..., is_logit: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Ones with probability `prob` (or, where `is_logit`, sigmoid(`logit`)), zeros else; it may be an array."""
 
 def _npi_bincount(
     data: NDArray | None = ..., weights: NDArray | None = ..., minlength: int = ..., has_weights: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """How often each of 0, 1, 2, ... is in a vector of integers, or the sum of the weights there."""
 
 def _npi_bitwise_and(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Bits set in both, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_bitwise_and_scalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Bits set in both, element by element (a: data, b: scalar)."""
 
 def _npi_bitwise_not(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """All bits inverted (the opposite of a boolean), element by element."""
 
 def _npi_bitwise_or(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Bits set in one or both, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_bitwise_or_scalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Bits set in one or both, element by element (a: data, b: scalar)."""
 
 def _npi_bitwise_xor(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Bits set in exactly one, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_bitwise_xor_scalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Bits set in exactly one, element by element (a: data, b: scalar)."""
 
 def _npi_blackman(
     M: int | None = ..., ctx: str = ..., dtype: Any = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The blackman window of M points: 0.42 - 0.5 cos(2πn / (M - 1)) + 0.08 cos(4πn / (M - 1)), n = 0 ... M - 1."""
 
 def _npi_boolean_mask_assign_scalar(
     data: NDArray | None = ..., mask: NDArray | None = ..., value: float = ..., start_axis: int = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """data with a number where the mask is true; the mask covers the axes from `start_axis` on."""
 
 def _npi_boolean_mask_assign_tensor(
     data: NDArray | None = ..., mask: NDArray | None = ..., value: NDArray | None = ..., start_axis: int = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """data with the elements where the mask is true replaced by those of `value`, in order or broadcast."""
 
 def _npi_broadcast_to(
     array: NDArray | None = ..., shape: int | Sequence[int] = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The array repeated to this shape; -2 keeps a dimension."""
 
 def _npi_cast(
     data: NDArray | None = ..., dtype: Any = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The values in another dtype; numbers too large for a narrow integer wrap around as in C."""
 
 def _npi_cbrt(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Cube root, element by element."""
 
 def _npi_ceil(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Smallest integer not below x, element by element."""
 
 def _npi_choice(
     input1: NDArray | None = ..., input2: NDArray | None = ..., a: int | None = ...,
     size: int | Sequence[int] | None = ..., ctx: str | None = ..., replace: bool = ..., weighted: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Random positions (int64) out of range(a) or of a vector; the last input may hold their probabilities."""
 
 def _npi_cholesky(
-    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The lower triangular L with L·Lᵀ = A."""
 
 def _npi_clip(
     data: NDArray | None = ..., a_min: float = ..., a_max: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Values limited to [a_min, a_max]; NaN stays, and a value on a limit passes its gradient."""
 
 def _npi_column_stack(
     *data: NDArray | Sequence[NDArray], out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """Joins arrays along the second axis; vectors count as columns."""
 
 def _npi_concatenate(
     *data: NDArray | Sequence[NDArray], axis: int | None = ..., dim: int = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Joins arrays along an axis (None: their flattened elements); the other axes agree."""
 
 def _npi_copysign(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """|a| with the sign of b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_copysign_scalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """|a| with the sign of b, element by element (a: data, b: scalar)."""
 
-def _npi_cos(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def _npi_cos(x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Cosine, element by element."""
 
 def _npi_cosh(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Hyperbolic cosine, element by element."""
 
 def _npi_degrees(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Radians to degrees, element by element."""
 
 def _npi_delete(
     arr: NDArray | None = ..., obj: NDArray | None = ..., start: int | None = ..., stop: int | None = ...,
     step: int | None = ..., int_ind: int | None = ..., axis: int | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The array without the slices at some positions of an axis (None: of the flattened array)."""
 
-def _npi_det(
-    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def _npi_det(A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """The determinant: (..., n, n) -> (...)."""
 
 def _npi_diag_indices_from(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Positions of the main diagonal of an array with equal axes: (dimensions, n) int64."""
 
 def _npi_diff(
     a: NDArray | None = ..., n: int = ..., axis: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The n-th differences of neighbours along an axis."""
 
 def _npi_dsplit(
     data: NDArray | None = ..., indices: int | Sequence[int] = ..., axis: int = ..., squeeze_axis: bool = ...,
-    sections: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    sections: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """Splits into `sections` equal pieces, or at the given start indices."""
 
 def _npi_dstack(
     *data: NDArray | Sequence[NDArray], out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """Joins arrays along the third axis, which those of fewer dimensions get."""
 
@@ -1604,200 +1572,192 @@ def _npi_ediff1d(
     input1: NDArray | None = ..., input2: NDArray | None = ..., input3: NDArray | None = ...,
     to_begin_arr_given: bool = ..., to_end_arr_given: bool = ..., to_begin_scalar: float | None = ...,
     to_end_scalar: float | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """Differences of neighbours in the flattened array, with what is put before and after them."""
 
 def _npi_eig(
-    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
     """Eigenvalues (..., n) and eigenvectors (columns) of general matrices; real parts."""
 
 def _npi_eigh(
     A: NDArray | None = ..., UPLO: Literal['L', 'U'] = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> list[NDArray]:
     """Eigenvalues (..., n), rising, and eigenvectors (columns) of symmetric matrices given by one triangle."""
 
 def _npi_eigvals(
-    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Eigenvalues (real parts) of general matrices: (..., n, n) -> (..., n)."""
 
 def _npi_eigvalsh(
     A: NDArray | None = ..., UPLO: Literal['L', 'U'] = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Eigenvalues, rising, of symmetric matrices given by one triangle: (..., n, n) -> (..., n)."""
 
 def _npi_einsum(
     *data: NDArray | Sequence[NDArray], subscripts: str = ..., optimize: int = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Sums of products in Einstein's notation, e.g. 'ij,jk->ik'."""
 
 def _npi_empty_like_fallback(
     prototype: NDArray | None = ..., dtype: Any = ..., order: str = ..., subok: bool = ...,
     shape: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """An array with the shape and dtype of another one, whose values mean nothing (zeros)."""
 
 def _npi_equal(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Whether a is equal b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_equal_scalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Whether a is equal b, element by element (a: data, b: scalar)."""
 
-def _npi_exp(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def _npi_exp(x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Exponential, element by element."""
 
 def _npi_expand_dims(
     data: NDArray | None = ..., axis: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """A new axis of size 1 at position `axis`."""
 
 def _npi_expm1(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """exp(x) - 1, element by element."""
 
 def _npi_exponential(
     input1: NDArray | None = ..., scale: float | None = ..., size: int | Sequence[int] | None = ..., ctx: str = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Random numbers, exponential with mean scale. Parameters that are None are inputs; size: shape of the draws
     (None: the parameters' shape)."""
 
 def _npi_eye(
     N: int = ..., M: int | None = ..., k: int = ..., ctx: str = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Ones on the k-th diagonal of an N x M matrix (M None: square), zeros elsewhere."""
 
-def _npi_fix(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def _npi_fix(x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Nearest integer towards zero, element by element."""
 
 def _npi_flip(
     data: NDArray | None = ..., axis: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The order of the elements along axes (None: all) reversed."""
 
 def _npi_floor(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Largest integer not above x, element by element."""
 
 def _npi_full_like(
     a: NDArray | None = ..., fill_value: float = ..., ctx: str = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """One value in the shape of a, and its dtype unless another is given."""
 
 def _npi_gamma(
     input1: NDArray | None = ..., input2: NDArray | None = ..., shape: float | None = ..., scale: float | None = ...,
     size: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Random numbers, gamma with a shape and a scale. Parameters that are None are inputs; size: shape of the
     draws (None: the parameters' shape)."""
 
 def _npi_gather_nd(
     data: NDArray | None = ..., indices: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """data[indices[0], indices[1], ...]: the first axis of `indices` counts axes of data."""
 
 def _npi_greater(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Whether a is greater b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_greater_equal(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Whether a is greater or equal b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_greater_equal_scalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Whether a is greater or equal b, element by element (a: data, b: scalar)."""
 
 def _npi_greater_scalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Whether a is greater b, element by element (a: data, b: scalar)."""
 
 def _npi_gumbel(
     input1: NDArray | None = ..., input2: NDArray | None = ..., loc: float | None = ..., scale: float | None = ...,
     size: int | Sequence[int] | None = ..., ctx: str = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Random numbers, Gumbel's. Parameters that are None are inputs; size: shape of the draws (None: the
     parameters' shape)."""
 
 def _npi_hamming(
     M: int | None = ..., ctx: str = ..., dtype: Any = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The hamming window of M points: 0.54 - 0.46 cos(2πn / (M - 1)), n = 0 ... M - 1."""
 
 def _npi_hanning(
     M: int | None = ..., ctx: str = ..., dtype: Any = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The hanning window of M points: 0.5 - 0.5 cos(2πn / (M - 1)), n = 0 ... M - 1."""
 
 def _npi_hsplit(
     data: NDArray | None = ..., indices: int | Sequence[int] = ..., axis: int = ..., squeeze_axis: bool = ...,
-    sections: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    sections: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """Splits into `sections` equal pieces, or at the given start indices."""
 
 def _npi_hstack(
     *data: NDArray | Sequence[NDArray], out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """Joins arrays along the second axis, vectors along the first."""
 
 def _npi_hypot(
     x1: NDArray | None = ..., x2: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """sqrt(a² + b²) without overflow, element by element with broadcasting (a: x1, b: x2)."""
 
 def _npi_identity(
     shape: int | Sequence[int] = ..., ctx: str = ..., dtype: Any = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The identity matrix of this (square) shape."""
 
 def _npi_indices(
     dimensions: int | Sequence[int] = ..., dtype: Any = ..., ctx: str = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The coordinates of all elements of an array of such dimensions, coordinates first."""
 
 def _npi_insert_scalar(
     arr: NDArray | None = ..., values: NDArray | None = ..., val: float | None = ..., start: int | None = ...,
     stop: int | None = ..., step: int | None = ..., int_ind: int | None = ..., axis: int | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The array with values (a number `val`, or an input) inserted before positions of an axis (None: of the
     flattened array) that scalar says."""
@@ -1805,7 +1765,7 @@ def _npi_insert_scalar(
 def _npi_insert_slice(
     arr: NDArray | None = ..., values: NDArray | None = ..., val: float | None = ..., start: int | None = ...,
     stop: int | None = ..., step: int | None = ..., int_ind: int | None = ..., axis: int | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The array with values (a number `val`, or an input) inserted before positions of an axis (None: of the
     flattened array) that slice says."""
@@ -1813,211 +1773,209 @@ def _npi_insert_slice(
 def _npi_insert_tensor(
     arr: NDArray | None = ..., values: NDArray | None = ..., obj: NDArray | None = ..., val: float | None = ...,
     start: int | None = ..., stop: int | None = ..., step: int | None = ..., int_ind: int | None = ...,
-    axis: int | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    axis: int | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The array with values (a number `val`, or an input) inserted before positions of an axis (None: of the
     flattened array) that tensor says."""
 
 def _npi_isfinite(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Whether x is neither infinite nor NaN, element by element."""
 
 def _npi_isinf(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Whether x is infinite, element by element."""
 
 def _npi_isnan(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Whether x is NaN, element by element."""
 
 def _npi_isneginf(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Whether x is -infinity, element by element."""
 
 def _npi_isposinf(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Whether x is +infinity, element by element."""
 
 def _npi_lcm(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Least common multiple, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_lcm_scalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Least common multiple, element by element (a: data, b: scalar)."""
 
 def _npi_ldexp(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a · 2ᵇ, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_ldexp_scalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a · 2ᵇ, element by element (a: data, b: scalar)."""
 
 def _npi_less(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Whether a is less b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_less_equal(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Whether a is less or equal b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_less_equal_scalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Whether a is less or equal b, element by element (a: data, b: scalar)."""
 
 def _npi_less_scalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Whether a is less b, element by element (a: data, b: scalar)."""
 
-def _npi_log(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def _npi_log(x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Natural logarithm, element by element."""
 
 def _npi_log10(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Logarithm to base 10, element by element."""
 
 def _npi_log1p(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """log(1 + x), element by element."""
 
 def _npi_log2(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Logarithm to base 2, element by element."""
 
 def _npi_logical_not(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Whether x is zero, element by element."""
 
 def _npi_logistic(
     input1: NDArray | None = ..., input2: NDArray | None = ..., loc: float | None = ..., scale: float | None = ...,
     size: int | Sequence[int] | None = ..., ctx: str = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Random numbers, logistic. Parameters that are None are inputs; size: shape of the draws (None: the
     parameters' shape)."""
 
 def _npi_logspace(
     start: float = ..., stop: float = ..., num: int = ..., endpoint: bool = ..., base: float = ..., ctx: str = ...,
-    dtype: Any = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    dtype: Any = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """`num` numbers from base**start to base**stop whose logarithms are evenly spaced."""
 
 def _npi_matmul(
     a: NDArray | None = ..., b: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Matrix products over the last two axes, the others broadcast; vectors count as rows and columns."""
 
 def _npi_maximum(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The larger of a and b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_mean(
     a: NDArray | None = ..., axis: int | Sequence[int] | None = ..., dtype: Any = ..., keepdims: bool = ...,
-    initial: float | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    initial: float | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Mean over axes (None: all), in `dtype` (default: the array's, float32 for integers); of nothing: zero."""
 
 def _npi_minimum(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The smaller of a and b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_mod(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Remainder of a / b with the sign of b (zero where b is zero), element by element with broadcasting (a: lhs,
     b: rhs)."""
 
 def _npi_mod_scalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Remainder of a / b with the sign of b (zero where b is zero), element by element (a: data, b: scalar)."""
 
 def _npi_multinomial(
     a: NDArray | None = ..., n: int = ..., pvals: Sequence[float] | None = ..., size: int | Sequence[int] | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """How often each outcome comes in `n` experiments (int64), `size` times; pvals: probabilities, also as an
     input."""
 
 def _npi_multiply(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a · b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_multiply_scalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a · b, element by element (a: data, b: scalar)."""
 
 def _npi_mvn_fallback(
     mean: NDArray | None = ..., cov: NDArray | None = ..., size: int | Sequence[int] | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Draws from normal distributions with these mean vectors (..., n) and covariance matrices (..., n, n)."""
 
 def _npi_nan_to_num(
     data: NDArray | None = ..., copy: bool = ..., nan: float = ..., posinf: float | None = ...,
-    neginf: float | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    neginf: float | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """NaN replaced by `nan`, infinities by the given numbers (default: the largest and smallest of the dtype)."""
 
 def _npi_negative(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """-x, element by element."""
 
 def _npi_nonzero(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Positions of the nonzero elements, a row each: (count, dimensions) int64."""
 
 def _npi_norm(
     data: NDArray | None = ..., ord: float = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ...,
-    flag: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    flag: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """A norm over axes (None: all)."""
 
 def _npi_normal(
     input1: NDArray | None = ..., input2: NDArray | None = ..., loc: float | None = ..., scale: float | None = ...,
     size: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Random numbers, normal. Parameters that are None are inputs; size: shape of the draws (None: the parameters'
     shape)."""
@@ -2025,38 +1983,38 @@ def _npi_normal(
 def _npi_normal_n(
     input1: NDArray | None = ..., input2: NDArray | None = ..., loc: float | None = ..., scale: float | None = ...,
     size: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Random numbers, normal. Parameters that are None are inputs; size leads the parameters' shape."""
 
 def _npi_not_equal(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Whether a is not equal b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_not_equal_scalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Whether a is not equal b, element by element (a: data, b: scalar)."""
 
 def _npi_ones(
     shape: int | Sequence[int] = ..., ctx: str = ..., dtype: Any = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """An array of ones."""
 
 def _npi_pad(
     data: NDArray | None = ..., pad_width: Sequence[Sequence[int]] = ...,
     mode: Literal['constant', 'edge', 'maximum', 'minimum', 'reflect', 'symmetric'] = ..., constant_value: float = ...,
-    reflect_type: str = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    reflect_type: str = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The array with values added before and after each axis."""
 
 def _npi_pareto(
     input1: NDArray | None = ..., a: float | None = ..., size: int | Sequence[int] | None = ..., ctx: str = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Random numbers, Pareto's (Lomax) with shape a. Parameters that are None are inputs; size: shape of the draws
     (None: the parameters' shape)."""
@@ -2064,325 +2022,316 @@ def _npi_pareto(
 def _npi_percentile(
     a: NDArray | None = ..., q: NDArray | None = ..., axis: int | Sequence[int] | None = ...,
     interpolation: Literal['linear', 'lower', 'higher', 'midpoint', 'nearest'] = ..., keepdims: bool = ...,
-    q_scalar: float | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    q_scalar: float | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The q-th percentiles (0 to 100) over axes (None: all), float32 (float64 for such data)."""
 
 def _npi_pinv(
     A: NDArray | None = ..., rcond: NDArray | None = ..., hermitian: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The Moore-Penrose inverse; singular values up to rcond times the largest count as zero."""
 
 def _npi_pinv_scalar_rcond(
     A: NDArray | None = ..., rcond: float = ..., hermitian: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The Moore-Penrose inverse; singular values up to rcond times the largest count as zero."""
 
 def _npi_polyval(
     p: NDArray | None = ..., x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The polynomial with coefficients p, the highest power first, at x. p: (n,); x: any shape -> its shape."""
 
 def _npi_power(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a to the power of b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_power_scalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a to the power of b, element by element (a: data, b: scalar)."""
 
 def _npi_powerd(
     input1: NDArray | None = ..., a: float | None = ..., size: int | Sequence[int] | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Random numbers, of powers on [0, 1] with exponent a - 1. Parameters that are None are inputs; size: shape of
     the draws (None: the parameters' shape)."""
 
 def _npi_radians(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Degrees to radians, element by element."""
 
 def _npi_random_randint(
     low: int = ..., high: int = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Random integers from low (included) to high (not included), int32 or int64."""
 
 def _npi_rarctan2_scalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The angle of the point (b, a), element by element (a: scalar, b: data)."""
 
 def _npi_rayleigh(
     input1: NDArray | None = ..., scale: float | None = ..., size: int | Sequence[int] | None = ..., ctx: str = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Random numbers, Rayleigh's. Parameters that are None are inputs; size: shape of the draws (None: the
     parameters' shape)."""
 
 def _npi_rcopysign_scalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """|a| with the sign of b, element by element (a: scalar, b: data)."""
 
 def _npi_reciprocal(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """1 / x, element by element."""
 
 def _npi_reshape(
     a: NDArray | None = ..., newshape: int | Sequence[int] = ..., reverse: bool = ..., order: str = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The same elements in another shape."""
 
 def _npi_resize_fallback(
     data: NDArray | None = ..., new_shape: int | Sequence[int] = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The elements repeated as often as the new shape needs."""
 
 def _npi_rint(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Nearest integer, element by element."""
 
 def _npi_rldexp_scalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a · 2ᵇ, element by element (a: scalar, b: data)."""
 
 def _npi_rmod_scalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Remainder of a / b with the sign of b (zero where b is zero), element by element (a: scalar, b: data)."""
 
 def _npi_rnn_param_concat(
     *data: NDArray | Sequence[NDArray], dim: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Concat for the parameters of a fused RNN: one or two unknown input sizes follow from the output's."""
 
 def _npi_rot90(
     data: NDArray | None = ..., k: int = ..., axes: int | Sequence[int] | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Rotated by 90 degrees k times in the plane of two axes, from the first towards the second."""
 
 def _npi_rpower_scalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a to the power of b, element by element (a: scalar, b: data)."""
 
 def _npi_rsubtract_scalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a - b, element by element (a: scalar, b: data)."""
 
 def _npi_rtrue_divide_scalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a / b (integers give float32), element by element (a: scalar, b: data)."""
 
 def _npi_scatter_set_nd(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., indices: NDArray | None = ...,
     shape: int | Sequence[int] = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """lhs with rhs written at indices (as in gather_nd)."""
 
 def _npi_share_memory(
     a: NDArray | None = ..., b: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Whether two values are one buffer; views are compared before their values come here."""
 
 def _npi_shuffle(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The rows (elements of the first axis) in random order."""
 
 def _npi_sign(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """-1, element by element."""
 
-def _npi_sin(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def _npi_sin(x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Sine, element by element."""
 
 def _npi_sinh(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Hyperbolic sine, element by element."""
 
 def _npi_slice(
     data: NDArray | None = ..., begin: int | Sequence[int] = ..., end: int | Sequence[int] = ...,
     step: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """data[begin[0]:end[0]:step[0], ...] of the first axes, with Python's rules; None leaves a limit open."""
 
 def _npi_slogdet(
-    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
     """Sign and logarithm of the absolute value of the determinant: (..., n, n) -> (...), (...)."""
 
 def _npi_solve(
     A: NDArray | None = ..., B: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """X with A·X = B. A: (..., n, n); B: (..., n, k), or one dimension less."""
 
 def _npi_sort(
     data: NDArray | None = ..., axis: int | None = ..., is_ascend: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The values in order along an axis, or all of them with axis=None."""
 
 def _npi_split(
     data: NDArray | None = ..., indices: int | Sequence[int] = ..., axis: int = ..., squeeze_axis: bool = ...,
-    sections: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    sections: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """Splits an axis into `sections` pieces (the first ones may be longer by one), or at the given start indices."""
 
 def _npi_sqrt(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Square root, element by element."""
 
 def _npi_square(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """x², element by element."""
 
 def _npi_stack(
     *data: NDArray | Sequence[NDArray], axis: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Joins arrays of one shape along a new axis."""
 
 def _npi_std(
     a: NDArray | None = ..., axis: int | Sequence[int] | None = ..., dtype: Any = ..., ddof: int = ...,
-    keepdims: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    keepdims: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Standard deviation over axes (None: all), divided by count - ddof; in `dtype` (default: the array's)."""
 
 def _npi_subtract(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a - b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_subtract_scalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a - b, element by element (a: data, b: scalar)."""
 
 def _npi_svd(
-    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
     """U (..., m, m), singular values L (..., m) and V (..., m, n) with A = U·diag(L)·V. A: (..., m, n) with m <=
     n."""
 
 def _npi_swapaxes(
     data: NDArray | None = ..., dim1: int = ..., dim2: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Two axes exchanged."""
 
 def _npi_take(
     a: NDArray | None = ..., indices: NDArray | None = ..., axis: int = ...,
     mode: Literal['clip', 'raise', 'wrap'] = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Slices of `a` at positions along an axis: the axis is replaced by the shape of `indices` (any dtype)."""
 
-def _npi_tan(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def _npi_tan(x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Tangent, element by element."""
 
 def _npi_tanh(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Hyperbolic tangent, element by element."""
 
 def _npi_tensordot(
     a: NDArray | None = ..., b: NDArray | None = ..., a_axes_summed: int | Sequence[int] = ...,
     b_axes_summed: int | Sequence[int] = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """Sums of products over pairs of axes of a and b."""
 
 def _npi_tensordot_int_axes(
     a: NDArray | None = ..., b: NDArray | None = ..., axes: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Sums of products over the last `axes` axes of a and the first ones of b."""
 
 def _npi_tensorinv(
     a: NDArray | None = ..., ind: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """The inverse of a as a map from its last axes to its first `ind` ones."""
 
 def _npi_tensorsolve(
     a: NDArray | None = ..., b: NDArray | None = ..., a_axes: int | Sequence[int] | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """x with tensordot(a, x, x.ndim) = b; `a_axes` are moved to the end of a first."""
 
 def _npi_tile(
     data: NDArray | None = ..., reps: int | Sequence[int] = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The whole array repeated `reps` times along the axes; the shorter of shape and reps is filled with ones."""
 
 def _npi_tril(
     data: NDArray | None = ..., k: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """What is on and below the k-th diagonal, zeros above; of a vector: of the matrix with equal rows."""
 
 def _npi_true_divide(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a / b (integers give float32), element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_true_divide_scalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a / b (integers give float32), element by element (a: data, b: scalar)."""
 
 def _npi_trunc(
-    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    x: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Integer part, element by element."""
 
 def _npi_uniform(
     input1: NDArray | None = ..., input2: NDArray | None = ..., low: float | None = ..., high: float | None = ...,
     size: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Random numbers, uniform on [low, high). Parameters that are None are inputs; size: shape of the draws (None:
     the parameters' shape)."""
@@ -2390,88 +2339,87 @@ def _npi_uniform(
 def _npi_uniform_n(
     input1: NDArray | None = ..., input2: NDArray | None = ..., low: float | None = ..., high: float | None = ...,
     size: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Random numbers, uniform on [low, high). Parameters that are None are inputs; size leads the parameters'
     shape."""
 
 def _npi_unique(
     data: NDArray | None = ..., return_index: bool = ..., return_inverse: bool = ..., return_counts: bool = ...,
-    axis: int | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    axis: int | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """The different values in order; positions of the first ones, of each element's value, and how often each
     comes."""
 
 def _npi_unravel_index_fallback(
     data: NDArray | None = ..., shape: int | Sequence[int] = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Coordinates out of positions in the flattened array: (...) -> (dimensions, ...)."""
 
 def _npi_var(
     a: NDArray | None = ..., axis: int | Sequence[int] | None = ..., dtype: Any = ..., ddof: int = ...,
-    keepdims: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    keepdims: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Variance over axes (None: all), divided by count - ddof; in `dtype` (default: the array's)."""
 
 def _npi_vstack(
     *data: NDArray | Sequence[NDArray], out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """Joins arrays along the first axis; vectors count as rows."""
 
 def _npi_weibull(
     input1: NDArray | None = ..., a: float | None = ..., size: int | Sequence[int] | None = ..., ctx: str = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Random numbers, Weibull's with shape a. Parameters that are None are inputs; size: shape of the draws (None:
     the parameters' shape)."""
 
 def _npi_where(
     condition: NDArray | None = ..., x: NDArray | None = ..., y: NDArray | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """x where the condition is nonzero, y elsewhere, with broadcasting."""
 
 def _npi_where_lscalar(
     condition: NDArray | None = ..., x: NDArray | None = ..., scalar: float = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """A number where the condition is nonzero, x elsewhere."""
 
 def _npi_where_rscalar(
     condition: NDArray | None = ..., y: NDArray | None = ..., scalar: float = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """y where the condition is nonzero, a number elsewhere."""
 
 def _npi_where_scalar2(
     condition: NDArray | None = ..., x: float = ..., y: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The number x where the condition is nonzero, y elsewhere, float32."""
 
 def _npi_zeros(
     shape: int | Sequence[int] = ..., ctx: str = ..., dtype: Any = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """An array of zeros."""
 
 def _npx_activation(
     data: NDArray | None = ..., act_type: Literal['relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'] = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """A non-linearity, element by element."""
 
 def _npx_batch_dot(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., transpose_a: bool = ..., transpose_b: bool = ...,
     forward_stype: Literal['csr', 'default', 'row_sparse'] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Matrix products of the last two axes; the leading (batch) axes of both arrays agree."""
 
 def _npx_batch_flatten(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """(batch, ...) -> (batch, all the others)."""
 
@@ -2480,13 +2428,12 @@ def _npx_batch_norm(
     moving_mean: NDArray | None = ..., moving_var: NDArray | None = ..., eps: float = ..., momentum: float = ...,
     fix_gamma: bool = ..., use_global_stats: bool = ..., output_mean_var: bool = ..., axis: int = ...,
     cudnn_off: bool = ..., min_calib_range: float | None = ..., max_calib_range: float | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """Normalization by the mean and variance of each channel (arXiv:1502.03167), times gamma plus beta."""
 
 def _npx_constraint_check(
     input: NDArray | None = ..., msg: str = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """True where all elements are true."""
 
@@ -2496,7 +2443,7 @@ def _npx_convolution(
     pad: int | Sequence[int] = ..., num_filter: int = ..., num_group: int = ..., workspace: int = ...,
     no_bias: bool = ..., cudnn_tune: Literal['fastest', 'limited_workspace', 'off'] | None = ...,
     cudnn_off: bool = ..., layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Cross-correlation of data with weight, plus bias."""
 
@@ -2507,55 +2454,53 @@ def _npx_deconvolution(
     num_filter: int = ..., num_group: int = ..., workspace: int = ..., no_bias: bool = ...,
     cudnn_tune: Literal['fastest', 'limited_workspace', 'off'] | None = ..., cudnn_off: bool = ...,
     layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The transpose of Convolution: its gradient with respect to data, as an operator."""
 
 def _npx_dropout(
     data: NDArray | None = ..., p: float = ..., mode: Literal['training', 'always'] = ...,
     axes: int | Sequence[int] = ..., cudnn_off: bool | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Sets each value to zero with probability p and multiplies the others by 1 / (1 - p) (JMLR 15, 1929)."""
 
 def _npx_embedding(
     data: NDArray | None = ..., weight: NDArray | None = ..., input_dim: int = ..., output_dim: int = ...,
     dtype: Any = ..., sparse_grad: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """Rows of a table: (...) -> (..., output_dim)."""
 
 def _npx_erf(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Error function, element by element."""
 
 def _npx_erfinv(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Inverse of the error function; NaN outside of [-1, 1], element by element."""
 
 def _npx_fully_connected(
     data: NDArray | None = ..., weight: NDArray | None = ..., bias: NDArray | None = ..., num_hidden: int = ...,
     no_bias: bool = ..., flatten: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """data · weightᵀ + bias."""
 
 def _npx_gamma(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Gamma function, element by element."""
 
 def _npx_gammaln(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Logarithm of the absolute value of the gamma function, element by element."""
 
 def _npx_layer_norm(
     data: NDArray | None = ..., gamma: NDArray | None = ..., beta: NDArray | None = ..., axis: int = ...,
     eps: float = ..., output_mean_var: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """gamma·(data - mean) / sqrt(var + eps) + beta with mean and variance along `axis` (arXiv:1607.06450)."""
 
@@ -2563,27 +2508,25 @@ def _npx_leaky_relu(
     data: NDArray | None = ..., gamma: NDArray | None = ...,
     act_type: Literal['elu', 'gelu', 'leaky', 'prelu', 'rrelu', 'selu'] = ..., slope: float = ...,
     lower_bound: float = ..., upper_bound: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """x where positive; elsewhere"""
 
 def _npx_log_softmax(
     data: NDArray | None = ..., axis: int = ..., temperature: float | None = ..., dtype: Any = ...,
     use_length: bool | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """Logarithm of softmax along `axis`, computed without overflow."""
 
 def _npx_one_hot(
     indices: NDArray | None = ..., depth: int = ..., on_value: float = ..., off_value: float = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """A new last axis of size `depth` with `on_value` at the index and `off_value` elsewhere."""
 
 def _npx_pick(
     data: NDArray | None = ..., index: NDArray | None = ..., axis: int | None = ..., keepdims: bool = ...,
     mode: Literal['clip', 'wrap'] = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """One element along an axis at every other position."""
 
@@ -2592,19 +2535,19 @@ def _npx_pooling(
     global_pool: bool = ..., cudnn_off: bool = ..., pooling_convention: Literal['full', 'same', 'valid'] = ...,
     stride: int | Sequence[int] = ..., pad: int | Sequence[int] = ..., p_value: int | None = ...,
     count_include_pad: bool | None = ..., layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Maximum, sum, average or p-norm over windows of the spatial axes."""
 
 def _npx_relu(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """max(x, element by element."""
 
 def _npx_reshape_like(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., lhs_begin: int | None = ..., lhs_end: int | None = ...,
     rhs_begin: int | None = ..., rhs_end: int | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """lhs in the shape of rhs; with ranges of axes, those of lhs take the dimensions of those of rhs."""
 
@@ -2615,313 +2558,310 @@ def _npx_rnn(
     p: float = ..., state_outputs: bool = ..., projection_size: int | None = ...,
     lstm_state_clip_min: float | None = ..., lstm_state_clip_max: float | None = ..., lstm_state_clip_nan: bool = ...,
     use_sequence_length: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray | list[NDArray]:
     """Recurrent layers over a whole sequence: with tanh or relu, LSTM (with projection: arXiv:1402.1128), or GRU."""
 
 def _npx_roi_pooling(
     data: NDArray | None = ..., rois: NDArray | None = ..., pooled_size: int | Sequence[int] = ...,
-    spatial_scale: float = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    spatial_scale: float = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The maxima of the parts of regions of interest (arXiv:1504.08083)."""
 
 def _npx_sequence_mask(
     data: NDArray | None = ..., sequence_length: NDArray | None = ..., use_sequence_length: bool = ...,
     value: float = ..., axis: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """Replaces everything after the end of each sequence by `value`."""
 
 def _npx_shape_array(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The shape as an int64 array."""
 
 def _npx_sigmoid(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """1 / (1 + exp(-x)), element by element."""
 
 def _npx_smooth_l1(
     data: NDArray | None = ..., scalar: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Huber's loss of Fast R-CNN: (s·x)²/2 where |x| <= 1/s², |x| - 0.5/s² elsewhere; s is `scalar`."""
 
 def _npx_softmax(
     data: NDArray | None = ..., length: NDArray | None = ..., axis: int = ..., temperature: float | None = ...,
     dtype: Any = ..., use_length: bool | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """exp(x / temperature) divided by its sum along `axis`."""
 
 def _npx_topk(
     data: NDArray | None = ..., axis: int | None = ..., k: int = ...,
     ret_typ: Literal['both', 'indices', 'mask', 'value'] = ..., is_ascend: bool = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """The k largest (smallest with `is_ascend`) values along an axis, in order."""
 
 def _onehot_encode(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """One-hot rows of the indices lhs (rows,), in the shape and dtype of rhs (rows, depth)."""
 
 def _ones(
     shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """An array of ones."""
 
 def _random_exponential(
     lam: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Random numbers, exponential with rate lam, of the given shape and dtype."""
 
 def _random_exponential_like(
     data: NDArray | None = ..., lam: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Random numbers, exponential with rate lam, with the shape and dtype of data."""
 
 def _random_gamma(
     alpha: float = ..., beta: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Random numbers, gamma with shape alpha and scale beta, of the given shape and dtype."""
 
 def _random_gamma_like(
     data: NDArray | None = ..., alpha: float = ..., beta: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Random numbers, gamma with shape alpha and scale beta, with the shape and dtype of data."""
 
 def _random_generalized_negative_binomial(
     mu: float = ..., alpha: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Random numbers, negative binomial with mean mu and dispersion alpha, of the given shape and dtype."""
 
 def _random_generalized_negative_binomial_like(
     data: NDArray | None = ..., mu: float = ..., alpha: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Random numbers, negative binomial with mean mu and dispersion alpha, with the shape and dtype of data."""
 
 def _random_negative_binomial(
     k: float = ..., p: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Random numbers, negative binomial: successes before k failures, each with probability p, of the given shape
     and dtype."""
 
 def _random_negative_binomial_like(
     data: NDArray | None = ..., k: float = ..., p: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Random numbers, negative binomial: successes before k failures, each with probability p, with the shape and
     dtype of data."""
 
 def _random_normal(
     loc: float = ..., scale: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Random numbers, normal with mean loc and standard deviation scale, of the given shape and dtype."""
 
 def _random_normal_like(
     data: NDArray | None = ..., loc: float = ..., scale: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Random numbers, normal with mean loc and standard deviation scale, with the shape and dtype of data."""
 
 def _random_pdf_dirichlet(
     sample: NDArray | None = ..., alpha: NDArray | None = ..., is_log: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Density of the dirichlet distribution (its logarithm with is_log) at the samples."""
 
 def _random_pdf_exponential(
     sample: NDArray | None = ..., lam: NDArray | None = ..., is_log: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Density of the exponential distribution (its logarithm with is_log) at the samples."""
 
 def _random_pdf_gamma(
     sample: NDArray | None = ..., alpha: NDArray | None = ..., beta: NDArray | None = ..., is_log: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Density of the gamma distribution (its logarithm with is_log) at the samples."""
 
 def _random_pdf_generalized_negative_binomial(
     sample: NDArray | None = ..., mu: NDArray | None = ..., alpha: NDArray | None = ..., is_log: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Density of the generalized negative binomial distribution (its logarithm with is_log) at the samples."""
 
 def _random_pdf_negative_binomial(
     sample: NDArray | None = ..., k: NDArray | None = ..., p: NDArray | None = ..., is_log: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Density of the negative binomial distribution (its logarithm with is_log) at the samples."""
 
 def _random_pdf_normal(
     sample: NDArray | None = ..., mu: NDArray | None = ..., sigma: NDArray | None = ..., is_log: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Density of the normal distribution (its logarithm with is_log) at the samples."""
 
 def _random_pdf_poisson(
     sample: NDArray | None = ..., lam: NDArray | None = ..., is_log: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Density of the poisson distribution (its logarithm with is_log) at the samples."""
 
 def _random_pdf_uniform(
     sample: NDArray | None = ..., low: NDArray | None = ..., high: NDArray | None = ..., is_log: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Density of the uniform distribution (its logarithm with is_log) at the samples."""
 
 def _random_poisson(
     lam: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Random numbers, Poisson with rate lam, of the given shape and dtype."""
 
 def _random_poisson_like(
     data: NDArray | None = ..., lam: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Random numbers, Poisson with rate lam, with the shape and dtype of data."""
 
 def _random_uniform(
     low: float = ..., high: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Random numbers, uniform between low (included) and high, of the given shape and dtype."""
 
 def _random_uniform_like(
     data: NDArray | None = ..., low: float = ..., high: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Random numbers, uniform between low (included) and high, with the shape and dtype of data."""
 
 def _ravel_multi_index(
     data: NDArray | None = ..., shape: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Positions in the flattened array out of coordinates. data: (dimensions, n) -> (n,), the same dtype."""
 
 def _sample_exponential(
     lam: NDArray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """For each element of the parameters, random numbers of this shape, exponential with rate lam."""
 
 def _sample_gamma(
     alpha: NDArray | None = ..., beta: NDArray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """For each element of the parameters, random numbers of this shape, gamma with shape alpha and scale beta."""
 
 def _sample_generalized_negative_binomial(
     mu: NDArray | None = ..., alpha: NDArray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """For each element of the parameters, random numbers of this shape, negative binomial with mean mu and
     dispersion alpha."""
 
 def _sample_multinomial(
     data: NDArray | None = ..., shape: int | Sequence[int] = ..., get_prob: bool = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """Random classes, drawn with the probabilities in the last axis."""
 
 def _sample_negative_binomial(
     k: NDArray | None = ..., p: NDArray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """For each element of the parameters, random numbers of this shape, negative binomial: successes before k
     failures, each with probability p."""
 
 def _sample_normal(
     mu: NDArray | None = ..., sigma: NDArray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """For each element of the parameters, random numbers of this shape, normal with mean loc and standard
     deviation scale."""
 
 def _sample_poisson(
     lam: NDArray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """For each element of the parameters, random numbers of this shape, Poisson with rate lam."""
 
 def _sample_uniform(
     low: NDArray | None = ..., high: NDArray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """For each element of the parameters, random numbers of this shape, uniform between low (included) and high."""
 
 def _sample_unique_zipfian(
     range_max: int = ..., shape: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> list[NDArray]:
     """Different classes in each row, drawn with P(c) = log((c + 1.5) / (c + 0.5)) / log(range_max), nearly."""
 
 def _scatter_elemwise_div(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a / b (integers: towards zero), element by element (a: lhs, b: rhs)."""
 
 def _scatter_minus_scalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a - b, element by element (a: data, b: scalar)."""
 
 def _scatter_plus_scalar(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a + b, element by element (a: data, b: scalar)."""
 
 def _sparse_ElementWiseSum(
     *args: NDArray | Sequence[NDArray], out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """The sum of any number of arrays of one shape and dtype."""
 
 def _sparse_LinearRegressionOutput(
     data: NDArray | None = ..., label: NDArray | None = ..., grad_scale: float = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The data itself, with the gradient of the squared error: data - label."""
 
 def _sparse_LogisticRegressionOutput(
     data: NDArray | None = ..., label: NDArray | None = ..., grad_scale: float = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """sigmoid(data), with the gradient of the binary cross-entropy: sigmoid(data) - label."""
 
 def _sparse_MAERegressionOutput(
     data: NDArray | None = ..., label: NDArray | None = ..., grad_scale: float = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The data itself, with the gradient of the absolute error: 1 where data > label, else -1."""
 
 def _sparse_abs(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Absolute value, element by element."""
 
 def _sparse_adagrad_update(
     weight: NDArray | None = ..., grad: NDArray | None = ..., history: NDArray | None = ..., lr: float = ...,
     epsilon: float = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """weight - lr·(g / sqrt(history + epsilon) + wd·weight) with history the sum of g² (Duchi et al., JMLR 2011)."""
 
@@ -2929,298 +2869,298 @@ def _sparse_adam_update(
     weight: NDArray | None = ..., grad: NDArray | None = ..., mean: NDArray | None = ..., var: NDArray | None = ...,
     lr: float = ..., beta1: float = ..., beta2: float = ..., epsilon: float = ..., wd: float = ...,
     rescale_grad: float = ..., clip_gradient: float = ..., lazy_update: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Adam without bias correction (arXiv:1412.6980): weight - lr·mean / (sqrt(var) + epsilon)."""
 
 def _sparse_arccos(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Inverse cosine, element by element."""
 
 def _sparse_arccosh(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Inverse hyperbolic cosine, element by element."""
 
 def _sparse_arcsin(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Inverse sine, element by element."""
 
 def _sparse_arcsinh(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Inverse hyperbolic sine, element by element."""
 
 def _sparse_arctan(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Inverse tangent, element by element."""
 
 def _sparse_arctanh(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Inverse hyperbolic tangent, element by element."""
 
 def _sparse_broadcast_add(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a + b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _sparse_broadcast_div(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a / b (integers: towards zero), element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _sparse_broadcast_minus(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a - b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _sparse_broadcast_mul(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a · b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _sparse_cast_storage(
     data: NDArray | None = ..., stype: Literal['csr', 'default', 'row_sparse'] = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The array with another storage type."""
 
 def _sparse_cbrt(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Cube root, element by element."""
 
 def _sparse_ceil(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Smallest integer not below x, element by element."""
 
 def _sparse_concat(
     *data: NDArray | Sequence[NDArray], dim: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Joins arrays along axis `dim`; the other axes agree."""
 
 def _sparse_cos(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Cosine, element by element."""
 
 def _sparse_cosh(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Hyperbolic cosine, element by element."""
 
 def _sparse_degrees(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Radians to degrees, element by element."""
 
 def _sparse_dot(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., transpose_a: bool = ..., transpose_b: bool = ...,
     forward_stype: Literal['csr', 'default', 'row_sparse'] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Sum over the last axis of lhs and the first of rhs."""
 
 def _sparse_exp(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Exponential, element by element."""
 
 def _sparse_expm1(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """exp(x) - 1, precise near zero, element by element."""
 
 def _sparse_fix(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Nearest integer towards zero, element by element."""
 
 def _sparse_floor(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Largest integer not above x, element by element."""
 
 def _sparse_ftrl_update(
     weight: NDArray | None = ..., grad: NDArray | None = ..., z: NDArray | None = ..., n: NDArray | None = ...,
     lr: float = ..., lamda1: float = ..., beta: float = ..., wd: float = ..., rescale_grad: float = ...,
-    clip_gradient: float = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    clip_gradient: float = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Follow the regularized leader, FTRL-Proximal (McMahan et al., KDD 2013); lamda1 is the L1 penalty."""
 
 def _sparse_log(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Natural logarithm, element by element."""
 
 def _sparse_log10(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Logarithm to base 10, element by element."""
 
 def _sparse_log1p(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """log(1 + x), precise near zero, element by element."""
 
 def _sparse_log2(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Logarithm to base 2, element by element."""
 
 def _sparse_make_loss(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The data itself, as a loss: its gradient is one."""
 
 def _sparse_mean(
     data: NDArray | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., exclude: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Mean over axes."""
 
 def _sparse_negative(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """-x, element by element."""
 
 def _sparse_norm(
     data: NDArray | None = ..., ord: int = ..., axis: int | Sequence[int] | None = ..., out_dtype: Any = ...,
-    keepdims: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    keepdims: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Sum of absolute values (ord=1) or Euclidean norm (ord=2) over axes, all by default."""
 
 def _sparse_radians(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Degrees to radians, element by element."""
 
 def _sparse_relu(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """max(x, 0), element by element."""
 
 def _sparse_retain(
     data: NDArray | None = ..., indices: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """A row_sparse array with only the rows in `indices` kept."""
 
 def _sparse_rint(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Nearest integer, halves rounded down, element by element."""
 
 def _sparse_round(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Nearest integer, halves rounded away from zero, element by element."""
 
 def _sparse_rsqrt(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """1 / sqrt(x), element by element."""
 
 def _sparse_sgd_mom_update(
     weight: NDArray | None = ..., grad: NDArray | None = ..., mom: NDArray | None = ..., lr: float = ...,
     momentum: float = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ...,
-    lazy_update: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    lazy_update: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """mom = momentum·mom - lr·(g + wd·weight), then weight + mom; g is the rescaled, clipped gradient."""
 
 def _sparse_sgd_update(
     weight: NDArray | None = ..., grad: NDArray | None = ..., lr: float = ..., wd: float = ...,
     rescale_grad: float = ..., clip_gradient: float = ..., lazy_update: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """weight - lr·(g + wd·weight) where g is rescale_grad·grad limited to ±clip_gradient (negative: no limit)."""
 
 def _sparse_sigmoid(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """1 / (1 + exp(-x)), element by element."""
 
 def _sparse_sign(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """-1, 0 or 1, element by element."""
 
 def _sparse_sin(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Sine, element by element."""
 
 def _sparse_sinh(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Hyperbolic sine, element by element."""
 
 def _sparse_sqrt(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Square root, element by element."""
 
 def _sparse_square(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """x², element by element."""
 
 def _sparse_stop_gradient(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The data itself; no gradient passes."""
 
 def _sparse_sum(
     data: NDArray | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., exclude: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Sum over axes."""
 
 def _sparse_tan(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Tangent, element by element."""
 
 def _sparse_tanh(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Hyperbolic tangent, element by element."""
 
 def _sparse_trunc(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Integer part, element by element."""
 
 def _sparse_where(
     condition: NDArray | None = ..., x: NDArray | None = ..., y: NDArray | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """x where the condition is nonzero, y elsewhere."""
 
 def _sparse_zeros_like(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Zeros with the shape and dtype of the data."""
 
 def _square_sum(
     data: NDArray | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., exclude: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The sum of the squares over axes."""
 
 def _unravel_index(
     data: NDArray | None = ..., shape: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Coordinates out of positions in the flattened array. data: (...) -> (dimensions, ...), the same dtype."""
 
@@ -3228,19 +3168,18 @@ def _while_loop(
     *data: NDArray | Sequence[NDArray], num_args: int = ..., num_outputs: int = ..., num_out_data: int = ...,
     max_iterations: int = ..., cond_input_locs: int | Sequence[int] = ..., func_input_locs: int | Sequence[int] = ...,
     func_var_locs: int | Sequence[int] = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """Runs a graph while another one gives true."""
 
 def _zeros(
     shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """An array of zeros."""
 
 def _zeros_without_dtype(
     shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: int = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """An array of zeros of the default dtype."""
 

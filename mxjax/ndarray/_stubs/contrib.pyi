@@ -23,7 +23,7 @@ __all__ = [
 
 def AdaptiveAvgPooling2D(
     data: NDArray | None = ..., output_size: int | Sequence[int] = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Averages of parts of (nearly) equal size of images (batch, channel, height, width)."""
 
@@ -32,7 +32,7 @@ def BatchNormWithReLU(
     moving_mean: NDArray | None = ..., moving_var: NDArray | None = ..., eps: float = ..., momentum: float = ...,
     fix_gamma: bool = ..., use_global_stats: bool = ..., output_mean_var: bool = ..., axis: int = ...,
     cudnn_off: bool = ..., min_calib_range: float | None = ..., max_calib_range: float | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """Normalization by the mean and variance of each channel (arXiv:1502.03167), times gamma plus beta."""
 
@@ -40,7 +40,7 @@ def BilinearResize2D(
     data: NDArray | None = ..., like: NDArray | None = ..., height: int = ..., width: int = ...,
     scale_height: float | None = ..., scale_width: float | None = ...,
     mode: Literal['size', 'odd_scale', 'like', 'to_even_down', 'to_even_up', 'to_odd_down', 'to_odd_up'] = ...,
-    align_corners: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    align_corners: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Bilinear interpolation of images (batch, channel, height, width)."""
 
@@ -48,7 +48,6 @@ def CTCLoss(
     data: NDArray | None = ..., label: NDArray | None = ..., data_lengths: NDArray | None = ...,
     label_lengths: NDArray | None = ..., use_data_lengths: bool = ..., use_label_lengths: bool = ...,
     blank_label: Literal['first', 'last'] = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """-log p(label | data), summed over all alignments (Graves et al., ICML 2006)."""
 
@@ -57,7 +56,7 @@ def DeformableConvolution(
     kernel: int | Sequence[int] = ..., stride: int | Sequence[int] = ..., dilate: int | Sequence[int] = ...,
     pad: int | Sequence[int] = ..., num_filter: int = ..., num_group: int = ..., num_deformable_group: int = ...,
     workspace: int = ..., no_bias: bool = ..., layout: Literal['NCDHW', 'NCHW', 'NCW'] | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """2-D convolution with an offset for each tap of each output pixel (arXiv:1703.06211)."""
 
@@ -65,7 +64,7 @@ def DeformablePSROIPooling(
     data: NDArray | None = ..., rois: NDArray | None = ..., trans: NDArray | None = ..., spatial_scale: float = ...,
     output_dim: int = ..., group_size: int = ..., pooled_size: int = ..., part_size: int = ...,
     sample_per_part: int = ..., trans_std: float = ..., no_trans: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Position-sensitive pooling whose parts are moved by learnt offsets (arXiv:1703.06211)."""
 
@@ -75,7 +74,7 @@ def ModulatedDeformableConvolution(
     dilate: int | Sequence[int] = ..., pad: int | Sequence[int] = ..., num_filter: int = ..., num_group: int = ...,
     num_deformable_group: int = ..., workspace: int = ..., no_bias: bool = ..., im2col_step: int = ...,
     layout: Literal['NCDHW', 'NCHW', 'NCW'] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """`DeformableConvolution` with a factor for each sample as well (arXiv:1811.11168)."""
 
@@ -83,14 +82,14 @@ def MultiBoxDetection(
     cls_prob: NDArray | None = ..., loc_pred: NDArray | None = ..., anchor: NDArray | None = ..., clip: bool = ...,
     threshold: float = ..., background_id: int = ..., nms_threshold: float = ..., force_suppress: bool = ...,
     variances: Sequence[float] = ..., nms_topk: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Detections out of the predictions for prior boxes, after non-maximum suppression."""
 
 def MultiBoxPrior(
     data: NDArray | None = ..., sizes: Sequence[float] = ..., ratios: Sequence[float] = ..., clip: bool = ...,
     steps: Sequence[float] = ..., offsets: Sequence[float] = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Prior boxes (1, H * W * (sizes + ratios - 1), 4) by relative corners at each place of data (N, C, H, W)."""
 
@@ -98,7 +97,7 @@ def MultiBoxTarget(
     anchor: NDArray | None = ..., label: NDArray | None = ..., cls_pred: NDArray | None = ...,
     overlap_threshold: float = ..., ignore_label: float = ..., negative_mining_ratio: float = ...,
     negative_mining_thresh: float = ..., minimum_negative_samples: int = ..., variances: Sequence[float] = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
     """Training targets of prior boxes for labels."""
 
@@ -106,14 +105,14 @@ def MultiProposal(
     cls_prob: NDArray | None = ..., bbox_pred: NDArray | None = ..., im_info: NDArray | None = ...,
     rpn_pre_nms_top_n: int = ..., rpn_post_nms_top_n: int = ..., threshold: float = ..., rpn_min_size: int = ...,
     scales: Sequence[float] = ..., ratios: Sequence[float] = ..., feature_stride: int = ..., output_score: bool = ...,
-    iou_loss: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    iou_loss: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """`Proposal` for a batch: (images * rpn_post_nms_top_n, 5) with the image's number in the first column."""
 
 def PSROIPooling(
     data: NDArray | None = ..., rois: NDArray | None = ..., spatial_scale: float = ..., output_dim: int = ...,
     pooled_size: int = ..., group_size: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Averages of the parts of regions of interest, each from channels of its own (R-FCN, arXiv:1605.06409)."""
 
@@ -121,28 +120,27 @@ def Proposal(
     cls_prob: NDArray | None = ..., bbox_pred: NDArray | None = ..., im_info: NDArray | None = ...,
     rpn_pre_nms_top_n: int = ..., rpn_post_nms_top_n: int = ..., threshold: float = ..., rpn_min_size: int = ...,
     scales: Sequence[float] = ..., ratios: Sequence[float] = ..., feature_stride: int = ..., output_score: bool = ...,
-    iou_loss: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    iou_loss: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """Proposals for one image: (rpn_post_nms_top_n, 5) with the image's number 0 and corners, and their scores."""
 
 def ROIAlign(
     data: NDArray | None = ..., rois: NDArray | None = ..., pooled_size: int | Sequence[int] = ...,
     spatial_scale: float = ..., sample_ratio: int = ..., position_sensitive: bool = ..., aligned: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Averages of interpolated samples of each part of regions of interest (Mask R-CNN, arXiv:1703.06870)."""
 
 def RROIAlign(
     data: NDArray | None = ..., rois: NDArray | None = ..., pooled_size: int | Sequence[int] = ...,
     spatial_scale: float = ..., sampling_ratio: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """`ROIAlign` of rotated regions (arXiv:1703.01086)."""
 
 def SparseEmbedding(
     data: NDArray | None = ..., weight: NDArray | None = ..., input_dim: int = ..., output_dim: int = ...,
     dtype: Any = ..., sparse_grad: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """The old name of Embedding with a row-sparse gradient; always deterministic."""
 
@@ -150,51 +148,51 @@ def SyncBatchNorm(
     data: NDArray | None = ..., gamma: NDArray | None = ..., beta: NDArray | None = ...,
     moving_mean: NDArray | None = ..., moving_var: NDArray | None = ..., eps: float = ..., momentum: float = ...,
     fix_gamma: bool = ..., use_global_stats: bool = ..., output_mean_var: bool = ..., ndev: int = ..., key: str = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """Normalization by the mean and variance of each channel (arXiv:1502.03167), times gamma plus beta."""
 
 def allclose(
     a: NDArray | None = ..., b: NDArray | None = ..., rtol: float = ..., atol: float = ..., equal_nan: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """1 where all of |a - b| <= atol + rtol·|b|, else 0. a, b: one shape -> () uint8."""
 
 def arange_like(
     data: NDArray | None = ..., start: float = ..., step: float = ..., repeat: int = ..., ctx: str = ...,
-    axis: int | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    axis: int | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """start, start + step, ... in the shape and dtype of the data, or as a vector as long as one of its axes."""
 
 def bipartite_matching(
     data: NDArray | None = ..., is_ascend: bool = ..., threshold: float = ..., topk: int = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
     """Greedy matching of rows and columns of scores (..., n, m), best score first, while better than `threshold`."""
 
 def boolean_mask(
     data: NDArray | None = ..., index: NDArray | None = ..., axis: int = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The rows of data where the vector `index` is nonzero; how many depends on its values."""
 
 def box_decode(
     data: NDArray | None = ..., anchors: NDArray | None = ..., std0: float = ..., std1: float = ..., std2: float = ...,
     std3: float = ..., clip: float = ..., format: Literal['corner', 'center'] = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Boxes by corners out of predicted offsets data (B, N, 4) from anchors (1, N, 4); gradients are zero."""
 
 def box_encode(
     samples: NDArray | None = ..., matches: NDArray | None = ..., anchors: NDArray | None = ...,
     refs: NDArray | None = ..., means: NDArray | None = ..., stds: NDArray | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
     """Regression targets of anchors (B, N, 4) for the boxes refs (B, M, 4) that `matches` (B, N) names; corners."""
 
 def box_iou(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., format: Literal['corner', 'center'] = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Intersection over union of each box of lhs (..., 4) with each of rhs (..., 4); gradients are zero."""
 
@@ -203,93 +201,90 @@ def box_nms(
     coord_start: int = ..., score_index: int = ..., id_index: int = ..., background_id: int = ...,
     force_suppress: bool = ..., in_format: Literal['corner', 'center'] = ...,
     out_format: Literal['corner', 'center'] = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Non-maximum suppression of boxes (..., n, k): kept boxes in descending order of score, then rows of -1."""
 
 def calibrate_entropy(
     hist: NDArray | None = ..., hist_edges: NDArray | None = ..., num_quantized_bins: int = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
     """The threshold at which cutting off a histogram loses least information (Kullback-Leibler divergence)."""
 
 def count_sketch(
     data: NDArray | None = ..., h: NDArray | None = ..., s: NDArray | None = ..., out_dim: int = ...,
     processing_batch_size: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """Sums of signed values: element i of the last axis of data is added, times s[i], at place h[i]."""
 
 def dequantize(
     data: NDArray | None = ..., min_range: NDArray | None = ..., max_range: NDArray | None = ...,
     out_type: Literal['float32'] = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """The floats that integers (int8, uint8 or int32) stand for."""
 
 def dgl_adjacency(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The graph with 1 (float32) for each edge."""
 
 def dgl_csr_neighbor_non_uniform_sample(
     *seed_arrays: NDArray | Sequence[NDArray], num_args: int = ..., num_hops: int = ..., num_neighbor: int = ...,
-    max_num_vertices: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    max_num_vertices: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """As the uniform form, with edges drawn by their vertices' `probability`, which comes before the distances."""
 
 def dgl_csr_neighbor_uniform_sample(
     *seed_arrays: NDArray | Sequence[NDArray], num_args: int = ..., num_hops: int = ..., num_neighbor: int = ...,
-    max_num_vertices: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    max_num_vertices: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """Vertices within `num_hops` of each array of seeds, and at most `num_neighbor` random edges of each."""
 
 def dgl_graph_compact(
     *graph_data: NDArray | Sequence[NDArray], num_args: int = ..., return_mapping: bool = ...,
     graph_sizes: int | Sequence[int] = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray | list[NDArray]:
     """Sampled graphs without their empty rows, and with columns numbered like rows."""
 
 def dgl_subgraph(
     *data: NDArray | Sequence[NDArray], num_args: int = ..., return_mapping: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """The graphs that arrays of vertices (sorted) span, edges numbered anew; and the edges' old numbers."""
 
 def div_sqrt_dim(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """data / sqrt(size of the last axis): the scaling of dot-product attention (arXiv:1706.03762)."""
 
 def edge_id(
     data: NDArray | None = ..., u: NDArray | None = ..., v: NDArray | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The values data[u, v] of a csr matrix, -1 where it stores none."""
 
 def fft(
     data: NDArray | None = ..., compute_size: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The Fourier transform along the last axis, twice as long: real and imaginary parts in turn."""
 
 def getnnz(
     data: NDArray | None = ..., axis: int | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """How many values a csr matrix stores: in all, or (axis 1) in each row; int64."""
 
 def gradientmultiplier(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The data itself; its gradient is multiplied by `scalar` (negative: gradient reversal, arXiv:1409.7495)."""
 
 def group_adagrad_update(
     weight: NDArray | None = ..., grad: NDArray | None = ..., history: NDArray | None = ..., lr: float = ...,
     rescale_grad: float = ..., clip_gradient: float = ..., epsilon: float = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """AdaGrad with one rate for each row: history is the sum of the mean of g² over each row of the weight."""
 
@@ -297,82 +292,79 @@ def hawkesll(
     lda: NDArray | None = ..., alpha: NDArray | None = ..., beta: NDArray | None = ..., state: NDArray | None = ...,
     lags: NDArray | None = ..., marks: NDArray | None = ..., valid_length: NDArray | None = ...,
     max_time: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> list[NDArray]:
     """Log likelihood of univariate Hawkes processes with exponential decay, of K kinds (marks) side by side."""
 
 def ifft(
     data: NDArray | None = ..., compute_size: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The real part of the inverse of `fft`, without the division by the length."""
 
 def index_array(
     data: NDArray | None = ..., axes: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Every element's own position, int64: (...) -> (..., number of axes)."""
 
 def index_copy(
     old_tensor: NDArray | None = ..., index_vector: NDArray | None = ..., new_tensor: NDArray | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """old_tensor with the rows at `index_vector` replaced by those of new_tensor."""
 
 def interleaved_matmul_encdec_qk(
     queries: NDArray | None = ..., keys_values: NDArray | None = ..., heads: int = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Products of the decoder's queries and the encoder's keys, divided by sqrt(size)."""
 
 def interleaved_matmul_encdec_valatt(
     keys_values: NDArray | None = ..., attention: NDArray | None = ..., heads: int = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The encoder's values, weighted by attention."""
 
 def interleaved_matmul_selfatt_qk(
     queries_keys_values: NDArray | None = ..., heads: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Products of queries and keys, divided by sqrt(size): self-attention before softmax."""
 
 def interleaved_matmul_selfatt_valatt(
     queries_keys_values: NDArray | None = ..., attention: NDArray | None = ..., heads: int = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The values, weighted by attention."""
 
 def quadratic(
     data: NDArray | None = ..., a: float = ..., b: float = ..., c: float = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """a·x² + b·x + c, element by element."""
 
 def quantize(
     data: NDArray | None = ..., min_range: NDArray | None = ..., max_range: NDArray | None = ...,
     out_type: Literal['int8', 'uint8'] = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> list[NDArray]:
     """data (float32) as integers for the range [min_range, max_range]; returns the range as well."""
 
 def quantize_asym(
     data: NDArray | None = ..., min_calib_range: float | None = ..., max_calib_range: float | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
     """data as uint8: data * scale + shift, for the calibrated range or its own; returns scale and shift as well."""
 
 def quantize_v2(
     data: NDArray | None = ..., out_type: Literal['auto', 'int8', 'uint8'] = ..., min_calib_range: float | None = ...,
     max_calib_range: float | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> list[NDArray]:
     """data (float32) as integers for the calibrated range, or its own; returns the range as well."""
 
 def quantized_act(
     data: NDArray | None = ..., min_data: NDArray | None = ..., max_data: NDArray | None = ...,
     act_type: Literal['relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'] = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
     """`Activation` of integers; only relu, as in MXNet."""
 
@@ -382,13 +374,13 @@ def quantized_batch_norm(
     max_data: NDArray | None = ..., eps: float = ..., momentum: float = ..., fix_gamma: bool = ...,
     use_global_stats: bool = ..., output_mean_var: bool = ..., axis: int = ..., cudnn_off: bool = ...,
     min_calib_range: float | None = ..., max_calib_range: float | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
     """`BatchNorm` of integers with the moving mean and variance, as int8 for a calibrated range."""
 
 def quantized_concat(
     *data: NDArray | Sequence[NDArray], num_args: int = ..., dim: int = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
     """`Concat` of integers, brought to a common range; data: the arrays, then minimum and maximum of each."""
 
@@ -400,7 +392,7 @@ def quantized_conv(
     pad: int | Sequence[int] = ..., num_filter: int = ..., num_group: int = ..., workspace: int = ...,
     no_bias: bool = ..., cudnn_tune: Literal['fastest', 'limited_workspace', 'off'] | None = ...,
     cudnn_off: bool = ..., layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
     """`Convolution` of int8 or uint8 data with int8 weight and bias, exact in int32; with the ranges of all of
     them."""
@@ -409,7 +401,6 @@ def quantized_elemwise_add(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., lhs_min: NDArray | None = ..., lhs_max: NDArray | None = ...,
     rhs_min: NDArray | None = ..., rhs_max: NDArray | None = ..., min_calib_range: float | None = ...,
     max_calib_range: float | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> list[NDArray]:
     """The sum of integers: 8 bits for a calibrated range, else int32 for the sum of the ranges."""
 
@@ -417,20 +408,20 @@ def quantized_elemwise_mul(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., lhs_min: NDArray | None = ..., lhs_max: NDArray | None = ...,
     rhs_min: NDArray | None = ..., rhs_max: NDArray | None = ..., min_calib_range: float | None = ...,
     max_calib_range: float | None = ..., enable_float_output: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """The product of int8: as floats, as int8 for a calibrated range, or exact in int32."""
 
 def quantized_embedding(
     data: NDArray | None = ..., weight: NDArray | None = ..., min_weight: NDArray | None = ...,
     max_weight: NDArray | None = ..., input_dim: int = ..., output_dim: int = ..., dtype: Any = ...,
-    sparse_grad: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    sparse_grad: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
     """`Embedding` with int8 weight."""
 
 def quantized_flatten(
     data: NDArray | None = ..., min_data: NDArray | None = ..., max_data: NDArray | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
     """`Flatten` of integers."""
 
@@ -439,7 +430,7 @@ def quantized_fully_connected(
     min_data: NDArray | None = ..., max_data: NDArray | None = ..., min_weight: NDArray | None = ...,
     max_weight: NDArray | None = ..., min_bias: NDArray | None = ..., max_bias: NDArray | None = ...,
     num_hidden: int = ..., no_bias: bool = ..., flatten: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> list[NDArray]:
     """`FullyConnected` of int8 or uint8 data with int8 weight and bias, exact in int32; with the ranges of them."""
 
@@ -449,7 +440,7 @@ def quantized_pooling(
     cudnn_off: bool = ..., pooling_convention: Literal['full', 'same', 'valid'] = ...,
     stride: int | Sequence[int] = ..., pad: int | Sequence[int] = ..., p_value: int | None = ...,
     count_include_pad: bool | None = ..., layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
     """`Pooling` of integers: the maximum, or the rounded average."""
 
@@ -460,7 +451,7 @@ def quantized_rnn(
     mode: Literal['gru', 'lstm', 'rnn_relu', 'rnn_tanh'] = ..., p: float = ..., state_outputs: bool = ...,
     projection_size: int | None = ..., lstm_state_clip_min: float | None = ...,
     lstm_state_clip_max: float | None = ..., lstm_state_clip_nan: bool = ..., use_sequence_length: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """`RNN` of data that `quantize_asym` made uint8, with their scale and shift (1,); computed in floats."""
 
@@ -468,17 +459,16 @@ def requantize(
     data: NDArray | None = ..., min_range: NDArray | None = ..., max_range: NDArray | None = ...,
     out_type: Literal['auto', 'int8', 'uint8'] = ..., min_calib_range: float | None = ...,
     max_calib_range: float | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> list[NDArray]:
     """int32 results as 8-bit integers for the calibrated range, or that of the values; returns the range as well."""
 
 def round_ste(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Same as round, but the gradient is the identity's (straight-through estimator)."""
 
 def sign_ste(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Same as sign, but the gradient is the identity's (straight-through estimator)."""
 

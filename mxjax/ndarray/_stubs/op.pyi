@@ -50,7 +50,7 @@ __all__ = [
 
 def Activation(
     data: NDArray | None = ..., act_type: Literal['relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'] = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """A non-linearity, element by element."""
 
@@ -59,25 +59,25 @@ def BatchNorm(
     moving_mean: NDArray | None = ..., moving_var: NDArray | None = ..., eps: float = ..., momentum: float = ...,
     fix_gamma: bool = ..., use_global_stats: bool = ..., output_mean_var: bool = ..., axis: int = ...,
     cudnn_off: bool = ..., min_calib_range: float | None = ..., max_calib_range: float | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """Normalization by the mean and variance of each channel (arXiv:1502.03167), times gamma plus beta."""
 
 def BatchNorm_v1(
     data: NDArray | None = ..., gamma: NDArray | None = ..., beta: NDArray | None = ..., eps: float = ...,
     momentum: float = ..., fix_gamma: bool = ..., use_global_stats: bool = ..., output_mean_var: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """Normalization by the mean and variance of each channel (arXiv:1502.03167), times gamma plus beta."""
 
 def BilinearSampler(
     data: NDArray | None = ..., grid: NDArray | None = ..., cudnn_off: bool | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """data at the positions of grid, interpolated between pixels, zero outside (arXiv:1506.02025)."""
 
 def BlockGrad(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The data itself; no gradient passes."""
 
@@ -85,19 +85,18 @@ def CTCLoss(
     data: NDArray | None = ..., label: NDArray | None = ..., data_lengths: NDArray | None = ...,
     label_lengths: NDArray | None = ..., use_data_lengths: bool = ..., use_label_lengths: bool = ...,
     blank_label: Literal['first', 'last'] = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """-log p(label | data), summed over all alignments (Graves et al., ICML 2006)."""
 
 def Cast(
     data: NDArray | None = ..., dtype: Any = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The values in another dtype; numbers too large for a narrow integer wrap around as in C."""
 
 def Concat(
     *data: NDArray | Sequence[NDArray], dim: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Joins arrays along axis `dim`; the other axes agree."""
 
@@ -107,7 +106,7 @@ def Convolution(
     pad: int | Sequence[int] = ..., num_filter: int = ..., num_group: int = ..., workspace: int = ...,
     no_bias: bool = ..., cudnn_tune: Literal['fastest', 'limited_workspace', 'off'] | None = ...,
     cudnn_off: bool = ..., layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Cross-correlation of data with weight, plus bias."""
 
@@ -117,21 +116,21 @@ def Convolution_v1(
     pad: int | Sequence[int] = ..., num_filter: int = ..., num_group: int = ..., workspace: int = ...,
     no_bias: bool = ..., cudnn_tune: Literal['fastest', 'limited_workspace', 'off'] | None = ...,
     cudnn_off: bool = ..., layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Cross-correlation of data with weight, plus bias."""
 
 def Correlation(
     data1: NDArray | None = ..., data2: NDArray | None = ..., kernel_size: int = ..., max_displacement: int = ...,
     stride1: int = ..., stride2: int = ..., pad_size: int = ..., is_multiply: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """How patches of one image agree with displaced ones of another (FlowNet, arXiv:1504.06852)."""
 
 def Crop(
     *data: NDArray | Sequence[NDArray], num_args: int = ..., offset: int | Sequence[int] = ...,
     h_w: int | Sequence[int] = ..., center_crop: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """A part of the images: of height and width `h_w`, or of those of the second input."""
 
@@ -145,84 +144,80 @@ def Deconvolution(
     num_filter: int = ..., num_group: int = ..., workspace: int = ..., no_bias: bool = ...,
     cudnn_tune: Literal['fastest', 'limited_workspace', 'off'] | None = ..., cudnn_off: bool = ...,
     layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The transpose of Convolution: its gradient with respect to data, as an operator."""
 
 def Dropout(
     data: NDArray | None = ..., p: float = ..., mode: Literal['training', 'always'] = ...,
     axes: int | Sequence[int] = ..., cudnn_off: bool | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Sets each value to zero with probability p and multiplies the others by 1 / (1 - p) (JMLR 15, 1929)."""
 
 def ElementWiseSum(
     *args: NDArray | Sequence[NDArray], out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """The sum of any number of arrays of one shape and dtype."""
 
 def Embedding(
     data: NDArray | None = ..., weight: NDArray | None = ..., input_dim: int = ..., output_dim: int = ...,
     dtype: Any = ..., sparse_grad: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """Rows of a table: (...) -> (..., output_dim)."""
 
 def Flatten(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """(batch, ...) -> (batch, all the others)."""
 
 def FullyConnected(
     data: NDArray | None = ..., weight: NDArray | None = ..., bias: NDArray | None = ..., num_hidden: int = ...,
     no_bias: bool = ..., flatten: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """data · weightᵀ + bias."""
 
 def GridGenerator(
     data: NDArray | None = ..., transform_type: Literal['affine', 'warp'] = ...,
     target_shape: int | Sequence[int] = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """Positions for `BilinearSampler`."""
 
 def GroupNorm(
     data: NDArray | None = ..., gamma: NDArray | None = ..., beta: NDArray | None = ..., num_groups: int = ...,
     eps: float = ..., output_mean_var: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """Normalization of each group of channels of each instance (arXiv:1803.08494), times gamma plus beta."""
 
 def IdentityAttachKLSparseReg(
     data: NDArray | None = ..., sparseness_target: float = ..., penalty: float = ..., momentum: float = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The data itself; the gradient of a penalty is added that keeps the mean activation near `sparseness_target`."""
 
 def InstanceNorm(
     data: NDArray | None = ..., gamma: NDArray | None = ..., beta: NDArray | None = ..., eps: float = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Normalization of each channel of each instance (arXiv:1607.08022), times gamma plus beta."""
 
 def L2Normalization(
     data: NDArray | None = ..., eps: float = ..., mode: Literal['channel', 'instance', 'spatial'] = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """data / sqrt(sum of data² + eps), the sum over each instance, over the channels (axis 1), or over the space."""
 
 def LRN(
     data: NDArray | None = ..., alpha: float = ..., beta: float = ..., knorm: float = ..., nsize: int = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Local response normalization (Krizhevsky et al., 2012): data / (knorm + alpha/nsize · s)^beta."""
 
 def LayerNorm(
     data: NDArray | None = ..., gamma: NDArray | None = ..., beta: NDArray | None = ..., axis: int = ...,
     eps: float = ..., output_mean_var: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """gamma·(data - mean) / sqrt(var + eps) + beta with mean and variance along `axis` (arXiv:1607.06450)."""
 
@@ -230,39 +225,39 @@ def LeakyReLU(
     data: NDArray | None = ..., gamma: NDArray | None = ...,
     act_type: Literal['elu', 'gelu', 'leaky', 'prelu', 'rrelu', 'selu'] = ..., slope: float = ...,
     lower_bound: float = ..., upper_bound: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """x where positive; elsewhere"""
 
 def LinearRegressionOutput(
     data: NDArray | None = ..., label: NDArray | None = ..., grad_scale: float = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The data itself, with the gradient of the squared error: data - label."""
 
 def LogisticRegressionOutput(
     data: NDArray | None = ..., label: NDArray | None = ..., grad_scale: float = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """sigmoid(data), with the gradient of the binary cross-entropy: sigmoid(data) - label."""
 
 def MAERegressionOutput(
     data: NDArray | None = ..., label: NDArray | None = ..., grad_scale: float = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The data itself, with the gradient of the absolute error: 1 where data > label, else -1."""
 
 def MakeLoss(
     data: NDArray | None = ..., grad_scale: float = ..., valid_thresh: float = ...,
     normalization: Literal['batch', 'null', 'valid'] = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The data itself, as a loss: its gradient is `grad_scale`, whatever the head gradient is."""
 
 def Pad(
     data: NDArray | None = ..., mode: Literal['constant', 'edge', 'reflect'] = ...,
     pad_width: int | Sequence[int] = ..., constant_value: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Pads all axes but the first two of an array of 4 or 5 dimensions."""
 
@@ -271,7 +266,7 @@ def Pooling(
     global_pool: bool = ..., cudnn_off: bool = ..., pooling_convention: Literal['full', 'same', 'valid'] = ...,
     stride: int | Sequence[int] = ..., pad: int | Sequence[int] = ..., p_value: int | None = ...,
     count_include_pad: bool | None = ..., layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Maximum, sum, average or p-norm over windows of the spatial axes."""
 
@@ -279,7 +274,6 @@ def Pooling_v1(
     data: NDArray | None = ..., kernel: int | Sequence[int] = ..., pool_type: Literal['avg', 'max', 'sum'] = ...,
     global_pool: bool = ..., pooling_convention: Literal['full', 'valid'] = ..., stride: int | Sequence[int] = ...,
     pad: int | Sequence[int] = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """Pooling as before MXNet 0.12: padding counts as zeros, the average divides by the size of the kernel."""
 
@@ -290,52 +284,50 @@ def RNN(
     p: float = ..., state_outputs: bool = ..., projection_size: int | None = ...,
     lstm_state_clip_min: float | None = ..., lstm_state_clip_max: float | None = ..., lstm_state_clip_nan: bool = ...,
     use_sequence_length: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray | list[NDArray]:
     """Recurrent layers over a whole sequence: with tanh or relu, LSTM (with projection: arXiv:1402.1128), or GRU."""
 
 def ROIPooling(
     data: NDArray | None = ..., rois: NDArray | None = ..., pooled_size: int | Sequence[int] = ...,
-    spatial_scale: float = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    spatial_scale: float = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The maxima of the parts of regions of interest (arXiv:1504.08083)."""
 
 def Reshape(
     data: NDArray | None = ..., shape: int | Sequence[int] = ..., reverse: bool = ...,
     target_shape: int | Sequence[int] = ..., keep_highest: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The same elements in another shape."""
 
 def SVMOutput(
     data: NDArray | None = ..., label: NDArray | None = ..., margin: float = ...,
     regularization_coefficient: float = ..., use_linear: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The data itself, with the gradient of the hinge loss: squared, or linear with `use_linear`."""
 
 def SequenceLast(
     data: NDArray | None = ..., sequence_length: NDArray | None = ..., use_sequence_length: bool = ...,
-    axis: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    axis: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The last element of each sequence: (time, batch, ...) -> (batch, ...); axis=1 for (batch, time, ...)."""
 
 def SequenceMask(
     data: NDArray | None = ..., sequence_length: NDArray | None = ..., use_sequence_length: bool = ...,
     value: float = ..., axis: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """Replaces everything after the end of each sequence by `value`."""
 
 def SequenceReverse(
     data: NDArray | None = ..., sequence_length: NDArray | None = ..., use_sequence_length: bool = ...,
-    axis: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    axis: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Each sequence backwards up to its end; what follows stays. data: (time, batch, ...)."""
 
 def SliceChannel(
     data: NDArray | None = ..., num_outputs: int = ..., axis: int = ..., squeeze_axis: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """Splits an axis into equal pieces; `squeeze_axis` drops the axis, which then has size 1 in the pieces."""
 
@@ -343,26 +335,26 @@ def Softmax(
     data: NDArray | None = ..., label: NDArray | None = ..., grad_scale: float = ..., ignore_label: float = ...,
     multi_output: bool = ..., use_ignore: bool = ..., preserve_shape: bool = ...,
     normalization: Literal['batch', 'null', 'valid'] = ..., out_grad: bool = ..., smooth_alpha: float = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Softmax, with the gradient of the cross-entropy: softmax(data) - one_hot(label)."""
 
 def SoftmaxActivation(
     data: NDArray | None = ..., mode: Literal['channel', 'instance'] = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Softmax along axis 1 ('channel') or the last one ('instance', as MXNet's CPU build has it)."""
 
 def SpatialTransformer(
     data: NDArray | None = ..., loc: NDArray | None = ..., target_shape: int | Sequence[int] = ...,
     transform_type: Literal['affine'] = ..., sampler_type: Literal['bilinear'] = ..., cudnn_off: bool | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """data under an affine map (arXiv:1506.02025): `GridGenerator`, then `BilinearSampler`."""
 
 def SwapAxis(
     data: NDArray | None = ..., dim1: int = ..., dim2: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Two axes exchanged."""
 
@@ -370,442 +362,414 @@ def UpSampling(
     *others: NDArray | Sequence[NDArray], scale: int = ..., num_filter: int = ...,
     sample_type: Literal['bilinear', 'nearest'] = ..., multi_input_mode: Literal['concat', 'sum'] = ...,
     num_args: int = ..., workspace: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """Enlarges images `scale` times."""
 
-def abs(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def abs(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Absolute value, element by element."""
 
 def adam_update(
     weight: NDArray | None = ..., grad: NDArray | None = ..., mean: NDArray | None = ..., var: NDArray | None = ...,
     lr: float = ..., beta1: float = ..., beta2: float = ..., epsilon: float = ..., wd: float = ...,
     rescale_grad: float = ..., clip_gradient: float = ..., lazy_update: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Adam without bias correction (arXiv:1412.6980): weight - lr·mean / (sqrt(var) + epsilon)."""
 
 def all_finite(
     data: NDArray | None = ..., init_output: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """1 where no value is infinite or NaN, else 0 -> (1,) float32; see `multi_all_finite`."""
 
 def amp_cast(
     data: NDArray | None = ..., dtype: Any = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """A cast among float32, float16 and bfloat16 for mixed precision; other dtypes stay as they are."""
 
 def amp_multicast(
     *data: NDArray | Sequence[NDArray], num_outputs: int = ..., cast_narrow: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """All arrays in the widest (or narrowest) of their floating point dtypes; other dtypes stay as they are."""
 
 def arccos(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Inverse cosine, element by element."""
 
 def arccosh(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Inverse hyperbolic cosine, element by element."""
 
 def arcsin(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Inverse sine, element by element."""
 
 def arcsinh(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Inverse hyperbolic sine, element by element."""
 
 def arctan(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Inverse tangent, element by element."""
 
 def arctanh(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Inverse hyperbolic tangent, element by element."""
 
 def argmax(
     data: NDArray | None = ..., axis: int | None = ..., keepdims: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Position of the first maximum along an axis (by default in the flattened array)."""
 
 def argmax_channel(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Position of the maximum along axis 1. data: (batch, channel, ...) -> (batch, ...), the same dtype."""
 
 def argmin(
     data: NDArray | None = ..., axis: int | None = ..., keepdims: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Position of the first minimum along an axis (by default in the flattened array)."""
 
 def argsort(
     data: NDArray | None = ..., axis: int | None = ..., is_ascend: bool = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The positions that sort the data along an axis; equal values keep their order."""
 
 def batch_dot(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., transpose_a: bool = ..., transpose_b: bool = ...,
     forward_stype: Literal['csr', 'default', 'row_sparse'] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Matrix products of the last two axes; the leading (batch) axes of both arrays agree."""
 
 def batch_take(
     a: NDArray | None = ..., indices: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a[i, indices[i]] for every row i, positions limited to the range. a: (rows, columns); indices: (rows,)."""
 
 def broadcast_add(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a + b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_axes(
     data: NDArray | None = ..., axis: int | Sequence[int] = ..., size: int | Sequence[int] = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Repeats the given axes, which have size 1, to the given sizes."""
 
 def broadcast_div(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a / b (integers: towards zero), element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_equal(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """1 where a = b, else 0, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_greater(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """1 where a > b, else 0, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_greater_equal(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """1 where a ≥ b, else 0, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_hypot(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """sqrt(a² + b²) without overflow, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_lesser(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """1 where a < b, else 0, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_lesser_equal(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """1 where a ≤ b, else 0, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_like(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., lhs_axes: int | Sequence[int] | None = ...,
     rhs_axes: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """lhs broadcast to the shape of rhs; with `lhs_axes` and `rhs_axes` only these axes, pair by pair."""
 
 def broadcast_logical_and(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """1 where a and b are nonzero, else 0, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_logical_or(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """1 where a or b is nonzero, else 0, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_logical_xor(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """1 where exactly one of a and b is nonzero, else 0, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_maximum(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The larger of a and b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_minimum(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The smaller of a and b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_minus(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a - b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_mod(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Remainder of a / b with the sign of b (zero where b is zero), element by element with broadcasting (a: lhs,
     b: rhs)."""
 
 def broadcast_mul(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a · b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_not_equal(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """1 where a ≠ b, else 0, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_power(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a to the power of b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_to(
     data: NDArray | None = ..., shape: int | Sequence[int] = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Repeats axes of size 1 until the array has this shape; 0 in `shape` keeps the dimension."""
 
 def cast_storage(
     data: NDArray | None = ..., stype: Literal['csr', 'default', 'row_sparse'] = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The array with another storage type."""
 
-def cbrt(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def cbrt(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Cube root, element by element."""
 
-def ceil(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def ceil(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Smallest integer not below x, element by element."""
 
 def choose_element_0index(
     data: NDArray | None = ..., index: NDArray | None = ..., axis: int | None = ..., keepdims: bool = ...,
     mode: Literal['clip', 'wrap'] = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """One element along an axis at every other position."""
 
 def clip(
     data: NDArray | None = ..., a_min: float = ..., a_max: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Values limited to [a_min, a_max]; NaN stays, and a value on a limit passes its gradient."""
 
 def col2im(
     data: NDArray | None = ..., output_size: int | Sequence[int] = ..., kernel: int | Sequence[int] = ...,
     stride: int | Sequence[int] = ..., dilate: int | Sequence[int] = ..., pad: int | Sequence[int] = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Sums columns back into an image of `output_size`: the transpose of im2col."""
 
-def cos(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def cos(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Cosine, element by element."""
 
-def cosh(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def cosh(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Hyperbolic cosine, element by element."""
 
 def crop(
     data: NDArray | None = ..., begin: int | Sequence[int] = ..., end: int | Sequence[int] = ...,
     step: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """data[begin[0]:end[0]:step[0], ...] of the first axes, with Python's rules; None leaves a limit open."""
 
 def cumsum(
     a: NDArray | None = ..., axis: int | None = ..., dtype: Any = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Running sums along an axis (by default of the flattened array), in `dtype` (default: the array's)."""
 
 def degrees(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Radians to degrees, element by element."""
 
 def depth_to_space(
     data: NDArray | None = ..., block_size: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """(batch, depth·b², height, width) -> (batch, depth, height·b, width·b) with b = block_size."""
 
 def diag(
     data: NDArray | None = ..., k: int = ..., axis1: int = ..., axis2: int = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The k-th diagonal of two axes, as the last axis; of a vector, the matrix with this diagonal."""
 
 def dot(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., transpose_a: bool = ..., transpose_b: bool = ...,
     forward_stype: Literal['csr', 'default', 'row_sparse'] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Sum over the last axis of lhs and the first of rhs."""
 
 def elemwise_add(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a + b, element by element (a: lhs, b: rhs)."""
 
 def elemwise_div(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a / b (integers: towards zero), element by element (a: lhs, b: rhs)."""
 
 def elemwise_mul(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a · b, element by element (a: lhs, b: rhs)."""
 
 def elemwise_sub(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a - b, element by element (a: lhs, b: rhs)."""
 
-def erf(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def erf(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Error function, element by element."""
 
 def erfinv(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Inverse of the error function; NaN outside of [-1, 1], element by element."""
 
-def exp(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def exp(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Exponential, element by element."""
 
 def expand_dims(
     data: NDArray | None = ..., axis: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """A new axis of size 1 at position `axis`."""
 
-def expm1(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def expm1(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """exp(x) - 1, precise near zero, element by element."""
 
 def fill_element_0index(
     lhs: NDArray | None = ..., mhs: NDArray | None = ..., rhs: NDArray | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """lhs (rows, columns) with lhs[i, rhs[i]] = mhs[i]."""
 
-def fix(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def fix(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Nearest integer towards zero, element by element."""
 
 def flip(
     data: NDArray | None = ..., axis: int | Sequence[int] = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The order of the elements reversed along the given axes."""
 
-def floor(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def floor(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Largest integer not above x, element by element."""
 
 def ftml_update(
     weight: NDArray | None = ..., grad: NDArray | None = ..., d: NDArray | None = ..., v: NDArray | None = ...,
     z: NDArray | None = ..., lr: float = ..., beta1: float = ..., beta2: float = ..., epsilon: float = ...,
     t: float = ..., wd: float = ..., rescale_grad: float = ..., clip_grad: float = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Follow the moving leader (Zheng & Kwok, ICML 2017); t counts the updates from 1."""
 
 def ftrl_update(
     weight: NDArray | None = ..., grad: NDArray | None = ..., z: NDArray | None = ..., n: NDArray | None = ...,
     lr: float = ..., lamda1: float = ..., beta: float = ..., wd: float = ..., rescale_grad: float = ...,
-    clip_gradient: float = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    clip_gradient: float = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Follow the regularized leader, FTRL-Proximal (McMahan et al., KDD 2013); lamda1 is the L1 penalty."""
 
-def gamma(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def gamma(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Gamma function, element by element."""
 
 def gammaln(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Logarithm of the absolute value of the gamma function, element by element."""
 
 def gather_nd(
     data: NDArray | None = ..., indices: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """data[indices[0], indices[1], ...]: the first axis of `indices` counts axes of data."""
 
 def hard_sigmoid(
     data: NDArray | None = ..., alpha: float = ..., beta: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """min(max(alpha·x + beta, 0), 1), element by element."""
 
 def identity(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """A copy, element by element."""
 
 def im2col(
     data: NDArray | None = ..., kernel: int | Sequence[int] = ..., stride: int | Sequence[int] = ...,
     dilate: int | Sequence[int] = ..., pad: int | Sequence[int] = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The windows of a convolution as columns: (batch, channel, *spatial) -> (batch, channel · kernel, windows)."""
 
 def khatri_rao(
     *args: NDArray | Sequence[NDArray], out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """Column-wise Kronecker product of matrices with k columns: (r1, k), (r2, k), ... -> (r1·r2·..., k)."""
 
@@ -813,166 +777,154 @@ def lamb_update_phase1(
     weight: NDArray | None = ..., grad: NDArray | None = ..., mean: NDArray | None = ..., var: NDArray | None = ...,
     beta1: float = ..., beta2: float = ..., epsilon: float = ..., t: float = ..., bias_correction: bool = ...,
     wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The first half of LAMB (arXiv:1904.00962): the direction m / (sqrt(v) + epsilon) + wd·weight."""
 
 def lamb_update_phase2(
     weight: NDArray | None = ..., g: NDArray | None = ..., r1: NDArray | None = ..., r2: NDArray | None = ...,
     lr: float = ..., lower_bound: float = ..., upper_bound: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The second half of LAMB: weight - lr·(r1 / r2)·g."""
 
 def linalg_det(
-    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The determinant: (..., n, n) -> (...)."""
 
 def linalg_extractdiag(
     A: NDArray | None = ..., offset: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """A diagonal: (..., n, n) -> (..., n - |offset|)."""
 
 def linalg_extracttrian(
     A: NDArray | None = ..., offset: int = ..., lower: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """A triangle as a vector: (..., n, n) -> (..., m(m + 1)/2), m = n - |offset|."""
 
 def linalg_gelqf(
-    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
     """Q with orthonormal rows and lower triangular L, L · Q = A. A: (..., m, n) with m <= n."""
 
 def linalg_gemm(
     A: NDArray | None = ..., B: NDArray | None = ..., C: NDArray | None = ..., transpose_a: bool = ...,
     transpose_b: bool = ..., alpha: float = ..., beta: float = ..., axis: int = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """alpha · op(A) · op(B) + beta · C; op may transpose. `axis` holds the rows, the last axis the columns."""
 
 def linalg_gemm2(
     A: NDArray | None = ..., B: NDArray | None = ..., transpose_a: bool = ..., transpose_b: bool = ...,
     alpha: float = ..., axis: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """alpha · op(A) · op(B); op may transpose. `axis` holds the rows, the last axis the columns."""
 
 def linalg_inverse(
-    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The inverse. Singular matrices are refused (see `potrf`)."""
 
 def linalg_makediag(
     A: NDArray | None = ..., offset: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """Matrices with this diagonal: (..., n) -> (..., n + |offset|, n + |offset|)."""
 
 def linalg_maketrian(
     A: NDArray | None = ..., offset: int = ..., lower: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Triangular matrices out of vectors: the inverse of extracttrian, zeros elsewhere."""
 
 def linalg_potrf(
-    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Cholesky factors of symmetric, positive definite matrices: L · Lᵀ = A, else Uᵀ · U = A."""
 
 def linalg_potri(
-    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The inverse of a matrix out of its Cholesky factor (see `potrf`)."""
 
 def linalg_slogdet(
-    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
     """Sign and logarithm of the absolute value of the determinant: (..., n, n) -> (...), (...)."""
 
 def linalg_sumlogdiag(
-    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    A: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Sum of the logarithms of the diagonal: (..., n, n) -> (...)."""
 
 def linalg_syrk(
     A: NDArray | None = ..., transpose: bool = ..., alpha: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """alpha · A · Aᵀ, or alpha · Aᵀ · A with `transpose`."""
 
 def linalg_trmm(
     A: NDArray | None = ..., B: NDArray | None = ..., transpose: bool = ..., rightside: bool = ..., lower: bool = ...,
-    alpha: float = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    alpha: float = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """alpha · op(A) · B for a triangular A (B · op(A) with `rightside`); op may transpose."""
 
 def linalg_trsm(
     A: NDArray | None = ..., B: NDArray | None = ..., transpose: bool = ..., rightside: bool = ..., lower: bool = ...,
-    alpha: float = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    alpha: float = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """X with op(A) · X = alpha · B for a triangular A (X · op(A) with `rightside`); op may transpose."""
 
-def log(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def log(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Natural logarithm, element by element."""
 
-def log10(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def log10(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Logarithm to base 10, element by element."""
 
-def log1p(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def log1p(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """log(1 + x), precise near zero, element by element."""
 
-def log2(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def log2(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Logarithm to base 2, element by element."""
 
 def log_softmax(
     data: NDArray | None = ..., axis: int = ..., temperature: float | None = ..., dtype: Any = ...,
     use_length: bool | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """Logarithm of softmax along `axis`, computed without overflow."""
 
 def logical_not(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """1 where x is zero, else 0, element by element."""
 
 def make_loss(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The data itself, as a loss: its gradient is one."""
 
 def max(
     data: NDArray | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., exclude: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Maximum over axes."""
 
 def mean(
     data: NDArray | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., exclude: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Mean over axes."""
 
 def min(
     data: NDArray | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., exclude: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Minimum over axes."""
 
 def moments(
     data: NDArray | None = ..., axes: int | Sequence[int] | None = ..., keepdims: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
     """Mean and (biased) variance over the given axes."""
 
@@ -980,21 +932,21 @@ def mp_lamb_update_phase1(
     weight: NDArray | None = ..., grad: NDArray | None = ..., mean: NDArray | None = ..., var: NDArray | None = ...,
     weight32: NDArray | None = ..., beta1: float = ..., beta2: float = ..., epsilon: float = ..., t: float = ...,
     bias_correction: bool = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """`lamb_update_phase1` on the float32 copy of the weight; the direction is float32."""
 
 def mp_lamb_update_phase2(
     weight: NDArray | None = ..., g: NDArray | None = ..., r1: NDArray | None = ..., r2: NDArray | None = ...,
     weight32: NDArray | None = ..., lr: float = ..., lower_bound: float = ..., upper_bound: float = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """`lamb_update_phase2` on the float32 copy of the weight."""
 
 def mp_nag_mom_update(
     weight: NDArray | None = ..., grad: NDArray | None = ..., mom: NDArray | None = ...,
     weight32: NDArray | None = ..., lr: float = ..., momentum: float = ..., wd: float = ..., rescale_grad: float = ...,
-    clip_gradient: float = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    clip_gradient: float = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """As `nag_mom_update`, but what is kept as mom has the new weight in s: MXNet has overwritten the old one."""
 
@@ -1002,286 +954,280 @@ def mp_sgd_mom_update(
     weight: NDArray | None = ..., grad: NDArray | None = ..., mom: NDArray | None = ...,
     weight32: NDArray | None = ..., lr: float = ..., momentum: float = ..., wd: float = ..., rescale_grad: float = ...,
     clip_gradient: float = ..., lazy_update: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """mom = momentum·mom - lr·(g + wd·weight), then weight + mom; g is the rescaled, clipped gradient."""
 
 def mp_sgd_update(
     weight: NDArray | None = ..., grad: NDArray | None = ..., weight32: NDArray | None = ..., lr: float = ...,
     wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ..., lazy_update: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """weight - lr·(g + wd·weight) where g is rescale_grad·grad limited to ±clip_gradient (negative: no limit)."""
 
 def multi_all_finite(
     *data: NDArray | Sequence[NDArray], num_arrays: int = ..., init_output: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """1 where no value of any array is infinite or NaN, else 0 -> (1,) float32."""
 
 def multi_lars(
     lrs: NDArray | None = ..., weights_sum_sq: NDArray | None = ..., grads_sum_sq: NDArray | None = ...,
     wds: NDArray | None = ..., eta: float = ..., eps: float = ..., rescale_grad: float = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The rates of LARS (arXiv:1708.03888): lr·eta·|w| / (rescale_grad·|g| + wd·|w| + eps); lr where a norm is 0."""
 
 def multi_mp_sgd_mom_update(
     *data: NDArray | Sequence[NDArray], lrs: Sequence[float] = ..., momentum: float = ..., wds: Sequence[float] = ...,
     rescale_grad: float = ..., clip_gradient: float = ..., num_weights: int = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """mom = momentum·mom - lr·(g + wd·weight), then weight + mom; g is the rescaled, clipped gradient."""
 
 def multi_mp_sgd_update(
     *data: NDArray | Sequence[NDArray], lrs: Sequence[float] = ..., wds: Sequence[float] = ...,
     rescale_grad: float = ..., clip_gradient: float = ..., num_weights: int = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """weight - lr·(g + wd·weight) where g is rescale_grad·grad limited to ±clip_gradient (negative: no limit)."""
 
 def multi_sgd_mom_update(
     *data: NDArray | Sequence[NDArray], lrs: Sequence[float] = ..., momentum: float = ..., wds: Sequence[float] = ...,
     rescale_grad: float = ..., clip_gradient: float = ..., num_weights: int = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """mom = momentum·mom - lr·(g + wd·weight), then weight + mom; g is the rescaled, clipped gradient."""
 
 def multi_sgd_update(
     *data: NDArray | Sequence[NDArray], lrs: Sequence[float] = ..., wds: Sequence[float] = ...,
     rescale_grad: float = ..., clip_gradient: float = ..., num_weights: int = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """weight - lr·(g + wd·weight) where g is rescale_grad·grad limited to ±clip_gradient (negative: no limit)."""
 
 def multi_sum_sq(
     *data: NDArray | Sequence[NDArray], num_arrays: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Sums of squares of the arrays -> (num_arrays,) float32."""
 
 def nag_mom_update(
     weight: NDArray | None = ..., grad: NDArray | None = ..., mom: NDArray | None = ..., lr: float = ...,
     momentum: float = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Nesterov's gradient: with s = lr·(g + wd·weight), mom = momentum·mom - s, then weight + momentum·mom - s."""
 
 def nanprod(
     data: NDArray | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., exclude: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Product, NaN taken as 1, over axes."""
 
 def nansum(
     data: NDArray | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., exclude: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Sum, NaN taken as 0, over axes."""
 
 def negative(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """-x, element by element."""
 
 def norm(
     data: NDArray | None = ..., ord: int = ..., axis: int | Sequence[int] | None = ..., out_dtype: Any = ...,
-    keepdims: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    keepdims: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Sum of absolute values (ord=1) or Euclidean norm (ord=2) over axes, all by default."""
 
 def normal(
     loc: float = ..., scale: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Random numbers, normal with mean loc and standard deviation scale, of the given shape and dtype."""
 
 def one_hot(
     indices: NDArray | None = ..., depth: int = ..., on_value: float = ..., off_value: float = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """A new last axis of size `depth` with `on_value` at the index and `off_value` elsewhere."""
 
 def ones_like(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Ones with the shape and dtype of the data."""
 
 def preloaded_multi_mp_sgd_mom_update(
     *data: NDArray | Sequence[NDArray], momentum: float = ..., rescale_grad: float = ..., clip_gradient: float = ...,
-    num_weights: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    num_weights: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """mom = momentum·mom - lr·(g + wd·weight), then weight + mom; g is the rescaled, clipped gradient."""
 
 def preloaded_multi_mp_sgd_update(
     *data: NDArray | Sequence[NDArray], rescale_grad: float = ..., clip_gradient: float = ..., num_weights: int = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """weight - lr·(g + wd·weight) where g is rescale_grad·grad limited to ±clip_gradient (negative: no limit)."""
 
 def preloaded_multi_sgd_mom_update(
     *data: NDArray | Sequence[NDArray], momentum: float = ..., rescale_grad: float = ..., clip_gradient: float = ...,
-    num_weights: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    num_weights: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """mom = momentum·mom - lr·(g + wd·weight), then weight + mom; g is the rescaled, clipped gradient."""
 
 def preloaded_multi_sgd_update(
     *data: NDArray | Sequence[NDArray], rescale_grad: float = ..., clip_gradient: float = ..., num_weights: int = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """weight - lr·(g + wd·weight) where g is rescale_grad·grad limited to ±clip_gradient (negative: no limit)."""
 
 def prod(
     data: NDArray | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., exclude: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Product over axes."""
 
 def radians(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Degrees to radians, element by element."""
 
 def random_exponential(
     lam: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Random numbers, exponential with rate lam, of the given shape and dtype."""
 
 def random_gamma(
     alpha: float = ..., beta: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Random numbers, gamma with shape alpha and scale beta, of the given shape and dtype."""
 
 def random_generalized_negative_binomial(
     mu: float = ..., alpha: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Random numbers, negative binomial with mean mu and dispersion alpha, of the given shape and dtype."""
 
 def random_negative_binomial(
     k: float = ..., p: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Random numbers, negative binomial: successes before k failures, each with probability p, of the given shape
     and dtype."""
 
 def random_pdf_dirichlet(
     sample: NDArray | None = ..., alpha: NDArray | None = ..., is_log: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Density of the dirichlet distribution (its logarithm with is_log) at the samples."""
 
 def random_pdf_exponential(
     sample: NDArray | None = ..., lam: NDArray | None = ..., is_log: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Density of the exponential distribution (its logarithm with is_log) at the samples."""
 
 def random_pdf_gamma(
     sample: NDArray | None = ..., alpha: NDArray | None = ..., beta: NDArray | None = ..., is_log: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Density of the gamma distribution (its logarithm with is_log) at the samples."""
 
 def random_pdf_generalized_negative_binomial(
     sample: NDArray | None = ..., mu: NDArray | None = ..., alpha: NDArray | None = ..., is_log: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Density of the generalized negative binomial distribution (its logarithm with is_log) at the samples."""
 
 def random_pdf_negative_binomial(
     sample: NDArray | None = ..., k: NDArray | None = ..., p: NDArray | None = ..., is_log: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Density of the negative binomial distribution (its logarithm with is_log) at the samples."""
 
 def random_pdf_normal(
     sample: NDArray | None = ..., mu: NDArray | None = ..., sigma: NDArray | None = ..., is_log: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Density of the normal distribution (its logarithm with is_log) at the samples."""
 
 def random_pdf_poisson(
     sample: NDArray | None = ..., lam: NDArray | None = ..., is_log: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Density of the poisson distribution (its logarithm with is_log) at the samples."""
 
 def random_pdf_uniform(
     sample: NDArray | None = ..., low: NDArray | None = ..., high: NDArray | None = ..., is_log: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Density of the uniform distribution (its logarithm with is_log) at the samples."""
 
 def random_poisson(
     lam: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Random numbers, Poisson with rate lam, of the given shape and dtype."""
 
 def random_randint(
     low: int = ..., high: int = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Random integers from low (included) to high (not included), int32 or int64."""
 
 def random_uniform(
     low: float = ..., high: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Random numbers, uniform between low (included) and high, of the given shape and dtype."""
 
 def ravel_multi_index(
     data: NDArray | None = ..., shape: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Positions in the flattened array out of coordinates. data: (dimensions, n) -> (n,), the same dtype."""
 
-def rcbrt(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def rcbrt(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """1 / cbrt(x), element by element."""
 
 def reciprocal(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """1 / x, element by element."""
 
-def relu(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def relu(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """max(x, 0), element by element."""
 
 def repeat(
     data: NDArray | None = ..., repeats: int = ..., axis: int | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Each element repeated, along an axis or in the flattened array; not at all: an array of shape (0,)."""
 
 def reset_arrays(
     *data: NDArray | Sequence[NDArray], num_arrays: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> list[NDArray]:
     """Sets all arrays to zero."""
 
 def reshape_like(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., lhs_begin: int | None = ..., lhs_end: int | None = ...,
     rhs_begin: int | None = ..., rhs_end: int | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """lhs in the shape of rhs; with ranges of axes, those of lhs take the dimensions of those of rhs."""
 
-def rint(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def rint(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Nearest integer, halves rounded down, element by element."""
 
 def rmsprop_update(
     weight: NDArray | None = ..., grad: NDArray | None = ..., n: NDArray | None = ..., lr: float = ...,
     gamma1: float = ..., epsilon: float = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ...,
-    clip_weights: float = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    clip_weights: float = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """weight - lr·g / sqrt(n + epsilon) with n the moving average of g² (Tieleman & Hinton, 2012)."""
 
@@ -1289,278 +1235,259 @@ def rmspropalex_update(
     weight: NDArray | None = ..., grad: NDArray | None = ..., n: NDArray | None = ..., g: NDArray | None = ...,
     delta: NDArray | None = ..., lr: float = ..., gamma1: float = ..., gamma2: float = ..., epsilon: float = ...,
     wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ..., clip_weights: float = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """RMSProp that divides by the standard deviation and has momentum (arXiv:1308.0850, equations 38 to 45)."""
 
-def round(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def round(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Nearest integer, halves rounded away from zero, element by element."""
 
-def rsqrt(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def rsqrt(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """1 / sqrt(x), element by element."""
 
 def sample_exponential(
     lam: NDArray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """For each element of the parameters, random numbers of this shape, exponential with rate lam."""
 
 def sample_gamma(
     alpha: NDArray | None = ..., beta: NDArray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """For each element of the parameters, random numbers of this shape, gamma with shape alpha and scale beta."""
 
 def sample_generalized_negative_binomial(
     mu: NDArray | None = ..., alpha: NDArray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """For each element of the parameters, random numbers of this shape, negative binomial with mean mu and
     dispersion alpha."""
 
 def sample_multinomial(
     data: NDArray | None = ..., shape: int | Sequence[int] = ..., get_prob: bool = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """Random classes, drawn with the probabilities in the last axis."""
 
 def sample_negative_binomial(
     k: NDArray | None = ..., p: NDArray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """For each element of the parameters, random numbers of this shape, negative binomial: successes before k
     failures, each with probability p."""
 
 def sample_normal(
     mu: NDArray | None = ..., sigma: NDArray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """For each element of the parameters, random numbers of this shape, normal with mean loc and standard
     deviation scale."""
 
 def sample_poisson(
     lam: NDArray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """For each element of the parameters, random numbers of this shape, Poisson with rate lam."""
 
 def sample_uniform(
     low: NDArray | None = ..., high: NDArray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """For each element of the parameters, random numbers of this shape, uniform between low (included) and high."""
 
 def scatter_nd(
     data: NDArray | None = ..., indices: NDArray | None = ..., shape: int | Sequence[int] = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Zeros of this shape with the data written at indices (as in gather_nd)."""
 
 def sgd_mom_update(
     weight: NDArray | None = ..., grad: NDArray | None = ..., mom: NDArray | None = ..., lr: float = ...,
     momentum: float = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ...,
-    lazy_update: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    lazy_update: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """mom = momentum·mom - lr·(g + wd·weight), then weight + mom; g is the rescaled, clipped gradient."""
 
 def sgd_update(
     weight: NDArray | None = ..., grad: NDArray | None = ..., lr: float = ..., wd: float = ...,
     rescale_grad: float = ..., clip_gradient: float = ..., lazy_update: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """weight - lr·(g + wd·weight) where g is rescale_grad·grad limited to ±clip_gradient (negative: no limit)."""
 
 def shape_array(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The shape as an int64 array."""
 
 def shuffle(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The rows (elements of the first axis) in random order."""
 
 def sigmoid(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """1 / (1 + exp(-x)), element by element."""
 
-def sign(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def sign(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """-1, 0 or 1, element by element."""
 
 def signsgd_update(
     weight: NDArray | None = ..., grad: NDArray | None = ..., lr: float = ..., wd: float = ...,
     rescale_grad: float = ..., clip_gradient: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """(1 - lr·wd)·weight - lr·sign(grad) (arXiv:1802.04434); rescaling and clipping do not change the sign."""
 
 def signum_update(
     weight: NDArray | None = ..., grad: NDArray | None = ..., mom: NDArray | None = ..., lr: float = ...,
     momentum: float = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ..., wd_lh: float = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """mom = momentum·mom - (1 - momentum)·(g + wd·weight), then (1 - lr·wd_lh)·weight + lr·sign(mom)."""
 
-def sin(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def sin(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Sine, element by element."""
 
-def sinh(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def sinh(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Hyperbolic sine, element by element."""
 
 def size_array(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The number of elements as an int64 array of shape (1,)."""
 
 def slice_axis(
     data: NDArray | None = ..., axis: int = ..., begin: int = ..., end: int | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The part [begin, end) of one axis; negative numbers count from its end."""
 
 def slice_like(
     data: NDArray | None = ..., shape_like: NDArray | None = ..., axes: int | Sequence[int] = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The leading part of the data that has the size of `shape_like` along `axes`, by default along all."""
 
 def smooth_l1(
     data: NDArray | None = ..., scalar: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Huber's loss of Fast R-CNN: (s·x)²/2 where |x| <= 1/s², |x| - 0.5/s² elsewhere; s is `scalar`."""
 
 def softmax(
     data: NDArray | None = ..., length: NDArray | None = ..., axis: int = ..., temperature: float | None = ...,
     dtype: Any = ..., use_length: bool | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """exp(x / temperature) divided by its sum along `axis`."""
 
 def softmax_cross_entropy(
     data: NDArray | None = ..., label: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Sum over the batch of -log(softmax(data)[label])."""
 
 def softmin(
     data: NDArray | None = ..., axis: int = ..., temperature: float | None = ..., dtype: Any = ...,
     use_length: bool | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """Softmax of -data along `axis`."""
 
 def softsign(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """x / (1 + |x|), element by element."""
 
 def sort(
     data: NDArray | None = ..., axis: int | None = ..., is_ascend: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The values in order along an axis, or all of them with axis=None."""
 
 def space_to_depth(
     data: NDArray | None = ..., block_size: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """(batch, depth, height·b, width·b) -> (batch, depth·b², height, width) with b = block_size."""
 
-def sqrt(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def sqrt(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Square root, element by element."""
 
 def square(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """x², element by element."""
 
 def squeeze(
     data: NDArray | None = ..., axis: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Without the axes of size 1: the given ones, or all; at least one axis stays."""
 
 def stack(
     *data: NDArray | Sequence[NDArray], axis: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Joins arrays of one shape along a new axis."""
 
 def sum(
     data: NDArray | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., exclude: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Sum over axes."""
 
 def take(
     a: NDArray | None = ..., indices: NDArray | None = ..., axis: int = ...,
     mode: Literal['clip', 'raise', 'wrap'] = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Slices of `a` at positions along an axis: the axis is replaced by the shape of `indices` (any dtype)."""
 
-def tan(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def tan(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Tangent, element by element."""
 
-def tanh(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def tanh(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Hyperbolic tangent, element by element."""
 
 def tile(
     data: NDArray | None = ..., reps: int | Sequence[int] = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The whole array repeated `reps` times along the axes; the shorter of shape and reps is filled with ones."""
 
 def topk(
     data: NDArray | None = ..., axis: int | None = ..., k: int = ...,
     ret_typ: Literal['both', 'indices', 'mask', 'value'] = ..., is_ascend: bool = ..., dtype: Any = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
     """The k largest (smallest with `is_ascend`) values along an axis, in order."""
 
 def transpose(
     data: NDArray | None = ..., axes: int | Sequence[int] = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """The axes in another order, reversed by default."""
 
-def trunc(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def trunc(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Integer part, element by element."""
 
 def unravel_index(
     data: NDArray | None = ..., shape: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Coordinates out of positions in the flattened array. data: (...) -> (dimensions, ...), the same dtype."""
 
 def where(
     condition: NDArray | None = ..., x: NDArray | None = ..., y: NDArray | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """x where the condition is nonzero, y elsewhere."""
 
 def zeros_like(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Zeros with the shape and dtype of the data."""
 

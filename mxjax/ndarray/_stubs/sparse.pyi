@@ -18,61 +18,56 @@ __all__ = [
 
 def ElementWiseSum(
     *args: NDArray | Sequence[NDArray], out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """The sum of any number of arrays of one shape and dtype."""
 
 def Embedding(
     data: NDArray | None = ..., weight: NDArray | None = ..., input_dim: int = ..., output_dim: int = ...,
     dtype: Any = ..., sparse_grad: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """Rows of a table: (...) -> (..., output_dim)."""
 
 def FullyConnected(
     data: NDArray | None = ..., weight: NDArray | None = ..., bias: NDArray | None = ..., num_hidden: int = ...,
     no_bias: bool = ..., flatten: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """data · weightᵀ + bias."""
 
 def LinearRegressionOutput(
     data: NDArray | None = ..., label: NDArray | None = ..., grad_scale: float = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The data itself, with the gradient of the squared error: data - label."""
 
 def LogisticRegressionOutput(
     data: NDArray | None = ..., label: NDArray | None = ..., grad_scale: float = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """sigmoid(data), with the gradient of the binary cross-entropy: sigmoid(data) - label."""
 
 def MAERegressionOutput(
     data: NDArray | None = ..., label: NDArray | None = ..., grad_scale: float = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The data itself, with the gradient of the absolute error: 1 where data > label, else -1."""
 
 def _contrib_round_ste(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Same as round, but the gradient is the identity's (straight-through estimator)."""
 
 def _contrib_sign_ste(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Same as sign, but the gradient is the identity's (straight-through estimator)."""
 
-def abs(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def abs(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Absolute value, element by element."""
 
 def adagrad_update(
     weight: NDArray | None = ..., grad: NDArray | None = ..., history: NDArray | None = ..., lr: float = ...,
     epsilon: float = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """weight - lr·(g / sqrt(history + epsilon) + wd·weight) with history the sum of g² (Duchi et al., JMLR 2011)."""
 
@@ -80,321 +75,272 @@ def adam_update(
     weight: NDArray | None = ..., grad: NDArray | None = ..., mean: NDArray | None = ..., var: NDArray | None = ...,
     lr: float = ..., beta1: float = ..., beta2: float = ..., epsilon: float = ..., wd: float = ...,
     rescale_grad: float = ..., clip_gradient: float = ..., lazy_update: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Adam without bias correction (arXiv:1412.6980): weight - lr·mean / (sqrt(var) + epsilon)."""
 
 def arccos(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Inverse cosine, element by element."""
 
 def arccosh(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Inverse hyperbolic cosine, element by element."""
 
 def arcsin(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Inverse sine, element by element."""
 
 def arcsinh(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Inverse hyperbolic sine, element by element."""
 
 def arctan(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Inverse tangent, element by element."""
 
 def arctanh(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Inverse hyperbolic tangent, element by element."""
 
 def broadcast_add(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a + b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_div(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a / b (integers: towards zero), element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_minus(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a - b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_mul(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a · b, element by element with broadcasting (a: lhs, b: rhs)."""
 
-def cbrt(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def cbrt(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Cube root, element by element."""
 
-def ceil(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def ceil(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Smallest integer not below x, element by element."""
 
 def clip(
     data: NDArray | None = ..., a_min: float = ..., a_max: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Values limited to [a_min, a_max]; NaN stays, and a value on a limit passes its gradient."""
 
 def concat(
     *data: NDArray | Sequence[NDArray], dim: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Joins arrays along axis `dim`; the other axes agree."""
 
-def cos(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def cos(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Cosine, element by element."""
 
-def cosh(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def cosh(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Hyperbolic cosine, element by element."""
 
 def degrees(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Radians to degrees, element by element."""
 
 def dot(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., transpose_a: bool = ..., transpose_b: bool = ...,
     forward_stype: Literal['csr', 'default', 'row_sparse'] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """Sum over the last axis of lhs and the first of rhs."""
 
 def elemwise_add(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a + b, element by element (a: lhs, b: rhs)."""
 
 def elemwise_div(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a / b (integers: towards zero), element by element (a: lhs, b: rhs)."""
 
 def elemwise_mul(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a · b, element by element (a: lhs, b: rhs)."""
 
 def elemwise_sub(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> NDArray:
     """a - b, element by element (a: lhs, b: rhs)."""
 
-def exp(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def exp(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Exponential, element by element."""
 
-def expm1(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def expm1(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """exp(x) - 1, precise near zero, element by element."""
 
-def fix(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def fix(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Nearest integer towards zero, element by element."""
 
-def floor(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def floor(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Largest integer not above x, element by element."""
 
 def ftrl_update(
     weight: NDArray | None = ..., grad: NDArray | None = ..., z: NDArray | None = ..., n: NDArray | None = ...,
     lr: float = ..., lamda1: float = ..., beta: float = ..., wd: float = ..., rescale_grad: float = ...,
-    clip_gradient: float = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    clip_gradient: float = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Follow the regularized leader, FTRL-Proximal (McMahan et al., KDD 2013); lamda1 is the L1 penalty."""
 
-def gamma(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def gamma(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Gamma function, element by element."""
 
 def gammaln(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Logarithm of the absolute value of the gamma function, element by element."""
 
-def log(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def log(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Natural logarithm, element by element."""
 
-def log10(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def log10(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Logarithm to base 10, element by element."""
 
-def log1p(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def log1p(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """log(1 + x), precise near zero, element by element."""
 
-def log2(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def log2(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Logarithm to base 2, element by element."""
 
 def make_loss(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The data itself, as a loss: its gradient is one."""
 
 def mean(
     data: NDArray | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., exclude: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Mean over axes."""
 
 def negative(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """-x, element by element."""
 
 def norm(
     data: NDArray | None = ..., ord: int = ..., axis: int | Sequence[int] | None = ..., out_dtype: Any = ...,
-    keepdims: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    keepdims: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Sum of absolute values (ord=1) or Euclidean norm (ord=2) over axes, all by default."""
 
 def radians(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Degrees to radians, element by element."""
 
-def relu(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def relu(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """max(x, 0), element by element."""
 
-def rint(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def rint(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Nearest integer, halves rounded down, element by element."""
 
-def round(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def round(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Nearest integer, halves rounded away from zero, element by element."""
 
-def rsqrt(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def rsqrt(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """1 / sqrt(x), element by element."""
 
 def sgd_mom_update(
     weight: NDArray | None = ..., grad: NDArray | None = ..., mom: NDArray | None = ..., lr: float = ...,
     momentum: float = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ...,
-    lazy_update: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    lazy_update: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """mom = momentum·mom - lr·(g + wd·weight), then weight + mom; g is the rescaled, clipped gradient."""
 
 def sgd_update(
     weight: NDArray | None = ..., grad: NDArray | None = ..., lr: float = ..., wd: float = ...,
     rescale_grad: float = ..., clip_gradient: float = ..., lazy_update: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """weight - lr·(g + wd·weight) where g is rescale_grad·grad limited to ±clip_gradient (negative: no limit)."""
 
 def sigmoid(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """1 / (1 + exp(-x)), element by element."""
 
-def sign(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def sign(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """-1, 0 or 1, element by element."""
 
-def sin(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def sin(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Sine, element by element."""
 
-def sinh(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def sinh(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Hyperbolic sine, element by element."""
 
 def slice(
     data: NDArray | None = ..., begin: int | Sequence[int] = ..., end: int | Sequence[int] = ...,
     step: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> NDArray:
     """data[begin[0]:end[0]:step[0], ...] of the first axes, with Python's rules; None leaves a limit open."""
 
-def sqrt(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def sqrt(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Square root, element by element."""
 
 def square(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """x², element by element."""
 
 def stop_gradient(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The data itself; no gradient passes."""
 
 def sum(
     data: NDArray | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., exclude: bool = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Sum over axes."""
 
-def tan(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def tan(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Tangent, element by element."""
 
-def tanh(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def tanh(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Hyperbolic tangent, element by element."""
 
-def trunc(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> NDArray:
+def trunc(data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...) -> NDArray:
     """Integer part, element by element."""
 
 def where(
     condition: NDArray | None = ..., x: NDArray | None = ..., y: NDArray | None = ...,
-    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """x where the condition is nonzero, y elsewhere."""
 
 def zeros_like(
-    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Zeros with the shape and dtype of the data."""
 

@@ -18,111 +18,111 @@ __all__ = [
 
 def _image_adjust_lighting(
     data: ndarray | None = ..., alpha: Sequence[float] = ..., out: ndarray | Sequence[ndarray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> ndarray:
     """Adds colour along the principal components of ImageNet's colours (AlexNet); alpha: three numbers."""
 
 def _image_crop(
     data: ndarray | None = ..., x: int = ..., y: int = ..., width: int = ..., height: int = ...,
-    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
     """The rectangle of `width` x `height` pixels at column x, row y of images (..., height, width, channel)."""
 
 def _image_flip_left_right(
-    data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
     """Mirrors an image: left and right change places."""
 
 def _image_flip_top_bottom(
-    data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
     """Turns an image upside down."""
 
 def _image_normalize(
     data: ndarray | None = ..., mean: Sequence[float] = ..., std: Sequence[float] = ...,
-    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
     """(data - mean) / std for tensors (..., channel, height, width); mean and std are one number or one per
     channel."""
 
 def _image_random_brightness(
     data: ndarray | None = ..., min_factor: float = ..., max_factor: float = ...,
-    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
     """Multiplies an image by a random number in [min_factor, max_factor)."""
 
 def _image_random_color_jitter(
     data: ndarray | None = ..., brightness: float = ..., contrast: float = ..., saturation: float = ...,
-    hue: float = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ..., **kwargs: Any,
+    hue: float = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
     """Changes brightness, contrast, saturation (factors in [1 - x, 1 + x)) and hue, in random order."""
 
 def _image_random_contrast(
     data: ndarray | None = ..., min_factor: float = ..., max_factor: float = ...,
-    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
     """Scales an image's distance from its mean grey by a random number in [min_factor, max_factor)."""
 
 def _image_random_flip_left_right(
-    data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
     """Mirrors an image: left and right change places. In one half of the cases."""
 
 def _image_random_flip_top_bottom(
-    data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
     """Turns an image upside down. In one half of the cases."""
 
 def _image_random_hue(
     data: ndarray | None = ..., min_factor: float = ..., max_factor: float = ...,
-    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
     """Turns an image's colours, as parts of the circle, by a random number in [min_factor, max_factor)."""
 
 def _image_random_lighting(
     data: ndarray | None = ..., alpha_std: float = ..., out: ndarray | Sequence[ndarray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> ndarray:
     """`adjust_lighting` with normally distributed numbers of this standard deviation."""
 
 def _image_random_saturation(
     data: ndarray | None = ..., min_factor: float = ..., max_factor: float = ...,
-    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
     """Scales an image's distance from its greys by a random number in [min_factor, max_factor)."""
 
 def _image_resize(
     data: ndarray | None = ..., size: int | Sequence[int] = ..., keep_ratio: bool = ..., interp: int = ...,
-    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
     """Images (height, width, channel), or a batch of them, of another size."""
 
 def _image_to_tensor(
-    data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
     """Images (..., height, width, channel) in [0, 255] as float32 tensors (..., channel, height, width) in [0, 1]."""
 
 def activation(
     data: ndarray | None = ..., act_type: Literal['relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'] = ...,
-    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
     """A non-linearity, element by element."""
 
 def arange_like(
     data: ndarray | None = ..., start: float = ..., step: float = ..., repeat: int = ..., ctx: str = ...,
-    axis: int | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ..., **kwargs: Any,
+    axis: int | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
     """start, start + step, ... in the shape and dtype of the data, or as a vector as long as one of its axes."""
 
 def batch_dot(
     lhs: ndarray | None = ..., rhs: ndarray | None = ..., transpose_a: bool = ..., transpose_b: bool = ...,
     forward_stype: Literal['csr', 'default', 'row_sparse'] | None = ..., out: ndarray | Sequence[ndarray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> ndarray:
     """Matrix products of the last two axes; the leading (batch) axes of both arrays agree."""
 
 def batch_flatten(
-    data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
     """(batch, ...) -> (batch, all the others)."""
 
@@ -131,13 +131,13 @@ def batch_norm(
     moving_mean: ndarray | None = ..., moving_var: ndarray | None = ..., eps: float = ..., momentum: float = ...,
     fix_gamma: bool = ..., use_global_stats: bool = ..., output_mean_var: bool = ..., axis: int = ...,
     cudnn_off: bool = ..., min_calib_range: float | None = ..., max_calib_range: float | None = ...,
-    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray | list[ndarray]:
     """Normalization by the mean and variance of each channel (arXiv:1502.03167), times gamma plus beta."""
 
 def cast(
     data: ndarray | None = ..., dtype: Any = ..., out: ndarray | Sequence[ndarray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> ndarray:
     """The values in another dtype; numbers too large for a narrow integer wrap around as in C."""
 
@@ -147,7 +147,7 @@ def convolution(
     pad: int | Sequence[int] = ..., num_filter: int = ..., num_group: int = ..., workspace: int = ...,
     no_bias: bool = ..., cudnn_tune: Literal['fastest', 'limited_workspace', 'off'] | None = ...,
     cudnn_off: bool = ..., layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ...,
-    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
     """Cross-correlation of data with weight, plus bias."""
 
@@ -158,61 +158,55 @@ def deconvolution(
     num_filter: int = ..., num_group: int = ..., workspace: int = ..., no_bias: bool = ...,
     cudnn_tune: Literal['fastest', 'limited_workspace', 'off'] | None = ..., cudnn_off: bool = ...,
     layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ...,
-    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
     """The transpose of Convolution: its gradient with respect to data, as an operator."""
 
 def dropout(
     data: ndarray | None = ..., p: float = ..., mode: Literal['training', 'always'] = ...,
     axes: int | Sequence[int] = ..., cudnn_off: bool | None = ..., out: ndarray | Sequence[ndarray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> ndarray:
     """Sets each value to zero with probability p and multiplies the others by 1 / (1 - p) (JMLR 15, 1929)."""
 
 def embedding(
     data: ndarray | None = ..., weight: ndarray | None = ..., input_dim: int = ..., output_dim: int = ...,
     dtype: Any = ..., sparse_grad: bool = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> ndarray:
     """Rows of a table: (...) -> (..., output_dim)."""
 
-def erf(
-    data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> ndarray:
+def erf(data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...) -> ndarray:
     """Error function, element by element."""
 
 def erfinv(
-    data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
     """Inverse of the error function; NaN outside of [-1, 1], element by element."""
 
 def fully_connected(
     data: ndarray | None = ..., weight: ndarray | None = ..., bias: ndarray | None = ..., num_hidden: int = ...,
     no_bias: bool = ..., flatten: bool = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> ndarray:
     """data · weightᵀ + bias."""
 
-def gamma(
-    data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> ndarray:
+def gamma(data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...) -> ndarray:
     """Gamma function, element by element."""
 
 def gammaln(
-    data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
     """Logarithm of the absolute value of the gamma function, element by element."""
 
 def gather_nd(
     data: ndarray | None = ..., indices: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> ndarray:
     """data[indices[0], indices[1], ...]: the first axis of `indices` counts axes of data."""
 
 def layer_norm(
     data: ndarray | None = ..., gamma: ndarray | None = ..., beta: ndarray | None = ..., axis: int = ...,
     eps: float = ..., output_mean_var: bool = ..., out: ndarray | Sequence[ndarray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> ndarray | list[ndarray]:
     """gamma·(data - mean) / sqrt(var + eps) + beta with mean and variance along `axis` (arXiv:1607.06450)."""
 
@@ -220,14 +214,13 @@ def leaky_relu(
     data: ndarray | None = ..., gamma: ndarray | None = ...,
     act_type: Literal['elu', 'gelu', 'leaky', 'prelu', 'rrelu', 'selu'] = ..., slope: float = ...,
     lower_bound: float = ..., upper_bound: float = ..., out: ndarray | Sequence[ndarray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> ndarray | list[ndarray]:
     """x where positive; elsewhere"""
 
 def log_softmax(
     data: ndarray | None = ..., axis: int = ..., temperature: float | None = ..., dtype: Any = ...,
     use_length: bool | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> ndarray:
     """Logarithm of softmax along `axis`, computed without overflow."""
 
@@ -235,14 +228,14 @@ def multibox_detection(
     cls_prob: ndarray | None = ..., loc_pred: ndarray | None = ..., anchor: ndarray | None = ..., clip: bool = ...,
     threshold: float = ..., background_id: int = ..., nms_threshold: float = ..., force_suppress: bool = ...,
     variances: Sequence[float] = ..., nms_topk: int = ..., out: ndarray | Sequence[ndarray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> ndarray:
     """Detections out of the predictions for prior boxes, after non-maximum suppression."""
 
 def multibox_prior(
     data: ndarray | None = ..., sizes: Sequence[float] = ..., ratios: Sequence[float] = ..., clip: bool = ...,
     steps: Sequence[float] = ..., offsets: Sequence[float] = ..., out: ndarray | Sequence[ndarray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> ndarray:
     """Prior boxes (1, H * W * (sizes + ratios - 1), 4) by relative corners at each place of data (N, C, H, W)."""
 
@@ -250,20 +243,19 @@ def multibox_target(
     anchor: ndarray | None = ..., label: ndarray | None = ..., cls_pred: ndarray | None = ...,
     overlap_threshold: float = ..., ignore_label: float = ..., negative_mining_ratio: float = ...,
     negative_mining_thresh: float = ..., minimum_negative_samples: int = ..., variances: Sequence[float] = ...,
-    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> list[ndarray]:
     """Training targets of prior boxes for labels."""
 
 def one_hot(
     indices: ndarray | None = ..., depth: int = ..., on_value: float = ..., off_value: float = ..., dtype: Any = ...,
-    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
     """A new last axis of size `depth` with `on_value` at the index and `off_value` elsewhere."""
 
 def pick(
     data: ndarray | None = ..., index: ndarray | None = ..., axis: int | None = ..., keepdims: bool = ...,
     mode: Literal['clip', 'wrap'] = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> ndarray:
     """One element along an axis at every other position."""
 
@@ -272,19 +264,17 @@ def pooling(
     global_pool: bool = ..., cudnn_off: bool = ..., pooling_convention: Literal['full', 'same', 'valid'] = ...,
     stride: int | Sequence[int] = ..., pad: int | Sequence[int] = ..., p_value: int | None = ...,
     count_include_pad: bool | None = ..., layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ...,
-    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
     """Maximum, sum, average or p-norm over windows of the spatial axes."""
 
-def relu(
-    data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ..., **kwargs: Any,
-) -> ndarray:
+def relu(data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...) -> ndarray:
     """max(x, element by element."""
 
 def reshape_like(
     lhs: ndarray | None = ..., rhs: ndarray | None = ..., lhs_begin: int | None = ..., lhs_end: int | None = ...,
     rhs_begin: int | None = ..., rhs_end: int | None = ..., out: ndarray | Sequence[ndarray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> ndarray:
     """lhs in the shape of rhs; with ranges of axes, those of lhs take the dimensions of those of rhs."""
 
@@ -295,56 +285,53 @@ def rnn(
     p: float = ..., state_outputs: bool = ..., projection_size: int | None = ...,
     lstm_state_clip_min: float | None = ..., lstm_state_clip_max: float | None = ..., lstm_state_clip_nan: bool = ...,
     use_sequence_length: bool = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> ndarray | list[ndarray]:
     """Recurrent layers over a whole sequence: with tanh or relu, LSTM (with projection: arXiv:1402.1128), or GRU."""
 
 def roi_pooling(
     data: ndarray | None = ..., rois: ndarray | None = ..., pooled_size: int | Sequence[int] = ...,
-    spatial_scale: float = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ..., **kwargs: Any,
+    spatial_scale: float = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
     """The maxima of the parts of regions of interest (arXiv:1504.08083)."""
 
 def sequence_mask(
     data: ndarray | None = ..., sequence_length: ndarray | None = ..., use_sequence_length: bool = ...,
     value: float = ..., axis: int = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> ndarray:
     """Replaces everything after the end of each sequence by `value`."""
 
 def shape_array(
-    data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
     """The shape as an int64 array."""
 
 def sigmoid(
-    data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ..., **kwargs: Any,
+    data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
     """1 / (1 + exp(-x)), element by element."""
 
 def slice(
     data: ndarray | None = ..., begin: int | Sequence[int] = ..., end: int | Sequence[int] = ...,
     step: int | Sequence[int] | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
-    **kwargs: Any,
 ) -> ndarray:
     """data[begin[0]:end[0]:step[0], ...] of the first axes, with Python's rules; None leaves a limit open."""
 
 def smooth_l1(
     data: ndarray | None = ..., scalar: float = ..., out: ndarray | Sequence[ndarray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> ndarray:
     """Huber's loss of Fast R-CNN: (s·x)²/2 where |x| <= 1/s², |x| - 0.5/s² elsewhere; s is `scalar`."""
 
 def softmax(
     data: ndarray | None = ..., length: ndarray | None = ..., axis: int = ..., temperature: float | None = ...,
     dtype: Any = ..., use_length: bool | None = ..., out: ndarray | Sequence[ndarray] | None = ...,
-    name: str | None = ..., **kwargs: Any,
+    name: str | None = ...,
 ) -> ndarray:
     """exp(x / temperature) divided by its sum along `axis`."""
 
 def topk(
     data: ndarray | None = ..., axis: int | None = ..., k: int = ...,
     ret_typ: Literal['both', 'indices', 'mask', 'value'] = ..., is_ascend: bool = ..., dtype: Any = ...,
-    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ..., **kwargs: Any,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray | list[ndarray]:
     """The k largest (smallest with `is_ascend`) values along an axis, in order."""

@@ -126,247 +126,246 @@ __all__ = [
 
 def _CrossDeviceCopy(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """A copy, element by element."""
 
 def _Div(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """a / b (integers: towards zero), element by element (a: lhs, b: rhs)."""
 
 def _DivScalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a / b (integers: towards zero), element by element (a: data, b: scalar)."""
 
 def _Equal(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """1 where a = b, else 0, element by element (a: lhs, b: rhs)."""
 
 def _EqualScalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """1 where a = b, else 0, element by element (a: data, b: scalar)."""
 
 def _Greater(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """1 where a > b, else 0, element by element (a: lhs, b: rhs)."""
 
 def _GreaterEqualScalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """1 where a ≥ b, else 0, element by element (a: data, b: scalar)."""
 
 def _GreaterScalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """1 where a > b, else 0, element by element (a: data, b: scalar)."""
 
 def _Greater_Equal(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """1 where a ≥ b, else 0, element by element (a: lhs, b: rhs)."""
 
 def _Hypot(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """sqrt(a² + b²) without overflow, element by element (a: lhs, b: rhs)."""
 
 def _HypotScalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """sqrt(a² + b²) without overflow, element by element (a: data, b: scalar)."""
 
 def _Lesser(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """1 where a < b, else 0, element by element (a: lhs, b: rhs)."""
 
 def _LesserEqualScalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """1 where a ≤ b, else 0, element by element (a: data, b: scalar)."""
 
 def _LesserScalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """1 where a < b, else 0, element by element (a: data, b: scalar)."""
 
 def _Lesser_Equal(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """1 where a ≤ b, else 0, element by element (a: lhs, b: rhs)."""
 
 def _LogicalAndScalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """1 where a and b are nonzero, else 0, element by element (a: data, b: scalar)."""
 
 def _LogicalOrScalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """1 where a or b is nonzero, else 0, element by element (a: data, b: scalar)."""
 
 def _LogicalXorScalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """1 where exactly one of a and b is nonzero, else 0, element by element (a: data, b: scalar)."""
 
 def _Logical_And(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """1 where a and b are nonzero, else 0, element by element (a: lhs, b: rhs)."""
 
 def _Logical_Or(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """1 where a or b is nonzero, else 0, element by element (a: lhs, b: rhs)."""
 
 def _Logical_Xor(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """1 where exactly one of a and b is nonzero, else 0, element by element (a: lhs, b: rhs)."""
 
 def _Maximum(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """The larger of a and b, element by element (a: lhs, b: rhs)."""
 
 def _MaximumScalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The larger of a and b, element by element (a: data, b: scalar)."""
 
 def _Minimum(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """The smaller of a and b, element by element (a: lhs, b: rhs)."""
 
 def _MinimumScalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The smaller of a and b, element by element (a: data, b: scalar)."""
 
 def _Minus(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """a - b, element by element (a: lhs, b: rhs)."""
 
 def _MinusScalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a - b, element by element (a: data, b: scalar)."""
 
 def _Mod(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Remainder of a / b with the sign of b (zero where b is zero), element by element (a: lhs, b: rhs)."""
 
 def _ModScalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Remainder of a / b with the sign of b (zero where b is zero), element by element (a: data, b: scalar)."""
 
 def _Mul(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """a · b, element by element (a: lhs, b: rhs)."""
 
 def _MulScalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a · b, element by element (a: data, b: scalar)."""
 
 def _NotEqualScalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """1 where a ≠ b, else 0, element by element (a: data, b: scalar)."""
 
 def _Not_Equal(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """1 where a ≠ b, else 0, element by element (a: lhs, b: rhs)."""
 
 def _Plus(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """a + b, element by element (a: lhs, b: rhs)."""
 
 def _PlusScalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a + b, element by element (a: data, b: scalar)."""
 
 def _Power(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """a to the power of b, element by element (a: lhs, b: rhs)."""
 
 def _PowerScalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a to the power of b, element by element (a: data, b: scalar)."""
 
 def _RDivScalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a / b (integers: towards zero), element by element (a: scalar, b: data)."""
 
 def _RMinusScalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a - b, element by element (a: scalar, b: data)."""
 
 def _RModScalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Remainder of a / b with the sign of b (zero where b is zero), element by element (a: scalar, b: data)."""
 
 def _RPowerScalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a to the power of b, element by element (a: scalar, b: data)."""
 
@@ -374,7 +373,7 @@ def _adamw_update(
     weight: Symbol | None = ..., grad: Symbol | None = ..., mean: Symbol | None = ..., var: Symbol | None = ...,
     rescale_grad: Symbol | None = ..., lr: float = ..., beta1: float = ..., beta2: float = ..., epsilon: float = ...,
     wd: float = ..., eta: float = ..., clip_gradient: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Adam with decoupled weight decay (arXiv:1711.05101): weight - eta·(lr·mean / (sqrt(var) + epsilon) +
     wd·weight)."""
@@ -382,13 +381,12 @@ def _adamw_update(
 def _arange(
     start: float = ..., stop: float | None = ..., step: float = ..., repeat: int = ..., infer_range: bool = ...,
     ctx: str = ..., dtype: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """start, start + step, ... up to stop (not included), each `repeat` times; without stop from 0 to start."""
 
 def _backward_gather_nd(
     data: Symbol | None = ..., indices: Symbol | None = ..., shape: int | Sequence[int] = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Zeros of this shape with the data added at indices (as in gather_nd)."""
 
@@ -396,13 +394,13 @@ def _cond(
     *data: Symbol | Sequence[Symbol], num_args: int = ..., num_outputs: int = ...,
     cond_input_locs: int | Sequence[int] = ..., then_input_locs: int | Sequence[int] = ...,
     else_input_locs: int | Sequence[int] = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Runs one of two graphs, as a third one decides."""
 
 def _contrib_AdaptiveAvgPooling2D(
     data: Symbol | None = ..., output_size: int | Sequence[int] = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Averages of parts of (nearly) equal size of images (batch, channel, height, width)."""
 
@@ -411,7 +409,7 @@ def _contrib_BatchNormWithReLU(
     moving_var: Symbol | None = ..., eps: float = ..., momentum: float = ..., fix_gamma: bool = ...,
     use_global_stats: bool = ..., output_mean_var: bool = ..., axis: int = ..., cudnn_off: bool = ...,
     min_calib_range: float | None = ..., max_calib_range: float | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Normalization by the mean and variance of each channel (arXiv:1502.03167), times gamma plus beta."""
 
@@ -420,7 +418,6 @@ def _contrib_BilinearResize2D(
     scale_height: float | None = ..., scale_width: float | None = ...,
     mode: Literal['size', 'odd_scale', 'like', 'to_even_down', 'to_even_up', 'to_odd_down', 'to_odd_up'] = ...,
     align_corners: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Bilinear interpolation of images (batch, channel, height, width)."""
 
@@ -428,7 +425,7 @@ def _contrib_CTCLoss(
     data: Symbol | None = ..., label: Symbol | None = ..., data_lengths: Symbol | None = ...,
     label_lengths: Symbol | None = ..., use_data_lengths: bool = ..., use_label_lengths: bool = ...,
     blank_label: Literal['first', 'last'] = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """-log p(label | data), summed over all alignments (Graves et al., ICML 2006)."""
 
@@ -437,7 +434,7 @@ def _contrib_DeformableConvolution(
     kernel: int | Sequence[int] = ..., stride: int | Sequence[int] = ..., dilate: int | Sequence[int] = ...,
     pad: int | Sequence[int] = ..., num_filter: int = ..., num_group: int = ..., num_deformable_group: int = ...,
     workspace: int = ..., no_bias: bool = ..., layout: Literal['NCDHW', 'NCHW', 'NCW'] | None = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """2-D convolution with an offset for each tap of each output pixel (arXiv:1703.06211)."""
 
@@ -445,7 +442,7 @@ def _contrib_DeformablePSROIPooling(
     data: Symbol | None = ..., rois: Symbol | None = ..., trans: Symbol | None = ..., spatial_scale: float = ...,
     output_dim: int = ..., group_size: int = ..., pooled_size: int = ..., part_size: int = ...,
     sample_per_part: int = ..., trans_std: float = ..., no_trans: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Position-sensitive pooling whose parts are moved by learnt offsets (arXiv:1703.06211)."""
 
@@ -455,7 +452,7 @@ def _contrib_ModulatedDeformableConvolution(
     dilate: int | Sequence[int] = ..., pad: int | Sequence[int] = ..., num_filter: int = ..., num_group: int = ...,
     num_deformable_group: int = ..., workspace: int = ..., no_bias: bool = ..., im2col_step: int = ...,
     layout: Literal['NCDHW', 'NCHW', 'NCW'] | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """`DeformableConvolution` with a factor for each sample as well (arXiv:1811.11168)."""
 
@@ -463,14 +460,14 @@ def _contrib_MultiBoxDetection(
     cls_prob: Symbol | None = ..., loc_pred: Symbol | None = ..., anchor: Symbol | None = ..., clip: bool = ...,
     threshold: float = ..., background_id: int = ..., nms_threshold: float = ..., force_suppress: bool = ...,
     variances: Sequence[float] = ..., nms_topk: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Detections out of the predictions for prior boxes, after non-maximum suppression."""
 
 def _contrib_MultiBoxPrior(
     data: Symbol | None = ..., sizes: Sequence[float] = ..., ratios: Sequence[float] = ..., clip: bool = ...,
     steps: Sequence[float] = ..., offsets: Sequence[float] = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Prior boxes (1, H * W * (sizes + ratios - 1), 4) by relative corners at each place of data (N, C, H, W)."""
 
@@ -478,7 +475,7 @@ def _contrib_MultiBoxTarget(
     anchor: Symbol | None = ..., label: Symbol | None = ..., cls_pred: Symbol | None = ...,
     overlap_threshold: float = ..., ignore_label: float = ..., negative_mining_ratio: float = ...,
     negative_mining_thresh: float = ..., minimum_negative_samples: int = ..., variances: Sequence[float] = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Training targets of prior boxes for labels."""
 
@@ -486,14 +483,14 @@ def _contrib_MultiProposal(
     cls_prob: Symbol | None = ..., bbox_pred: Symbol | None = ..., im_info: Symbol | None = ...,
     rpn_pre_nms_top_n: int = ..., rpn_post_nms_top_n: int = ..., threshold: float = ..., rpn_min_size: int = ...,
     scales: Sequence[float] = ..., ratios: Sequence[float] = ..., feature_stride: int = ..., output_score: bool = ...,
-    iou_loss: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    iou_loss: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """`Proposal` for a batch: (images * rpn_post_nms_top_n, 5) with the image's number in the first column."""
 
 def _contrib_PSROIPooling(
     data: Symbol | None = ..., rois: Symbol | None = ..., spatial_scale: float = ..., output_dim: int = ...,
     pooled_size: int = ..., group_size: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Averages of the parts of regions of interest, each from channels of its own (R-FCN, arXiv:1605.06409)."""
 
@@ -501,28 +498,28 @@ def _contrib_Proposal(
     cls_prob: Symbol | None = ..., bbox_pred: Symbol | None = ..., im_info: Symbol | None = ...,
     rpn_pre_nms_top_n: int = ..., rpn_post_nms_top_n: int = ..., threshold: float = ..., rpn_min_size: int = ...,
     scales: Sequence[float] = ..., ratios: Sequence[float] = ..., feature_stride: int = ..., output_score: bool = ...,
-    iou_loss: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    iou_loss: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Proposals for one image: (rpn_post_nms_top_n, 5) with the image's number 0 and corners, and their scores."""
 
 def _contrib_ROIAlign(
     data: Symbol | None = ..., rois: Symbol | None = ..., pooled_size: int | Sequence[int] = ...,
     spatial_scale: float = ..., sample_ratio: int = ..., position_sensitive: bool = ..., aligned: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Averages of interpolated samples of each part of regions of interest (Mask R-CNN, arXiv:1703.06870)."""
 
 def _contrib_RROIAlign(
     data: Symbol | None = ..., rois: Symbol | None = ..., pooled_size: int | Sequence[int] = ...,
     spatial_scale: float = ..., sampling_ratio: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """`ROIAlign` of rotated regions (arXiv:1703.01086)."""
 
 def _contrib_SparseEmbedding(
     data: Symbol | None = ..., weight: Symbol | None = ..., input_dim: int = ..., output_dim: int = ...,
     dtype: Any = ..., sparse_grad: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """The old name of Embedding with a row-sparse gradient; always deterministic."""
 
@@ -530,51 +527,51 @@ def _contrib_SyncBatchNorm(
     data: Symbol | None = ..., gamma: Symbol | None = ..., beta: Symbol | None = ..., moving_mean: Symbol | None = ...,
     moving_var: Symbol | None = ..., eps: float = ..., momentum: float = ..., fix_gamma: bool = ...,
     use_global_stats: bool = ..., output_mean_var: bool = ..., ndev: int = ..., key: str = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Normalization by the mean and variance of each channel (arXiv:1502.03167), times gamma plus beta."""
 
 def _contrib_allclose(
     a: Symbol | None = ..., b: Symbol | None = ..., rtol: float = ..., atol: float = ..., equal_nan: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """1 where all of |a - b| <= atol + rtol·|b|, else 0. a, b: one shape -> () uint8."""
 
 def _contrib_arange_like(
     data: Symbol | None = ..., start: float = ..., step: float = ..., repeat: int = ..., ctx: str = ...,
-    axis: int | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    axis: int | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """start, start + step, ... in the shape and dtype of the data, or as a vector as long as one of its axes."""
 
 def _contrib_bipartite_matching(
     data: Symbol | None = ..., is_ascend: bool = ..., threshold: float = ..., topk: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Greedy matching of rows and columns of scores (..., n, m), best score first, while better than `threshold`."""
 
 def _contrib_boolean_mask(
     data: Symbol | None = ..., index: Symbol | None = ..., axis: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The rows of data where the vector `index` is nonzero; how many depends on its values."""
 
 def _contrib_box_decode(
     data: Symbol | None = ..., anchors: Symbol | None = ..., std0: float = ..., std1: float = ..., std2: float = ...,
     std3: float = ..., clip: float = ..., format: Literal['corner', 'center'] = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Boxes by corners out of predicted offsets data (B, N, 4) from anchors (1, N, 4); gradients are zero."""
 
 def _contrib_box_encode(
     samples: Symbol | None = ..., matches: Symbol | None = ..., anchors: Symbol | None = ...,
     refs: Symbol | None = ..., means: Symbol | None = ..., stds: Symbol | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Regression targets of anchors (B, N, 4) for the boxes refs (B, M, 4) that `matches` (B, N) names; corners."""
 
 def _contrib_box_iou(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., format: Literal['corner', 'center'] = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Intersection over union of each box of lhs (..., 4) with each of rhs (..., 4); gradients are zero."""
 
@@ -583,97 +580,90 @@ def _contrib_box_nms(
     coord_start: int = ..., score_index: int = ..., id_index: int = ..., background_id: int = ...,
     force_suppress: bool = ..., in_format: Literal['corner', 'center'] = ...,
     out_format: Literal['corner', 'center'] = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Non-maximum suppression of boxes (..., n, k): kept boxes in descending order of score, then rows of -1."""
 
 def _contrib_calibrate_entropy(
     hist: Symbol | None = ..., hist_edges: Symbol | None = ..., num_quantized_bins: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The threshold at which cutting off a histogram loses least information (Kullback-Leibler divergence)."""
 
 def _contrib_count_sketch(
     data: Symbol | None = ..., h: Symbol | None = ..., s: Symbol | None = ..., out_dim: int = ...,
     processing_batch_size: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Sums of signed values: element i of the last axis of data is added, times s[i], at place h[i]."""
 
 def _contrib_dequantize(
     data: Symbol | None = ..., min_range: Symbol | None = ..., max_range: Symbol | None = ...,
     out_type: Literal['float32'] = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """The floats that integers (int8, uint8 or int32) stand for."""
 
 def _contrib_dgl_adjacency(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """The graph with 1 (float32) for each edge."""
 
 def _contrib_dgl_csr_neighbor_non_uniform_sample(
     *seed_arrays: Symbol | Sequence[Symbol], num_args: int = ..., num_hops: int = ..., num_neighbor: int = ...,
     max_num_vertices: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """As the uniform form, with edges drawn by their vertices' `probability`, which comes before the distances."""
 
 def _contrib_dgl_csr_neighbor_uniform_sample(
     *seed_arrays: Symbol | Sequence[Symbol], num_args: int = ..., num_hops: int = ..., num_neighbor: int = ...,
     max_num_vertices: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Vertices within `num_hops` of each array of seeds, and at most `num_neighbor` random edges of each."""
 
 def _contrib_dgl_graph_compact(
     *graph_data: Symbol | Sequence[Symbol], num_args: int = ..., return_mapping: bool = ...,
     graph_sizes: int | Sequence[int] = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Sampled graphs without their empty rows, and with columns numbered like rows."""
 
 def _contrib_dgl_subgraph(
     *data: Symbol | Sequence[Symbol], num_args: int = ..., return_mapping: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The graphs that arrays of vertices (sorted) span, edges numbered anew; and the edges' old numbers."""
 
 def _contrib_div_sqrt_dim(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """data / sqrt(size of the last axis): the scaling of dot-product attention (arXiv:1706.03762)."""
 
 def _contrib_edge_id(
     data: Symbol | None = ..., u: Symbol | None = ..., v: Symbol | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The values data[u, v] of a csr matrix, -1 where it stores none."""
 
 def _contrib_fft(
     data: Symbol | None = ..., compute_size: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """The Fourier transform along the last axis, twice as long: real and imaginary parts in turn."""
 
 def _contrib_getnnz(
     data: Symbol | None = ..., axis: int | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """How many values a csr matrix stores: in all, or (axis 1) in each row; int64."""
 
 def _contrib_gradientmultiplier(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The data itself; its gradient is multiplied by `scalar` (negative: gradient reversal, arXiv:1409.7495)."""
 
 def _contrib_group_adagrad_update(
     weight: Symbol | None = ..., grad: Symbol | None = ..., history: Symbol | None = ..., lr: float = ...,
     rescale_grad: float = ..., clip_gradient: float = ..., epsilon: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """AdaGrad with one rate for each row: history is the sum of the mean of g² over each row of the weight."""
 
@@ -681,82 +671,80 @@ def _contrib_hawkesll(
     lda: Symbol | None = ..., alpha: Symbol | None = ..., beta: Symbol | None = ..., state: Symbol | None = ...,
     lags: Symbol | None = ..., marks: Symbol | None = ..., valid_length: Symbol | None = ...,
     max_time: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Log likelihood of univariate Hawkes processes with exponential decay, of K kinds (marks) side by side."""
 
 def _contrib_ifft(
     data: Symbol | None = ..., compute_size: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """The real part of the inverse of `fft`, without the division by the length."""
 
 def _contrib_index_array(
     data: Symbol | None = ..., axes: int | Sequence[int] | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Every element's own position, int64: (...) -> (..., number of axes)."""
 
 def _contrib_index_copy(
     old_tensor: Symbol | None = ..., index_vector: Symbol | None = ..., new_tensor: Symbol | None = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """old_tensor with the rows at `index_vector` replaced by those of new_tensor."""
 
 def _contrib_interleaved_matmul_encdec_qk(
     queries: Symbol | None = ..., keys_values: Symbol | None = ..., heads: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Products of the decoder's queries and the encoder's keys, divided by sqrt(size)."""
 
 def _contrib_interleaved_matmul_encdec_valatt(
     keys_values: Symbol | None = ..., attention: Symbol | None = ..., heads: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The encoder's values, weighted by attention."""
 
 def _contrib_interleaved_matmul_selfatt_qk(
     queries_keys_values: Symbol | None = ..., heads: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Products of queries and keys, divided by sqrt(size): self-attention before softmax."""
 
 def _contrib_interleaved_matmul_selfatt_valatt(
     queries_keys_values: Symbol | None = ..., attention: Symbol | None = ..., heads: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The values, weighted by attention."""
 
 def _contrib_quadratic(
     data: Symbol | None = ..., a: float = ..., b: float = ..., c: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a·x² + b·x + c, element by element."""
 
 def _contrib_quantize(
     data: Symbol | None = ..., min_range: Symbol | None = ..., max_range: Symbol | None = ...,
     out_type: Literal['int8', 'uint8'] = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """data (float32) as integers for the range [min_range, max_range]; returns the range as well."""
 
 def _contrib_quantize_asym(
     data: Symbol | None = ..., min_calib_range: float | None = ..., max_calib_range: float | None = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """data as uint8: data * scale + shift, for the calibrated range or its own; returns scale and shift as well."""
 
 def _contrib_quantize_v2(
     data: Symbol | None = ..., out_type: Literal['auto', 'int8', 'uint8'] = ..., min_calib_range: float | None = ...,
     max_calib_range: float | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """data (float32) as integers for the calibrated range, or its own; returns the range as well."""
 
 def _contrib_quantized_act(
     data: Symbol | None = ..., min_data: Symbol | None = ..., max_data: Symbol | None = ...,
     act_type: Literal['relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'] = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """`Activation` of integers; only relu, as in MXNet."""
 
@@ -765,13 +753,13 @@ def _contrib_quantized_batch_norm(
     moving_var: Symbol | None = ..., min_data: Symbol | None = ..., max_data: Symbol | None = ..., eps: float = ...,
     momentum: float = ..., fix_gamma: bool = ..., use_global_stats: bool = ..., output_mean_var: bool = ...,
     axis: int = ..., cudnn_off: bool = ..., min_calib_range: float | None = ..., max_calib_range: float | None = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """`BatchNorm` of integers with the moving mean and variance, as int8 for a calibrated range."""
 
 def _contrib_quantized_concat(
     *data: Symbol | Sequence[Symbol], num_args: int = ..., dim: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """`Concat` of integers, brought to a common range; data: the arrays, then minimum and maximum of each."""
 
@@ -783,7 +771,7 @@ def _contrib_quantized_conv(
     num_filter: int = ..., num_group: int = ..., workspace: int = ..., no_bias: bool = ...,
     cudnn_tune: Literal['fastest', 'limited_workspace', 'off'] | None = ..., cudnn_off: bool = ...,
     layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """`Convolution` of int8 or uint8 data with int8 weight and bias, exact in int32; with the ranges of all of
     them."""
@@ -792,7 +780,6 @@ def _contrib_quantized_elemwise_add(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., lhs_min: Symbol | None = ..., lhs_max: Symbol | None = ...,
     rhs_min: Symbol | None = ..., rhs_max: Symbol | None = ..., min_calib_range: float | None = ...,
     max_calib_range: float | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """The sum of integers: 8 bits for a calibrated range, else int32 for the sum of the ranges."""
 
@@ -800,20 +787,20 @@ def _contrib_quantized_elemwise_mul(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., lhs_min: Symbol | None = ..., lhs_max: Symbol | None = ...,
     rhs_min: Symbol | None = ..., rhs_max: Symbol | None = ..., min_calib_range: float | None = ...,
     max_calib_range: float | None = ..., enable_float_output: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The product of int8: as floats, as int8 for a calibrated range, or exact in int32."""
 
 def _contrib_quantized_embedding(
     data: Symbol | None = ..., weight: Symbol | None = ..., min_weight: Symbol | None = ...,
     max_weight: Symbol | None = ..., input_dim: int = ..., output_dim: int = ..., dtype: Any = ...,
-    sparse_grad: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    sparse_grad: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """`Embedding` with int8 weight."""
 
 def _contrib_quantized_flatten(
     data: Symbol | None = ..., min_data: Symbol | None = ..., max_data: Symbol | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """`Flatten` of integers."""
 
@@ -821,7 +808,7 @@ def _contrib_quantized_fully_connected(
     data: Symbol | None = ..., weight: Symbol | None = ..., bias: Symbol | None = ..., min_data: Symbol | None = ...,
     max_data: Symbol | None = ..., min_weight: Symbol | None = ..., max_weight: Symbol | None = ...,
     min_bias: Symbol | None = ..., max_bias: Symbol | None = ..., num_hidden: int = ..., no_bias: bool = ...,
-    flatten: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    flatten: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """`FullyConnected` of int8 or uint8 data with int8 weight and bias, exact in int32; with the ranges of them."""
 
@@ -831,7 +818,7 @@ def _contrib_quantized_pooling(
     cudnn_off: bool = ..., pooling_convention: Literal['full', 'same', 'valid'] = ...,
     stride: int | Sequence[int] = ..., pad: int | Sequence[int] = ..., p_value: int | None = ...,
     count_include_pad: bool | None = ..., layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """`Pooling` of integers: the maximum, or the rounded average."""
 
@@ -842,7 +829,7 @@ def _contrib_quantized_rnn(
     mode: Literal['gru', 'lstm', 'rnn_relu', 'rnn_tanh'] = ..., p: float = ..., state_outputs: bool = ...,
     projection_size: int | None = ..., lstm_state_clip_min: float | None = ...,
     lstm_state_clip_max: float | None = ..., lstm_state_clip_nan: bool = ..., use_sequence_length: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """`RNN` of data that `quantize_asym` made uint8, with their scale and shift (1,); computed in floats."""
 
@@ -850,70 +837,65 @@ def _contrib_requantize(
     data: Symbol | None = ..., min_range: Symbol | None = ..., max_range: Symbol | None = ...,
     out_type: Literal['auto', 'int8', 'uint8'] = ..., min_calib_range: float | None = ...,
     max_calib_range: float | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """int32 results as 8-bit integers for the calibrated range, or that of the values; returns the range as well."""
 
 def _contrib_round_ste(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Same as round, but the gradient is the identity's (straight-through estimator)."""
 
 def _contrib_sign_ste(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Same as sign, but the gradient is the identity's (straight-through estimator)."""
 
 def _copyto(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """A copy, for assignments, element by element."""
 
 def _crop_assign(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., begin: int | Sequence[int] = ...,
     end: int | Sequence[int] = ..., step: int | Sequence[int] = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """lhs with a slice of it (as in `slice`) replaced by rhs."""
 
 def _crop_assign_scalar(
     data: Symbol | None = ..., scalar: float = ..., begin: int | Sequence[int] = ..., end: int | Sequence[int] = ...,
     step: int | Sequence[int] = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """data with a slice of it (as in `slice`) filled with a number."""
 
 def _cvcopyMakeBorder(
     data: Symbol | None = ..., top: int = ..., bot: int = ..., left: int = ..., right: int = ..., type: int = ...,
     value: float = ..., values: Sequence[float] = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """An image with a border of these widths; type: OpenCV's number, 0 is constant `value` or `values`."""
 
 def _cvimdecode(
     buf: Symbol | None = ..., flag: int = ..., to_rgb: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """An image file's bytes, uint8, as an image (height, width, channel); flag 0: grey, 1: colour."""
 
 def _cvimread(
     filename: str = ..., flag: int = ..., to_rgb: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """An image file as an image (height, width, channel); flag 0: grey, 1: colour."""
 
 def _cvimresize(
     data: Symbol | None = ..., w: int = ..., h: int = ..., interp: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """An image (height, width, channel) with the size (h, w); `interp` as in `resize`."""
 
 def _eye(
     N: int = ..., M: int = ..., k: int = ..., ctx: str = ..., dtype: Any = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Ones on the k-th diagonal of an N x M matrix (M = 0: square), zeros elsewhere."""
 
@@ -921,225 +903,217 @@ def _foreach(
     *data: Symbol | Sequence[Symbol], num_args: int = ..., num_outputs: int = ..., num_out_data: int = ...,
     in_state_locs: int | Sequence[int] = ..., in_data_locs: int | Sequence[int] = ...,
     remain_locs: int | Sequence[int] = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Runs a graph on each slice of arrays, passing states on."""
 
 def _full(
     shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ..., value: float = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """An array filled with one value."""
 
 def _grad_add(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """a + b, element by element (a: lhs, b: rhs)."""
 
 def _histogram(
     data: Symbol | None = ..., bins: Symbol | None = ..., bin_cnt: int | None = ...,
     range: Sequence[float] | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """How many values fall between each two neighbours of `bins`, the last one included, and the bins."""
 
 def _identity_with_attr_like_rhs(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """lhs; rhs only says which shape it has."""
 
 def _image_adjust_lighting(
     data: Symbol | None = ..., alpha: Sequence[float] = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Adds colour along the principal components of ImageNet's colours (AlexNet); alpha: three numbers."""
 
 def _image_crop(
     data: Symbol | None = ..., x: int = ..., y: int = ..., width: int = ..., height: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The rectangle of `width` x `height` pixels at column x, row y of images (..., height, width, channel)."""
 
 def _image_flip_left_right(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Mirrors an image: left and right change places."""
 
 def _image_flip_top_bottom(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Turns an image upside down."""
 
 def _image_normalize(
     data: Symbol | None = ..., mean: Sequence[float] = ..., std: Sequence[float] = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """(data - mean) / std for tensors (..., channel, height, width); mean and std are one number or one per
     channel."""
 
 def _image_random_brightness(
     data: Symbol | None = ..., min_factor: float = ..., max_factor: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Multiplies an image by a random number in [min_factor, max_factor)."""
 
 def _image_random_color_jitter(
     data: Symbol | None = ..., brightness: float = ..., contrast: float = ..., saturation: float = ...,
-    hue: float = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    hue: float = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Changes brightness, contrast, saturation (factors in [1 - x, 1 + x)) and hue, in random order."""
 
 def _image_random_contrast(
     data: Symbol | None = ..., min_factor: float = ..., max_factor: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Scales an image's distance from its mean grey by a random number in [min_factor, max_factor)."""
 
 def _image_random_flip_left_right(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Mirrors an image: left and right change places. In one half of the cases."""
 
 def _image_random_flip_top_bottom(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Turns an image upside down. In one half of the cases."""
 
 def _image_random_hue(
     data: Symbol | None = ..., min_factor: float = ..., max_factor: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Turns an image's colours, as parts of the circle, by a random number in [min_factor, max_factor)."""
 
 def _image_random_lighting(
     data: Symbol | None = ..., alpha_std: float = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """`adjust_lighting` with normally distributed numbers of this standard deviation."""
 
 def _image_random_saturation(
     data: Symbol | None = ..., min_factor: float = ..., max_factor: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Scales an image's distance from its greys by a random number in [min_factor, max_factor)."""
 
 def _image_resize(
     data: Symbol | None = ..., size: int | Sequence[int] = ..., keep_ratio: bool = ..., interp: int = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Images (height, width, channel), or a batch of them, of another size."""
 
 def _image_to_tensor(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Images (..., height, width, channel) in [0, 255] as float32 tensors (..., channel, height, width) in [0, 1]."""
 
 def _linalg_det(
-    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The determinant: (..., n, n) -> (...)."""
 
 def _linalg_extractdiag(
     A: Symbol | None = ..., offset: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """A diagonal: (..., n, n) -> (..., n - |offset|)."""
 
 def _linalg_extracttrian(
     A: Symbol | None = ..., offset: int = ..., lower: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """A triangle as a vector: (..., n, n) -> (..., m(m + 1)/2), m = n - |offset|."""
 
 def _linalg_gelqf(
-    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Q with orthonormal rows and lower triangular L, L · Q = A. A: (..., m, n) with m <= n."""
 
 def _linalg_gemm(
     A: Symbol | None = ..., B: Symbol | None = ..., C: Symbol | None = ..., transpose_a: bool = ...,
     transpose_b: bool = ..., alpha: float = ..., beta: float = ..., axis: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """alpha · op(A) · op(B) + beta · C; op may transpose. `axis` holds the rows, the last axis the columns."""
 
 def _linalg_gemm2(
     A: Symbol | None = ..., B: Symbol | None = ..., transpose_a: bool = ..., transpose_b: bool = ...,
     alpha: float = ..., axis: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """alpha · op(A) · op(B); op may transpose. `axis` holds the rows, the last axis the columns."""
 
 def _linalg_inverse(
-    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The inverse. Singular matrices are refused (see `potrf`)."""
 
 def _linalg_makediag(
     A: Symbol | None = ..., offset: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Matrices with this diagonal: (..., n) -> (..., n + |offset|, n + |offset|)."""
 
 def _linalg_maketrian(
     A: Symbol | None = ..., offset: int = ..., lower: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Triangular matrices out of vectors: the inverse of extracttrian, zeros elsewhere."""
 
 def _linalg_potrf(
-    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Cholesky factors of symmetric, positive definite matrices: L · Lᵀ = A, else Uᵀ · U = A."""
 
 def _linalg_potri(
-    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The inverse of a matrix out of its Cholesky factor (see `potrf`)."""
 
 def _linalg_slogdet(
-    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Sign and logarithm of the absolute value of the determinant: (..., n, n) -> (...), (...)."""
 
 def _linalg_sumlogdiag(
-    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Sum of the logarithms of the diagonal: (..., n, n) -> (...)."""
 
 def _linalg_syevd(
-    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Eigenvectors U (rows) and eigenvalues L, rising, of symmetric matrices: A = Uᵀ · diag(L) · U."""
 
 def _linalg_syrk(
     A: Symbol | None = ..., transpose: bool = ..., alpha: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """alpha · A · Aᵀ, or alpha · Aᵀ · A with `transpose`."""
 
 def _linalg_trmm(
     A: Symbol | None = ..., B: Symbol | None = ..., transpose: bool = ..., rightside: bool = ..., lower: bool = ...,
-    alpha: float = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    alpha: float = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """alpha · op(A) · B for a triangular A (B · op(A) with `rightside`); op may transpose."""
 
 def _linalg_trsm(
     A: Symbol | None = ..., B: Symbol | None = ..., transpose: bool = ..., rightside: bool = ..., lower: bool = ...,
-    alpha: float = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    alpha: float = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """X with op(A) · X = alpha · B for a triangular A (X · op(A) with `rightside`); op may transpose."""
 
 def _linspace(
     start: float = ..., stop: float = ..., num: int = ..., endpoint: bool = ..., ctx: str = ..., dtype: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """`num` evenly spaced numbers from start to stop, which is the last of them unless `endpoint` is off."""
 
@@ -1147,7 +1121,7 @@ def _mp_adamw_update(
     weight: Symbol | None = ..., grad: Symbol | None = ..., mean: Symbol | None = ..., var: Symbol | None = ...,
     weight32: Symbol | None = ..., rescale_grad: Symbol | None = ..., lr: float = ..., beta1: float = ...,
     beta2: float = ..., epsilon: float = ..., wd: float = ..., eta: float = ..., clip_gradient: float = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Adam with decoupled weight decay (arXiv:1711.05101): weight - eta·(lr·mean / (sqrt(var) + epsilon) +
     wd·weight)."""
@@ -1155,7 +1129,7 @@ def _mp_adamw_update(
 def _multi_adamw_update(
     *data: Symbol | Sequence[Symbol], lrs: Sequence[float] = ..., beta1: float = ..., beta2: float = ...,
     epsilon: float = ..., wds: Sequence[float] = ..., etas: Sequence[float] = ..., clip_gradient: float = ...,
-    num_weights: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    num_weights: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Adam with decoupled weight decay (arXiv:1711.05101): weight - eta·(lr·mean / (sqrt(var) + epsilon) +
     wd·weight)."""
@@ -1165,7 +1139,7 @@ def _multi_lamb_update(
     epsilon: float = ..., wds: Sequence[float] = ..., rescale_grad: float = ..., lower_bound: float = ...,
     upper_bound: float = ..., clip_gradient: float = ..., bias_correction: bool = ...,
     step_count: Sequence[float] = ..., num_tensors: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """LAMB (arXiv:1904.00962): Adam's direction, scaled for each weight by the ratio of norms of weight and
     direction."""
@@ -1173,7 +1147,7 @@ def _multi_lamb_update(
 def _multi_mp_adamw_update(
     *data: Symbol | Sequence[Symbol], lrs: Sequence[float] = ..., beta1: float = ..., beta2: float = ...,
     epsilon: float = ..., wds: Sequence[float] = ..., etas: Sequence[float] = ..., clip_gradient: float = ...,
-    num_weights: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    num_weights: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Adam with decoupled weight decay (arXiv:1711.05101): weight - eta·(lr·mean / (sqrt(var) + epsilon) +
     wd·weight)."""
@@ -1183,142 +1157,138 @@ def _multi_mp_lamb_update(
     epsilon: float = ..., wds: Sequence[float] = ..., rescale_grad: float = ..., lower_bound: float = ...,
     upper_bound: float = ..., clip_gradient: float = ..., bias_correction: bool = ...,
     step_count: Sequence[float] = ..., num_tensors: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """LAMB (arXiv:1904.00962): Adam's direction, scaled for each weight by the ratio of norms of weight and
     direction."""
 
 def _np_all(
     data: Symbol | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Whether all elements along axes (None: all) are nonzero."""
 
 def _np_amax(
     a: Symbol | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., initial: float | None = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Maximum over axes (None: all); all elements equal to it take its whole gradient."""
 
 def _np_amin(
     a: Symbol | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., initial: float | None = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Minimum over axes (None: all); all elements equal to it take its whole gradient."""
 
 def _np_any(
     data: Symbol | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Whether any elements along axes (None: all) are nonzero."""
 
 def _np_atleast_1d(
     *arys: Symbol | Sequence[Symbol], num_args: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """The arrays with at least 1 dimensions."""
 
 def _np_atleast_2d(
     *arys: Symbol | Sequence[Symbol], num_args: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """The arrays with at least 2 dimensions."""
 
 def _np_atleast_3d(
     *arys: Symbol | Sequence[Symbol], num_args: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """The arrays with at least 3 dimensions."""
 
 def _np_copy(
-    a: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    a: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """A copy."""
 
 def _np_cumsum(
     a: Symbol | None = ..., axis: int | None = ..., dtype: Any = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Running sums along an axis (by default of the flattened array), in `dtype` (default: the array's)."""
 
 def _np_diag(
     data: Symbol | None = ..., k: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """The k-th diagonal of a matrix, or a matrix with this vector on it."""
 
 def _np_diagflat(
     data: Symbol | None = ..., k: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """A matrix with the flattened data on its k-th diagonal."""
 
 def _np_diagonal(
     data: Symbol | None = ..., offset: int = ..., axis1: int = ..., axis2: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The diagonals of the matrices in two axes, as a new last axis."""
 
 def _np_dot(
     a: Symbol | None = ..., b: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Product of vectors, matrices, numbers, or sums over the last axis of a and the second to last (or only) of
     b."""
 
 def _np_moveaxis(
     a: Symbol | None = ..., source: int | Sequence[int] = ..., destination: int | Sequence[int] = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Axes moved to other positions; the others keep their order."""
 
 def _np_prod(
     a: Symbol | None = ..., axis: int | Sequence[int] | None = ..., dtype: Any = ..., keepdims: bool = ...,
     initial: float | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Product over axes (None: all), in `dtype` (default: the array's; int64 for booleans)."""
 
 def _np_repeat(
     data: Symbol | None = ..., repeats: int = ..., axis: int | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Each element repeated, along an axis or in the flattened array; not at all: an array of shape (0,)."""
 
 def _np_reshape(
     a: Symbol | None = ..., newshape: int | Sequence[int] = ..., order: str = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The same elements in another shape; one dimension may be -1."""
 
 def _np_roll(
     data: Symbol | None = ..., shift: int | Sequence[int] | None = ..., axis: int | Sequence[int] | None = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Elements moved along axes, those that leave come in at the other end (axis None: of the flattened array)."""
 
 def _np_squeeze(
     a: Symbol | None = ..., axis: int | Sequence[int] | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Without axes of size 1: all of them, or those given."""
 
 def _np_sum(
     a: Symbol | None = ..., axis: int | Sequence[int] | None = ..., dtype: Any = ..., keepdims: bool = ...,
     initial: float | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Sum over axes (None: all), in `dtype` (default: the array's; int64 for booleans)."""
 
 def _np_trace(
     data: Symbol | None = ..., offset: int = ..., axis1: int = ..., axis2: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The sums of the diagonals of the matrices in two axes."""
 
 def _np_transpose(
     a: Symbol | None = ..., axes: int | Sequence[int] | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The axes in another order (None: reversed)."""
 
@@ -1326,285 +1296,281 @@ def _npi_Custom(*data: Symbol | Sequence[Symbol], **kwargs: Any) -> Symbol:
     """A custom operator: the property class registered as `op_type`, with further arguments passed to it."""
 
 def _npi_abs(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Absolute value, element by element."""
 
 def _npi_add(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """a + b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_add_scalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a + b, element by element (a: data, b: scalar)."""
 
 def _npi_arange(
     start: float = ..., stop: float | None = ..., step: float = ..., repeat: int = ..., infer_range: bool = ...,
     ctx: str = ..., dtype: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """start, start + step, ... up to stop (not included); nothing where stop is not ahead."""
 
 def _npi_arccos(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Inverse cosine, element by element."""
 
 def _npi_arccosh(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Inverse hyperbolic cosine, element by element."""
 
 def _npi_arcsin(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Inverse sine, element by element."""
 
 def _npi_arcsinh(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Inverse hyperbolic sine, element by element."""
 
 def _npi_arctan(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Inverse tangent, element by element."""
 
 def _npi_arctan2(
     x1: Symbol | None = ..., x2: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """The angle of the point (b, a), element by element with broadcasting (a: x1, b: x2)."""
 
 def _npi_arctan2_scalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The angle of the point (b, a), element by element (a: data, b: scalar)."""
 
 def _npi_arctanh(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Inverse hyperbolic tangent, element by element."""
 
 def _npi_argmax(
     data: Symbol | None = ..., axis: int | None = ..., keepdims: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Position (int64) of the first maximum along an axis (None: in the flattened array)."""
 
 def _npi_argmin(
     data: Symbol | None = ..., axis: int | None = ..., keepdims: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Position (int64) of the first minimum along an axis (None: in the flattened array)."""
 
 def _npi_argsort(
     data: Symbol | None = ..., axis: int | None = ..., is_ascend: bool = ..., dtype: Any = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The positions that sort the data along an axis; equal values keep their order."""
 
 def _npi_around(
     x: Symbol | None = ..., decimals: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Rounded to so many decimals, halves to the even neighbour; no gradient passes."""
 
 def _npi_average(
     a: Symbol | None = ..., weights: Symbol | None = ..., axis: int | Sequence[int] | None = ..., returned: bool = ...,
-    weighted: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    weighted: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Weighted mean over axes (None: all), and the sum of the weights."""
 
 def _npi_bernoulli(
     input1: Symbol | None = ..., prob: float | None = ..., logit: float | None = ...,
     size: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ..., is_logit: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Ones with probability `prob` (or, where `is_logit`, sigmoid(`logit`)), zeros else; it may be an array."""
 
 def _npi_bincount(
     data: Symbol | None = ..., weights: Symbol | None = ..., minlength: int = ..., has_weights: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """How often each of 0, 1, 2, ... is in a vector of integers, or the sum of the weights there."""
 
 def _npi_bitwise_and(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Bits set in both, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_bitwise_and_scalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Bits set in both, element by element (a: data, b: scalar)."""
 
 def _npi_bitwise_not(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """All bits inverted (the opposite of a boolean), element by element."""
 
 def _npi_bitwise_or(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Bits set in one or both, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_bitwise_or_scalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Bits set in one or both, element by element (a: data, b: scalar)."""
 
 def _npi_bitwise_xor(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Bits set in exactly one, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_bitwise_xor_scalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Bits set in exactly one, element by element (a: data, b: scalar)."""
 
 def _npi_blackman(
     M: int | None = ..., ctx: str = ..., dtype: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """The blackman window of M points: 0.42 - 0.5 cos(2πn / (M - 1)) + 0.08 cos(4πn / (M - 1)), n = 0 ... M - 1."""
 
 def _npi_boolean_mask_assign_scalar(
     data: Symbol | None = ..., mask: Symbol | None = ..., value: float = ..., start_axis: int = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """data with a number where the mask is true; the mask covers the axes from `start_axis` on."""
 
 def _npi_boolean_mask_assign_tensor(
     data: Symbol | None = ..., mask: Symbol | None = ..., value: Symbol | None = ..., start_axis: int = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """data with the elements where the mask is true replaced by those of `value`, in order or broadcast."""
 
 def _npi_broadcast_to(
     array: Symbol | None = ..., shape: int | Sequence[int] = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The array repeated to this shape; -2 keeps a dimension."""
 
 def _npi_cast(
     data: Symbol | None = ..., dtype: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """The values in another dtype; numbers too large for a narrow integer wrap around as in C."""
 
 def _npi_cbrt(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Cube root, element by element."""
 
 def _npi_ceil(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Smallest integer not below x, element by element."""
 
 def _npi_choice(
     input1: Symbol | None = ..., input2: Symbol | None = ..., a: int | None = ...,
     size: int | Sequence[int] | None = ..., ctx: str | None = ..., replace: bool = ..., weighted: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random positions (int64) out of range(a) or of a vector; the last input may hold their probabilities."""
 
 def _npi_cholesky(
-    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The lower triangular L with L·Lᵀ = A."""
 
 def _npi_clip(
     data: Symbol | None = ..., a_min: float = ..., a_max: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Values limited to [a_min, a_max]; NaN stays, and a value on a limit passes its gradient."""
 
 def _npi_column_stack(
     *data: Symbol | Sequence[Symbol], name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Joins arrays along the second axis; vectors count as columns."""
 
 def _npi_concatenate(
     *data: Symbol | Sequence[Symbol], axis: int | None = ..., dim: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Joins arrays along an axis (None: their flattened elements); the other axes agree."""
 
 def _npi_copysign(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """|a| with the sign of b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_copysign_scalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """|a| with the sign of b, element by element (a: data, b: scalar)."""
 
 def _npi_cos(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Cosine, element by element."""
 
 def _npi_cosh(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Hyperbolic cosine, element by element."""
 
 def _npi_degrees(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Radians to degrees, element by element."""
 
 def _npi_delete(
     arr: Symbol | None = ..., obj: Symbol | None = ..., start: int | None = ..., stop: int | None = ...,
     step: int | None = ..., int_ind: int | None = ..., axis: int | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The array without the slices at some positions of an axis (None: of the flattened array)."""
 
 def _npi_det(
-    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The determinant: (..., n, n) -> (...)."""
 
 def _npi_diag_indices_from(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Positions of the main diagonal of an array with equal axes: (dimensions, n) int64."""
 
 def _npi_diff(
     a: Symbol | None = ..., n: int = ..., axis: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """The n-th differences of neighbours along an axis."""
 
 def _npi_dsplit(
     data: Symbol | None = ..., indices: int | Sequence[int] = ..., axis: int = ..., squeeze_axis: bool = ...,
-    sections: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    sections: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Splits into `sections` equal pieces, or at the given start indices."""
 
 def _npi_dstack(
     *data: Symbol | Sequence[Symbol], name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Joins arrays along the third axis, which those of fewer dimensions get."""
 
@@ -1612,200 +1578,197 @@ def _npi_ediff1d(
     input1: Symbol | None = ..., input2: Symbol | None = ..., input3: Symbol | None = ...,
     to_begin_arr_given: bool = ..., to_end_arr_given: bool = ..., to_begin_scalar: float | None = ...,
     to_end_scalar: float | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Differences of neighbours in the flattened array, with what is put before and after them."""
 
 def _npi_eig(
-    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Eigenvalues (..., n) and eigenvectors (columns) of general matrices; real parts."""
 
 def _npi_eigh(
     A: Symbol | None = ..., UPLO: Literal['L', 'U'] = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Eigenvalues (..., n), rising, and eigenvectors (columns) of symmetric matrices given by one triangle."""
 
 def _npi_eigvals(
-    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Eigenvalues (real parts) of general matrices: (..., n, n) -> (..., n)."""
 
 def _npi_eigvalsh(
     A: Symbol | None = ..., UPLO: Literal['L', 'U'] = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Eigenvalues, rising, of symmetric matrices given by one triangle: (..., n, n) -> (..., n)."""
 
 def _npi_einsum(
     *data: Symbol | Sequence[Symbol], subscripts: str = ..., optimize: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Sums of products in Einstein's notation, e.g. 'ij,jk->ik'."""
 
 def _npi_empty_like_fallback(
     prototype: Symbol | None = ..., dtype: Any = ..., order: str = ..., subok: bool = ...,
     shape: int | Sequence[int] | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """An array with the shape and dtype of another one, whose values mean nothing (zeros)."""
 
 def _npi_equal(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Whether a is equal b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_equal_scalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Whether a is equal b, element by element (a: data, b: scalar)."""
 
 def _npi_exp(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Exponential, element by element."""
 
 def _npi_expand_dims(
     data: Symbol | None = ..., axis: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """A new axis of size 1 at position `axis`."""
 
 def _npi_expm1(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """exp(x) - 1, element by element."""
 
 def _npi_exponential(
     input1: Symbol | None = ..., scale: float | None = ..., size: int | Sequence[int] | None = ..., ctx: str = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random numbers, exponential with mean scale. Parameters that are None are inputs; size: shape of the draws
     (None: the parameters' shape)."""
 
 def _npi_eye(
     N: int = ..., M: int | None = ..., k: int = ..., ctx: str = ..., dtype: Any = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Ones on the k-th diagonal of an N x M matrix (M None: square), zeros elsewhere."""
 
 def _npi_fix(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Nearest integer towards zero, element by element."""
 
 def _npi_flip(
     data: Symbol | None = ..., axis: int | Sequence[int] | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The order of the elements along axes (None: all) reversed."""
 
 def _npi_floor(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Largest integer not above x, element by element."""
 
 def _npi_full_like(
     a: Symbol | None = ..., fill_value: float = ..., ctx: str = ..., dtype: Any = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """One value in the shape of a, and its dtype unless another is given."""
 
 def _npi_gamma(
     input1: Symbol | None = ..., input2: Symbol | None = ..., shape: float | None = ..., scale: float | None = ...,
     size: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random numbers, gamma with a shape and a scale. Parameters that are None are inputs; size: shape of the
     draws (None: the parameters' shape)."""
 
 def _npi_gather_nd(
     data: Symbol | None = ..., indices: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """data[indices[0], indices[1], ...]: the first axis of `indices` counts axes of data."""
 
 def _npi_greater(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Whether a is greater b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_greater_equal(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Whether a is greater or equal b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_greater_equal_scalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Whether a is greater or equal b, element by element (a: data, b: scalar)."""
 
 def _npi_greater_scalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Whether a is greater b, element by element (a: data, b: scalar)."""
 
 def _npi_gumbel(
     input1: Symbol | None = ..., input2: Symbol | None = ..., loc: float | None = ..., scale: float | None = ...,
     size: int | Sequence[int] | None = ..., ctx: str = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Random numbers, Gumbel's. Parameters that are None are inputs; size: shape of the draws (None: the
     parameters' shape)."""
 
 def _npi_hamming(
     M: int | None = ..., ctx: str = ..., dtype: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """The hamming window of M points: 0.54 - 0.46 cos(2πn / (M - 1)), n = 0 ... M - 1."""
 
 def _npi_hanning(
     M: int | None = ..., ctx: str = ..., dtype: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """The hanning window of M points: 0.5 - 0.5 cos(2πn / (M - 1)), n = 0 ... M - 1."""
 
 def _npi_hsplit(
     data: Symbol | None = ..., indices: int | Sequence[int] = ..., axis: int = ..., squeeze_axis: bool = ...,
-    sections: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    sections: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Splits into `sections` equal pieces, or at the given start indices."""
 
 def _npi_hstack(
     *data: Symbol | Sequence[Symbol], name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Joins arrays along the second axis, vectors along the first."""
 
 def _npi_hypot(
     x1: Symbol | None = ..., x2: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """sqrt(a² + b²) without overflow, element by element with broadcasting (a: x1, b: x2)."""
 
 def _npi_identity(
     shape: int | Sequence[int] = ..., ctx: str = ..., dtype: Any = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The identity matrix of this (square) shape."""
 
 def _npi_indices(
     dimensions: int | Sequence[int] = ..., dtype: Any = ..., ctx: str = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The coordinates of all elements of an array of such dimensions, coordinates first."""
 
 def _npi_insert_scalar(
     arr: Symbol | None = ..., values: Symbol | None = ..., val: float | None = ..., start: int | None = ...,
     stop: int | None = ..., step: int | None = ..., int_ind: int | None = ..., axis: int | None = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The array with values (a number `val`, or an input) inserted before positions of an axis (None: of the
     flattened array) that scalar says."""
@@ -1813,7 +1776,7 @@ def _npi_insert_scalar(
 def _npi_insert_slice(
     arr: Symbol | None = ..., values: Symbol | None = ..., val: float | None = ..., start: int | None = ...,
     stop: int | None = ..., step: int | None = ..., int_ind: int | None = ..., axis: int | None = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The array with values (a number `val`, or an input) inserted before positions of an axis (None: of the
     flattened array) that slice says."""
@@ -1821,213 +1784,211 @@ def _npi_insert_slice(
 def _npi_insert_tensor(
     arr: Symbol | None = ..., values: Symbol | None = ..., obj: Symbol | None = ..., val: float | None = ...,
     start: int | None = ..., stop: int | None = ..., step: int | None = ..., int_ind: int | None = ...,
-    axis: int | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    axis: int | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The array with values (a number `val`, or an input) inserted before positions of an axis (None: of the
     flattened array) that tensor says."""
 
 def _npi_isfinite(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Whether x is neither infinite nor NaN, element by element."""
 
 def _npi_isinf(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Whether x is infinite, element by element."""
 
 def _npi_isnan(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Whether x is NaN, element by element."""
 
 def _npi_isneginf(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Whether x is -infinity, element by element."""
 
 def _npi_isposinf(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Whether x is +infinity, element by element."""
 
 def _npi_lcm(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Least common multiple, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_lcm_scalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Least common multiple, element by element (a: data, b: scalar)."""
 
 def _npi_ldexp(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """a · 2ᵇ, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_ldexp_scalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a · 2ᵇ, element by element (a: data, b: scalar)."""
 
 def _npi_less(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Whether a is less b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_less_equal(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Whether a is less or equal b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_less_equal_scalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Whether a is less or equal b, element by element (a: data, b: scalar)."""
 
 def _npi_less_scalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Whether a is less b, element by element (a: data, b: scalar)."""
 
 def _npi_log(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Natural logarithm, element by element."""
 
 def _npi_log10(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Logarithm to base 10, element by element."""
 
 def _npi_log1p(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """log(1 + x), element by element."""
 
 def _npi_log2(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Logarithm to base 2, element by element."""
 
 def _npi_logical_not(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Whether x is zero, element by element."""
 
 def _npi_logistic(
     input1: Symbol | None = ..., input2: Symbol | None = ..., loc: float | None = ..., scale: float | None = ...,
     size: int | Sequence[int] | None = ..., ctx: str = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Random numbers, logistic. Parameters that are None are inputs; size: shape of the draws (None: the
     parameters' shape)."""
 
 def _npi_logspace(
     start: float = ..., stop: float = ..., num: int = ..., endpoint: bool = ..., base: float = ..., ctx: str = ...,
-    dtype: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    dtype: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """`num` numbers from base**start to base**stop whose logarithms are evenly spaced."""
 
 def _npi_matmul(
     a: Symbol | None = ..., b: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Matrix products over the last two axes, the others broadcast; vectors count as rows and columns."""
 
 def _npi_maximum(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """The larger of a and b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_mean(
     a: Symbol | None = ..., axis: int | Sequence[int] | None = ..., dtype: Any = ..., keepdims: bool = ...,
     initial: float | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Mean over axes (None: all), in `dtype` (default: the array's, float32 for integers); of nothing: zero."""
 
 def _npi_minimum(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """The smaller of a and b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_mod(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Remainder of a / b with the sign of b (zero where b is zero), element by element with broadcasting (a: lhs,
     b: rhs)."""
 
 def _npi_mod_scalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Remainder of a / b with the sign of b (zero where b is zero), element by element (a: data, b: scalar)."""
 
 def _npi_multinomial(
     a: Symbol | None = ..., n: int = ..., pvals: Sequence[float] | None = ..., size: int | Sequence[int] | None = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """How often each outcome comes in `n` experiments (int64), `size` times; pvals: probabilities, also as an
     input."""
 
 def _npi_multiply(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """a · b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_multiply_scalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a · b, element by element (a: data, b: scalar)."""
 
 def _npi_mvn_fallback(
     mean: Symbol | None = ..., cov: Symbol | None = ..., size: int | Sequence[int] | None = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Draws from normal distributions with these mean vectors (..., n) and covariance matrices (..., n, n)."""
 
 def _npi_nan_to_num(
     data: Symbol | None = ..., copy: bool = ..., nan: float = ..., posinf: float | None = ...,
     neginf: float | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """NaN replaced by `nan`, infinities by the given numbers (default: the largest and smallest of the dtype)."""
 
 def _npi_negative(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """-x, element by element."""
 
 def _npi_nonzero(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Positions of the nonzero elements, a row each: (count, dimensions) int64."""
 
 def _npi_norm(
     data: Symbol | None = ..., ord: float = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ...,
-    flag: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    flag: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """A norm over axes (None: all)."""
 
 def _npi_normal(
     input1: Symbol | None = ..., input2: Symbol | None = ..., loc: float | None = ..., scale: float | None = ...,
     size: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random numbers, normal. Parameters that are None are inputs; size: shape of the draws (None: the parameters'
     shape)."""
@@ -2035,38 +1996,38 @@ def _npi_normal(
 def _npi_normal_n(
     input1: Symbol | None = ..., input2: Symbol | None = ..., loc: float | None = ..., scale: float | None = ...,
     size: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random numbers, normal. Parameters that are None are inputs; size leads the parameters' shape."""
 
 def _npi_not_equal(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Whether a is not equal b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_not_equal_scalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Whether a is not equal b, element by element (a: data, b: scalar)."""
 
 def _npi_ones(
     shape: int | Sequence[int] = ..., ctx: str = ..., dtype: Any = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """An array of ones."""
 
 def _npi_pad(
     data: Symbol | None = ..., pad_width: Sequence[Sequence[int]] = ...,
     mode: Literal['constant', 'edge', 'maximum', 'minimum', 'reflect', 'symmetric'] = ..., constant_value: float = ...,
-    reflect_type: str = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    reflect_type: str = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The array with values added before and after each axis."""
 
 def _npi_pareto(
     input1: Symbol | None = ..., a: float | None = ..., size: int | Sequence[int] | None = ..., ctx: str = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random numbers, Pareto's (Lomax) with shape a. Parameters that are None are inputs; size: shape of the draws
     (None: the parameters' shape)."""
@@ -2075,325 +2036,320 @@ def _npi_percentile(
     a: Symbol | None = ..., q: Symbol | None = ..., axis: int | Sequence[int] | None = ...,
     interpolation: Literal['linear', 'lower', 'higher', 'midpoint', 'nearest'] = ..., keepdims: bool = ...,
     q_scalar: float | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """The q-th percentiles (0 to 100) over axes (None: all), float32 (float64 for such data)."""
 
 def _npi_pinv(
     A: Symbol | None = ..., rcond: Symbol | None = ..., hermitian: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The Moore-Penrose inverse; singular values up to rcond times the largest count as zero."""
 
 def _npi_pinv_scalar_rcond(
     A: Symbol | None = ..., rcond: float = ..., hermitian: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The Moore-Penrose inverse; singular values up to rcond times the largest count as zero."""
 
 def _npi_polyval(
     p: Symbol | None = ..., x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """The polynomial with coefficients p, the highest power first, at x. p: (n,); x: any shape -> its shape."""
 
 def _npi_power(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """a to the power of b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_power_scalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a to the power of b, element by element (a: data, b: scalar)."""
 
 def _npi_powerd(
     input1: Symbol | None = ..., a: float | None = ..., size: int | Sequence[int] | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random numbers, of powers on [0, 1] with exponent a - 1. Parameters that are None are inputs; size: shape of
     the draws (None: the parameters' shape)."""
 
 def _npi_radians(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Degrees to radians, element by element."""
 
 def _npi_random_randint(
     low: int = ..., high: int = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random integers from low (included) to high (not included), int32 or int64."""
 
 def _npi_rarctan2_scalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The angle of the point (b, a), element by element (a: scalar, b: data)."""
 
 def _npi_rayleigh(
     input1: Symbol | None = ..., scale: float | None = ..., size: int | Sequence[int] | None = ..., ctx: str = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random numbers, Rayleigh's. Parameters that are None are inputs; size: shape of the draws (None: the
     parameters' shape)."""
 
 def _npi_rcopysign_scalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """|a| with the sign of b, element by element (a: scalar, b: data)."""
 
 def _npi_reciprocal(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """1 / x, element by element."""
 
 def _npi_reshape(
     a: Symbol | None = ..., newshape: int | Sequence[int] = ..., reverse: bool = ..., order: str = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The same elements in another shape."""
 
 def _npi_resize_fallback(
     data: Symbol | None = ..., new_shape: int | Sequence[int] = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The elements repeated as often as the new shape needs."""
 
 def _npi_rint(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Nearest integer, element by element."""
 
 def _npi_rldexp_scalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a · 2ᵇ, element by element (a: scalar, b: data)."""
 
 def _npi_rmod_scalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Remainder of a / b with the sign of b (zero where b is zero), element by element (a: scalar, b: data)."""
 
 def _npi_rnn_param_concat(
     *data: Symbol | Sequence[Symbol], dim: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Concat for the parameters of a fused RNN: one or two unknown input sizes follow from the output's."""
 
 def _npi_rot90(
     data: Symbol | None = ..., k: int = ..., axes: int | Sequence[int] | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Rotated by 90 degrees k times in the plane of two axes, from the first towards the second."""
 
 def _npi_rpower_scalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a to the power of b, element by element (a: scalar, b: data)."""
 
 def _npi_rsubtract_scalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a - b, element by element (a: scalar, b: data)."""
 
 def _npi_rtrue_divide_scalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a / b (integers give float32), element by element (a: scalar, b: data)."""
 
 def _npi_scatter_set_nd(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., indices: Symbol | None = ..., shape: int | Sequence[int] = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """lhs with rhs written at indices (as in gather_nd)."""
 
 def _npi_share_memory(
     a: Symbol | None = ..., b: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Whether two values are one buffer; views are compared before their values come here."""
 
 def _npi_shuffle(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """The rows (elements of the first axis) in random order."""
 
 def _npi_sign(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """-1, element by element."""
 
 def _npi_sin(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Sine, element by element."""
 
 def _npi_sinh(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Hyperbolic sine, element by element."""
 
 def _npi_slice(
     data: Symbol | None = ..., begin: int | Sequence[int] = ..., end: int | Sequence[int] = ...,
     step: int | Sequence[int] | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """data[begin[0]:end[0]:step[0], ...] of the first axes, with Python's rules; None leaves a limit open."""
 
 def _npi_slogdet(
-    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Sign and logarithm of the absolute value of the determinant: (..., n, n) -> (...), (...)."""
 
 def _npi_solve(
     A: Symbol | None = ..., B: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """X with A·X = B. A: (..., n, n); B: (..., n, k), or one dimension less."""
 
 def _npi_sort(
     data: Symbol | None = ..., axis: int | None = ..., is_ascend: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The values in order along an axis, or all of them with axis=None."""
 
 def _npi_split(
     data: Symbol | None = ..., indices: int | Sequence[int] = ..., axis: int = ..., squeeze_axis: bool = ...,
-    sections: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    sections: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Splits an axis into `sections` pieces (the first ones may be longer by one), or at the given start indices."""
 
 def _npi_sqrt(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Square root, element by element."""
 
 def _npi_square(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """x², element by element."""
 
 def _npi_stack(
     *data: Symbol | Sequence[Symbol], axis: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Joins arrays of one shape along a new axis."""
 
 def _npi_std(
     a: Symbol | None = ..., axis: int | Sequence[int] | None = ..., dtype: Any = ..., ddof: int = ...,
-    keepdims: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    keepdims: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Standard deviation over axes (None: all), divided by count - ddof; in `dtype` (default: the array's)."""
 
 def _npi_subtract(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """a - b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_subtract_scalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a - b, element by element (a: data, b: scalar)."""
 
 def _npi_svd(
-    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """U (..., m, m), singular values L (..., m) and V (..., m, n) with A = U·diag(L)·V. A: (..., m, n) with m <=
     n."""
 
 def _npi_swapaxes(
     data: Symbol | None = ..., dim1: int = ..., dim2: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Two axes exchanged."""
 
 def _npi_take(
     a: Symbol | None = ..., indices: Symbol | None = ..., axis: int = ...,
     mode: Literal['clip', 'raise', 'wrap'] = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Slices of `a` at positions along an axis: the axis is replaced by the shape of `indices` (any dtype)."""
 
 def _npi_tan(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Tangent, element by element."""
 
 def _npi_tanh(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Hyperbolic tangent, element by element."""
 
 def _npi_tensordot(
     a: Symbol | None = ..., b: Symbol | None = ..., a_axes_summed: int | Sequence[int] = ...,
     b_axes_summed: int | Sequence[int] = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Sums of products over pairs of axes of a and b."""
 
 def _npi_tensordot_int_axes(
     a: Symbol | None = ..., b: Symbol | None = ..., axes: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Sums of products over the last `axes` axes of a and the first ones of b."""
 
 def _npi_tensorinv(
     a: Symbol | None = ..., ind: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """The inverse of a as a map from its last axes to its first `ind` ones."""
 
 def _npi_tensorsolve(
     a: Symbol | None = ..., b: Symbol | None = ..., a_axes: int | Sequence[int] | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """x with tensordot(a, x, x.ndim) = b; `a_axes` are moved to the end of a first."""
 
 def _npi_tile(
     data: Symbol | None = ..., reps: int | Sequence[int] = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The whole array repeated `reps` times along the axes; the shorter of shape and reps is filled with ones."""
 
 def _npi_tril(
     data: Symbol | None = ..., k: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """What is on and below the k-th diagonal, zeros above; of a vector: of the matrix with equal rows."""
 
 def _npi_true_divide(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """a / b (integers give float32), element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _npi_true_divide_scalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a / b (integers give float32), element by element (a: data, b: scalar)."""
 
 def _npi_trunc(
-    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Integer part, element by element."""
 
 def _npi_uniform(
     input1: Symbol | None = ..., input2: Symbol | None = ..., low: float | None = ..., high: float | None = ...,
     size: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random numbers, uniform on [low, high). Parameters that are None are inputs; size: shape of the draws (None:
     the parameters' shape)."""
@@ -2401,89 +2357,87 @@ def _npi_uniform(
 def _npi_uniform_n(
     input1: Symbol | None = ..., input2: Symbol | None = ..., low: float | None = ..., high: float | None = ...,
     size: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random numbers, uniform on [low, high). Parameters that are None are inputs; size leads the parameters'
     shape."""
 
 def _npi_unique(
     data: Symbol | None = ..., return_index: bool = ..., return_inverse: bool = ..., return_counts: bool = ...,
-    axis: int | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    axis: int | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The different values in order; positions of the first ones, of each element's value, and how often each
     comes."""
 
 def _npi_unravel_index_fallback(
     data: Symbol | None = ..., shape: int | Sequence[int] = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Coordinates out of positions in the flattened array: (...) -> (dimensions, ...)."""
 
 def _npi_var(
     a: Symbol | None = ..., axis: int | Sequence[int] | None = ..., dtype: Any = ..., ddof: int = ...,
-    keepdims: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    keepdims: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Variance over axes (None: all), divided by count - ddof; in `dtype` (default: the array's)."""
 
 def _npi_vstack(
     *data: Symbol | Sequence[Symbol], name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Joins arrays along the first axis; vectors count as rows."""
 
 def _npi_weibull(
     input1: Symbol | None = ..., a: float | None = ..., size: int | Sequence[int] | None = ..., ctx: str = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random numbers, Weibull's with shape a. Parameters that are None are inputs; size: shape of the draws (None:
     the parameters' shape)."""
 
 def _npi_where(
     condition: Symbol | None = ..., x: Symbol | None = ..., y: Symbol | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """x where the condition is nonzero, y elsewhere, with broadcasting."""
 
 def _npi_where_lscalar(
     condition: Symbol | None = ..., x: Symbol | None = ..., scalar: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """A number where the condition is nonzero, x elsewhere."""
 
 def _npi_where_rscalar(
     condition: Symbol | None = ..., y: Symbol | None = ..., scalar: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """y where the condition is nonzero, a number elsewhere."""
 
 def _npi_where_scalar2(
     condition: Symbol | None = ..., x: float = ..., y: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The number x where the condition is nonzero, y elsewhere, float32."""
 
 def _npi_zeros(
     shape: int | Sequence[int] = ..., ctx: str = ..., dtype: Any = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """An array of zeros."""
 
 def _npx_activation(
     data: Symbol | None = ..., act_type: Literal['relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'] = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """A non-linearity, element by element."""
 
 def _npx_batch_dot(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., transpose_a: bool = ..., transpose_b: bool = ...,
     forward_stype: Literal['csr', 'default', 'row_sparse'] | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Matrix products of the last two axes; the leading (batch) axes of both arrays agree."""
 
 def _npx_batch_flatten(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """(batch, ...) -> (batch, all the others)."""
 
@@ -2492,13 +2446,13 @@ def _npx_batch_norm(
     moving_var: Symbol | None = ..., eps: float = ..., momentum: float = ..., fix_gamma: bool = ...,
     use_global_stats: bool = ..., output_mean_var: bool = ..., axis: int = ..., cudnn_off: bool = ...,
     min_calib_range: float | None = ..., max_calib_range: float | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Normalization by the mean and variance of each channel (arXiv:1502.03167), times gamma plus beta."""
 
 def _npx_constraint_check(
     input: Symbol | None = ..., msg: str = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """True where all elements are true."""
 
@@ -2508,7 +2462,7 @@ def _npx_convolution(
     pad: int | Sequence[int] = ..., num_filter: int = ..., num_group: int = ..., workspace: int = ...,
     no_bias: bool = ..., cudnn_tune: Literal['fastest', 'limited_workspace', 'off'] | None = ...,
     cudnn_off: bool = ..., layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Cross-correlation of data with weight, plus bias."""
 
@@ -2519,59 +2473,55 @@ def _npx_deconvolution(
     num_filter: int = ..., num_group: int = ..., workspace: int = ..., no_bias: bool = ...,
     cudnn_tune: Literal['fastest', 'limited_workspace', 'off'] | None = ..., cudnn_off: bool = ...,
     layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The transpose of Convolution: its gradient with respect to data, as an operator."""
 
 def _npx_dropout(
     data: Symbol | None = ..., p: float = ..., mode: Literal['training', 'always'] = ...,
     axes: int | Sequence[int] = ..., cudnn_off: bool | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Sets each value to zero with probability p and multiplies the others by 1 / (1 - p) (JMLR 15, 1929)."""
 
 def _npx_embedding(
     data: Symbol | None = ..., weight: Symbol | None = ..., input_dim: int = ..., output_dim: int = ...,
     dtype: Any = ..., sparse_grad: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Rows of a table: (...) -> (..., output_dim)."""
 
 def _npx_erf(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Error function, element by element."""
 
 def _npx_erfinv(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Inverse of the error function; NaN outside of [-1, 1], element by element."""
 
 def _npx_fully_connected(
     data: Symbol | None = ..., weight: Symbol | None = ..., bias: Symbol | None = ..., num_hidden: int = ...,
     no_bias: bool = ..., flatten: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """data · weightᵀ + bias."""
 
 def _npx_gamma(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Gamma function, element by element."""
 
 def _npx_gammaln(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Logarithm of the absolute value of the gamma function, element by element."""
 
 def _npx_layer_norm(
     data: Symbol | None = ..., gamma: Symbol | None = ..., beta: Symbol | None = ..., axis: int = ...,
     eps: float = ..., output_mean_var: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """gamma·(data - mean) / sqrt(var + eps) + beta with mean and variance along `axis` (arXiv:1607.06450)."""
 
@@ -2579,27 +2529,25 @@ def _npx_leaky_relu(
     data: Symbol | None = ..., gamma: Symbol | None = ...,
     act_type: Literal['elu', 'gelu', 'leaky', 'prelu', 'rrelu', 'selu'] = ..., slope: float = ...,
     lower_bound: float = ..., upper_bound: float = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """x where positive; elsewhere"""
 
 def _npx_log_softmax(
     data: Symbol | None = ..., axis: int = ..., temperature: float | None = ..., dtype: Any = ...,
     use_length: bool | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Logarithm of softmax along `axis`, computed without overflow."""
 
 def _npx_one_hot(
     indices: Symbol | None = ..., depth: int = ..., on_value: float = ..., off_value: float = ..., dtype: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """A new last axis of size `depth` with `on_value` at the index and `off_value` elsewhere."""
 
 def _npx_pick(
     data: Symbol | None = ..., index: Symbol | None = ..., axis: int | None = ..., keepdims: bool = ...,
     mode: Literal['clip', 'wrap'] = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """One element along an axis at every other position."""
 
@@ -2608,20 +2556,19 @@ def _npx_pooling(
     global_pool: bool = ..., cudnn_off: bool = ..., pooling_convention: Literal['full', 'same', 'valid'] = ...,
     stride: int | Sequence[int] = ..., pad: int | Sequence[int] = ..., p_value: int | None = ...,
     count_include_pad: bool | None = ..., layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Maximum, sum, average or p-norm over windows of the spatial axes."""
 
 def _npx_relu(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """max(x, element by element."""
 
 def _npx_reshape_like(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., lhs_begin: int | None = ..., lhs_end: int | None = ...,
     rhs_begin: int | None = ..., rhs_end: int | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """lhs in the shape of rhs; with ranges of axes, those of lhs take the dimensions of those of rhs."""
 
@@ -2632,317 +2579,310 @@ def _npx_rnn(
     p: float = ..., state_outputs: bool = ..., projection_size: int | None = ...,
     lstm_state_clip_min: float | None = ..., lstm_state_clip_max: float | None = ..., lstm_state_clip_nan: bool = ...,
     use_sequence_length: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Recurrent layers over a whole sequence: with tanh or relu, LSTM (with projection: arXiv:1402.1128), or GRU."""
 
 def _npx_roi_pooling(
     data: Symbol | None = ..., rois: Symbol | None = ..., pooled_size: int | Sequence[int] = ...,
     spatial_scale: float = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """The maxima of the parts of regions of interest (arXiv:1504.08083)."""
 
 def _npx_sequence_mask(
     data: Symbol | None = ..., sequence_length: Symbol | None = ..., use_sequence_length: bool = ...,
     value: float = ..., axis: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Replaces everything after the end of each sequence by `value`."""
 
 def _npx_shape_array(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """The shape as an int64 array."""
 
 def _npx_sigmoid(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """1 / (1 + exp(-x)), element by element."""
 
 def _npx_smooth_l1(
     data: Symbol | None = ..., scalar: float = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Huber's loss of Fast R-CNN: (s·x)²/2 where |x| <= 1/s², |x| - 0.5/s² elsewhere; s is `scalar`."""
 
 def _npx_softmax(
     data: Symbol | None = ..., length: Symbol | None = ..., axis: int = ..., temperature: float | None = ...,
     dtype: Any = ..., use_length: bool | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """exp(x / temperature) divided by its sum along `axis`."""
 
 def _npx_topk(
     data: Symbol | None = ..., axis: int | None = ..., k: int = ...,
     ret_typ: Literal['both', 'indices', 'mask', 'value'] = ..., is_ascend: bool = ..., dtype: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The k largest (smallest with `is_ascend`) values along an axis, in order."""
 
 def _onehot_encode(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """One-hot rows of the indices lhs (rows,), in the shape and dtype of rhs (rows, depth)."""
 
 def _ones(
     shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """An array of ones."""
 
 def _random_exponential(
     lam: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random numbers, exponential with rate lam, of the given shape and dtype."""
 
 def _random_exponential_like(
     data: Symbol | None = ..., lam: float = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Random numbers, exponential with rate lam, with the shape and dtype of data."""
 
 def _random_gamma(
     alpha: float = ..., beta: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random numbers, gamma with shape alpha and scale beta, of the given shape and dtype."""
 
 def _random_gamma_like(
     data: Symbol | None = ..., alpha: float = ..., beta: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random numbers, gamma with shape alpha and scale beta, with the shape and dtype of data."""
 
 def _random_generalized_negative_binomial(
     mu: float = ..., alpha: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random numbers, negative binomial with mean mu and dispersion alpha, of the given shape and dtype."""
 
 def _random_generalized_negative_binomial_like(
     data: Symbol | None = ..., mu: float = ..., alpha: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random numbers, negative binomial with mean mu and dispersion alpha, with the shape and dtype of data."""
 
 def _random_negative_binomial(
     k: float = ..., p: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random numbers, negative binomial: successes before k failures, each with probability p, of the given shape
     and dtype."""
 
 def _random_negative_binomial_like(
     data: Symbol | None = ..., k: float = ..., p: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random numbers, negative binomial: successes before k failures, each with probability p, with the shape and
     dtype of data."""
 
 def _random_normal(
     loc: float = ..., scale: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random numbers, normal with mean loc and standard deviation scale, of the given shape and dtype."""
 
 def _random_normal_like(
     data: Symbol | None = ..., loc: float = ..., scale: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random numbers, normal with mean loc and standard deviation scale, with the shape and dtype of data."""
 
 def _random_pdf_dirichlet(
     sample: Symbol | None = ..., alpha: Symbol | None = ..., is_log: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Density of the dirichlet distribution (its logarithm with is_log) at the samples."""
 
 def _random_pdf_exponential(
     sample: Symbol | None = ..., lam: Symbol | None = ..., is_log: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Density of the exponential distribution (its logarithm with is_log) at the samples."""
 
 def _random_pdf_gamma(
     sample: Symbol | None = ..., alpha: Symbol | None = ..., beta: Symbol | None = ..., is_log: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Density of the gamma distribution (its logarithm with is_log) at the samples."""
 
 def _random_pdf_generalized_negative_binomial(
     sample: Symbol | None = ..., mu: Symbol | None = ..., alpha: Symbol | None = ..., is_log: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Density of the generalized negative binomial distribution (its logarithm with is_log) at the samples."""
 
 def _random_pdf_negative_binomial(
     sample: Symbol | None = ..., k: Symbol | None = ..., p: Symbol | None = ..., is_log: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Density of the negative binomial distribution (its logarithm with is_log) at the samples."""
 
 def _random_pdf_normal(
     sample: Symbol | None = ..., mu: Symbol | None = ..., sigma: Symbol | None = ..., is_log: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Density of the normal distribution (its logarithm with is_log) at the samples."""
 
 def _random_pdf_poisson(
     sample: Symbol | None = ..., lam: Symbol | None = ..., is_log: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Density of the poisson distribution (its logarithm with is_log) at the samples."""
 
 def _random_pdf_uniform(
     sample: Symbol | None = ..., low: Symbol | None = ..., high: Symbol | None = ..., is_log: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Density of the uniform distribution (its logarithm with is_log) at the samples."""
 
 def _random_poisson(
     lam: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random numbers, Poisson with rate lam, of the given shape and dtype."""
 
 def _random_poisson_like(
     data: Symbol | None = ..., lam: float = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Random numbers, Poisson with rate lam, with the shape and dtype of data."""
 
 def _random_uniform(
     low: float = ..., high: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random numbers, uniform between low (included) and high, of the given shape and dtype."""
 
 def _random_uniform_like(
     data: Symbol | None = ..., low: float = ..., high: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random numbers, uniform between low (included) and high, with the shape and dtype of data."""
 
 def _ravel_multi_index(
     data: Symbol | None = ..., shape: int | Sequence[int] | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Positions in the flattened array out of coordinates. data: (dimensions, n) -> (n,), the same dtype."""
 
 def _sample_exponential(
     lam: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """For each element of the parameters, random numbers of this shape, exponential with rate lam."""
 
 def _sample_gamma(
     alpha: Symbol | None = ..., beta: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """For each element of the parameters, random numbers of this shape, gamma with shape alpha and scale beta."""
 
 def _sample_generalized_negative_binomial(
     mu: Symbol | None = ..., alpha: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """For each element of the parameters, random numbers of this shape, negative binomial with mean mu and
     dispersion alpha."""
 
 def _sample_multinomial(
     data: Symbol | None = ..., shape: int | Sequence[int] = ..., get_prob: bool = ..., dtype: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random classes, drawn with the probabilities in the last axis."""
 
 def _sample_negative_binomial(
     k: Symbol | None = ..., p: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """For each element of the parameters, random numbers of this shape, negative binomial: successes before k
     failures, each with probability p."""
 
 def _sample_normal(
     mu: Symbol | None = ..., sigma: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """For each element of the parameters, random numbers of this shape, normal with mean loc and standard
     deviation scale."""
 
 def _sample_poisson(
     lam: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """For each element of the parameters, random numbers of this shape, Poisson with rate lam."""
 
 def _sample_uniform(
     low: Symbol | None = ..., high: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """For each element of the parameters, random numbers of this shape, uniform between low (included) and high."""
 
 def _sample_unique_zipfian(
     range_max: int = ..., shape: int | Sequence[int] | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Different classes in each row, drawn with P(c) = log((c + 1.5) / (c + 0.5)) / log(range_max), nearly."""
 
 def _scatter_elemwise_div(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """a / b (integers: towards zero), element by element (a: lhs, b: rhs)."""
 
 def _scatter_minus_scalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a - b, element by element (a: data, b: scalar)."""
 
 def _scatter_plus_scalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a + b, element by element (a: data, b: scalar)."""
 
 def _sparse_ElementWiseSum(
     *args: Symbol | Sequence[Symbol], name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """The sum of any number of arrays of one shape and dtype."""
 
 def _sparse_LinearRegressionOutput(
     data: Symbol | None = ..., label: Symbol | None = ..., grad_scale: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The data itself, with the gradient of the squared error: data - label."""
 
 def _sparse_LogisticRegressionOutput(
     data: Symbol | None = ..., label: Symbol | None = ..., grad_scale: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """sigmoid(data), with the gradient of the binary cross-entropy: sigmoid(data) - label."""
 
 def _sparse_MAERegressionOutput(
     data: Symbol | None = ..., label: Symbol | None = ..., grad_scale: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The data itself, with the gradient of the absolute error: 1 where data > label, else -1."""
 
 def _sparse_abs(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Absolute value, element by element."""
 
 def _sparse_adagrad_update(
     weight: Symbol | None = ..., grad: Symbol | None = ..., history: Symbol | None = ..., lr: float = ...,
     epsilon: float = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """weight - lr·(g / sqrt(history + epsilon) + wd·weight) with history the sum of g² (Duchi et al., JMLR 2011)."""
 
@@ -2950,140 +2890,125 @@ def _sparse_adam_update(
     weight: Symbol | None = ..., grad: Symbol | None = ..., mean: Symbol | None = ..., var: Symbol | None = ...,
     lr: float = ..., beta1: float = ..., beta2: float = ..., epsilon: float = ..., wd: float = ...,
     rescale_grad: float = ..., clip_gradient: float = ..., lazy_update: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Adam without bias correction (arXiv:1412.6980): weight - lr·mean / (sqrt(var) + epsilon)."""
 
 def _sparse_arccos(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Inverse cosine, element by element."""
 
 def _sparse_arccosh(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Inverse hyperbolic cosine, element by element."""
 
 def _sparse_arcsin(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Inverse sine, element by element."""
 
 def _sparse_arcsinh(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Inverse hyperbolic sine, element by element."""
 
 def _sparse_arctan(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Inverse tangent, element by element."""
 
 def _sparse_arctanh(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Inverse hyperbolic tangent, element by element."""
 
 def _sparse_broadcast_add(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """a + b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _sparse_broadcast_div(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """a / b (integers: towards zero), element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _sparse_broadcast_minus(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """a - b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _sparse_broadcast_mul(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """a · b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def _sparse_cast_storage(
     data: Symbol | None = ..., stype: Literal['csr', 'default', 'row_sparse'] = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The array with another storage type."""
 
 def _sparse_cbrt(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Cube root, element by element."""
 
 def _sparse_ceil(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Smallest integer not below x, element by element."""
 
 def _sparse_concat(
     *data: Symbol | Sequence[Symbol], dim: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Joins arrays along axis `dim`; the other axes agree."""
 
 def _sparse_cos(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Cosine, element by element."""
 
 def _sparse_cosh(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Hyperbolic cosine, element by element."""
 
 def _sparse_degrees(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Radians to degrees, element by element."""
 
 def _sparse_dot(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., transpose_a: bool = ..., transpose_b: bool = ...,
     forward_stype: Literal['csr', 'default', 'row_sparse'] | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Sum over the last axis of lhs and the first of rhs."""
 
 def _sparse_exp(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Exponential, element by element."""
 
 def _sparse_expm1(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """exp(x) - 1, precise near zero, element by element."""
 
 def _sparse_fix(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Nearest integer towards zero, element by element."""
 
 def _sparse_floor(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Largest integer not above x, element by element."""
 
@@ -3091,195 +3016,172 @@ def _sparse_ftrl_update(
     weight: Symbol | None = ..., grad: Symbol | None = ..., z: Symbol | None = ..., n: Symbol | None = ...,
     lr: float = ..., lamda1: float = ..., beta: float = ..., wd: float = ..., rescale_grad: float = ...,
     clip_gradient: float = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Follow the regularized leader, FTRL-Proximal (McMahan et al., KDD 2013); lamda1 is the L1 penalty."""
 
 def _sparse_log(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Natural logarithm, element by element."""
 
 def _sparse_log10(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Logarithm to base 10, element by element."""
 
 def _sparse_log1p(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """log(1 + x), precise near zero, element by element."""
 
 def _sparse_log2(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Logarithm to base 2, element by element."""
 
 def _sparse_make_loss(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """The data itself, as a loss: its gradient is one."""
 
 def _sparse_mean(
     data: Symbol | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., exclude: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Mean over axes."""
 
 def _sparse_negative(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """-x, element by element."""
 
 def _sparse_norm(
     data: Symbol | None = ..., ord: int = ..., axis: int | Sequence[int] | None = ..., out_dtype: Any = ...,
-    keepdims: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    keepdims: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Sum of absolute values (ord=1) or Euclidean norm (ord=2) over axes, all by default."""
 
 def _sparse_radians(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Degrees to radians, element by element."""
 
 def _sparse_relu(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """max(x, 0), element by element."""
 
 def _sparse_retain(
     data: Symbol | None = ..., indices: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """A row_sparse array with only the rows in `indices` kept."""
 
 def _sparse_rint(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Nearest integer, halves rounded down, element by element."""
 
 def _sparse_round(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Nearest integer, halves rounded away from zero, element by element."""
 
 def _sparse_rsqrt(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """1 / sqrt(x), element by element."""
 
 def _sparse_sgd_mom_update(
     weight: Symbol | None = ..., grad: Symbol | None = ..., mom: Symbol | None = ..., lr: float = ...,
     momentum: float = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ...,
-    lazy_update: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    lazy_update: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """mom = momentum·mom - lr·(g + wd·weight), then weight + mom; g is the rescaled, clipped gradient."""
 
 def _sparse_sgd_update(
     weight: Symbol | None = ..., grad: Symbol | None = ..., lr: float = ..., wd: float = ...,
     rescale_grad: float = ..., clip_gradient: float = ..., lazy_update: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """weight - lr·(g + wd·weight) where g is rescale_grad·grad limited to ±clip_gradient (negative: no limit)."""
 
 def _sparse_sigmoid(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """1 / (1 + exp(-x)), element by element."""
 
 def _sparse_sign(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """-1, 0 or 1, element by element."""
 
 def _sparse_sin(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Sine, element by element."""
 
 def _sparse_sinh(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Hyperbolic sine, element by element."""
 
 def _sparse_sqrt(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Square root, element by element."""
 
 def _sparse_square(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """x², element by element."""
 
 def _sparse_stop_gradient(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """The data itself; no gradient passes."""
 
 def _sparse_sum(
     data: Symbol | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., exclude: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Sum over axes."""
 
 def _sparse_tan(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Tangent, element by element."""
 
 def _sparse_tanh(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Hyperbolic tangent, element by element."""
 
 def _sparse_trunc(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Integer part, element by element."""
 
 def _sparse_where(
     condition: Symbol | None = ..., x: Symbol | None = ..., y: Symbol | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """x where the condition is nonzero, y elsewhere."""
 
 def _sparse_zeros_like(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Zeros with the shape and dtype of the data."""
 
 def _square_sum(
     data: Symbol | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., exclude: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The sum of the squares over axes."""
 
 def _unravel_index(
     data: Symbol | None = ..., shape: int | Sequence[int] | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Coordinates out of positions in the flattened array. data: (...) -> (dimensions, ...), the same dtype."""
 
@@ -3287,19 +3189,19 @@ def _while_loop(
     *data: Symbol | Sequence[Symbol], num_args: int = ..., num_outputs: int = ..., num_out_data: int = ...,
     max_iterations: int = ..., cond_input_locs: int | Sequence[int] = ..., func_input_locs: int | Sequence[int] = ...,
     func_var_locs: int | Sequence[int] = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Runs a graph while another one gives true."""
 
 def _zeros(
     shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """An array of zeros."""
 
 def _zeros_without_dtype(
     shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """An array of zeros of the default dtype."""
 

@@ -23,7 +23,7 @@ __all__ = [
 
 def AdaptiveAvgPooling2D(
     data: Symbol | None = ..., output_size: int | Sequence[int] = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Averages of parts of (nearly) equal size of images (batch, channel, height, width)."""
 
@@ -32,7 +32,7 @@ def BatchNormWithReLU(
     moving_var: Symbol | None = ..., eps: float = ..., momentum: float = ..., fix_gamma: bool = ...,
     use_global_stats: bool = ..., output_mean_var: bool = ..., axis: int = ..., cudnn_off: bool = ...,
     min_calib_range: float | None = ..., max_calib_range: float | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Normalization by the mean and variance of each channel (arXiv:1502.03167), times gamma plus beta."""
 
@@ -41,7 +41,6 @@ def BilinearResize2D(
     scale_height: float | None = ..., scale_width: float | None = ...,
     mode: Literal['size', 'odd_scale', 'like', 'to_even_down', 'to_even_up', 'to_odd_down', 'to_odd_up'] = ...,
     align_corners: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Bilinear interpolation of images (batch, channel, height, width)."""
 
@@ -49,7 +48,7 @@ def CTCLoss(
     data: Symbol | None = ..., label: Symbol | None = ..., data_lengths: Symbol | None = ...,
     label_lengths: Symbol | None = ..., use_data_lengths: bool = ..., use_label_lengths: bool = ...,
     blank_label: Literal['first', 'last'] = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """-log p(label | data), summed over all alignments (Graves et al., ICML 2006)."""
 
@@ -58,7 +57,7 @@ def DeformableConvolution(
     kernel: int | Sequence[int] = ..., stride: int | Sequence[int] = ..., dilate: int | Sequence[int] = ...,
     pad: int | Sequence[int] = ..., num_filter: int = ..., num_group: int = ..., num_deformable_group: int = ...,
     workspace: int = ..., no_bias: bool = ..., layout: Literal['NCDHW', 'NCHW', 'NCW'] | None = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """2-D convolution with an offset for each tap of each output pixel (arXiv:1703.06211)."""
 
@@ -66,7 +65,7 @@ def DeformablePSROIPooling(
     data: Symbol | None = ..., rois: Symbol | None = ..., trans: Symbol | None = ..., spatial_scale: float = ...,
     output_dim: int = ..., group_size: int = ..., pooled_size: int = ..., part_size: int = ...,
     sample_per_part: int = ..., trans_std: float = ..., no_trans: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Position-sensitive pooling whose parts are moved by learnt offsets (arXiv:1703.06211)."""
 
@@ -76,7 +75,7 @@ def ModulatedDeformableConvolution(
     dilate: int | Sequence[int] = ..., pad: int | Sequence[int] = ..., num_filter: int = ..., num_group: int = ...,
     num_deformable_group: int = ..., workspace: int = ..., no_bias: bool = ..., im2col_step: int = ...,
     layout: Literal['NCDHW', 'NCHW', 'NCW'] | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """`DeformableConvolution` with a factor for each sample as well (arXiv:1811.11168)."""
 
@@ -84,14 +83,14 @@ def MultiBoxDetection(
     cls_prob: Symbol | None = ..., loc_pred: Symbol | None = ..., anchor: Symbol | None = ..., clip: bool = ...,
     threshold: float = ..., background_id: int = ..., nms_threshold: float = ..., force_suppress: bool = ...,
     variances: Sequence[float] = ..., nms_topk: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Detections out of the predictions for prior boxes, after non-maximum suppression."""
 
 def MultiBoxPrior(
     data: Symbol | None = ..., sizes: Sequence[float] = ..., ratios: Sequence[float] = ..., clip: bool = ...,
     steps: Sequence[float] = ..., offsets: Sequence[float] = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Prior boxes (1, H * W * (sizes + ratios - 1), 4) by relative corners at each place of data (N, C, H, W)."""
 
@@ -99,7 +98,7 @@ def MultiBoxTarget(
     anchor: Symbol | None = ..., label: Symbol | None = ..., cls_pred: Symbol | None = ...,
     overlap_threshold: float = ..., ignore_label: float = ..., negative_mining_ratio: float = ...,
     negative_mining_thresh: float = ..., minimum_negative_samples: int = ..., variances: Sequence[float] = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Training targets of prior boxes for labels."""
 
@@ -107,14 +106,14 @@ def MultiProposal(
     cls_prob: Symbol | None = ..., bbox_pred: Symbol | None = ..., im_info: Symbol | None = ...,
     rpn_pre_nms_top_n: int = ..., rpn_post_nms_top_n: int = ..., threshold: float = ..., rpn_min_size: int = ...,
     scales: Sequence[float] = ..., ratios: Sequence[float] = ..., feature_stride: int = ..., output_score: bool = ...,
-    iou_loss: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    iou_loss: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """`Proposal` for a batch: (images * rpn_post_nms_top_n, 5) with the image's number in the first column."""
 
 def PSROIPooling(
     data: Symbol | None = ..., rois: Symbol | None = ..., spatial_scale: float = ..., output_dim: int = ...,
     pooled_size: int = ..., group_size: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Averages of the parts of regions of interest, each from channels of its own (R-FCN, arXiv:1605.06409)."""
 
@@ -122,28 +121,28 @@ def Proposal(
     cls_prob: Symbol | None = ..., bbox_pred: Symbol | None = ..., im_info: Symbol | None = ...,
     rpn_pre_nms_top_n: int = ..., rpn_post_nms_top_n: int = ..., threshold: float = ..., rpn_min_size: int = ...,
     scales: Sequence[float] = ..., ratios: Sequence[float] = ..., feature_stride: int = ..., output_score: bool = ...,
-    iou_loss: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    iou_loss: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Proposals for one image: (rpn_post_nms_top_n, 5) with the image's number 0 and corners, and their scores."""
 
 def ROIAlign(
     data: Symbol | None = ..., rois: Symbol | None = ..., pooled_size: int | Sequence[int] = ...,
     spatial_scale: float = ..., sample_ratio: int = ..., position_sensitive: bool = ..., aligned: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Averages of interpolated samples of each part of regions of interest (Mask R-CNN, arXiv:1703.06870)."""
 
 def RROIAlign(
     data: Symbol | None = ..., rois: Symbol | None = ..., pooled_size: int | Sequence[int] = ...,
     spatial_scale: float = ..., sampling_ratio: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """`ROIAlign` of rotated regions (arXiv:1703.01086)."""
 
 def SparseEmbedding(
     data: Symbol | None = ..., weight: Symbol | None = ..., input_dim: int = ..., output_dim: int = ...,
     dtype: Any = ..., sparse_grad: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """The old name of Embedding with a row-sparse gradient; always deterministic."""
 
@@ -151,51 +150,51 @@ def SyncBatchNorm(
     data: Symbol | None = ..., gamma: Symbol | None = ..., beta: Symbol | None = ..., moving_mean: Symbol | None = ...,
     moving_var: Symbol | None = ..., eps: float = ..., momentum: float = ..., fix_gamma: bool = ...,
     use_global_stats: bool = ..., output_mean_var: bool = ..., ndev: int = ..., key: str = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Normalization by the mean and variance of each channel (arXiv:1502.03167), times gamma plus beta."""
 
 def allclose(
     a: Symbol | None = ..., b: Symbol | None = ..., rtol: float = ..., atol: float = ..., equal_nan: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """1 where all of |a - b| <= atol + rtol·|b|, else 0. a, b: one shape -> () uint8."""
 
 def arange_like(
     data: Symbol | None = ..., start: float = ..., step: float = ..., repeat: int = ..., ctx: str = ...,
-    axis: int | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    axis: int | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """start, start + step, ... in the shape and dtype of the data, or as a vector as long as one of its axes."""
 
 def bipartite_matching(
     data: Symbol | None = ..., is_ascend: bool = ..., threshold: float = ..., topk: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Greedy matching of rows and columns of scores (..., n, m), best score first, while better than `threshold`."""
 
 def boolean_mask(
     data: Symbol | None = ..., index: Symbol | None = ..., axis: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The rows of data where the vector `index` is nonzero; how many depends on its values."""
 
 def box_decode(
     data: Symbol | None = ..., anchors: Symbol | None = ..., std0: float = ..., std1: float = ..., std2: float = ...,
     std3: float = ..., clip: float = ..., format: Literal['corner', 'center'] = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Boxes by corners out of predicted offsets data (B, N, 4) from anchors (1, N, 4); gradients are zero."""
 
 def box_encode(
     samples: Symbol | None = ..., matches: Symbol | None = ..., anchors: Symbol | None = ...,
     refs: Symbol | None = ..., means: Symbol | None = ..., stds: Symbol | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Regression targets of anchors (B, N, 4) for the boxes refs (B, M, 4) that `matches` (B, N) names; corners."""
 
 def box_iou(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., format: Literal['corner', 'center'] = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Intersection over union of each box of lhs (..., 4) with each of rhs (..., 4); gradients are zero."""
 
@@ -204,97 +203,90 @@ def box_nms(
     coord_start: int = ..., score_index: int = ..., id_index: int = ..., background_id: int = ...,
     force_suppress: bool = ..., in_format: Literal['corner', 'center'] = ...,
     out_format: Literal['corner', 'center'] = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Non-maximum suppression of boxes (..., n, k): kept boxes in descending order of score, then rows of -1."""
 
 def calibrate_entropy(
     hist: Symbol | None = ..., hist_edges: Symbol | None = ..., num_quantized_bins: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The threshold at which cutting off a histogram loses least information (Kullback-Leibler divergence)."""
 
 def count_sketch(
     data: Symbol | None = ..., h: Symbol | None = ..., s: Symbol | None = ..., out_dim: int = ...,
     processing_batch_size: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Sums of signed values: element i of the last axis of data is added, times s[i], at place h[i]."""
 
 def dequantize(
     data: Symbol | None = ..., min_range: Symbol | None = ..., max_range: Symbol | None = ...,
     out_type: Literal['float32'] = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """The floats that integers (int8, uint8 or int32) stand for."""
 
 def dgl_adjacency(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """The graph with 1 (float32) for each edge."""
 
 def dgl_csr_neighbor_non_uniform_sample(
     *seed_arrays: Symbol | Sequence[Symbol], num_args: int = ..., num_hops: int = ..., num_neighbor: int = ...,
     max_num_vertices: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """As the uniform form, with edges drawn by their vertices' `probability`, which comes before the distances."""
 
 def dgl_csr_neighbor_uniform_sample(
     *seed_arrays: Symbol | Sequence[Symbol], num_args: int = ..., num_hops: int = ..., num_neighbor: int = ...,
     max_num_vertices: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Vertices within `num_hops` of each array of seeds, and at most `num_neighbor` random edges of each."""
 
 def dgl_graph_compact(
     *graph_data: Symbol | Sequence[Symbol], num_args: int = ..., return_mapping: bool = ...,
     graph_sizes: int | Sequence[int] = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Sampled graphs without their empty rows, and with columns numbered like rows."""
 
 def dgl_subgraph(
     *data: Symbol | Sequence[Symbol], num_args: int = ..., return_mapping: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The graphs that arrays of vertices (sorted) span, edges numbered anew; and the edges' old numbers."""
 
 def div_sqrt_dim(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """data / sqrt(size of the last axis): the scaling of dot-product attention (arXiv:1706.03762)."""
 
 def edge_id(
     data: Symbol | None = ..., u: Symbol | None = ..., v: Symbol | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The values data[u, v] of a csr matrix, -1 where it stores none."""
 
 def fft(
     data: Symbol | None = ..., compute_size: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """The Fourier transform along the last axis, twice as long: real and imaginary parts in turn."""
 
 def getnnz(
     data: Symbol | None = ..., axis: int | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """How many values a csr matrix stores: in all, or (axis 1) in each row; int64."""
 
 def gradientmultiplier(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The data itself; its gradient is multiplied by `scalar` (negative: gradient reversal, arXiv:1409.7495)."""
 
 def group_adagrad_update(
     weight: Symbol | None = ..., grad: Symbol | None = ..., history: Symbol | None = ..., lr: float = ...,
     rescale_grad: float = ..., clip_gradient: float = ..., epsilon: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """AdaGrad with one rate for each row: history is the sum of the mean of g² over each row of the weight."""
 
@@ -302,82 +294,80 @@ def hawkesll(
     lda: Symbol | None = ..., alpha: Symbol | None = ..., beta: Symbol | None = ..., state: Symbol | None = ...,
     lags: Symbol | None = ..., marks: Symbol | None = ..., valid_length: Symbol | None = ...,
     max_time: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Log likelihood of univariate Hawkes processes with exponential decay, of K kinds (marks) side by side."""
 
 def ifft(
     data: Symbol | None = ..., compute_size: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """The real part of the inverse of `fft`, without the division by the length."""
 
 def index_array(
     data: Symbol | None = ..., axes: int | Sequence[int] | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Every element's own position, int64: (...) -> (..., number of axes)."""
 
 def index_copy(
     old_tensor: Symbol | None = ..., index_vector: Symbol | None = ..., new_tensor: Symbol | None = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """old_tensor with the rows at `index_vector` replaced by those of new_tensor."""
 
 def interleaved_matmul_encdec_qk(
     queries: Symbol | None = ..., keys_values: Symbol | None = ..., heads: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Products of the decoder's queries and the encoder's keys, divided by sqrt(size)."""
 
 def interleaved_matmul_encdec_valatt(
     keys_values: Symbol | None = ..., attention: Symbol | None = ..., heads: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The encoder's values, weighted by attention."""
 
 def interleaved_matmul_selfatt_qk(
     queries_keys_values: Symbol | None = ..., heads: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Products of queries and keys, divided by sqrt(size): self-attention before softmax."""
 
 def interleaved_matmul_selfatt_valatt(
     queries_keys_values: Symbol | None = ..., attention: Symbol | None = ..., heads: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The values, weighted by attention."""
 
 def quadratic(
     data: Symbol | None = ..., a: float = ..., b: float = ..., c: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """a·x² + b·x + c, element by element."""
 
 def quantize(
     data: Symbol | None = ..., min_range: Symbol | None = ..., max_range: Symbol | None = ...,
     out_type: Literal['int8', 'uint8'] = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """data (float32) as integers for the range [min_range, max_range]; returns the range as well."""
 
 def quantize_asym(
     data: Symbol | None = ..., min_calib_range: float | None = ..., max_calib_range: float | None = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """data as uint8: data * scale + shift, for the calibrated range or its own; returns scale and shift as well."""
 
 def quantize_v2(
     data: Symbol | None = ..., out_type: Literal['auto', 'int8', 'uint8'] = ..., min_calib_range: float | None = ...,
     max_calib_range: float | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """data (float32) as integers for the calibrated range, or its own; returns the range as well."""
 
 def quantized_act(
     data: Symbol | None = ..., min_data: Symbol | None = ..., max_data: Symbol | None = ...,
     act_type: Literal['relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'] = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """`Activation` of integers; only relu, as in MXNet."""
 
@@ -386,13 +376,13 @@ def quantized_batch_norm(
     moving_var: Symbol | None = ..., min_data: Symbol | None = ..., max_data: Symbol | None = ..., eps: float = ...,
     momentum: float = ..., fix_gamma: bool = ..., use_global_stats: bool = ..., output_mean_var: bool = ...,
     axis: int = ..., cudnn_off: bool = ..., min_calib_range: float | None = ..., max_calib_range: float | None = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """`BatchNorm` of integers with the moving mean and variance, as int8 for a calibrated range."""
 
 def quantized_concat(
     *data: Symbol | Sequence[Symbol], num_args: int = ..., dim: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """`Concat` of integers, brought to a common range; data: the arrays, then minimum and maximum of each."""
 
@@ -404,7 +394,7 @@ def quantized_conv(
     num_filter: int = ..., num_group: int = ..., workspace: int = ..., no_bias: bool = ...,
     cudnn_tune: Literal['fastest', 'limited_workspace', 'off'] | None = ..., cudnn_off: bool = ...,
     layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """`Convolution` of int8 or uint8 data with int8 weight and bias, exact in int32; with the ranges of all of
     them."""
@@ -413,7 +403,6 @@ def quantized_elemwise_add(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., lhs_min: Symbol | None = ..., lhs_max: Symbol | None = ...,
     rhs_min: Symbol | None = ..., rhs_max: Symbol | None = ..., min_calib_range: float | None = ...,
     max_calib_range: float | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """The sum of integers: 8 bits for a calibrated range, else int32 for the sum of the ranges."""
 
@@ -421,20 +410,20 @@ def quantized_elemwise_mul(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., lhs_min: Symbol | None = ..., lhs_max: Symbol | None = ...,
     rhs_min: Symbol | None = ..., rhs_max: Symbol | None = ..., min_calib_range: float | None = ...,
     max_calib_range: float | None = ..., enable_float_output: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The product of int8: as floats, as int8 for a calibrated range, or exact in int32."""
 
 def quantized_embedding(
     data: Symbol | None = ..., weight: Symbol | None = ..., min_weight: Symbol | None = ...,
     max_weight: Symbol | None = ..., input_dim: int = ..., output_dim: int = ..., dtype: Any = ...,
-    sparse_grad: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    sparse_grad: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """`Embedding` with int8 weight."""
 
 def quantized_flatten(
     data: Symbol | None = ..., min_data: Symbol | None = ..., max_data: Symbol | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """`Flatten` of integers."""
 
@@ -442,7 +431,7 @@ def quantized_fully_connected(
     data: Symbol | None = ..., weight: Symbol | None = ..., bias: Symbol | None = ..., min_data: Symbol | None = ...,
     max_data: Symbol | None = ..., min_weight: Symbol | None = ..., max_weight: Symbol | None = ...,
     min_bias: Symbol | None = ..., max_bias: Symbol | None = ..., num_hidden: int = ..., no_bias: bool = ...,
-    flatten: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    flatten: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """`FullyConnected` of int8 or uint8 data with int8 weight and bias, exact in int32; with the ranges of them."""
 
@@ -452,7 +441,7 @@ def quantized_pooling(
     cudnn_off: bool = ..., pooling_convention: Literal['full', 'same', 'valid'] = ...,
     stride: int | Sequence[int] = ..., pad: int | Sequence[int] = ..., p_value: int | None = ...,
     count_include_pad: bool | None = ..., layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """`Pooling` of integers: the maximum, or the rounded average."""
 
@@ -463,7 +452,7 @@ def quantized_rnn(
     mode: Literal['gru', 'lstm', 'rnn_relu', 'rnn_tanh'] = ..., p: float = ..., state_outputs: bool = ...,
     projection_size: int | None = ..., lstm_state_clip_min: float | None = ...,
     lstm_state_clip_max: float | None = ..., lstm_state_clip_nan: bool = ..., use_sequence_length: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """`RNN` of data that `quantize_asym` made uint8, with their scale and shift (1,); computed in floats."""
 
@@ -471,19 +460,16 @@ def requantize(
     data: Symbol | None = ..., min_range: Symbol | None = ..., max_range: Symbol | None = ...,
     out_type: Literal['auto', 'int8', 'uint8'] = ..., min_calib_range: float | None = ...,
     max_calib_range: float | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """int32 results as 8-bit integers for the calibrated range, or that of the values; returns the range as well."""
 
 def round_ste(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Same as round, but the gradient is the identity's (straight-through estimator)."""
 
 def sign_ste(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Same as sign, but the gradient is the identity's (straight-through estimator)."""
 

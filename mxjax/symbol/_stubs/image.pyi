@@ -13,91 +13,86 @@ __all__ = [
 
 def adjust_lighting(
     data: Symbol | None = ..., alpha: Sequence[float] = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Adds colour along the principal components of ImageNet's colours (AlexNet); alpha: three numbers."""
 
 def crop(
     data: Symbol | None = ..., x: int = ..., y: int = ..., width: int = ..., height: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The rectangle of `width` x `height` pixels at column x, row y of images (..., height, width, channel)."""
 
 def flip_left_right(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Mirrors an image: left and right change places."""
 
 def flip_top_bottom(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Turns an image upside down."""
 
 def normalize(
     data: Symbol | None = ..., mean: Sequence[float] = ..., std: Sequence[float] = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """(data - mean) / std for tensors (..., channel, height, width); mean and std are one number or one per
     channel."""
 
 def random_brightness(
     data: Symbol | None = ..., min_factor: float = ..., max_factor: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Multiplies an image by a random number in [min_factor, max_factor)."""
 
 def random_color_jitter(
     data: Symbol | None = ..., brightness: float = ..., contrast: float = ..., saturation: float = ...,
-    hue: float = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    hue: float = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Changes brightness, contrast, saturation (factors in [1 - x, 1 + x)) and hue, in random order."""
 
 def random_contrast(
     data: Symbol | None = ..., min_factor: float = ..., max_factor: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Scales an image's distance from its mean grey by a random number in [min_factor, max_factor)."""
 
 def random_flip_left_right(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Mirrors an image: left and right change places. In one half of the cases."""
 
 def random_flip_top_bottom(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Turns an image upside down. In one half of the cases."""
 
 def random_hue(
     data: Symbol | None = ..., min_factor: float = ..., max_factor: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Turns an image's colours, as parts of the circle, by a random number in [min_factor, max_factor)."""
 
 def random_lighting(
     data: Symbol | None = ..., alpha_std: float = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """`adjust_lighting` with normally distributed numbers of this standard deviation."""
 
 def random_saturation(
     data: Symbol | None = ..., min_factor: float = ..., max_factor: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Scales an image's distance from its greys by a random number in [min_factor, max_factor)."""
 
 def resize(
     data: Symbol | None = ..., size: int | Sequence[int] = ..., keep_ratio: bool = ..., interp: int = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Images (height, width, channel), or a batch of them, of another size."""
 
 def to_tensor(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Images (..., height, width, channel) in [0, 255] as float32 tensors (..., channel, height, width) in [0, 1]."""

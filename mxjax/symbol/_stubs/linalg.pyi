@@ -9,98 +9,87 @@ __all__ = [
     "potri", "slogdet", "sumlogdiag", "syevd", "syrk", "trmm", "trsm",
 ]
 
-def det(
-    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
-) -> Symbol:
+def det(A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...) -> Symbol:
     """The determinant: (..., n, n) -> (...)."""
 
 def extractdiag(
     A: Symbol | None = ..., offset: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """A diagonal: (..., n, n) -> (..., n - |offset|)."""
 
 def extracttrian(
     A: Symbol | None = ..., offset: int = ..., lower: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """A triangle as a vector: (..., n, n) -> (..., m(m + 1)/2), m = n - |offset|."""
 
-def gelqf(
-    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
-) -> Symbol:
+def gelqf(A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...) -> Symbol:
     """Q with orthonormal rows and lower triangular L, L · Q = A. A: (..., m, n) with m <= n."""
 
 def gemm(
     A: Symbol | None = ..., B: Symbol | None = ..., C: Symbol | None = ..., transpose_a: bool = ...,
     transpose_b: bool = ..., alpha: float = ..., beta: float = ..., axis: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """alpha · op(A) · op(B) + beta · C; op may transpose. `axis` holds the rows, the last axis the columns."""
 
 def gemm2(
     A: Symbol | None = ..., B: Symbol | None = ..., transpose_a: bool = ..., transpose_b: bool = ...,
     alpha: float = ..., axis: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """alpha · op(A) · op(B); op may transpose. `axis` holds the rows, the last axis the columns."""
 
 def inverse(
-    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The inverse. Singular matrices are refused (see `potrf`)."""
 
 def makediag(
     A: Symbol | None = ..., offset: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Matrices with this diagonal: (..., n) -> (..., n + |offset|, n + |offset|)."""
 
 def maketrian(
     A: Symbol | None = ..., offset: int = ..., lower: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Triangular matrices out of vectors: the inverse of extracttrian, zeros elsewhere."""
 
-def potrf(
-    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
-) -> Symbol:
+def potrf(A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...) -> Symbol:
     """Cholesky factors of symmetric, positive definite matrices: L · Lᵀ = A, else Uᵀ · U = A."""
 
-def potri(
-    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
-) -> Symbol:
+def potri(A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...) -> Symbol:
     """The inverse of a matrix out of its Cholesky factor (see `potrf`)."""
 
 def slogdet(
-    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Sign and logarithm of the absolute value of the determinant: (..., n, n) -> (...), (...)."""
 
 def sumlogdiag(
-    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Sum of the logarithms of the diagonal: (..., n, n) -> (...)."""
 
-def syevd(
-    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
-) -> Symbol:
+def syevd(A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...) -> Symbol:
     """Eigenvectors U (rows) and eigenvalues L, rising, of symmetric matrices: A = Uᵀ · diag(L) · U."""
 
 def syrk(
     A: Symbol | None = ..., transpose: bool = ..., alpha: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """alpha · A · Aᵀ, or alpha · Aᵀ · A with `transpose`."""
 
 def trmm(
     A: Symbol | None = ..., B: Symbol | None = ..., transpose: bool = ..., rightside: bool = ..., lower: bool = ...,
-    alpha: float = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    alpha: float = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """alpha · op(A) · B for a triangular A (B · op(A) with `rightside`); op may transpose."""
 
 def trsm(
     A: Symbol | None = ..., B: Symbol | None = ..., transpose: bool = ..., rightside: bool = ..., lower: bool = ...,
-    alpha: float = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    alpha: float = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """X with op(A) · X = alpha · B for a triangular A (X · op(A) with `rightside`); op may transpose."""

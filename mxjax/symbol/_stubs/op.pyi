@@ -50,7 +50,7 @@ __all__ = [
 
 def Activation(
     data: Symbol | None = ..., act_type: Literal['relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'] = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """A non-linearity, element by element."""
 
@@ -59,26 +59,25 @@ def BatchNorm(
     moving_var: Symbol | None = ..., eps: float = ..., momentum: float = ..., fix_gamma: bool = ...,
     use_global_stats: bool = ..., output_mean_var: bool = ..., axis: int = ..., cudnn_off: bool = ...,
     min_calib_range: float | None = ..., max_calib_range: float | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Normalization by the mean and variance of each channel (arXiv:1502.03167), times gamma plus beta."""
 
 def BatchNorm_v1(
     data: Symbol | None = ..., gamma: Symbol | None = ..., beta: Symbol | None = ..., eps: float = ...,
     momentum: float = ..., fix_gamma: bool = ..., use_global_stats: bool = ..., output_mean_var: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Normalization by the mean and variance of each channel (arXiv:1502.03167), times gamma plus beta."""
 
 def BilinearSampler(
     data: Symbol | None = ..., grid: Symbol | None = ..., cudnn_off: bool | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """data at the positions of grid, interpolated between pixels, zero outside (arXiv:1506.02025)."""
 
 def BlockGrad(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """The data itself; no gradient passes."""
 
@@ -86,19 +85,19 @@ def CTCLoss(
     data: Symbol | None = ..., label: Symbol | None = ..., data_lengths: Symbol | None = ...,
     label_lengths: Symbol | None = ..., use_data_lengths: bool = ..., use_label_lengths: bool = ...,
     blank_label: Literal['first', 'last'] = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """-log p(label | data), summed over all alignments (Graves et al., ICML 2006)."""
 
 def Cast(
     data: Symbol | None = ..., dtype: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """The values in another dtype; numbers too large for a narrow integer wrap around as in C."""
 
 def Concat(
     *data: Symbol | Sequence[Symbol], dim: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Joins arrays along axis `dim`; the other axes agree."""
 
@@ -108,7 +107,7 @@ def Convolution(
     pad: int | Sequence[int] = ..., num_filter: int = ..., num_group: int = ..., workspace: int = ...,
     no_bias: bool = ..., cudnn_tune: Literal['fastest', 'limited_workspace', 'off'] | None = ...,
     cudnn_off: bool = ..., layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Cross-correlation of data with weight, plus bias."""
 
@@ -118,21 +117,21 @@ def Convolution_v1(
     pad: int | Sequence[int] = ..., num_filter: int = ..., num_group: int = ..., workspace: int = ...,
     no_bias: bool = ..., cudnn_tune: Literal['fastest', 'limited_workspace', 'off'] | None = ...,
     cudnn_off: bool = ..., layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Cross-correlation of data with weight, plus bias."""
 
 def Correlation(
     data1: Symbol | None = ..., data2: Symbol | None = ..., kernel_size: int = ..., max_displacement: int = ...,
     stride1: int = ..., stride2: int = ..., pad_size: int = ..., is_multiply: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """How patches of one image agree with displaced ones of another (FlowNet, arXiv:1504.06852)."""
 
 def Crop(
     *data: Symbol | Sequence[Symbol], num_args: int = ..., offset: int | Sequence[int] = ...,
     h_w: int | Sequence[int] = ..., center_crop: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """A part of the images: of height and width `h_w`, or of those of the second input."""
 
@@ -146,85 +145,82 @@ def Deconvolution(
     num_filter: int = ..., num_group: int = ..., workspace: int = ..., no_bias: bool = ...,
     cudnn_tune: Literal['fastest', 'limited_workspace', 'off'] | None = ..., cudnn_off: bool = ...,
     layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The transpose of Convolution: its gradient with respect to data, as an operator."""
 
 def Dropout(
     data: Symbol | None = ..., p: float = ..., mode: Literal['training', 'always'] = ...,
     axes: int | Sequence[int] = ..., cudnn_off: bool | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Sets each value to zero with probability p and multiplies the others by 1 / (1 - p) (JMLR 15, 1929)."""
 
 def ElementWiseSum(
     *args: Symbol | Sequence[Symbol], name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """The sum of any number of arrays of one shape and dtype."""
 
 def Embedding(
     data: Symbol | None = ..., weight: Symbol | None = ..., input_dim: int = ..., output_dim: int = ...,
     dtype: Any = ..., sparse_grad: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Rows of a table: (...) -> (..., output_dim)."""
 
 def Flatten(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """(batch, ...) -> (batch, all the others)."""
 
 def FullyConnected(
     data: Symbol | None = ..., weight: Symbol | None = ..., bias: Symbol | None = ..., num_hidden: int = ...,
     no_bias: bool = ..., flatten: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """data · weightᵀ + bias."""
 
 def GridGenerator(
     data: Symbol | None = ..., transform_type: Literal['affine', 'warp'] = ...,
     target_shape: int | Sequence[int] = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Positions for `BilinearSampler`."""
 
 def GroupNorm(
     data: Symbol | None = ..., gamma: Symbol | None = ..., beta: Symbol | None = ..., num_groups: int = ...,
     eps: float = ..., output_mean_var: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Normalization of each group of channels of each instance (arXiv:1803.08494), times gamma plus beta."""
 
 def IdentityAttachKLSparseReg(
     data: Symbol | None = ..., sparseness_target: float = ..., penalty: float = ..., momentum: float = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The data itself; the gradient of a penalty is added that keeps the mean activation near `sparseness_target`."""
 
 def InstanceNorm(
     data: Symbol | None = ..., gamma: Symbol | None = ..., beta: Symbol | None = ..., eps: float = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Normalization of each channel of each instance (arXiv:1607.08022), times gamma plus beta."""
 
 def L2Normalization(
     data: Symbol | None = ..., eps: float = ..., mode: Literal['channel', 'instance', 'spatial'] = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """data / sqrt(sum of data² + eps), the sum over each instance, over the channels (axis 1), or over the space."""
 
 def LRN(
     data: Symbol | None = ..., alpha: float = ..., beta: float = ..., knorm: float = ..., nsize: int = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Local response normalization (Krizhevsky et al., 2012): data / (knorm + alpha/nsize · s)^beta."""
 
 def LayerNorm(
     data: Symbol | None = ..., gamma: Symbol | None = ..., beta: Symbol | None = ..., axis: int = ...,
     eps: float = ..., output_mean_var: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """gamma·(data - mean) / sqrt(var + eps) + beta with mean and variance along `axis` (arXiv:1607.06450)."""
 
@@ -232,39 +228,39 @@ def LeakyReLU(
     data: Symbol | None = ..., gamma: Symbol | None = ...,
     act_type: Literal['elu', 'gelu', 'leaky', 'prelu', 'rrelu', 'selu'] = ..., slope: float = ...,
     lower_bound: float = ..., upper_bound: float = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """x where positive; elsewhere"""
 
 def LinearRegressionOutput(
     data: Symbol | None = ..., label: Symbol | None = ..., grad_scale: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The data itself, with the gradient of the squared error: data - label."""
 
 def LogisticRegressionOutput(
     data: Symbol | None = ..., label: Symbol | None = ..., grad_scale: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """sigmoid(data), with the gradient of the binary cross-entropy: sigmoid(data) - label."""
 
 def MAERegressionOutput(
     data: Symbol | None = ..., label: Symbol | None = ..., grad_scale: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The data itself, with the gradient of the absolute error: 1 where data > label, else -1."""
 
 def MakeLoss(
     data: Symbol | None = ..., grad_scale: float = ..., valid_thresh: float = ...,
     normalization: Literal['batch', 'null', 'valid'] = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """The data itself, as a loss: its gradient is `grad_scale`, whatever the head gradient is."""
 
 def Pad(
     data: Symbol | None = ..., mode: Literal['constant', 'edge', 'reflect'] = ...,
     pad_width: int | Sequence[int] = ..., constant_value: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Pads all axes but the first two of an array of 4 or 5 dimensions."""
 
@@ -273,7 +269,7 @@ def Pooling(
     global_pool: bool = ..., cudnn_off: bool = ..., pooling_convention: Literal['full', 'same', 'valid'] = ...,
     stride: int | Sequence[int] = ..., pad: int | Sequence[int] = ..., p_value: int | None = ...,
     count_include_pad: bool | None = ..., layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Maximum, sum, average or p-norm over windows of the spatial axes."""
 
@@ -281,7 +277,6 @@ def Pooling_v1(
     data: Symbol | None = ..., kernel: int | Sequence[int] = ..., pool_type: Literal['avg', 'max', 'sum'] = ...,
     global_pool: bool = ..., pooling_convention: Literal['full', 'valid'] = ..., stride: int | Sequence[int] = ...,
     pad: int | Sequence[int] = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Pooling as before MXNet 0.12: padding counts as zeros, the average divides by the size of the kernel."""
 
@@ -292,53 +287,50 @@ def RNN(
     p: float = ..., state_outputs: bool = ..., projection_size: int | None = ...,
     lstm_state_clip_min: float | None = ..., lstm_state_clip_max: float | None = ..., lstm_state_clip_nan: bool = ...,
     use_sequence_length: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Recurrent layers over a whole sequence: with tanh or relu, LSTM (with projection: arXiv:1402.1128), or GRU."""
 
 def ROIPooling(
     data: Symbol | None = ..., rois: Symbol | None = ..., pooled_size: int | Sequence[int] = ...,
     spatial_scale: float = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """The maxima of the parts of regions of interest (arXiv:1504.08083)."""
 
 def Reshape(
     data: Symbol | None = ..., shape: int | Sequence[int] = ..., reverse: bool = ...,
     target_shape: int | Sequence[int] = ..., keep_highest: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The same elements in another shape."""
 
 def SVMOutput(
     data: Symbol | None = ..., label: Symbol | None = ..., margin: float = ...,
     regularization_coefficient: float = ..., use_linear: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The data itself, with the gradient of the hinge loss: squared, or linear with `use_linear`."""
 
 def SequenceLast(
     data: Symbol | None = ..., sequence_length: Symbol | None = ..., use_sequence_length: bool = ..., axis: int = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The last element of each sequence: (time, batch, ...) -> (batch, ...); axis=1 for (batch, time, ...)."""
 
 def SequenceMask(
     data: Symbol | None = ..., sequence_length: Symbol | None = ..., use_sequence_length: bool = ...,
     value: float = ..., axis: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Replaces everything after the end of each sequence by `value`."""
 
 def SequenceReverse(
     data: Symbol | None = ..., sequence_length: Symbol | None = ..., use_sequence_length: bool = ..., axis: int = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Each sequence backwards up to its end; what follows stays. data: (time, batch, ...)."""
 
 def SliceChannel(
     data: Symbol | None = ..., num_outputs: int = ..., axis: int = ..., squeeze_axis: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Splits an axis into equal pieces; `squeeze_axis` drops the axis, which then has size 1 in the pieces."""
 
@@ -346,26 +338,26 @@ def Softmax(
     data: Symbol | None = ..., label: Symbol | None = ..., grad_scale: float = ..., ignore_label: float = ...,
     multi_output: bool = ..., use_ignore: bool = ..., preserve_shape: bool = ...,
     normalization: Literal['batch', 'null', 'valid'] = ..., out_grad: bool = ..., smooth_alpha: float = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Softmax, with the gradient of the cross-entropy: softmax(data) - one_hot(label)."""
 
 def SoftmaxActivation(
     data: Symbol | None = ..., mode: Literal['channel', 'instance'] = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Softmax along axis 1 ('channel') or the last one ('instance', as MXNet's CPU build has it)."""
 
 def SpatialTransformer(
     data: Symbol | None = ..., loc: Symbol | None = ..., target_shape: int | Sequence[int] = ...,
     transform_type: Literal['affine'] = ..., sampler_type: Literal['bilinear'] = ..., cudnn_off: bool | None = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """data under an affine map (arXiv:1506.02025): `GridGenerator`, then `BilinearSampler`."""
 
 def SwapAxis(
     data: Symbol | None = ..., dim1: int = ..., dim2: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Two axes exchanged."""
 
@@ -373,406 +365,375 @@ def UpSampling(
     *others: Symbol | Sequence[Symbol], scale: int = ..., num_filter: int = ...,
     sample_type: Literal['bilinear', 'nearest'] = ..., multi_input_mode: Literal['concat', 'sum'] = ...,
     num_args: int = ..., workspace: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Enlarges images `scale` times."""
 
-def abs(
-    data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
-) -> Symbol:
+def abs(data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...) -> Symbol:
     """Absolute value, element by element."""
 
 def adam_update(
     weight: Symbol | None = ..., grad: Symbol | None = ..., mean: Symbol | None = ..., var: Symbol | None = ...,
     lr: float = ..., beta1: float = ..., beta2: float = ..., epsilon: float = ..., wd: float = ...,
     rescale_grad: float = ..., clip_gradient: float = ..., lazy_update: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Adam without bias correction (arXiv:1412.6980): weight - lr·mean / (sqrt(var) + epsilon)."""
 
 def all_finite(
     data: Symbol | None = ..., init_output: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """1 where no value is infinite or NaN, else 0 -> (1,) float32; see `multi_all_finite`."""
 
 def amp_cast(
     data: Symbol | None = ..., dtype: Any = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """A cast among float32, float16 and bfloat16 for mixed precision; other dtypes stay as they are."""
 
 def amp_multicast(
     *data: Symbol | Sequence[Symbol], num_outputs: int = ..., cast_narrow: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """All arrays in the widest (or narrowest) of their floating point dtypes; other dtypes stay as they are."""
 
 def arccos(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Inverse cosine, element by element."""
 
 def arccosh(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Inverse hyperbolic cosine, element by element."""
 
 def arcsin(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Inverse sine, element by element."""
 
 def arcsinh(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Inverse hyperbolic sine, element by element."""
 
 def arctan(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Inverse tangent, element by element."""
 
 def arctanh(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Inverse hyperbolic tangent, element by element."""
 
 def argmax(
     data: Symbol | None = ..., axis: int | None = ..., keepdims: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Position of the first maximum along an axis (by default in the flattened array)."""
 
 def argmax_channel(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Position of the maximum along axis 1. data: (batch, channel, ...) -> (batch, ...), the same dtype."""
 
 def argmin(
     data: Symbol | None = ..., axis: int | None = ..., keepdims: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Position of the first minimum along an axis (by default in the flattened array)."""
 
 def argsort(
     data: Symbol | None = ..., axis: int | None = ..., is_ascend: bool = ..., dtype: Any = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The positions that sort the data along an axis; equal values keep their order."""
 
 def batch_dot(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., transpose_a: bool = ..., transpose_b: bool = ...,
     forward_stype: Literal['csr', 'default', 'row_sparse'] | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Matrix products of the last two axes; the leading (batch) axes of both arrays agree."""
 
 def batch_take(
     a: Symbol | None = ..., indices: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """a[i, indices[i]] for every row i, positions limited to the range. a: (rows, columns); indices: (rows,)."""
 
 def broadcast_add(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """a + b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_axes(
     data: Symbol | None = ..., axis: int | Sequence[int] = ..., size: int | Sequence[int] = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Repeats the given axes, which have size 1, to the given sizes."""
 
 def broadcast_div(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """a / b (integers: towards zero), element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_equal(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """1 where a = b, else 0, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_greater(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """1 where a > b, else 0, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_greater_equal(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """1 where a ≥ b, else 0, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_hypot(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """sqrt(a² + b²) without overflow, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_lesser(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """1 where a < b, else 0, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_lesser_equal(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """1 where a ≤ b, else 0, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_like(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., lhs_axes: int | Sequence[int] | None = ...,
     rhs_axes: int | Sequence[int] | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """lhs broadcast to the shape of rhs; with `lhs_axes` and `rhs_axes` only these axes, pair by pair."""
 
 def broadcast_logical_and(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """1 where a and b are nonzero, else 0, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_logical_or(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """1 where a or b is nonzero, else 0, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_logical_xor(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """1 where exactly one of a and b is nonzero, else 0, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_maximum(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """The larger of a and b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_minimum(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """The smaller of a and b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_minus(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """a - b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_mod(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Remainder of a / b with the sign of b (zero where b is zero), element by element with broadcasting (a: lhs,
     b: rhs)."""
 
 def broadcast_mul(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """a · b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_not_equal(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """1 where a ≠ b, else 0, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_power(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """a to the power of b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_to(
     data: Symbol | None = ..., shape: int | Sequence[int] = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Repeats axes of size 1 until the array has this shape; 0 in `shape` keeps the dimension."""
 
 def cast_storage(
     data: Symbol | None = ..., stype: Literal['csr', 'default', 'row_sparse'] = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The array with another storage type."""
 
 def cbrt(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Cube root, element by element."""
 
 def ceil(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Smallest integer not below x, element by element."""
 
 def choose_element_0index(
     data: Symbol | None = ..., index: Symbol | None = ..., axis: int | None = ..., keepdims: bool = ...,
     mode: Literal['clip', 'wrap'] = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """One element along an axis at every other position."""
 
 def clip(
     data: Symbol | None = ..., a_min: float = ..., a_max: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Values limited to [a_min, a_max]; NaN stays, and a value on a limit passes its gradient."""
 
 def col2im(
     data: Symbol | None = ..., output_size: int | Sequence[int] = ..., kernel: int | Sequence[int] = ...,
     stride: int | Sequence[int] = ..., dilate: int | Sequence[int] = ..., pad: int | Sequence[int] = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Sums columns back into an image of `output_size`: the transpose of im2col."""
 
-def cos(
-    data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
-) -> Symbol:
+def cos(data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...) -> Symbol:
     """Cosine, element by element."""
 
 def cosh(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Hyperbolic cosine, element by element."""
 
 def crop(
     data: Symbol | None = ..., begin: int | Sequence[int] = ..., end: int | Sequence[int] = ...,
     step: int | Sequence[int] | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """data[begin[0]:end[0]:step[0], ...] of the first axes, with Python's rules; None leaves a limit open."""
 
 def cumsum(
     a: Symbol | None = ..., axis: int | None = ..., dtype: Any = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Running sums along an axis (by default of the flattened array), in `dtype` (default: the array's)."""
 
 def degrees(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Radians to degrees, element by element."""
 
 def depth_to_space(
     data: Symbol | None = ..., block_size: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """(batch, depth·b², height, width) -> (batch, depth, height·b, width·b) with b = block_size."""
 
 def diag(
     data: Symbol | None = ..., k: int = ..., axis1: int = ..., axis2: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The k-th diagonal of two axes, as the last axis; of a vector, the matrix with this diagonal."""
 
 def dot(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., transpose_a: bool = ..., transpose_b: bool = ...,
     forward_stype: Literal['csr', 'default', 'row_sparse'] | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Sum over the last axis of lhs and the first of rhs."""
 
 def elemwise_add(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """a + b, element by element (a: lhs, b: rhs)."""
 
 def elemwise_div(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """a / b (integers: towards zero), element by element (a: lhs, b: rhs)."""
 
 def elemwise_mul(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """a · b, element by element (a: lhs, b: rhs)."""
 
 def elemwise_sub(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """a - b, element by element (a: lhs, b: rhs)."""
 
-def erf(
-    data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
-) -> Symbol:
+def erf(data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...) -> Symbol:
     """Error function, element by element."""
 
 def erfinv(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Inverse of the error function; NaN outside of [-1, 1], element by element."""
 
-def exp(
-    data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
-) -> Symbol:
+def exp(data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...) -> Symbol:
     """Exponential, element by element."""
 
 def expand_dims(
     data: Symbol | None = ..., axis: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """A new axis of size 1 at position `axis`."""
 
 def expm1(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """exp(x) - 1, precise near zero, element by element."""
 
 def fill_element_0index(
     lhs: Symbol | None = ..., mhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """lhs (rows, columns) with lhs[i, rhs[i]] = mhs[i]."""
 
-def fix(
-    data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
-) -> Symbol:
+def fix(data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...) -> Symbol:
     """Nearest integer towards zero, element by element."""
 
 def flip(
     data: Symbol | None = ..., axis: int | Sequence[int] = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The order of the elements reversed along the given axes."""
 
 def floor(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Largest integer not above x, element by element."""
 
@@ -780,7 +741,7 @@ def ftml_update(
     weight: Symbol | None = ..., grad: Symbol | None = ..., d: Symbol | None = ..., v: Symbol | None = ...,
     z: Symbol | None = ..., lr: float = ..., beta1: float = ..., beta2: float = ..., epsilon: float = ...,
     t: float = ..., wd: float = ..., rescale_grad: float = ..., clip_grad: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Follow the moving leader (Zheng & Kwok, ICML 2017); t counts the updates from 1."""
 
@@ -788,50 +749,45 @@ def ftrl_update(
     weight: Symbol | None = ..., grad: Symbol | None = ..., z: Symbol | None = ..., n: Symbol | None = ...,
     lr: float = ..., lamda1: float = ..., beta: float = ..., wd: float = ..., rescale_grad: float = ...,
     clip_gradient: float = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Follow the regularized leader, FTRL-Proximal (McMahan et al., KDD 2013); lamda1 is the L1 penalty."""
 
 def gamma(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Gamma function, element by element."""
 
 def gammaln(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Logarithm of the absolute value of the gamma function, element by element."""
 
 def gather_nd(
     data: Symbol | None = ..., indices: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """data[indices[0], indices[1], ...]: the first axis of `indices` counts axes of data."""
 
 def hard_sigmoid(
     data: Symbol | None = ..., alpha: float = ..., beta: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """min(max(alpha·x + beta, 0), 1), element by element."""
 
 def identity(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """A copy, element by element."""
 
 def im2col(
     data: Symbol | None = ..., kernel: int | Sequence[int] = ..., stride: int | Sequence[int] = ...,
     dilate: int | Sequence[int] = ..., pad: int | Sequence[int] = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The windows of a convolution as columns: (batch, channel, *spatial) -> (batch, channel · kernel, windows)."""
 
 def khatri_rao(
     *args: Symbol | Sequence[Symbol], name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Column-wise Kronecker product of matrices with k columns: (r1, k), (r2, k), ... -> (r1·r2·..., k)."""
 
@@ -839,172 +795,162 @@ def lamb_update_phase1(
     weight: Symbol | None = ..., grad: Symbol | None = ..., mean: Symbol | None = ..., var: Symbol | None = ...,
     beta1: float = ..., beta2: float = ..., epsilon: float = ..., t: float = ..., bias_correction: bool = ...,
     wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The first half of LAMB (arXiv:1904.00962): the direction m / (sqrt(v) + epsilon) + wd·weight."""
 
 def lamb_update_phase2(
     weight: Symbol | None = ..., g: Symbol | None = ..., r1: Symbol | None = ..., r2: Symbol | None = ...,
     lr: float = ..., lower_bound: float = ..., upper_bound: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The second half of LAMB: weight - lr·(r1 / r2)·g."""
 
 def linalg_det(
-    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The determinant: (..., n, n) -> (...)."""
 
 def linalg_extractdiag(
     A: Symbol | None = ..., offset: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """A diagonal: (..., n, n) -> (..., n - |offset|)."""
 
 def linalg_extracttrian(
     A: Symbol | None = ..., offset: int = ..., lower: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """A triangle as a vector: (..., n, n) -> (..., m(m + 1)/2), m = n - |offset|."""
 
 def linalg_gelqf(
-    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Q with orthonormal rows and lower triangular L, L · Q = A. A: (..., m, n) with m <= n."""
 
 def linalg_gemm(
     A: Symbol | None = ..., B: Symbol | None = ..., C: Symbol | None = ..., transpose_a: bool = ...,
     transpose_b: bool = ..., alpha: float = ..., beta: float = ..., axis: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """alpha · op(A) · op(B) + beta · C; op may transpose. `axis` holds the rows, the last axis the columns."""
 
 def linalg_gemm2(
     A: Symbol | None = ..., B: Symbol | None = ..., transpose_a: bool = ..., transpose_b: bool = ...,
     alpha: float = ..., axis: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """alpha · op(A) · op(B); op may transpose. `axis` holds the rows, the last axis the columns."""
 
 def linalg_inverse(
-    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The inverse. Singular matrices are refused (see `potrf`)."""
 
 def linalg_makediag(
     A: Symbol | None = ..., offset: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Matrices with this diagonal: (..., n) -> (..., n + |offset|, n + |offset|)."""
 
 def linalg_maketrian(
     A: Symbol | None = ..., offset: int = ..., lower: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Triangular matrices out of vectors: the inverse of extracttrian, zeros elsewhere."""
 
 def linalg_potrf(
-    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Cholesky factors of symmetric, positive definite matrices: L · Lᵀ = A, else Uᵀ · U = A."""
 
 def linalg_potri(
-    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The inverse of a matrix out of its Cholesky factor (see `potrf`)."""
 
 def linalg_slogdet(
-    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Sign and logarithm of the absolute value of the determinant: (..., n, n) -> (...), (...)."""
 
 def linalg_sumlogdiag(
-    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    A: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Sum of the logarithms of the diagonal: (..., n, n) -> (...)."""
 
 def linalg_syrk(
     A: Symbol | None = ..., transpose: bool = ..., alpha: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """alpha · A · Aᵀ, or alpha · Aᵀ · A with `transpose`."""
 
 def linalg_trmm(
     A: Symbol | None = ..., B: Symbol | None = ..., transpose: bool = ..., rightside: bool = ..., lower: bool = ...,
-    alpha: float = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    alpha: float = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """alpha · op(A) · B for a triangular A (B · op(A) with `rightside`); op may transpose."""
 
 def linalg_trsm(
     A: Symbol | None = ..., B: Symbol | None = ..., transpose: bool = ..., rightside: bool = ..., lower: bool = ...,
-    alpha: float = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    alpha: float = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """X with op(A) · X = alpha · B for a triangular A (X · op(A) with `rightside`); op may transpose."""
 
-def log(
-    data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
-) -> Symbol:
+def log(data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...) -> Symbol:
     """Natural logarithm, element by element."""
 
 def log10(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Logarithm to base 10, element by element."""
 
 def log1p(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """log(1 + x), precise near zero, element by element."""
 
 def log2(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Logarithm to base 2, element by element."""
 
 def log_softmax(
     data: Symbol | None = ..., axis: int = ..., temperature: float | None = ..., dtype: Any = ...,
     use_length: bool | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Logarithm of softmax along `axis`, computed without overflow."""
 
 def logical_not(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """1 where x is zero, else 0, element by element."""
 
 def make_loss(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """The data itself, as a loss: its gradient is one."""
 
 def max(
     data: Symbol | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., exclude: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Maximum over axes."""
 
 def mean(
     data: Symbol | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., exclude: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Mean over axes."""
 
 def min(
     data: Symbol | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., exclude: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Minimum over axes."""
 
 def moments(
     data: Symbol | None = ..., axes: int | Sequence[int] | None = ..., keepdims: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Mean and (biased) variance over the given axes."""
 
@@ -1012,307 +958,300 @@ def mp_lamb_update_phase1(
     weight: Symbol | None = ..., grad: Symbol | None = ..., mean: Symbol | None = ..., var: Symbol | None = ...,
     weight32: Symbol | None = ..., beta1: float = ..., beta2: float = ..., epsilon: float = ..., t: float = ...,
     bias_correction: bool = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """`lamb_update_phase1` on the float32 copy of the weight; the direction is float32."""
 
 def mp_lamb_update_phase2(
     weight: Symbol | None = ..., g: Symbol | None = ..., r1: Symbol | None = ..., r2: Symbol | None = ...,
     weight32: Symbol | None = ..., lr: float = ..., lower_bound: float = ..., upper_bound: float = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """`lamb_update_phase2` on the float32 copy of the weight."""
 
 def mp_nag_mom_update(
     weight: Symbol | None = ..., grad: Symbol | None = ..., mom: Symbol | None = ..., weight32: Symbol | None = ...,
     lr: float = ..., momentum: float = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """As `nag_mom_update`, but what is kept as mom has the new weight in s: MXNet has overwritten the old one."""
 
 def mp_sgd_mom_update(
     weight: Symbol | None = ..., grad: Symbol | None = ..., mom: Symbol | None = ..., weight32: Symbol | None = ...,
     lr: float = ..., momentum: float = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ...,
-    lazy_update: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    lazy_update: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """mom = momentum·mom - lr·(g + wd·weight), then weight + mom; g is the rescaled, clipped gradient."""
 
 def mp_sgd_update(
     weight: Symbol | None = ..., grad: Symbol | None = ..., weight32: Symbol | None = ..., lr: float = ...,
     wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ..., lazy_update: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """weight - lr·(g + wd·weight) where g is rescale_grad·grad limited to ±clip_gradient (negative: no limit)."""
 
 def multi_all_finite(
     *data: Symbol | Sequence[Symbol], num_arrays: int = ..., init_output: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """1 where no value of any array is infinite or NaN, else 0 -> (1,) float32."""
 
 def multi_lars(
     lrs: Symbol | None = ..., weights_sum_sq: Symbol | None = ..., grads_sum_sq: Symbol | None = ...,
     wds: Symbol | None = ..., eta: float = ..., eps: float = ..., rescale_grad: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The rates of LARS (arXiv:1708.03888): lr·eta·|w| / (rescale_grad·|g| + wd·|w| + eps); lr where a norm is 0."""
 
 def multi_mp_sgd_mom_update(
     *data: Symbol | Sequence[Symbol], lrs: Sequence[float] = ..., momentum: float = ..., wds: Sequence[float] = ...,
     rescale_grad: float = ..., clip_gradient: float = ..., num_weights: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """mom = momentum·mom - lr·(g + wd·weight), then weight + mom; g is the rescaled, clipped gradient."""
 
 def multi_mp_sgd_update(
     *data: Symbol | Sequence[Symbol], lrs: Sequence[float] = ..., wds: Sequence[float] = ...,
     rescale_grad: float = ..., clip_gradient: float = ..., num_weights: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """weight - lr·(g + wd·weight) where g is rescale_grad·grad limited to ±clip_gradient (negative: no limit)."""
 
 def multi_sgd_mom_update(
     *data: Symbol | Sequence[Symbol], lrs: Sequence[float] = ..., momentum: float = ..., wds: Sequence[float] = ...,
     rescale_grad: float = ..., clip_gradient: float = ..., num_weights: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """mom = momentum·mom - lr·(g + wd·weight), then weight + mom; g is the rescaled, clipped gradient."""
 
 def multi_sgd_update(
     *data: Symbol | Sequence[Symbol], lrs: Sequence[float] = ..., wds: Sequence[float] = ...,
     rescale_grad: float = ..., clip_gradient: float = ..., num_weights: int = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """weight - lr·(g + wd·weight) where g is rescale_grad·grad limited to ±clip_gradient (negative: no limit)."""
 
 def multi_sum_sq(
     *data: Symbol | Sequence[Symbol], num_arrays: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Sums of squares of the arrays -> (num_arrays,) float32."""
 
 def nag_mom_update(
     weight: Symbol | None = ..., grad: Symbol | None = ..., mom: Symbol | None = ..., lr: float = ...,
     momentum: float = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Nesterov's gradient: with s = lr·(g + wd·weight), mom = momentum·mom - s, then weight + momentum·mom - s."""
 
 def nanprod(
     data: Symbol | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., exclude: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Product, NaN taken as 1, over axes."""
 
 def nansum(
     data: Symbol | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., exclude: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Sum, NaN taken as 0, over axes."""
 
 def negative(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """-x, element by element."""
 
 def norm(
     data: Symbol | None = ..., ord: int = ..., axis: int | Sequence[int] | None = ..., out_dtype: Any = ...,
-    keepdims: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    keepdims: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Sum of absolute values (ord=1) or Euclidean norm (ord=2) over axes, all by default."""
 
 def normal(
     loc: float = ..., scale: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random numbers, normal with mean loc and standard deviation scale, of the given shape and dtype."""
 
 def one_hot(
     indices: Symbol | None = ..., depth: int = ..., on_value: float = ..., off_value: float = ..., dtype: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """A new last axis of size `depth` with `on_value` at the index and `off_value` elsewhere."""
 
 def ones_like(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Ones with the shape and dtype of the data."""
 
 def preloaded_multi_mp_sgd_mom_update(
     *data: Symbol | Sequence[Symbol], momentum: float = ..., rescale_grad: float = ..., clip_gradient: float = ...,
-    num_weights: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    num_weights: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """mom = momentum·mom - lr·(g + wd·weight), then weight + mom; g is the rescaled, clipped gradient."""
 
 def preloaded_multi_mp_sgd_update(
     *data: Symbol | Sequence[Symbol], rescale_grad: float = ..., clip_gradient: float = ..., num_weights: int = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """weight - lr·(g + wd·weight) where g is rescale_grad·grad limited to ±clip_gradient (negative: no limit)."""
 
 def preloaded_multi_sgd_mom_update(
     *data: Symbol | Sequence[Symbol], momentum: float = ..., rescale_grad: float = ..., clip_gradient: float = ...,
-    num_weights: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    num_weights: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """mom = momentum·mom - lr·(g + wd·weight), then weight + mom; g is the rescaled, clipped gradient."""
 
 def preloaded_multi_sgd_update(
     *data: Symbol | Sequence[Symbol], rescale_grad: float = ..., clip_gradient: float = ..., num_weights: int = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """weight - lr·(g + wd·weight) where g is rescale_grad·grad limited to ±clip_gradient (negative: no limit)."""
 
 def prod(
     data: Symbol | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., exclude: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Product over axes."""
 
 def radians(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Degrees to radians, element by element."""
 
 def random_exponential(
     lam: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random numbers, exponential with rate lam, of the given shape and dtype."""
 
 def random_gamma(
     alpha: float = ..., beta: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random numbers, gamma with shape alpha and scale beta, of the given shape and dtype."""
 
 def random_generalized_negative_binomial(
     mu: float = ..., alpha: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random numbers, negative binomial with mean mu and dispersion alpha, of the given shape and dtype."""
 
 def random_negative_binomial(
     k: float = ..., p: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random numbers, negative binomial: successes before k failures, each with probability p, of the given shape
     and dtype."""
 
 def random_pdf_dirichlet(
     sample: Symbol | None = ..., alpha: Symbol | None = ..., is_log: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Density of the dirichlet distribution (its logarithm with is_log) at the samples."""
 
 def random_pdf_exponential(
     sample: Symbol | None = ..., lam: Symbol | None = ..., is_log: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Density of the exponential distribution (its logarithm with is_log) at the samples."""
 
 def random_pdf_gamma(
     sample: Symbol | None = ..., alpha: Symbol | None = ..., beta: Symbol | None = ..., is_log: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Density of the gamma distribution (its logarithm with is_log) at the samples."""
 
 def random_pdf_generalized_negative_binomial(
     sample: Symbol | None = ..., mu: Symbol | None = ..., alpha: Symbol | None = ..., is_log: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Density of the generalized negative binomial distribution (its logarithm with is_log) at the samples."""
 
 def random_pdf_negative_binomial(
     sample: Symbol | None = ..., k: Symbol | None = ..., p: Symbol | None = ..., is_log: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Density of the negative binomial distribution (its logarithm with is_log) at the samples."""
 
 def random_pdf_normal(
     sample: Symbol | None = ..., mu: Symbol | None = ..., sigma: Symbol | None = ..., is_log: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Density of the normal distribution (its logarithm with is_log) at the samples."""
 
 def random_pdf_poisson(
     sample: Symbol | None = ..., lam: Symbol | None = ..., is_log: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Density of the poisson distribution (its logarithm with is_log) at the samples."""
 
 def random_pdf_uniform(
     sample: Symbol | None = ..., low: Symbol | None = ..., high: Symbol | None = ..., is_log: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Density of the uniform distribution (its logarithm with is_log) at the samples."""
 
 def random_poisson(
     lam: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random numbers, Poisson with rate lam, of the given shape and dtype."""
 
 def random_randint(
     low: int = ..., high: int = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random integers from low (included) to high (not included), int32 or int64."""
 
 def random_uniform(
     low: float = ..., high: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random numbers, uniform between low (included) and high, of the given shape and dtype."""
 
 def ravel_multi_index(
     data: Symbol | None = ..., shape: int | Sequence[int] | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Positions in the flattened array out of coordinates. data: (dimensions, n) -> (n,), the same dtype."""
 
 def rcbrt(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """1 / cbrt(x), element by element."""
 
 def reciprocal(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """1 / x, element by element."""
 
 def relu(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """max(x, 0), element by element."""
 
 def repeat(
     data: Symbol | None = ..., repeats: int = ..., axis: int | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Each element repeated, along an axis or in the flattened array; not at all: an array of shape (0,)."""
 
 def reset_arrays(
     *data: Symbol | Sequence[Symbol], num_arrays: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Sets all arrays to zero."""
 
 def reshape_like(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., lhs_begin: int | None = ..., lhs_end: int | None = ...,
     rhs_begin: int | None = ..., rhs_end: int | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """lhs in the shape of rhs; with ranges of axes, those of lhs take the dimensions of those of rhs."""
 
 def rint(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Nearest integer, halves rounded down, element by element."""
 
@@ -1320,7 +1259,6 @@ def rmsprop_update(
     weight: Symbol | None = ..., grad: Symbol | None = ..., n: Symbol | None = ..., lr: float = ...,
     gamma1: float = ..., epsilon: float = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ...,
     clip_weights: float = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """weight - lr·g / sqrt(n + epsilon) with n the moving average of g² (Tieleman & Hinton, 2012)."""
 
@@ -1328,294 +1266,273 @@ def rmspropalex_update(
     weight: Symbol | None = ..., grad: Symbol | None = ..., n: Symbol | None = ..., g: Symbol | None = ...,
     delta: Symbol | None = ..., lr: float = ..., gamma1: float = ..., gamma2: float = ..., epsilon: float = ...,
     wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ..., clip_weights: float = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """RMSProp that divides by the standard deviation and has momentum (arXiv:1308.0850, equations 38 to 45)."""
 
 def round(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Nearest integer, halves rounded away from zero, element by element."""
 
 def rsqrt(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """1 / sqrt(x), element by element."""
 
 def sample_exponential(
     lam: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """For each element of the parameters, random numbers of this shape, exponential with rate lam."""
 
 def sample_gamma(
     alpha: Symbol | None = ..., beta: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """For each element of the parameters, random numbers of this shape, gamma with shape alpha and scale beta."""
 
 def sample_generalized_negative_binomial(
     mu: Symbol | None = ..., alpha: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """For each element of the parameters, random numbers of this shape, negative binomial with mean mu and
     dispersion alpha."""
 
 def sample_multinomial(
     data: Symbol | None = ..., shape: int | Sequence[int] = ..., get_prob: bool = ..., dtype: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random classes, drawn with the probabilities in the last axis."""
 
 def sample_negative_binomial(
     k: Symbol | None = ..., p: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """For each element of the parameters, random numbers of this shape, negative binomial: successes before k
     failures, each with probability p."""
 
 def sample_normal(
     mu: Symbol | None = ..., sigma: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """For each element of the parameters, random numbers of this shape, normal with mean loc and standard
     deviation scale."""
 
 def sample_poisson(
     lam: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """For each element of the parameters, random numbers of this shape, Poisson with rate lam."""
 
 def sample_uniform(
     low: Symbol | None = ..., high: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """For each element of the parameters, random numbers of this shape, uniform between low (included) and high."""
 
 def scatter_nd(
     data: Symbol | None = ..., indices: Symbol | None = ..., shape: int | Sequence[int] = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Zeros of this shape with the data written at indices (as in gather_nd)."""
 
 def sgd_mom_update(
     weight: Symbol | None = ..., grad: Symbol | None = ..., mom: Symbol | None = ..., lr: float = ...,
     momentum: float = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ...,
-    lazy_update: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    lazy_update: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """mom = momentum·mom - lr·(g + wd·weight), then weight + mom; g is the rescaled, clipped gradient."""
 
 def sgd_update(
     weight: Symbol | None = ..., grad: Symbol | None = ..., lr: float = ..., wd: float = ...,
     rescale_grad: float = ..., clip_gradient: float = ..., lazy_update: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """weight - lr·(g + wd·weight) where g is rescale_grad·grad limited to ±clip_gradient (negative: no limit)."""
 
 def shape_array(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """The shape as an int64 array."""
 
 def shuffle(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """The rows (elements of the first axis) in random order."""
 
 def sigmoid(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """1 / (1 + exp(-x)), element by element."""
 
 def sign(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """-1, 0 or 1, element by element."""
 
 def signsgd_update(
     weight: Symbol | None = ..., grad: Symbol | None = ..., lr: float = ..., wd: float = ...,
     rescale_grad: float = ..., clip_gradient: float = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """(1 - lr·wd)·weight - lr·sign(grad) (arXiv:1802.04434); rescaling and clipping do not change the sign."""
 
 def signum_update(
     weight: Symbol | None = ..., grad: Symbol | None = ..., mom: Symbol | None = ..., lr: float = ...,
     momentum: float = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ..., wd_lh: float = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """mom = momentum·mom - (1 - momentum)·(g + wd·weight), then (1 - lr·wd_lh)·weight + lr·sign(mom)."""
 
-def sin(
-    data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
-) -> Symbol:
+def sin(data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...) -> Symbol:
     """Sine, element by element."""
 
 def sinh(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Hyperbolic sine, element by element."""
 
 def size_array(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """The number of elements as an int64 array of shape (1,)."""
 
 def slice_axis(
     data: Symbol | None = ..., axis: int = ..., begin: int = ..., end: int | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The part [begin, end) of one axis; negative numbers count from its end."""
 
 def slice_like(
     data: Symbol | None = ..., shape_like: Symbol | None = ..., axes: int | Sequence[int] = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The leading part of the data that has the size of `shape_like` along `axes`, by default along all."""
 
 def smooth_l1(
     data: Symbol | None = ..., scalar: float = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Huber's loss of Fast R-CNN: (s·x)²/2 where |x| <= 1/s², |x| - 0.5/s² elsewhere; s is `scalar`."""
 
 def softmax(
     data: Symbol | None = ..., length: Symbol | None = ..., axis: int = ..., temperature: float | None = ...,
     dtype: Any = ..., use_length: bool | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """exp(x / temperature) divided by its sum along `axis`."""
 
 def softmax_cross_entropy(
     data: Symbol | None = ..., label: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Sum over the batch of -log(softmax(data)[label])."""
 
 def softmin(
     data: Symbol | None = ..., axis: int = ..., temperature: float | None = ..., dtype: Any = ...,
     use_length: bool | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Softmax of -data along `axis`."""
 
 def softsign(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """x / (1 + |x|), element by element."""
 
 def sort(
     data: Symbol | None = ..., axis: int | None = ..., is_ascend: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The values in order along an axis, or all of them with axis=None."""
 
 def space_to_depth(
     data: Symbol | None = ..., block_size: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """(batch, depth, height·b, width·b) -> (batch, depth·b², height, width) with b = block_size."""
 
 def sqrt(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Square root, element by element."""
 
 def square(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """x², element by element."""
 
 def squeeze(
     data: Symbol | None = ..., axis: int | Sequence[int] | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Without the axes of size 1: the given ones, or all; at least one axis stays."""
 
 def stack(
     *data: Symbol | Sequence[Symbol], axis: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Joins arrays of one shape along a new axis."""
 
 def sum(
     data: Symbol | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., exclude: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Sum over axes."""
 
 def take(
     a: Symbol | None = ..., indices: Symbol | None = ..., axis: int = ...,
     mode: Literal['clip', 'raise', 'wrap'] = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Slices of `a` at positions along an axis: the axis is replaced by the shape of `indices` (any dtype)."""
 
-def tan(
-    data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
-) -> Symbol:
+def tan(data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...) -> Symbol:
     """Tangent, element by element."""
 
 def tanh(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Hyperbolic tangent, element by element."""
 
 def tile(
     data: Symbol | None = ..., reps: int | Sequence[int] = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The whole array repeated `reps` times along the axes; the shorter of shape and reps is filled with ones."""
 
 def topk(
     data: Symbol | None = ..., axis: int | None = ..., k: int = ...,
     ret_typ: Literal['both', 'indices', 'mask', 'value'] = ..., is_ascend: bool = ..., dtype: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The k largest (smallest with `is_ascend`) values along an axis, in order."""
 
 def transpose(
     data: Symbol | None = ..., axes: int | Sequence[int] = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The axes in another order, reversed by default."""
 
 def trunc(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Integer part, element by element."""
 
 def unravel_index(
     data: Symbol | None = ..., shape: int | Sequence[int] | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Coordinates out of positions in the flattened array. data: (...) -> (dimensions, ...), the same dtype."""
 
 def where(
     condition: Symbol | None = ..., x: Symbol | None = ..., y: Symbol | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """x where the condition is nonzero, y elsewhere."""
 
 def zeros_like(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Zeros with the shape and dtype of the data."""
 

@@ -12,91 +12,91 @@ __all__ = [
 
 def exponential_like(
     data: Symbol | None = ..., lam: float = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Random numbers, exponential with rate lam, with the shape and dtype of data."""
 
 def gamma_like(
     data: Symbol | None = ..., alpha: float = ..., beta: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random numbers, gamma with shape alpha and scale beta, with the shape and dtype of data."""
 
 def generalized_negative_binomial_like(
     data: Symbol | None = ..., mu: float = ..., alpha: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random numbers, negative binomial with mean mu and dispersion alpha, with the shape and dtype of data."""
 
 def negative_binomial_like(
     data: Symbol | None = ..., k: float = ..., p: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random numbers, negative binomial: successes before k failures, each with probability p, with the shape and
     dtype of data."""
 
 def normal_like(
     data: Symbol | None = ..., loc: float = ..., scale: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random numbers, normal with mean loc and standard deviation scale, with the shape and dtype of data."""
 
 def pdf_dirichlet(
     sample: Symbol | None = ..., alpha: Symbol | None = ..., is_log: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Density of the dirichlet distribution (its logarithm with is_log) at the samples."""
 
 def pdf_exponential(
     sample: Symbol | None = ..., lam: Symbol | None = ..., is_log: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Density of the exponential distribution (its logarithm with is_log) at the samples."""
 
 def pdf_gamma(
     sample: Symbol | None = ..., alpha: Symbol | None = ..., beta: Symbol | None = ..., is_log: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Density of the gamma distribution (its logarithm with is_log) at the samples."""
 
 def pdf_generalized_negative_binomial(
     sample: Symbol | None = ..., mu: Symbol | None = ..., alpha: Symbol | None = ..., is_log: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Density of the generalized negative binomial distribution (its logarithm with is_log) at the samples."""
 
 def pdf_negative_binomial(
     sample: Symbol | None = ..., k: Symbol | None = ..., p: Symbol | None = ..., is_log: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Density of the negative binomial distribution (its logarithm with is_log) at the samples."""
 
 def pdf_normal(
     sample: Symbol | None = ..., mu: Symbol | None = ..., sigma: Symbol | None = ..., is_log: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Density of the normal distribution (its logarithm with is_log) at the samples."""
 
 def pdf_poisson(
     sample: Symbol | None = ..., lam: Symbol | None = ..., is_log: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Density of the poisson distribution (its logarithm with is_log) at the samples."""
 
 def pdf_uniform(
     sample: Symbol | None = ..., low: Symbol | None = ..., high: Symbol | None = ..., is_log: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Density of the uniform distribution (its logarithm with is_log) at the samples."""
 
 def poisson_like(
     data: Symbol | None = ..., lam: float = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Random numbers, Poisson with rate lam, with the shape and dtype of data."""
 
 def uniform_like(
     data: Symbol | None = ..., low: float = ..., high: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Random numbers, uniform between low (included) and high, with the shape and dtype of data."""

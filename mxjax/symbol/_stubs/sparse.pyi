@@ -19,64 +19,58 @@ __all__ = [
 
 def ElementWiseSum(
     *args: Symbol | Sequence[Symbol], name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """The sum of any number of arrays of one shape and dtype."""
 
 def Embedding(
     data: Symbol | None = ..., weight: Symbol | None = ..., input_dim: int = ..., output_dim: int = ...,
     dtype: Any = ..., sparse_grad: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Rows of a table: (...) -> (..., output_dim)."""
 
 def FullyConnected(
     data: Symbol | None = ..., weight: Symbol | None = ..., bias: Symbol | None = ..., num_hidden: int = ...,
     no_bias: bool = ..., flatten: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """data · weightᵀ + bias."""
 
 def LinearRegressionOutput(
     data: Symbol | None = ..., label: Symbol | None = ..., grad_scale: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The data itself, with the gradient of the squared error: data - label."""
 
 def LogisticRegressionOutput(
     data: Symbol | None = ..., label: Symbol | None = ..., grad_scale: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """sigmoid(data), with the gradient of the binary cross-entropy: sigmoid(data) - label."""
 
 def MAERegressionOutput(
     data: Symbol | None = ..., label: Symbol | None = ..., grad_scale: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The data itself, with the gradient of the absolute error: 1 where data > label, else -1."""
 
 def _contrib_round_ste(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Same as round, but the gradient is the identity's (straight-through estimator)."""
 
 def _contrib_sign_ste(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Same as sign, but the gradient is the identity's (straight-through estimator)."""
 
-def abs(
-    data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
-) -> Symbol:
+def abs(data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...) -> Symbol:
     """Absolute value, element by element."""
 
 def adagrad_update(
     weight: Symbol | None = ..., grad: Symbol | None = ..., history: Symbol | None = ..., lr: float = ...,
     epsilon: float = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """weight - lr·(g / sqrt(history + epsilon) + wd·weight) with history the sum of g² (Duchi et al., JMLR 2011)."""
 
@@ -84,170 +78,149 @@ def adam_update(
     weight: Symbol | None = ..., grad: Symbol | None = ..., mean: Symbol | None = ..., var: Symbol | None = ...,
     lr: float = ..., beta1: float = ..., beta2: float = ..., epsilon: float = ..., wd: float = ...,
     rescale_grad: float = ..., clip_gradient: float = ..., lazy_update: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Adam without bias correction (arXiv:1412.6980): weight - lr·mean / (sqrt(var) + epsilon)."""
 
 def arccos(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Inverse cosine, element by element."""
 
 def arccosh(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Inverse hyperbolic cosine, element by element."""
 
 def arcsin(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Inverse sine, element by element."""
 
 def arcsinh(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Inverse hyperbolic sine, element by element."""
 
 def arctan(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Inverse tangent, element by element."""
 
 def arctanh(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Inverse hyperbolic tangent, element by element."""
 
 def broadcast_add(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """a + b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_div(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """a / b (integers: towards zero), element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_minus(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """a - b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def broadcast_mul(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """a · b, element by element with broadcasting (a: lhs, b: rhs)."""
 
 def cast_storage(
     data: Symbol | None = ..., stype: Literal['csr', 'default', 'row_sparse'] = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The array with another storage type."""
 
 def cbrt(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Cube root, element by element."""
 
 def ceil(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Smallest integer not below x, element by element."""
 
 def clip(
     data: Symbol | None = ..., a_min: float = ..., a_max: float = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Values limited to [a_min, a_max]; NaN stays, and a value on a limit passes its gradient."""
 
 def concat(
     *data: Symbol | Sequence[Symbol], dim: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """Joins arrays along axis `dim`; the other axes agree."""
 
-def cos(
-    data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
-) -> Symbol:
+def cos(data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...) -> Symbol:
     """Cosine, element by element."""
 
 def cosh(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Hyperbolic cosine, element by element."""
 
 def degrees(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Radians to degrees, element by element."""
 
 def dot(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., transpose_a: bool = ..., transpose_b: bool = ...,
     forward_stype: Literal['csr', 'default', 'row_sparse'] | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Sum over the last axis of lhs and the first of rhs."""
 
 def elemwise_add(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """a + b, element by element (a: lhs, b: rhs)."""
 
 def elemwise_div(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """a / b (integers: towards zero), element by element (a: lhs, b: rhs)."""
 
 def elemwise_mul(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """a · b, element by element (a: lhs, b: rhs)."""
 
 def elemwise_sub(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """a - b, element by element (a: lhs, b: rhs)."""
 
-def exp(
-    data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
-) -> Symbol:
+def exp(data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...) -> Symbol:
     """Exponential, element by element."""
 
 def expm1(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """exp(x) - 1, precise near zero, element by element."""
 
-def fix(
-    data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
-) -> Symbol:
+def fix(data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...) -> Symbol:
     """Nearest integer towards zero, element by element."""
 
 def floor(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Largest integer not above x, element by element."""
 
@@ -255,202 +228,170 @@ def ftrl_update(
     weight: Symbol | None = ..., grad: Symbol | None = ..., z: Symbol | None = ..., n: Symbol | None = ...,
     lr: float = ..., lamda1: float = ..., beta: float = ..., wd: float = ..., rescale_grad: float = ...,
     clip_gradient: float = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Follow the regularized leader, FTRL-Proximal (McMahan et al., KDD 2013); lamda1 is the L1 penalty."""
 
 def gamma(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Gamma function, element by element."""
 
 def gammaln(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Logarithm of the absolute value of the gamma function, element by element."""
 
-def log(
-    data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
-) -> Symbol:
+def log(data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...) -> Symbol:
     """Natural logarithm, element by element."""
 
 def log10(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Logarithm to base 10, element by element."""
 
 def log1p(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """log(1 + x), precise near zero, element by element."""
 
 def log2(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Logarithm to base 2, element by element."""
 
 def make_loss(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """The data itself, as a loss: its gradient is one."""
 
 def mean(
     data: Symbol | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., exclude: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Mean over axes."""
 
 def negative(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """-x, element by element."""
 
 def norm(
     data: Symbol | None = ..., ord: int = ..., axis: int | Sequence[int] | None = ..., out_dtype: Any = ...,
-    keepdims: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    keepdims: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Sum of absolute values (ord=1) or Euclidean norm (ord=2) over axes, all by default."""
 
 def radians(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Degrees to radians, element by element."""
 
 def relu(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """max(x, 0), element by element."""
 
 def retain(
     data: Symbol | None = ..., indices: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
-    out: Any = ..., **kwargs: Any,
+    out: Any = ...,
 ) -> Symbol:
     """A row_sparse array with only the rows in `indices` kept."""
 
 def rint(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Nearest integer, halves rounded down, element by element."""
 
 def round(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Nearest integer, halves rounded away from zero, element by element."""
 
 def rsqrt(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """1 / sqrt(x), element by element."""
 
 def sgd_mom_update(
     weight: Symbol | None = ..., grad: Symbol | None = ..., mom: Symbol | None = ..., lr: float = ...,
     momentum: float = ..., wd: float = ..., rescale_grad: float = ..., clip_gradient: float = ...,
-    lazy_update: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    lazy_update: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """mom = momentum·mom - lr·(g + wd·weight), then weight + mom; g is the rescaled, clipped gradient."""
 
 def sgd_update(
     weight: Symbol | None = ..., grad: Symbol | None = ..., lr: float = ..., wd: float = ...,
     rescale_grad: float = ..., clip_gradient: float = ..., lazy_update: bool = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """weight - lr·(g + wd·weight) where g is rescale_grad·grad limited to ±clip_gradient (negative: no limit)."""
 
 def sigmoid(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """1 / (1 + exp(-x)), element by element."""
 
 def sign(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """-1, 0 or 1, element by element."""
 
-def sin(
-    data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
-) -> Symbol:
+def sin(data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...) -> Symbol:
     """Sine, element by element."""
 
 def sinh(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Hyperbolic sine, element by element."""
 
 def slice(
     data: Symbol | None = ..., begin: int | Sequence[int] = ..., end: int | Sequence[int] = ...,
     step: int | Sequence[int] | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """data[begin[0]:end[0]:step[0], ...] of the first axes, with Python's rules; None leaves a limit open."""
 
 def sqrt(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Square root, element by element."""
 
 def square(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """x², element by element."""
 
 def stop_gradient(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """The data itself; no gradient passes."""
 
 def sum(
     data: Symbol | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., exclude: bool = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Sum over axes."""
 
-def tan(
-    data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
-) -> Symbol:
+def tan(data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...) -> Symbol:
     """Tangent, element by element."""
 
 def tanh(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Hyperbolic tangent, element by element."""
 
 def trunc(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Integer part, element by element."""
 
 def where(
     condition: Symbol | None = ..., x: Symbol | None = ..., y: Symbol | None = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ..., **kwargs: Any,
+    attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """x where the condition is nonzero, y elsewhere."""
 
 def zeros_like(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-    **kwargs: Any,
 ) -> Symbol:
     """Zeros with the shape and dtype of the data."""
 

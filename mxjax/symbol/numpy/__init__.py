@@ -1,5 +1,7 @@
 """`mx.sym.np`: the operators of mx.np with the arguments of their registration, and the functions of mx.np."""
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from ..._namespace import attach as _attach
 from ...numpy._dispatch import SYMBOLIC as _SYMBOLIC
 from ...numpy._namespace import functions as _functions
@@ -12,3 +14,5 @@ _ARRAYS_ONLY = ("nonzero", "shape")
 globals().update({k: v for k, v in _functions(_SYMBOLIC).items()
                   if _registry.find(f"_np_{k}", load=False) is None and k not in _ARRAYS_ONLY})
 _attach(globals(), _SYMBOLIC.maker(_front.make), "numpy")
+if _TYPE_CHECKING:
+    from ._stubs.functions import *
