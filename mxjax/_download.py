@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 import warnings
 from collections.abc import Iterator
 from urllib.parse import urlsplit
@@ -12,6 +13,8 @@ from urllib.request import url2pathname
 from ._files import replacing
 
 __all__ = ["check_sha1", "download", "replace_file"]
+
+_FIRST_WAIT, _LONGEST_WAIT = 0.2, 5.0  # seconds between attempts: each twice the last
 
 
 def check_sha1(filename: str, sha1_hash: str) -> bool:
@@ -76,6 +79,8 @@ def download(url: str, path: str | None = None, overwrite: bool = False, sha1_ha
             if left <= 0:
                 raise
             print(f"download of {url} failed ({error!r}), trying again, {left} attempt{'s' * (left > 1)} left")
+            if not url.startswith("file:"):
+                time.sleep(min(_FIRST_WAIT * 2 ** (retries - left), _LONGEST_WAIT))
     return target
 
 

@@ -38,7 +38,9 @@ class NotImplementedForSymbol(MXNetError):
         name = getattr(function, "__name__", function)
         kinds = ", ".join(type(a).__name__ for a in args)
         also = f" (namely operator {alias!r})" if alias else ""
-        super().__init__(f"{name}{also} with arguments ({kinds}) is not supported for Symbol, only for NDArray")
+        super().__init__(f"{name}{also} with arguments ({kinds}) is not supported for Symbol, only for NDArray; within "
+                         "hybrid_forward arrays are Symbols once the block is hybridized: use operators of F there, or "
+                         "do not hybridize()")
 
 
 class NotSupportedForSparseNDArray(MXNetError):

@@ -23,7 +23,7 @@ class Feature(NamedTuple):
 
 _ABSENT = """CUDA_RTC TENSORRT CPU_SSE CPU_SSE2 CPU_SSE3 CPU_SSE4_1 CPU_SSE4_2 CPU_SSE4A CPU_AVX CPU_AVX2 OPENMP SSE
 F16C JEMALLOC BLAS_OPEN
-BLAS_ATLAS BLAS_MKL BLAS_APPLE LAPACK MKLDNN CAFFE DIST_KVSTORE CXX14 DEBUG TVM_OP""".split()
+BLAS_ATLAS BLAS_MKL BLAS_APPLE MKLDNN CAFFE CXX14 DEBUG TVM_OP""".split()
 
 
 def feature_list() -> list[Feature]:
@@ -34,7 +34,8 @@ def feature_list() -> list[Feature]:
     """
     gpu = num_gpus() > 0
     found = {"XLA": True, "JAX": True, "CUDA": gpu, "CUDNN": gpu, "NCCL": gpu, "SIGNAL_HANDLER": False,
-             "INT64_TENSOR_SIZE": True, "OPENCV": importlib.util.find_spec("cv2") is not None, "PROFILER": False}
+             "INT64_TENSOR_SIZE": True, "OPENCV": importlib.util.find_spec("cv2") is not None, "PROFILER": True,
+             "LAPACK": True, "DIST_KVSTORE": True}
     found.update(dict.fromkeys(_ABSENT, False))
     return [Feature(name, enabled) for name, enabled in found.items()]
 

@@ -246,3 +246,25 @@ def test_one_of_several_boolean_arrays_has_a_gradient(hybridize):
         out = call(a, b)
     out.backward()
     assert out.dtype == np.bool_ and b.grad.asnumpy().tolist() == [True, True]
+
+
+@pytest.mark.parametrize(("call", "kind", "said"), [
+    (lambda: mx.nd.zeros("abc"), mx.MXNetError, "operator _zeros: shape must be an int or a tuple of ints, got 'abc'"),
+    (lambda: mx.np.ones(2) + mx.nd.ones(2), TypeError, "as_np_ndarray"),
+    (lambda: mx.gluon.nn.Dense(3)(mx.nd.ones((2, 2))), RuntimeError, r"initialize\(\)"),
+    (lambda: mx.sym.Variable("x").asnumpy(), mx.MXNetError, "hybridize"),
+], ids=["shape", "flavours", "uninitialized", "symbol"])
+def test_errors_say_what_to_do(call, kind, said):
+    with pytest.raises(kind, match=said):
+        call()
+
+
+def test_trained_parameters_without_a_network(tmp_path, monkeypatch):
+    monkeypatch.setenv("MXNET_GLUON_REPO", (tmp_path / "nothing").as_uri())
+    with pytest.raises(OSError, match="resnet18_v1-a0666292.params .SHA-1 a0666292.*MXNET_GLUON_REPO"):
+        mx.gluon.model_zoo.vision.resnet18_v1(pretrained=True, root=str(tmp_path))
+
+
+def test_features_that_work_are_on():
+    features = mx.runtime.Features()
+    assert all(features.is_enabled(name) for name in ("DIST_KVSTORE", "LAPACK", "PROFILER", "XLA"))

@@ -77,9 +77,9 @@ def draw(curve: list[tuple[float, float]], path: pathlib.Path) -> None:
     import matplotlib.pyplot as plt
     epochs = range(1, len(curve) + 1)
     figure, axes = plt.subplots(figsize=(6, 4))
-    axes.plot(epochs, [c[0] for c in curve], label="training")
+    axes.plot(epochs, [c[0] for c in curve], label="training", zorder=3)
     axes.plot(epochs, [c[1] for c in curve], label="test")
-    axes.set(xlabel="epoch", ylabel="accuracy", title="LeNet on the UCI digits", ylim=(min(0.9, curve[0][1]), 1.0))
+    axes.set(xlabel="epoch", ylabel="accuracy", title="LeNet on the UCI digits", ylim=(min(0.9, curve[0][1]), 1.01))
     axes.legend()
     figure.tight_layout()
     figure.savefig(path, dpi=120)
@@ -122,7 +122,7 @@ def train_imperatively(train: tuple, test: tuple, epochs: int) -> None:
 
 def reload_and_predict(prefix: str, epoch: int, test: tuple) -> None:
     """Loads the saved checkpoint and predicts."""
-    module = mx.mod.Module.load(prefix, epoch, context=mx.cpu())
+    module = mx.mod.Module.load(prefix, epoch, label_names=None, context=mx.cpu())
     data = mx.io.NDArrayIter(test[0], batch_size=50)
     module.bind(data.provide_data, for_training=False)
     probabilities = module.predict(data).asnumpy()

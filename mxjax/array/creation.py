@@ -34,19 +34,22 @@ __all__ = ["arange", "array", "concatenate", "empty", "eye", "from_dlpack", "fro
            "to_dlpack_for_read", "to_dlpack_for_write", "waitall", "zeros", "histogram"]
 
 
-def _shape(shape: Any) -> tuple[int, ...]:
+def _shape(shape: Any, operator: str = "array") -> tuple[int, ...]:
     if isinstance(shape, integer_types):
         shape = (shape,)
-    shape = tuple(int(n) for n in shape)
-    if any(n < 0 for n in shape):
-        raise MXNetError(f"a shape has no negative lengths, got {shape}")
-    return shape
+    try:
+        lengths = tuple([int(n) for n in shape])
+    except (TypeError, ValueError):
+        raise MXNetError(f"operator {operator}: shape must be an int or a tuple of ints, got {shape!r}") from None
+    if any(n < 0 for n in lengths):
+        raise MXNetError(f"operator {operator}: a shape has no negative lengths, got {lengths}")
+    return lengths
 
 
 def _constant(value: float, shape: Any, ctx: Context | None, dtype: Any) -> NDArray:
     """An array of one value."""
     name = {0: "_zeros", 1: "_ones"}.get(value, "_full")
-    return watched(name, _filled, "imperative")(value, _shape(shape), ctx or current_context(), np_dtype(dtype))
+    return watched(name, _filled, "imperative")(value, _shape(shape, name), ctx or current_context(), np_dtype(dtype))
 
 
 def _filled(value: float, shape: tuple[int, ...], ctx: Context, dtype: np.dtype) -> NDArray:
@@ -72,13 +75,13 @@ def zeros(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str 
         MXNetError: outside of `mx.np_shape`, a shape without axes or with lengths of 0: there they mean unknown ones.
     """
     if stype not in (None, "default"):
-        return _into(storage(stype).zeros(_shape(shape), ctx, dtype), kwargs)
+        return _into(storage(stype).zeros(_shape(shape, "_zeros"), ctx, dtype), kwargs)
     return _into(_constant(0, _known(shape, "zeros"), ctx, dtype), kwargs)
 
 
 def _known(shape: Any, function: str) -> tuple[int, ...]:
     """A shape that has to be known."""
-    shape = _shape(shape)
+    shape = _shape(shape, f"_{function}")
     if not (shape and all(shape)) and not is_np_shape():
         raise MXNetError(f"mx.nd.{function}: the shape {shape} is not known: outside of mx.np_shape() an empty shape "
                          "and lengths of 0 stand for unknown ones; make scalars and empty arrays within it")

@@ -325,8 +325,9 @@ class Parameter:
                 f"Parameter {self.name!r} has not been initialized yet because initialization was deferred until its "
                 "shape is known. Pass one batch of data through the network first, or tell layers in_units, "
                 "in_channels, etc.")
-        raise RuntimeError(f"Parameter {self.name!r} has not been initialized. Note that parameters are initialized, "
-                           "and given to a Trainer, by Block.collect_params(); Block.params lacks those of children.")
+        raise RuntimeError(f"Parameter {self.name!r} has not been initialized: call the block's initialize() first. "
+                           "Block.collect_params() has all parameters, for a Trainer too; Block.params lacks those of "
+                           "children.")
 
     def _need_stype(self, method: str, stype: str, instead: str) -> None:
         if self._stype != stype:

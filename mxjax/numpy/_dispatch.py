@@ -59,7 +59,8 @@ class Flavour:
         """Raises TypeError unless all inputs are its arrays."""
         for value in inputs:
             if not self.is_array(value):
-                raise TypeError(f"{name}: type {type(value)} not supported")
+                other = getattr(value, "as_np_ndarray", None) and "; its as_np_ndarray() is one of mx.np's"
+                raise TypeError(f"{name}: type {type(value)} not supported{other or ''}")
 
 
 class _Imperative(Flavour):

@@ -19,16 +19,12 @@ import tempfile
 import types
 from typing import Any
 
+import cloudpickle  # it also pickles lambdas, local functions, and what stands in the script itself
 import numpy as np
 
 from ...array.dense import _from_host
 from ...context import cpu
 from ...ndarray import NDArray
-
-try:  # it also pickles lambdas, local functions, and what stands in the script itself
-    import cloudpickle
-except ImportError:
-    cloudpickle = None
 
 __all__ = ["receive", "send"]
 
@@ -38,7 +34,7 @@ _SMALL = 2048  # bytes that may go through the socket, so that sending never has
 _ALIGN = 64  # what XLA wants of arrays it does not copy
 
 
-class _Pickler((cloudpickle or pickle).Pickler):
+class _Pickler(cloudpickle.Pickler):
     """Pickles an NDArray as the NumPy array over its memory, and by value what the other process cannot import."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -49,8 +45,6 @@ class _Pickler((cloudpickle or pickle).Pickler):
         """How an object is reduced."""
         if isinstance(obj, NDArray) and obj.stype == "default":
             return _array, (np.asarray(obj._read()), type(obj))
-        if cloudpickle is None:
-            return NotImplemented
         if isinstance(obj, (type, types.FunctionType)):
             module = sys.modules.get(obj.__module__)
             if module is not None and module not in self.by_value and not _importable(obj.__module__):
@@ -81,9 +75,7 @@ def dumps(obj: Any) -> tuple[bytes, list[memoryview]]:
     try:
         pickler.dump(obj)
     except Exception as error:
-        hint = "" if cloudpickle else \
-            " Functions and classes of the script itself need cloudpickle: pip install cloudpickle."
-        raise TypeError(f"cannot be sent to another process: {error}.{hint} With thread_pool=True nothing has to "
+        raise TypeError(f"cannot be sent to another process: {error}. With thread_pool=True nothing has to "
                         "be sent.") from error
     finally:
         for module in pickler.by_value:

@@ -86,7 +86,14 @@ def get_model_file(name: str, root: str = os.path.join(data_dir(), "models")) ->
         logging.info("Model file not found. Downloading to %s.", path)
     os.makedirs(root, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=root) as folder:
-        archive = download(f"{_get_repo_url()}gluon/models/{stem}.zip", os.path.join(folder, stem + ".zip"))
+        url = f"{_get_repo_url()}gluon/models/{stem}.zip"
+        try:
+            archive = download(url, os.path.join(folder, stem + ".zip"))
+        except OSError as error:
+            raise OSError(
+                f"the trained parameters of {name} could not be downloaded. Without a network, put the file "
+                f"{stem}.params (SHA-1 {_model_sha1[name]}) into {root}, or give root= a folder that has it; "
+                f"MXNET_GLUON_REPO names another server, or a folder as file:///...\n{url}: {error}") from error
         unpack(archive, folder)
         unpacked = os.path.join(folder, stem + ".params")
         if not check_sha1(unpacked, _model_sha1[name]):
