@@ -17,6 +17,7 @@ _TOOLS = {"launch": "run a script in several worker processes, here or on severa
           "convert": "write a saved model as ONNX, StableHLO, JAX program or NumPy arrays",
           "plan": "tell what a saved model needs and does on accelerators that are not here",
           "inspect": "show layers, parameters, operations and memory of a saved model",
+          "rec": "write record files as WebDataset shards, ArrayRecord or a folder of files",
           "im2rec": "make image lists and pack pictures into record files",
           "stubs": "write the type stubs of functions made from the operator registry"}
 
@@ -62,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if given.command_name in _TOOLS:
         try:
             return importlib.import_module(f"mxjax.tools.{given.command_name}").main(given)
-        except MXNetError as error:
+        except (MXNetError, OSError) as error:
             parser.exit(2, f"{parser.prog} {given.command_name}: {error}\n")
     if not given.module and not os.path.isfile(given.script):
         parser.error(f"there is no script {given.script}")
