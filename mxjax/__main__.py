@@ -1,4 +1,7 @@
-"""The command line: `python -m mxjax run script.py`, `launch`, `im2rec`, `info`."""
+"""Apache MXNet's scripts and models on JAX: run, examine, convert and plan them.
+
+Exit status: 0 done, 1 something was found or failed, 2 a mistake in the arguments or files.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,8 @@ from .base import MXNetError
 
 __all__ = ["main"]
 
-_TOOLS = {"launch": "run a script in several worker processes, here or on several hosts",
+_TOOLS = {"doctor": "tell what a script or saved graph uses that differs here, is missing, or would be slow",
+          "launch": "run a script in several worker processes, here or on several hosts",
           "convert": "write a saved model as ONNX, StableHLO, JAX program or NumPy arrays",
           "plan": "tell what a saved model needs and does on accelerators that are not here",
           "inspect": "show layers, parameters, operations and memory of a saved model",
@@ -22,34 +26,52 @@ _TOOLS = {"launch": "run a script in several worker processes, here or on severa
           "stubs": "write the type stubs of functions made from the operator registry"}
 
 
+# by package: the extra that brings it, and what it is for
+_OPTIONAL = {"flax": ("flax", "flax modules as blocks, and back"), "optax": ("optax", "its rules as optimizers"),
+             "opencv-python-headless": ("image", "decoding and augmenting pictures"),
+             "onnx": ("onnx", "ONNX models"), "graphviz": ("viz", "drawings of networks"),
+             "safetensors": ("safetensors", "checking safetensors files"),
+             "array-record": ("arrayrecord", "records for grain")}
+
+
 def _info() -> None:
-    """Prints versions, devices and features."""
+    """Prints versions, devices and features, and what is missing."""
     import importlib.metadata as metadata
 
     import jax
 
     from . import libinfo, runtime  # JAX starts with it, which the version alone does not need
-    print(f"mxjax      {libinfo.__mxjax_version__} (the API of MXNet {libinfo.__version__})")
-    print(f"Python     {platform.python_version()} on {platform.platform()}")
-    for name in ("jax", "jaxlib", "numpy", "optax", "flax", "opencv-python-headless", "onnx"):
+
+    def row(name: str, text: str) -> None:
+        print(f"{name:24s}{text}")
+    row("mxjax", f"{libinfo.__mxjax_version__} (the API of MXNet {libinfo.__version__})")
+    row("Python", f"{platform.python_version()} on {platform.platform()}")
+    for name in ("jax", "jaxlib", "numpy", "scipy", *_OPTIONAL):
         try:
-            print(f"{name:10s} {metadata.version(name)}")
+            row(name, metadata.version(name))
         except metadata.PackageNotFoundError:
-            print(f"{name:10s} not installed")
-    print("devices    " + ", ".join(f"{d.platform}:{d.id} ({d.device_kind})" for d in jax.devices()))
-    print(f"engine     {os.environ.get('MXNET_ENGINE_TYPE', 'ThreadedEnginePerDevice')}")
-    print("features   " + ", ".join(f.name for f in runtime.feature_list() if f.enabled))
+            extra, what = _OPTIONAL.get(name, ("", "needed"))
+            row(name, f"not installed ({what}): pip install " + (f"'mxjax[{extra}]'" if extra else name))
+    row("devices", ", ".join(f"{d.platform}:{d.id} ({d.device_kind})" for d in jax.devices()))
+    if all(d.platform == "cpu" for d in jax.devices()):
+        row("", "for a GPU: pip install 'mxjax[cuda12]' or 'mxjax[cuda13]'; for a TPU: 'mxjax[tpu]'")
+    row("engine", os.environ.get("MXNET_ENGINE_TYPE", "ThreadedEnginePerDevice"))
+    row("features", ", ".join(f.name for f in runtime.feature_list() if f.enabled))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m mxjax", description=__doc__)
+    from . import libinfo
+    parser = argparse.ArgumentParser(prog="python -m mxjax", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--version", action="version", version=f"mxjax {libinfo.__mxjax_version__} (the API of MXNet "
+                        f"{libinfo.__version__})")
     commands = parser.add_subparsers(dest="command_name", required=True)
     run = commands.add_parser("run", help="run a script whose `import mxnet` then means mxjax")
     run.add_argument("-m", action="store_true", dest="module", help="the script is a module's name, such as pydoc")
     run.add_argument("script")
     run.add_argument("args", nargs=argparse.REMAINDER, help="arguments of the script")
-    commands.add_parser("info", help="print versions, devices and features")
+    commands.add_parser("info", help="print versions, devices, features, and what is missing")
     argv = sys.argv[1:] if argv is None else list(argv)
     for name, text in _TOOLS.items():
         tool = commands.add_parser(name, help=text, description=text,
