@@ -12,6 +12,7 @@ import platform
 import sys
 from collections.abc import Sequence
 
+from . import libinfo
 from .base import MXNetError
 
 __all__ = ["main"]
@@ -40,7 +41,7 @@ def _info() -> None:
 
     import jax
 
-    from . import libinfo, runtime  # JAX starts with it, which the version alone does not need
+    from . import runtime  # JAX starts with it, which the version alone does not need
 
     def row(name: str, text: str) -> None:
         print(f"{name:24s}{text}")
@@ -61,7 +62,6 @@ def _info() -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command; returns the exit status."""
-    from . import libinfo
     parser = argparse.ArgumentParser(prog="python -m mxjax", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="version", version=f"mxjax {libinfo.__mxjax_version__} (the API of MXNet "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import html
 import math
 import operator
 from collections.abc import Callable, Iterator
@@ -74,8 +75,8 @@ class NDArray(_Base):
     Example:
         >>> a = mx.nd.ones((2, 3))
         >>> a[1] += 2
-        >>> a.sum().asscalar()
-        12.0
+        >>> a.sum().asnumpy()
+        array([12.], dtype=float32)
     """
 
     __slots__ = ("_chunk", "_view", "_entry", "_grad", "_cache", "__weakref__")
@@ -649,6 +650,14 @@ class NDArray(_Base):
             return f"<{type(self).__name__} {'x'.join(map(str, self.shape))} of {self._chunk.buffer}>"
         shape = "x".join(map(str, self.shape))
         return f"\n{self.asnumpy()}\n<{type(self).__name__} {shape} @{self.context}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what it is, and its values."""
+        if isinstance(self._chunk.buffer, jax.core.Tracer):
+            return f"<pre>{html.escape(repr(self))}</pre>"
+        shape = " × ".join(map(str, self.shape)) or "scalar"
+        return (f"<div><b>{type(self).__name__}</b> {shape} <i>{np.dtype(self.dtype).name}</i> @{self.context}"
+                f"<pre>{html.escape(str(self.asnumpy()))}</pre></div>")
 
     def __bool__(self) -> bool:
         if self.size == 0:

@@ -1,13 +1,15 @@
-"""The table that `Block.summary` prints."""
+"""The table that `Block.summary` prints, and what a notebook shows of a block."""
 
 from __future__ import annotations
 
+import html
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from ..ndarray import NDArray
 
-__all__ = ["summary"]
+__all__ = ["as_html", "summary"]
 
 _ROW = "{:>20}  {:>42} {:>15}"
 
@@ -63,3 +65,23 @@ def summary(block: Any, inputs: Sequence[Any]) -> None:
     print(f"Shared params in forward computation graph: {totals['shared']}")
     print(f"Unique parameters in model: {totals['total'] - totals['shared']}")
     print("-" * 80)
+
+
+def as_html(block: Any) -> str:
+    """A block's own parameters and its children, which fold up."""
+    def count(one: Any) -> str:
+        shapes = [param.shape for param in one.collect_params().values()]
+        known = [shape for shape in shapes if shape is not None and all(n > 0 for n in shape)]
+        total = sum(math.prod(shape) for shape in known)
+        return f"{total:,} parameters" + ("" if len(known) == len(shapes) else ", and some of unknown shapes")
+
+    def part(name: str, one: Any, depth: int) -> str:
+        rows = "".join(f"<tr><td>{html.escape(param.name)}</td><td>{html.escape(str(param.shape))}</td>"
+                       f"<td>{html.escape(str(param.dtype))}</td></tr>" for param in one._reg_params.values()) \
+            if hasattr(one, "_reg_params") else ""
+        own = "" if one._children else html.escape(repr(one).partition("(")[2].rstrip(")\n "))
+        inner = "".join(part(key, child, depth + 1) for key, child in one._children.items())
+        title = f"{html.escape(name)} <b>{type(one).__name__}</b> {own} <i>{count(one)}</i>"
+        return f"<details{' open' * (depth < 1)} style='margin-left:1em'><summary>{title}</summary>" + (
+            f"<table>{rows}</table>" if rows else "") + f"{inner}</details>"
+    return part(block.name, block, 0)

@@ -391,6 +391,9 @@ class Block:
         """
         _summary.summary(self, inputs)
 
+    def _repr_html_(self) -> str:
+        return _summary.as_html(self)
+
 
 class HybridBlock(Block):
     """Base of blocks that run imperatively and, after `hybridize()`, as one compiled graph.

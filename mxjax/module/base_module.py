@@ -13,6 +13,7 @@ import numpy as np
 from .. import metric
 from .. import ndarray as nd
 from .._checkpoints import _pack_params, _unpack_params
+from .._progress import progress
 from ..base import MXNetError
 from ..callback import BatchEndParam
 from ..initializer import Uniform
@@ -241,22 +242,24 @@ class BaseModule:
             if data_batch is None:
                 raise ValueError("train_data has no batch")
             nbatch = 0
-            while data_batch is not None:
-                if monitor is not None:
-                    monitor.tic()
-                self.forward_backward(data_batch)
-                self.update()
-                self._update_metric_by(eval_metric, data_batch)
-                data_batch = next(batches, None)  # only now: an iterator may reuse the memory of its batch
-                if data_batch is not None:
-                    self.prepare(data_batch, sparse_row_id_fn=sparse_row_id_fn)
-                else:
-                    results = eval_metric.get_global_name_value()  # before a callback resets the metric
-                if monitor is not None:
-                    monitor.toc_print()
-                if batch_end_callback is not None:
-                    _call_all(batch_end_callback, BatchEndParam(epoch, nbatch, eval_metric, locals()))
-                nbatch += 1
+            with progress(f"epoch {epoch}", unit="batch") as bar:
+                while data_batch is not None:
+                    if monitor is not None:
+                        monitor.tic()
+                    self.forward_backward(data_batch)
+                    self.update()
+                    self._update_metric_by(eval_metric, data_batch)
+                    data_batch = next(batches, None)  # only now: an iterator may reuse the memory of its batch
+                    if data_batch is not None:
+                        self.prepare(data_batch, sparse_row_id_fn=sparse_row_id_fn)
+                    else:
+                        results = eval_metric.get_global_name_value()  # before a callback resets the metric
+                    if monitor is not None:
+                        monitor.toc_print()
+                    if batch_end_callback is not None:
+                        _call_all(batch_end_callback, BatchEndParam(epoch, nbatch, eval_metric, locals()))
+                    nbatch += 1
+                    bar.update()
             for name, value in results:
                 self.logger.info("Epoch[%d] Train-%s=%f", epoch, name, value)
             self.logger.info("Epoch[%d] Time cost=%.3f", epoch, time.time() - tic)

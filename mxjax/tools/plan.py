@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
-from typing import Any
 
 import jax
 
+from .._progress import progress
 from ..base import MXNetError
+from ..plan import Plan
 from ..symbol import load
 from ..symbol._plan import plan_of
 
@@ -45,27 +45,10 @@ def main(given: argparse.Namespace) -> int:
     if given.batch not in (None, "largest") and not given.batch.isdecimal():
         raise MXNetError(f"--batch must be a number or largest, got {given.batch!r}")
     symbol = load(given.model)
-    with _progress(given.batch == "largest") as told:
+    with progress("compiled", unit=" batches") as bar:
+        def told(plan: Plan) -> None:
+            bar.set_postfix_str(f"{plan.batch} {'fits' if plan.fits else 'does not fit'}")
+            bar.update()
         found = plan_of(symbol, given.on, shapes, train=given.train, dtype=given.dtype, batch=given.batch, told=told)
     print(found.to_json() if given.json else found)
     return int(not found.fits)
-
-
-@contextlib.contextmanager
-def _progress(wanted: bool) -> Any:
-    """A bar of the compilations, where tqdm is installed; gives the function that is told each plan."""
-    bar = None
-    if wanted:
-        with contextlib.suppress(ImportError):
-            from tqdm import tqdm  # optional
-            bar = tqdm(desc="batches", unit=" compiled")
-
-    def told(plan: Any) -> None:
-        if bar is not None:
-            bar.set_postfix_str(f"{plan.batch} {'fits' if plan.fits else 'does not fit'}")
-            bar.update()
-    try:
-        yield told
-    finally:
-        if bar is not None:
-            bar.close()

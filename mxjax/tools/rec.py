@@ -17,7 +17,6 @@ import io
 import itertools
 import json
 import os
-import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -27,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from .._files import reading, replacing, write_file
+from .._progress import progress
 from ..base import MXNetError
 from ..recordio import IRHeader, MXRecordIO, pack, unpack
 
@@ -55,12 +55,12 @@ def main(given: argparse.Namespace) -> int:
     known = _known(Path(f"{output}.json"), what)
     write, read = _FORMATS[given.to]
     records = _records(source)
-    with _bar(size) as told:
+    with progress(source.name, size, "B", unit_scale=True) as bar:
         for number in itertools.count():
             part = list(itertools.islice(records, given.per_shard))
             if not part:
                 break
-            told(sum(len(record) for _, record in part))
+            bar.update(sum(len(record) for _, record in part))
             if number < len(known["shards"]):  # it is there, and was compared when it was written
                 continue
             digest = _digest(part)
@@ -209,23 +209,3 @@ def _read_shard(output: str, names: list[str], records: list[Record]) -> Iterato
 
 _FORMATS: dict[str, tuple[Callable[..., list[str]], Callable[..., Iterable[Record]]]] = {
     "tar": (_tar, _read_tar), "folder": (_folder, _read_folder), "arrayrecord": (_shard, _read_shard)}
-
-
-class _bar:  # noqa: N801
-    """A bar of bytes where somebody looks and tqdm is installed; gives what is told how many were done."""
-
-    def __init__(self, total: int) -> None:
-        self._total, self._bar = total, None
-
-    def __enter__(self) -> Callable[[int], None]:
-        if sys.stderr.isatty():
-            try:
-                from tqdm import tqdm  # optional
-                self._bar = tqdm(total=self._total, unit="B", unit_scale=True)
-            except ImportError:
-                pass
-        return lambda count: self._bar and self._bar.update(count)
-
-    def __exit__(self, *exc: object) -> None:
-        if self._bar:
-            self._bar.close()

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from ...._progress import progress
 from ....context import Context, cpu, gpu, num_gpus
 from ....metric import EvalMetric
 from ....metric import Loss as MetricLoss
@@ -219,14 +220,16 @@ class Estimator:
         while not stop:
             for handler in epoch_begin:
                 handler.epoch_begin(self)
-            for batch in train_data:
-                for handler in batch_begin:
-                    handler.batch_begin(self, batch=batch)
-                _, label, pred, loss = self.batch_processor.fit_batch(self, batch, batch_axis)
-                answers = [handler.batch_end(self, batch=batch, pred=pred, label=label, loss=loss)
-                           for handler in batch_end]
-                if any(answers):
-                    break
+            with progress("fit", len(train_data), "batch") as bar:
+                for batch in train_data:
+                    for handler in batch_begin:
+                        handler.batch_begin(self, batch=batch)
+                    _, label, pred, loss = self.batch_processor.fit_batch(self, batch, batch_axis)
+                    bar.update()
+                    answers = [handler.batch_end(self, batch=batch, pred=pred, label=label, loss=loss)
+                               for handler in batch_end]
+                    if any(answers):
+                        break
             stop = any([handler.epoch_end(self) for handler in epoch_end])
         for handler in train_end:
             handler.train_end(self)
