@@ -6,7 +6,7 @@ WORKERS ?= 2
 
 SECONDS_EACH ?= 60
 
-.PHONY: demo test lint attack fuzz bench accelerators clean
+.PHONY: demo test lint attack fuzz bench accelerators docs clean
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "mxjax needs Python 3.11 or newer; try make PYTHON=python3.12")'
@@ -51,5 +51,34 @@ accelerators: | $(BIN)/python
 	$(ACCELERATORS)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[cuda12,plan-tpu]'
 	$(ACCELERATORS)/bin/python tools/accelerators.py --out accelerators.jsonl --table docs/accelerators.md
 
+# the documentation site in site/: its code is run, its links are checked, a browser searches it where there is one
+DOCS := .venv-docs
+$(DOCS)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@touch $@
+
+docs: export NO_MKDOCS_2_WARNING = 1
+docs: $(DOCS)/.ready
+	$(DOCS)/bin/python -m mkdocs build --strict --clean
+	$(DOCS)/bin/python tools/docs/links.py site
+	$(DOCS)/bin/python -m pytest tests/test_docs.py
+
+# the tests under every Python that is supported; PYTHONS names the interpreters
+PYTHONS ?= python3.11 python3.12 python3.13
+test-all:
+	for python in $(PYTHONS); do $(MAKE) test PYTHON=$$python VENV=.venv-$$python || exit 1; done
+
+# source archive and wheel in dist/, the wheel tried in an environment of its own; a tag must be its version
+wheel: | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check build
+	rm -rf build dist
+	$(BIN)/python -m build --outdir dist .
+	$(PYTHON) -m venv dist/tried
+	dist/tried/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	cd dist && tried/bin/python -m mxjax --version && tried/bin/python -c 'import mxjax as mx; print(mx.nd.softmax.__doc__)'
+	if [ "$${GITHUB_REF_TYPE:-}" = tag ]; then dist/tried/bin/python -m mxjax --version | grep -F "mxjax $${GITHUB_REF_NAME#v} "; fi
+	rm -rf dist/tried
+
 clean:
-	rm -rf $(ACCELERATORS) $(VENV) demo-output build dist *.egg-info
+	rm -rf $(ACCELERATORS) $(DOCS) $(VENV) site demo-output build dist *.egg-info .venv-python*
