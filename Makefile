@@ -21,7 +21,7 @@ $(VENV)/.test: pyproject.toml | $(BIN)/python
 	@touch $@
 
 demo: $(VENV)/.demo
-	$(BIN)/python examples/demo/digits.py --output demo-output
+	$(BIN)/python -m mxjax run examples/demo/digits.py --output demo-output
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -12,7 +12,7 @@ import platform
 import sys
 from collections.abc import Sequence
 
-from . import libinfo
+from . import _program_files, libinfo
 from .base import MXNetError
 
 __all__ = ["main"]
@@ -24,6 +24,7 @@ _TOOLS = {"doctor": "tell what a script or saved graph uses that differs here, i
           "inspect": "show layers, parameters, operations and memory of a saved model",
           "rec": "write record files as WebDataset shards, ArrayRecord or a folder of files",
           "im2rec": "make image lists and pack pictures into record files",
+          "cache": "show and clear the compiled programs that are kept in files",
           "stubs": "write the type stubs of functions made from the operator registry"}
 
 
@@ -68,6 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                         f"{libinfo.__version__})")
     commands = parser.add_subparsers(dest="command_name", required=True)
     run = commands.add_parser("run", help="run a script whose `import mxnet` then means mxjax")
+    run.add_argument("--no-cache", action="store_true", help="do not keep compiled programs in files")
     run.add_argument("-m", action="store_true", dest="module", help="the script is a module's name, such as pydoc")
     run.add_argument("script")
     run.add_argument("args", nargs=argparse.REMAINDER, help="arguments of the script")
@@ -89,6 +91,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             parser.exit(2, f"{parser.prog} {given.command_name}: {error}\n")
     if not given.module and not os.path.isfile(given.script):
         parser.error(f"there is no script {given.script}")
+    if not given.no_cache:
+        from .runtime import use_cache  # only a script that is run wants JAX here
+        try:
+            use_cache()
+            os.environ.update(_program_files.variables())  # for the processes that it starts
+        except MXNetError as error:
+            print(f"{parser.prog}: {error}", file=sys.stderr)
     from .interop import run_script  # after the options have been read: it takes a while
     sys.path.insert(0, os.getcwd() if given.module else os.path.dirname(os.path.abspath(given.script)))
     run_script(given.script, given.args, given.module)

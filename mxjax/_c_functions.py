@@ -30,7 +30,7 @@ class Library:
 
     Example:
         >>> version = ctypes.c_int()
-        >>> check_call(_LIB.MXGetVersion(ctypes.byref(version)))
+        >>> mx.base.check_call(mx.base._LIB.MXGetVersion(ctypes.byref(version)))
         >>> version.value
         10901
     """

@@ -43,7 +43,7 @@ def replacing(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[Any
 
     Example:
         >>> with replacing("model.json", "w") as file:
-        ...     json.dump(graph, file)
+        ...     _ = file.write("{}")
     """
     text = {} if "b" in mode else {"encoding": "utf-8"}
     given = os.fsdecode(path)
@@ -85,8 +85,8 @@ def together() -> Iterator[None]:
 
     Example:
         >>> with together():
-        ...     symbol.save("net-symbol.json")
-        ...     nd.save("net-0000.params", params)
+        ...     mx.sym.var("data").save("net-symbol.json")
+        ...     mx.nd.save("net-0000.params", {"arg:weight": mx.nd.ones((2,))})
     """
     if _waiting.files is not None:
         yield

@@ -51,6 +51,7 @@ class Vocabulary:
             is no Counter.
 
     Example:
+        >>> import collections
         >>> words = Vocabulary(collections.Counter("abcab"), reserved_tokens=["<pad>"])
         >>> words.to_indices(["a", "?"])
         [2, 0]

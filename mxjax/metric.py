@@ -715,8 +715,8 @@ def np(numpy_feval: Callable[[numpy.ndarray, numpy.ndarray], Any], name: str | N
         allow_extra_outputs: allow more predictions than labels.
 
     Example:
-        >>> metric = np(lambda label, pred: float((label == pred).mean()), name="equal")
-        >>> metric.update([numpy.ones(2)], [numpy.ones(2)])
+        >>> metric = mx.metric.np(lambda label, pred: float((label == pred).mean()), name="equal")
+        >>> metric.update([np.ones(2)], [np.ones(2)])
         >>> metric.get()
         ('equal', 1.0)
     """

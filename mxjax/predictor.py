@@ -61,9 +61,12 @@ class Predictor:
         MXNetError: shapes do not fit, a parameter is missing, or there is no such output.
 
     Example:
-        >>> predictor = mx.predictor.Predictor("net-symbol.json", "net-0000.params", {"data": (1, 3, 224, 224)})
-        >>> predictor.forward(data=image)
-        >>> predictor.get_output(0).argmax()
+        >>> net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, no_bias=True, name="fc")
+        >>> params = {"arg:fc_weight": mx.nd.array([[1, 2, 3], [4, 5, 6]])}
+        >>> predictor = mx.predictor.Predictor(net.tojson(), params, {"data": (1, 3)})
+        >>> predictor.forward(data=np.ones((1, 3)))
+        >>> predictor.get_output(0)
+        array([[ 6., 15.]], dtype=float32)
     """
 
     def __init__(self, symbol: Symbol | str | os.PathLike, params: Any, shapes: Mapping[str, Sequence[int]],

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import collections
 import importlib.util
+import os
 from typing import ClassVar, NamedTuple
 
+import jax
+
+from . import _program_files
 from .context import num_gpus
 
-__all__ = ["Feature", "Features", "feature_list"]
+__all__ = ["Feature", "Features", "feature_list", "use_cache"]
 
 
 class Feature(NamedTuple):
@@ -72,3 +76,31 @@ class Features(collections.OrderedDict):
         if name not in self:
             raise RuntimeError(f"Feature '{name}' is unknown, known features are: {list(self.keys())}")
         return self[name].enabled
+
+
+def use_cache(folder: str | os.PathLike[str] | None = None) -> str:
+    """Keeps compiled programs in files, where this process and later ones find them instead of compiling again.
+
+    `python -m mxjax run` and `launch` do this by themselves. Call it before anything is computed.
+
+    Args:
+        folder: where, at most MXJAX_CACHE_MEMORY megabytes (2048), those used longest ago are dropped; default
+            MXJAX_CACHE_DIR, else the user's cache folder. A folder that was set for JAX stays.
+
+    Returns:
+        The folder that is used: one for this kind of machine and version of JAX below the one that was asked for.
+
+    Raises:
+        MXNetError: the folder cannot be made.
+
+    Example:
+        >>> mx.runtime.use_cache()  # doctest: +SKIP
+        '/home/me/.cache/mxjax/programs-0f3b5d8a7c1e2946'
+    """
+    if jax.config.jax_compilation_cache_dir and folder is None:
+        return jax.config.jax_compilation_cache_dir
+    found = str(_program_files.prepared(folder))
+    jax.config.update("jax_compilation_cache_dir", found)
+    for name, value in _program_files.SETTINGS.items():
+        jax.config.update(name, value)
+    return found

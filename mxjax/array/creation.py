@@ -284,7 +284,9 @@ def from_jax(value: jax.Array, ctx: Context | None = None) -> NDArray:
     """A `jax.Array` (or tracer) as an NDArray, without a copy; writes to the NDArray do not change it.
 
     Example:
-        >>> mx.nd.from_jax(jnp.ones(3)) + 1
+        >>> import jax.numpy as jnp
+        >>> (mx.nd.from_jax(jnp.ones(3)) + 1).asnumpy()
+        array([2., 2., 2.], dtype=float32)
     """
     return wrap(value, ctx or context_of(value))
 

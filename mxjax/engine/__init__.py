@@ -5,9 +5,12 @@ Usable alone, for any job: files, web calls, transforms.  See README.md beside t
 >>> from mxjax import engine
 >>> eng = engine.get()
 >>> text, count = eng.new_variable("text"), eng.new_variable("count")
->>> eng.push(lambda run_ctx: read_file(), (), (text,))
->>> eng.push(lambda run_ctx: count_words(), (text,), (count,))
+>>> done = []
+>>> eng.push(lambda run_ctx: done.append("text read"), (), (text,))
+>>> eng.push(lambda run_ctx: done.append("words counted"), (text,), (count,))
 >>> eng.wait_for_var(count)
+>>> done
+['text read', 'words counted']
 """
 
 from __future__ import annotations

@@ -86,11 +86,13 @@ class Engine(ABC):
     run: the error flows on to what it mutates.  The next wait for any of these raises it, with its original traceback,
     and clears it for all of them.
 
-    >>> engine = ThreadedEngine()
+    >>> engine, store = mx.engine.get(), {}
     >>> page, words = engine.new_variable("page"), engine.new_variable("words")
-    >>> engine.push(lambda run_ctx: load(store), (), (page,))
-    >>> engine.push(lambda run_ctx: count(store), (page,), (words,))
+    >>> engine.push(lambda run_ctx: store.update(page="to be or not"), (), (page,))
+    >>> engine.push(lambda run_ctx: store.update(words=len(store["page"].split())), (page,), (words,))
     >>> engine.wait_for_var(words)
+    >>> store["words"]
+    4
 
     Subclasses say where a function runs whose variables are free.  All state is guarded by one lock, held for
     bookkeeping only.  It is re-entrant because a destructor or a signal handler may push from within that bookkeeping:

@@ -88,9 +88,14 @@ class _BulkScope:
 def bulk(size: int) -> _BulkScope:
     """A scope in which up to `size` consecutive operations of this thread are scheduled as one.
 
+    >>> engine, steps = mx.engine.get(), []
+    >>> x = engine.new_variable("x")
     >>> with bulk(10):
     ...     for _ in range(100):
-    ...         engine.push(step, (), (x,))     # 10 blocks of 10 functions
+    ...         engine.push(lambda run_ctx: steps.append(1), (), (x,))     # 10 blocks of 10 functions
+    >>> engine.wait_for_var(x)
+    >>> len(steps)
+    100
 
     Args:
         size: number of operations, 0 for none.

@@ -27,8 +27,11 @@ class JaxFunction:
         arg_names, aux_names, output_names: keys of the dictionaries, and names of the outputs in order.
 
     Example:
-        >>> f = symbol.to_jax()
-        >>> outputs, aux = jax.jit(f, static_argnames="train")(params, aux)
+        >>> import jax
+        >>> f = (mx.sym.var("x") * 2).to_jax()
+        >>> outputs, aux = jax.jit(f, static_argnames="train")({"x": jax.numpy.ones(3)}, {})
+        >>> outputs
+        [Array([2., 2., 2.], dtype=float32)]
     """
 
     def __init__(self, symbol: Any, *, kernels: bool = False) -> None:

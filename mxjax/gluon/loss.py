@@ -79,6 +79,10 @@ class L1Loss(Loss):
 
     Args:
         weight, batch_axis: see `Loss`.
+
+    Example:
+        >>> mx.gluon.loss.L1Loss()(mx.nd.array([1, 2]), mx.nd.array([3, 2])).asnumpy()
+        array([2., 0.], dtype=float32)
     """
 
     def __init__(self, weight: float | None = None, batch_axis: int = 0, **kwargs: Any) -> None:
@@ -102,6 +106,11 @@ class SigmoidBinaryCrossEntropyLoss(Loss):
         weight, batch_axis: see `Loss`.
 
     Inputs: as in `L2Loss`, and optionally pos_weight, a factor on the first term that broadcasts to label.
+
+    Example:
+        >>> loss = mx.gluon.loss.SigmoidBinaryCrossEntropyLoss()
+        >>> loss(mx.nd.array([0, 2]), mx.nd.array([0, 1])).asnumpy().round(2)
+        array([0.69, 0.13], dtype=float32)
     """
 
     def __init__(self, from_sigmoid: bool = False, weight: float | None = None, batch_axis: int = 0,
@@ -176,6 +185,11 @@ class KLDivLoss(Loss):
         weight, batch_axis: see `Loss`.
 
     Inputs: pred, label (probabilities) of the same shape, optionally sample_weight.
+
+    Example:
+        >>> pred = mx.nd.log(mx.nd.array([[0.5, 0.5]]))
+        >>> mx.gluon.loss.KLDivLoss()(pred, mx.nd.array([[0.2, 0.8]])).asnumpy().round(2)
+        array([0.19], dtype=float32)
     """
 
     def __init__(self, from_logits: bool = True, axis: int = -1, weight: float | None = None, batch_axis: int = 0,
@@ -203,6 +217,10 @@ class CTCLoss(Loss):
 
     Raises:
         AssertionError: a layout is none of these.
+
+    Example:
+        >>> mx.gluon.loss.CTCLoss()(mx.nd.zeros((1, 2, 3)), mx.nd.array([[1]])).asnumpy().round(2)
+        array([1.1], dtype=float32)
     """
 
     def __init__(self, layout: str = "NTC", label_layout: str = "NT", weight: float | None = None,
@@ -235,6 +253,10 @@ class HuberLoss(Loss):
         weight, batch_axis: see `Loss`.
 
     Inputs: as in `L2Loss`.
+
+    Example:
+        >>> mx.gluon.loss.HuberLoss()(mx.nd.array([1, 2]), mx.nd.array([4, 2.5])).asnumpy()
+        array([2.5  , 0.125], dtype=float32)
     """
 
     def __init__(self, rho: float = 1, weight: float | None = None, batch_axis: int = 0, **kwargs: Any) -> None:
@@ -256,6 +278,10 @@ class HingeLoss(Loss):
         weight, batch_axis: see `Loss`.
 
     Inputs: as in `L2Loss`.
+
+    Example:
+        >>> mx.gluon.loss.HingeLoss()(mx.nd.array([0.5, 2]), mx.nd.array([-1, 1])).asnumpy()
+        array([1.5, 0. ], dtype=float32)
     """
 
     def __init__(self, margin: float = 1, weight: float | None = None, batch_axis: int = 0, **kwargs: Any) -> None:
@@ -271,7 +297,12 @@ class HingeLoss(Loss):
 
 
 class SquaredHingeLoss(HingeLoss):
-    """max(0, margin - pred · label)², averaged over each example; arguments and inputs as in `HingeLoss`."""
+    """max(0, margin - pred · label)², averaged over each example; arguments and inputs as in `HingeLoss`.
+
+    Example:
+        >>> mx.gluon.loss.SquaredHingeLoss()(mx.nd.array([0.5, 2]), mx.nd.array([-1, 1])).asnumpy()
+        array([2.25, 0.  ], dtype=float32)
+    """
 
     def _hinge(self, F: Any, pred: Any, label: Any) -> Any:  # noqa: N803
         return F.square(super()._hinge(F, pred, label))
@@ -288,6 +319,10 @@ class LogisticLoss(Loss):
 
     Raises:
         ValueError: the format is neither.
+
+    Example:
+        >>> mx.gluon.loss.LogisticLoss()(mx.nd.array([0, 2]), mx.nd.array([-1, 1])).asnumpy().round(2)
+        array([0.69, 0.13], dtype=float32)
     """
 
     def __init__(self, weight: float | None = None, batch_axis: int = 0, label_format: str = "signed",
@@ -313,6 +348,11 @@ class TripletLoss(Loss):
         weight, batch_axis: see `Loss`.
 
     Inputs: pred, positive, negative, of as many values. Output: (batch,).
+
+    Example:
+        >>> loss = mx.gluon.loss.TripletLoss()
+        >>> loss(mx.nd.array([[1, 1]]), mx.nd.array([[1, 3]]), mx.nd.array([[2, 2]])).asnumpy()
+        array([3.], dtype=float32)
     """
 
     def __init__(self, margin: float = 1, weight: float | None = None, batch_axis: int = 0, **kwargs: Any) -> None:
@@ -335,6 +375,11 @@ class PoissonNLLLoss(Loss):
         compute_full: add Stirling's approximation of log(target!) where target > 1.
 
     Inputs: pred, target of as many values, optionally sample_weight. Output: (1,).
+
+    Example:
+        >>> loss = mx.gluon.loss.PoissonNLLLoss(from_logits=False)
+        >>> loss(mx.nd.array([1, 2]), mx.nd.array([3, 2])).asnumpy().round(2)
+        array([0.81], dtype=float32)
     """
 
     def __init__(self, weight: float | None = None, from_logits: bool = True, batch_axis: int = 0,
@@ -361,6 +406,13 @@ class CosineEmbeddingLoss(Loss):
         margin: cosine below which unlike inputs cost nothing.
 
     Inputs: input1, input2 (batch, length), label (batch,), optionally sample_weight. Output: (batch, 1).
+
+    Example:
+        >>> loss = mx.gluon.loss.CosineEmbeddingLoss()
+        >>> x, y = mx.nd.array([[3, 4], [3, 4]]), mx.nd.array([[1, 0], [1, 0]])
+        >>> loss(x, y, mx.nd.array([1, -1])).asnumpy().round(2)
+        array([[0.4],
+               [0.6]], dtype=float32)
     """
 
     def __init__(self, weight: float | None = None, batch_axis: int = 0, margin: float = 0, **kwargs: Any) -> None:
@@ -393,6 +445,11 @@ class SDMLLoss(Loss):
         weight, batch_axis: see `Loss`.
 
     Inputs: x1, x2 (batch, length). Output: (batch,).
+
+    Example:
+        >>> x = mx.nd.array([[0, 0], [3, 4]])
+        >>> mx.gluon.loss.SDMLLoss()(x, x + 1).asnumpy().round(2)
+        array([11.09,  2.69], dtype=float32)
     """
 
     def __init__(self, smoothing_parameter: float = 0.3, weight: float = 1.0, batch_axis: int = 0,

@@ -87,8 +87,8 @@ class Parameter:
     Example:
         >>> weight = mx.gluon.Parameter("fc_weight", shape=(3, 2), init=mx.init.One())
         >>> weight.initialize(ctx=mx.cpu(0))
-        >>> weight.data().sum().asscalar()
-        6.0
+        >>> weight.data().sum().asnumpy()
+        array([6.], dtype=float32)
     """
 
     def __init__(self, name: str, grad_req: str = "write", shape: int | Sequence[int] | None = None,

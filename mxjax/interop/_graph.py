@@ -21,8 +21,10 @@ def to_jax(symbol: Symbol) -> JaxFunction:
         MXNetError: an operator of the graph cannot be part of a JAX program.
 
     Example:
-        >>> f = mx.interop.to_jax(net)
-        >>> loss = lambda params: f({**params, "data": x}, aux)[0][0].sum()
-        >>> grads = jax.grad(loss)(params)
+        >>> import jax
+        >>> f = mx.interop.to_jax(mx.sym.var("data") * mx.sym.var("weight"))
+        >>> loss = lambda params: f({**params, "data": jax.numpy.arange(3.0)}, {})[0][0].sum()
+        >>> jax.grad(loss)({"weight": jax.numpy.ones(3)})
+        {'weight': Array([0., 1., 2.], dtype=float32)}
     """
     return symbol.to_jax()

@@ -144,7 +144,7 @@ class ndarray(Methods, NDArray):  # noqa: N801  NumPy's name
         if isinstance(self._chunk.buffer, jax.core.Tracer):
             return NDArray.__repr__(self)
         values, notes = self.asnumpy(), []
-        shown = np.array_repr(values.astype(np.float64) if values.dtype.name == "bfloat16" else values)
+        shown = np.array_repr(np.asarray(values.astype(np.float64) if values.dtype.name == "bfloat16" else values))
         shown, _, rest = shown.partition("dtype=")
         body = shown.rstrip().removesuffix(",") if rest else shown.removesuffix(")")
         if values.dtype not in (np.float32, np.bool_):

@@ -11,6 +11,7 @@ other hosts they read it from ssh, whose command line everybody on this machine 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import os
 import secrets
@@ -24,6 +25,7 @@ import threading
 import time
 from collections.abc import Sequence
 
+from .. import _program_files
 from .._files import numbered_lines
 from ..base import MXNetError
 from ..kvstore import secret
@@ -142,7 +144,8 @@ def _command(command: Sequence[str]) -> list[str]:
 
 def launch(command: Sequence[str], workers: int, *, servers: int = 0, hostfile: str | None = None,
            cpus: int = 0, gpus: int = 0, env: Sequence[str] = (), grace: float = 20, timeout: float = 0,
-           keep_going: bool = False, restarts: int = 0, ssh: str = "ssh -tt -o BatchMode=yes") -> int:
+           keep_going: bool = False, restarts: int = 0, ssh: str = "ssh -tt -o BatchMode=yes",
+           cache: bool = False) -> int:
     """Runs a command in several processes; returns the exit status (of the first that failed).
 
     Args:
@@ -158,6 +161,7 @@ def launch(command: Sequence[str], workers: int, *, servers: int = 0, hostfile: 
         restarts: so many times in all a worker that has failed is started anew, and comes back to its place
             ("dist_async" with servers); the others go on.
         ssh: the command that reaches a host.
+        cache: have workers of this machine keep compiled programs in files.
 
     Raises:
         MXNetError: an argument is wrong.
@@ -180,6 +184,9 @@ def launch(command: Sequence[str], workers: int, *, servers: int = 0, hostfile: 
     for item in env:
         name, given, value = item.partition("=")
         common[name] = value if given else os.environ.get(name, "")
+    kept = {}
+    with contextlib.suppress(MXNetError):  # without a folder they compile
+        kept = _program_files.variables() if cache else {}  # on other hosts the processor may be another
     roles = [("server", i) for i in range(servers)] + [("worker", i) for i in range(workers)]
     processes: list[_Process] = []
     stopped = threading.Event()
@@ -204,8 +211,8 @@ def launch(command: Sequence[str], workers: int, *, servers: int = 0, hostfile: 
             if host:
                 processes.append(_Process(role, rank, _remote(ssh, host, own, run), inherited, cores, show, token))
             else:
-                processes.append(_Process(role, rank, run, {**inherited, **own, "MXJAX_CLUSTER_TOKEN": token}, cores,
-                                          show))
+                processes.append(_Process(role, rank, run, {**inherited, **kept, **own, "MXJAX_CLUSTER_TOKEN": token},
+                                          cores, show))
         return _watch(processes, scheduler, stopped, grace, timeout, keep_going, restarts)
     finally:
         _end(processes)
@@ -305,6 +312,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--restarts", type=int, default=0, help="so often a failed worker is started again")
     parser.add_argument("--make-token", action="store_true",
                         help="only write a secret to your own file, for jobs of other launchers on several hosts")
+    parser.add_argument("--no-cache", action="store_true", help="do not keep compiled programs in files")
     parser.add_argument("--ssh", default="ssh -tt -o BatchMode=yes", help="the command that reaches a host")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="the script and its arguments")
 
@@ -316,4 +324,4 @@ def main(given: argparse.Namespace) -> int:
         return 0
     return launch(given.command, given.num_workers, servers=given.num_servers, hostfile=given.hostfile, cpus=given.cpus,
                   gpus=given.gpus, env=given.env, grace=given.grace, timeout=given.timeout,
-                  keep_going=given.keep_going, restarts=given.restarts, ssh=given.ssh)
+                  keep_going=given.keep_going, restarts=given.restarts, ssh=given.ssh, cache=not given.no_cache)

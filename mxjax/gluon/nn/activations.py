@@ -44,6 +44,10 @@ class LeakyReLU(HybridBlock):
 
     Raises:
         AssertionError: alpha is negative.
+
+    Example:
+        >>> mx.gluon.nn.LeakyReLU(0.5)(mx.nd.array([-1, 2])).asnumpy()
+        array([-0.5,  2. ], dtype=float32)
     """
 
     def __init__(self, alpha: float, **kwargs: Any) -> None:
@@ -66,6 +70,12 @@ class PReLU(HybridBlock):
     Args:
         alpha_initializer: initializer of the slope.
         in_channels: number of slopes: 1, or one for each channel (axis 1).
+
+    Example:
+        >>> layer = mx.gluon.nn.PReLU()
+        >>> layer.initialize()
+        >>> layer(mx.nd.array([[-4, 2]])).asnumpy()
+        array([[-1.,  2.]], dtype=float32)
     """
 
     def __init__(self, alpha_initializer: Any = initializer.Constant(0.25), in_channels: int = 1,  # noqa: B008
@@ -84,6 +94,10 @@ class ELU(HybridBlock):
 
     Args:
         alpha: what the negative side goes to, negated.
+
+    Example:
+        >>> mx.gluon.nn.ELU()(mx.nd.array([-1, 2])).asnumpy().round(2)
+        array([-0.63,  2.  ], dtype=float32)
     """
 
     def __init__(self, alpha: float = 1.0, **kwargs: Any) -> None:
@@ -96,7 +110,12 @@ class ELU(HybridBlock):
 
 
 class SELU(HybridBlock):
-    """Scaled ELU. Klambauer et al., "Self-Normalizing Neural Networks", 2017, arXiv:1706.02515."""
+    """Scaled ELU. Klambauer et al., "Self-Normalizing Neural Networks", 2017, arXiv:1706.02515.
+
+    Example:
+        >>> mx.gluon.nn.SELU()(mx.nd.array([-1, 2])).asnumpy().round(2)
+        array([-1.11,  2.1 ], dtype=float32)
+    """
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -107,7 +126,12 @@ class SELU(HybridBlock):
 
 
 class GELU(HybridBlock):
-    """x times the normal distribution function of x. Hendrycks and Gimpel, 2016, arXiv:1606.08415."""
+    """x times the normal distribution function of x. Hendrycks and Gimpel, 2016, arXiv:1606.08415.
+
+    Example:
+        >>> mx.gluon.nn.GELU()(mx.nd.array([-1, 2])).asnumpy().round(2)
+        array([-0.16,  1.95], dtype=float32)
+    """
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -122,6 +146,10 @@ class Swish(HybridBlock):
 
     Args:
         beta: factor inside the sigmoid.
+
+    Example:
+        >>> mx.gluon.nn.Swish()(mx.nd.array([-1, 2])).asnumpy().round(2)
+        array([-0.27,  1.76], dtype=float32)
     """
 
     def __init__(self, beta: float = 1.0, **kwargs: Any) -> None:

@@ -107,6 +107,10 @@ class Lambda(Block):
     Raises:
         AssertionError: `mx.nd` has no such function.
         ValueError: it is neither name nor function.
+
+    Example:
+        >>> mx.gluon.nn.Lambda("abs")(mx.nd.array([-1, 2])).asnumpy()
+        array([1., 2.], dtype=float32)
     """
 
     def __init__(self, function: str | Callable, prefix: str | None = None) -> None:
@@ -137,6 +141,10 @@ class HybridLambda(HybridBlock):
     Raises:
         AssertionError: they have no such function.
         ValueError: it is neither name nor function.
+
+    Example:
+        >>> mx.gluon.nn.HybridLambda(lambda F, x: F.square(x) + 1)(mx.nd.array([-1, 2])).asnumpy()
+        array([2., 5.], dtype=float32)
     """
 
     def __init__(self, function: str | Callable, prefix: str | None = None) -> None:
@@ -208,6 +216,16 @@ class Dropout(HybridBlock):
     Args:
         rate: probability of zero; the others are scaled by 1 / (1 - rate).
         axes: axes along which all values share one decision.
+
+    Example:
+        >>> layer = mx.gluon.nn.Dropout(0.2)
+        >>> layer(mx.nd.ones((2, 2))).asnumpy()
+        array([[1., 1.],
+               [1., 1.]], dtype=float32)
+        >>> with mx.autograd.train_mode():
+        ...     layer(mx.nd.ones((2, 4))).asnumpy()
+        array([[1.25, 1.25, 1.25, 0.  ],
+               [1.25, 0.  , 1.25, 0.  ]], dtype=float32)
     """
 
     def __init__(self, rate: float, axes: Sequence[int] = (), **kwargs: Any) -> None:
@@ -233,6 +251,12 @@ class Embedding(HybridBlock):
         dtype: their type.
         weight_initializer: initializer of the vectors.
         sparse_grad: have a row_sparse gradient.
+
+    Example:
+        >>> layer = mx.gluon.nn.Embedding(5, 3)
+        >>> layer.initialize()
+        >>> layer(mx.nd.array([[2, 0], [4, 4]])).shape
+        (2, 2, 3)
     """
 
     def __init__(self, input_dim: int, output_dim: int, dtype: Any = "float32", weight_initializer: Any = None,
@@ -251,7 +275,12 @@ class Embedding(HybridBlock):
 
 
 class Flatten(HybridBlock):
-    """(batch, a, b, ...) -> (batch, a * b * ...)."""
+    """(batch, a, b, ...) -> (batch, a * b * ...).
+
+    Example:
+        >>> mx.gluon.nn.Flatten()(mx.nd.ones((2, 3, 4))).shape
+        (2, 12)
+    """
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -327,11 +356,28 @@ class BatchNorm(_BatchNorm):
         use_global_stats: use the running statistics in training too.
         beta_initializer, gamma_initializer, running_mean_initializer, running_variance_initializer: initializers.
         in_channels: number of channels; 0: known at the first call.
+
+    Example:
+        >>> layer = mx.gluon.nn.BatchNorm()
+        >>> layer.initialize()
+        >>> with mx.autograd.train_mode():
+        ...     layer(mx.nd.array([[1, 2], [3, 6]])).asnumpy().round(2)
+        array([[-1., -1.],
+               [ 1.,  1.]], dtype=float32)
     """
 
 
 class BatchNormReLU(_BatchNorm):
-    """Batch normalization followed by ReLU in one operator; arguments as in `BatchNorm`."""
+    """Batch normalization followed by ReLU in one operator; arguments as in `BatchNorm`.
+
+    Example:
+        >>> layer = mx.gluon.nn.BatchNormReLU()
+        >>> layer.initialize()
+        >>> with mx.autograd.train_mode():
+        ...     layer(mx.nd.array([[1, 2], [3, 6]])).asnumpy().round(2)
+        array([[0., 0.],
+               [1., 1.]], dtype=float32)
+    """
 
     _operator = "BatchNormWithReLU"
 
@@ -345,6 +391,13 @@ class InstanceNorm(_Norm):
         center, scale: learn an offset (beta), a scale (gamma).
         beta_initializer, gamma_initializer: initializers.
         in_channels: number of channels; 0: known at the first call.
+
+    Example:
+        >>> layer = mx.gluon.nn.InstanceNorm()
+        >>> layer.initialize()
+        >>> layer(mx.nd.array([[[1, 3], [2, 6]]])).asnumpy().round(2)
+        array([[[-1.,  1.],
+                [-1.,  1.]]], dtype=float32)
     """
 
     def __init__(self, axis: int = 1, epsilon: float = 1e-5, center: bool = True, scale: bool = False,
@@ -374,6 +427,13 @@ class LayerNorm(_Norm):
         beta_initializer, gamma_initializer: initializers.
         in_channels: length of the axis; 0: known at the first call.
         prefix, params: see `Block`.
+
+    Example:
+        >>> layer = mx.gluon.nn.LayerNorm()
+        >>> layer.initialize()
+        >>> layer(mx.nd.array([[1, 2, 3], [2, 4, 6]])).asnumpy().round(2)
+        array([[-1.22,  0.  ,  1.22],
+               [-1.22,  0.  ,  1.22]], dtype=float32)
     """
 
     def __init__(self, axis: int = -1, epsilon: float = 1e-5, center: bool = True, scale: bool = True,
@@ -399,6 +459,12 @@ class GroupNorm(_Norm):
         center, scale: learn an offset (beta), a scale (gamma), one for each group.
         beta_initializer, gamma_initializer: initializers.
         prefix, params: see `Block`.
+
+    Example:
+        >>> layer = mx.gluon.nn.GroupNorm(num_groups=2)
+        >>> layer.initialize()
+        >>> layer(mx.nd.array([[[1], [3], [2], [6]]])).asnumpy().round(2)[0, :, 0]
+        array([-1.,  1., -1.,  1.], dtype=float32)
     """
 
     def __init__(self, num_groups: int = 1, epsilon: float = 1e-5, center: bool = True, scale: bool = True,

@@ -92,6 +92,12 @@ class Conv1D(_Conv):
         use_bias: add a bias.
         weight_initializer, bias_initializer: initializers.
         in_channels: number of input channels; 0: known at the first call.
+
+    Example:
+        >>> layer = mx.gluon.nn.Conv1D(1, kernel_size=2, weight_initializer="ones")
+        >>> layer.initialize()
+        >>> layer(mx.nd.array([[[1, 2, 4]]])).asnumpy()
+        array([[[3., 6.]]], dtype=float32)
     """
 
     def __init__(self, channels: int, kernel_size: Size, strides: Size = 1, padding: Size = 0, dilation: Size = 1,
@@ -128,6 +134,12 @@ class Conv3D(_Conv):
     """Convolution over three axes: x (batch, channels, depth, height, width); layout "NCDHW" or "NDHWC".
 
     Arguments as in `Conv1D`.
+
+    Example:
+        >>> layer = mx.gluon.nn.Conv3D(2, kernel_size=3, padding=1)
+        >>> layer.initialize()
+        >>> layer(mx.nd.ones((1, 3, 4, 4, 4))).shape
+        (1, 2, 4, 4, 4)
     """
 
     def __init__(self, channels: int, kernel_size: Size, strides: Size = (1, 1, 1), padding: Size = (0, 0, 0),
@@ -154,6 +166,12 @@ class Conv1DTranspose(_Transpose):
     """Transposed convolution over one axis: x (batch, channels, width), layout "NCW".
 
     Arguments as in `Conv1D`, and output_padding: how much longer the output is at one end.
+
+    Example:
+        >>> layer = mx.gluon.nn.Conv1DTranspose(1, kernel_size=2, strides=2, weight_initializer="ones")
+        >>> layer.initialize()
+        >>> layer(mx.nd.array([[[1, 2]]])).asnumpy()
+        array([[[1., 1., 2., 2.]]], dtype=float32)
     """
 
     def __init__(self, channels: int, kernel_size: Size, strides: Size = 1, padding: Size = 0, output_padding: Size = 0,
@@ -169,6 +187,12 @@ class Conv2DTranspose(_Transpose):
     """Transposed convolution over two axes: x (batch, channels, height, width); layout "NCHW" or "NHWC".
 
     Arguments as in `Conv1DTranspose`.
+
+    Example:
+        >>> layer = mx.gluon.nn.Conv2DTranspose(2, kernel_size=4, strides=2, padding=1)
+        >>> layer.initialize()
+        >>> layer(mx.nd.ones((1, 3, 4, 4))).shape
+        (1, 2, 8, 8)
     """
 
     def __init__(self, channels: int, kernel_size: Size, strides: Size = (1, 1), padding: Size = (0, 0),
@@ -184,6 +208,12 @@ class Conv3DTranspose(_Transpose):
     """Transposed convolution over three axes: x (batch, channels, depth, height, width); layout "NCDHW" or "NDHWC".
 
     Arguments as in `Conv1DTranspose`.
+
+    Example:
+        >>> layer = mx.gluon.nn.Conv3DTranspose(2, kernel_size=2, strides=2)
+        >>> layer.initialize()
+        >>> layer(mx.nd.ones((1, 3, 2, 2, 2))).shape
+        (1, 2, 4, 4, 4)
     """
 
     def __init__(self, channels: int, kernel_size: Size, strides: Size = (1, 1, 1), padding: Size = (0, 0, 0),
@@ -237,6 +267,10 @@ class MaxPool1D(_Pooling):
         pool_size, strides, padding: the window's size, steps (None: the size) and padding at both ends.
         layout: order of the axes: "NCW" or "NWC".
         ceil_mode: round the output's length up, not down.
+
+    Example:
+        >>> mx.gluon.nn.MaxPool1D()(mx.nd.array([[[1, 2, 4, 3]]])).asnumpy()
+        array([[[2., 4.]]], dtype=float32)
     """
 
     def __init__(self, pool_size: Size = 2, strides: Size | None = None, padding: Size = 0, layout: str = "NCW",
@@ -258,7 +292,12 @@ class MaxPool2D(_Pooling):
 
 
 class MaxPool3D(_Pooling):
-    """The largest value in each window of three axes; layout "NCDHW" or "NDHWC", arguments as in `MaxPool1D`."""
+    """The largest value in each window of three axes; layout "NCDHW" or "NDHWC", arguments as in `MaxPool1D`.
+
+    Example:
+        >>> mx.gluon.nn.MaxPool3D()(mx.nd.ones((1, 2, 4, 4, 4))).shape
+        (1, 2, 2, 2, 2)
+    """
 
     def __init__(self, pool_size: Size = (2, 2, 2), strides: Size | None = None, padding: Size = 0,
                  ceil_mode: bool = False, layout: str = "NCDHW", **kwargs: Any) -> None:
@@ -271,6 +310,10 @@ class AvgPool1D(_Pooling):
     Args:
         pool_size, strides, padding, layout, ceil_mode: as in `MaxPool1D`.
         count_include_pad: the padding's zeros count in the mean.
+
+    Example:
+        >>> mx.gluon.nn.AvgPool1D()(mx.nd.array([[[1, 2, 4, 3]]])).asnumpy()
+        array([[[1.5, 3.5]]], dtype=float32)
     """
 
     def __init__(self, pool_size: Size = 2, strides: Size | None = None, padding: Size = 0, layout: str = "NCW",
@@ -280,7 +323,13 @@ class AvgPool1D(_Pooling):
 
 
 class AvgPool2D(_Pooling):
-    """The mean of each window of two axes; layout "NCHW" or "NHWC", arguments as in `AvgPool1D`."""
+    """The mean of each window of two axes; layout "NCHW" or "NHWC", arguments as in `AvgPool1D`.
+
+    Example:
+        >>> mx.gluon.nn.AvgPool2D()(mx.nd.arange(16).reshape((1, 1, 4, 4))).asnumpy()
+        array([[[[ 2.5,  4.5],
+                 [10.5, 12.5]]]], dtype=float32)
+    """
 
     def __init__(self, pool_size: Size = (2, 2), strides: Size | None = None, padding: Size = 0,
                  ceil_mode: bool = False, layout: str = "NCHW", count_include_pad: bool = True, **kwargs: Any) -> None:
@@ -289,7 +338,12 @@ class AvgPool2D(_Pooling):
 
 
 class AvgPool3D(_Pooling):
-    """The mean of each window of three axes; layout "NCDHW" or "NDHWC", arguments as in `AvgPool1D`."""
+    """The mean of each window of three axes; layout "NCDHW" or "NDHWC", arguments as in `AvgPool1D`.
+
+    Example:
+        >>> mx.gluon.nn.AvgPool3D()(mx.nd.ones((1, 2, 4, 4, 4))).shape
+        (1, 2, 2, 2, 2)
+    """
 
     def __init__(self, pool_size: Size = (2, 2, 2), strides: Size | None = None, padding: Size = 0,
                  ceil_mode: bool = False, layout: str = "NCDHW", count_include_pad: bool = True,
@@ -299,42 +353,72 @@ class AvgPool3D(_Pooling):
 
 
 class GlobalMaxPool1D(_Pooling):
-    """The largest value of each channel: (batch, channels, width) -> (batch, channels, 1); layout "NCW" or "NWC"."""
+    """The largest value of each channel: (batch, channels, width) -> (batch, channels, 1); layout "NCW" or "NWC".
+
+    Example:
+        >>> mx.gluon.nn.GlobalMaxPool1D()(mx.nd.array([[[1, 2, 4, 3]]])).asnumpy()
+        array([[[4.]]], dtype=float32)
+    """
 
     def __init__(self, layout: str = "NCW", **kwargs: Any) -> None:
         super().__init__((1,), None, 0, True, True, "max", layout, **kwargs)
 
 
 class GlobalMaxPool2D(_Pooling):
-    """The largest value of each channel over two axes; layout "NCHW" or "NHWC"."""
+    """The largest value of each channel over two axes; layout "NCHW" or "NHWC".
+
+    Example:
+        >>> mx.gluon.nn.GlobalMaxPool2D()(mx.nd.arange(16).reshape((1, 1, 4, 4))).asnumpy()
+        array([[[[15.]]]], dtype=float32)
+    """
 
     def __init__(self, layout: str = "NCHW", **kwargs: Any) -> None:
         super().__init__((1, 1), None, 0, True, True, "max", layout, **kwargs)
 
 
 class GlobalMaxPool3D(_Pooling):
-    """The largest value of each channel over three axes; layout "NCDHW" or "NDHWC"."""
+    """The largest value of each channel over three axes; layout "NCDHW" or "NDHWC".
+
+    Example:
+        >>> mx.gluon.nn.GlobalMaxPool3D()(mx.nd.ones((1, 2, 4, 4, 4))).shape
+        (1, 2, 1, 1, 1)
+    """
 
     def __init__(self, layout: str = "NCDHW", **kwargs: Any) -> None:
         super().__init__((1, 1, 1), None, 0, True, True, "max", layout, **kwargs)
 
 
 class GlobalAvgPool1D(_Pooling):
-    """The mean of each channel: (batch, channels, width) -> (batch, channels, 1); layout "NCW" or "NWC"."""
+    """The mean of each channel: (batch, channels, width) -> (batch, channels, 1); layout "NCW" or "NWC".
+
+    Example:
+        >>> mx.gluon.nn.GlobalAvgPool1D()(mx.nd.array([[[1, 2, 4, 3]]])).asnumpy()
+        array([[[2.5]]], dtype=float32)
+    """
 
     def __init__(self, layout: str = "NCW", **kwargs: Any) -> None:
         super().__init__((1,), None, 0, True, True, "avg", layout, **kwargs)
 
 
 class GlobalAvgPool2D(_Pooling):
-    """The mean of each channel over two axes; layout "NCHW" or "NHWC"."""
+    """The mean of each channel over two axes; layout "NCHW" or "NHWC".
+
+    Example:
+        >>> mx.gluon.nn.GlobalAvgPool2D()(mx.nd.arange(16).reshape((1, 1, 4, 4))).asnumpy()
+        array([[[[7.5]]]], dtype=float32)
+    """
 
     def __init__(self, layout: str = "NCHW", **kwargs: Any) -> None:
         super().__init__((1, 1), None, 0, True, True, "avg", layout, **kwargs)
 
 
 class GlobalAvgPool3D(_Pooling):
-    """The mean of each channel over three axes; layout "NCDHW" or "NDHWC"."""
+    """The mean of each channel over three axes; layout "NCDHW" or "NDHWC".
+
+    Example:
+        >>> mx.gluon.nn.GlobalAvgPool3D()(mx.nd.ones((1, 2, 4, 4, 4))).shape
+        (1, 2, 1, 1, 1)
+    """
 
     def __init__(self, layout: str = "NCDHW", **kwargs: Any) -> None:
         super().__init__((1, 1, 1), None, 0, True, True, "avg", layout, **kwargs)
@@ -348,6 +432,13 @@ class ReflectionPad2D(HybridBlock):
 
     Raises:
         AssertionError: it is neither.
+
+    Example:
+        >>> mx.gluon.nn.ReflectionPad2D(1)(mx.nd.arange(4).reshape((1, 1, 2, 2))).asnumpy()
+        array([[[[3., 2., 3., 2.],
+                 [1., 0., 1., 0.],
+                 [3., 2., 3., 2.],
+                 [1., 0., 1., 0.]]]], dtype=float32)
     """
 
     def __init__(self, padding: Size = 0, **kwargs: Any) -> None:

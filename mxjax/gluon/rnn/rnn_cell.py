@@ -167,6 +167,13 @@ class RNNCell(_GatedCell):
         i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer: initializers.
         input_size: length of the input; 0: known at the first call.
         prefix, params: see `Block`.
+
+    Example:
+        >>> cell = mx.gluon.rnn.RNNCell(3)
+        >>> cell.initialize()
+        >>> output, states = cell(mx.nd.ones((2, 4)), cell.begin_state(batch_size=2))
+        >>> output.shape, len(states)
+        ((2, 3), 1)
     """
 
     def __init__(self, hidden_size: int, activation: Any = "tanh", i2h_weight_initializer: Any = None,
@@ -205,6 +212,13 @@ class LSTMCell(_GatedCell):
         prefix, params: see `Block`.
         activation: function of candidate and cell, see `RNNCell`.
         recurrent_activation: function of the gates.
+
+    Example:
+        >>> cell = mx.gluon.rnn.LSTMCell(3)
+        >>> cell.initialize()
+        >>> outputs, states = cell.unroll(5, mx.nd.ones((2, 5, 4)), merge_outputs=True)
+        >>> outputs.shape, [state.shape for state in states]
+        ((2, 5, 3), [(2, 3), (2, 3)])
     """
 
     _gates = 4
@@ -247,6 +261,13 @@ class GRUCell(_GatedCell):
         i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer: initializers.
         input_size: length of the input; 0: known at the first call.
         prefix, params: see `Block`.
+
+    Example:
+        >>> cell = mx.gluon.rnn.GRUCell(3)
+        >>> cell.initialize()
+        >>> output, states = cell(mx.nd.ones((2, 4)), cell.begin_state(batch_size=2))
+        >>> output.shape, len(states)
+        ((2, 3), 1)
     """
 
     _gates = 3
@@ -351,6 +372,15 @@ class SequentialRNNCell(_Stack, RecurrentCell):
 
     Args:
         prefix, params: see `Block`.
+
+    Example:
+        >>> stack = mx.gluon.rnn.SequentialRNNCell()
+        >>> stack.add(mx.gluon.rnn.LSTMCell(3))
+        >>> stack.add(mx.gluon.rnn.GRUCell(2))
+        >>> stack.initialize()
+        >>> output, states = stack(mx.nd.ones((1, 4)), stack.begin_state(batch_size=1))
+        >>> output.shape, len(states)
+        ((1, 2), 3)
     """
 
     def hybrid_forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -363,6 +393,15 @@ class HybridSequentialRNNCell(_Stack, HybridRecurrentCell):
 
     Args:
         prefix, params: see `Block`.
+
+    Example:
+        >>> stack = mx.gluon.rnn.HybridSequentialRNNCell()
+        >>> stack.add(mx.gluon.rnn.RNNCell(3))
+        >>> stack.add(mx.gluon.rnn.DropoutCell(0.5))
+        >>> stack.initialize()
+        >>> output, states = stack(mx.nd.ones((2, 4)), stack.begin_state(batch_size=2))
+        >>> output.shape, len(states)
+        ((2, 3), 1)
     """
 
     def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> tuple[Any, list[Any]]:  # noqa: N803
@@ -376,6 +415,13 @@ class BidirectionalCell(_Combined, HybridRecurrentCell):
     Args:
         l_cell, r_cell: the cells that run forwards and backwards.
         output_prefix: begins the names of the outputs.
+
+    Example:
+        >>> cell = mx.gluon.rnn.BidirectionalCell(mx.gluon.rnn.RNNCell(3), mx.gluon.rnn.RNNCell(3))
+        >>> cell.initialize()
+        >>> outputs, states = cell.unroll(5, mx.nd.ones((2, 5, 4)), merge_outputs=True)
+        >>> outputs.shape, len(states)
+        ((2, 5, 6), 2)
     """
 
     def __init__(self, l_cell: RecurrentCell, r_cell: RecurrentCell, output_prefix: str = "bi_") -> None:
@@ -421,6 +467,14 @@ class DropoutCell(HybridRecurrentCell):
     Args:
         rate, axes: see `mx.gluon.nn.Dropout`.
         prefix, params: see `Block`.
+
+    Example:
+        >>> cell = mx.gluon.rnn.DropoutCell(0.2)
+        >>> with mx.autograd.train_mode():
+        ...     output, states = cell(mx.nd.ones((2, 4)), cell.begin_state(batch_size=2))
+        >>> output.asnumpy()
+        array([[1.25, 1.25, 1.25, 0.  ],
+               [1.25, 0.  , 1.25, 0.  ]], dtype=float32)
     """
 
     def __init__(self, rate: float, axes: tuple[int, ...] = (), prefix: str | None = None,
@@ -519,6 +573,13 @@ class ZoneoutCell(ModifierCell):
 
     Raises:
         AssertionError: the cell is bidirectional.
+
+    Example:
+        >>> cell = mx.gluon.rnn.ZoneoutCell(mx.gluon.rnn.RNNCell(3), zoneout_states=0.5)
+        >>> cell.initialize()
+        >>> outputs, states = cell.unroll(5, mx.nd.ones((2, 5, 4)), merge_outputs=True)
+        >>> outputs.shape, len(states)
+        ((2, 5, 3), 1)
     """
 
     def __init__(self, base_cell: RecurrentCell, zoneout_outputs: float = 0.0, zoneout_states: float = 0.0) -> None:
@@ -556,6 +617,14 @@ class ResidualCell(ModifierCell):
 
     Args:
         base_cell: the cell; its output has the input's shape.
+
+    Example:
+        >>> cell = mx.gluon.rnn.ResidualCell(mx.gluon.rnn.RNNCell(4, i2h_weight_initializer="zeros"))
+        >>> cell.initialize()
+        >>> outputs, states = cell.unroll(2, mx.nd.ones((1, 2, 4)), merge_outputs=True)
+        >>> outputs.asnumpy(), states[0].asnumpy()
+        (array([[[1., 1., 1., 1.],
+                [1., 1., 1., 1.]]], dtype=float32), array([[0., 0., 0., 0.]], dtype=float32))
     """
 
     def __init__(self, base_cell: RecurrentCell) -> None:

@@ -178,6 +178,12 @@ class RNN(_RNNLayer):
         input_size: length of the input; 0: known at the first call.
         dtype: type of parameters and states.
         kwargs: use_sequence_length (take lengths of the examples), prefix and params.
+
+    Example:
+        >>> layer = mx.gluon.rnn.RNN(3, layout="NTC")
+        >>> layer.initialize()
+        >>> layer(mx.nd.ones((2, 5, 4))).shape
+        (2, 5, 3)
     """
 
     def __init__(self, hidden_size: int, num_layers: int = 1, activation: str = "relu", layout: str = "TNC",
@@ -230,6 +236,13 @@ class GRU(_RNNLayer):
     Args:
         hidden_size, num_layers, layout, dropout, bidirectional, input_size, dtype, kwargs: as in `RNN`.
         i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer: initializers.
+
+    Example:
+        >>> layer = mx.gluon.rnn.GRU(3, num_layers=2, bidirectional=True)
+        >>> layer.initialize()
+        >>> outputs, states = layer(mx.nd.ones((5, 2, 4)), layer.begin_state(batch_size=2))
+        >>> outputs.shape, states[0].shape
+        ((5, 2, 6), (4, 2, 3))
     """
 
     def __init__(self, hidden_size: int, num_layers: int = 1, layout: str = "TNC", dropout: float = 0,

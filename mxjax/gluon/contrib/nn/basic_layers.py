@@ -47,6 +47,12 @@ class HybridConcurrent(HybridSequential):
     Args:
         axis: along which to concatenate.
         prefix, params: see `Block`.
+
+    Example:
+        >>> both = mx.gluon.contrib.nn.HybridConcurrent(axis=1)
+        >>> both.add(mx.gluon.contrib.nn.Identity(), mx.gluon.nn.Activation("relu"))
+        >>> both(mx.nd.array([[-1, 2]])).asnumpy()
+        array([[-1.,  2.,  0.,  2.]], dtype=float32)
     """
 
     def __init__(self, axis: int = -1, prefix: str | None = None, params: ParameterDict | None = None) -> None:
@@ -63,6 +69,10 @@ class Identity(HybridBlock):
 
     Args:
         prefix, params: see `Block`.
+
+    Example:
+        >>> mx.gluon.contrib.nn.Identity()(mx.nd.array([-1, 2])).asnumpy()
+        array([-1.,  2.], dtype=float32)
     """
 
     def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
@@ -81,6 +91,13 @@ class SparseEmbedding(Block):
         output_dim: length of a vector.
         dtype: of the weight.
         weight_initializer: initializer.
+
+    Example:
+        >>> layer = mx.gluon.contrib.nn.SparseEmbedding(5, 3)
+        >>> layer.initialize()
+        >>> trainer = mx.gluon.Trainer(layer.collect_params(), "sgd")
+        >>> layer(mx.nd.array([2, 0])).shape
+        (2, 3)
     """
 
     def __init__(self, input_dim: int, output_dim: int, dtype: Any = "float32", weight_initializer: Any = None,
@@ -106,6 +123,14 @@ class SyncBatchNorm(BatchNorm):
         num_devices: number of devices; by default the number of GPUs.
         momentum, epsilon, center, scale, use_global_stats, beta_initializer, gamma_initializer,
             running_mean_initializer, running_variance_initializer: as in `nn.BatchNorm`.
+
+    Example:
+        >>> layer = mx.gluon.contrib.nn.SyncBatchNorm(num_devices=1)
+        >>> layer.initialize()
+        >>> with mx.autograd.train_mode():
+        ...     layer(mx.nd.array([[1, 2], [3, 6]])).asnumpy().round(2)
+        array([[-1., -1.],
+               [ 1.,  1.]], dtype=float32)
     """
 
     def __init__(self, in_channels: int = 0, num_devices: int | None = None, momentum: float = 0.9,
@@ -176,6 +201,11 @@ class PixelShuffle2D(_PixelShuffle):
 
     Args:
         factor: (f1, f2), or a number for both.
+
+    Example:
+        >>> mx.gluon.contrib.nn.PixelShuffle2D((1, 2))(mx.nd.arange(4).reshape((1, 2, 2, 1))).asnumpy()
+        array([[[[0., 2.],
+                 [1., 3.]]]], dtype=float32)
     """
 
     _rank = 2
@@ -186,6 +216,10 @@ class PixelShuffle3D(_PixelShuffle):
 
     Args:
         factor: (f1, f2, f3), or a number for all.
+
+    Example:
+        >>> mx.gluon.contrib.nn.PixelShuffle3D(2)(mx.nd.zeros((1, 8, 3, 3, 3))).shape
+        (1, 1, 6, 6, 6)
     """
 
     _rank = 3

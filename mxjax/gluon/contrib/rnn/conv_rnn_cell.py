@@ -138,6 +138,7 @@ def _of_rank(name: str, kind: type, rank: int) -> type:
                         "i2h_bias": i2h_bias_initializer, "h2h_bias": h2h_bias_initializer}
         self._make(rank, input_shape, hidden_channels, i2h_kernel, h2h_kernel, i2h_pad, i2h_dilate, h2h_dilate,
                    initializers, conv_layout, activation)
+    shape = (2, *(4,) * rank)
     document = f"""{kind.__doc__} With convolutions in {rank} dimension{'s' * (rank > 1)}.
 
     Args:
@@ -152,6 +153,13 @@ def _of_rank(name: str, kind: type, rank: int) -> type:
 
     Raises:
         AssertionError: a size has the wrong length, or `h2h_kernel` is even.
+
+    Example:
+        >>> cell = mx.gluon.contrib.rnn.{name}({shape}, 3, i2h_kernel=3, h2h_kernel=3, i2h_pad=1)
+        >>> cell.initialize()
+        >>> output, states = cell(mx.nd.ones({(1, *shape)}), cell.begin_state(batch_size=1))
+        >>> output.shape, len(states)
+        ({(1, 3, *shape[1:])}, {kind._num_states})
     """
     return type(name, (kind,), {"__init__": __init__, "__doc__": document, "__module__": __name__})
 

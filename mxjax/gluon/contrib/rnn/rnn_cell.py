@@ -22,6 +22,13 @@ class VariationalDropoutCell(ModifierCell):
 
     Raises:
         AssertionError: state dropout of bidirectional cells.
+
+    Example:
+        >>> cell = mx.gluon.contrib.rnn.VariationalDropoutCell(mx.gluon.rnn.RNNCell(3), drop_inputs=0.5)
+        >>> cell.initialize()
+        >>> outputs, states = cell.unroll(5, mx.nd.ones((2, 5, 4)), merge_outputs=True)
+        >>> outputs.shape, len(states)
+        ((2, 5, 3), 1)
     """
 
     def __init__(self, base_cell: RecurrentCell, drop_inputs: float = 0.0, drop_states: float = 0.0,
@@ -93,6 +100,13 @@ class LSTMPCell(HybridRecurrentCell):
             h2h_bias_initializer: initializers.
         input_size: length of the input; 0: known at the first call.
         prefix, params: see `Block`.
+
+    Example:
+        >>> cell = mx.gluon.contrib.rnn.LSTMPCell(3, projection_size=2)
+        >>> cell.initialize()
+        >>> output, states = cell(mx.nd.ones((1, 4)), cell.begin_state(batch_size=1))
+        >>> output.shape, [state.shape for state in states]
+        ((1, 2), [(1, 2), (1, 3)])
     """
 
     def __init__(self, hidden_size: int, projection_size: int, i2h_weight_initializer: Any = None,
