@@ -6,7 +6,7 @@ WORKERS ?= 2
 
 SECONDS_EACH ?= 60
 
-.PHONY: demo test lint attack fuzz bench accelerators docs clean
+.PHONY: demo test lint attack fuzz bench accelerators docs convert-check clean
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "mxjax needs Python 3.11 or newer; try make PYTHON=python3.12")'
@@ -80,5 +80,12 @@ wheel: | $(BIN)/python
 	if [ "$${GITHUB_REF_TYPE:-}" = tag ]; then dist/tried/bin/python -m mxjax --version | grep -F "mxjax $${GITHUB_REF_NAME#v} "; fi
 	rm -rf dist/tried
 
+# what `convert --to pytorch` and `--to flax` write, in the real libraries; PyTorch is heavy: an environment of its own
+CONVERT := .venv-convert
+convert-check: | $(BIN)/python
+	$(BIN)/python -m venv $(CONVERT)
+	$(CONVERT)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[pytorch,flax]' 'pytest>=8' 'pytest-timeout>=2.3'
+	$(CONVERT)/bin/python -m pytest tests/tools/test_convert_source.py
+
 clean:
-	rm -rf $(ACCELERATORS) $(DOCS) $(VENV) site demo-output build dist *.egg-info .venv-python*
+	rm -rf $(ACCELERATORS) $(CONVERT) $(DOCS) $(VENV) site demo-output build dist *.egg-info .venv-python*

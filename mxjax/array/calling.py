@@ -540,23 +540,24 @@ def _into(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any) -> boo
         old = chunk.buffer
         if old is None:
             return False
-        wide, place, again = kernel.wide, -1, False
-        args: list[Any] = []
-        for a in arrays:
-            source = a._chunk
-            if source.wide:
-                wide = True
-            if source is chunk:
-                place, again = len(args), place >= 0
-            value = source.buffer if a._view is None else None
-            if value is None:
-                return False
-            args.append(value)
-        args += extras
-        made: list[Any] = []
+        # taken before anything is read: who changes an input from `out` meanwhile sees that it has to wait
         chunk.stash, chunk.buffer = old, None
+        made: list[Any] = []
         try:
-            call = None
+            wide, place, again, call = kernel.wide, -1, False, None
+            args: list[Any] = []
+            for a in arrays:
+                source = a._chunk
+                if source.wide:
+                    wide = True
+                value = source.buffer if a._view is None else None
+                if source is chunk:
+                    place, again = len(args), place >= 0
+                    value = old if a._view is None else None
+                if value is None:
+                    return False
+                args.append(value)
+            args += extras
             if place >= 0 and not again:
                 old = value = None
                 if chunk.give(args, place, made):

@@ -122,7 +122,7 @@ class Segment:
                 self._lent += lent
                 refs = tuple([self._reference(a) for a in args])
                 number = len(self.calls)
-                outputs = [self.promise(self, number, i, *spec) for i, spec in enumerate(kernel.specs(args))]
+                outputs = [self.promise(self, number, i, *spec) for i, spec in enumerate(kernel.specs(args, True))]
                 self.calls.append((kernel, refs))
                 self.outputs.append(outputs)
                 return list(outputs)
@@ -277,7 +277,7 @@ def _composed(calls: list[tuple[Kernel, tuple]], places: tuple) -> Any:
     def fn(*values: Any) -> tuple:
         done: list[Sequence[Any]] = []
         for kernel, refs in calls:
-            done.append(kernel.fn(*[_lookup(r, values, done) for r in refs]))
+            done.append(kernel.once(*[_lookup(r, values, done) for r in refs]))
         return tuple(done[c][i] for c, i in places)
     return fn
 

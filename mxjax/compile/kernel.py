@@ -73,6 +73,8 @@ jax.tree_util.register_static(Absent)
 class Kernel:
     """A pure function `fn(*arrays, *extras) -> tuple` with its compiled forms. It does not change.
 
+    Within programs it is called as `once`, which JAX traces, differentiates and lowers once for each signature.
+
     Args:
         name: for messages.
         fn: the function; the first `num_arrays` arguments are arrays, the others (dynamic scalars, random key and
@@ -97,8 +99,8 @@ class Kernel:
 
     __slots__ = ("name", "fn", "num_arrays", "num_outputs", "num_visible", "wide", "mutated", "eager", "symbolic",
                  "options", "operators", "op", "params", "dynamic", "packed", "uses_key", "by_rows", "check", "refuses",
-                 "draw", "smooth", "in_place", "simple", "direct", "jitted", "_vjps", "_specs", "_needs", "_donated",
-                 "__weakref__")
+                 "draw", "smooth", "in_place", "simple", "direct", "jitted", "once", "_vjps", "_specs", "_needs",
+                 "_donated", "__weakref__")
 
     def __init__(self, name: str, fn: Callable[..., tuple], num_arrays: int, num_outputs: int, *,
                  num_visible: int | None = None, wide: bool = False, mutated: tuple[int, ...] = (),
@@ -117,6 +119,7 @@ class Kernel:
         # simple: nothing but a call: one result, no key, no check; direct: nothing but compiled code
         values["direct"] = not (eager or uses_key or check or refuses or draw)
         values["simple"] = num_outputs == 1 and not (mutated or uses_key or check or refuses)
+        values["once"] = jax.jit(fn)
         values["jitted"] = fn if eager else Compiled(fn, **(options or {}))
         values.update(_vjps=Bounded(256), _specs=Bounded(1024), _needs=Bounded(1024), _donated=Bounded(64))
         for key, value in values.items():
@@ -159,8 +162,11 @@ class Kernel:
                 Compiled(self.fn, donate_argnums=positions, **self.options)
         return self._donated[positions]
 
-    def specs(self, args: Sequence[Any]) -> tuple[Spec, ...]:
-        """Shapes and dtypes of all results for arguments given as arrays, scalars or ShapeDtypeStructs."""
+    def specs(self, args: Sequence[Any], part: bool = False) -> tuple[Spec, ...]:
+        """Shapes and dtypes of all results for arguments given as arrays, scalars or ShapeDtypeStructs.
+
+        part: the call will be a part of a program, which is not traced again; else a program of its own.
+        """
         key = tuple((a.shape, a.dtype) if hasattr(a, "shape") else type(a) for a in args)
         found = self._specs.get(key)
         if found is None:
@@ -168,7 +174,10 @@ class Kernel:
             wide = self.wide or any(is_wide(s.dtype) for s in structs if hasattr(s, "dtype"))
             try:
                 with jax.enable_x64(wide):
-                    result = jax.eval_shape(self.fn, *structs) if self.eager else self.jitted.eval_shape(*structs)
+                    if self.eager or part:
+                        result = jax.eval_shape(self.fn if self.eager else self.once, *structs)
+                    else:
+                        result = self.jitted.eval_shape(*structs)
             except (MXNetError, *USER_MISTAKES) as error:
                 raise _named(self, args, error) from None
             found = self._specs[key] = tuple((r.shape, np.dtype(r.dtype)) for r in result)

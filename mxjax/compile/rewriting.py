@@ -35,8 +35,15 @@ def each_equation(closed: ClosedJaxpr, rule: Rule) -> ClosedJaxpr:
         closed: the program; given back as it is where nothing changes.
         rule: function(equation) -> what stands in its place, or None: it stays, and so the rule sees what it holds.
     """
-    jaxpr = _rewritten(closed.jaxpr, rule)
-    return closed if jaxpr is closed.jaxpr else ClosedJaxpr(jaxpr, closed.consts)
+    return _closed(closed, rule, {})
+
+
+def _closed(closed: ClosedJaxpr, rule: Rule, known: dict[int, Any]) -> ClosedJaxpr:
+    """`known`: what became of functions so far, by identity: one that is called often stays one."""
+    if id(closed) not in known:
+        jaxpr = _rewritten(closed.jaxpr, rule, known)
+        known[id(closed)] = closed if jaxpr is closed.jaxpr else ClosedJaxpr(jaxpr, closed.consts)
+    return known[id(closed)]
 
 
 def without_kernels(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -60,30 +67,30 @@ def _has_kernel(jaxpr: Jaxpr) -> bool:
                for eqn in jaxpr.eqns)
 
 
-def _rewritten(jaxpr: Jaxpr, rule: Rule) -> Jaxpr:
-    eqns = [_equation(eqn, rule) for eqn in jaxpr.eqns]
+def _rewritten(jaxpr: Jaxpr, rule: Rule, known: dict[int, Any]) -> Jaxpr:
+    eqns = [_equation(eqn, rule, known) for eqn in jaxpr.eqns]
     same = all(new is old for new, old in zip(eqns, jaxpr.eqns, strict=True))
     return jaxpr if same else jaxpr.replace(eqns=eqns)
 
 
-def _equation(eqn: JaxprEqn, rule: Rule) -> JaxprEqn:
+def _equation(eqn: JaxprEqn, rule: Rule, known: dict[int, Any]) -> JaxprEqn:
     if eqn.primitive.name in _NOT_ENTERED:
         return eqn
     found = rule(eqn)
     if found is not None:
         return found
-    params = {key: _inner(value, rule) for key, value in eqn.params.items()}
+    params = {key: _inner(value, rule, known) for key, value in eqn.params.items()}
     same = all(params[key] is value for key, value in eqn.params.items())
     return eqn if same else eqn.replace(params=params)
 
 
-def _inner(value: Any, rule: Rule) -> Any:
+def _inner(value: Any, rule: Rule, known: dict[int, Any]) -> Any:
     """A parameter of an equation, with the programs that it holds rewritten."""
     if isinstance(value, ClosedJaxpr):
-        return each_equation(value, rule)
+        return _closed(value, rule, known)
     if isinstance(value, Jaxpr):
-        return _rewritten(value, rule)
+        return _rewritten(value, rule, known)
     if type(value) is tuple and any(isinstance(v, ClosedJaxpr) for v in value):  # branches
-        new = tuple([_inner(v, rule) for v in value])
+        new = tuple([_inner(v, rule, known) for v in value])
         return value if all(n is v for n, v in zip(new, value, strict=True)) else new
     return value

@@ -221,7 +221,8 @@ class Lowered:
 
     def _run(self, node: Any, kernel: Kernel, extras: list[Any], inputs: list[Any]) -> Sequence[Any]:
         try:
-            return kernel.fn(*inputs, *extras)
+            # extras, as numbers, are constants of the program
+            return kernel.fn(*inputs, *extras) if extras or kernel.eager or kernel.symbolic else kernel.once(*inputs)
         except MXNetError as error:
             raise MXNetError(f"Error in operator {node.name}: {error}") from None
         except (TypeError, ValueError, IndexError, ZeroDivisionError) as error:

@@ -22,9 +22,9 @@ from ..base import MXNetError
 from ..compile.kernel import Kernel
 from ..context import current_context
 from ..gluon import Block, HybridBlock
+from ..gluon._jax_function import block_to_jax
 from ..initializer import Constant
 from ..ndarray import NDArray
-from ._block import block_to_jax
 
 __all__ = ["FlaxBlock", "LinenModule", "to_linen", "to_nnx"]
 

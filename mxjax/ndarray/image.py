@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from .._namespace import attach
+from .._namespace import attach as _attach
 from ..array import functions
 
 if TYPE_CHECKING:
     from ._stubs.image import *  # noqa: F403
 
-attach(globals(), functions.make, "image")
+_attach(globals(), functions.make, "image")

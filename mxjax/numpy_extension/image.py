@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from .._namespace import attach
+from .._namespace import attach as _attach
 from ..array import functions
 from ..numpy._dispatch import IMPERATIVE
 
 if TYPE_CHECKING:
     from ._stubs.image import *  # noqa: F403
 
-attach(globals(), IMPERATIVE.maker(functions.make), "numpy_extension.image")
+_attach(globals(), IMPERATIVE.maker(functions.make), "numpy_extension.image")

@@ -121,7 +121,7 @@ def _kernel(name: str, options: dict[str, Any], count: int, width: int, varied: 
             weights, states = [], []
             for i in range(count):
                 own = {**shared, "lr": numbers[i], "wd": numbers[count + i]}
-                results = one.fn(*args[i * width:(i + 1) * width], *[own.get(n, one.params[n]) for n in one.dynamic])
+                results = one.once(*args[i * width:(i + 1) * width], *[own.get(n, one.params[n]) for n in one.dynamic])
                 weights.append(results[0])
                 states += results[1:]
             return (*weights, *states)

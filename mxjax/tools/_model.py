@@ -13,6 +13,7 @@ from ..interop import JaxFunction
 from ..model import load_checkpoint
 from ..ndarray import NDArray
 from ..ops.params import np_dtype
+from ..symbol import Symbol, load
 
 __all__ = ["Model", "add_arguments"]
 
@@ -33,25 +34,40 @@ def _pairs(option: str, texts: list[str]) -> dict[str, str]:
     return dict(text.split("=", 1) for text in texts)
 
 
+def _without_parameters(prefix: str, inputs: set[str]) -> Symbol | None:
+    """A graph all of whose arguments are inputs."""
+    try:
+        symbol = load(f"{prefix}-symbol.json")
+    except OSError:
+        return None
+    return symbol if set(symbol.list_inputs()) == inputs else None
+
+
 class Model:
     """A checkpoint with its inputs' shapes.
 
-    shapes, dtypes: of the inputs, labels of loss outputs left out; sizes: shapes of all variables and outputs.
+    runs: whether the graph will be run, for which the inputs' shapes are needed; shapes, dtypes: of the inputs, labels
+    of loss outputs left out; sizes: shapes of all variables and outputs. Without a file of parameters all arguments
+    are inputs.
 
     Raises:
         MXNetError: a file is missing, or the shapes are not enough.
     """
 
-    def __init__(self, given: argparse.Namespace) -> None:
-        try:
-            self.symbol, self.args, self.aux = load_checkpoint(given.prefix, given.epoch)
-        except OSError as error:
-            raise MXNetError(f"there is no such model: {error}") from None
+    def __init__(self, given: argparse.Namespace, runs: bool = True) -> None:
         try:
             shapes = {name: tuple(int(n) for n in text.split(",")) for name, text in _pairs("--shape",
                                                                                            given.shape).items()}
         except ValueError as error:
             raise MXNetError(f"--shape: {error}") from None
+        try:
+            self.symbol, self.args, self.aux = load_checkpoint(given.prefix, given.epoch)
+        except OSError as error:
+            self.symbol, self.args, self.aux = _without_parameters(given.prefix, set(shapes)), {}, {}
+            if self.symbol is None:
+                raise MXNetError(f"there is no such model: {error}") from None
+        if not runs:
+            return
         free = [n for n in self.symbol.list_arguments() if n not in self.args]
         unknown = set(shapes) - set(free)
         if unknown:

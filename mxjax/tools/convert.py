@@ -3,7 +3,8 @@
 onnx: an ONNX file (with --dynamic-batch for any batch). stablehlo: the program as portable StableHLO bytecode, for
 runtimes of OpenXLA. jax: the program as `jax.export` writes it; `jax.export.deserialize(content).call(inputs)` runs it.
 npz, safetensors: the parameters alone, which `mx.nd.load` reads too. In the programs the parameters are constants; they
-compute in inference mode.
+compute in inference mode. pytorch, flax: a folder with readable source (`model.py`: a class for each kind of block) and
+its weights (`model.safetensors`), checked against mxjax where the library is installed.
 """
 
 from __future__ import annotations
@@ -69,19 +70,36 @@ _FORMATS: dict[str, tuple[Callable[[_model.Model, str, bool], None], str]] = {
     "onnx": (_onnx, ".onnx"), "stablehlo": (_stablehlo, ".mlirbc"), "jax": (_jax, ".jax"), "npz": (_npz, ".npz"),
     "safetensors": (_safetensors, ".safetensors")}
 
+_SOURCES = ("pytorch", "flax")  # a folder of files
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's arguments."""
     _model.add_arguments(parser)
-    parser.add_argument("--to", required=True, choices=list(_FORMATS), help="the format")
-    parser.add_argument("--output", metavar="FILE", help="PREFIX with the format's ending where not given")
+    parser.add_argument("--to", required=True, choices=[*_FORMATS, *_SOURCES], help="the format")
+    parser.add_argument("--output", metavar="PATH",
+                        help="the file, or source's folder; PREFIX with the format's ending where not given")
     parser.add_argument("--dynamic-batch", action="store_true", help="the first axis of the inputs may have any length")
+
+
+def _source(given: argparse.Namespace) -> int:
+    from .source import project  # for these two alone
+    target, folder = project.target(given.to), given.output or f"{given.prefix}-{given.to}"
+    model = _model.Model(given)
+    paths, inputs = project.write(model, given.prefix, folder, target)
+    for path in paths:
+        print(f"{path}: {os.path.getsize(path) / 1e6:.3f} MB")
+    told, good = project.check(model, folder, inputs, target)
+    print(told)
+    return 0 if good else 1
 
 
 def main(given: argparse.Namespace) -> int:
     """Runs the command; returns the exit status."""
+    if given.to in _SOURCES:
+        return _source(given)
     write, ending = _FORMATS[given.to]
     path = given.output or given.prefix + ending
-    write(_model.Model(given), path, given.dynamic_batch)
+    write(_model.Model(given, runs=write not in (_npz, _safetensors)), path, given.dynamic_batch)
     print(f"{path}: {os.path.getsize(path) / 1e6:.2f} MB")
     return 0

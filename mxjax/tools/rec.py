@@ -51,6 +51,7 @@ def main(given: argparse.Namespace) -> int:
     source, output = Path(given.source), str(given.output).rstrip("/")
     with reading(source, "a record file"):
         size = source.stat().st_size
+    Path(output).parent.mkdir(parents=True, exist_ok=True)
     what = {"source": source.name, "bytes": size, "to": given.to, "per shard": given.per_shard}
     known = _known(Path(f"{output}.json"), what)
     write, read = _FORMATS[given.to]

@@ -283,6 +283,18 @@ def test_some_order_explains_what_is_left(tally, effort):
         settle(tally, errors, same, f"{first.__name__} and {second.__name__}: {got[0][0]}, {got[1][0]}")
 
 
+def test_two_ways_of_writing_are_one_after_the_other(tally, effort):
+    """`a += b` beside `broadcast_add(b, a, out=b)`: their ways through the library differ."""
+    for _ in range(effort(1500, 20000)):
+        a, b = mx.nd.full((3, 4), 1), mx.nd.full((3, 4), 2)
+
+        def first(a=a, b=b):
+            a += b
+        errors = together(first, lambda: mx.nd.broadcast_add(b, a, out=b))  # noqa: B023
+        got = a[0, 0].asscalar(), b[0, 0].asscalar()
+        settle(tally, errors, got in ((3, 5), (4, 3)), f"{got}")
+
+
 def test_lazy_values_are_computed_once_for_all_who_look(tally, effort):
     """A recorded call of a hybridized network, an executor, a segment: 8 threads look at what has not run yet."""
     net = mx.gluon.nn.HybridSequential()

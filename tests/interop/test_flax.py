@@ -10,7 +10,7 @@ from mxjax.base import MXNetError
 
 linen = pytest.importorskip("flax.linen")
 nnx = pytest.importorskip("flax.nnx")
-interop = pytest.importorskip("mxjax.interop.flax")
+from mxjax.interop import flax as interop  # noqa: E402
 
 X = np.random.default_rng(0).normal(size=(8, 5)).astype("float32")
 

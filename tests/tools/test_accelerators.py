@@ -28,7 +28,7 @@ def _installed(name):
 def test_calls_are_of_operators_that_are_here():
     names = {name for name, *_ in CALLS}
     for name, inputs, params, _ in CALLS:
-        accelerators.parsed(registry.get(name), params, len(inputs))
+        registry.get(name).parse(accelerators.arguments(registry.get(name), params, len(inputs)))
     device = [op.name for op in registry.operators() if op.get_attr("FHost") is None and not op.eager and
               getattr(op.get_attr("FCompute"), "__module__", "").startswith("mxjax.ops")]  # tests register others
     assert len(names & set(device)) >= 0.98 * len(device), sorted(set(device) - names)

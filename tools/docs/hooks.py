@@ -1,0 +1,95 @@
+"""What MkDocs does besides: pages of the reference, pages with code that is run, and files from outside of `docs/`."""
+
+import concurrent.futures
+import logging
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import reference
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).resolve().parents[2]
+# files of the repository that are pages of the site, too
+BORROWED = {"benchmarks/RESULTS.md": "how/results.md", "SECURITY.md": "how/security.md",
+            "CHANGELOG.md": "how/changelog.md", "CONTRIBUTING.md": "how/contributing.md",
+            "mxjax/README.md": "how/house.md"}
+_LINK = re.compile(r"(?<!!)\[([^\]\n]*(?:\n[^\]\n]*)?)\]\(([^)\s]+)\)")
+_log = logging.getLogger("mkdocs.hooks.docs")
+_state: dict[str, Any] = {"runs": {}}
+_SURROUNDINGS = {"JAX_PLATFORMS": "cpu", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def on_config(config: Any) -> Any:
+    """Makes the reference and its part of the navigation."""
+    made = _state.setdefault("reference", reference.Reference())
+    for entry in config.nav or []:
+        if isinstance(entry, dict) and "API reference" in entry:
+            entry["API reference"] = made.navigation()
+    return config
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Adds the generated and the borrowed pages; starts the pages with code, two at a time."""
+    for path, text in _state["reference"].pages.items():
+        files.append(File.generated(config, path, content=text))
+    for path, target in BORROWED.items():
+        files.append(File.generated(config, target, content=(ROOT / path).read_text(encoding="utf-8")))
+    _state["cache"] = tempfile.TemporaryDirectory()  # compiled programs of this build's pages
+    pool = concurrent.futures.ThreadPoolExecutor(int(os.environ.get("DOCS_WORKERS", "2")))
+    for page in sorted(Path(config.docs_dir).rglob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        if re.match(r"---\n(?:.*\n)*?execute: true\n", text):
+            name = page.relative_to(config.docs_dir).as_posix()
+            _state["runs"][name] = pool.submit(_run, page, re.search(r"^devices: (\d+)$", text, re.MULTILINE))
+    pool.shutdown(wait=False)
+    return files
+
+
+def _run(page: Path, devices: re.Match | None) -> str:
+    flags = f"--xla_force_host_platform_device_count={devices[1]}" if devices else ""
+    given = {k: v for k, v in os.environ.items() if not k.startswith(("MXNET_", "MXJAX_", "DMLC_", "JAX_", "XLA_"))}
+    done = subprocess.run([sys.executable, str(Path(__file__).with_name("execute.py")), str(page)], capture_output=True,
+                          text=True, env={**given, **_SURROUNDINGS, "XLA_FLAGS": flags,
+                               "MXJAX_CACHE_DIR": _state["cache"].name})
+    if done.returncode:
+        raise PluginError(done.stderr)
+    return done.stdout
+
+
+def on_post_build(config: Any) -> None:
+    """Removes what the pages' runs have left."""
+    _state["cache"].cleanup()
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
+    """Puts in what the page's code prints, and turns links to files of the repository."""
+    src = page.file.src_uri
+    if src in _state["runs"]:
+        count, _, text = _state["runs"][src].result().partition("\n")
+        _log.info(f"{src}: {count} blocks run")
+        markdown = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL)
+    if src.startswith("api/"):
+        return markdown
+    home = next((Path(p) for p, target in BORROWED.items() if target == src), Path("docs") / src).parent
+
+    def turned(match: re.Match) -> str:
+        text, link = match[1], match[2]
+        if re.match(r"[a-z]+:|#|/", link):
+            return match[0]
+        path, _, anchor = link.partition("#")
+        target = os.path.normpath(home / path)
+        inside = BORROWED.get(target) or (target.removeprefix("docs/") if target.startswith("docs/") else "")
+        if not inside:
+            if not (ROOT / target).exists():
+                return match[0]  # MkDocs tells that it is wrong
+            return f"{text} (`{target}`)" if target not in text else text
+        relative = os.path.relpath(inside, os.path.dirname(src) or ".")
+        return f"[{text}]({relative}{'#' + anchor if anchor else ''})"
+    pieces = re.split(r"(^```.*?^```)", markdown, flags=re.MULTILINE | re.DOTALL)
+    return "".join(p if i % 2 else _LINK.sub(turned, p) for i, p in enumerate(pieces))
