@@ -3,7 +3,9 @@
 `make convert-check` runs these tests with PyTorch, in an environment of their own; elsewhere its part is skipped.
 """
 
+import ast
 import importlib.util
+import json
 import re
 
 import numpy as np
@@ -13,6 +15,7 @@ import mxjax as mx
 from mxjax import __main__ as command_line
 from mxjax import gluon
 from mxjax.gluon.model_zoo import vision
+from mxjax.tools.source import project
 
 pytest.importorskip("safetensors")
 sym = mx.sym
@@ -245,3 +248,27 @@ def test_operators_without_counterpart_are_named_and_nothing_is_written(target, 
     told = capsys.readouterr().err
     assert "BilinearSampler (sampler)" in told and "GridGenerator (grid)" in told
     assert not (tmp_path / f"net-{target}").exists()
+
+
+@pytest.mark.parametrize("target", ["pytorch", "flax"])
+def test_names_in_a_file_are_no_code(target, tmp_path, monkeypatch, capsys):
+    """What is written is run: a graph's names, which may be anything, must stay names."""
+    monkeypatch.setattr(project, "check", lambda *given: ("not checked", True))
+    evil = 'x"""\nimport os; os.remove("/")\n\'\'\'\\'
+    x = sym.Activation(sym.FullyConnected(sym.var("data"), num_hidden=3, name="fc"), act_type="relu", name="act")
+    graph = json.loads(sym.FullyConnected(x, num_hidden=2, name="out").tojson())
+    for node in graph["nodes"]:
+        node["name"] += evil if node["name"] == "data" else ""
+        node["name"] = node["name"].replace("fc", f"fc{evil}").replace("act", f"act{evil}")
+    text = json.dumps(graph)
+    (tmp_path / "net-symbol.json").write_text(text)
+    symbol = mx.sym.load_json(text)
+    names = symbol.list_arguments()
+    shapes, _, _ = symbol.infer_shape(**{names[0]: (1, 4)})
+    mx.nd.save(str(tmp_path / "net-0000.params"), {f"arg:{n}": mx.nd.ones(s) for n, s in zip(
+        names[1:], shapes[1:], strict=True)})
+    assert command_line.main(["convert", str(tmp_path / "net"), "0", "--to", target, "--shape", f"{names[0]}=1,4"]) == 0
+    source = ast.parse((tmp_path / f"net-{target}" / "model.py").read_text())
+    imported = {alias.name for node in ast.walk(source) if isinstance(node, ast.Import) for alias in node.names}
+    assert "os" not in imported
+    assert all(isinstance(node, (ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef)) for node in source.body[1:])

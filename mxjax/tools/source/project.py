@@ -74,18 +74,23 @@ def write(model: Model, prefix: str, folder: str, to: Target) -> tuple[list[str]
 
 
 def _head(model: Model, prefix: str, inputs: list[str], name: str) -> str:
-    lines = [f'"""{name}: the MXNet model {os.path.basename(prefix)!r}, for prediction.', ""]
+    lines = [f'"""{name}: the MXNet model {_said(os.path.basename(prefix))}, for prediction.', ""]
     for i, given in enumerate(inputs):
-        lines.append(f"{'Inputs:' if i == 0 else '       '} {given}, {model.dtypes[given].name}, for example of the "
+        lines.append(f"{'Inputs:' if i == 0 else '       '} {_said(given)}, {model.dtypes[given].name}, for example of the "
                      f"shape {model.shapes[given]}.")
     for i, (output, shape) in enumerate(zip(model.symbol.list_outputs(), model.output_shapes, strict=True)):
         kind = model.symbol._outputs[i][0].op
         what = "probabilities, " if kind is not None and kind.name in _PROBABILITIES else ""
-        lines.append(f"{'Outputs:' if i == 0 else '        '} {output}, {what}then {tuple(shape)}.")
+        lines.append(f"{'Outputs:' if i == 0 else '        '} {_said(output)}, {what}then {tuple(shape)}.")
     lines += ["", "    from model import load", "    model = load()  # with the weights of model.safetensors",
               f"    {', '.join(f'output{i}' for i in range(len(model.output_shapes)))} = model"
               f"({', '.join(_plain(i) for i in inputs)})", '"""', "", ""]
     return "\n".join(lines)
+
+
+def _said(name: str) -> str:
+    """A name within a docstring: a file's names may be anything, and what is written will be run."""
+    return "".join(c if c.isalnum() or c in " _-.:/[]()" else "_" for c in name)
 
 
 def _plain(name: str) -> str:
