@@ -271,4 +271,5 @@ def test_names_in_a_file_are_no_code(target, tmp_path, monkeypatch, capsys):
     source = ast.parse((tmp_path / f"net-{target}" / "model.py").read_text())
     imported = {alias.name for node in ast.walk(source) if isinstance(node, ast.Import) for alias in node.names}
     assert "os" not in imported
-    assert all(isinstance(node, (ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef)) for node in source.body[1:])
+    kinds = ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef
+    assert all(isinstance(node, kinds) for node in source.body[1:])

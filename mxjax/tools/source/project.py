@@ -76,8 +76,8 @@ def write(model: Model, prefix: str, folder: str, to: Target) -> tuple[list[str]
 def _head(model: Model, prefix: str, inputs: list[str], name: str) -> str:
     lines = [f'"""{name}: the MXNet model {_said(os.path.basename(prefix))}, for prediction.', ""]
     for i, given in enumerate(inputs):
-        lines.append(f"{'Inputs:' if i == 0 else '       '} {_said(given)}, {model.dtypes[given].name}, for example of the "
-                     f"shape {model.shapes[given]}.")
+        lines.append(f"{'Inputs:' if i == 0 else '       '} {_said(given)}, {model.dtypes[given].name}, for example of "
+                     f"the shape {model.shapes[given]}.")
     for i, (output, shape) in enumerate(zip(model.symbol.list_outputs(), model.output_shapes, strict=True)):
         kind = model.symbol._outputs[i][0].op
         what = "probabilities, " if kind is not None and kind.name in _PROBABILITIES else ""
