@@ -70,7 +70,7 @@ def block_to_jax(block: Any, *inputs: Any) -> tuple[Callable[..., Any], dict[str
 
 def export_block(block: Any, path: str | os.PathLike, *inputs: Any, train: bool = False,
                  dynamic_batch: bool = False, platforms: Sequence[str] | None = None) -> str:
-    """Writes a block with its parameters as a StableHLO program that plain JAX runs, without mxjax.
+    """Writes a block with its parameters as a program of `jax.export`, which plain JAX runs, without mxjax.
 
     Args:
         block: a HybridBlock, initialized.
@@ -90,9 +90,9 @@ def export_block(block: Any, path: str | os.PathLike, *inputs: Any, train: bool 
     Example:
         >>> net = mx.gluon.nn.Dense(2)
         >>> net.initialize()
-        >>> mx.interop.export_block(net, "net.stablehlo", mx.nd.ones((1, 3)))  # doctest: +SKIP
-        'net.stablehlo'
-        >>> program = jax.export.deserialize(open("net.stablehlo", "rb").read())  # doctest: +SKIP
+        >>> mx.interop.export_block(net, "net.jax", mx.nd.ones((1, 3)))  # doctest: +SKIP
+        'net.jax'
+        >>> program = jax.export.deserialize(open("net.jax", "rb").read())  # doctest: +SKIP
         >>> program.call(jnp.ones((1, 3)))  # doctest: +SKIP
     """
     import jax.export
