@@ -94,8 +94,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not given.no_cache:
         from .runtime import use_cache  # only a script that is run wants JAX here
         try:
-            use_cache()
-            os.environ.update(_program_files.variables())  # for the processes that it starts
+            os.environ.update(_program_files.variables(use_cache()))  # for the processes that it starts
         except MXNetError as error:
             print(f"{parser.prog}: {error}", file=sys.stderr)
     from .interop import run_script  # after the options have been read: it takes a while

@@ -62,12 +62,10 @@ def prepared(base: str | os.PathLike[str] | None = None) -> Path:
     return found
 
 
-def variables(base: str | os.PathLike[str] | None = None) -> dict[str, str]:
-    """What has a JAX process that is to be started keep programs there; nothing where JAX has a folder already."""
-    if "JAX_COMPILATION_CACHE_DIR" in os.environ:
-        return {}
-    return {"JAX_COMPILATION_CACHE_DIR": str(prepared(base)),
-            **{name.upper(): str(value) for name, value in SETTINGS.items()}}
+def variables(where: str | os.PathLike[str]) -> dict[str, str]:
+    """What has JAX processes that are to be started keep programs in a folder; their own variables stay."""
+    given = {"jax_compilation_cache_dir": where, **SETTINGS}
+    return {name.upper(): os.environ.get(name.upper(), str(value)) for name, value in given.items()}
 
 
 def entries(where: Path) -> dict[Path, os.stat_result]:

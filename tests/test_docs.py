@@ -130,7 +130,8 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def address():
     if not (SITE / "search" / "search_index.json").exists():
-        pytest.skip("the site is not built: make docs")
+        pytest.skip("looks at the built site, which takes minutes and packages of its own: `make docs` builds it and runs "
+                    "this test")
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=str(SITE))) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
@@ -143,7 +144,7 @@ def browser(address):
     program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     driver = shutil.which("chromedriver")
     if not program or not driver:
-        pytest.skip("no Chromium, or no chromedriver")
+        pytest.skip("drives a real browser: install Chromium and its chromedriver, as the workflow for docs does")
     options = webdriver.ChromeOptions()
     options.binary_location = program
     for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1300,1000"):

@@ -162,7 +162,7 @@ def test_the_extra_is_named_where_there_is_no_compiler(on):
 @pytest.mark.parametrize("on", COMPILERS)
 def test_compiled(on):
     if not _installed(COMPILERS[on]):
-        pytest.skip("needs the compiler's package")
+        pytest.skip("XLA's compiler for this device is a package of gigabytes: pip install 'mxjax[cuda12,plan-tpu]'")
     net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=8, name="fc"), name="softmax")
     plan = net.plan(on, train="adam", data=(64, 256))
     assert plan.fits and plan.memory["parameters"] == 4 * (8 * 256 + 8)
@@ -175,7 +175,7 @@ def test_compiled(on):
 def test_attention_is_the_devices_kernel(on, call, monkeypatch):
     """A network in half precision, trained: both ways; over several devices what XLA divides."""
     if not _installed(COMPILERS.get(on, "libtpu")):
-        pytest.skip("needs the compiler's package")
+        pytest.skip("XLA's compiler for this device is a package of gigabytes: pip install 'mxjax[cuda12,plan-tpu]'")
 
     class Attention(mx.gluon.HybridBlock):
         def __init__(self):
