@@ -130,8 +130,8 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def address():
     if not (SITE / "search" / "search_index.json").exists():
-        pytest.skip("looks at the built site, which takes minutes and packages of its own: `make docs` builds it and runs "
-                    "this test")
+        pytest.skip("looks at the built site, which takes minutes and packages of its own: `make docs` builds it "
+                    "and runs this test")
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=str(SITE))) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"

@@ -185,8 +185,9 @@ def launch(command: Sequence[str], workers: int, *, servers: int = 0, hostfile: 
         name, given, value = item.partition("=")
         common[name] = value if given else os.environ.get(name, "")
     kept = {}
-    with contextlib.suppress(MXNetError):  # without a folder they compile
-        kept = _program_files.variables(_program_files.prepared()) if cache else {}  # on other hosts the processor may be another
+    if cache:  # on other hosts the processor may be another
+        with contextlib.suppress(MXNetError):  # without a folder they compile
+            kept = _program_files.variables(_program_files.prepared())
     roles = [("server", i) for i in range(servers)] + [("worker", i) for i in range(workers)]
     processes: list[_Process] = []
     stopped = threading.Event()
