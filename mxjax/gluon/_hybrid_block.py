@@ -1,0 +1,398 @@
+"""`HybridBlock`: a block that runs imperatively and, hybridized, as one compiled graph."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import ndarray as nd
+from .. import symbol
+from .._files import together
+from ..context import Context
+from ..ndarray import NDArray
+from ..plan import Plan
+from ..symbol import Symbol
+from ..util import is_np_array
+from ._block import Block
+from ._block_plan import plan_of_block
+from ._formats import check_np, flatten, kinds, regroup
+from ._jax_function import block_to_jax
+from .parameter import DeferredInitializationError, Parameter, ParameterDict
+
+__all__ = ["HybridBlock"]
+
+
+class HybridBlock(Block):
+    """Base of blocks that run imperatively and, after `hybridize()`, as one compiled graph.
+
+    Subclasses define `hybrid_forward(self, F, x, ..., weight, ...)`: F is `mx.nd` or `mx.sym`, x and the other inputs
+    are NDArrays or Symbols, and so are the block's own parameters, which come as keywords.
+
+    Args:
+        prefix, params: as in `Block`.
+
+    Example:
+        >>> class Scale(mx.gluon.HybridBlock):
+        ...     def __init__(self, **kwargs):
+        ...         super().__init__(**kwargs)
+        ...         self.scale = self.params.get("scale", shape=(1,), init=mx.init.Constant(3))
+        ...     def hybrid_forward(self, F, x, scale):
+        ...         return F.broadcast_mul(x, scale)
+        >>> block = Scale()
+        >>> block.initialize()
+        >>> block.hybridize()
+        >>> block(mx.nd.array([1, 2])).asnumpy()
+        array([3., 6.], dtype=float32)
+    """
+
+    def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
+        super().__init__(prefix=prefix, params=params)
+        self._clear_cached_op()
+        self._in_format = self._out_format = None
+        self._active = False
+        self._flags: list[tuple[str, Any]] = []
+        self._callback: Callable | None = None
+        self._monitor_all = False
+        self._backend: str | None = None
+        self._backend_opts: dict[str, Any] = {}
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if isinstance(value, HybridBlock):
+            self._clear_cached_op()
+
+    def register_child(self, block: Block, name: str | None = None) -> None:
+        """As `Block.register_child`.
+
+        Raises:
+            ValueError: the child is no HybridBlock.
+        """
+        if not isinstance(block, HybridBlock):
+            raise ValueError(f"Children of HybridBlock must also be HybridBlock, but {block} has type {type(block)}. "
+                             "If you are using Sequential, please try HybridSequential instead.")
+        super().register_child(block, name)
+        self._clear_cached_op()
+
+    def _clear_cached_op(self) -> None:
+        """Forgets the graph: it is made again at the next call."""
+        self._cached_graph: tuple = ()
+        self._cached_op: nd.CachedOp | None = None
+        self._cached_op_args: list[tuple[bool, Any]] = []
+        self._flat_inputs = 0  # how many arrays side by side the graph takes; 0: not just these
+
+    def cast(self, dtype: Any) -> None:
+        """Converts all parameters to another dtype."""
+        self._clear_cached_op()
+        super().cast(dtype)
+
+    def hybridize(self, active: bool = True, backend: str | None = None, clear: bool = True,
+                  static_alloc: bool = False, static_shape: bool = False, inline_limit: int = 2,
+                  forward_bulk_size: int | None = None, backward_bulk_size: int | None = None, **kwargs: Any) -> None:
+        """Has the block, and all blocks in it, run as compiled graphs (or, with `active` off, imperatively again).
+
+        Args:
+            active: on or off.
+            backend: name of a graph backend.
+            clear: make the graph anew at the next call.
+            static_alloc, static_shape, inline_limit, forward_bulk_size, backward_bulk_size: MXNet's memory and
+                scheduling choices, which XLA makes by itself.
+            kwargs: options of the backend.
+        """
+        if kwargs:
+            self._backend_opts = kwargs
+        self._backend, self._active = backend, active
+        flags = {"static_alloc": static_alloc, "static_shape": static_shape, "inline_limit": inline_limit,
+                 "forward_bulk_size": forward_bulk_size, "backward_bulk_size": backward_bulk_size}
+        self._flags = [item for item in flags.items() if item[1] is not None]
+        if clear:
+            self._clear_cached_op()
+        if active and (self._forward_hooks or self._forward_pre_hooks):
+            warnings.warn(f'"{self}" is being hybridized while still having forward hook/pre-hook. If "{self}" is a '
+                          "child of HybridBlock, the hooks will not take effect.", stacklevel=2)
+        super().hybridize(active, **flags)
+
+    def optimize_for(self, x: Any, *args: Any, backend: str | None = None, clear: bool = False,
+                     static_alloc: bool = False, static_shape: bool = False, inline_limit: int = 2,
+                     forward_bulk_size: int | None = None, backward_bulk_size: int | None = None,
+                     **kwargs: Any) -> None:
+        """Hybridizes the block and makes its graph for a backend at once, without running it.
+
+        Args:
+            x, args: inputs, for their shapes.
+            backend: name of the backend.
+            clear, static_alloc, static_shape, inline_limit, forward_bulk_size, backward_bulk_size: see `hybridize`.
+            kwargs: options of the backend.
+
+        Raises:
+            ValueError: no backend is given, or the inputs are neither arrays nor symbols, or on several contexts.
+        """
+        if not backend:
+            raise ValueError('Must specify "backend" to optimize_for')
+        self.hybridize(True, backend, clear, static_alloc, static_shape, inline_limit, forward_bulk_size,
+                       backward_bulk_size, **kwargs)
+        has_symbol, has_array, contexts = kinds([x, *args])
+        self._check_inputs(has_symbol, has_array, contexts)
+        self._build_cache(x, *args)
+
+    def plan(self, *inputs: Any, on: str, train: str | None = None, dtype: Any = None,
+             batch: int | str | None = None) -> Plan:
+        """What this block needs and does on devices, which need not be here; see `Symbol.plan`.
+
+        Args:
+            inputs: arrays, or shapes (tuples).
+            on: the devices: "h100", "a100", "l4", "h100x8"; "v5e:1x1" ... "v5e:16x16", "v6e:2x2" ...
+            train: "sgd" (with momentum) or "adam" for a step of training; None for a prediction.
+            dtype: of the inputs, but for arrays of integers, and of parameters whose dtype follows from it; default
+                that of the arrays, else float32.
+            batch: another length of the inputs' first axis, or "largest": what a device has room for.
+
+        Raises:
+            MXNetError: as `Symbol.plan`.
+
+        Example:
+            >>> mx.gluon.model_zoo.vision.resnet50_v1().plan((64, 3, 224, 224), on="h100")  # doctest: +SKIP
+        """
+        return plan_of_block(self, inputs, on, train, dtype, batch)
+
+    # ------------------------------------------------------------ graphs
+    def _get_graph(self, *args: Any) -> tuple[list[Symbol], Symbol]:
+        """(input variables, output symbol), made at the first call."""
+        if not self._cached_graph:
+            flat, self._in_format = flatten(args, "input")
+            count = sum(arg is not None for arg in flat)
+            if count == 0:
+                raise ValueError(f"All args are None and we do not support such a case. Received args={args}")
+            names = iter(["data"] if count == 1 else [f"data{i}" for i in range(count)])
+            variables = [None if arg is None else symbol.var(next(names)) for arg in flat]
+            if is_np_array():
+                variables = [None if variable is None else variable.as_np_ndarray() for variable in variables]
+            params = {name: param.var() for name, param in self._reg_params.items()}
+            with self.name_scope():
+                out = self.hybrid_forward(symbol, *regroup(variables, self._in_format), **params)
+            if is_np_array():
+                check_np(out)
+            outputs, self._out_format = flatten(out, "output")
+            self._cached_graph = ([v for v in variables if v is not None],
+                                  symbol.Group(outputs, type(outputs[0])))
+        return self._cached_graph
+
+    def _build_cache(self, *args: Any) -> None:
+        """Makes the graph and the compiled operator, finishing initializations that waited for shapes."""
+        data, out = self._get_graph(*args)
+        places = {variable.name: i for i, variable in enumerate(data)}
+        inputs = out.list_inputs()
+        params = {p.name: p for is_arg, p in self._cached_op_args if not is_arg} or dict(self.collect_params().items())
+        unknown = next((name for name in inputs if name not in params and name not in places), None)
+        if unknown is not None:
+            raise AssertionError(f"Unknown input to HybridBlock: {unknown}")
+        unused = [f"{i}-th" for name, i in places.items() if name not in inputs]
+        if unused:
+            warnings.warn(f"The {', '.join(unused)} input to HybridBlock is not used by any computation. Is this "
+                          "intended?", stacklevel=4)
+        unused = [name for name in params if name not in inputs]
+        if unused:
+            warnings.warn(f"Parameter {', '.join(unused)} is not used by any computation. Is this intended?",
+                          stacklevel=4)
+        used = [params[name] for name in inputs if name in params]
+        if any(param._data is None and param._deferred_init for param in used):
+            self._deferred_infer_shape(*[a for a in flatten(args, "input")[0]])
+            for param in used:
+                param._finish_deferred_init()
+        if self._backend:
+            out, params = self._optimized(out, params, places, flatten(args, "input")[0])
+            self._cached_graph = data, out
+            inputs = out.list_inputs()
+        self._cached_op_args = [(True, places[name]) if name in places else (False, params[name]) for name in inputs]
+        indices = {kind: [i for i, (is_arg, _) in enumerate(self._cached_op_args) if is_arg == kind]
+                   for kind in (True, False)}
+        self._cached_op = nd.CachedOp(out, [("data_indices", indices[True]), ("param_indices", indices[False]),
+                                            *self._flags])
+        flat = isinstance(self._in_format, list) and not any(self._in_format) and not self._callback
+        self._flat_inputs = len(self._in_format) if flat and not self._cached_op.by_steps else 0
+
+    def _optimized(self, out: Symbol, params: dict[str, Parameter], places: dict[str, int],
+                   args: list[Any]) -> tuple[Symbol, dict[str, Parameter]]:
+        """The graph as the backend wants it, and the parameters, with those that the backend made."""
+        given = {name: args[i] for name, i in places.items() if isinstance(args[i], NDArray)}
+
+        def values(names: Sequence[str]) -> dict[str, NDArray]:
+            return {name: given[name] if name in given else params[name].data() for name in names
+                    if name in given or name in params}
+        arg_dict, aux_dict = values(out.list_arguments()), values(out.list_auxiliary_states())
+        ctx = next((array.context for array in given.values()), None)
+        out = out.optimize_for(self._backend, arg_dict, aux_dict, ctx, **self._backend_opts)
+        made = {**arg_dict, **aux_dict}
+        for name in out.list_inputs():
+            if name not in params and name not in places:
+                params[name] = Parameter(name, dtype=made[name].dtype)
+                params[name]._load_init(made[name], made[name].context)
+        return out, params
+
+    def _deferred_infer_shape(self, *args: Any) -> None:
+        try:
+            self.infer_shape(*args)
+        except Exception as error:
+            raise ValueError(f"Deferred initialization failed because shape cannot be inferred. {error}") from error
+
+    def _infer_attrs(self, function: str, attr: str, *args: Any) -> None:
+        """Sets an attribute of all parameters by what the graph tells for these inputs."""
+        inputs, out = self._get_graph(*args)
+        given = [arg for arg in flatten(args, "input")[0] if arg is not None]
+        known = {variable.name: getattr(arg, attr) for variable, arg in zip(inputs, given, strict=False)}
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            arg_attrs, _, aux_attrs = getattr(out, function)(**known)
+        if arg_attrs is None:
+            raise ValueError(caught[0].message if caught else f"{function} with {known} leaves something unknown")
+        found = dict(zip(out.list_arguments() + out.list_auxiliary_states(), [*arg_attrs, *aux_attrs], strict=True))
+        for param in self.collect_params().values():
+            setattr(param, attr, found[param.name])
+
+    def infer_shape(self, *args: Any) -> None:
+        """Works out the parameters' shapes from inputs."""
+        self._infer_attrs("infer_shape", "shape", *args)
+
+    def infer_type(self, *args: Any) -> None:
+        """Works out the parameters' dtypes from inputs."""
+        self._infer_attrs("infer_type", "dtype", *args)
+
+    def export(self, path: str, epoch: int = 0, remove_amp_cast: bool = True) -> None:
+        """Writes `path-symbol.json` and `path-EPOCH.params`, for `SymbolBlock.imports`, Module and other languages.
+
+        One input is named "data", several are named "data0", "data1", ... Both files are on the disk before one is
+        replaced, so that a failure changes neither; the parameters appear last.
+
+        Args:
+            path: beginning of the file names.
+            epoch: number in the second one (4 digits).
+            remove_amp_cast: leave out the casts of automatic mixed precision.
+
+        Raises:
+            RuntimeError: the block has not been hybridized and called.
+        """
+        if not self._cached_graph:
+            raise RuntimeError("Please first call block.hybridize() and then run forward with this block at least "
+                               "once before calling export.")
+        out = self._cached_graph[1]
+        kinds_by_name = {**dict.fromkeys(out.list_arguments(), "arg"),
+                         **dict.fromkeys(out.list_auxiliary_states(), "aux")}
+        with together():
+            out.save(f"{path}-symbol.json", remove_amp_cast=remove_amp_cast)
+            nd.save(f"{path}-{epoch:04d}.params", {f"{kinds_by_name[param.name]}:{param.name}": param._reduce()
+                                                  for is_arg, param in self._cached_op_args if not is_arg})
+
+    def to_jax(self, *inputs: Any) -> tuple[Callable[..., Any], dict[str, Any], dict[str, Any]]:
+        """(apply, params, aux): the block as a pure JAX function; see `mx.interop.block_to_jax`."""
+        return block_to_jax(self, *inputs)
+
+    def _describe_graph(self) -> dict[str, Any]:
+        if not self._cached_graph:
+            return {"hybridized": False}
+        inputs, out = self._cached_graph
+        return {"in_format": self._in_format, "out_format": self._out_format, "inputs": [i.tojson() for i in inputs],
+                "symbol": out.tojson(), "hybridized": True}
+
+    def _restore_graph(self, model: dict[str, Any]) -> None:
+        if model["hybridized"]:
+            self._in_format, self._out_format = model["in_format"], model["out_format"]
+            self._cached_graph = [symbol.load_json(i) for i in model["inputs"]], symbol.load_json(model["symbol"])
+            self._active = True
+
+    # ------------------------------------------------------------ running
+    def register_op_hook(self, callback: Callable[[str, str, NDArray], None], monitor_all: bool = False) -> None:
+        """See `Block.register_op_hook`."""
+        self._callback, self._monitor_all, self._flat_inputs = callback, monitor_all, 0
+        super().register_op_hook(callback, monitor_all)
+
+    @staticmethod
+    def _check_inputs(has_symbol: bool, has_array: bool, contexts: list[Context]) -> None:
+        """Raises ValueError for inputs that a graph cannot have."""
+        if has_symbol and has_array:
+            raise ValueError("In HybridBlock, we do not support mixed NDArrays and Symbols types for the input.")
+        if not has_symbol and not has_array:
+            raise ValueError("In HybridBlock, there must be one NDArray or one Symbol in the input.")
+        if len(contexts) > 1:
+            raise ValueError("Found multiple contexts in the input; a hybridized HybridBlock only supports one: "
+                             f"{contexts}")
+
+    def _call_cached_op(self, *args: Any) -> Any:
+        if self._cached_op is None:
+            self._build_cache(*args)
+        if self._callback:
+            self._cached_op._register_op_hook(self._callback, self._monitor_all)
+        flat, form = flatten(args, "input")
+        if form != self._in_format:
+            self._check_format(form)
+        given = [arg for arg in flat if arg is not None]
+        out = self._cached_op(*[given[p] if is_arg else p.data() for is_arg, p in self._cached_op_args])
+        return regroup([out] if isinstance(out, NDArray) else out, self._out_format)
+
+    def _check_format(self, form: list[Any]) -> None:
+        """Raises ValueError where inputs differ from the first call's in more than trailing None."""
+        known, common = self._in_format, min(len(form), len(self._in_format))
+        if form[:common] != known[:common] or any(f != -1 for f in [*form[common:], *known[common:]]):
+            raise ValueError("The argument structure of HybridBlock does not match the cached version. Stored format "
+                             f"= {known}, input format = {form}")
+
+    def forward(self, x: Any, *args: Any) -> Any:
+        """Runs `hybrid_forward` on arrays or symbols, or the compiled graph."""
+        given, ctx = (x, *args), None
+        for array in given:
+            if not isinstance(array, NDArray) or ctx is not None and array._chunk.ctx is not ctx:
+                ctx = None
+                break
+            ctx = array._chunk.ctx
+        if ctx is None:  # not just arrays on one context
+            has_symbol, has_array, contexts = kinds(given)
+            self._check_inputs(has_symbol, has_array, contexts if self._active else [])
+            if has_symbol:
+                params = {name: param.var() for name, param in self._reg_params.items()}
+                with self.name_scope():
+                    return self.hybrid_forward(symbol, x, *args, **params)
+            ctx = contexts[0]
+        elif self._active and len(given) == self._flat_inputs:
+            return self._call_flat(given, ctx)
+        with ctx:
+            if self._active:
+                return self._call_cached_op(x, *args)
+            params = {}
+            for name, param in self._reg_params.items():
+                data = param._data
+                if data is not None and len(data) == 1 and data[0]._chunk.ctx is ctx and param._stype == "default":
+                    params[name] = data[0]  # the usual case, shortest
+                    continue
+                try:
+                    params[name] = param.data(ctx)
+                except DeferredInitializationError:
+                    self._deferred_infer_shape(x, *args)
+                    for own in self.params.values():
+                        own._finish_deferred_init()
+                    params[name] = param.data(ctx)
+            return self.hybrid_forward(nd, x, *args, **params)
+
+    def _call_flat(self, given: tuple[NDArray, ...], ctx: Context) -> Any:
+        """Runs the compiled graph on arrays side by side, as the first call had them."""
+        values = []
+        for is_arg, what in self._cached_op_args:
+            if is_arg:
+                values.append(given[what])
+                continue
+            data = what._data
+            if data is not None and len(data) == 1 and what._stype == "default":
+                values.append(data[0])
+            else:
+                with ctx:
+                    values.append(what.data())
+        out = self._cached_op(*values)
+        return out if self._out_format == 0 else regroup([out] if isinstance(out, NDArray) else out, self._out_format)
+
+    def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N803
+        """What the block computes; subclasses define it.
+
+        Args:
+            F: `mx.nd` or `mx.sym`.
+            x, args: inputs, NDArrays or Symbols.
+            kwargs: the block's own parameters, by attribute name.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define hybrid_forward")
