@@ -14,6 +14,8 @@ from .symbol import *
 
 _lend(symbol, _creation)
 if _TYPE_CHECKING:
+    from . import numpy as np
+    from . import numpy_extension as npx
     from ._stubs.op import *
 _attach(globals(), _functions.make, "op", {"np": "numpy", "numpy": "numpy", "npx": "numpy_extension",
                                        "numpy_extension": "numpy_extension"})

@@ -33,8 +33,7 @@ _GENERATED = {
     "numpy_extension.__init__": ("numpy_extension", "ndarray", "...numpy.multiarray"),
     "numpy_extension.image": ("numpy_extension.image", "ndarray", "...numpy.multiarray"),
 }
-_FUNCTIONS = ("numpy.multiarray", "numpy.random", "symbol.numpy.__init__", "symbol.numpy.linalg",
-              "symbol.numpy.random")  # filled with functions of other modules
+_FUNCTIONS = ("numpy.multiarray", "numpy.random")  # filled with functions of other modules
 # module -> (its class, what operands may be): methods that are made of operators, and arithmetic
 _CLASSES = {"array.dense": ("NDArray", "NDArray | np.ndarray | np.generic | float"),
             "symbol.symbol": ("Symbol", "Symbol | np.generic | float"),
@@ -58,14 +57,13 @@ def stubs() -> Iterator[tuple[Path, str]]:
     for module in _FUNCTIONS:
         package, _, name = module.rpartition(".")
         folders.add(package)
-        folder = _ROOT / package.replace(".", "/") / "_stubs"
-        yield folder / f"{name.replace('__init__', 'functions')}.pyi", _of_functions(module)
+        yield _ROOT / package / "_stubs" / f"{name}.pyi", _of_functions(module)
     for module in _CLASSES:
         package, _, name = module.rpartition(".")
         folders.add(package)
         yield _ROOT / package / "_stubs" / f"{name.strip('_')}.pyi", _of_class(module)
     for package in sorted(folders):
-        yield _ROOT / package.replace(".", "/") / "_stubs" / "__init__.pyi", _HEAD
+        yield _ROOT / package / "_stubs" / "__init__.pyi", _HEAD
 
 
 def _of_operators(module: str, family: str, kind: str, home: str) -> str:
@@ -147,7 +145,7 @@ def _type(param: Param | None, name: str, kind: str) -> str:
 
 def _of_functions(module: str) -> str:
     """The stub of a module's public functions, which already have signatures."""
-    loaded = importlib.import_module(f"mxjax.{module.removesuffix('.__init__')}")
+    loaded = importlib.import_module(f"mxjax.{module}")
     own = _defined(_ROOT / (module.replace(".", "/") + ".py"))
     body, names, imports = [], [], []
     public = getattr(loaded, "__all__", None) or [n for n, v in vars(loaded).items() if n[0] != "_" and callable(v)]

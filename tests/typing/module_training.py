@@ -43,3 +43,5 @@ executor.arg_dict["data"][:] = 1
 executor.forward(is_train=True)
 executor.backward()
 print(executor.outputs[0].asnumpy(), executor.grad_dict["fc1_weight"].shape)
+features = mx.sym.np.concatenate([data.as_np_ndarray(), mx.sym.np.ones((32, 2))], axis=1)
+noise = mx.sym.np.random.normal(0, 1, size=(2,)) + mx.sym.np.linalg.norm(features)

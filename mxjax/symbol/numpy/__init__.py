@@ -15,4 +15,4 @@ globals().update({k: v for k, v in _functions(_SYMBOLIC).items()
                   if _registry.find(f"_np_{k}", load=False) is None and k not in _ARRAYS_ONLY})
 _attach(globals(), _SYMBOLIC.maker(_front.make), "numpy")
 if _TYPE_CHECKING:
-    from ._stubs.functions import *
+    from ...numpy._stubs.multiarray import *

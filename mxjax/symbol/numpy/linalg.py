@@ -7,4 +7,4 @@ from ...numpy import linalg as _linalg
 _ARRAYS_ONLY = ("cond", "lstsq", "matrix_power", "matrix_rank", "multi_dot", "qr")
 globals().update({name: getattr(_linalg, name) for name in _linalg.__all__ if name not in _ARRAYS_ONLY})
 if _TYPE_CHECKING:
-    from ._stubs.linalg import *  # noqa: F403
+    from ...numpy.linalg import *  # noqa: F403

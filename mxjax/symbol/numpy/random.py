@@ -8,4 +8,4 @@ from ...numpy._random import functions as _functions
 _ARRAYS_ONLY = ("multinomial", "randn")
 globals().update({k: v for k, v in _functions(_SYMBOLIC).items() if k not in _ARRAYS_ONLY})
 if _TYPE_CHECKING:
-    from ._stubs.random import *  # noqa: F403
+    from ...numpy._stubs.random import *  # noqa: F403
