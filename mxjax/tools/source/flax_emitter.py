@@ -10,19 +10,13 @@ from typing import Any
 import numpy as np
 
 from .recurrent import recurrent
-from .shared import Dialect, register
+from .shared import Dialect, register, short
 from .steps import Call, Ref, Step, Table
 from .writer import Target
 
 __all__ = ["TARGET"]
 
 op = Table()
-
-
-def _short(value: Any) -> Any:
-    """(2, 2) as 2."""
-    value = tuple(value)
-    return value[0] if value and all(v == value[0] for v in value) else value
 
 
 def _special(step: Step) -> str:
@@ -48,8 +42,8 @@ def _convolution(c: Call) -> Ref:
     return c.layer(
         "nnx.Conv", {"in_channels": weight.shape[1] * groups, "out_channels": weight.shape[0],
                      "kernel_size": tuple(c.p["kernel"])},
-        {"strides": (_short(c.p["stride"] or (1,) * dims), 1), "padding": (_short(c.p["pad"] or (0,) * dims), "SAME"),
-         "kernel_dilation": (_short(c.p["dilate"] or (1,) * dims), 1), "feature_group_count": (groups, 1),
+        {"strides": (short(c.p["stride"] or (1,) * dims), 1), "padding": (short(c.p["pad"] or (0,) * dims), "SAME"),
+         "kernel_dilation": (short(c.p["dilate"] or (1,) * dims), 1), "feature_group_count": (groups, 1),
          "use_bias": (c.has(2), True)}, tensors, c.last(), layout="last")
 
 
@@ -66,7 +60,7 @@ def _deconvolution(c: Call) -> Ref:
         "nnx.ConvTranspose", {"in_channels": weight.shape[0], "out_channels": weight.shape[1],
                               "kernel_size": tuple(c.p["kernel"])},
         {"strides": (tuple(c.p["stride"] or (1,) * dims), 1), "padding": (padding, "SAME"),
-         "kernel_dilation": (_short(dilate), 1), "use_bias": (c.has(2), True)},
+         "kernel_dilation": (short(dilate), 1), "use_bias": (c.has(2), True)},
         {"kernel": kernel, **({"bias": c.value(2)} if c.has(2) else {})}, c.last(), layout="last")
 
 
@@ -364,15 +358,6 @@ _DETECT = '''def detect(scores: jax.Array, offsets: jax.Array, anchors: jax.Arra
     return jax.vmap(one)(scores, offsets)'''
 
 
-@op("_contrib_MultiBoxDetection")
-def _detection(c: Call) -> Ref:
-    p = c.p
-    c.need(0 < p["nms_threshold"] <= 1, f"nms_threshold {p['nms_threshold']}")
-    given = (f"threshold={p['threshold']:g}, overlap={p['nms_threshold']:g}, variances={tuple(p['variances'])}, "
-             f"clip={p['clip']}, across={p['force_suppress']}, most={p['nms_topk']}")
-    return c.expr(f"detect({{0}}, {{1}}, {{2}}, {given})", *c.refs, helper=_DETECT)
-
-
 _MASK = '''def sequence_mask(x: jax.Array, lengths: jax.Array, axis: int, value: float = 0.0) -> jax.Array:
     """x with `value` behind the end of each sequence; time is the axis 0 or 1, the batch the other one."""
     inside = jnp.arange(x.shape[axis]) < lengths[:, None]  # (batch, time)
@@ -415,7 +400,8 @@ register(op, Dialect(
              "broadcast_like": "jnp.broadcast_to({0}, {1}.shape)", "index": '{0}.astype("int32")',
              "gather": "jnp.take_along_axis({0}, {places}, {axis})", "softmax": "nnx.softmax({0}, {axis})",
              "log_softmax": "nnx.log_softmax({0}, {axis})", "one_hot": 'nnx.one_hot({0}.astype("int32"), {depth})',
-             "masked_softmax": _MASKED_SOFTMAX, "sequence_mask": _MASK, "self_attention_scores": _SELF_SCORES,
+             "detect": _DETECT, "masked_softmax": _MASKED_SOFTMAX, "sequence_mask": _MASK,
+             "self_attention_scores": _SELF_SCORES,
              "cross_attention_scores": _CROSS_SCORES, "attention_values": _VALUES}))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from .steps import Call, Ref, Table
 
-__all__ = ["Dialect", "register"]
+__all__ = ["Dialect", "register", "short"]
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,15 @@ _SELF = ("_copy", "BlockGrad", "MakeLoss", "make_loss", "IdentityAttachKLSparseR
          "LinearRegressionOutput", "MAERegressionOutput", "SVMOutput", "_identity_with_attr_like_rhs", "_np_copy")
 
 
+def short(value: Any) -> Any:
+    """(2, 2) as 2."""
+    value = tuple(value)
+    return value[0] if value and all(v == value[0] for v in value) else value
+
+
 def register(op: Table, d: Dialect) -> None:
     """Adds the operators to a target's table."""
+    op("_contrib_MultiBoxDetection")(lambda c: _detection(c, d))
     for name in _SAME:
         op(name)(lambda c, n=name: _elementwise(c, _function(d, n)))
     for name, other in _NAMED.items():
@@ -448,3 +455,11 @@ _SHAPED = {
     "_contrib_arange_like": _arange_like, "smooth_l1": _smooth_l1, "one_hot": _one_hot,
     "depth_to_space space_to_depth": _depth_to_space,
 }
+
+
+def _detection(c: Call, d: Dialect) -> Ref:
+    p = c.p
+    c.need(0 < p["nms_threshold"] <= 1, f"nms_threshold {p['nms_threshold']}")
+    given = (f"threshold={p['threshold']:g}, overlap={p['nms_threshold']:g}, variances={tuple(p['variances'])}, "
+             f"clip={p['clip']}, across={p['force_suppress']}, most={p['nms_topk']}")
+    return c.expr(f"detect({{0}}, {{1}}, {{2}}, {given})", *c.refs, helper=d.tensors["detect"])

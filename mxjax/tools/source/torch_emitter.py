@@ -7,19 +7,13 @@ from typing import Any
 import numpy as np
 
 from .recurrent import recurrent
-from .shared import Dialect, register
+from .shared import Dialect, register, short
 from .steps import Call, Ref, Step, Table
 from .writer import Target
 
 __all__ = ["TARGET"]
 
 op = Table()
-
-
-def _short(value: Any) -> Any:
-    """(2, 2) as 2."""
-    value = tuple(value)
-    return value[0] if value and all(v == value[0] for v in value) else value
 
 
 def _special(step: Step) -> str:
@@ -39,7 +33,7 @@ def _window(c: Call) -> dict[str, tuple[Any, Any]]:
     dims = len(c.p["kernel"])
     layout = c.p.get("layout")
     c.need(layout is None or layout.startswith("NC"), f"layout {layout}: channels must come first")
-    return {"stride": (_short(c.p["stride"] or (1,) * dims), 1), "padding": (_short(c.p["pad"] or (0,) * dims), 0)}
+    return {"stride": (short(c.p["stride"] or (1,) * dims), 1), "padding": (short(c.p["pad"] or (0,) * dims), 0)}
 
 
 @op("Convolution", "Convolution_v1", "Deconvolution")
@@ -50,12 +44,12 @@ def _convolution(c: Call) -> Ref:
     window = _window(c)
     if turned:
         c.need(not c.p["target_shape"], "target_shape")
-        window["output_padding"] = (_short(c.p["adj"] or (0,) * dims), 0)
+        window["output_padding"] = (short(c.p["adj"] or (0,) * dims), 0)
     widths = (weight.shape[0], weight.shape[1] * groups) if turned else (weight.shape[1] * groups, weight.shape[0])
     tensors = {"weight": weight, **({"bias": c.value(2)} if c.has(2) else {})}
     return c.layer(f"nn.Conv{'Transpose' if turned else ''}{dims}d",
-                   {"in_channels": widths[0], "out_channels": widths[1], "kernel_size": _short(c.p["kernel"])},
-                   {**window, "dilation": (_short(c.p["dilate"] or (1,) * dims), 1), "groups": (groups, 1),
+                   {"in_channels": widths[0], "out_channels": widths[1], "kernel_size": short(c.p["kernel"])},
+                   {**window, "dilation": (short(c.p["dilate"] or (1,) * dims), 1), "groups": (groups, 1),
                     "bias": (c.has(2), True)}, tensors, c.ref())
 
 
@@ -98,11 +92,11 @@ def _pooling(c: Call) -> Ref:
         sizes = zip(c.shape()[2:], c.out_shape()[2:], c.p["kernel"], c.p["stride"] or (1,) * dims,
                     c.p["pad"] or (0,) * dims, strict=True)
         c.need(all((out - 1) * s < n + p for n, out, _, s, p in sizes), "a window that lies outside of the image")
-    window["stride"] = (window["stride"][0], _short(c.p["kernel"]))
+    window["stride"] = (window["stride"][0], short(c.p["kernel"]))
     window["ceil_mode"] = (full, False)
     if kind == "avg":
         window["count_include_pad"] = (c.p.get("count_include_pad") is not False, True)
-    return c.layer(f"nn.{kind.title()}Pool{dims}d", {"kernel_size": _short(c.p["kernel"])}, window, {}, c.ref())
+    return c.layer(f"nn.{kind.title()}Pool{dims}d", {"kernel_size": short(c.p["kernel"])}, window, {}, c.ref())
 
 
 _ACTIVATIONS = {"relu": ("F.relu({0})", "nn.ReLU()"), "sigmoid": ("torch.sigmoid({0})", "nn.Sigmoid()"),
@@ -210,7 +204,7 @@ def _bilinear_resize(c: Call) -> Ref:
 
 @op("_contrib_AdaptiveAvgPooling2D")
 def _adaptive(c: Call) -> Ref:
-    return c.layer("nn.AdaptiveAvgPool2d", {"output_size": _short(c.p["output_size"] or (1, 1))}, {}, {}, c.ref())
+    return c.layer("nn.AdaptiveAvgPool2d", {"output_size": short(c.p["output_size"] or (1, 1))}, {}, {}, c.ref())
 
 
 @op("sort", "argsort", "topk")
@@ -285,15 +279,6 @@ _DETECT = '''def detect(scores: torch.Tensor, offsets: torch.Tensor, anchors: to
     return torch.stack(found)'''
 
 
-@op("_contrib_MultiBoxDetection")
-def _detection(c: Call) -> Ref:
-    p = c.p
-    c.need(0 < p["nms_threshold"] <= 1, f"nms_threshold {p['nms_threshold']}")
-    given = (f"threshold={p['threshold']:g}, overlap={p['nms_threshold']:g}, variances={tuple(p['variances'])}, "
-             f"clip={p['clip']}, across={p['force_suppress']}, most={p['nms_topk']}")
-    return c.expr(f"detect({{0}}, {{1}}, {{2}}, {given})", *c.refs, helper=_DETECT)
-
-
 _MASK = '''def sequence_mask(x: torch.Tensor, lengths: torch.Tensor, axis: int, value: float = 0.0) -> torch.Tensor:
     """x with `value` behind the end of each sequence; time is the axis 0 or 1, the batch the other one."""
     inside = torch.arange(x.shape[axis]) < lengths[:, None]  # (batch, time)
@@ -331,7 +316,8 @@ register(op, Dialect(
              "split_at": "torch.tensor_split({0}, {places}, {axis})", "broadcast_like": "{0}.expand_as({1})",
              "index": "{0}.long()", "gather": "{0}.gather({axis}, {places})", "softmax": "{0}.softmax({axis})",
              "log_softmax": "{0}.log_softmax({axis})", "one_hot": "F.one_hot({0}.long(), {depth})",
-             "masked_softmax": _MASKED_SOFTMAX, "sequence_mask": _MASK, "self_attention_scores": _SELF_SCORES,
+             "detect": _DETECT, "masked_softmax": _MASKED_SOFTMAX, "sequence_mask": _MASK,
+             "self_attention_scores": _SELF_SCORES,
              "cross_attention_scores": _CROSS_SCORES, "attention_values": _VALUES}))
 
 
