@@ -1,9 +1,13 @@
 """Shared by all tests."""
 
+import logging
+
 import jax
 import pytest
 
 _compiled = []
+# Programs are dropped when a process has very many, at a moment that no test can know: only who asks hears of it.
+logging.getLogger("mxjax.compile").setLevel(logging.WARNING)
 
 
 @pytest.fixture(scope="session")

@@ -347,7 +347,7 @@ class _Room:
             one.clear()
         with contextlib.suppress(OSError, AttributeError):  # the C library keeps what is freed, but for glibc's word
             ctypes.CDLL(None).malloc_trim(0)
-        logging.getLogger("mxjax").info(
+        logging.getLogger("mxjax.compile").info(
             "dropped %d of %d signatures of compiled functions, whose programs took about %d MB: there were very many, "
             "or they took more than MXJAX_PROGRAM_MEMORY = %d MB, or came near the limit of memory mappings "
             "(vm.max_map_count = %s); what is called again is compiled again", total - left, total, held >> 20,

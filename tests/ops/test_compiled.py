@@ -177,7 +177,7 @@ def test_programs_are_dropped_before_memory_mappings_run_out(room, monkeypatch, 
     assert not room.short  # nothing is new
     many(x[5])
     assert room.short and sum(many.forms()) == 5
-    caplog.set_level("INFO", "mxjax")
+    caplog.set_level("INFO", "mxjax.compile")
     compiles.clear()
     assert one(x[3]).tolist() == [2] * 3 and not compiles and not room.short
     assert "dropped 5 of 6 signatures" in caplog.text
