@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
+from collections.abc import Iterator
 from typing import ClassVar
 
 import jax
@@ -74,7 +76,12 @@ class Context(metaclass=_ContextType):
         Raises:
             MXNetError: the platform, or an accelerator of that number, is not there.
         """
-        return _jax_device(self.device_type, self.device_id)
+        try:
+            return _jax_device(self.device_type, self.device_id)
+        except MXNetError:
+            if self is getattr(_absent, "context", None):
+                return _devices("cpu")[0]
+            raise
 
     def empty_cache(self) -> None:
         """Kept for MXNet's sake: XLA's allocator gives memory back by itself."""
@@ -118,6 +125,19 @@ def _devices(kind: str) -> tuple[jax.Device, ...]:
         except RuntimeError:
             continue
     return ()
+
+
+_absent = threading.local()
+
+
+@contextlib.contextmanager
+def standing_in(context: Context) -> Iterator[None]:
+    """A block in whose thread the host keeps what is put on a device that is not there: for what is not to run."""
+    _absent.context = context
+    try:
+        yield
+    finally:
+        del _absent.context
 
 
 devices_in_use: set[jax.Device] = set()  # those of all contexts that were asked for theirs

@@ -5,6 +5,8 @@ import logging
 import jax
 import pytest
 
+from mxjax.compile import compiled
+
 _compiled = []
 # Programs are dropped when a process has very many, at a moment that no test can know: only who asks hears of it.
 logging.getLogger("mxjax.compile").setLevel(logging.WARNING)
@@ -19,7 +21,11 @@ def _listening():
 
 
 @pytest.fixture
-def compiles(_listening):
-    """A list that grows by an item with every XLA program that is compiled (in any thread)."""
+def compiles(_listening, monkeypatch):
+    """A list that grows by an item with every XLA program that is compiled (in any thread).
+
+    What has been compiled stays meanwhile, however much it is.
+    """
+    monkeypatch.setattr(compiled._room, "most", 1 << 50)
     _compiled.clear()
     return _compiled

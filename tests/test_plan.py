@@ -248,6 +248,35 @@ def test_a_planned_step_is_the_step_and_changes_nothing(step, monkeypatch, done)
     assert np.isfinite(loss).all() and all(p.data().context == mx.cpu() for p in params.values())
 
 
+@pytest.mark.parametrize("optimizer", ["sgd", "adam", "lars"])
+def test_a_step_of_parameters_of_two_dtypes(optimizer, monkeypatch):
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Dense(5, in_units=6), mx.gluon.nn.BatchNorm(in_channels=5))
+    net.initialize()
+    net.cast("bfloat16")
+    step = mx.gluon.TrainStep(net, mx.gluon.loss.L2Loss(), mx.gluon.Trainer(net.collect_params(), optimizer, {
+        "multi_precision": True}))
+    data, label = mx.nd.ones((4, 6), dtype="bfloat16"), mx.nd.ones((4, 5), dtype="bfloat16")
+    (_, _, groups, _), _ = _asked(monkeypatch, _plan, lambda: step.plan(data, label, on="v5e:1x1"))
+    assert {str(s.dtype) for g in groups if g.name == "parameters" for s in g.arguments} == {"bfloat16", "float32"}
+    assert np.isfinite(step(data, label).astype("float32").asnumpy()).all()
+    with pytest.raises(mx.MXNetError, match=r"tpu\(0\) is not there"):
+        mx.nd.ones((2,), ctx=mx.tpu())
+
+
+def test_a_step_that_looks_at_values_cannot_be_planned():
+    net = mx.gluon.nn.Dense(5, in_units=6)
+    net.initialize()
+    step = mx.gluon.TrainStep(net, lambda out, label: out * float(out.mean().asscalar() > 0) - label,
+                              mx.gluon.Trainer(net.collect_params(), "sgd"))
+    before = net.weight.data().asnumpy()
+    with pytest.raises(mx.MXNetError, match="looks at a value"):
+        step.plan(mx.nd.ones((4, 6)), mx.nd.ones((4, 5)), on="v5e:1x1")
+    assert (net.weight.data().asnumpy() == before).all() and step._trainer._optimizer.num_update == 0
+    step(mx.nd.ones((4, 6)), mx.nd.ones((4, 5)))
+    assert (net.weight.data().asnumpy() != before).any()
+
+
 def test_blocks_take_shapes_or_arrays(monkeypatch):
     net = mx.gluon.nn.Dense(3)
     net.initialize()

@@ -350,6 +350,8 @@ class NDArray(_Base):
             raise MXNetError(f"copyto: shapes {self.shape} and {other.shape} differ")
         if state.recording or not self._plain:
             other._write_result(self.copy() if state.recording else wrap(self._read(), self._chunk.ctx, type(self)))
+        elif state.segment is not None and other._plain and mine.ctx == its.ctx:
+            invoke(kernel_of("Cast", dtype=its.dtype), [self], (), other)  # it can be put off
         else:
             ctx, kind = self._chunk.ctx, type(self)
             change([other], [self], lambda values: other._write_result(wrap(values[0], ctx, kind)))

@@ -12,7 +12,8 @@ import numpy as np
 
 from ..array.chunk import Chunk
 from ..array.segment import Segment
-from ..context import Context
+from ..base import MXNetError
+from ..context import Context, standing_in
 from ..ndarray import NDArray
 from ..ops.params import WIDE
 from ..plan import Group, Plan, make_plan, target
@@ -21,6 +22,16 @@ if TYPE_CHECKING:
     from .train_step import TrainStep
 
 __all__ = ["plan_of"]
+
+
+class _Planned(Segment):
+    """A step that is not run."""
+
+    def run(self) -> None:
+        if self.calls:
+            raise MXNetError("plan: something in the step looks at a value that the step computes (asnumpy, a custom "
+                             "operator, a decision): it is not one program, and cannot be planned as one")
+        super().run()
 
 
 def plan_of(step: TrainStep, inputs: Sequence[NDArray], on: str, batch_size: int | None) -> Plan:
@@ -36,8 +47,9 @@ def plan_of(step: TrainStep, inputs: Sequence[NDArray], on: str, batch_size: int
     chunks = {kind: list(dict.fromkeys(a._chunk for a in every)) for kind, every in arrays.items()}
     held = {id(chunk.read()): (kind, chunk) for kind, every in chunks.items() for chunk in every}
     where = Context("gpu" if devices.device.platform == "cuda" else "tpu", 0)
-    with _unchanged(trainer, [chunk for every in chunks.values() for chunk in every], where) as written, where:
-        segment = Segment(1 << 30, trials=0)
+    with _unchanged(trainer, [chunk for every in chunks.values() for chunk in every], where) as written, \
+            standing_in(where), where:
+        segment = _Planned(1 << 30, trials=0)
         loss = step._record(segment, inputs, batch_size)
         function, values, replaced = segment.told()
         del loss  # until now it was wanted
@@ -53,10 +65,14 @@ def plan_of(step: TrainStep, inputs: Sequence[NDArray], on: str, batch_size: int
     def program(*given: Any) -> list[Any]:
         made = function(*[given[i] for i in back[:-1]])
         return [made[i] for i in results]
-    made = [Group(kind, [jax.ShapeDtypeStruct(np.shape(values[p]), values[p].dtype) for p in places],
+    made = [Group(kind, [jax.ShapeDtypeStruct(np.shape(values[p]), _dtype(values[p])) for p in places],
                   kept=kept, split=kind == "inputs") for (kind, kept), places in groups.items()]
     return make_plan(f"a step of {type(step._net).__name__} by {type(trainer._optimizer).__name__}", program, made, on,
-                     batch=inputs[0].shape[0], wide=any(str(v.dtype) in WIDE for v in values))
+                     batch=inputs[0].shape[0], wide=any(str(_dtype(v)) in WIDE for v in values))
+
+
+def _dtype(value: Any) -> Any:
+    return value.dtype if hasattr(value, "dtype") else jax.typeof(value).dtype  # a number of Python's
 
 
 def _of_blocks(step: TrainStep) -> Iterator[Any]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from operator import is_
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,35 +29,30 @@ class PreparedUpdate:
     def __init__(self, optimizer: Optimizer, indices: list[Any], weights: list[NDArray], grads: list[NDArray],
                  states: list[Any]) -> None:
         self.indices, self._weights, self._grads, self._states = indices, weights, grads, states
-        name, options = optimizer._operator(weights[0], states[0])
-        self._form = name, tuple(options)
-        self._fixed, self._varied = _parts(name, options)
         self._arrays: list[NDArray] = []
+        self.states: list[NDArray] = []
+        self._forms, which = _forms(optimizer, weights, states)
         for weight, grad, state in zip(weights, grads, states, strict=True):
-            self._arrays += [weight, grad, *optimizer._state_arrays(state)]
-        width = len(self._arrays) // len(weights)
-        self._kernel = _kernel(name, options, len(weights), width, self._varied)
+            own = optimizer._state_arrays(state)
+            self._arrays += [weight, grad, *own]
+            self.states += own
+        self._firsts = [which.index(i) for i in range(len(self._forms))]
+        self._varied = self._forms[0].varied
+        self._kernel = _kernel(self._forms, which)
         self._wide = any(a._chunk.wide for a in self._arrays)
 
     @staticmethod
     def possible(optimizer: Optimizer, weights: Sequence[NDArray], grads: Sequence[NDArray],
                  states: Sequence[Any]) -> bool:
-        """Whether these weights are updated by the same operator, each by one call."""
+        """Whether each of these weights is updated by one call of an operator, and those share their numbers."""
         if "_operator" not in vars(type(optimizer)):  # a subclass may do something else
             return False
         for weight, grad, state in zip(weights, grads, states, strict=True):
             arrays = (weight, grad, *optimizer._state_arrays(state))
-            if not all(isinstance(a, NDArray) and a._plain for a in arrays) or weight.dtype != weights[0].dtype or \
-                    weight._chunk.ctx != weights[0]._chunk.ctx or len(arrays) != len(optimizer._state_arrays(
-                        states[0])) + 2:
+            if not all(isinstance(a, NDArray) and a._plain for a in arrays) or \
+                    weight._chunk.ctx != weights[0]._chunk.ctx:
                 return False
-        return True
-
-    @property
-    def states(self) -> list[NDArray]:
-        """All arrays of states."""
-        width = len(self._arrays) // len(self._weights)
-        return [array for i, array in enumerate(self._arrays) if i % width > 1]
+        return len({form.varied for form in _forms(optimizer, weights, states)[0]}) == 1
 
     def current(self, states: dict[Any, Any]) -> bool:
         """Whether these are the states that it changes."""
@@ -71,10 +67,11 @@ class PreparedUpdate:
     def numbers(self, optimizer: Optimizer) -> np.ndarray | None:
         """Counts an update, and returns the vector of numbers that it takes; None where the optimizer has come to do
         something else: then nothing was done."""
-        name, options = optimizer._operator(self._weights[0], self._states[0])
-        if (name, tuple(options)) != self._form or \
-                len(options) > len(self._varied) and self._fixed != _fixed(options, self._varied):
-            return None
+        for form, first in zip(self._forms, self._firsts, strict=True):
+            name, options = optimizer._operator(self._weights[first], self._states[first])
+            if (name, tuple(options)) != (form.name, form.names) or \
+                    len(options) > len(self._varied) and form.fixed != _fixed(options, self._varied):
+                return None
         optimizer._update_count(self.indices)
         numbers = optimizer._rates(self.indices)
         for key in self._varied:
@@ -92,11 +89,27 @@ class PreparedUpdate:
         return True
 
 
-def _parts(name: str, options: dict[str, Any]) -> tuple[tuple, tuple[str, ...]]:
-    """(parameters that a program is made for, names of those that are its arguments and that all weights share)."""
-    dynamic = registry.get(name).dynamic_names
-    varied = tuple([key for key in options if key in dynamic])
-    return _fixed(options, varied), varied
+class _Form(NamedTuple):
+    """How a weight is updated."""
+
+    name: str  # of the operator
+    names: tuple[str, ...]  # of its parameters
+    fixed: tuple  # those that a program is made for, with their values
+    varied: tuple[str, ...]  # those that are a program's arguments, which all weights share
+    width: int  # how many arrays the operator takes
+
+
+def _forms(optimizer: Optimizer, weights: Sequence[NDArray], states: Sequence[Any]) -> tuple[list[_Form], list[int]]:
+    """(The forms there are, which of them each weight has.)"""
+    forms: dict[_Form, int] = {}
+    which = []
+    for weight, state in zip(weights, states, strict=True):
+        name, options = optimizer._operator(weight, state)
+        dynamic = registry.get(name).dynamic_names
+        varied = tuple([key for key in options if key in dynamic])
+        form = _Form(name, tuple(options), _fixed(options, varied), varied, 2 + len(optimizer._state_arrays(state)))
+        which.append(forms.setdefault(form, len(forms)))
+    return list(forms), which
 
 
 def _fixed(options: dict[str, Any], varied: tuple[str, ...]) -> tuple:
@@ -106,25 +119,29 @@ def _fixed(options: dict[str, Any], varied: tuple[str, ...]) -> tuple:
 _kernels: dict[tuple, Kernel] = Bounded(256)
 
 
-def _kernel(name: str, options: dict[str, Any], count: int, width: int, varied: tuple[str, ...]) -> Kernel:
+def _kernel(forms: Sequence[_Form], which: Sequence[int]) -> Kernel:
     """fn(weight, gradient, states of each, vector of rates, decays and shared numbers) -> new weights, new states."""
-    key = name, _fixed(options, varied), count, width, varied
+    key = tuple(forms), tuple(which)
     found = _kernels.get(key)
     if found is None:
-        op = registry.get(name)
-        one = prepare(op, op.parse({**options, "lr": 0.1, "wd": 0.1}), width, False)
-        one = one.in_place or one  # weights are overwritten
+        count, varied, ones = len(which), forms[0].varied, []
+        for form in forms:
+            op = registry.get(form.name)
+            some = dict.fromkeys(varied, 0.5)  # any numbers: the program takes them as arguments
+            one = prepare(op, op.parse({**dict(form.fixed), **some, "lr": 0.1, "wd": 0.1}), form.width, False)
+            ones.append(one.in_place or one)  # weights are overwritten
+        starts = [0, *itertools.accumulate(forms[i].width for i in which)]
 
         def fn(*args: Any) -> tuple:
             numbers = as_numbers(args[-1])
             shared = dict(zip(varied, numbers[2 * count:], strict=True))
             weights, states = [], []
-            for i in range(count):
-                own = {**shared, "lr": numbers[i], "wd": numbers[count + i]}
-                results = one.once(*args[i * width:(i + 1) * width], *[own.get(n, one.params[n]) for n in one.dynamic])
+            for i, place in enumerate(which):
+                one, own = ones[place], {**shared, "lr": numbers[i], "wd": numbers[count + i]}
+                results = one.once(*args[starts[i]:starts[i + 1]], *[own.get(n, one.params[n]) for n in one.dynamic])
                 weights.append(results[0])
                 states += results[1:]
             return (*weights, *states)
-        states = tuple([i * width + place for i in range(count) for place in one.mutated])
-        found = _kernels[key] = Kernel(f"{name} of {count}", fn, count * width, count, mutated=states)
+        mutated = tuple([starts[i] + place for i, form in enumerate(which) for place in ones[form].mutated])
+        found = _kernels[key] = Kernel(f"{forms[0].name} of {count}", fn, starts[-1], count, mutated=mutated)
     return found

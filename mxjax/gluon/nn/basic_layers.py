@@ -329,8 +329,8 @@ class _BatchNorm(_Norm):
                                       differentiable=False)
 
     def cast(self, dtype: Any) -> None:
-        """Converts the parameters to another dtype; they stay float32 where that is float16."""
-        super().cast("float32" if np_dtype(dtype).name == "float16" else dtype)
+        """Converts the parameters to another dtype; they stay float32 where that is of 16 bits, too coarse for statistics."""
+        super().cast("float32" if np_dtype(dtype).name in ("float16", "bfloat16") else dtype)
 
     def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any,  # noqa: N803
                        running_var: Any) -> Any:

@@ -22,12 +22,12 @@ _SHORT = 1 << 13  # numbers in a row that a GPU reduces in one step; of more it 
 # ------------------------------------------------------------ the arithmetic that all share
 @partial(jax.custom_vjp, nondiff_argnums=(4, 5))
 def _standardize(data: Array, gamma: Array, beta: Array, near: Array | None, axes: tuple[int, ...],
-                 eps: float) -> tuple[Array, Array, Array]:
+                 eps: float) -> tuple[Array, Array, Array, Array]:
     """gamma·(data - mean) / sqrt(var + eps) + beta with mean and variance over `axes`, in float32 or wider.
 
     gamma, beta: broadcastable to data, of as many dimensions; near: likewise, what the mean may be close to, if that is
-    known. Returns also mean and 1 / sqrt(var + eps), which have no gradient, as in MXNet. A derivative of its own,
-    because the automatic one takes three times as long.
+    known. Returns also mean, variance and 1 / sqrt(var + eps), which have no gradient, as in MXNet. A derivative of its
+    own, because the automatic one takes three times as long.
     """
     return _standardize_forward(data, gamma, beta, near, axes, eps)[0]
 
@@ -45,7 +45,7 @@ def _standardize_forward(data: Array, gamma: Array, beta: Array, near: Array | N
         mean, var = two(wide)
     scale = lax.rsqrt(var + eps)
     out = ((wide - mean) * (scale * gamma) + beta).astype(data.dtype)
-    return (out, mean, scale), (data, mean, scale, gamma, beta)
+    return (out, mean, var, scale), (data, mean, scale, gamma, beta)
 
 
 def _moments(axes: tuple[int, ...], data: Array) -> tuple[Array, Array]:
@@ -155,10 +155,9 @@ def _batch_norm(name: str, inputs: Sequence[Array], *, axis: int, eps: float, mo
     if train and not use_global_stats:
         others = tuple(a for a in range(data.ndim) if a != axis)
         near = lax.stop_gradient(mean).astype(accumulation(data.dtype))
-        out, mean, scale = _standardize(data, gamma, beta, near, others, eps)
-        var = 1 / (scale * scale) - eps
+        out, mean, var, scale = _standardize(data, gamma, beta, near, others, eps)
         moving_mean, moving_var = (
-            (momentum * old + (1 - momentum) * lax.stop_gradient(new).reshape(-1)).astype(old.dtype)
+            (momentum * old.astype(new.dtype) + (1 - momentum) * lax.stop_gradient(new).reshape(-1)).astype(old.dtype)
             for old, new in [(moving_mean, mean), (moving_var, var)])
     else:
         mean, var = lax.stop_gradient(mean), lax.stop_gradient(var)
@@ -245,7 +244,7 @@ def layer_norm(data: Array, gamma: Array, beta: Array, *, axis: int = -1, eps: f
     """
     axis = normalized(axis, data.ndim)
     gamma, beta = _along(axis, data.ndim, "LayerNorm", data.shape[axis], gamma, beta)
-    out, mean, scale = _standardize(data, gamma, beta, None, (axis,), eps)
+    out, mean, _, scale = _standardize(data, gamma, beta, None, (axis,), eps)
     return (out, mean.astype(data.dtype), (1 / scale).astype(data.dtype)) if output_mean_var else out
 
 
@@ -263,7 +262,7 @@ def group_norm(data: Array, gamma: Array, beta: Array, *, num_groups: int = 1, e
                          f"channels that num_groups={num_groups} divides")
     grouped = data.reshape(data.shape[0], num_groups, -1)
     gamma, beta = _along(1, 3, "GroupNorm", num_groups, gamma, beta)
-    out, mean, scale = _standardize(grouped, gamma, beta, None, (2,), eps)
+    out, mean, _, scale = _standardize(grouped, gamma, beta, None, (2,), eps)
     out = out.reshape(data.shape)
     if not output_mean_var:
         return out
