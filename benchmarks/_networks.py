@@ -62,7 +62,7 @@ def mean_loss(out: Any, labels: Any) -> jax.Array:
 
 # ------------------------------------------------------------ images
 def _norm(train: bool, x: Any) -> Any:
-    return linen.BatchNorm(use_running_average=not train, momentum=0.9)(x)
+    return linen.BatchNorm(use_running_average=not train, momentum=0.9, dtype=x.dtype)(x)
 
 
 def _conv(x: Any, width: int, size: int, stride: int = 1, groups: int = 1) -> Any:

@@ -56,7 +56,9 @@ def flax(given: Case, train: bool, dtype: str, on: str) -> dict[str, Any]:
     kind = dtype if given.inputs.dtype == np.float32 else "int32"
     x, y = jax.ShapeDtypeStruct(given.turned.shape, kind), jax.ShapeDtypeStruct(given.labels.shape, "int32")
     variables = jax.eval_shape(lambda: module.init(jax.random.key(0), jnp.zeros(x.shape, x.dtype)))
-    variables = jax.tree.map(lambda v: jax.ShapeDtypeStruct(v.shape, dtype), variables)
+    variables = jax.tree_util.tree_map_with_path(  # batch normalization's stay float32, as mxjax's do
+        lambda path, v: v if "BatchNorm" in jax.tree_util.keystr(path) else jax.ShapeDtypeStruct(v.shape, dtype),
+        variables)
     params, stats = variables["params"], variables.get("batch_stats", {})
 
     def step(params: Any, stats: Any, state: Any, x: Any, y: Any) -> tuple:
