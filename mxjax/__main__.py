@@ -24,7 +24,7 @@ _TOOLS = {"doctor": "tell what a script or saved graph uses that differs here, i
           "inspect": "show layers, parameters, operations and memory of a saved model",
           "rec": "write record files as WebDataset shards, ArrayRecord or a folder of files",
           "im2rec": "make image lists and pack pictures into record files",
-          "cache": "show and clear the compiled programs that are kept in files",
+          "cache": "show, clear or pack the compiled programs that are kept in files",
           "stubs": "write the type stubs of functions made from the operator registry"}
 
 

@@ -7,6 +7,8 @@ another program never has the same one. A folder is for one kind of machine and 
 the processor that is there), so it may lie where several machines see it. JAX writes entries in place; what a process
 that was killed has left half is found by its checksum at the next start, and removed. So is what was used longest ago,
 once there is more than the limit.
+
+Programs may be packed into one file and shipped. They are machine code: who names such a file trusts who made it.
 """
 
 from __future__ import annotations
@@ -18,42 +20,59 @@ import importlib.util
 import json
 import os
 import platform
+import warnings
+import zipfile
 import zlib
 from pathlib import Path
 
-from ._files import write_file
+from ._files import replacing, unpack, write_file
 from .base import MXNetError
 
-__all__ = ["SETTINGS", "clear", "entries", "folder", "prepared", "variables"]
+__all__ = ["SETTINGS", "clear", "entries", "folder", "pack", "prepared", "variables"]
 
 MOST = 2 << 30  # bytes, unless MXJAX_CACHE_MEMORY (megabytes) says otherwise
 _SHORT = 0.05  # seconds of compilation that are not worth a file
-SETTINGS = {"jax_persistent_cache_min_compile_time_secs": _SHORT, "jax_persistent_cache_min_entry_size_bytes": 0}
+SETTINGS = {"jax_persistent_cache_min_compile_time_secs": _SHORT, "jax_persistent_cache_min_entry_size_bytes": 0,
+            "jax_persistent_cache_enable_xla_caches": ""}  # XLA's have no bound, and their path would be in the digest
 _CHECKED = "checked.json"  # names and sizes of entries that were found to be whole
+
+
+def _base(base: str | os.PathLike[str] | None) -> Path:
+    """`base`, else MXJAX_CACHE_DIR, else the user's cache folder; for a packed file, where it is unpacked."""
+    users = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "mxjax")
+    given = Path(base or os.environ.get("MXJAX_CACHE_DIR") or users).expanduser()
+    if not zipfile.is_zipfile(given):
+        return given
+    with given.open("rb") as file:
+        return users / f"packed-{hashlib.file_digest(file, 'sha256').hexdigest()[:16]}"
 
 
 def folder(base: str | os.PathLike[str] | None = None) -> Path:
     """Where programs for this machine are: below `base`, else MXJAX_CACHE_DIR, else the user's cache folder."""
-    given = base or os.environ.get("MXJAX_CACHE_DIR") or \
-        Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "mxjax")
     told = [platform.machine(), platform.system(), *map(importlib.metadata.version, ("jax", "jaxlib"))]
     with contextlib.suppress(OSError):  # elsewhere than on Linux the machine's name has to do
         told += next((line for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
                       if line.startswith(("flags", "Features"))), platform.processor()).split()
-    return Path(given).expanduser() / f"programs-{hashlib.sha256(' '.join(told).encode()).hexdigest()[:16]}"
+    return _base(base) / f"programs-{hashlib.sha256(' '.join(told).encode()).hexdigest()[:16]}"
 
 
 def prepared(base: str | os.PathLike[str] | None = None) -> Path:
-    """The folder, made and tidied up.
+    """The folder, made and tidied up, with the programs of a packed file where that is given for a folder.
 
     Raises:
         MXNetError: it cannot be made, or the limit is no number.
+        UserWarning: the packed programs are of another kind of machine or version of JAX.
     """
     given = os.environ.get("MXJAX_CACHE_MEMORY")
     if given is not None and not given.isdecimal():
         raise MXNetError(f"MXJAX_CACHE_MEMORY={given!r}: expected a number of megabytes")
-    found = folder(base)
+    found, packed = folder(base), Path(base or os.environ.get("MXJAX_CACHE_DIR") or "").expanduser()
     try:
+        if zipfile.is_zipfile(packed) and not found.is_dir():
+            unpack(packed, found.parent)
+            if not found.is_dir():
+                warnings.warn(f"{packed}: its programs are of another kind of machine or another version of JAX; they "
+                              "are compiled here", stacklevel=2)
         found.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise MXNetError(f"programs cannot be kept in {found}: {error.strerror}; MXJAX_CACHE_DIR names another "
@@ -75,6 +94,24 @@ def entries(where: Path) -> dict[Path, os.stat_result]:
         with contextlib.suppress(OSError):  # another process has removed it
             found[path] = path.stat()
     return found
+
+
+def pack(target: str | os.PathLike[str], base: str | os.PathLike[str] | None = None) -> tuple[int, int]:
+    """Writes the programs for this machine into one file, which can be given for a folder; returns (count, bytes).
+
+    Raises:
+        MXNetError: there are none.
+        OSError: the file cannot be written.
+    """
+    where, count = folder(base), 0
+    with replacing(target) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as packed:
+        for path in sorted(entries(where)):
+            with contextlib.suppress(FileNotFoundError):  # another process has removed it
+                packed.write(path, f"{where.name}/{path.name}")
+                count += 1
+        if not count:
+            raise MXNetError(f"there are no programs in {where}: run what needs them once, by python -m mxjax run")
+    return count, Path(target).stat().st_size
 
 
 def clear(base: str | os.PathLike[str] | None = None) -> tuple[int, int]:

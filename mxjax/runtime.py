@@ -85,7 +85,8 @@ def use_cache(folder: str | os.PathLike[str] | None = None) -> str:
 
     Args:
         folder: where, at most MXJAX_CACHE_MEMORY megabytes (2048), those used longest ago are dropped; default
-            MXJAX_CACHE_DIR, else the user's cache folder. A folder that was set for JAX stays.
+            MXJAX_CACHE_DIR, else the user's cache folder. A folder that was set for JAX stays. A file that
+            `python -m mxjax cache pack` wrote is unpacked; programs are machine code, so use only what you trust.
 
     Returns:
         The folder that is used: one for this kind of machine and version of JAX below the one that was asked for.

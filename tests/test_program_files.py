@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+import zipfile
 import zlib
 from pathlib import Path
 
@@ -60,7 +61,7 @@ def test_a_second_process_finds_them(script, capsys):
     assert f"{len(files.entries(files.folder()))} programs" in capsys.readouterr().out
     untouched, hits, _, _ = answer(start(script, "--no-cache"))
     assert untouched == first and hits == 0
-    assert commands.main(["cache", "--clear"]) == 0 and not files.entries(files.folder())
+    assert commands.main(["cache", "clear"]) == 0 and not files.entries(files.folder())
 
 
 def test_what_a_kill_has_left_is_removed(script):
@@ -106,6 +107,37 @@ def test_other_machines_have_other_folders(monkeypatch, tmp_path):
     here = files.folder()
     monkeypatch.setattr(files.platform, "machine", lambda: "another")
     assert files.folder() != here and files.folder().parent == here.parent == tmp_path
+
+
+def test_packed_programs_are_found_where_they_are_named(script, monkeypatch, tmp_path, capsys):
+    packed = tmp_path / "model.programs"
+    assert commands.main(["cache", "--dir", str(tmp_path / "kept")]) == 0
+    with pytest.raises(SystemExit):
+        commands.main(["cache", "pack", str(packed)])
+    assert "there are no programs" in capsys.readouterr().err and not packed.exists()
+    first, _, misses, _ = answer(start(script))
+    assert commands.main(["cache", "pack", str(packed)]) == 0
+    assert f"packed {misses} programs" in capsys.readouterr().out
+    commands.main(["cache", "clear"])
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
+    monkeypatch.setenv("MXJAX_CACHE_DIR", str(packed))
+    for _ in range(2):  # it is unpacked once
+        again, hits, missed, _ = answer(start(script))
+        assert again == first and hits == misses and missed == 0
+    assert files.folder().is_relative_to(tmp_path / "user") and packed.exists()
+
+
+def test_packed_programs_of_another_machine_are_not_used(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
+    monkeypatch.delenv("MXJAX_CACHE_DIR", raising=False)
+    with zipfile.ZipFile(tmp_path / "theirs", "w") as packed:
+        packed.writestr("programs-0123456789abcdef/x-cache", b"...")
+    with pytest.warns(UserWarning, match="another kind of machine"):
+        found = files.prepared(tmp_path / "theirs")
+    assert not files.entries(found)
+    (tmp_path / "broken").write_bytes((tmp_path / "theirs").read_bytes().replace(b"...", b".!."))
+    with pytest.raises(mx.MXNetError, match="broken"):
+        files.prepared(tmp_path / "broken")
 
 
 def test_without_a_folder_scripts_run(script, monkeypatch, tmp_path):

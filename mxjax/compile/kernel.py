@@ -95,11 +95,12 @@ class Kernel:
         refuses: the same as a function(inputs, outputs).
         draw: draws on the host: function(source, parameters, inputs) -> array or None (see the attribute FDraw).
         smooth: function(dtype) -> `fn` with a result of this dtype, to differentiate.
+        like: for each result an argument of its shape and dtype, where that is known without a trace.
     """
 
     __slots__ = ("name", "fn", "num_arrays", "num_outputs", "num_visible", "wide", "mutated", "eager", "symbolic",
                  "options", "operators", "op", "params", "dynamic", "packed", "uses_key", "by_rows", "check", "refuses",
-                 "draw", "smooth", "in_place", "simple", "direct", "jitted", "once", "_vjps", "_specs", "_needs",
+                 "draw", "smooth", "like", "in_place", "simple", "direct", "jitted", "once", "_vjps", "_specs", "_needs",
                  "_donated", "__weakref__")
 
     def __init__(self, name: str, fn: Callable[..., tuple], num_arrays: int, num_outputs: int, *,
@@ -111,7 +112,7 @@ class Kernel:
                  check: Callable[[dict[str, Any]], Exception | None] | None = None,
                  refuses: Callable[[Sequence[Any], Sequence[Any]], Exception | None] | None = None,
                  draw: Callable[..., Any] | None = None,
-                 smooth: Callable[[str], Callable[..., tuple]] | None = None,
+                 smooth: Callable[[str], Callable[..., tuple]] | None = None, like: tuple[int, ...] | None = None,
                  in_place: Kernel | None = None) -> None:
         values = {key: value for key, value in locals().items() if key != "self"}
         values["num_visible"] = num_outputs if num_visible is None else num_visible
@@ -167,6 +168,8 @@ class Kernel:
 
         part: the call will be a part of a program, which is not traced again; else a program of its own.
         """
+        if self.like is not None:
+            return tuple([(args[i].shape, np.dtype(args[i].dtype)) for i in self.like])
         key = tuple((a.shape, a.dtype) if hasattr(a, "shape") else type(a) for a in args)
         found = self._specs.get(key)
         if found is None:

@@ -1,27 +1,37 @@
-"""`python -m mxjax cache [--clear]`: the compiled programs that are kept in files."""
+"""`python -m mxjax cache [show | clear | pack FILE]`: the compiled programs that are kept in files."""
 
 from __future__ import annotations
 
 import argparse
 
 from .. import _program_files
+from ..base import MXNetError
 
 __all__ = ["add_arguments", "main"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's arguments."""
-    parser.add_argument("--clear", action="store_true", help="remove them all, of other machines and versions too")
+    parser.add_argument("what", nargs="?", choices=("show", "clear", "pack"), default="show",
+                        help="clear removes them all, of other machines and versions too; pack writes those of this "
+                        "machine into FILE, which MXJAX_CACHE_DIR=FILE uses on machines of this kind (programs are "
+                        "machine code: use only files that you trust)")
+    parser.add_argument("file", metavar="FILE", nargs="?", help="for pack")
     parser.add_argument("--dir", metavar="FOLDER", help="another folder than MXJAX_CACHE_DIR, or the user's")
 
 
 def main(given: argparse.Namespace) -> int:
     """Runs the command with its parsed arguments; returns the exit status."""
-    if given.clear:
+    if (given.what == "pack") != (given.file is not None):
+        raise MXNetError("cache pack takes the name of the file to write, nothing else takes one")
+    if given.what == "clear":
         count, size = _program_files.clear(given.dir)
         print(f"removed {count} programs, {size / 1e6:.1f} MB")
-        return 0
-    where = _program_files.folder(given.dir)
-    found = _program_files.entries(where)
-    print(f"{len(found)} programs, {sum(status.st_size for status in found.values()) / 1e6:.1f} MB in {where}")
+    elif given.what == "pack":
+        count, size = _program_files.pack(given.file, given.dir)
+        print(f"packed {count} programs, {size / 1e6:.1f} MB, into {given.file}")
+    else:
+        where = _program_files.folder(given.dir)
+        found = _program_files.entries(where)
+        print(f"{len(found)} programs, {sum(status.st_size for status in found.values()) / 1e6:.1f} MB in {where}")
     return 0
