@@ -100,8 +100,8 @@ class Kernel:
 
     __slots__ = ("name", "fn", "num_arrays", "num_outputs", "num_visible", "wide", "mutated", "eager", "symbolic",
                  "options", "operators", "op", "params", "dynamic", "packed", "uses_key", "by_rows", "check", "refuses",
-                 "draw", "smooth", "like", "in_place", "simple", "direct", "jitted", "once", "_vjps", "_specs", "_needs",
-                 "_donated", "__weakref__")
+                 "draw", "smooth", "like", "in_place", "simple", "direct", "jitted", "once", "_vjps", "_specs",
+                 "_needs", "_donated", "__weakref__")
 
     def __init__(self, name: str, fn: Callable[..., tuple], num_arrays: int, num_outputs: int, *,
                  num_visible: int | None = None, wide: bool = False, mutated: tuple[int, ...] = (),

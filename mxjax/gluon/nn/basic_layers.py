@@ -329,7 +329,7 @@ class _BatchNorm(_Norm):
                                       differentiable=False)
 
     def cast(self, dtype: Any) -> None:
-        """Converts the parameters to another dtype; they stay float32 where that is of 16 bits, too coarse for statistics."""
+        """Converts the parameters to another dtype; where that has 16 bits, too few for statistics, to float32."""
         super().cast("float32" if np_dtype(dtype).name in ("float16", "bfloat16") else dtype)
 
     def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any,  # noqa: N803
