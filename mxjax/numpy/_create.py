@@ -27,20 +27,75 @@ def zeros(flavour: Flavour, shape: Any, dtype: Any = None, order: str = "C", ctx
         dtype: default float32.
         order: "C".
         ctx: default the current context.
+
+    Returns:
+        An ndarray of that shape.
+
+    Raises:
+        NotImplementedError: another order.
+
+    Example:
+        >>> mx.np.zeros((2, 3))
+        array([[0., 0., 0.],
+               [0., 0., 0.]])
+        >>> mx.np.zeros(2, dtype="int32")
+        array([0, 0], dtype=int32)
     """
     _need_c(order)
     return flavour.call("_npi_zeros", [], {"shape": shape, "dtype": dtype}, None, ctx)
 
 
 def ones(flavour: Flavour, shape: Any, dtype: Any = np.float32, order: str = "C", ctx: Context | None = None) -> Any:
-    """An array of ones; arguments as in `zeros`."""
+    """An array of ones.
+
+    Args:
+        shape: int or tuple of ints.
+        dtype: default float32.
+        order: "C".
+        ctx: default the current context.
+
+    Returns:
+        An ndarray of that shape.
+
+    Raises:
+        NotImplementedError: another order.
+
+    Example:
+        >>> mx.np.ones((2, 3))
+        array([[1., 1., 1.],
+               [1., 1., 1.]])
+    """
     _need_c(order)
     return flavour.call("_npi_ones", [], {"shape": shape, "dtype": dtype}, None, ctx)
 
 
 def full(flavour: Flavour, shape: Any, fill_value: Any, dtype: Any = None, order: str = "C",
          ctx: Context | None = None, out: Any = None) -> Any:
-    """An array of one value (an ndarray is broadcast); booleans give dtype bool, else as in `zeros`."""
+    """An array of one value, or of the values of a smaller ndarray, repeated.
+
+    Args:
+        shape: int or tuple of ints.
+        fill_value: a number, or an ndarray that broadcasts to the shape.
+        dtype: default that of an ndarray, bool for a boolean, else float32.
+        order: "C".
+        ctx: default the current context.
+        out: ndarray to write to, where fill_value is a number.
+
+    Returns:
+        An ndarray of that shape.
+
+    Raises:
+        NotImplementedError: another order.
+        MXNetError: fill_value does not broadcast to the shape.
+
+    Example:
+        >>> mx.np.full((2, 2), 7)
+        array([[7., 7.],
+               [7., 7.]])
+        >>> mx.np.full((2, 2), mx.np.array([1, 2]))
+        array([[1., 2.],
+               [1., 2.]])
+    """
     _need_c(order)
     if is_array(fill_value):
         filled = call("_npi_broadcast_to", [fill_value], shape=shape)
@@ -54,7 +109,27 @@ def full(flavour: Flavour, shape: Any, fill_value: Any, dtype: Any = None, order
 
 def eye(flavour: Flavour, N: int, M: int | None = None, k: int = 0, dtype: Any = np.float32,  # noqa: N803
         **kwargs: Any) -> Any:
-    """An N x M matrix (M None: square) with ones on the k-th diagonal; `ctx` as in `zeros`."""
+    """A matrix with ones on a diagonal and zeros elsewhere.
+
+    Args:
+        N: number of rows.
+        M: number of columns; default N.
+        k: which diagonal: 0 the main one, above it positive, below it negative.
+        dtype: default float32.
+        kwargs: `ctx`, by default the current context, and `order`, which must be "C".
+
+    Returns:
+        An (N, M) ndarray.
+
+    Raises:
+        TypeError: an unknown keyword.
+        NotImplementedError: another order.
+
+    Example:
+        >>> mx.np.eye(2, 3, k=1)
+        array([[0., 1., 0.],
+               [0., 0., 1.]])
+    """
     _need_c(kwargs.pop("order", "C"))
     ctx = kwargs.pop("ctx", None)
     if kwargs:
@@ -65,8 +140,21 @@ def eye(flavour: Flavour, N: int, M: int | None = None, k: int = 0, dtype: Any =
 def identity(flavour: Flavour, n: int, dtype: Any = None, ctx: Context | None = None) -> Any:
     """The n x n identity matrix.
 
+    Args:
+        n: number of rows and columns.
+        dtype: default float32.
+        ctx: default the current context.
+
+    Returns:
+        An (n, n) ndarray.
+
     Raises:
         TypeError, ValueError: n is no int, or negative.
+
+    Example:
+        >>> mx.np.identity(2)
+        array([[1., 0.],
+               [0., 1.]])
     """
     if not isinstance(n, int):
         raise TypeError("Input 'n' should be an integer")
@@ -77,11 +165,27 @@ def identity(flavour: Flavour, n: int, dtype: Any = None, ctx: Context | None = 
 
 def arange(flavour: Flavour, start: float, stop: float | None = None, step: float = 1, dtype: Any = None,
            ctx: Context | None = None) -> Any:
-    """start, start + step, ... up to stop (not included), float32 by default.
+    """start, start + step, ... up to stop (not included).
+
+    Args:
+        start: the first number; without stop it is the end, and the first number is 0.
+        stop: the end.
+        step: distance of neighbours, positive or negative.
+        dtype: default float32, also where all numbers are integers.
+        ctx: default the current context.
+
+    Returns:
+        A vector.
 
     Raises:
         ZeroDivisionError: step is zero.
         ValueError: both limits are None.
+
+    Example:
+        >>> mx.np.arange(3)
+        array([0., 1., 2.])
+        >>> mx.np.arange(1, 7, 2, dtype="int32")
+        array([1, 3, 5], dtype=int32)
     """
     if stop is None:
         start, stop = 0, start
@@ -102,7 +206,31 @@ def _need_numbers(start: Any, stop: Any, axis: int) -> None:
 
 def linspace(flavour: Flavour, start: float, stop: float, num: int = 50, endpoint: bool = True, retstep: bool = False,
              dtype: Any = None, axis: int = 0, ctx: Context | None = None) -> Any:
-    """`num` evenly spaced numbers from start to stop (with `endpoint` the last one), and on demand their distance."""
+    """Evenly spaced numbers from start to stop.
+
+    Args:
+        start: the first number.
+        stop: the last number, or the end that is not included where `endpoint` is off.
+        num: how many numbers.
+        endpoint: whether `stop` is the last number.
+        retstep: also return the distance of neighbours.
+        dtype: default float32.
+        axis: only 0.
+        ctx: default the current context.
+
+    Returns:
+        A vector of `num` numbers; with `retstep` a pair of it and (stop - start) / (num - 1), which is the distance
+        unless `endpoint` is off.
+
+    Raises:
+        NotImplementedError: start or stop is no number; another axis.
+
+    Example:
+        >>> mx.np.linspace(0, 1, 5)
+        array([0.  , 0.25, 0.5 , 0.75, 1.  ])
+        >>> mx.np.linspace(0, 1, 4, endpoint=False)
+        array([0.  , 0.25, 0.5 , 0.75])
+    """
     _need_numbers(start, stop, axis)
     made = flavour.call("_npi_linspace", [], {"start": start, "stop": stop, "num": num, "endpoint": endpoint,
                                               "dtype": dtype}, None, ctx)
@@ -111,17 +239,55 @@ def linspace(flavour: Flavour, start: float, stop: float, num: int = 50, endpoin
 
 def logspace(flavour: Flavour, start: float, stop: float, num: int = 50, endpoint: bool = True, base: float = 10.0,
              dtype: Any = None, axis: int = 0, ctx: Context | None = None) -> Any:
-    """`num` numbers from base**start to base**stop whose logarithms are evenly spaced."""
+    """Numbers from base**start to base**stop whose logarithms are evenly spaced.
+
+    Args:
+        start: exponent of the first number.
+        stop: exponent of the last number, or of the end that is not included where `endpoint` is off.
+        num: how many numbers.
+        endpoint: whether base**stop is the last number.
+        base: what is raised to the powers.
+        dtype: default float32.
+        axis: only 0.
+        ctx: default the current context.
+
+    Returns:
+        A vector of `num` numbers.
+
+    Raises:
+        NotImplementedError: start or stop is no number; another axis.
+
+    Example:
+        >>> mx.np.logspace(0, 3, 4, base=2)
+        array([1., 2., 4., 8.])
+    """
     _need_numbers(start, stop, axis)
     return flavour.call("_npi_logspace", [], {"start": start, "stop": stop, "num": num, "endpoint": endpoint,
                                               "base": base, "dtype": dtype}, None, ctx)
 
 
 def indices(flavour: Flavour, dimensions: Any, dtype: Any = np.int32, ctx: Context | None = None) -> Any:
-    """The coordinates of all elements of an array of such dimensions, coordinates first.
+    """The coordinates of all elements of an array of such dimensions.
+
+    Args:
+        dimensions: tuple or list of ints.
+        dtype: default int32.
+        ctx: default the current context.
+
+    Returns:
+        An ndarray (number of dimensions, *dimensions): row i has the i-th coordinates.
 
     Raises:
         ValueError: `dimensions` is no tuple or list.
+
+    Example:
+        >>> rows, columns = mx.np.indices((2, 2))
+        >>> rows
+        array([[0, 0],
+               [1, 1]], dtype=int32)
+        >>> columns
+        array([[0, 1],
+               [0, 1]], dtype=int32)
     """
     if not isinstance(dimensions, (tuple, list)):
         raise ValueError("The dimensions must be sequence of ints")
@@ -129,43 +295,152 @@ def indices(flavour: Flavour, dimensions: Any, dtype: Any = np.int32, ctx: Conte
 
 
 def hanning(flavour: Flavour, M: int, dtype: Any = np.float32, ctx: Context | None = None) -> Any:  # noqa: N803
-    """The Hann window of M points."""
+    """The Hann window: 0.5 - 0.5 · cos(2πn / (M - 1)), n = 0 ... M - 1.
+
+    Args:
+        M: how many points.
+        dtype: default float32.
+        ctx: default the current context.
+
+    Returns:
+        A vector of M numbers.
+
+    Example:
+        >>> mx.np.hanning(4).round(2)
+        array([0.  , 0.75, 0.75, 0.  ])
+    """
     return flavour.call("_npi_hanning", [], {"M": M, "dtype": dtype}, None, ctx)
 
 
 def hamming(flavour: Flavour, M: int, dtype: Any = np.float32, ctx: Context | None = None) -> Any:  # noqa: N803
-    """The Hamming window of M points."""
+    """The Hamming window: 0.54 - 0.46 · cos(2πn / (M - 1)), n = 0 ... M - 1.
+
+    Args:
+        M: how many points.
+        dtype: default float32.
+        ctx: default the current context.
+
+    Returns:
+        A vector of M numbers.
+
+    Example:
+        >>> mx.np.hamming(4).round(2)
+        array([0.08, 0.77, 0.77, 0.08])
+    """
     return flavour.call("_npi_hamming", [], {"M": M, "dtype": dtype}, None, ctx)
 
 
 def blackman(flavour: Flavour, M: int, dtype: Any = np.float32, ctx: Context | None = None) -> Any:  # noqa: N803
-    """The Blackman window of M points."""
+    """The Blackman window: 0.42 - 0.5 · cos(2πn / (M - 1)) + 0.08 · cos(4πn / (M - 1)), n = 0 ... M - 1.
+
+    Args:
+        M: how many points.
+        dtype: default float32.
+        ctx: default the current context.
+
+    Returns:
+        A vector of M numbers.
+
+    Example:
+        >>> mx.np.blackman(5)[1:4].round(2)
+        array([0.34, 1.  , 0.34])
+    """
     return flavour.call("_npi_blackman", [], {"M": M, "dtype": dtype}, None, ctx)
 
 
 # ------------------------------------------------------------ like another array
 def full_like(a: Any, fill_value: Any, dtype: Any = None, order: str = "C", ctx: Context | None = None,
               out: Any = None) -> Any:
-    """One value in the shape of a, and its dtype unless another is given."""
+    """One value in the shape of another array.
+
+    Args:
+        a: ndarray or symbol with the shape.
+        fill_value: a number.
+        dtype: default that of `a`.
+        order: "C".
+        ctx: has no effect: the result is where `a` is.
+        out: ndarray to write to.
+
+    Returns:
+        An ndarray of the shape of `a`.
+
+    Raises:
+        NotImplementedError: another order.
+
+    Example:
+        >>> mx.np.full_like(mx.np.zeros((2, 2)), 3)
+        array([[3., 3.],
+               [3., 3.]])
+    """
     _need_c(order)
     return call("_npi_full_like", [a], out, fill_value=fill_value, dtype=dtype)
 
 
 def zeros_like(a: Any, dtype: Any = None, order: str = "C", ctx: Context | None = None, out: Any = None) -> Any:
-    """Zeros in the shape of a, and its dtype unless another is given."""
+    """Zeros in the shape of another array.
+
+    Args:
+        a: ndarray or symbol with the shape.
+        dtype: default that of `a`.
+        order: "C".
+        ctx: has no effect: the result is where `a` is.
+        out: ndarray to write to.
+
+    Returns:
+        An ndarray of the shape of `a`.
+
+    Raises:
+        NotImplementedError: another order.
+
+    Example:
+        >>> mx.np.zeros_like(mx.np.array([1, 2, 3], dtype="int32"))
+        array([0, 0, 0], dtype=int32)
+    """
     return full_like(a, 0, dtype, order, ctx, out)
 
 
 def ones_like(a: Any, dtype: Any = None, order: str = "C", ctx: Context | None = None, out: Any = None) -> Any:
-    """Ones in the shape of a, and its dtype unless another is given."""
+    """Ones in the shape of another array.
+
+    Args:
+        a: ndarray or symbol with the shape.
+        dtype: default that of `a`.
+        order: "C".
+        ctx: has no effect: the result is where `a` is.
+        out: ndarray to write to.
+
+    Returns:
+        An ndarray of the shape of `a`.
+
+    Raises:
+        NotImplementedError: another order.
+
+    Example:
+        >>> mx.np.ones_like(mx.np.zeros(3))
+        array([1., 1., 1.])
+    """
     return full_like(a, 1, dtype, order, ctx, out)
 
 
 def empty_like(prototype: Any, dtype: Any = None, order: str = "C", subok: bool = False, shape: Any = None) -> Any:
-    """An array with the shape and dtype of another one, whose values mean nothing (zeros).
+    """An array with the shape of another one, whose values mean nothing (zeros).
+
+    Args:
+        prototype: ndarray or symbol with the shape.
+        dtype: default that of `prototype`.
+        order: "C".
+        subok: only False.
+        shape: only None.
+
+    Returns:
+        An ndarray of the shape of `prototype`.
 
     Raises:
         NotImplementedError: another order, subok, or shape.
+
+    Example:
+        >>> mx.np.empty_like(mx.np.ones((2, 3))).shape
+        (2, 3)
     """
     _need_c(order)
     if subok or shape is not None:

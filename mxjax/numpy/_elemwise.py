@@ -30,10 +30,20 @@ def _define(name: str, arguments: str, body: Callable[..., Any], doc: str, optio
 
 
 # ------------------------------------------------------------ of one array
+_NO_FLOATS = "\n        MXNetError: x has a floating dtype."
+_NO_BOOLEANS = "\n        MXNetError: x has dtype bool."
 _TRUTHS = {"logical_not", "isnan", "isinf", "isposinf", "isneginf", "isfinite"}
 
 
-def _unary(name: str, op: str, doc: str) -> None:
+def _unary(name: str, op: str, doc: str, values: str, result: str, digits: list[int]) -> None:
+    """Adds a function of an array.
+
+    Args:
+        op: the operator.
+        doc: what it computes.
+        values, result: its example: what an array is made of, and what is printed.
+        digits: nothing, or to how many the result is rounded first.
+    """
     def body(x: Any, out: Any) -> Any:
         if isinstance(x, IMPERATIVE.kind) and out is None:
             return invoke(kernel_of(op), [x])
@@ -44,85 +54,160 @@ def _unary(name: str, op: str, doc: str) -> None:
         if is_number(x):
             return getattr(np, name)(x)
         raise TypeError(f"{name}: type {type(x)} not supported")
+    truth, bits = name in _TRUTHS, op == "_npi_bitwise_not"
     _define(name, "x", body, f"""{doc}, element by element.
 
     Args:
-        x: ndarray or symbol; a number gives a number.
-        out: ndarray to write to.
-        kwargs: NumPy's ufunc options, at their defaults.
+        x: ndarray or symbol{" of integers or booleans" * bits}; a number gives a number.
+        out: ndarray{" of dtype bool" * truth} to write to.
+        kwargs: NumPy's ufunc options (`where`, `order`, ...), at their defaults.
+
+    Returns:
+        An ndarray of x's shape and {"dtype bool" if truth else "dtype"}.
+
+    Raises:
+        TypeError: x is something else, such as a list; {"out has another dtype; " * truth}an unknown option.
+        NotImplementedError: an option is not at its default.{"" if truth else _NO_FLOATS if bits else _NO_BOOLEANS}
+
+    Example:
+        >>> mx.np.{name}(mx.np.array({values})){f".round({digits[0]})" if digits else ""}
+        {result}
     """, True)
 
 
-for _name, _op, _doc in [
-    ("abs", "abs", "Absolute value"),
-    ("fabs", "abs", "Absolute value"),
-    ("absolute", "absolute", "Absolute value"),
-    ("negative", "negative", "-x"),
-    ("sign", "sign", "-1, 0 or 1"),
-    ("reciprocal", "reciprocal", "1 / x"),
-    ("square", "square", "x²"),
-    ("sqrt", "sqrt", "Square root"),
-    ("cbrt", "cbrt", "Cube root"),
-    ("exp", "exp", "Exponential"),
-    ("expm1", "expm1", "exp(x) - 1"),
-    ("log", "log", "Natural logarithm"),
-    ("log2", "log2", "Logarithm to base 2"),
-    ("log10", "log10", "Logarithm to base 10"),
-    ("log1p", "log1p", "log(1 + x)"),
-    ("sin", "sin", "Sine"),
-    ("cos", "cos", "Cosine"),
-    ("tan", "tan", "Tangent"),
-    ("arcsin", "arcsin", "Inverse sine"),
-    ("arccos", "arccos", "Inverse cosine"),
-    ("arctan", "arctan", "Inverse tangent"),
-    ("sinh", "sinh", "Hyperbolic sine"),
-    ("cosh", "cosh", "Hyperbolic cosine"),
-    ("tanh", "tanh", "Hyperbolic tangent"),
-    ("arcsinh", "arcsinh", "Inverse hyperbolic sine"),
-    ("arccosh", "arccosh", "Inverse hyperbolic cosine"),
-    ("arctanh", "arctanh", "Inverse hyperbolic tangent"),
-    ("degrees", "degrees", "Radians to degrees"),
-    ("rad2deg", "degrees", "Radians to degrees"),
-    ("radians", "radians", "Degrees to radians"),
-    ("deg2rad", "radians", "Degrees to radians"),
-    ("ceil", "ceil", "Smallest integer not below x"),
-    ("floor", "floor", "Largest integer not above x"),
-    ("trunc", "trunc", "Integer part"),
-    ("fix", "fix", "Nearest integer towards zero"),
-    ("rint", "rint", "Nearest integer, halves down"),
-    ("logical_not", "logical_not", "Whether x is zero"),
-    ("bitwise_not", "bitwise_not", "All bits inverted"),
-    ("invert", "bitwise_not", "All bits inverted"),
-    ("isnan", "isnan", "Whether x is NaN"),
-    ("isinf", "isinf", "Whether x is infinite"),
-    ("isposinf", "isposinf", "Whether x is +infinity"),
-    ("isneginf", "isneginf", "Whether x is -infinity"),
-    ("isfinite", "isfinite", "Whether x is finite"),
+for _name, _op, _doc, _values, _result, *_digits in [
+    ("abs", "abs", "Absolute value", "[-1, 0, 2]", "array([1., 0., 2.])"),
+    ("fabs", "abs", "Absolute value", "[-1.5, 0, 2]", "array([1.5, 0. , 2. ])"),
+    ("absolute", "absolute", "Absolute value", "[-1, 0, 2]", "array([1., 0., 2.])"),
+    ("negative", "negative", "-x", "[-1, 2]", "array([ 1., -2.])"),
+    ("sign", "sign", "-1, 0 or 1", "[-3, 0, 2]", "array([-1.,  0.,  1.])"),
+    ("reciprocal", "reciprocal", "1 / x", "[1, 2, 4]", "array([1.  , 0.5 , 0.25])"),
+    ("square", "square", "x²", "[-1, 2, 3]", "array([1., 4., 9.])"),
+    ("sqrt", "sqrt", "Square root", "[1, 4, 9]", "array([1., 2., 3.])"),
+    ("cbrt", "cbrt", "Cube root", "[1, 8, 27]", "array([1., 2., 3.])", 2),
+    ("exp", "exp", "Exponential", "[0, 1, 2]", "array([1.  , 2.72, 7.39])", 2),
+    ("expm1", "expm1", "exp(x) - 1", "[0, 1, 2]", "array([0.  , 1.72, 6.39])", 2),
+    ("log", "log", "Natural logarithm", "[1, 2, 10]", "array([0.  , 0.69, 2.3 ])", 2),
+    ("log2", "log2", "Logarithm to base 2", "[1, 2, 8]", "array([0., 1., 3.])", 2),
+    ("log10", "log10", "Logarithm to base 10", "[1, 10, 100]", "array([0., 1., 2.])", 2),
+    ("log1p", "log1p", "log(1 + x)", "[0, 1, 9]", "array([0.  , 0.69, 2.3 ])", 2),
+    ("sin", "sin", "Sine", "[0, 1, 2]", "array([0.  , 0.84, 0.91])", 2),
+    ("cos", "cos", "Cosine", "[0, 1, 2]", "array([ 1.  ,  0.54, -0.42])", 2),
+    ("tan", "tan", "Tangent", "[0, 1, 2]", "array([ 0.  ,  1.56, -2.19])", 2),
+    ("arcsin", "arcsin", "Inverse sine", "[0, 0.5, 1]", "array([0.  , 0.52, 1.57])", 2),
+    ("arccos", "arccos", "Inverse cosine", "[0, 0.5, 1]", "array([1.57, 1.05, 0.  ])", 2),
+    ("arctan", "arctan", "Inverse tangent", "[0, 1, 2]", "array([0.  , 0.79, 1.11])", 2),
+    ("sinh", "sinh", "Hyperbolic sine", "[0, 1, 2]", "array([0.  , 1.18, 3.63])", 2),
+    ("cosh", "cosh", "Hyperbolic cosine", "[0, 1, 2]", "array([1.  , 1.54, 3.76])", 2),
+    ("tanh", "tanh", "Hyperbolic tangent", "[0, 1, 2]", "array([0.  , 0.76, 0.96])", 2),
+    ("arcsinh", "arcsinh", "Inverse hyperbolic sine", "[0, 1, 2]", "array([0.  , 0.88, 1.44])", 2),
+    ("arccosh", "arccosh", "Inverse hyperbolic cosine", "[1, 2, 3]", "array([0.  , 1.32, 1.76])", 2),
+    ("arctanh", "arctanh", "Inverse hyperbolic tangent", "[-0.5, 0, 0.5]", "array([-0.55,  0.  ,  0.55])", 2),
+    ("degrees", "degrees", "Radians to degrees", "[0, 1, 2]", "array([  0. ,  57.3, 114.6])", 1),
+    ("rad2deg", "degrees", "Radians to degrees", "[0, 1, 2]", "array([  0. ,  57.3, 114.6])", 1),
+    ("radians", "radians", "Degrees to radians", "[0, 90, 180]", "array([0.  , 1.57, 3.14])", 2),
+    ("deg2rad", "radians", "Degrees to radians", "[0, 90, 180]", "array([0.  , 1.57, 3.14])", 2),
+    ("ceil", "ceil", "Smallest integer not below x", "[-1.5, 0.2, 2]", "array([-1.,  1.,  2.])"),
+    ("floor", "floor", "Largest integer not above x", "[-1.5, 0.2, 2]", "array([-2.,  0.,  2.])"),
+    ("trunc", "trunc", "Integer part", "[-1.5, 0.2, 2.7]", "array([-1.,  0.,  2.])"),
+    ("fix", "fix", "Nearest integer towards zero", "[-1.5, 0.2, 2.7]", "array([-1.,  0.,  2.])"),
+    ("rint", "rint", "Nearest integer, halves down", "[-1.7, 0.5, 2.7]", "array([-2.,  0.,  3.])"),
+    ("logical_not", "logical_not", "Whether x is zero", "[0, 1, 2]", "array([ True, False, False])"),
+    ("bitwise_not", "bitwise_not", "All bits inverted", '[0, 1, 5], dtype="int32"', "array([-1, -2, -6], dtype=int32)"),
+    ("invert", "bitwise_not", "All bits inverted", '[0, 1, 5], dtype="int32"', "array([-1, -2, -6], dtype=int32)"),
+    ("isnan", "isnan", "Whether x is NaN", "[1, np.nan]", "array([False,  True])"),
+    ("isinf", "isinf", "Whether x is infinite", "[1, np.inf, -np.inf]", "array([False,  True,  True])"),
+    ("isposinf", "isposinf", "Whether x is +infinity", "[1, np.inf, -np.inf]", "array([False,  True, False])"),
+    ("isneginf", "isneginf", "Whether x is -infinity", "[1, np.inf, -np.inf]", "array([False, False,  True])"),
+    ("isfinite", "isfinite", "Whether x is finite", "[1, np.inf, np.nan]", "array([ True, False, False])"),
 ]:
-    _unary(_name, f"_npi_{_op}", _doc)
+    _unary(_name, f"_npi_{_op}", _doc, _values, _result, _digits)
 
 
 def around(x: Any, decimals: int = 0, out: Any = None, **kwargs: Any) -> Any:
-    """Values rounded to so many decimals, halves to the even neighbour."""
+    """Values rounded to so many decimals, halves to the even neighbour.
+
+    Args:
+        x: ndarray or symbol; a number gives a number.
+        decimals: digits after the point; negative ones: before it.
+        out: ndarray to write to.
+        kwargs: NumPy's ufunc options, at their defaults.
+
+    Returns:
+        An ndarray of x's shape and dtype.
+
+    Raises:
+        TypeError: x is something else, such as a list; an unknown option.
+        NotImplementedError: an option is not at its default.
+
+    Example:
+        >>> mx.np.around(mx.np.array([0.5, 1.5, 2.789]))
+        array([0., 2., 3.])
+        >>> mx.np.around(mx.np.array([0.5, 1.5, 2.789]), 2)
+        array([0.5 , 1.5 , 2.79])
+    """
     check_ufunc_options("around", kwargs)
     return np.around(x, decimals) if is_number(x) else call("_npi_around", [x], out, decimals=decimals)
 
 
 def round(x: Any, decimals: int = 0, out: Any = None, **kwargs: Any) -> Any:
-    """As `around`."""
+    """As `around`.
+
+    Args:
+        x: ndarray or symbol; a number gives a number.
+        decimals: digits after the point; negative ones: before it.
+        out: ndarray to write to.
+        kwargs: NumPy's ufunc options, at their defaults.
+
+    Returns:
+        An ndarray of x's shape and dtype.
+
+    Example:
+        >>> mx.np.round(mx.np.array([1.25, 2.789]), 1)
+        array([1.2, 2.8])
+    """
     return around(x, decimals, out, **kwargs)
 
 
 def round_(x: Any, decimals: int = 0, out: Any = None, **kwargs: Any) -> Any:
-    """As `around`."""
+    """As `around`.
+
+    Args:
+        x: ndarray or symbol; a number gives a number.
+        decimals: digits after the point; negative ones: before it.
+        out: ndarray to write to.
+        kwargs: NumPy's ufunc options, at their defaults.
+
+    Returns:
+        An ndarray of x's shape and dtype.
+
+    Example:
+        >>> mx.np.round_(mx.np.array([1.25, 2.789]), 1)
+        array([1.2, 2.8])
+    """
     return around(x, decimals, out, **kwargs)
 
 
 def clip(a: Any, a_min: float | None, a_max: float | None, out: Any = None) -> Any:
-    """Values limited to [a_min, a_max]; one of the limits may be None.
+    """Values limited to [a_min, a_max].
+
+    Args:
+        a: ndarray or symbol; a number gives a number.
+        a_min: the least value; None: no limit.
+        a_max: the largest value; None: no limit.
+        out: ndarray to write to.
+
+    Returns:
+        An ndarray of the shape and dtype of `a`.
 
     Raises:
         ValueError: both limits are None.
+
+    Example:
+        >>> mx.np.clip(mx.np.array([-1, 0.5, 2]), 0, 1)
+        array([0. , 0.5, 1. ])
+        >>> mx.np.clip(mx.np.array([-1, 0.5, 2]), None, 1)
+        array([-1. ,  0.5,  1. ])
     """
     if is_number(a):
         return np.clip(a, a_min, a_max)
@@ -134,19 +219,46 @@ def clip(a: Any, a_min: float | None, a_max: float | None, out: Any = None) -> A
 
 def nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None,
                **kwargs: Any) -> Any:
-    """NaN replaced by `nan`, infinities by the given numbers (default: the dtype's limits); in place unless `copy`."""
+    """NaN and infinities replaced by numbers.
+
+    Args:
+        x: ndarray or symbol; a number gives a number.
+        copy: whether to leave x as it is; otherwise it is written to.
+        nan: what NaN becomes.
+        posinf, neginf: what the infinities become; default the dtype's limits.
+        kwargs: has no effect.
+
+    Returns:
+        An ndarray of x's shape and dtype.
+
+    Example:
+        >>> mx.np.nan_to_num(mx.np.array([1, np.nan, -np.inf]), nan=0, neginf=-9)
+        array([ 1.,  0., -9.])
+    """
     if is_number(x):
         return np.nan_to_num(x, copy, nan, posinf, neginf)
     return call("_npi_nan_to_num", [x], None if copy else x, copy=copy, nan=nan, posinf=posinf, neginf=neginf)
 
 
 # ------------------------------------------------------------ of two arrays or numbers
-def _binary(name: str, op: str, doc: str, right: str | None = None, plain: Callable | None = None,
-            counts: bool = True, options: bool = True) -> None:
+_OPTIONS = "\n        kwargs: NumPy's ufunc options (`where`, `order`, ...), at their defaults."
+_REFUSED = "\n        NotImplementedError: an option is not at its default."
+_COMPARISONS = ("equal", "not_equal", "greater", "greater_equal", "less", "less_equal")
+_DTYPES = {"_npi_true_divide": "dtype, float32 of integers; a number does not change it",
+           **{f"_npi_{name}": "dtype bool" for name in _COMPARISONS}}
+_INTEGERS = ", or a dtype is neither of integers nor bool"
+_WRONG = {**dict.fromkeys(("lcm", "bitwise_and", "bitwise_or", "bitwise_xor"), _INTEGERS),
+          **dict.fromkeys(("arctan2", "hypot"), ", or both are of integers")}
+
+
+def _binary(name: str, op: str, doc: str, example: tuple[str, str, str], right: str | None = None,
+            plain: Callable | None = None, counts: bool = True, options: bool = True) -> None:
     """Adds a function of arrays and numbers.
 
     Args:
         op: the operator of two arrays; `op`_scalar is that of an array and a number.
+        doc: what it computes.
+        example: what the two arguments are (one in brackets: of an array), and what is printed.
         right: the one of a number and an array (default: the same, for functions that commute).
         plain: the function of two numbers (default NumPy's).
         counts: whether booleans that meet a number count as int64.
@@ -175,35 +287,58 @@ def _binary(name: str, op: str, doc: str, right: str | None = None, plain: Calla
         if isinstance(x1, numeric_types):
             return scalar(number_first, x2, x1, out)
         return call(op, [x1, x2], out)
+    arguments = ", ".join(f"mx.np.array({v})" if v.startswith("[") else v for v in example[:2])
     _define(name, "x1, x2", body, f"""{doc}, element by element with broadcasting.
 
     Args:
         x1, x2: ndarrays or symbols, or one of them a number; two numbers give a number.
-        out: ndarray to write to.
+        out: ndarray to write to.{_OPTIONS * options}
+
+    Returns:
+        An ndarray of the common shape and {_DTYPES.get(op, "dtype; a number does not change it")}.
+
+    Raises:
+        TypeError: x1 or x2 is something else, such as a list{"; an unknown option" * options}.{_REFUSED * options}
+        MXNetError: the shapes do not broadcast{_WRONG.get(name, ", or the dtypes do not mix")}.
+
+    Example:
+        >>> mx.np.{name}({arguments})
+        {example[2]}
     """, options)
 
 
-for _name, _op, _doc, *_right in [
-    ("add", "add", "x1 + x2"),
-    ("subtract", "subtract", "x1 - x2", "rsubtract"),
-    ("multiply", "multiply", "x1 · x2"),
-    ("divide", "true_divide", "x1 / x2", "rtrue_divide"),
-    ("mod", "mod", "Remainder of x1 / x2 with the sign of x2", "rmod"),
-    ("remainder", "mod", "Remainder of x1 / x2 with the sign of x2", "rmod"),
-    ("power", "power", "x1 to the power of x2", "rpower"),
-    ("maximum", "maximum", "The larger of both"),
-    ("minimum", "minimum", "The smaller of both"),
-    ("arctan2", "arctan2", "The angle of the point (x2, x1)", "rarctan2"),
-    ("hypot", "hypot", "sqrt(x1² + x2²)"),
-    ("copysign", "copysign", "|x1| with the sign of x2", "rcopysign"),
-    ("ldexp", "ldexp", "x1 · 2 to the power of x2", "rldexp"),
+for _name, _op, _doc, _example, *_right in [
+    ("add", "add", "x1 + x2", ("[1, 2]", "[[10], [20]]", "array([[11., 12.],\n               [21., 22.]])")),
+    ("subtract", "subtract", "x1 - x2", ("[5, 7]", "2", "array([3., 5.])"), "rsubtract"),
+    ("multiply", "multiply", "x1 · x2", ("[1, 2]", "[3, 4]", "array([3., 8.])")),
+    ("divide", "true_divide", "x1 / x2", ("[1, 3]", "2", "array([0.5, 1.5])"), "rtrue_divide"),
+    ("mod", "mod", "Remainder of x1 / x2 with the sign of x2", ("[-7, 7]", "3", "array([2., 1.])"), "rmod"),
+    ("remainder", "mod", "Remainder of x1 / x2 with the sign of x2", ("[-7, 7]", "3", "array([2., 1.])"), "rmod"),
+    ("power", "power", "x1 to the power of x2", ("[1, 2, 3]", "2", "array([1., 4., 9.])"), "rpower"),
+    ("maximum", "maximum", "The larger of both", ("[1, 5]", "[3, 2]", "array([3., 5.])")),
+    ("minimum", "minimum", "The smaller of both", ("[1, 5]", "[3, 2]", "array([1., 2.])")),
+    ("arctan2", "arctan2", "The angle of the point (x2, x1)",
+     ("[0, 1]", "[1, 0]", "array([0.       , 1.5707964])"), "rarctan2"),
+    ("hypot", "hypot", "sqrt(x1² + x2²)", ("[3, 5]", "[4, 12]", "array([ 5., 13.])")),
+    ("copysign", "copysign", "|x1| with the sign of x2", ("[1, 2]", "[-1, 1]", "array([-1.,  2.])"), "rcopysign"),
+    ("ldexp", "ldexp", "x1 · 2 to the power of x2", ("[1, 3]", "[2, 3]", "array([ 4., 24.])"), "rldexp"),
 ]:
-    _binary(_name, _op, _doc, right=_right[0] if _right else None)
-_binary("true_divide", "true_divide", "x1 / x2", right="rtrue_divide", options=False)
-for _name, _doc in [("lcm", "Least common multiple"), ("bitwise_and", "Bits set in both"),
-                    ("bitwise_or", "Bits set in one or both"), ("bitwise_xor", "Bits set in exactly one")]:
-    _binary(_name, _name, _doc, counts=False)
-for _name, _right, _doc in [("equal", None, "x1 = x2"), ("not_equal", None, "x1 ≠ x2"), ("greater", "less", "x1 > x2"),
-                            ("greater_equal", "less_equal", "x1 ≥ x2"), ("less", "greater", "x1 < x2"),
-                            ("less_equal", "greater_equal", "x1 ≤ x2")]:
-    _binary(_name, _name, f"Whether {_doc}", right=_right, counts=False, options=False)
+    _binary(_name, _op, _doc, _example, right=_right[0] if _right else None)
+_binary("true_divide", "true_divide", "x1 / x2", ("1", "[2, 4]", "array([0.5 , 0.25])"), right="rtrue_divide",
+        options=False)
+for _name, _doc, _example in [
+    ("lcm", "Least common multiple", ('[4, 6], dtype="int32"', "6", "array([12,  6], dtype=int32)")),
+    ("bitwise_and", "Bits set in both", ('[5, 6], dtype="int32"', "3", "array([1, 2], dtype=int32)")),
+    ("bitwise_or", "Bits set in one or both", ('[5, 6], dtype="int32"', "3", "array([7, 7], dtype=int32)")),
+    ("bitwise_xor", "Bits set in exactly one", ('[5, 6], dtype="int32"', "3", "array([6, 5], dtype=int32)")),
+]:
+    _binary(_name, _name, _doc, _example, counts=False)
+for _name, _right, _doc, _example in [
+    ("equal", None, "x1 = x2", ("[1, 2, 3]", "2", "array([False,  True, False])")),
+    ("not_equal", None, "x1 ≠ x2", ("[1, 2, 3]", "2", "array([ True, False,  True])")),
+    ("greater", "less", "x1 > x2", ("[1, 2, 3]", "2", "array([False, False,  True])")),
+    ("greater_equal", "less_equal", "x1 ≥ x2", ("[1, 2, 3]", "2", "array([False,  True,  True])")),
+    ("less", "greater", "x1 < x2", ("[1, 2, 3]", "2", "array([ True, False, False])")),
+    ("less_equal", "greater_equal", "x1 ≤ x2", ("[1, 2, 3]", "2", "array([ True,  True, False])")),
+]:
+    _binary(_name, _name, f"Whether {_doc}", _example, right=_right, counts=False, options=False)

@@ -14,17 +14,45 @@ __all__ = ["argsort", "delete", "diag_indices_from", "insert", "may_share_memory
 
 
 def shape(a: Any) -> tuple[int, ...]:
-    """Lengths of the axes."""
+    """Lengths of the axes.
+
+    Args:
+        a: ndarray.
+
+    Returns:
+        A tuple of ints.
+
+    Example:
+        >>> mx.np.shape(mx.np.zeros((2, 3)))
+        (2, 3)
+    """
     return a.shape
 
 
 def take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise", out: Any = None) -> Any:
-    """Elements at positions along an axis (None: of the flattened array).
+    """Elements at positions along an axis.
 
-    mode: "raise" refuses positions out of range, "clip" limits them, "wrap" counts modulo the size.
+    Args:
+        a: ndarray or symbol.
+        indices: ndarray of positions, of any shape and numeric dtype.
+        axis: the axis; None: positions in the flattened array.
+        mode: "raise" refuses positions out of range, "clip" limits them, "wrap" counts modulo the size.
+        out: ndarray to write to.
+
+    Returns:
+        The elements; the axes of `indices` stand where `axis` was.
 
     Raises:
         NotImplementedError: another mode.
+        MXNetError: a position out of range, where mode is "raise".
+
+    Example:
+        >>> a = mx.np.array([[1, 2], [3, 4], [5, 6]])
+        >>> mx.np.take(a, mx.np.array([2, 0]), axis=0)
+        array([[5., 6.],
+               [1., 2.]])
+        >>> mx.np.take(a, mx.np.array([9]), mode="clip")
+        array([6.])
     """
     if mode not in ("wrap", "clip", "raise"):
         raise NotImplementedError(f"function take does not support mode '{mode}'")
@@ -36,7 +64,22 @@ def take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise", out
 def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     """x where the condition is nonzero, y elsewhere; without x and y the positions where it is.
 
-    x, y: ndarrays or numbers.
+    Args:
+        condition: ndarray, symbol or number.
+        x, y: ndarrays, symbols or numbers that broadcast with the condition.
+
+    Returns:
+        An ndarray of the common shape; without x and y what `nonzero` returns.
+
+    Raises:
+        MXNetError: the shapes do not broadcast.
+
+    Example:
+        >>> a = mx.np.array([-1, 2, -3])
+        >>> mx.np.where(a > 0, a, 0)
+        array([0., 2., 0.])
+        >>> mx.np.where(a < 0)
+        (array([0, 2], dtype=int64),)
     """
     if x is None and y is None:
         return nonzero(condition)
@@ -52,7 +95,21 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
 
 
 def nonzero(a: Any) -> tuple[Any, ...]:
-    """Positions of the nonzero elements: an int64 vector for each axis."""
+    """Positions of the nonzero elements.
+
+    Args:
+        a: ndarray.
+
+    Returns:
+        A tuple with an int64 vector for each axis; together they index the elements.
+
+    Example:
+        >>> a = mx.np.array([[0, 7], [8, 0]])
+        >>> mx.np.nonzero(a)
+        (array([0, 1], dtype=int64), array([1, 0], dtype=int64))
+        >>> a[mx.np.nonzero(a)]
+        array([7., 8.])
+    """
     if a.ndim == 0:
         a = a.reshape(1)
     return tuple(call("_npi_nonzero", [a]).T[i] for i in range(a.ndim))
@@ -60,23 +117,72 @@ def nonzero(a: Any) -> tuple[Any, ...]:
 
 def unique(ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
            axis: int | None = None) -> Any:
-    """The different values in order; on demand the positions of the first ones, each element's place, and counts."""
+    """The different values in order.
+
+    Args:
+        ar: ndarray or symbol.
+        return_index: also return the position of the first of each value.
+        return_inverse: also return, for each element, its place among the values.
+        return_counts: also return how often each value comes.
+        axis: compare slices along this axis; None: elements of the flattened array.
+
+    Returns:
+        The values, or a tuple of them and what else was asked for (int64), in the order of the arguments.
+
+    Example:
+        >>> values, counts = mx.np.unique(mx.np.array([3, 1, 3]), return_counts=True)
+        >>> values
+        array([1., 3.])
+        >>> counts
+        array([1, 2], dtype=int64)
+    """
     result = call("_npi_unique", [ar], return_index=return_index, return_inverse=return_inverse,
                   return_counts=return_counts, axis=axis)
     return tuple(result) if isinstance(result, list) else result
 
 
 def sort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None) -> Any:
-    """The values in order along an axis (None: of the flattened array).
+    """The values in order along an axis.
+
+    Args:
+        a: ndarray or symbol.
+        axis: the axis; None: of the flattened array.
+        kind: has no effect.
+        order: only None.
+
+    Returns:
+        A sorted copy.
 
     Raises:
         NotImplementedError: `order` is given.
+
+    Example:
+        >>> mx.np.sort(mx.np.array([[3, 1, 2], [6, 5, 4]]))
+        array([[1., 2., 3.],
+               [4., 5., 6.]])
     """
     return _ordered("_npi_sort", a, axis, order)
 
 
 def argsort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None) -> Any:
-    """The positions (int64) that sort the array along an axis (None: of the flattened array)."""
+    """The positions that sort the array along an axis.
+
+    Args:
+        a: ndarray or symbol.
+        axis: the axis; None: of the flattened array.
+        kind: has no effect.
+        order: only None.
+
+    Returns:
+        Positions (int64) of the shape of `a`.
+
+    Raises:
+        NotImplementedError: `order` is given.
+
+    Example:
+        >>> mx.np.argsort(mx.np.array([30, 10, 20]))
+        array([1, 2, 0], dtype=int64)
+    """
     return _ordered("_npi_argsort", a, axis, order, dtype="int64")
 
 
@@ -87,10 +193,25 @@ def _ordered(name: str, a: Any, axis: int | None, order: Any, **params: Any) -> 
 
 
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]:
-    """Coordinates out of positions in the flattened array: an ndarray for each dimension of `shape`.
+    """Coordinates out of positions in the flattened array.
+
+    Args:
+        indices: ndarray of ints, or an int.
+        shape: shape of the array that the positions are in.
+        order: "C".
+
+    Returns:
+        A tuple with the coordinates (an ndarray, or an int) for each dimension of `shape`.
 
     Raises:
         NotImplementedError: `order` is not "C".
+
+    Example:
+        >>> rows, columns = mx.np.unravel_index(mx.np.array([1, 5], dtype="int64"), (2, 3))
+        >>> rows
+        array([0, 1], dtype=int64)
+        >>> columns
+        array([1, 2], dtype=int64)
     """
     if order != "C":
         raise NotImplementedError("Do not support column-major (Fortran-style) order at this moment")
@@ -101,16 +222,45 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]
 
 
 def diag_indices_from(arr: Any) -> Any:
-    """Positions of the main diagonal of an array with equal axes: an int64 vector for each axis.
+    """Positions of the main diagonal of an array with equal axes.
 
-    Of a symbol, whose number of axes nobody knows yet: the vectors as one symbol (axes, n).
+    Args:
+        arr: ndarray or symbol with at least two axes, all of one length.
+
+    Returns:
+        A tuple with an int64 vector for each axis; of a symbol, whose number of axes nobody knows yet, one symbol
+        (axes, n).
+
+    Raises:
+        MXNetError: the axes differ, or there is only one.
+
+    Example:
+        >>> a = mx.np.array([[1, 2], [3, 4]])
+        >>> a[mx.np.diag_indices_from(a)]
+        array([1., 4.])
     """
     found = call("_npi_diag_indices_from", [arr])
     return tuple(found) if isinstance(found, IMPERATIVE.kind) else found
 
 
 def shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
-    """Whether two arrays are views of one memory that overlap."""
+    """Whether two arrays are views of one memory that overlap.
+
+    Args:
+        a, b: ndarrays.
+        max_work: has no effect.
+
+    Returns:
+        A bool.
+
+    Raises:
+        TypeError: a or b is no ndarray.
+
+    Example:
+        >>> a = mx.np.arange(4)
+        >>> mx.np.shares_memory(a, a[1:3]), mx.np.shares_memory(a[:2], a[2:])
+        (True, False)
+    """
     flavour_of([a]).check("shares_memory", [a, b])
     if a._chunk is not b._chunk:
         return False
@@ -120,7 +270,23 @@ def shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
 
 
 def may_share_memory(a: Any, b: Any, max_work: Any = None) -> bool:
-    """As `shares_memory`."""
+    """As `shares_memory`, which is exact here.
+
+    Args:
+        a, b: ndarrays.
+        max_work: has no effect.
+
+    Returns:
+        A bool.
+
+    Raises:
+        TypeError: a or b is no ndarray.
+
+    Example:
+        >>> a = mx.np.arange(4)
+        >>> mx.np.may_share_memory(a, a.copy())
+        False
+    """
     return shares_memory(a, b, max_work)
 
 
@@ -137,16 +303,55 @@ def _place(obj: Any) -> dict[str, Any]:
 
 
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
-    """The array without the slices at `obj` (int, slice or ndarray of ints) of an axis (None: flattened)."""
+    """The array without the slices at some places of an axis.
+
+    Args:
+        arr: ndarray or symbol.
+        obj: int, slice, or ndarray of ints: which slices.
+        axis: the axis; None: of the flattened array.
+
+    Returns:
+        A smaller copy.
+
+    Raises:
+        TypeError: `obj` is something else.
+        MXNetError: an int out of range.
+
+    Example:
+        >>> a = mx.np.array([[1, 2, 3], [4, 5, 6]])
+        >>> mx.np.delete(a, 1, axis=1)
+        array([[1., 3.],
+               [4., 6.]])
+        >>> mx.np.delete(a, slice(0, 4))
+        array([5., 6.])
+    """
     place = _place(obj)
     return call("_npi_delete", [arr] if place else [arr, obj], axis=axis, **place)
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
-    """The array with values (ndarray or number) inserted before `obj` (int, slice or ndarray of ints) of an axis.
+    """The array with values inserted before some places of an axis.
+
+    Args:
+        arr: ndarray or symbol.
+        obj: int, slice, or ndarray of ints: before which slices.
+        values: ndarray that broadcasts to the inserted part, or a number.
+        axis: the axis; None: of the flattened array.
+
+    Returns:
+        A larger copy, of the dtype of `arr`.
 
     Raises:
         TypeError: `values` or `obj` is something else.
+        MXNetError: an int out of range, or `values` does not fit.
+
+    Example:
+        >>> mx.np.insert(mx.np.array([1, 2, 4]), 2, 3)
+        array([1., 2., 3., 4.])
+        >>> mx.np.insert(mx.np.ones((2, 2)), 0, mx.np.array([8, 9]), axis=0)
+        array([[8., 9.],
+               [1., 1.],
+               [1., 1.]])
     """
     place = _place(obj)
     if not is_number(values) and not is_array(values):

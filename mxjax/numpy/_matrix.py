@@ -1,4 +1,4 @@
-"""Functions that rearrange, join, cut, extend and multiply arrays."""
+"""Functions that rearrange and multiply arrays; those of `_joins`, as well."""
 
 from __future__ import annotations
 
@@ -11,6 +11,25 @@ from ..base import integer_types
 from ..util import check_ufunc_options
 from ._create import full
 from ._dispatch import call, flavour_of, is_array, is_number
+from ._joins import (
+    append,
+    array_split,
+    column_stack,
+    concatenate,
+    dsplit,
+    dstack,
+    hsplit,
+    hstack,
+    pad,
+    repeat,
+    resize,
+    row_stack,
+    split,
+    stack,
+    tile,
+    vsplit,
+    vstack,
+)
 
 __all__ = ["append", "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_to", "column_stack",
            "concatenate", "copy", "diag", "diagflat", "diagonal", "diff", "dot", "dsplit", "dstack", "ediff1d",
@@ -22,15 +41,45 @@ __all__ = ["append", "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "b
 
 # ------------------------------------------------------------ shape and axes
 def reshape(a: Any, newshape: Any, order: str = "C", out: Any = None) -> Any:
-    """A copy with another shape; one dimension may be -1."""
+    """A copy with another shape.
+
+    Args:
+        a: ndarray or symbol.
+        newshape: int or tuple of ints with as many elements; one of them may be -1, which is computed.
+        order: "C".
+        out: ndarray to write to.
+
+    Returns:
+        An ndarray of the new shape.
+
+    Raises:
+        TypeError: `a` is no ndarray or symbol.
+        MXNetError: the elements do not fit the shape; another order.
+
+    Example:
+        >>> mx.np.reshape(mx.np.arange(6), (2, -1))
+        array([[0., 1., 2.],
+               [3., 4., 5.]])
+    """
     return call("_np_reshape", [a], out, newshape=newshape, order=order)
 
 
 def ravel(x: Any, order: str = "C") -> Any:
     """A copy of one dimension.
 
+    Args:
+        x: ndarray, symbol or number.
+        order: "C".
+
+    Returns:
+        A vector; of a number NumPy's.
+
     Raises:
         NotImplementedError: `order` is not "C".
+
+    Example:
+        >>> mx.np.ravel(mx.np.array([[1, 2], [3, 4]]))
+        array([1., 2., 3., 4.])
     """
     if order != "C":
         raise NotImplementedError(f"order {order} is not supported")
@@ -38,10 +87,27 @@ def ravel(x: Any, order: str = "C") -> Any:
 
 
 def transpose(a: Any, axes: Any = None, out: Any = None) -> Any:
-    """The axes in another order (None: reversed).
+    """The axes in another order.
+
+    Args:
+        a: ndarray or symbol.
+        axes: the old axis for each new one; None: reversed.
+        out: ndarray to write to.
+
+    Returns:
+        A copy with the axes in that order.
 
     Raises:
         ValueError: an axis is named twice.
+        MXNetError: an axis is not named.
+
+    Example:
+        >>> mx.np.transpose(mx.np.array([[1, 2, 3], [4, 5, 6]]))
+        array([[1., 4.],
+               [2., 5.],
+               [3., 6.]])
+        >>> mx.np.transpose(mx.np.zeros((1, 2, 3)), (0, 2, 1)).shape
+        (1, 3, 2)
     """
     if isinstance(axes, (tuple, list)) and len(set(axes)) < len(axes):
         raise ValueError(f"transpose: axes={tuple(axes)} names an axis twice")
@@ -49,52 +115,218 @@ def transpose(a: Any, axes: Any = None, out: Any = None) -> Any:
 
 
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
-    """Two axes exchanged."""
+    """Two axes exchanged.
+
+    Args:
+        a: ndarray or symbol.
+        axis1, axis2: the axes.
+
+    Returns:
+        A copy with the axes exchanged.
+
+    Raises:
+        MXNetError: an axis out of range.
+
+    Example:
+        >>> mx.np.swapaxes(mx.np.zeros((1, 2, 3)), 0, 2).shape
+        (3, 2, 1)
+    """
     return call("_npi_swapaxes", [a], dim1=axis1, dim2=axis2)
 
 
 def moveaxis(a: Any, source: Any, destination: Any, out: Any = None) -> Any:
-    """Axes moved to other positions; the others keep their order."""
+    """Axes moved to other positions; the others keep their order.
+
+    Args:
+        a: ndarray or symbol.
+        source: int or tuple of ints: where the axes are.
+        destination: int or tuple of ints: where they go.
+        out: ndarray to write to.
+
+    Returns:
+        A copy with the axes in that order.
+
+    Raises:
+        MXNetError: an axis out of range.
+
+    Example:
+        >>> mx.np.moveaxis(mx.np.zeros((1, 2, 3)), 0, -1).shape
+        (2, 3, 1)
+    """
     return call("_np_moveaxis", [a], out, source=source, destination=destination)
 
 
 def expand_dims(a: Any, axis: int) -> Any:
-    """A new axis of size 1."""
+    """A new axis of size 1.
+
+    Args:
+        a: ndarray or symbol.
+        axis: where the axis is in the result.
+
+    Returns:
+        A copy with one more axis.
+
+    Raises:
+        MXNetError: the axis is out of range.
+
+    Example:
+        >>> mx.np.expand_dims(mx.np.array([1, 2]), 1)
+        array([[1.],
+               [2.]])
+    """
     return call("_npi_expand_dims", [a], axis=axis)
 
 
 def squeeze(a: Any, axis: Any = None, out: Any = None) -> Any:
-    """Without axes of size 1: all of them, or those given."""
+    """Without axes of size 1.
+
+    Args:
+        a: ndarray or symbol.
+        axis: int or tuple of ints; None: all axes of size 1.
+        out: ndarray to write to.
+
+    Returns:
+        A copy without the axes.
+
+    Raises:
+        MXNetError: an axis of another size.
+
+    Example:
+        >>> mx.np.squeeze(mx.np.zeros((1, 3, 1))).shape
+        (3,)
+        >>> mx.np.squeeze(mx.np.zeros((1, 3, 1)), axis=0).shape
+        (3, 1)
+    """
     return call("_np_squeeze", [a], out, axis=axis)
 
 
 def flip(m: Any, axis: Any = None, out: Any = None) -> Any:
-    """The order of the elements along axes (None: all) reversed."""
+    """The order of the elements along axes reversed.
+
+    Args:
+        m: ndarray, symbol or number.
+        axis: int or tuple of ints; None: all.
+        out: ndarray to write to.
+
+    Returns:
+        A copy of the same shape.
+
+    Raises:
+        MXNetError: an axis out of range.
+
+    Example:
+        >>> mx.np.flip(mx.np.array([[1, 2], [3, 4]]), axis=1)
+        array([[2., 1.],
+               [4., 3.]])
+    """
     return np.flip(m, axis) if is_number(m) else call("_npi_flip", [m], out, axis=axis)
 
 
 def flipud(m: Any) -> Any:
-    """`flip` along the first axis."""
+    """`flip` along the first axis.
+
+    Args:
+        m: ndarray or symbol with at least one axis.
+
+    Returns:
+        A copy of the same shape.
+
+    Raises:
+        MXNetError: `m` has no axis.
+
+    Example:
+        >>> mx.np.flipud(mx.np.array([[1, 2], [3, 4]]))
+        array([[3., 4.],
+               [1., 2.]])
+    """
     return flip(m, 0)
 
 
 def fliplr(m: Any) -> Any:
-    """`flip` along the second axis."""
+    """`flip` along the second axis.
+
+    Args:
+        m: ndarray or symbol with at least two axes.
+
+    Returns:
+        A copy of the same shape.
+
+    Raises:
+        MXNetError: `m` has fewer axes.
+
+    Example:
+        >>> mx.np.fliplr(mx.np.array([[1, 2], [3, 4]]))
+        array([[2., 1.],
+               [4., 3.]])
+    """
     return flip(m, 1)
 
 
 def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
-    """Rotated by 90 degrees k times in the plane of two axes."""
+    """Rotated by 90 degrees in the plane of two axes.
+
+    Args:
+        m: ndarray or symbol with at least two axes.
+        k: how often.
+        axes: the plane; it turns from the first axis to the second.
+
+    Returns:
+        A copy; for an odd `k` the lengths of the two axes are exchanged.
+
+    Raises:
+        MXNetError: the axes are equal, or out of range.
+
+    Example:
+        >>> mx.np.rot90(mx.np.array([[1, 2], [3, 4]]))
+        array([[2., 4.],
+               [1., 3.]])
+    """
     return call("_npi_rot90", [m], k=k, axes=axes)
 
 
 def roll(a: Any, shift: Any, axis: Any = None, out: Any = None) -> Any:
-    """Elements moved along axes (None: of the flattened array); those that leave come in at the other end."""
+    """Elements moved along axes; those that leave come in at the other end.
+
+    Args:
+        a: ndarray or symbol.
+        shift: int or tuple of ints: by how many places.
+        axis: int or tuple of ints; None: of the flattened array.
+        out: ndarray to write to.
+
+    Returns:
+        A copy of the same shape.
+
+    Raises:
+        MXNetError: an axis out of range.
+
+    Example:
+        >>> mx.np.roll(mx.np.array([1, 2, 3, 4]), 1)
+        array([4., 1., 2., 3.])
+        >>> mx.np.roll(mx.np.array([[1, 2, 3], [4, 5, 6]]), -1, axis=1)
+        array([[2., 3., 1.],
+               [5., 6., 4.]])
+    """
     return call("_np_roll", [a], out, shift=shift, axis=axis)
 
 
 def broadcast_to(array: Any, shape: Any) -> Any:
-    """The array, or number, repeated to a shape."""
+    """The array, or number, repeated to a shape.
+
+    Args:
+        array: ndarray, symbol or number.
+        shape: int or tuple of ints; its last axes are those of the array, or repeat axes of size 1.
+
+    Returns:
+        A copy of that shape.
+
+    Raises:
+        MXNetError: the array does not broadcast to the shape.
+
+    Example:
+        >>> mx.np.broadcast_to(mx.np.array([1, 2]), (2, 2))
+        array([[1., 2.],
+               [1., 2.]])
+    """
     if is_number(array):
         return full(flavour_of([]), shape, array)
     return call("_npi_broadcast_to", [array], shape=shape)
@@ -105,214 +337,212 @@ def _at_least(ndim: int, arys: tuple) -> Any:
 
 
 def atleast_1d(*arys: Any) -> Any:
-    """The arrays with at least one dimension; a list where there are several."""
+    """The arrays with at least one dimension.
+
+    Args:
+        arys: ndarrays or symbols.
+
+    Returns:
+        An ndarray, or a list of them where several are given.
+
+    Raises:
+        TypeError: an argument is something else, such as a number.
+
+    Example:
+        >>> mx.np.atleast_1d(mx.np.array(3))
+        array([3.])
+    """
     return _at_least(1, arys)
 
 
 def atleast_2d(*arys: Any) -> Any:
-    """The arrays with at least two dimensions; a list where there are several."""
+    """The arrays with at least two dimensions; vectors become rows.
+
+    Args:
+        arys: ndarrays or symbols.
+
+    Returns:
+        An ndarray, or a list of them where several are given.
+
+    Raises:
+        TypeError: an argument is something else, such as a number.
+
+    Example:
+        >>> mx.np.atleast_2d(mx.np.array([1, 2]))
+        array([[1., 2.]])
+    """
     return _at_least(2, arys)
 
 
 def atleast_3d(*arys: Any) -> Any:
-    """The arrays with at least three dimensions; a list where there are several."""
+    """The arrays with at least three dimensions: (n,) becomes (1, n, 1), (m, n) becomes (m, n, 1).
+
+    Args:
+        arys: ndarrays or symbols.
+
+    Returns:
+        An ndarray, or a list of them where several are given.
+
+    Raises:
+        TypeError: an argument is something else, such as a number.
+
+    Example:
+        >>> [a.shape for a in mx.np.atleast_3d(mx.np.zeros(2), mx.np.zeros((2, 3)))]
+        [(1, 2, 1), (2, 3, 1)]
+    """
     return _at_least(3, arys)
 
 
 def copy(a: Any, out: Any = None) -> Any:
-    """A copy."""
-    return call("_np_copy", [a], out)
-
-
-# ------------------------------------------------------------ joins, pieces, repetition
-def _listed(arrays: Any) -> list[Any]:
-    if not hasattr(arrays, "__getitem__") and hasattr(arrays, "__iter__"):
-        raise ValueError(f"expected iterable for arrays but got {type(arrays)}")
-    return list(arrays)
-
-
-def concatenate(seq: Any, axis: int | None = 0, out: Any = None) -> Any:
-    """Joins arrays along an axis (None: their flattened elements)."""
-    return _joined("_npi_concatenate", list(seq), out, axis)
-
-
-def _joined(name: str, arrays: list[Any], out: Any = None, axis: int | None = 0) -> Any:
-    # axis=None differs from the operator's default, so it does not pass through `call`
-    return flavour_of(arrays).call(name, arrays, {"axis": "None" if axis is None else axis, "num_args": len(arrays)},
-                                   out)
-
-
-def append(arr: Any, values: Any, axis: int | None = None) -> Any:
-    """`concatenate` of two arrays."""
-    return _joined("_npi_concatenate", [arr, values], None, axis)
-
-
-def stack(arrays: Any, axis: int = 0, out: Any = None) -> Any:
-    """Joins arrays of one shape along a new axis."""
-    return _joined("_npi_stack", _listed(arrays), out, axis)
-
-
-def vstack(arrays: Any, out: Any = None) -> Any:
-    """Joins arrays along the first axis; vectors count as rows."""
-    arrays = _listed(arrays)
-    return call("_npi_vstack", arrays, out, num_args=len(arrays))
-
-
-def row_stack(arrays: Any) -> Any:
-    """As `vstack`."""
-    return vstack(arrays)
-
-
-def hstack(arrays: Any) -> Any:
-    """Joins arrays along the second axis, vectors along the first."""
-    arrays = list(arrays)
-    return call("_npi_hstack", arrays, num_args=len(arrays))
-
-
-def dstack(arrays: Any) -> Any:
-    """Joins arrays along the third axis."""
-    arrays = list(arrays)
-    return call("_npi_dstack", arrays, num_args=len(arrays))
-
-
-def column_stack(tup: Any) -> Any:
-    """Joins arrays along the second axis; vectors count as columns."""
-    tup = list(tup)
-    return call("_npi_column_stack", tup, num_args=len(tup))
-
-
-def _pieces(indices_or_sections: Any) -> dict[str, Any]:
-    if isinstance(indices_or_sections, integer_types):
-        return {"indices": (), "sections": indices_or_sections}
-    if isinstance(indices_or_sections, (list, set, tuple)):
-        return {"indices": (0, *indices_or_sections), "sections": 0}
-    raise ValueError("indices_or_sections must be either int, or tuple / list / set of ints")
-
-
-def _split(name: str, ary: Any, axis: int, pieces: dict[str, Any]) -> list[Any]:
-    result = call(name, [ary], axis=axis, squeeze_axis=False, **pieces)
-    return result if isinstance(result, list) else [result]
-
-
-def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """Equal pieces along an axis, or pieces that begin at the given indices.
-
-    Raises:
-        ValueError: the axis does not divide.
-    """
-    pieces = _pieces(indices_or_sections)
-    if hasattr(ary, "shape") and pieces["sections"] and ary.shape[axis] % pieces["sections"]:
-        raise ValueError("array split does not result in an equal division")
-    return _split("_npi_split", ary, axis, pieces)
-
-
-def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
-    """As `split`; the first pieces may be longer by one."""
-    return _split("_npi_split", ary, axis, _pieces(indices_or_sections))
-
-
-def _need_dimensions(name: str, ary: Any, ndim: int) -> None:
-    if hasattr(ary, "shape") and len(ary.shape) < ndim:
-        raise ValueError(f"{name} only works on arrays of {ndim} or more dimensions")
-
-
-def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """`split` along the second axis, of vectors along the first."""
-    _need_dimensions("hsplit", ary, 1)
-    return _split("_npi_hsplit", ary, 1, _pieces(indices_or_sections))
-
-
-def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """`split` along the first axis."""
-    _need_dimensions("vsplit", ary, 2)
-    return split(ary, indices_or_sections, 0)
-
-
-def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
-    """`split` along the third axis."""
-    _need_dimensions("dsplit", ary, 3)
-    return split(ary, indices_or_sections, 2)
-
-
-def repeat(a: Any, repeats: int, axis: int | None = None, out: Any = None) -> Any:
-    """Each element `repeats` times along an axis (None: of the flattened array)."""
-    return call("_np_repeat", [a], out, repeats=repeats, axis=axis)
-
-
-def tile(A: Any, reps: Any) -> Any:  # noqa: N803
-    """The array repeated `reps` times along each axis."""
-    return np.tile(A, reps) if is_number(A) else call("_npi_tile", [A], reps=reps)
-
-
-def resize(a: Any, new_shape: Any) -> Any:
-    """The elements repeated as often as the new shape needs."""
-    return call("_npi_resize_fallback", [a], new_shape=new_shape)
-
-
-_PAD_OPTIONS = {"constant": ("constant_values", 0), "edge": (), "maximum": ("stat_length", None),
-                "minimum": ("stat_length", None), "reflect": ("reflect_type", "even"),
-                "symmetric": ("reflect_type", "even")}
-
-
-def pad(x: Any, pad_width: Any = None, mode: str = "constant", **kwargs: Any) -> Any:
-    """The array with values added before and after each axis.
+    """A copy.
 
     Args:
-        x: ndarray.
-        pad_width: a tuple with a pair (before, after) for each axis.
-        mode: "constant" (with `constant_values`, a number), "edge", "reflect", "symmetric", "maximum" or "minimum".
+        a: ndarray or symbol.
+        out: ndarray to write to.
+
+    Returns:
+        An ndarray with memory of its own.
 
     Raises:
-        TypeError: pad_width is no tuple of ints.
-        ValueError: another mode, or an option it does not have.
+        TypeError: `a` is something else.
+
+    Example:
+        >>> a = mx.np.array([1, 2])
+        >>> b = mx.np.copy(a)
+        >>> b[0] = 9
+        >>> a
+        array([1., 2.])
     """
-    if not isinstance(pad_width, tuple) or np.asarray(pad_width).dtype.kind != "i":
-        raise TypeError("`pad_width` must be a tuple of integral type.")
-    if mode not in _PAD_OPTIONS:
-        raise ValueError(f"mode {{{mode!r}}} is not supported.")
-    option = _PAD_OPTIONS[mode]
-    for key, value in kwargs.items():
-        if key not in option[:1]:
-            raise ValueError(f"unsupported keyword arguments for mode '{mode}': {{{key!r}}}")
-        if mode != "constant" and value not in (option[1], None):
-            raise ValueError(f"unsupported {key} '{value}'")
-    values = kwargs.get("constant_values", 0)
-    if not is_number(values):
-        raise TypeError(f"unsupported constant_values type: {{{type(values).__name__!r}}}.")
-    return call("_npi_pad", [x], pad_width=pad_width, mode=mode, constant_value=values)
+    return call("_np_copy", [a], out)
 
 
 # ------------------------------------------------------------ diagonals and differences
 def diag(array: Any, k: int = 0, out: Any = None) -> Any:
-    """The k-th diagonal of a matrix, or a matrix with this vector on it."""
+    """The k-th diagonal of a matrix, or a matrix with this vector on it.
+
+    Args:
+        array: ndarray or symbol of one or two dimensions.
+        k: which diagonal: 0 the main one, above it positive, below it negative.
+        out: ndarray to write to.
+
+    Returns:
+        A vector out of a matrix; a matrix, else zeros, out of a vector.
+
+    Raises:
+        MXNetError: more dimensions, or none.
+
+    Example:
+        >>> mx.np.diag(mx.np.array([[1, 2], [3, 4]]))
+        array([1., 4.])
+        >>> mx.np.diag(mx.np.array([5, 6]))
+        array([[5., 0.],
+               [0., 6.]])
+    """
     return call("_np_diag", [array], out, k=k)
 
 
 def diagflat(array: Any, k: int = 0) -> Any:
-    """A matrix with the flattened array on its k-th diagonal."""
+    """A matrix with the flattened array on its k-th diagonal.
+
+    Args:
+        array: ndarray or symbol.
+        k: which diagonal: 0 the main one, above it positive, below it negative.
+
+    Returns:
+        A square matrix, zeros elsewhere.
+
+    Example:
+        >>> mx.np.diagflat(mx.np.array([5, 6]), k=1)
+        array([[0., 5., 0.],
+               [0., 0., 6.],
+               [0., 0., 0.]])
+    """
     return call("_np_diagflat", [array], k=k)
 
 
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, out: Any = None) -> Any:
-    """The diagonals of the matrices in two axes, as a new last axis."""
+    """The diagonals of the matrices in two axes.
+
+    Args:
+        a: ndarray or symbol with at least two axes.
+        offset: which diagonal: 0 the main one, above it positive, below it negative.
+        axis1, axis2: axes of the matrices' rows and columns.
+        out: ndarray to write to.
+
+    Returns:
+        A copy of the diagonals; they lie along a new last axis instead of the two.
+
+    Raises:
+        MXNetError: fewer axes, or twice the same.
+
+    Example:
+        >>> mx.np.diagonal(mx.np.array([[1, 2, 3], [4, 5, 6]]), offset=1)
+        array([2., 6.])
+    """
     return call("_np_diagonal", [a], out, offset=offset, axis1=axis1, axis2=axis2)
 
 
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, out: Any = None) -> Any:
-    """The sums of the diagonals of the matrices in two axes."""
+    """The sums of the diagonals of the matrices in two axes.
+
+    Args:
+        a: ndarray or symbol with at least two axes.
+        offset: which diagonal: 0 the main one, above it positive, below it negative.
+        axis1, axis2: axes of the matrices' rows and columns.
+        out: ndarray to write to.
+
+    Returns:
+        An ndarray without the two axes.
+
+    Raises:
+        MXNetError: fewer axes, or twice the same.
+
+    Example:
+        >>> mx.np.trace(mx.np.array([[1, 2], [3, 4]]))
+        array(5.)
+    """
     return call("_np_trace", [a], out, offset=offset, axis1=axis1, axis2=axis2)
 
 
 def tril(m: Any, k: int = 0) -> Any:
-    """What is on and below the k-th diagonal, zeros above."""
+    """What is on and below the k-th diagonal, zeros above.
+
+    Args:
+        m: ndarray or symbol: matrices in the last two axes; a vector counts as each row of a square matrix.
+        k: which diagonal: 0 the main one, above it positive, below it negative.
+
+    Returns:
+        A copy of the same shape.
+
+    Example:
+        >>> mx.np.tril(mx.np.array([[1, 2], [3, 4]]))
+        array([[1., 0.],
+               [3., 4.]])
+    """
     return call("_npi_tril", [m], k=k)
 
 
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
     """The n-th differences of neighbours along an axis.
 
+    Args:
+        a: ndarray or symbol.
+        n: how often differences are taken.
+        axis: the axis; it becomes shorter by n.
+        prepend, append: only None.
+
+    Returns:
+        The differences: later ones less earlier ones.
+
     Raises:
         NotImplementedError: prepend or append.
+        MXNetError: `n` is negative.
+
+    Example:
+        >>> mx.np.diff(mx.np.array([1, 2, 4, 7]))
+        array([1., 2., 3.])
+        >>> mx.np.diff(mx.np.array([1, 2, 4, 7]), n=2)
+        array([1., 1.])
     """
     if prepend is not None or append is not None:
         raise NotImplementedError("prepend and append options are not supported yet")
@@ -320,7 +550,20 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
-    """Differences of neighbours in the flattened array, with arrays or numbers put before and after them."""
+    """Differences of neighbours in the flattened array.
+
+    Args:
+        ary: ndarray or symbol.
+        to_end: ndarray or number put behind them.
+        to_begin: ndarray or number put before them.
+
+    Returns:
+        A vector.
+
+    Example:
+        >>> mx.np.ediff1d(mx.np.array([1, 2, 4]), to_begin=0)
+        array([0., 1., 2.])
+    """
     params = {f"{name}_{'arr_given' if is_array(value) else 'scalar'}": True if is_array(value) else value
               for name, value in (("to_begin", to_begin), ("to_end", to_end))}
     return call("_npi_ediff1d", [ary, *(v for v in (to_begin, to_end) if is_array(v))], **params)
@@ -328,12 +571,52 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 
 # ------------------------------------------------------------ products
 def dot(a: Any, b: Any, out: Any = None) -> Any:
-    """Product of vectors, matrices or numbers; else sums over the last axis of a and the second to last of b."""
+    """Product of vectors, matrices or numbers; else sums over the last axis of a and the second to last of b.
+
+    Args:
+        a, b: ndarrays or symbols; those without dimensions count as numbers.
+        out: ndarray to write to.
+
+    Returns:
+        An ndarray: of vectors (n,), (n,) -> (); of matrices (m, k), (k, n) -> (m, n).
+
+    Raises:
+        TypeError: an argument is something else, such as a number of Python.
+        MXNetError: the lengths of the summed axes differ.
+
+    Example:
+        >>> mx.np.dot(mx.np.array([1, 2]), mx.np.array([3, 4]))
+        array(11.)
+        >>> mx.np.dot(mx.np.array([[1, 2], [3, 4]]), mx.np.array([1, 1]))
+        array([3., 7.])
+    """
     return call("_np_dot", [a, b], out)
 
 
 def matmul(a: Any, b: Any, out: Any = None, **kwargs: Any) -> Any:
-    """Matrix products over the last two axes, the others broadcast; vectors count as rows and columns."""
+    """Matrix products over the last two axes, the others broadcast; the function of `a @ b`.
+
+    Args:
+        a, b: ndarrays or symbols of at least one dimension; a vector counts as a row at the left, as a column at the
+            right.
+        out: ndarray to write to.
+        kwargs: NumPy's ufunc options, at their defaults.
+
+    Returns:
+        An ndarray: (..., m, k), (..., k, n) -> (..., m, n).
+
+    Raises:
+        TypeError: an argument is something else, such as a number; an unknown option.
+        MXNetError: the shapes do not fit.
+        NotImplementedError: an option is not at its default.
+
+    Example:
+        >>> mx.np.matmul(mx.np.array([[1, 2], [3, 4]]), mx.np.array([[0, 1], [1, 0]]))
+        array([[2., 1.],
+               [4., 3.]])
+        >>> mx.np.matmul(mx.np.ones((5, 2, 3)), mx.np.ones((3, 4))).shape
+        (5, 2, 4)
+    """
     check_ufunc_options("matmul", kwargs)
     return call("_npi_matmul", [a, b], out)
 
@@ -341,10 +624,24 @@ def matmul(a: Any, b: Any, out: Any = None, **kwargs: Any) -> Any:
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     """Sums of products over axes.
 
-    axes: an int n (the last n of a, the first n of b), or a pair of axes or lists of axes.
+    Args:
+        a, b: ndarrays or symbols.
+        axes: an int n (the last n axes of a, the first n of b), or a pair of axes or lists of axes.
+
+    Returns:
+        An ndarray with the other axes of a, then those of b.
 
     Raises:
-        ValueError: `axes` is neither.
+        ValueError: `axes` is neither, or its lists have different lengths.
+        MXNetError: the lengths of the summed axes differ.
+
+    Example:
+        >>> a = mx.np.array([[1, 2], [3, 4]])
+        >>> mx.np.tensordot(a, a, 2)
+        array(30.)
+        >>> mx.np.tensordot(a, a, ([1], [1]))
+        array([[ 5., 11.],
+               [11., 25.]])
     """
     if np.isscalar(axes):
         return call("_npi_tensordot_int_axes", [a, b], axes=axes)
@@ -357,24 +654,81 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
 
 
 def inner(a: Any, b: Any) -> Any:
-    """Sums of products over the last axes."""
+    """Sums of products over the last axes.
+
+    Args:
+        a, b: ndarrays or symbols of at least one dimension.
+
+    Returns:
+        An ndarray with the other axes of a, then those of b.
+
+    Raises:
+        MXNetError: the last axes differ in length, or there is none.
+
+    Example:
+        >>> mx.np.inner(mx.np.array([[1, 2], [3, 4]]), mx.np.array([1, 10]))
+        array([21., 43.])
+    """
     return tensordot(a, b, (-1, -1))
 
 
 def outer(a: Any, b: Any) -> Any:
-    """All products of an element of a with one of b."""
+    """All products of an element of a with one of b.
+
+    Args:
+        a, b: ndarrays or symbols, which are flattened.
+
+    Returns:
+        A matrix with a row for each element of a.
+
+    Example:
+        >>> mx.np.outer(mx.np.array([1, 2]), mx.np.array([3, 4, 5]))
+        array([[ 3.,  4.,  5.],
+               [ 6.,  8., 10.]])
+    """
     return tensordot(reshape(a, -1), reshape(b, -1), 0)
 
 
 def vdot(a: Any, b: Any) -> Any:
-    """The product of the flattened arrays."""
+    """The product of the flattened arrays.
+
+    Args:
+        a, b: ndarrays or symbols with as many elements.
+
+    Returns:
+        An ndarray without dimensions.
+
+    Raises:
+        MXNetError: the numbers of elements differ.
+
+    Example:
+        >>> mx.np.vdot(mx.np.array([[1, 2], [3, 4]]), mx.np.ones((2, 2)))
+        array(10.)
+    """
     return tensordot(reshape(a, -1), reshape(b, -1), 1)
 
 
 def einsum(*operands: Any, **kwargs: Any) -> Any:
     """Sums of products in Einstein's notation: `einsum("ij,jk->ik", a, b)`.
 
-    kwargs: `out`, and `optimize` (False or True: look for the best order).
+    Letters that come twice mean axes multiplied with each other; letters that are not behind the arrow are summed over.
+
+    Args:
+        operands: the letters, then the ndarrays or symbols.
+        kwargs: `out`, and `optimize` (False or True: look for the best order).
+
+    Returns:
+        An ndarray with the axes behind the arrow.
+
+    Raises:
+        MXNetError: the axes of a letter differ in length.
+
+    Example:
+        >>> a = mx.np.array([[1, 2], [3, 4]])
+        >>> mx.np.einsum("ij,j->i", a, mx.np.array([1, 1]))
+        array([3., 7.])
+        >>> mx.np.einsum("ii", a)
+        array(5.)
     """
     subscripts, arrays = operands[0], list(operands[1:])
     return call("_npi_einsum", arrays, kwargs.get("out"), subscripts=subscripts,
@@ -382,5 +736,20 @@ def einsum(*operands: Any, **kwargs: Any) -> Any:
 
 
 def polyval(p: Any, x: Any) -> Any:
-    """The polynomial with coefficients p, the highest power first, at x."""
+    """The polynomial with coefficients p at x.
+
+    Args:
+        p: vector of coefficients, the highest power first.
+        x: ndarray or symbol of places.
+
+    Returns:
+        The values, of the shape of x.
+
+    Raises:
+        TypeError: p or x is something else, such as a list or a number.
+
+    Example:
+        >>> mx.np.polyval(mx.np.array([1, 0, -1]), mx.np.array([2, 3]))
+        array([3., 8.])
+    """
     return call("_npi_polyval", [p, x])

@@ -39,88 +39,351 @@ class Methods(_Base):
 
     # ------------------------------------------------------------ reductions
     def all(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-        """`np.all` of this array."""
+        """`np.all` of this array: whether all elements along axes are nonzero.
+
+        Args:
+            axis: int or tuple of ints; None: all.
+            out: ndarray to write to.
+            keepdims: keep reduced axes with size 1.
+
+        Returns:
+            An ndarray of booleans without the reduced axes.
+
+        Example:
+            >>> mx.np.array([[1, 0], [1, 1]]).all(axis=1)
+            array([False,  True])
+        """
         return _reduce.all(self, axis, keepdims, out)
 
     def any(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-        """`np.any` of this array."""
+        """`np.any` of this array: whether any element along axes is nonzero.
+
+        Args:
+            axis: int or tuple of ints; None: all.
+            out: ndarray to write to.
+            keepdims: keep reduced axes with size 1.
+
+        Returns:
+            An ndarray of booleans without the reduced axes.
+
+        Example:
+            >>> mx.np.array([[1, 0], [0, 0]]).any(axis=1)
+            array([ True, False])
+        """
         return _reduce.any(self, axis, keepdims, out)
 
     def sum(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-        """`np.sum` of this array."""
+        """`np.sum` of this array.
+
+        Args:
+            axis: int or tuple of ints; None: all.
+            dtype: of the result; default that of the array, int64 for booleans.
+            out: ndarray to write to.
+            keepdims: keep reduced axes with size 1.
+
+        Returns:
+            An ndarray without the reduced axes.
+
+        Example:
+            >>> mx.np.array([[1, 2], [3, 4]]).sum(axis=0)
+            array([4., 6.])
+        """
         return _reduce.sum(self, axis, dtype, keepdims, None, out)
 
     def prod(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-        """`np.prod` of this array."""
+        """`np.prod` of this array: the product.
+
+        Args:
+            axis: int or tuple of ints; None: all.
+            dtype: of the result; default that of the array, int64 for booleans.
+            out: ndarray to write to.
+            keepdims: keep reduced axes with size 1.
+
+        Returns:
+            An ndarray without the reduced axes.
+
+        Example:
+            >>> mx.np.array([[1, 2], [3, 4]]).prod()
+            array(24.)
+        """
         return _reduce.prod(self, axis, dtype, keepdims, out=out)
 
     def mean(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-        """`np.mean` of this array."""
+        """`np.mean` of this array.
+
+        Args:
+            axis: int or tuple of ints; None: all.
+            dtype: of the result; default that of the array, float32 for integers.
+            out: ndarray to write to.
+            keepdims: keep reduced axes with size 1.
+
+        Returns:
+            An ndarray without the reduced axes.
+
+        Example:
+            >>> mx.np.array([[1, 2], [3, 6]]).mean(axis=1)
+            array([1.5, 4.5])
+        """
         return _reduce.mean(self, axis, dtype, out, keepdims)
 
     def std(self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int = 0, keepdims: bool = False) -> Any:
-        """`np.std` of this array."""
+        """`np.std` of this array: the standard deviation.
+
+        Args:
+            axis: int or tuple of ints; None: all.
+            dtype: of the result; default that of the array.
+            out: ndarray to write to.
+            ddof: the squares are divided by the count less this.
+            keepdims: keep reduced axes with size 1.
+
+        Returns:
+            An ndarray without the reduced axes.
+
+        Example:
+            >>> mx.np.array([1, 3]).std()
+            array(1.)
+        """
         return _reduce.std(self, axis, dtype, out, ddof, keepdims)
 
     def var(self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int = 0, keepdims: bool = False) -> Any:
-        """`np.var` of this array."""
+        """`np.var` of this array: the variance.
+
+        Args:
+            axis: int or tuple of ints; None: all.
+            dtype: of the result; default that of the array.
+            out: ndarray to write to.
+            ddof: the squares are divided by the count less this.
+            keepdims: keep reduced axes with size 1.
+
+        Returns:
+            An ndarray without the reduced axes.
+
+        Example:
+            >>> mx.np.array([1, 2, 3]).var(ddof=1)
+            array(1.)
+        """
         return _reduce.var(self, axis, dtype, out, ddof, keepdims)
 
     def max(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-        """`np.max` of this array."""
+        """`np.max` of this array.
+
+        Args:
+            axis: int or tuple of ints; None: all.
+            out: ndarray to write to.
+            keepdims: keep reduced axes with size 1.
+
+        Returns:
+            An ndarray without the reduced axes.
+
+        Raises:
+            MXNetError: there is no element to choose.
+
+        Example:
+            >>> mx.np.array([[1, 5], [4, 2]]).max(axis=0)
+            array([4., 5.])
+        """
         return _reduce.max(self, axis, keepdims, out=out)
 
     def min(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-        """`np.min` of this array."""
+        """`np.min` of this array.
+
+        Args:
+            axis: int or tuple of ints; None: all.
+            out: ndarray to write to.
+            keepdims: keep reduced axes with size 1.
+
+        Returns:
+            An ndarray without the reduced axes.
+
+        Raises:
+            MXNetError: there is no element to choose.
+
+        Example:
+            >>> mx.np.array([[1, 5], [4, 2]]).min(axis=0)
+            array([1., 2.])
+        """
         return _reduce.min(self, axis, keepdims, out=out)
 
     def argmax(self, axis: int | None = None, out: Any = None) -> Any:
-        """`np.argmax` of this array."""
+        """`np.argmax` of this array: the position of the first maximum.
+
+        Args:
+            axis: the axis; None: in the flattened array.
+            out: ndarray to write to.
+
+        Returns:
+            Positions (int64), without the axis.
+
+        Example:
+            >>> mx.np.array([[1, 5], [4, 2]]).argmax(axis=1)
+            array([1, 0], dtype=int64)
+        """
         return _reduce.argmax(self, axis, out)
 
     def argmin(self, axis: int | None = None, out: Any = None) -> Any:
-        """`np.argmin` of this array."""
+        """`np.argmin` of this array: the position of the first minimum.
+
+        Args:
+            axis: the axis; None: in the flattened array.
+            out: ndarray to write to.
+
+        Returns:
+            Positions (int64), without the axis.
+
+        Example:
+            >>> mx.np.array([[1, 5], [4, 2]]).argmin(axis=1)
+            array([0, 1], dtype=int64)
+        """
         return _reduce.argmin(self, axis, out)
 
     def cumsum(self, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
-        """`np.cumsum` of this array."""
+        """`np.cumsum` of this array: running sums.
+
+        Args:
+            axis: the axis; None: of the flattened array.
+            dtype: of the result; default that of the array, int64 for booleans.
+            out: ndarray to write to.
+
+        Returns:
+            The sums, of the array's shape, or a vector where `axis` is None.
+
+        Example:
+            >>> mx.np.array([[1, 2], [3, 4]]).cumsum(axis=1)
+            array([[1., 3.],
+                   [3., 7.]])
+        """
         return _reduce.cumsum(self, axis, dtype, out)
 
     # ------------------------------------------------------------ elements
     def argsort(self, axis: int | None = -1, kind: Any = None, order: Any = None) -> Any:
-        """`np.argsort` of this array."""
+        """`np.argsort` of this array: the positions that sort it.
+
+        Args:
+            axis: the axis; None: of the flattened array.
+            kind: has no effect.
+            order: only None.
+
+        Returns:
+            Positions (int64).
+
+        Raises:
+            NotImplementedError: `order` is given.
+
+        Example:
+            >>> mx.np.array([30, 10, 20]).argsort()
+            array([1, 2, 0], dtype=int64)
+        """
         return _index.argsort(self, axis, kind, order)
 
     def take(self, indices: Any, axis: int | None = None, mode: str = "raise") -> Any:
-        """`np.take` of this array."""
+        """`np.take` of this array: elements at positions.
+
+        Args:
+            indices: ndarray of positions.
+            axis: the axis; None: positions in the flattened array.
+            mode: "raise" refuses positions out of range, "clip" limits them, "wrap" counts modulo the size.
+
+        Returns:
+            The elements; the axes of `indices` stand where `axis` was.
+
+        Raises:
+            NotImplementedError: another mode.
+            MXNetError: a position out of range, where mode is "raise".
+
+        Example:
+            >>> mx.np.array([5, 6, 7]).take(mx.np.array([2, 0]))
+            array([7., 5.])
+        """
         return _index.take(self, indices, axis, mode)
 
     def clip(self, min: float | None = None, max: float | None = None, out: Any = None) -> Any:
-        """`np.clip` of this array."""
+        """`np.clip` of this array: values limited to [min, max].
+
+        Args:
+            min: the least value; None: no limit.
+            max: the largest value; None: no limit.
+            out: ndarray to write to.
+
+        Returns:
+            An ndarray of the same shape.
+
+        Raises:
+            ValueError: both limits are None.
+
+        Example:
+            >>> mx.np.array([-1, 0.5, 2]).clip(0, 1)
+            array([0. , 0.5, 1. ])
+        """
         return _elemwise.clip(self, min, max, out)
 
     def round(self, decimals: int = 0, out: Any = None, **kwargs: Any) -> Any:
-        """`np.round` of this array."""
+        """`np.round` of this array: values rounded, halves to the even neighbour.
+
+        Args:
+            decimals: digits after the point.
+            out: ndarray to write to.
+            kwargs: NumPy's ufunc options, at their defaults.
+
+        Returns:
+            An ndarray of the same shape.
+
+        Example:
+            >>> mx.np.array([1.25, 2.789]).round(1)
+            array([1.2, 2.8])
+        """
         return _elemwise.around(self, decimals, out, **kwargs)
 
     # ------------------------------------------------------------ shapes
     @property
     def T(self) -> Any:  # noqa: N802
-        """A copy with the axes reversed."""
+        """A copy with the axes reversed.
+
+        Example:
+            >>> mx.np.array([[1, 2], [3, 4]]).T
+            array([[1., 3.],
+                   [2., 4.]])
+        """
         return self.transpose()
 
     def transpose(self, *axes: Any) -> Any:
-        """`np.transpose` of this array; the axes as ints or one tuple."""
+        """`np.transpose` of this array.
+
+        Args:
+            axes: the old axis for each new one, as ints or one tuple; none: reversed.
+
+        Returns:
+            A copy with the axes in that order.
+
+        Raises:
+            ValueError: an axis is named twice.
+
+        Example:
+            >>> mx.np.zeros((1, 2, 3)).transpose(2, 0, 1).shape
+            (3, 1, 2)
+        """
         if len(axes) == 1 and not isinstance(axes[0], int):
             axes = axes[0]
         return _matrix.transpose(self, tuple(axes) if axes else None)
 
     def reshape(self, *args: Any, **kwargs: Any) -> Any:
-        """`np.reshape` of this array; the shape as ints or one tuple.
+        """`np.reshape` of this array.
+
+        Args:
+            args: the shape, as ints or one tuple; one of them may be -1, which is computed.
+            kwargs: `order`, only "C".
+
+        Returns:
+            A copy with that shape.
 
         Raises:
             TypeError: there is no shape, or an unknown keyword.
             NotImplementedError: `order` is not "C".
+            MXNetError: the elements do not fit the shape.
+
+        Example:
+            >>> mx.np.arange(6).reshape(2, -1)
+            array([[0., 1., 2.],
+                   [3., 4., 5.]])
         """
         order = kwargs.pop("order", "C")
         if kwargs:
@@ -132,35 +395,130 @@ class Methods(_Base):
         return _matrix.reshape(self, args[0] if len(args) == 1 and not isinstance(args[0], int) else args)
 
     def flatten(self, order: str = "C") -> Any:
-        """A copy of one dimension."""
+        """A copy of one dimension.
+
+        Args:
+            order: "C".
+
+        Returns:
+            A vector.
+
+        Raises:
+            NotImplementedError: `order` is not "C".
+
+        Example:
+            >>> mx.np.array([[1, 2], [3, 4]]).flatten()
+            array([1., 2., 3., 4.])
+        """
         return self.reshape(-1, order=order)
 
     def squeeze(self, axis: Any = None) -> Any:
-        """`np.squeeze` of this array."""
+        """`np.squeeze` of this array: without axes of size 1.
+
+        Args:
+            axis: int or tuple of ints; None: all axes of size 1.
+
+        Returns:
+            A copy without the axes.
+
+        Raises:
+            MXNetError: an axis of another size.
+
+        Example:
+            >>> mx.np.zeros((1, 3, 1)).squeeze().shape
+            (3,)
+        """
         return _matrix.squeeze(self, axis)
 
     def swapaxes(self, axis1: int, axis2: int) -> Any:
-        """`np.swapaxes` of this array."""
+        """`np.swapaxes` of this array: two axes exchanged.
+
+        Args:
+            axis1, axis2: the axes.
+
+        Returns:
+            A copy with the axes exchanged.
+
+        Example:
+            >>> mx.np.zeros((1, 2, 3)).swapaxes(0, 2).shape
+            (3, 2, 1)
+        """
         return _matrix.swapaxes(self, axis1, axis2)
 
     def broadcast_to(self, shape: Any) -> Any:
-        """`np.broadcast_to` of this array."""
+        """`np.broadcast_to` of this array: repeated to a shape.
+
+        Args:
+            shape: int or tuple of ints.
+
+        Returns:
+            A copy of that shape.
+
+        Raises:
+            MXNetError: the array does not broadcast to the shape.
+
+        Example:
+            >>> mx.np.array([1, 2]).broadcast_to((2, 2))
+            array([[1., 2.],
+                   [1., 2.]])
+        """
         return _matrix.broadcast_to(self, shape)
 
     def repeat(self, repeats: int, axis: int | None = None) -> Any:
-        """`np.repeat` of this array."""
+        """`np.repeat` of this array: each element `repeats` times.
+
+        Args:
+            repeats: how often, an int for all elements.
+            axis: the axis; None: of the flattened array.
+
+        Returns:
+            An ndarray; the axis is `repeats` times as long.
+
+        Example:
+            >>> mx.np.array([1, 2]).repeat(2)
+            array([1., 1., 2., 2.])
+        """
         return _matrix.repeat(self, repeats, axis)
 
     def dot(self, b: Any, out: Any = None) -> Any:
-        """`np.dot` of this array and b."""
+        """`np.dot` of this array and b: the product of vectors or matrices.
+
+        Args:
+            b: ndarray or symbol.
+            out: ndarray to write to.
+
+        Returns:
+            An ndarray, as `np.dot` gives it.
+
+        Raises:
+            MXNetError: the lengths of the summed axes differ.
+
+        Example:
+            >>> mx.np.array([[1, 2], [3, 4]]).dot(mx.np.array([1, 1]))
+            array([3., 7.])
+        """
         return _matrix.dot(self, b, out)
 
     def astype(self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True,
                copy: bool = True) -> Any:
         """A copy with another dtype; the array itself where `copy` is off and the dtype is the same.
 
+        Args:
+            dtype: the new dtype; None: float32.
+            order: only "K" or None.
+            casting: only "unsafe".
+            subok: only True.
+            copy: whether to copy where the dtype is the same.
+
+        Returns:
+            An ndarray of the same shape.
+
         Raises:
             ValueError: order, casting or subok is not the default.
+
+        Example:
+            >>> mx.np.array([1.7, -1.7]).astype("int32")
+            array([ 1, -1], dtype=int32)
         """
         if order not in (None, "K"):
             raise ValueError(f"order must be either None or 'K', got {order!r}")

@@ -52,7 +52,12 @@ class ndarray(Methods, NDArray):  # noqa: N801  NumPy's name
 
     @property
     def dtype(self) -> np.dtype:
-        """The element type."""
+        """The element type.
+
+        Example:
+            >>> mx.np.array([1, 2]).dtype
+            dtype('float32')
+        """
         return self._chunk.dtype
 
     # ------------------------------------------------------------ NumPy's protocols
@@ -76,7 +81,24 @@ class ndarray(Methods, NDArray):  # noqa: N801  NumPy's name
 
     # ------------------------------------------------------------ values
     def item(self, *args: Any) -> Any:
-        """An element as a Python number: the only one, the one at a flat position, or at a tuple of positions."""
+        """An element as a Python number.
+
+        Args:
+            args: nothing where there is one element only; else a position in the flattened array, or one for each axis
+                (as ints or a tuple).
+
+        Returns:
+            An int, a float or a bool.
+
+        Raises:
+            ValueError: no position, and there are several elements.
+            IndexError: a position out of range.
+
+        Example:
+            >>> a = mx.np.array([[1, 2], [3, 4]])
+            >>> a.sum().item(), a.item(1), a.item(1, 0)
+            (10.0, 2.0, 3.0)
+        """
         return self.asnumpy().item(*args)
 
     def asscalar(self) -> Any:
@@ -84,18 +106,42 @@ class ndarray(Methods, NDArray):  # noqa: N801  NumPy's name
 
         Raises:
             AttributeError: always; use `item`.
+
+        Example:
+            >>> mx.np.array([1]).asscalar()
+            Traceback (most recent call last):
+            ...
+            AttributeError: mxnet.numpy.ndarray object has no attribute asscalar
         """
         raise AttributeError("mxnet.numpy.ndarray object has no attribute asscalar")
 
     def tolist(self) -> Any:
-        """The values as nested lists of Python numbers."""
+        """The values as nested lists of Python numbers; of an array without dimensions a number.
+
+        Example:
+            >>> mx.np.array([[1, 2], [3, 4]]).tolist()
+            [[1.0, 2.0], [3.0, 4.0]]
+        """
         return self.asnumpy().tolist()
 
     def copy(self, order: str = "C") -> ndarray:
         """A copy on the same context.
 
+        Args:
+            order: "C".
+
+        Returns:
+            An ndarray with memory of its own.
+
         Raises:
             NotImplementedError: `order` is not "C".
+
+        Example:
+            >>> a = mx.np.array([1, 2])
+            >>> b = a.copy()
+            >>> b[0] = 9
+            >>> a
+            array([1., 2.])
         """
         if order != "C":
             raise NotImplementedError("ndarray.copy only supports order='C'")
@@ -176,42 +222,142 @@ class ndarray(Methods, NDArray):  # noqa: N801  NumPy's name
 
     # ------------------------------------------------------------ what differs from the classic array
     def reshape_view(self, *shape: Any, **kwargs: Any) -> ndarray:
-        """The same memory with another shape, as `NDArray.reshape`."""
+        """The same memory with another shape, as `NDArray.reshape`.
+
+        Args:
+            shape: ints, or one tuple; 0, -1, -2, -3 and -4 have the meanings of `mx.nd.reshape`.
+            kwargs: those of `NDArray.reshape`: `shape`, `reverse`.
+
+        Returns:
+            An ndarray; what is written to it, the array has too.
+
+        Raises:
+            ValueError: the elements do not fit the shape.
+
+        Example:
+            >>> a = mx.np.array([1, 2, 3, 4])
+            >>> a.reshape_view(2, 2)[0] = 9
+            >>> a
+            array([9., 9., 3., 4.])
+        """
         return NDArray.reshape(self, *shape, **kwargs)
 
     def attach_grad(self, grad_req: str = "write") -> None:
-        """Makes this array a variable whose gradient `backward` puts into `.grad`; see `NDArray.attach_grad`."""
+        """Makes this array a variable whose gradient `backward` puts into `.grad`; see `NDArray.attach_grad`.
+
+        Args:
+            grad_req: "write" replaces the gradient, "add" adds to it, "null" keeps none.
+
+        Raises:
+            MXNetError: another grad_req.
+
+        Example:
+            >>> x = mx.np.array([1, 2])
+            >>> x.attach_grad()
+            >>> with mx.autograd.record():
+            ...     y = (x * x).sum()
+            >>> y.backward()
+            >>> x.grad
+            array([2., 4.])
+        """
         NDArray.attach_grad(self, grad_req)
 
     def sort(self, axis: int | None = -1, kind: Any = None, order: Any = None) -> None:
         """Sorts in place along an axis.
 
+        Args:
+            axis: the axis.
+            kind: has no effect.
+            order: only None.
+
         Raises:
             NotImplementedError: `order` is given.
+
+        Example:
+            >>> a = mx.np.array([3, 1, 2])
+            >>> a.sort()
+            >>> a
+            array([1., 2., 3.])
         """
         self[...] = _index.sort(self, axis, kind, order)
 
     def nonzero(self) -> tuple[ndarray, ...]:
-        """`np.nonzero` of this array."""
+        """`np.nonzero` of this array: positions of the nonzero elements.
+
+        Returns:
+            A tuple with an int64 vector for each axis.
+
+        Example:
+            >>> mx.np.array([0, 7, 8]).nonzero()
+            (array([1, 2], dtype=int64),)
+        """
         return _index.nonzero(self)
 
     def diag(self, k: int = 0, **kwargs: Any) -> ndarray:
-        """`np.diag` of this array."""
+        """`np.diag` of this array: the diagonal of a matrix, or a matrix with this vector on it.
+
+        Args:
+            k: which diagonal: 0 the main one, above it positive, below it negative.
+            kwargs: has no effect.
+
+        Returns:
+            A vector out of a matrix, a matrix out of a vector.
+
+        Example:
+            >>> mx.np.array([[1, 2], [3, 4]]).diag()
+            array([1., 4.])
+        """
         return _matrix.diag(self, k)
 
     def expand_dims(self, *args: Any, **kwargs: Any) -> ndarray:
-        """`np.expand_dims` of this array."""
+        """`np.expand_dims` of this array: a new axis of size 1.
+
+        Args:
+            args, kwargs: `axis`, where the axis is in the result.
+
+        Returns:
+            A copy with one more axis.
+
+        Raises:
+            MXNetError: the axis is out of range.
+
+        Example:
+            >>> mx.np.array([1, 2]).expand_dims(0)
+            array([[1., 2.]])
+        """
         return _matrix.expand_dims(self, *args, **kwargs)
 
     def as_in_ctx(self, ctx: Context) -> ndarray:
-        """This array if it is on `ctx`, else a copy there."""
+        """This array if it is on `ctx`, else a copy there.
+
+        Args:
+            ctx: the context.
+
+        Returns:
+            An ndarray on that context.
+
+        Example:
+            >>> a = mx.np.array([1, 2], ctx=mx.cpu())
+            >>> a.as_in_ctx(mx.cpu()) is a
+            True
+        """
         return self.as_in_context(ctx)
 
     def tostype(self, stype: str) -> ndarray:
         """A copy; there are only dense ndarrays.
 
+        Args:
+            stype: "default".
+
+        Returns:
+            An ndarray.
+
         Raises:
             ValueError: another storage type.
+
+        Example:
+            >>> mx.np.array([1, 2]).tostype("default")
+            array([1., 2.])
         """
         if stype != "default":
             raise ValueError(f"mx.np.ndarray has only the storage type 'default', got {stype!r}")
@@ -244,9 +390,19 @@ def array(object: Any, dtype: Any = None, ctx: Context | None = None) -> ndarray
         dtype: default that of an array, else float32.
         ctx: default the current context.
 
+    Returns:
+        An ndarray with memory of its own.
+
     Raises:
         ValueError: `object` is a classic NDArray; use its `as_np_ndarray()`, which copies nothing.
         TypeError: the values do not form an array.
+
+    Example:
+        >>> mx.np.array([[1, 2], [3, 4]])
+        array([[1., 2.],
+               [3., 4.]])
+        >>> mx.np.array(np.array([1, 2], dtype="int8"))
+        array([1, 2], dtype=int8)
     """
     ctx = current_context() if ctx is None else ctx
     if isinstance(object, NDArray) and not isinstance(object, ndarray):
@@ -265,5 +421,22 @@ def array(object: Any, dtype: Any = None, ctx: Context | None = None) -> ndarray
 
 
 def empty(shape: Any, dtype: Any = np.float32, order: str = "C", ctx: Context | None = None) -> ndarray:
-    """An array whose values mean nothing yet (zeros); arguments as in `np.zeros`."""
+    """An array whose values mean nothing yet (zeros).
+
+    Args:
+        shape: int or tuple of ints.
+        dtype: default float32.
+        order: "C".
+        ctx: default the current context.
+
+    Returns:
+        An ndarray of that shape.
+
+    Raises:
+        NotImplementedError: another order.
+
+    Example:
+        >>> mx.np.empty((2, 3)).shape
+        (2, 3)
+    """
     return _create.zeros(IMPERATIVE, shape, dtype, order, ctx)

@@ -34,95 +34,385 @@ def uniform(flavour: Flavour, low: Any = 0.0, high: Any = 1.0, size: Any = None,
 
     Args:
         low, high: numbers or ndarrays, which broadcast.
-        size: shape of the draws; default that of the parameters.
-        dtype: default float32.
+        size: int or tuple of ints: shape of the draws; default that of the parameters.
+        dtype: float16, float32 (default) or float64.
         ctx: default the current context.
         out: ndarray to fill.
+
+    Returns:
+        An ndarray of draws.
+
+    Raises:
+        ValueError: a parameter is neither an ndarray nor a number, such as a list.
+        MXNetError: the shapes do not broadcast, to `size` where it is given.
+
+    Example:
+        >>> mx.np.random.uniform(-1, 1, size=(2, 3)).shape
+        (2, 3)
+        >>> mx.np.random.uniform(mx.np.array([0, 10]), mx.np.array([1, 11])) >= 1
+        array([False,  True])
     """
     return _draw(flavour, "uniform", {"low": low, "high": high}, size, ctx, out, dtype)
 
 
 def normal(flavour: Flavour, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = None,
            ctx: Context | None = None, out: Any = None) -> Any:
-    """Draws from the normal distribution with mean `loc` and standard deviation `scale`; others as in `uniform`."""
+    """Draws from the normal distribution.
+
+    Args:
+        loc: the mean, a number or ndarray.
+        scale: the standard deviation, a number or ndarray.
+        size: int or tuple of ints: shape of the draws; default that of the parameters.
+        dtype: float16, float32 (default) or float64.
+        ctx: default the current context.
+        out: ndarray to fill.
+
+    Returns:
+        An ndarray of draws.
+
+    Raises:
+        ValueError: a parameter is neither an ndarray nor a number, such as a list; a number `scale` is negative.
+        MXNetError: the shapes do not broadcast, to `size` where it is given.
+
+    Example:
+        >>> mx.np.random.normal(0, 1, size=(2, 3)).shape
+        (2, 3)
+        >>> mx.np.random.normal(mx.np.array([1, 2]), 0.001).round()
+        array([1., 2.])
+    """
     return _draw(flavour, "normal", {"loc": loc, "scale": scale}, size, ctx, out, dtype)
 
 
 def lognormal(flavour: Flavour, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None, dtype: Any = None,
               ctx: Context | None = None, out: Any = None) -> Any:
-    """exp of draws from the normal distribution; others as in `uniform`."""
+    """exp of draws from the normal distribution.
+
+    Args:
+        mean: the normal distribution's mean, a number or ndarray.
+        sigma: its standard deviation, a number or ndarray.
+        size: int or tuple of ints: shape of the draws; default that of the parameters.
+        dtype: float16, float32 (default) or float64.
+        ctx: default the current context.
+        out: ndarray to fill.
+
+    Returns:
+        An ndarray of draws.
+
+    Raises:
+        ValueError: a parameter is neither an ndarray nor a number, such as a list; a number `sigma` is negative.
+        MXNetError: the shapes do not broadcast, to `size` where it is given.
+
+    Example:
+        >>> (mx.np.random.lognormal(0, 1, size=3) > 0).all()
+        array(True)
+    """
     return exp(normal(flavour, mean, sigma, size, dtype, ctx), out=out)
 
 
 def logistic(flavour: Flavour, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, ctx: Context | None = None,
              out: Any = None) -> Any:
-    """Draws from the logistic distribution; others as in `uniform`."""
+    """Draws from the logistic distribution.
+
+    Args:
+        loc: the mean, a number or ndarray.
+        scale: its width, a number or ndarray.
+        size: int or tuple of ints: shape of the draws; default that of the parameters.
+        ctx: default the current context.
+        out: ndarray to fill.
+
+    Returns:
+        An ndarray of draws.
+
+    Raises:
+        ValueError: a parameter is neither an ndarray nor a number, such as a list; a number `scale` is negative.
+        MXNetError: the shapes do not broadcast, to `size` where it is given.
+
+    Example:
+        >>> mx.np.random.logistic(0, 1, size=(2, 3)).shape
+        (2, 3)
+    """
     return _draw(flavour, "logistic", {"loc": loc, "scale": scale}, size, ctx, out)
 
 
 def gumbel(flavour: Flavour, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, ctx: Context | None = None,
            out: Any = None) -> Any:
-    """Draws from Gumbel's distribution; others as in `uniform`."""
+    """Draws from Gumbel's distribution.
+
+    Args:
+        loc: the place of the greatest density, a number or ndarray.
+        scale: its width, a number or ndarray.
+        size: int or tuple of ints: shape of the draws; default that of the parameters.
+        ctx: default the current context.
+        out: ndarray to fill.
+
+    Returns:
+        An ndarray of draws.
+
+    Raises:
+        ValueError: a parameter is neither an ndarray nor a number, such as a list; a number `scale` is negative.
+        MXNetError: the shapes do not broadcast, to `size` where it is given.
+
+    Example:
+        >>> mx.np.random.gumbel(0, 1, size=(2, 3)).shape
+        (2, 3)
+    """
     return _draw(flavour, "gumbel", {"loc": loc, "scale": scale}, size, ctx, out)
 
 
 def exponential(flavour: Flavour, scale: Any = 1.0, size: Any = None, ctx: Context | None = None,
                 out: Any = None) -> Any:
-    """Draws from the exponential distribution with mean `scale`; others as in `uniform`."""
+    """Draws from the exponential distribution.
+
+    Args:
+        scale: the mean, a number or ndarray.
+        size: int or tuple of ints: shape of the draws; default that of the parameters.
+        ctx: default the current context.
+        out: ndarray to fill.
+
+    Returns:
+        An ndarray of draws.
+
+    Raises:
+        ValueError: a parameter is neither an ndarray nor a number, such as a list; a number `scale` is negative.
+        MXNetError: the shapes do not broadcast, to `size` where it is given.
+
+    Example:
+        >>> (mx.np.random.exponential(2, size=3) >= 0).all()
+        array(True)
+    """
     return _draw(flavour, "exponential", {"scale": scale}, size, ctx, out)
 
 
 def rayleigh(flavour: Flavour, scale: Any = 1.0, size: Any = None, ctx: Context | None = None, out: Any = None) -> Any:
-    """Draws from Rayleigh's distribution; others as in `uniform`."""
+    """Draws from Rayleigh's distribution: lengths of vectors of two normal draws.
+
+    Args:
+        scale: the normal draws' standard deviation, a number or ndarray.
+        size: int or tuple of ints: shape of the draws; default that of the parameters.
+        ctx: default the current context.
+        out: ndarray to fill.
+
+    Returns:
+        An ndarray of draws.
+
+    Raises:
+        ValueError: a parameter is neither an ndarray nor a number, such as a list; a number `scale` is negative.
+        MXNetError: the shapes do not broadcast, to `size` where it is given.
+
+    Example:
+        >>> (mx.np.random.rayleigh(1, size=3) >= 0).all()
+        array(True)
+    """
     return _draw(flavour, "rayleigh", {"scale": scale}, size, ctx, out)
 
 
 def weibull(flavour: Flavour, a: Any, size: Any = None, ctx: Context | None = None, out: Any = None) -> Any:
-    """Draws from Weibull's distribution with shape `a`; others as in `uniform`."""
+    """Draws from Weibull's distribution with scale 1.
+
+    Args:
+        a: its shape, a number or ndarray above 0.
+        size: int or tuple of ints: shape of the draws; default that of the parameters.
+        ctx: default the current context.
+        out: ndarray to fill.
+
+    Returns:
+        An ndarray of draws.
+
+    Raises:
+        ValueError: `a` is neither an ndarray nor a positive number.
+        MXNetError: the shapes do not broadcast, to `size` where it is given.
+
+    Example:
+        >>> (mx.np.random.weibull(2, size=3) >= 0).all()
+        array(True)
+    """
     return _draw(flavour, "weibull", {"a": a}, size, ctx, out)
 
 
 def pareto(flavour: Flavour, a: Any, size: Any = None, ctx: Context | None = None, out: Any = None) -> Any:
-    """Draws from Pareto's (Lomax) distribution with shape `a`; others as in `uniform`."""
+    """Draws from Pareto's (Lomax) distribution, which begins at 0.
+
+    Args:
+        a: its shape, a number or ndarray above 0.
+        size: int or tuple of ints: shape of the draws; default that of the parameters.
+        ctx: default the current context.
+        out: ndarray to fill.
+
+    Returns:
+        An ndarray of draws.
+
+    Raises:
+        ValueError: `a` is neither an ndarray nor a positive number.
+        MXNetError: the shapes do not broadcast, to `size` where it is given.
+
+    Example:
+        >>> (mx.np.random.pareto(3, size=3) >= 0).all()
+        array(True)
+    """
     return _draw(flavour, "pareto", {"a": a}, size, ctx, out)
 
 
 def power(flavour: Flavour, a: Any, size: Any = None) -> Any:
-    """Draws from [0, 1] with a density proportional to x to the power of a - 1."""
+    """Draws from [0, 1] with a density proportional to x to the power of a - 1.
+
+    Args:
+        a: the exponent and one more, a number or ndarray above 0.
+        size: int or tuple of ints: shape of the draws; default that of the parameters.
+
+    Returns:
+        An ndarray of draws.
+
+    Raises:
+        ValueError: `a` is neither an ndarray nor a positive number.
+        MXNetError: the shapes do not broadcast, to `size` where it is given.
+
+    Example:
+        >>> mx.np.random.power(3, size=(2, 3)).shape
+        (2, 3)
+    """
     return _draw(flavour, "powerd", {"a": a}, size)
 
 
 def gamma(flavour: Flavour, shape: Any, scale: Any = 1.0, size: Any = None, dtype: Any = None,
           ctx: Context | None = None, out: Any = None) -> Any:
-    """Draws from the gamma distribution; others as in `uniform`."""
+    """Draws from the gamma distribution.
+
+    Args:
+        shape: a number or ndarray above 0: the mean is shape · scale.
+        scale: a number or ndarray.
+        size: int or tuple of ints: shape of the draws, where there is no `out`; default that of the parameters.
+        dtype: float16, float32 (default) or float64.
+        ctx: default the current context.
+        out: ndarray to fill.
+
+    Returns:
+        An ndarray of draws.
+
+    Raises:
+        ValueError: a parameter is neither an ndarray nor a number, such as a list; a number `shape` is not positive.
+        MXNetError: the shapes do not broadcast, to `size` where it is given.
+
+    Example:
+        >>> mx.np.random.gamma(mx.np.array([1, 5]), 2).shape
+        (2,)
+        >>> (mx.np.random.gamma(2, size=3) > 0).all()
+        array(True)
+    """
     size = out.shape if out is not None else size
     return _draw(flavour, "gamma", {"shape": shape, "scale": scale}, size, ctx, out, dtype)
 
 
 def beta(flavour: Flavour, a: Any, b: Any, size: Any = None, dtype: Any = None, ctx: Context | None = None) -> Any:
-    """Draws from the beta distribution; others as in `uniform`."""
+    """Draws from the beta distribution on [0, 1].
+
+    Args:
+        a, b: numbers or ndarrays above 0: the mean is a / (a + b).
+        size: int or tuple of ints: shape of the draws; default that of the parameters.
+        dtype: float16, float32 (default) or float64.
+        ctx: default the current context.
+
+    Returns:
+        An ndarray of draws.
+
+    Raises:
+        ValueError: a parameter is neither an ndarray nor a number, such as a list, or is not positive.
+        MXNetError: the shapes do not broadcast, to `size` where it is given.
+
+    Example:
+        >>> mx.np.random.beta(1, 3, size=(2, 3)).shape
+        (2, 3)
+    """
     x, y = (gamma(flavour, v, 1, size, "float64", ctx) for v in (a, b))
     return (x / (x + y)).astype("float32" if dtype is None else dtype)
 
 
 def chisquare(flavour: Flavour, df: Any, size: Any = None, dtype: Any = None, ctx: Context | None = None) -> Any:
-    """Draws from the chi-square distribution with `df` degrees of freedom; others as in `uniform`."""
+    """Draws from the chi-square distribution: sums of squares of standard normal draws.
+
+    Args:
+        df: how many squares (degrees of freedom), a number or ndarray above 0.
+        size: int or tuple of ints: shape of the draws; default that of the parameters.
+        dtype: float16, float32 (default) or float64.
+        ctx: default the current context.
+
+    Returns:
+        An ndarray of draws.
+
+    Raises:
+        ValueError: a number `df` is not positive.
+        MXNetError: the shapes do not broadcast, to `size` where it is given.
+
+    Example:
+        >>> (mx.np.random.chisquare(2, size=3) >= 0).all()
+        array(True)
+    """
     return gamma(flavour, df / 2, 2, size, dtype, ctx)
 
 
 def rand(flavour: Flavour, *size: int, **kwargs: Any) -> Any:
-    """`uniform` on [0, 1) with the shape as arguments."""
+    """`uniform` on [0, 1) with the shape as arguments.
+
+    Args:
+        size: ints; none: a single draw.
+        kwargs: those of `uniform`, such as `dtype` and `ctx`.
+
+    Returns:
+        An ndarray of draws.
+
+    Raises:
+        TypeError: an unknown keyword.
+
+    Example:
+        >>> mx.np.random.rand(2, 3).shape
+        (2, 3)
+    """
     return uniform(flavour, size=size, **kwargs)
 
 
 def randn(flavour: Flavour, *size: int, **kwargs: Any) -> Any:
-    """`normal` with the shape as arguments."""
+    """`normal` with mean 0, deviation 1 and the shape as arguments.
+
+    Args:
+        size: ints; none: a single draw.
+        kwargs: those of `normal`, such as `dtype` and `ctx`.
+
+    Returns:
+        An ndarray of draws.
+
+    Raises:
+        TypeError: an unknown keyword.
+
+    Example:
+        >>> mx.np.random.randn(2, 3).shape
+        (2, 3)
+    """
     return normal(flavour, size=size, **kwargs)
 
 
 def randint(flavour: Flavour, low: int, high: int | None = None, size: Any = None, dtype: Any = None,
             ctx: Context | None = None, out: Any = None) -> Any:
-    """Draws integers from [low, high), without `high` from [0, low); dtype int64 (default) or int32."""
+    """Draws integers from [low, high), without `high` from [0, low).
+
+    Args:
+        low: the least integer, or the end where `high` is missing.
+        high: the end, itself not drawn.
+        size: int or tuple of ints: shape of the draws; default a single one.
+        dtype: int64 (default) or int32.
+        ctx: default the current context.
+        out: ndarray to fill.
+
+    Returns:
+        An ndarray of draws.
+
+    Raises:
+        MXNetError: high is not above low.
+
+    Example:
+        >>> mx.np.random.randint(0, 5, size=(2, 3)).shape
+        (2, 3)
+        >>> mx.np.random.randint(3) < 3
+        array(True)
+    """
     low, high = (0, low) if high is None else (low, high)
     params = {"low": low, "high": high, "shape": () if size is None else size,
               "dtype": "int64" if dtype in (None, "int", int) else dtype}
@@ -133,7 +423,26 @@ def choice(flavour: Flavour, a: Any, size: Any = None, replace: bool = True, p: 
            out: Any = None) -> Any:
     """Draws from range(a), or from the elements of a vector `a`.
 
-    p: ndarray with the probabilities; default all equal.
+    Args:
+        a: an int or an ndarray of one dimension.
+        size: int or tuple of ints: shape of the draws; default a single one.
+        replace: whether an element can be drawn again.
+        p: ndarray with the probabilities; default all equal.
+        ctx: default the current context.
+        out: ndarray to fill, where `a` is an int.
+
+    Returns:
+        An ndarray of draws.
+
+    Raises:
+        TypeError: `p` is something else, such as a list.
+        MXNetError: `a` is neither; more draws than elements without `replace`.
+
+    Example:
+        >>> mx.np.sort(mx.np.random.choice(3, size=3, replace=False))
+        array([0, 1, 2], dtype=int64)
+        >>> mx.np.random.choice(mx.np.array([5, 6]), size=2, p=mx.np.array([0, 1]))
+        array([6., 6.])
     """
     weights = [] if p is None else [p]
     params = {"size": None if size == () else size, "replace": replace, "weighted": p is not None}
@@ -144,12 +453,26 @@ def choice(flavour: Flavour, a: Any, size: Any = None, replace: bool = True, p: 
 
 
 def multinomial(flavour: Flavour, n: int, pvals: Any, size: Any = None, **kwargs: Any) -> Any:
-    """How often each outcome comes in `n` experiments, `size` times.
+    """How often each outcome comes in `n` experiments.
 
-    pvals: probabilities of the outcomes, ndarray or sequence of numbers.
+    Args:
+        n: how many experiments.
+        pvals: probabilities of the outcomes, ndarray or sequence of numbers; the last one is what the others leave.
+        size: int or tuple of ints: how many rows of counts; default a single one.
+        kwargs: has no effect.
+
+    Returns:
+        Counts (int64) of shape (*size, outcomes).
 
     Raises:
         ValueError: pvals is a NumPy array, nested, or sums to more than 1.
+
+    Example:
+        >>> mx.np.random.multinomial(10, [0.5, 0.3, 0.2]).sum()
+        array(10, dtype=int64)
+        >>> mx.np.random.multinomial(4, mx.np.array([1, 0]), size=2)
+        array([[4, 0],
+               [4, 0]], dtype=int64)
     """
     if flavour.is_array(pvals):
         return flavour.call("_npi_multinomial", [pvals], {"n": n, "size": size})
@@ -164,10 +487,24 @@ def multinomial(flavour: Flavour, n: int, pvals: Any, size: Any = None, **kwargs
 
 def multivariate_normal(flavour: Flavour, mean: Any, cov: Any, size: Any = None, check_valid: Any = None,
                         tol: Any = None) -> Any:
-    """Draws from normal distributions with these mean vectors (..., n) and covariance matrices (..., n, n).
+    """Draws vectors from normal distributions.
+
+    Args:
+        mean: ndarray (..., n) of means.
+        cov: ndarray (..., n, n) of covariance matrices.
+        size: int or tuple of ints: how many draws of each distribution; default a single one.
+        check_valid, tol: only None.
+
+    Returns:
+        An ndarray of draws (*size, ..., n).
 
     Raises:
         NotImplementedError: check_valid or tol.
+        TypeError: mean or cov is no ndarray.
+
+    Example:
+        >>> mx.np.random.multivariate_normal(mx.np.zeros(2), mx.np.eye(2), size=3).shape
+        (3, 2)
     """
     if check_valid is not None or tol is not None:
         raise NotImplementedError("Parameters `check_valid` and `tol` are not supported")
@@ -175,7 +512,20 @@ def multivariate_normal(flavour: Flavour, mean: Any, cov: Any, size: Any = None,
 
 
 def shuffle(flavour: Flavour, x: Any) -> None:
-    """Puts the rows (elements of the first axis) in random order, in place."""
+    """Puts the rows (elements of the first axis) in random order, in place.
+
+    Args:
+        x: ndarray.
+
+    Raises:
+        TypeError: `x` is something else, such as a list.
+
+    Example:
+        >>> x = mx.np.arange(3)
+        >>> mx.np.random.shuffle(x)
+        >>> mx.np.sort(x)
+        array([0., 1., 2.])
+    """
     flavour.call("_npi_shuffle", [x], {}, x)
 
 

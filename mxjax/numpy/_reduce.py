@@ -23,12 +23,27 @@ def sum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, ini
     """Sum over axes.
 
     Args:
-        a: ndarray.
+        a: ndarray or symbol.
         axis: int or tuple of ints; None: all.
         dtype: of the result; default that of `a`, int64 for booleans.
         keepdims: keep reduced axes with size 1.
         initial: a number to begin with.
         out: ndarray to write to.
+
+    Returns:
+        An ndarray without the reduced axes.
+
+    Raises:
+        TypeError: `a` is no ndarray or symbol.
+        MXNetError: an axis out of range.
+
+    Example:
+        >>> a = mx.np.array([[1, 2], [3, 4]])
+        >>> mx.np.sum(a)
+        array(10.)
+        >>> mx.np.sum(a, axis=1, keepdims=True)
+        array([[3.],
+               [7.]])
     """
     return call("_np_sum", [a], out, axis=axis, dtype=_counted(a, dtype), keepdims=keepdims, initial=initial)
 
@@ -41,88 +56,375 @@ def _refuse(initial: Any) -> None:
 
 def prod(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: None = None,
          out: Any = None) -> Any:
-    """Product over axes; arguments as in `sum`, but for `initial`, which is not supported."""
+    """Product over axes.
+
+    Args:
+        a: ndarray or symbol.
+        axis: int or tuple of ints; None: all.
+        dtype: of the result; default that of `a`, int64 for booleans.
+        keepdims: keep reduced axes with size 1.
+        initial: only None.
+        out: ndarray to write to.
+
+    Returns:
+        An ndarray without the reduced axes.
+
+    Raises:
+        TypeError: `a` is no ndarray or symbol.
+        MXNetError: `initial` is given, or an axis is out of range.
+
+    Example:
+        >>> mx.np.prod(mx.np.array([[1, 2], [3, 4]]), axis=0)
+        array([3., 8.])
+    """
     _refuse(initial)
     return call("_np_prod", [a], out, axis=axis, dtype=_counted(a, dtype), keepdims=keepdims)
 
 
 def product(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: None = None,
             out: Any = None) -> Any:
-    """As `prod`."""
+    """As `prod`.
+
+    Args:
+        a: ndarray or symbol.
+        axis: int or tuple of ints; None: all.
+        dtype: of the result; default that of `a`, int64 for booleans.
+        keepdims: keep reduced axes with size 1.
+        initial: only None.
+        out: ndarray to write to.
+
+    Returns:
+        An ndarray without the reduced axes.
+
+    Raises:
+        MXNetError: `initial` is given, or an axis is out of range.
+
+    Example:
+        >>> mx.np.product(mx.np.array([2, 3, 4]))
+        array(24.)
+    """
     return prod(a, axis, dtype, keepdims, initial, out)
 
 
 def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Any:
-    """Running sums along an axis (None: of the flattened array); `dtype` as in `sum`."""
+    """Running sums along an axis.
+
+    Args:
+        a: ndarray or symbol.
+        axis: the axis; None: of the flattened array.
+        dtype: of the result; default that of `a`, int64 for booleans.
+        out: ndarray to write to.
+
+    Returns:
+        The sums, of the shape of `a`, or a vector where `axis` is None.
+
+    Raises:
+        MXNetError: the axis is out of range.
+
+    Example:
+        >>> mx.np.cumsum(mx.np.array([[1, 2], [3, 4]]), axis=0)
+        array([[1., 2.],
+               [4., 6.]])
+    """
     return call("_np_cumsum", [a], out, axis=axis, dtype=_counted(a, dtype))
 
 
 def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-    """Mean over axes (None: all), in `dtype` (default: the array's, float32 for integers)."""
+    """Mean over axes.
+
+    Args:
+        a: ndarray or symbol.
+        axis: int or tuple of ints; None: all.
+        dtype: of the result; default that of `a`, float32 for integers.
+        out: ndarray to write to.
+        keepdims: keep reduced axes with size 1.
+
+    Returns:
+        An ndarray without the reduced axes.
+
+    Raises:
+        TypeError: `a` is no ndarray or symbol.
+        MXNetError: an axis out of range.
+
+    Example:
+        >>> mx.np.mean(mx.np.array([[1, 2], [3, 6]]), axis=1)
+        array([1.5, 4.5])
+    """
     return call("_npi_mean", [a], out, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 def std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int = 0, keepdims: bool = False) -> Any:
-    """Standard deviation over axes (None: all); the squares are divided by the count less `ddof`."""
+    """Standard deviation over axes: the root of `var`.
+
+    Args:
+        a: ndarray or symbol; give integers a `dtype`.
+        axis: int or tuple of ints; None: all.
+        dtype: of the result; default that of `a`.
+        out: ndarray to write to.
+        ddof: the squares are divided by the count less this.
+        keepdims: keep reduced axes with size 1.
+
+    Returns:
+        An ndarray without the reduced axes.
+
+    Raises:
+        TypeError: `a` is no ndarray or symbol.
+        MXNetError: an axis out of range.
+
+    Example:
+        >>> mx.np.std(mx.np.array([[1, 3], [2, 6]]), axis=1)
+        array([1., 2.])
+    """
     return call("_npi_std", [a], out, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims)
 
 
 def var(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int = 0, keepdims: bool = False) -> Any:
-    """Variance over axes (None: all); the squares are divided by the count less `ddof`."""
+    """Variance over axes: the mean of the squared distances from the mean.
+
+    Args:
+        a: ndarray or symbol; give integers a `dtype`.
+        axis: int or tuple of ints; None: all.
+        dtype: of the result; default that of `a`.
+        out: ndarray to write to.
+        ddof: the squares are divided by the count less this.
+        keepdims: keep reduced axes with size 1.
+
+    Returns:
+        An ndarray without the reduced axes.
+
+    Raises:
+        TypeError: `a` is no ndarray or symbol.
+        MXNetError: an axis out of range.
+
+    Example:
+        >>> a = mx.np.array([1, 2, 3])
+        >>> mx.np.var(a, ddof=1)
+        array(1.)
+    """
     return call("_npi_var", [a], out, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims)
 
 
 def max(a: Any, axis: Any = None, keepdims: bool = False, initial: None = None, out: Any = None) -> Any:
-    """Maximum over axes (None: all); `initial` is not supported."""
+    """Maximum over axes.
+
+    Args:
+        a: ndarray or symbol.
+        axis: int or tuple of ints; None: all.
+        keepdims: keep reduced axes with size 1.
+        initial: only None.
+        out: ndarray to write to.
+
+    Returns:
+        An ndarray without the reduced axes.
+
+    Raises:
+        MXNetError: `initial` is given, there is no element to choose, or an axis is out of range.
+
+    Example:
+        >>> mx.np.max(mx.np.array([[1, 5], [4, 2]]), axis=0)
+        array([4., 5.])
+    """
     _refuse(initial)
     return call("_np_max", [a], out, axis=axis, keepdims=keepdims)
 
 
 def min(a: Any, axis: Any = None, keepdims: bool = False, initial: None = None, out: Any = None) -> Any:
-    """Minimum over axes (None: all); `initial` is not supported."""
+    """Minimum over axes.
+
+    Args:
+        a: ndarray or symbol.
+        axis: int or tuple of ints; None: all.
+        keepdims: keep reduced axes with size 1.
+        initial: only None.
+        out: ndarray to write to.
+
+    Returns:
+        An ndarray without the reduced axes.
+
+    Raises:
+        MXNetError: `initial` is given, there is no element to choose, or an axis is out of range.
+
+    Example:
+        >>> mx.np.min(mx.np.array([[1, 5], [4, 2]]), axis=0)
+        array([1., 2.])
+    """
     _refuse(initial)
     return call("_np_min", [a], out, axis=axis, keepdims=keepdims)
 
 
 def amax(a: Any, axis: Any = None, keepdims: bool = False, initial: None = None, out: Any = None) -> Any:
-    """As `max`."""
+    """As `max`.
+
+    Args:
+        a: ndarray or symbol.
+        axis: int or tuple of ints; None: all.
+        keepdims: keep reduced axes with size 1.
+        initial: only None.
+        out: ndarray to write to.
+
+    Returns:
+        An ndarray without the reduced axes.
+
+    Raises:
+        MXNetError: `initial` is given, there is no element to choose, or an axis is out of range.
+
+    Example:
+        >>> mx.np.amax(mx.np.array([1, 5, 3]))
+        array(5.)
+    """
     return max(a, axis, keepdims, initial, out)
 
 
 def amin(a: Any, axis: Any = None, keepdims: bool = False, initial: None = None, out: Any = None) -> Any:
-    """As `min`."""
+    """As `min`.
+
+    Args:
+        a: ndarray or symbol.
+        axis: int or tuple of ints; None: all.
+        keepdims: keep reduced axes with size 1.
+        initial: only None.
+        out: ndarray to write to.
+
+    Returns:
+        An ndarray without the reduced axes.
+
+    Raises:
+        MXNetError: `initial` is given, there is no element to choose, or an axis is out of range.
+
+    Example:
+        >>> mx.np.amin(mx.np.array([1, 5, 3]))
+        array(1.)
+    """
     return min(a, axis, keepdims, initial, out)
 
 
 def all(a: Any, axis: Any = None, keepdims: bool = False, out: Any = None) -> Any:
-    """Whether all elements along axes (None: all) are nonzero."""
+    """Whether all elements along axes are nonzero.
+
+    Args:
+        a: ndarray or symbol.
+        axis: int or tuple of ints; None: all.
+        keepdims: keep reduced axes with size 1.
+        out: ndarray to write to.
+
+    Returns:
+        An ndarray of booleans without the reduced axes.
+
+    Raises:
+        MXNetError: an axis out of range.
+
+    Example:
+        >>> mx.np.all(mx.np.array([[1, 0], [1, 1]]), axis=1)
+        array([False,  True])
+    """
     return call("_np_all", [a], out, axis=axis, keepdims=keepdims)
 
 
 def any(a: Any, axis: Any = None, keepdims: bool = False, out: Any = None) -> Any:
-    """Whether any element along axes (None: all) is nonzero."""
+    """Whether any element along axes is nonzero.
+
+    Args:
+        a: ndarray or symbol.
+        axis: int or tuple of ints; None: all.
+        keepdims: keep reduced axes with size 1.
+        out: ndarray to write to.
+
+    Returns:
+        An ndarray of booleans without the reduced axes.
+
+    Raises:
+        MXNetError: an axis out of range.
+
+    Example:
+        >>> mx.np.any(mx.np.array([[1, 0], [0, 0]]), axis=1)
+        array([ True, False])
+    """
     return call("_np_any", [a], out, axis=axis, keepdims=keepdims)
 
 
 def sometrue(a: Any, axis: Any = None, keepdims: bool = False, out: Any = None) -> Any:
-    """As `any`."""
+    """As `any`.
+
+    Args:
+        a: ndarray or symbol.
+        axis: int or tuple of ints; None: all.
+        keepdims: keep reduced axes with size 1.
+        out: ndarray to write to.
+
+    Returns:
+        An ndarray of booleans without the reduced axes.
+
+    Raises:
+        MXNetError: an axis out of range.
+
+    Example:
+        >>> mx.np.sometrue(mx.np.array([0, 0, 3]))
+        array(True)
+    """
     return any(a, axis, keepdims, out)
 
 
 def argmax(a: Any, axis: int | None = None, out: Any = None) -> Any:
-    """Position (int64) of the first maximum along an axis (None: in the flattened array)."""
+    """Position of the first maximum along an axis.
+
+    Args:
+        a: ndarray or symbol.
+        axis: the axis; None: in the flattened array.
+        out: ndarray to write to.
+
+    Returns:
+        Positions (int64), without the axis.
+
+    Raises:
+        MXNetError: the axis is no int, or out of range.
+
+    Example:
+        >>> mx.np.argmax(mx.np.array([[1, 5, 5], [9, 2, 3]]), axis=1)
+        array([1, 0], dtype=int64)
+    """
     return call("_npi_argmax", [a], out, axis=axis)
 
 
 def argmin(a: Any, axis: int | None = None, out: Any = None) -> Any:
-    """Position (int64) of the first minimum along an axis (None: in the flattened array)."""
+    """Position of the first minimum along an axis.
+
+    Args:
+        a: ndarray or symbol.
+        axis: the axis; None: in the flattened array.
+        out: ndarray to write to.
+
+    Returns:
+        Positions (int64), without the axis.
+
+    Raises:
+        MXNetError: the axis is no int, or out of range.
+
+    Example:
+        >>> mx.np.argmin(mx.np.array([[1, 5, 5], [9, 2, 3]]), axis=1)
+        array([0, 1], dtype=int64)
+    """
     return call("_npi_argmin", [a], out, axis=axis)
 
 
 def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, out: Any = None) -> Any:
-    """Weighted mean over axes (None: all); with `returned` also the sum of the weights.
+    """Weighted mean over axes.
 
-    weights: ndarray of the shape of a, or a vector along the one axis; default all equal.
+    Args:
+        a: ndarray or symbol.
+        axis: int or tuple of ints; None: all.
+        weights: ndarray of the shape of a, or a vector along the one axis; default all equal.
+        returned: also return the sum of the weights.
+        out: ndarray to write to.
+
+    Returns:
+        An ndarray without the reduced axes; with `returned` a list of it and the sum of the weights.
+
+    Raises:
+        MXNetError: the weights have another shape.
+
+    Example:
+        >>> mx.np.average(mx.np.array([[1, 2], [3, 4]]), axis=1, weights=mx.np.array([3, 1]))
+        array([1.25, 3.25])
     """
     inputs = [a] if weights is None else [a, weights]
     return call("_npi_average", inputs, out, axis=axis, returned=returned, weighted=weights is not None)
@@ -130,12 +432,31 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
 
 def percentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = None,
                interpolation: str = "linear", keepdims: bool = False) -> Any:
-    """The q-th percentiles over axes (None: all).
+    """The q-th percentiles over axes.
 
     Args:
-        a: ndarray.
+        a: ndarray or symbol.
         q: a number, or an ndarray of them, in [0, 100].
+        axis: int or tuple of ints; None: all.
+        out: ndarray to write to.
+        overwrite_input: only None.
         interpolation: "linear", "lower", "higher", "midpoint" or "nearest", between two elements.
+        keepdims: keep reduced axes with size 1.
+
+    Returns:
+        An ndarray without the reduced axes; the axes of `q` come first.
+
+    Raises:
+        NotImplementedError: `overwrite_input` is given.
+        ValueError: a percentile is not in [0, 100].
+        MXNetError: another interpolation.
+
+    Example:
+        >>> a = mx.np.array([[1, 2, 3], [4, 6, 8]])
+        >>> mx.np.percentile(a, 50, axis=1)
+        array([2., 6.])
+        >>> mx.np.percentile(a, mx.np.array([0, 100]))
+        array([1., 8.])
     """
     if overwrite_input is not None:
         raise NotImplementedError("overwrite_input is not supported yet")
@@ -147,15 +468,53 @@ def percentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_inpu
 
 def quantile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = None,
              interpolation: str = "linear", keepdims: bool = False) -> Any:
-    """As `percentile`, with q in [0, 1]."""
+    """As `percentile`, with q in [0, 1].
+
+    Args:
+        a: ndarray or symbol.
+        q: a number, or an ndarray of them, in [0, 1].
+        axis: int or tuple of ints; None: all.
+        out: ndarray to write to.
+        overwrite_input: only None.
+        interpolation: "linear", "lower", "higher", "midpoint" or "nearest", between two elements.
+        keepdims: keep reduced axes with size 1.
+
+    Returns:
+        An ndarray without the reduced axes; the axes of `q` come first.
+
+    Raises:
+        NotImplementedError: `overwrite_input` is given.
+        ValueError: a quantile is not in [0, 1].
+        MXNetError: another interpolation.
+
+    Example:
+        >>> mx.np.quantile(mx.np.array([1, 2, 3, 5]), 0.5)
+        array(2.5)
+    """
     return percentile(a, q * 100, axis, out, overwrite_input, interpolation, keepdims)
 
 
 def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
     """How often each of 0, 1, 2, ... is in a vector of integers, or the sum of its `weights`.
 
+    Args:
+        x: vector of integers that are not negative.
+        weights: a number for each of them; default 1.
+        minlength: least length of the result.
+
+    Returns:
+        A vector; its length is the largest number of `x` and one more.
+
     Raises:
         ValueError: `minlength` is negative.
+        MXNetError: `x` is no vector of integers, or one of them is negative.
+
+    Example:
+        >>> x = mx.np.array([0, 1, 1, 3], dtype="int32")
+        >>> mx.np.bincount(x)
+        array([1, 2, 0, 1], dtype=int32)
+        >>> mx.np.bincount(x, weights=mx.np.array([1, 0.5, 0.25, 2]))
+        array([1.  , 0.75, 0.  , 2.  ])
     """
     if minlength < 0:
         raise ValueError("Minlength value should greater than 0")
@@ -168,11 +527,25 @@ def histogram(a: Any, bins: Any = 10, range: tuple[float, float] | None = None, 
     """Counts of the values per bin, and the bins' edges.
 
     Args:
-        a: ndarray.
+        a: ndarray or symbol.
         bins: how many bins `range` has, or an ndarray of edges.
+        range: the first and the last edge; values outside do not count.
+        normed: only None or False.
+        weights: only None.
+        density: only None or False.
+
+    Returns:
+        A list of the counts (int64) and the edges, one more than there are bins.
 
     Raises:
         NotImplementedError: normed, weights, density; a number of bins without a range; edges of another type.
+
+    Example:
+        >>> counts, edges = mx.np.histogram(mx.np.array([1, 2, 3]), bins=2, range=(0, 4))
+        >>> counts
+        array([1, 2], dtype=int64)
+        >>> edges
+        array([0., 2., 4.])
     """
     unsupported = {"normed": normed is True, "weights": weights is not None, "density": density is True,
                    "automatic range": is_number(bins) and range is None,

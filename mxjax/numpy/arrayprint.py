@@ -10,10 +10,21 @@ __all__ = ["set_printoptions"]
 
 
 def set_printoptions(precision: int | None = None, threshold: int | None = None, **kwarg: Any) -> None:
-    """`numpy.set_printoptions`: digits after the point, and how many elements are printed in full.
+    """`numpy.set_printoptions`: how arrays are printed, those of NumPy as well.
+
+    Args:
+        precision: digits after the point; None: as it is.
+        threshold: how many elements are printed in full; None: as it is.
+        kwarg: no other options.
 
     Raises:
         NotImplementedError: other options.
+
+    Example:
+        >>> mx.np.set_printoptions(precision=2)
+        >>> mx.np.array([3.14159])
+        array([3.14])
+        >>> mx.np.set_printoptions(precision=8)
     """
     if kwarg:
         raise NotImplementedError(f"set_printoptions only takes precision and threshold, got {', '.join(kwarg)}")

@@ -13,6 +13,7 @@ from ..array.creation import array
 from ..array.state import state
 from ..base import MXNetError
 from ._dispatch import IMPERATIVE
+from ._fallback_docs import document
 
 __all__ = """allclose alltrue apply_along_axis apply_over_axes argpartition argwhere array_equal array_equiv choose
 compress corrcoef correlate count_nonzero cov digitize divmod extract flatnonzero float_power frexp heaviside
@@ -124,8 +125,8 @@ def fallback(name: str, source: Any = np) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         return host_call(function, args, kwargs)
     call.__name__ = call.__qualname__ = name
-    call.__module__ = "mxjax.numpy.fallback"
-    call.__doc__ = f"NumPy's `{name}`: ndarrays go to the host and back."
+    call.__module__ = f"mxjax.numpy.fallback{source.__name__.removeprefix('numpy').replace('.', '_')}"
+    call.__doc__ = document(name)
     try:
         call.__signature__ = inspect.signature(function)
     except (TypeError, ValueError):  # ufuncs have none
@@ -143,7 +144,7 @@ def _financial(name: str) -> Callable[..., Any]:
                              "pip install numpy-financial") from None
         return host_call(function, args, kwargs)
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"`numpy_financial.{name}`, for ndarrays."
+    call.__doc__ = document(name, "The package numpy_financial")
     return call
 
 

@@ -17,9 +17,21 @@ def meshgrid(*xi: Any, **kwargs: Any) -> list[Any]:
         xi: vectors.
         kwargs: `indexing` ("xy", the first two axes swapped, or "ij"), `sparse` (axes of size 1 stay so), `copy`.
 
+    Returns:
+        A list with an ndarray for each vector; all have one shape, unless `sparse`.
+
     Raises:
         ValueError: another `indexing`.
         TypeError: another keyword.
+
+    Example:
+        >>> x, y = mx.np.meshgrid(mx.np.array([1, 2]), mx.np.array([3, 4, 5]))
+        >>> x
+        array([[1., 2.],
+               [1., 2.],
+               [1., 2.]])
+        >>> y.shape
+        (3, 2)
     """
     indexing, sparse = kwargs.pop("indexing", "xy"), kwargs.pop("sparse", False)
     copied = kwargs.pop("copy", True)

@@ -13,7 +13,24 @@ __all__ = ["genfromtxt"]
 
 
 def genfromtxt(*args: Any, **kwargs: Any) -> Any:
-    """`numpy.genfromtxt` as an ndarray; `ctx` says where."""
+    """`numpy.genfromtxt` as an ndarray.
+
+    Args:
+        args: the file's path, a file, or a sequence of lines; then what NumPy's function takes.
+        kwargs: its keywords, such as `delimiter` and `dtype`; `ctx` says where the ndarray is.
+
+    Returns:
+        An ndarray of NumPy's dtype.
+
+    Raises:
+        OSError: there is no such file.
+        ValueError: the lines have different numbers of columns.
+
+    Example:
+        >>> mx.np.genfromtxt(["1,2", "3,4"], delimiter=",", dtype="float32")
+        array([[1., 2.],
+               [3., 4.]])
+    """
     ctx = kwargs.pop("ctx", None) or current_context()
     values = np.genfromtxt(*args, **kwargs)
     return array(values, dtype=kwargs.get("dtype") or values.dtype, ctx=ctx)

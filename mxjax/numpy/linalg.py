@@ -15,25 +15,84 @@ __all__ = ["cholesky", "cond", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv
 
 
 def det(a: Any) -> Any:
-    """The determinant: (..., n, n) -> (...)."""
+    """The determinant.
+
+    Args:
+        a: ndarray or symbol (..., n, n).
+
+    Returns:
+        An ndarray (...).
+
+    Raises:
+        MXNetError: the matrices are not square.
+
+    Example:
+        >>> mx.np.linalg.det(mx.np.array([[2, 0], [0, 3]]))
+        array(6.)
+    """
     return call("_npi_det", [a])
 
 
 def slogdet(a: Any) -> Any:
-    """Sign and logarithm of the absolute value of the determinant."""
+    """Sign and logarithm of the absolute value of the determinant.
+
+    Args:
+        a: ndarray or symbol (..., n, n).
+
+    Returns:
+        A list of the sign (...) and the logarithm (...).
+
+    Raises:
+        MXNetError: the matrices are not square.
+
+    Example:
+        >>> sign, logarithm = mx.np.linalg.slogdet(mx.np.array([[2, 0], [0, -3]]))
+        >>> sign
+        array(-1.)
+        >>> mx.np.exp(logarithm).round(2)
+        array(6.)
+    """
     return call("_npi_slogdet", [a])
 
 
 def inv(a: Any) -> Any:
-    """The inverse."""
+    """The inverse.
+
+    Args:
+        a: ndarray or symbol (..., n, n).
+
+    Returns:
+        An ndarray (..., n, n); the product with `a` is the identity.
+
+    Raises:
+        MXNetError: the matrices are not square, or one is singular.
+
+    Example:
+        >>> mx.np.linalg.inv(mx.np.array([[2, 0], [0, 4]]))
+        array([[0.5 , 0.  ],
+               [0.  , 0.25]])
+    """
     return call("_npi_inv", [a])
 
 
 def pinv(a: Any, rcond: Any = 1e-15, hermitian: bool = False) -> Any:
-    """The Moore-Penrose inverse; singular values up to rcond times the largest count as zero.
+    """The Moore-Penrose inverse: what comes nearest to an inverse of a matrix that has none.
+
+    Args:
+        a: ndarray or symbol (..., m, n).
+        rcond: number or ndarray (...): singular values up to this times the largest count as zero.
+        hermitian: only False.
+
+    Returns:
+        An ndarray (..., n, m).
 
     Raises:
         NotImplementedError: hermitian.
+
+    Example:
+        >>> mx.np.linalg.pinv(mx.np.array([[2, 0], [0, 0]]))
+        array([[0.5, 0. ],
+               [0. , 0. ]])
     """
     if hermitian:
         raise NotImplementedError("hermitian is not supported yet")
@@ -43,57 +102,218 @@ def pinv(a: Any, rcond: Any = 1e-15, hermitian: bool = False) -> Any:
 
 
 def cholesky(a: Any) -> Any:
-    """The lower triangular L with L·Lᵀ = a."""
+    """The lower triangular L with L·Lᵀ = a.
+
+    Args:
+        a: ndarray or symbol (..., n, n), symmetric and positive definite.
+
+    Returns:
+        An ndarray (..., n, n).
+
+    Raises:
+        MXNetError: a matrix is not square, or not positive definite.
+
+    Example:
+        >>> mx.np.linalg.cholesky(mx.np.array([[4, 2], [2, 5]]))
+        array([[2., 0.],
+               [1., 2.]])
+    """
     return call("_npi_cholesky", [a])
 
 
 def svd(a: Any) -> tuple[Any, Any, Any]:
-    """U, singular values and V with a = U·diag·V.  a: (..., m, n) with m <= n."""
+    """The singular values s, and the orthogonal rows of U and V, with a = U·diag(s)·V.
+
+    Args:
+        a: ndarray or symbol (..., m, n) with m <= n.
+
+    Returns:
+        A tuple of U (..., m, m), s (..., m), falling, and V (..., m, n).
+
+    Raises:
+        MXNetError: there are more rows than columns.
+
+    Example:
+        >>> u, s, v = mx.np.linalg.svd(mx.np.array([[3, 0], [0, 4]]))
+        >>> s
+        array([4., 3.])
+        >>> mx.np.dot(u * s, v)
+        array([[3., 0.],
+               [0., 4.]])
+    """
     return tuple(call("_npi_svd", [a]))
 
 
 def eig(a: Any) -> tuple[Any, Any]:
-    """Eigenvalues and eigenvectors (columns) of general matrices; real parts."""
+    """Eigenvalues and eigenvectors of general matrices; real parts.
+
+    Args:
+        a: ndarray (..., n, n).
+
+    Returns:
+        A tuple of the eigenvalues (..., n), and the eigenvectors (..., n, n), which are columns.
+
+    Raises:
+        MXNetError: the matrices are not square.
+
+    Example:
+        >>> values, vectors = mx.np.linalg.eig(mx.np.array([[2, 0], [0, 3]]))
+        >>> values
+        array([2., 3.])
+        >>> vectors
+        array([[1., 0.],
+               [0., 1.]])
+    """
     return tuple(call("_npi_eig", [a]))
 
 
 def eigvals(a: Any) -> Any:
-    """Eigenvalues of general matrices; real parts."""
+    """Eigenvalues of general matrices; real parts.
+
+    Args:
+        a: ndarray (..., n, n).
+
+    Returns:
+        An ndarray (..., n).
+
+    Raises:
+        MXNetError: the matrices are not square.
+
+    Example:
+        >>> mx.np.linalg.eigvals(mx.np.array([[2, 1], [0, 3]]))
+        array([2., 3.])
+    """
     return call("_npi_eigvals", [a])
 
 
 def eigh(a: Any, UPLO: str = "L") -> tuple[Any, Any]:  # noqa: N803
-    """Eigenvalues, rising, and eigenvectors (columns) of symmetric matrices given by one triangle."""
+    """Eigenvalues and eigenvectors of symmetric matrices.
+
+    Args:
+        a: ndarray or symbol (..., n, n).
+        UPLO: which triangle is looked at: "L" the lower one, "U" the upper one.
+
+    Returns:
+        A tuple of the eigenvalues (..., n), rising, and the eigenvectors (..., n, n), which are columns.
+
+    Raises:
+        MXNetError: the matrices are not square; another UPLO.
+
+    Example:
+        >>> values, vectors = mx.np.linalg.eigh(mx.np.array([[2, 1], [1, 2]]))
+        >>> values.round(2)
+        array([1., 3.])
+        >>> vectors.shape
+        (2, 2)
+    """
     return tuple(call("_npi_eigh", [a], UPLO=UPLO))
 
 
 def eigvalsh(a: Any, UPLO: str = "L") -> Any:  # noqa: N803
-    """Eigenvalues, rising, of symmetric matrices given by one triangle."""
+    """Eigenvalues of symmetric matrices.
+
+    Args:
+        a: ndarray or symbol (..., n, n).
+        UPLO: which triangle is looked at: "L" the lower one, "U" the upper one.
+
+    Returns:
+        An ndarray (..., n), rising.
+
+    Raises:
+        MXNetError: the matrices are not square; another UPLO.
+
+    Example:
+        >>> mx.np.linalg.eigvalsh(mx.np.array([[2, 1], [1, 2]])).round(2)
+        array([1., 3.])
+    """
     return call("_npi_eigvalsh", [a], UPLO=UPLO)
 
 
 def solve(a: Any, b: Any) -> Any:
-    """x with a·x = b."""
+    """x with a·x = b.
+
+    Args:
+        a: ndarray or symbol (..., n, n).
+        b: ndarray or symbol (..., n) or (..., n, k).
+
+    Returns:
+        An ndarray of the shape of `b`.
+
+    Raises:
+        MXNetError: the shapes do not fit, or a matrix is singular.
+
+    Example:
+        >>> mx.np.linalg.solve(mx.np.array([[2, 0], [1, 1]]), mx.np.array([4, 5]))
+        array([2., 3.])
+    """
     return call("_npi_solve", [a, b])
 
 
 def tensorinv(a: Any, ind: int = 2) -> Any:
-    """The inverse of a as a map from its last axes to its first `ind` ones."""
+    """The inverse of a as a map from its last axes to its first `ind` ones.
+
+    Args:
+        a: ndarray or symbol; the first `ind` axes have as many elements as the others.
+        ind: how many axes come first.
+
+    Returns:
+        An ndarray with the last axes of `a` first.
+
+    Raises:
+        MXNetError: the numbers of elements differ.
+
+    Example:
+        >>> mx.np.linalg.tensorinv(2 * mx.np.eye(2), ind=1)
+        array([[0.5, 0. ],
+               [0. , 0.5]])
+    """
     return call("_npi_tensorinv", [a], ind=ind)
 
 
 def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
-    """x with tensordot(a, x, x.ndim) = b; `axes` are moved to the end of a first."""
+    """x with tensordot(a, x, x.ndim) = b.
+
+    Args:
+        a: ndarray or symbol; its first axes are those of `b`, the others those of x, with as many elements.
+        b: ndarray or symbol.
+        axes: axes of `a` that are moved to its end first; None: none.
+
+    Returns:
+        An ndarray with the other axes of `a`.
+
+    Raises:
+        MXNetError: the shapes do not fit.
+
+    Example:
+        >>> mx.np.linalg.tensorsolve(2 * mx.np.eye(2), mx.np.array([2, 6]))
+        array([1., 3.])
+    """
     return call("_npi_tensorsolve", [a, b], a_axes=axes)
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """A norm of vectors (one axis) or matrices (two axes); without ord and axis the Euclidean norm of all elements.
 
-    ord: a number, "inf", "-inf", "fro" or "nuc"; without an axis of the last two axes (of a vector: its only one).
+    Args:
+        x: ndarray or symbol.
+        ord: a number (also infinity, or "inf", "-inf"), "fro" or "nuc"; without an axis of the last two axes (of a
+            vector: its only one).
+        axis: an int: vectors; a pair: matrices; None: see above.
+        keepdims: keep reduced axes with size 1.
+
+    Returns:
+        An ndarray without the reduced axes.
 
     Raises:
         TypeError: axis is neither None, an int nor a tuple of ints.
+        MXNetError: another ord.
+
+    Example:
+        >>> a = mx.np.array([[3, 4], [6, 8]])
+        >>> mx.np.linalg.norm(a, axis=1)
+        array([ 5., 10.])
+        >>> mx.np.linalg.norm(a, ord=np.inf)
+        array(14.)
     """
     if axis is not None and not isinstance(axis, (int, tuple)):
         raise TypeError("'axis' must be None, an integer or a tuple of integers.")

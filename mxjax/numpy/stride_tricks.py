@@ -12,6 +12,25 @@ __all__ = ["broadcast_arrays"]
 
 
 def broadcast_arrays(*args: Any) -> list[Any]:
-    """The arrays, each repeated to the shape they have in common."""
+    """The arrays, each repeated to the shape they have in common.
+
+    Args:
+        args: ndarrays.
+
+    Returns:
+        A list of ndarrays.
+
+    Raises:
+        ValueError: the shapes do not fit.
+
+    Example:
+        >>> a, b = mx.np.broadcast_arrays(mx.np.array([[1], [2]]), mx.np.array([3, 4]))
+        >>> a
+        array([[1., 1.],
+               [2., 2.]])
+        >>> b
+        array([[3., 4.],
+               [3., 4.]])
+    """
     shape = np.broadcast_shapes(*(a.shape for a in args))
     return [broadcast_to(a, shape) for a in args]

@@ -26,20 +26,56 @@ def reshape(a, newshape, reverse=False, order="C"):
             multiplies two, -6 splits one into the two numbers that follow.
         reverse: read `newshape` from the right.
         order: "C".
+
+    Returns:
+        An ndarray of the new shape.
+
+    Raises:
+        MXNetError: the elements do not fit the shape.
+
+    Example:
+        >>> a = mx.np.zeros((2, 3, 4))
+        >>> mx.npx.reshape(a, (-2, -5)).shape
+        (2, 12)
+        >>> mx.npx.reshape(a, (-6, 1, 2, -4)).shape
+        (1, 2, 3, 4)
     """
     return _call("_npx_reshape", [a], newshape=newshape, reverse=reverse, order=order)
 
 
 def nonzero(a):
-    """Positions of the nonzero elements of an ndarray, a row each: (count, dimensions) int64."""
+    """Positions of the nonzero elements of an ndarray, a row each.
+
+    Args:
+        a: ndarray.
+
+    Returns:
+        An ndarray (count, dimensions) int64.
+
+    Example:
+        >>> mx.npx.nonzero(mx.np.array([[0, 7], [8, 0]]))
+        array([[0, 1],
+               [1, 0]], dtype=int64)
+    """
     return _call("_npx_nonzero", [a])
 
 
 def constraint_check(x, msg="Constraint violated."):
     """True where all elements of x are true.
 
+    Args:
+        x: ndarray or symbol of booleans.
+        msg: what the error says.
+
+    Returns:
+        An ndarray of one boolean, without dimensions.
+
     Raises:
         ValueError: some element is false; the message is `msg`.
+
+    Example:
+        >>> mx.npx.constraint_check(mx.np.array([1, 2]) > 0, msg="must be positive")
+        array(True)
     """
     return _call("_npx_constraint_check", [x], msg=msg)
 

@@ -19,13 +19,22 @@ def bernoulli(flavour: Flavour, prob: Any = None, logit: Any = None, size: Any =
 
     Args:
         prob, logit: one of them, a number or ndarray.
-        size: shape of the draws; default that of the parameter.
+        size: int or tuple of ints: shape of the draws; default that of the parameter.
         dtype: default float32.
         ctx: default the current context.
         out: ndarray to fill.
 
+    Returns:
+        An ndarray of zeros and ones.
+
     Raises:
-        ValueError: both or none of prob and logit are given.
+        ValueError: both or none of prob and logit are given, or a number `prob` is not in [0, 1].
+
+    Example:
+        >>> mx.npx.random.bernoulli(0.5, size=(2, 3)).shape
+        (2, 3)
+        >>> mx.npx.random.bernoulli(mx.np.array([0, 1]))
+        array([0., 1.])
     """
     if (prob is None) == (logit is None):
         raise ValueError(f"Either `prob` or `logit` must be specified, but not both. Received prob={prob}, "
@@ -38,18 +47,65 @@ def bernoulli(flavour: Flavour, prob: Any = None, logit: Any = None, size: Any =
 
 def uniform_n(flavour: Flavour, low: Any = 0.0, high: Any = 1.0, batch_shape: Any = None, dtype: Any = None,
               ctx: Context | None = None) -> Any:
-    """Draws from the uniform distribution, `batch_shape` of them for each parameter."""
+    """Draws from the uniform distribution on [low, high), `batch_shape` of them for each parameter.
+
+    Args:
+        low, high: numbers or ndarrays, which broadcast.
+        batch_shape: int or tuple of ints; default one draw for each.
+        dtype: default float32.
+        ctx: default the current context.
+
+    Returns:
+        Draws of shape (*batch_shape, *shape of the parameters).
+
+    Raises:
+        ValueError: a parameter is neither an ndarray nor a number, such as a list.
+
+    Example:
+        >>> mx.npx.random.uniform_n(mx.np.array([0, 10]), mx.np.array([1, 11]), batch_shape=3).shape
+        (3, 2)
+    """
     return _draw(flavour, "uniform_n", {"low": low, "high": high}, batch_shape, ctx, None, dtype)
 
 
 def normal_n(flavour: Flavour, loc: Any = 0.0, scale: Any = 1.0, batch_shape: Any = None, dtype: Any = None,
              ctx: Context | None = None) -> Any:
-    """Draws from the normal distribution, `batch_shape` of them for each parameter."""
+    """Draws from the normal distribution, `batch_shape` of them for each parameter.
+
+    Args:
+        loc: the mean, a number or ndarray.
+        scale: the standard deviation, a number or ndarray.
+        batch_shape: int or tuple of ints; default one draw for each.
+        dtype: default float32.
+        ctx: default the current context.
+
+    Returns:
+        Draws of shape (*batch_shape, *shape of the parameters).
+
+    Raises:
+        ValueError: a parameter is neither an ndarray nor a number, such as a list; a number `scale` is negative.
+
+    Example:
+        >>> mx.npx.random.normal_n(mx.np.array([0, 10]), 1, batch_shape=(3,)).shape
+        (3, 2)
+    """
     return _draw(flavour, "normal_n", {"loc": loc, "scale": scale}, batch_shape, ctx, None, dtype)
 
 
 def seed(seed: int, ctx: Context | str = "all") -> None:
-    """Seeds the random number generators; see `mx.random.seed`."""
+    """Seeds the random number generators; see `mx.random.seed`.
+
+    Args:
+        seed: an int; the same one gives the same draws.
+        ctx: the device whose generator is meant; "all" of them by default.
+
+    Example:
+        >>> mx.npx.random.seed(7)
+        >>> first = mx.np.random.uniform(size=3)
+        >>> mx.npx.random.seed(7)
+        >>> (mx.np.random.uniform(size=3) == first).all()
+        array(True)
+    """
     _seed(seed, ctx)
 
 

@@ -21,9 +21,20 @@ def _need_np(what: str) -> None:
 def save(file: str | os.PathLike, arr: Any) -> None:
     """Saves an ndarray, a list of ndarrays or a dictionary of named ndarrays in MXNet's format.
 
+    Args:
+        file: path of the file.
+        arr: the ndarray, the list (or tuple), or the dictionary by names.
+
     Raises:
         ValueError: NumPy semantics are off (`npx.set_np()` turns them on), or the data is something else.
         TypeError: there is something else in the list or dictionary.
+
+    Example:
+        >>> mx.npx.set_np()
+        >>> mx.npx.save("saved.params", {"weight": mx.np.array([1, 2])})
+        >>> mx.npx.load("saved.params")
+        {'weight': array([1., 2.])}
+        >>> mx.npx.reset_np()
     """
     _need_np("save")
     values = list(arr.values()) if isinstance(arr, dict) else arr if isinstance(arr, (list, tuple)) else [arr]
@@ -35,10 +46,25 @@ def save(file: str | os.PathLike, arr: Any) -> None:
 
 
 def load(file: str | os.PathLike) -> Any:
-    """The ndarrays of a file: a list, or a dictionary where they have names.
+    """The ndarrays of a file.
+
+    Args:
+        file: path of the file.
+
+    Returns:
+        A list, or a dictionary where they have names.
 
     Raises:
         ValueError: NumPy semantics are off; `npx.set_np()` turns them on.
+        OSError: there is no such file.
+        MXNetError: the file is no file of arrays.
+
+    Example:
+        >>> mx.npx.set_np()
+        >>> mx.npx.save("saved.params", [mx.np.array([1, 2]), mx.np.zeros(2)])
+        >>> mx.npx.load("saved.params")
+        [array([1., 2.]), array([0., 0.])]
+        >>> mx.npx.reset_np()
     """
     _need_np("load")
     found = _utils.load(file)

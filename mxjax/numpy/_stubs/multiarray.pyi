@@ -41,13 +41,13 @@ def add(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """x1 + x2, element by element with broadcasting."""
 
 def all(a: Any, axis: Any = ..., keepdims: Any = ..., out: Any = ...) -> Any:
-    """Whether all elements along axes (None: all) are nonzero."""
+    """Whether all elements along axes are nonzero."""
 
 def allclose(a: Any, b: Any, rtol: Any = ..., atol: Any = ..., equal_nan: Any = ...) -> Any:
-    """NumPy's `allclose`: ndarrays go to the host and back."""
+    """Whether all elements of two arrays are equal within a tolerance: |a - b| ≤ atol + rtol · |b|."""
 
 def alltrue(*args: Any, **kwargs: Any) -> Any:
-    """NumPy's `alltrue`: ndarrays go to the host and back."""
+    """Whether all elements along axes are nonzero: NumPy's `all` under its old name."""
 
 def amax(a: Any, axis: Any = ..., keepdims: Any = ..., initial: Any = ..., out: Any = ...) -> Any:
     """As `max`."""
@@ -56,19 +56,19 @@ def amin(a: Any, axis: Any = ..., keepdims: Any = ..., initial: Any = ..., out: 
     """As `min`."""
 
 def any(a: Any, axis: Any = ..., keepdims: Any = ..., out: Any = ...) -> Any:
-    """Whether any element along axes (None: all) is nonzero."""
+    """Whether any element along axes is nonzero."""
 
 def append(arr: Any, values: Any, axis: Any = ...) -> Any:
     """`concatenate` of two arrays."""
 
 def apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any) -> Any:
-    """NumPy's `apply_along_axis`: ndarrays go to the host and back."""
+    """A function of vectors, applied to each one along an axis."""
 
 def apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
-    """NumPy's `apply_over_axes`: ndarrays go to the host and back."""
+    """A function of an array and an axis, applied to several axes, one after the other."""
 
 def arange(start: Any, stop: Any = ..., step: Any = ..., dtype: Any = ..., ctx: Any = ...) -> Any:
-    """start, start + step, ... up to stop (not included), float32 by default."""
+    """start, start + step, ... up to stop (not included)."""
 
 def arccos(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Inverse cosine, element by element."""
@@ -92,43 +92,43 @@ def arctanh(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Inverse hyperbolic tangent, element by element."""
 
 def argmax(a: Any, axis: Any = ..., out: Any = ...) -> Any:
-    """Position (int64) of the first maximum along an axis (None: in the flattened array)."""
+    """Position of the first maximum along an axis."""
 
 def argmin(a: Any, axis: Any = ..., out: Any = ...) -> Any:
-    """Position (int64) of the first minimum along an axis (None: in the flattened array)."""
+    """Position of the first minimum along an axis."""
 
 def argpartition(a: Any, kth: Any, axis: Any = ..., kind: Any = ..., order: Any = ...) -> Any:
-    """NumPy's `argpartition`: ndarrays go to the host and back."""
+    """Positions that put an array in the order of `partition`."""
 
 def argsort(a: Any, axis: Any = ..., kind: Any = ..., order: Any = ...) -> Any:
-    """The positions (int64) that sort the array along an axis (None: of the flattened array)."""
+    """The positions that sort the array along an axis."""
 
 def argwhere(a: Any) -> Any:
-    """NumPy's `argwhere`: ndarrays go to the host and back."""
+    """Positions of the nonzero elements, a row each."""
 
 def around(x: Any, decimals: Any = ..., out: Any = ..., **kwargs: Any) -> Any:
     """Values rounded to so many decimals, halves to the even neighbour."""
 
 def array_equal(a1: Any, a2: Any, equal_nan: Any = ...) -> Any:
-    """NumPy's `array_equal`: ndarrays go to the host and back."""
+    """Whether two arrays have one shape and the same elements."""
 
 def array_equiv(a1: Any, a2: Any) -> Any:
-    """NumPy's `array_equiv`: ndarrays go to the host and back."""
+    """Whether two arrays have the same elements once they are broadcast."""
 
 def array_split(ary: Any, indices_or_sections: Any, axis: Any = ...) -> Any:
     """As `split`; the first pieces may be longer by one."""
 
 def atleast_1d(*arys: Any) -> Any:
-    """The arrays with at least one dimension; a list where there are several."""
+    """The arrays with at least one dimension."""
 
 def atleast_2d(*arys: Any) -> Any:
-    """The arrays with at least two dimensions; a list where there are several."""
+    """The arrays with at least two dimensions; vectors become rows."""
 
 def atleast_3d(*arys: Any) -> Any:
-    """The arrays with at least three dimensions; a list where there are several."""
+    """The arrays with at least three dimensions: (n,) becomes (1, n, 1), (m, n) becomes (m, n, 1)."""
 
 def average(a: Any, axis: Any = ..., weights: Any = ..., returned: Any = ..., out: Any = ...) -> Any:
-    """Weighted mean over axes (None: all); with `returned` also the sum of the weights."""
+    """Weighted mean over axes."""
 
 def bincount(x: Any, weights: Any = ..., minlength: Any = ...) -> Any:
     """How often each of 0, 1, 2, ... is in a vector of integers, or the sum of its `weights`."""
@@ -146,7 +146,7 @@ def bitwise_xor(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Bits set in exactly one, element by element with broadcasting."""
 
 def blackman(M: Any, dtype: Any = ..., ctx: Any = ...) -> Any:
-    """The Blackman window of M points."""
+    """The Blackman window: 0.42 - 0.5 · cos(2πn / (M - 1)) + 0.08 · cos(4πn / (M - 1)), n = 0 ... M - 1."""
 
 def broadcast_to(array: Any, shape: Any) -> Any:
     """The array, or number, repeated to a shape."""
@@ -158,19 +158,19 @@ def ceil(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Smallest integer not below x, element by element."""
 
 def choose(a: Any, choices: Any, out: Any = ..., mode: Any = ...) -> Any:
-    """NumPy's `choose`: ndarrays go to the host and back."""
+    """Elements out of several arrays: of array `a[i]` at place i."""
 
 def clip(a: Any, a_min: Any, a_max: Any, out: Any = ...) -> Any:
-    """Values limited to [a_min, a_max]; one of the limits may be None."""
+    """Values limited to [a_min, a_max]."""
 
 def column_stack(tup: Any) -> Any:
     """Joins arrays along the second axis; vectors count as columns."""
 
 def compress(condition: Any, a: Any, axis: Any = ..., out: Any = ...) -> Any:
-    """NumPy's `compress`: ndarrays go to the host and back."""
+    """The slices of an axis where a condition holds."""
 
 def concatenate(seq: Any, axis: Any = ..., out: Any = ...) -> Any:
-    """Joins arrays along an axis (None: their flattened elements)."""
+    """Joins arrays along an axis."""
 
 def copy(a: Any, out: Any = ...) -> Any:
     """A copy."""
@@ -179,10 +179,10 @@ def copysign(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """|x1| with the sign of x2, element by element with broadcasting."""
 
 def corrcoef(x: Any, y: Any = ..., rowvar: Any = ..., bias: Any = ..., ddof: Any = ..., *, dtype: Any = ...) -> Any:
-    """NumPy's `corrcoef`: ndarrays go to the host and back."""
+    """Correlation coefficients of variables."""
 
 def correlate(a: Any, v: Any, mode: Any = ...) -> Any:
-    """NumPy's `correlate`: ndarrays go to the host and back."""
+    """Sums of products of a vector and another one shifted along it."""
 
 def cos(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Cosine, element by element."""
@@ -191,16 +191,16 @@ def cosh(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Hyperbolic cosine, element by element."""
 
 def count_nonzero(a: Any, axis: Any = ..., *, keepdims: Any = ...) -> Any:
-    """NumPy's `count_nonzero`: ndarrays go to the host and back."""
+    """How many elements along axes are nonzero."""
 
 def cov(
     m: Any, y: Any = ..., rowvar: Any = ..., bias: Any = ..., ddof: Any = ..., fweights: Any = ...,
     aweights: Any = ..., *, dtype: Any = ...,
 ) -> Any:
-    """NumPy's `cov`: ndarrays go to the host and back."""
+    """Covariances of variables."""
 
 def cumsum(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ...) -> Any:
-    """Running sums along an axis (None: of the flattened array); `dtype` as in `sum`."""
+    """Running sums along an axis."""
 
 def deg2rad(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Degrees to radians, element by element."""
@@ -209,25 +209,25 @@ def degrees(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Radians to degrees, element by element."""
 
 def delete(arr: Any, obj: Any, axis: Any = ...) -> Any:
-    """The array without the slices at `obj` (int, slice or ndarray of ints) of an axis (None: flattened)."""
+    """The array without the slices at some places of an axis."""
 
 def diag(array: Any, k: Any = ..., out: Any = ...) -> Any:
     """The k-th diagonal of a matrix, or a matrix with this vector on it."""
 
 def diag_indices_from(arr: Any) -> Any:
-    """Positions of the main diagonal of an array with equal axes: an int64 vector for each axis."""
+    """Positions of the main diagonal of an array with equal axes."""
 
 def diagflat(array: Any, k: Any = ...) -> Any:
     """A matrix with the flattened array on its k-th diagonal."""
 
 def diagonal(a: Any, offset: Any = ..., axis1: Any = ..., axis2: Any = ..., out: Any = ...) -> Any:
-    """The diagonals of the matrices in two axes, as a new last axis."""
+    """The diagonals of the matrices in two axes."""
 
 def diff(a: Any, n: Any = ..., axis: Any = ..., prepend: Any = ..., append: Any = ...) -> Any:
     """The n-th differences of neighbours along an axis."""
 
 def digitize(x: Any, bins: Any, right: Any = ...) -> Any:
-    """NumPy's `digitize`: ndarrays go to the host and back."""
+    """Which bin each number is in."""
 
 def divide(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """x1 / x2, element by element with broadcasting."""
@@ -236,7 +236,7 @@ def divmod(
     x1: Any, x2: Any, out: Any = ..., *, where: Any = ..., casting: Any = ..., order: Any = ..., dtype: Any = ...,
     subok: Any = ..., signature: Any = ...,
 ) -> Any:
-    """NumPy's `divmod`: ndarrays go to the host and back."""
+    """Quotient, rounded down, and remainder, element by element."""
 
 def dot(a: Any, b: Any, out: Any = ...) -> Any:
     """Product of vectors, matrices or numbers; else sums over the last axis of a and the second to last of b."""
@@ -245,16 +245,16 @@ def dsplit(ary: Any, indices_or_sections: Any) -> Any:
     """`split` along the third axis."""
 
 def dstack(arrays: Any) -> Any:
-    """Joins arrays along the third axis."""
+    """Joins arrays along the third axis; (n,) counts as (1, n, 1), (m, n) as (m, n, 1)."""
 
 def ediff1d(ary: Any, to_end: Any = ..., to_begin: Any = ...) -> Any:
-    """Differences of neighbours in the flattened array, with arrays or numbers put before and after them."""
+    """Differences of neighbours in the flattened array."""
 
 def einsum(*operands: Any, **kwargs: Any) -> Any:
     """Sums of products in Einstein's notation: `einsum('ij,jk->ik', a, b)`."""
 
 def empty_like(prototype: Any, dtype: Any = ..., order: Any = ..., subok: Any = ..., shape: Any = ...) -> Any:
-    """An array with the shape and dtype of another one, whose values mean nothing (zeros)."""
+    """An array with the shape of another one, whose values mean nothing (zeros)."""
 
 def equal(x1: Any, x2: Any, out: Any = ...) -> Any:
     """Whether x1 = x2, element by element with broadcasting."""
@@ -269,10 +269,10 @@ def expm1(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """exp(x) - 1, element by element."""
 
 def extract(condition: Any, arr: Any) -> Any:
-    """NumPy's `extract`: ndarrays go to the host and back."""
+    """The elements where a condition holds."""
 
 def eye(N: Any, M: Any = ..., k: Any = ..., dtype: Any = ..., **kwargs: Any) -> Any:
-    """An N x M matrix (M None: square) with ones on the k-th diagonal; `ctx` as in `zeros`."""
+    """A matrix with ones on a diagonal and zeros elsewhere."""
 
 def fabs(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Absolute value, element by element."""
@@ -281,10 +281,10 @@ def fix(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Nearest integer towards zero, element by element."""
 
 def flatnonzero(a: Any) -> Any:
-    """NumPy's `flatnonzero`: ndarrays go to the host and back."""
+    """Positions of the nonzero elements in the flattened array."""
 
 def flip(m: Any, axis: Any = ..., out: Any = ...) -> Any:
-    """The order of the elements along axes (None: all) reversed."""
+    """The order of the elements along axes reversed."""
 
 def fliplr(m: Any) -> Any:
     """`flip` along the second axis."""
@@ -296,7 +296,7 @@ def float_power(
     x1: Any, x2: Any, out: Any = ..., *, where: Any = ..., casting: Any = ..., order: Any = ..., dtype: Any = ...,
     subok: Any = ..., signature: Any = ...,
 ) -> Any:
-    """NumPy's `float_power`: ndarrays go to the host and back."""
+    """x1 to the power of x2 in float64, element by element."""
 
 def floor(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Largest integer not above x, element by element."""
@@ -305,13 +305,13 @@ def frexp(
     x: Any, out: Any = ..., *, where: Any = ..., casting: Any = ..., order: Any = ..., dtype: Any = ...,
     subok: Any = ..., signature: Any = ...,
 ) -> Any:
-    """NumPy's `frexp`: ndarrays go to the host and back."""
+    """x as mantissa · 2 to the power of an exponent, element by element."""
 
 def full(shape: Any, fill_value: Any, dtype: Any = ..., order: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
-    """An array of one value (an ndarray is broadcast); booleans give dtype bool, else as in `zeros`."""
+    """An array of one value, or of the values of a smaller ndarray, repeated."""
 
 def full_like(a: Any, fill_value: Any, dtype: Any = ..., order: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
-    """One value in the shape of a, and its dtype unless another is given."""
+    """One value in the shape of another array."""
 
 def greater(x1: Any, x2: Any, out: Any = ...) -> Any:
     """Whether x1 > x2, element by element with broadcasting."""
@@ -320,16 +320,16 @@ def greater_equal(x1: Any, x2: Any, out: Any = ...) -> Any:
     """Whether x1 ≥ x2, element by element with broadcasting."""
 
 def hamming(M: Any, dtype: Any = ..., ctx: Any = ...) -> Any:
-    """The Hamming window of M points."""
+    """The Hamming window: 0.54 - 0.46 · cos(2πn / (M - 1)), n = 0 ... M - 1."""
 
 def hanning(M: Any, dtype: Any = ..., ctx: Any = ...) -> Any:
-    """The Hann window of M points."""
+    """The Hann window: 0.5 - 0.5 · cos(2πn / (M - 1)), n = 0 ... M - 1."""
 
 def heaviside(
     x1: Any, x2: Any, out: Any = ..., *, where: Any = ..., casting: Any = ..., order: Any = ..., dtype: Any = ...,
     subok: Any = ..., signature: Any = ...,
 ) -> Any:
-    """NumPy's `heaviside`: ndarrays go to the host and back."""
+    """The step from 0 (of negative x1) to 1 (of positive x1), with x2 at 0, element by element."""
 
 def histogram(
     a: Any, bins: Any = ..., range: Any = ..., normed: Any = ..., weights: Any = ..., density: Any = ...,
@@ -339,15 +339,15 @@ def histogram(
 def histogram2d(
     x: Any, y: Any, bins: Any = ..., range: Any = ..., normed: Any = ..., weights: Any = ..., density: Any = ...,
 ) -> Any:
-    """NumPy's `histogram2d`: ndarrays go to the host and back."""
+    """Counts of points in the bins of a plane, and the bins' edges."""
 
 def histogram_bin_edges(a: Any, bins: Any = ..., range: Any = ..., weights: Any = ...) -> Any:
-    """NumPy's `histogram_bin_edges`: ndarrays go to the host and back."""
+    """The edges that a histogram has."""
 
 def histogramdd(
     sample: Any, bins: Any = ..., range: Any = ..., normed: Any = ..., weights: Any = ..., density: Any = ...,
 ) -> Any:
-    """NumPy's `histogramdd`: ndarrays go to the host and back."""
+    """Counts of points in the bins of a space, and the bins' edges."""
 
 def hsplit(ary: Any, indices_or_sections: Any) -> Any:
     """`split` along the second axis, of vectors along the first."""
@@ -359,40 +359,40 @@ def hypot(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """sqrt(x1² + x2²), element by element with broadcasting."""
 
 def i0(x: Any) -> Any:
-    """NumPy's `i0`: ndarrays go to the host and back."""
+    """The modified Bessel function of the first kind and order 0, element by element."""
 
 def identity(n: Any, dtype: Any = ..., ctx: Any = ...) -> Any:
     """The n x n identity matrix."""
 
 def in1d(ar1: Any, ar2: Any, assume_unique: Any = ..., invert: Any = ...) -> Any:
-    """NumPy's `in1d`: ndarrays go to the host and back."""
+    """Whether the elements of one array are in another one; the first one is flattened."""
 
 def indices(dimensions: Any, dtype: Any = ..., ctx: Any = ...) -> Any:
-    """The coordinates of all elements of an array of such dimensions, coordinates first."""
+    """The coordinates of all elements of an array of such dimensions."""
 
 def inner(a: Any, b: Any) -> Any:
     """Sums of products over the last axes."""
 
 def insert(arr: Any, obj: Any, values: Any, axis: Any = ...) -> Any:
-    """The array with values (ndarray or number) inserted before `obj` (int, slice or ndarray of ints) of an axis."""
+    """The array with values inserted before some places of an axis."""
 
 def interp(x: Any, xp: Any, fp: Any, left: Any = ..., right: Any = ..., period: Any = ...) -> Any:
-    """NumPy's `interp`: ndarrays go to the host and back."""
+    """Values of a function that is given at some places and straight between them."""
 
 def intersect1d(ar1: Any, ar2: Any, assume_unique: Any = ..., return_indices: Any = ...) -> Any:
-    """NumPy's `intersect1d`: ndarrays go to the host and back."""
+    """What is in both arrays, in order."""
 
 def invert(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """All bits inverted, element by element."""
 
 def isclose(a: Any, b: Any, rtol: Any = ..., atol: Any = ..., equal_nan: Any = ...) -> Any:
-    """NumPy's `isclose`: ndarrays go to the host and back."""
+    """Whether elements are equal within a tolerance: |a - b| ≤ atol + rtol · |b|."""
 
 def isfinite(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Whether x is finite, element by element."""
 
 def isin(element: Any, test_elements: Any, assume_unique: Any = ..., invert: Any = ..., *, kind: Any = ...) -> Any:
-    """NumPy's `isin`: ndarrays go to the host and back."""
+    """Whether elements are in another array."""
 
 def isinf(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Whether x is infinite, element by element."""
@@ -407,7 +407,7 @@ def isposinf(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Whether x is +infinity, element by element."""
 
 def ix_(*args: Any) -> Any:
-    """NumPy's `ix_`: ndarrays go to the host and back."""
+    """Vectors of positions, shaped so that together they select a grid of rows, columns, ..."""
 
 def lcm(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Least common multiple, element by element with broadcasting."""
@@ -422,13 +422,13 @@ def less_equal(x1: Any, x2: Any, out: Any = ...) -> Any:
     """Whether x1 ≤ x2, element by element with broadcasting."""
 
 def lexsort(keys: Any, axis: Any = ...) -> Any:
-    """NumPy's `lexsort`: ndarrays go to the host and back."""
+    """Positions that sort by several keys."""
 
 def linspace(
     start: Any, stop: Any, num: Any = ..., endpoint: Any = ..., retstep: Any = ..., dtype: Any = ..., axis: Any = ...,
     ctx: Any = ...,
 ) -> Any:
-    """`num` evenly spaced numbers from start to stop (with `endpoint` the last one), and on demand their distance."""
+    """Evenly spaced numbers from start to stop."""
 
 def log(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Natural logarithm, element by element."""
@@ -449,34 +449,34 @@ def logspace(
     start: Any, stop: Any, num: Any = ..., endpoint: Any = ..., base: Any = ..., dtype: Any = ..., axis: Any = ...,
     ctx: Any = ...,
 ) -> Any:
-    """`num` numbers from base**start to base**stop whose logarithms are evenly spaced."""
+    """Numbers from base**start to base**stop whose logarithms are evenly spaced."""
 
 def matmul(a: Any, b: Any, out: Any = ..., **kwargs: Any) -> Any:
-    """Matrix products over the last two axes, the others broadcast; vectors count as rows and columns."""
+    """Matrix products over the last two axes, the others broadcast; the function of `a @ b`."""
 
 def max(a: Any, axis: Any = ..., keepdims: Any = ..., initial: Any = ..., out: Any = ...) -> Any:
-    """Maximum over axes (None: all); `initial` is not supported."""
+    """Maximum over axes."""
 
 def maximum(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """The larger of both, element by element with broadcasting."""
 
 def may_share_memory(a: Any, b: Any, max_work: Any = ...) -> Any:
-    """As `shares_memory`."""
+    """As `shares_memory`, which is exact here."""
 
 def mean(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., keepdims: Any = ...) -> Any:
-    """Mean over axes (None: all), in `dtype` (default: the array's, float32 for integers)."""
+    """Mean over axes."""
 
 def min(a: Any, axis: Any = ..., keepdims: Any = ..., initial: Any = ..., out: Any = ...) -> Any:
-    """Minimum over axes (None: all); `initial` is not supported."""
+    """Minimum over axes."""
 
 def min_scalar_type(a: Any) -> Any:
-    """NumPy's `min_scalar_type`: ndarrays go to the host and back."""
+    """The smallest dtype that holds a number; of an array, its dtype."""
 
 def minimum(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """The smaller of both, element by element with broadcasting."""
 
 def mirr(*args: Any, **kwargs: Any) -> Any:
-    """`numpy_financial.mirr`, for ndarrays."""
+    """The modified internal rate of return of payments."""
 
 def mod(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Remainder of x1 / x2 with the sign of x2, element by element with broadcasting."""
@@ -485,152 +485,151 @@ def modf(
     x: Any, out: Any = ..., *, where: Any = ..., casting: Any = ..., order: Any = ..., dtype: Any = ...,
     subok: Any = ..., signature: Any = ...,
 ) -> Any:
-    """NumPy's `modf`: ndarrays go to the host and back."""
+    """Fractional and integer part, both with x's sign, element by element."""
 
 def moveaxis(a: Any, source: Any, destination: Any, out: Any = ...) -> Any:
     """Axes moved to other positions; the others keep their order."""
 
 def msort(a: Any) -> Any:
-    """NumPy's `msort`: ndarrays go to the host and back."""
+    """The values in order along the first axis."""
 
 def multiply(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """x1 · x2, element by element with broadcasting."""
 
 def nan_to_num(x: Any, copy: Any = ..., nan: Any = ..., posinf: Any = ..., neginf: Any = ..., **kwargs: Any) -> Any:
-    """NaN replaced by `nan`, infinities by the given numbers (default: the dtype's limits); in place unless
-    `copy`."""
+    """NaN and infinities replaced by numbers."""
 
 def nanargmax(a: Any, axis: Any = ..., out: Any = ..., *, keepdims: Any = ...) -> Any:
-    """NumPy's `nanargmax`: ndarrays go to the host and back."""
+    """Position of the maximum along an axis, without NaN."""
 
 def nanargmin(a: Any, axis: Any = ..., out: Any = ..., *, keepdims: Any = ...) -> Any:
-    """NumPy's `nanargmin`: ndarrays go to the host and back."""
+    """Position of the minimum along an axis, without NaN."""
 
 def nancumprod(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ...) -> Any:
-    """NumPy's `nancumprod`: ndarrays go to the host and back."""
+    """Running products along an axis; NaN counts as 1."""
 
 def nancumsum(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ...) -> Any:
-    """NumPy's `nancumsum`: ndarrays go to the host and back."""
+    """Running sums along an axis; NaN counts as 0."""
 
 def nanmax(a: Any, axis: Any = ..., out: Any = ..., keepdims: Any = ..., initial: Any = ..., where: Any = ...) -> Any:
-    """NumPy's `nanmax`: ndarrays go to the host and back."""
+    """Maximum over axes, without NaN."""
 
 def nanmedian(a: Any, axis: Any = ..., out: Any = ..., overwrite_input: Any = ..., keepdims: Any = ...) -> Any:
-    """NumPy's `nanmedian`: ndarrays go to the host and back."""
+    """Median over axes, without NaN."""
 
 def nanmin(a: Any, axis: Any = ..., out: Any = ..., keepdims: Any = ..., initial: Any = ..., where: Any = ...) -> Any:
-    """NumPy's `nanmin`: ndarrays go to the host and back."""
+    """Minimum over axes, without NaN."""
 
 def nanpercentile(
     a: Any, q: Any, axis: Any = ..., out: Any = ..., overwrite_input: Any = ..., method: Any = ...,
     keepdims: Any = ..., *, interpolation: Any = ...,
 ) -> Any:
-    """NumPy's `nanpercentile`: ndarrays go to the host and back."""
+    """The q-th percentiles over axes, without NaN."""
 
 def nanprod(
     a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., keepdims: Any = ..., initial: Any = ...,
     where: Any = ...,
 ) -> Any:
-    """NumPy's `nanprod`: ndarrays go to the host and back."""
+    """Product over axes; NaN counts as 1."""
 
 def nanquantile(
     a: Any, q: Any, axis: Any = ..., out: Any = ..., overwrite_input: Any = ..., method: Any = ...,
     keepdims: Any = ..., *, interpolation: Any = ...,
 ) -> Any:
-    """NumPy's `nanquantile`: ndarrays go to the host and back."""
+    """The q-th quantiles over axes, without NaN."""
 
 def ndim(a: Any) -> Any:
-    """NumPy's `ndim`: ndarrays go to the host and back."""
+    """How many axes an array has."""
 
 def negative(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """-x, element by element."""
 
 def nonzero(a: Any) -> Any:
-    """Positions of the nonzero elements: an int64 vector for each axis."""
+    """Positions of the nonzero elements."""
 
 def not_equal(x1: Any, x2: Any, out: Any = ...) -> Any:
     """Whether x1 ≠ x2, element by element with broadcasting."""
 
 def npv(*args: Any, **kwargs: Any) -> Any:
-    """`numpy_financial.npv`, for ndarrays."""
+    """The present value of payments at an interest rate."""
 
 def ones(shape: Any, dtype: Any = ..., order: Any = ..., ctx: Any = ...) -> Any:
-    """An array of ones; arguments as in `zeros`."""
+    """An array of ones."""
 
 def ones_like(a: Any, dtype: Any = ..., order: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
-    """Ones in the shape of a, and its dtype unless another is given."""
+    """Ones in the shape of another array."""
 
 def outer(a: Any, b: Any) -> Any:
     """All products of an element of a with one of b."""
 
 def packbits(a: Any, axis: Any = ..., bitorder: Any = ...) -> Any:
-    """NumPy's `packbits`: ndarrays go to the host and back."""
+    """Booleans as the bits of bytes."""
 
 def pad(x: Any, pad_width: Any = ..., mode: Any = ..., **kwargs: Any) -> Any:
     """The array with values added before and after each axis."""
 
 def partition(a: Any, kth: Any, axis: Any = ..., kind: Any = ..., order: Any = ...) -> Any:
-    """NumPy's `partition`: ndarrays go to the host and back."""
+    """The array so ordered that some elements stand where sorting puts them, smaller ones before them."""
 
 def percentile(
     a: Any, q: Any, axis: Any = ..., out: Any = ..., overwrite_input: Any = ..., interpolation: Any = ...,
     keepdims: Any = ...,
 ) -> Any:
-    """The q-th percentiles over axes (None: all)."""
+    """The q-th percentiles over axes."""
 
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
-    """NumPy's `piecewise`: ndarrays go to the host and back."""
+    """Functions, each on the elements where its condition holds."""
 
 def poly(seq_of_zeros: Any) -> Any:
-    """NumPy's `poly`: ndarrays go to the host and back."""
+    """The coefficients of a polynomial with given roots, the highest power first."""
 
 def polyadd(a1: Any, a2: Any) -> Any:
-    """NumPy's `polyadd`: ndarrays go to the host and back."""
+    """The sum of two polynomials."""
 
 def polydiv(u: Any, v: Any) -> Any:
-    """NumPy's `polydiv`: ndarrays go to the host and back."""
+    """Quotient and remainder of two polynomials."""
 
 def polyfit(x: Any, y: Any, deg: Any, rcond: Any = ..., full: Any = ..., w: Any = ..., cov: Any = ...) -> Any:
-    """NumPy's `polyfit`: ndarrays go to the host and back."""
+    """The polynomial that fits points best, by least squares."""
 
 def polyint(p: Any, m: Any = ..., k: Any = ...) -> Any:
-    """NumPy's `polyint`: ndarrays go to the host and back."""
+    """An antiderivative of a polynomial."""
 
 def polymul(a1: Any, a2: Any) -> Any:
-    """NumPy's `polymul`: ndarrays go to the host and back."""
+    """The product of two polynomials."""
 
 def polysub(a1: Any, a2: Any) -> Any:
-    """NumPy's `polysub`: ndarrays go to the host and back."""
+    """The difference of two polynomials."""
 
 def polyval(p: Any, x: Any) -> Any:
-    """The polynomial with coefficients p, the highest power first, at x."""
+    """The polynomial with coefficients p at x."""
 
 def positive(
     x: Any, out: Any = ..., *, where: Any = ..., casting: Any = ..., order: Any = ..., dtype: Any = ...,
     subok: Any = ..., signature: Any = ...,
 ) -> Any:
-    """NumPy's `positive`: ndarrays go to the host and back."""
+    """A copy: +x, element by element."""
 
 def power(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """x1 to the power of x2, element by element with broadcasting."""
 
 def ppmt(*args: Any, **kwargs: Any) -> Any:
-    """`numpy_financial.ppmt`, for ndarrays."""
+    """The part of a payment that pays the loan itself off."""
 
 def prod(a: Any, axis: Any = ..., dtype: Any = ..., keepdims: Any = ..., initial: Any = ..., out: Any = ...) -> Any:
-    """Product over axes; arguments as in `sum`, but for `initial`, which is not supported."""
+    """Product over axes."""
 
 def product(a: Any, axis: Any = ..., dtype: Any = ..., keepdims: Any = ..., initial: Any = ..., out: Any = ...) -> Any:
     """As `prod`."""
 
 def promote_types(type1: Any, type2: Any) -> Any:
-    """NumPy's `promote_types`: ndarrays go to the host and back."""
+    """The smallest dtype that holds what two dtypes hold."""
 
 def ptp(a: Any, axis: Any = ..., out: Any = ..., keepdims: Any = ...) -> Any:
-    """NumPy's `ptp`: ndarrays go to the host and back."""
+    """Maximum less minimum along an axis."""
 
 def pv(*args: Any, **kwargs: Any) -> Any:
-    """`numpy_financial.pv`, for ndarrays."""
+    """The present value of constant payments."""
 
 def quantile(
     a: Any, q: Any, axis: Any = ..., out: Any = ..., overwrite_input: Any = ..., interpolation: Any = ...,
@@ -645,13 +644,13 @@ def radians(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Degrees to radians, element by element."""
 
 def rate(*args: Any, **kwargs: Any) -> Any:
-    """`numpy_financial.rate`, for ndarrays."""
+    """The interest rate of constant payments."""
 
 def ravel(x: Any, order: Any = ...) -> Any:
     """A copy of one dimension."""
 
 def real(val: Any) -> Any:
-    """NumPy's `real`: ndarrays go to the host and back."""
+    """The real part, element by element: the values themselves, as ndarrays are never complex."""
 
 def reciprocal(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """1 / x, element by element."""
@@ -660,31 +659,31 @@ def remainder(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Remainder of x1 / x2 with the sign of x2, element by element with broadcasting."""
 
 def repeat(a: Any, repeats: Any, axis: Any = ..., out: Any = ...) -> Any:
-    """Each element `repeats` times along an axis (None: of the flattened array)."""
+    """Each element `repeats` times along an axis."""
 
 def reshape(a: Any, newshape: Any, order: Any = ..., out: Any = ...) -> Any:
-    """A copy with another shape; one dimension may be -1."""
+    """A copy with another shape."""
 
 def resize(a: Any, new_shape: Any) -> Any:
-    """The elements repeated as often as the new shape needs."""
+    """The elements, in order, repeated as often as the new shape needs."""
 
 def result_type(*arrays_and_dtypes: Any) -> Any:
-    """NumPy's `result_type`: ndarrays go to the host and back."""
+    """The dtype that NumPy's arithmetic gives; that of mx.np's functions may be another one."""
 
 def rint(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Nearest integer, halves down, element by element."""
 
 def roll(a: Any, shift: Any, axis: Any = ..., out: Any = ...) -> Any:
-    """Elements moved along axes (None: of the flattened array); those that leave come in at the other end."""
+    """Elements moved along axes; those that leave come in at the other end."""
 
 def rollaxis(a: Any, axis: Any, start: Any = ...) -> Any:
-    """NumPy's `rollaxis`: ndarrays go to the host and back."""
+    """One axis moved before another one."""
 
 def roots(p: Any) -> Any:
-    """NumPy's `roots`: ndarrays go to the host and back."""
+    """The roots of a polynomial."""
 
 def rot90(m: Any, k: Any = ..., axes: Any = ...) -> Any:
-    """Rotated by 90 degrees k times in the plane of two axes."""
+    """Rotated by 90 degrees in the plane of two axes."""
 
 def round(x: Any, decimals: Any = ..., out: Any = ..., **kwargs: Any) -> Any:
     """As `around`."""
@@ -696,16 +695,16 @@ def row_stack(arrays: Any) -> Any:
     """As `vstack`."""
 
 def searchsorted(a: Any, v: Any, side: Any = ..., sorter: Any = ...) -> Any:
-    """NumPy's `searchsorted`: ndarrays go to the host and back."""
+    """Where numbers have to be inserted into a sorted vector to keep it sorted."""
 
 def select(condlist: Any, choicelist: Any, default: Any = ...) -> Any:
-    """NumPy's `select`: ndarrays go to the host and back."""
+    """Elements out of several arrays: of the first whose condition holds."""
 
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: Any = ...) -> Any:
-    """NumPy's `setdiff1d`: ndarrays go to the host and back."""
+    """What is in the first array and not in the second, in order."""
 
 def setxor1d(ar1: Any, ar2: Any, assume_unique: Any = ...) -> Any:
-    """NumPy's `setxor1d`: ndarrays go to the host and back."""
+    """What is in exactly one of two arrays, in order."""
 
 def shape(a: Any) -> Any:
     """Lengths of the axes."""
@@ -720,7 +719,7 @@ def signbit(
     x: Any, out: Any = ..., *, where: Any = ..., casting: Any = ..., order: Any = ..., dtype: Any = ...,
     subok: Any = ..., signature: Any = ...,
 ) -> Any:
-    """NumPy's `signbit`: ndarrays go to the host and back."""
+    """Whether the sign bit is set, that of -0.0 as well, element by element."""
 
 def sin(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Sine, element by element."""
@@ -729,19 +728,19 @@ def sinh(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Hyperbolic sine, element by element."""
 
 def size(a: Any, axis: Any = ...) -> Any:
-    """NumPy's `size`: ndarrays go to the host and back."""
+    """How many elements an array has."""
 
 def sometrue(a: Any, axis: Any = ..., keepdims: Any = ..., out: Any = ...) -> Any:
     """As `any`."""
 
 def sort(a: Any, axis: Any = ..., kind: Any = ..., order: Any = ...) -> Any:
-    """The values in order along an axis (None: of the flattened array)."""
+    """The values in order along an axis."""
 
 def spacing(
     x: Any, out: Any = ..., *, where: Any = ..., casting: Any = ..., order: Any = ..., dtype: Any = ...,
     subok: Any = ..., signature: Any = ...,
 ) -> Any:
-    """NumPy's `spacing`: ndarrays go to the host and back."""
+    """The distance from x to the next number of its dtype, element by element."""
 
 def split(ary: Any, indices_or_sections: Any, axis: Any = ...) -> Any:
     """Equal pieces along an axis, or pieces that begin at the given indices."""
@@ -753,13 +752,13 @@ def square(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """x², element by element."""
 
 def squeeze(a: Any, axis: Any = ..., out: Any = ...) -> Any:
-    """Without axes of size 1: all of them, or those given."""
+    """Without axes of size 1."""
 
 def stack(arrays: Any, axis: Any = ..., out: Any = ...) -> Any:
     """Joins arrays of one shape along a new axis."""
 
 def std(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., ddof: Any = ..., keepdims: Any = ...) -> Any:
-    """Standard deviation over axes (None: all); the squares are divided by the count less `ddof`."""
+    """Standard deviation over axes: the root of `var`."""
 
 def subtract(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """x1 - x2, element by element with broadcasting."""
@@ -771,10 +770,10 @@ def swapaxes(a: Any, axis1: Any, axis2: Any) -> Any:
     """Two axes exchanged."""
 
 def take(a: Any, indices: Any, axis: Any = ..., mode: Any = ..., out: Any = ...) -> Any:
-    """Elements at positions along an axis (None: of the flattened array)."""
+    """Elements at positions along an axis."""
 
 def take_along_axis(arr: Any, indices: Any, axis: Any = ...) -> Any:
-    """NumPy's `take_along_axis`: ndarrays go to the host and back."""
+    """Elements at positions that differ from slice to slice, as `argsort` returns them."""
 
 def tan(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Tangent, element by element."""
@@ -786,28 +785,28 @@ def tensordot(a: Any, b: Any, axes: Any = ...) -> Any:
     """Sums of products over axes."""
 
 def tile(A: Any, reps: Any) -> Any:
-    """The array repeated `reps` times along each axis."""
+    """The array repeated along each axis."""
 
 def trace(a: Any, offset: Any = ..., axis1: Any = ..., axis2: Any = ..., out: Any = ...) -> Any:
     """The sums of the diagonals of the matrices in two axes."""
 
 def transpose(a: Any, axes: Any = ..., out: Any = ...) -> Any:
-    """The axes in another order (None: reversed)."""
+    """The axes in another order."""
 
 def trapz(y: Any, x: Any = ..., dx: Any = ..., axis: Any = ...) -> Any:
-    """NumPy's `trapz`: ndarrays go to the host and back."""
+    """Integrals of values along an axis by the trapezoidal rule."""
 
 def tril(m: Any, k: Any = ...) -> Any:
     """What is on and below the k-th diagonal, zeros above."""
 
 def tril_indices_from(arr: Any, k: Any = ...) -> Any:
-    """NumPy's `tril_indices_from`: ndarrays go to the host and back."""
+    """Positions of what is on and below the k-th diagonal of a matrix."""
 
 def trim_zeros(filt: Any, trim: Any = ..., axis: Any = ...) -> Any:
-    """NumPy's `trim_zeros`: ndarrays go to the host and back."""
+    """A vector without the zeros at its ends."""
 
 def triu_indices_from(arr: Any, k: Any = ...) -> Any:
-    """NumPy's `triu_indices_from`: ndarrays go to the host and back."""
+    """Positions of what is on and above the k-th diagonal of a matrix."""
 
 def true_divide(x1: Any, x2: Any, out: Any = ...) -> Any:
     """x1 / x2, element by element with broadcasting."""
@@ -816,27 +815,27 @@ def trunc(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Integer part, element by element."""
 
 def union1d(ar1: Any, ar2: Any) -> Any:
-    """NumPy's `union1d`: ndarrays go to the host and back."""
+    """What is in one or both of two arrays, in order."""
 
 def unique(
     ar: Any, return_index: Any = ..., return_inverse: Any = ..., return_counts: Any = ..., axis: Any = ...,
 ) -> Any:
-    """The different values in order; on demand the positions of the first ones, each element's place, and counts."""
+    """The different values in order."""
 
 def unpackbits(a: Any, axis: Any = ..., count: Any = ..., bitorder: Any = ...) -> Any:
-    """NumPy's `unpackbits`: ndarrays go to the host and back."""
+    """The bits of bytes, as zeros and ones."""
 
 def unravel_index(indices: Any, shape: Any, order: Any = ...) -> Any:
-    """Coordinates out of positions in the flattened array: an ndarray for each dimension of `shape`."""
+    """Coordinates out of positions in the flattened array."""
 
 def unwrap(p: Any, discont: Any = ..., axis: Any = ..., *, period: Any = ...) -> Any:
-    """NumPy's `unwrap`: ndarrays go to the host and back."""
+    """Angles without jumps: where neighbours differ by more than half a period, multiples of it are added."""
 
 def vander(x: Any, N: Any = ..., increasing: Any = ...) -> Any:
-    """NumPy's `vander`: ndarrays go to the host and back."""
+    """The powers of numbers, a row for each (Vandermonde's matrix)."""
 
 def var(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., ddof: Any = ..., keepdims: Any = ...) -> Any:
-    """Variance over axes (None: all); the squares are divided by the count less `ddof`."""
+    """Variance over axes: the mean of the squared distances from the mean."""
 
 def vdot(a: Any, b: Any) -> Any:
     """The product of the flattened arrays."""
@@ -854,4 +853,4 @@ def zeros(shape: Any, dtype: Any = ..., order: Any = ..., ctx: Any = ...) -> Any
     """An array of zeros."""
 
 def zeros_like(a: Any, dtype: Any = ..., order: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
-    """Zeros in the shape of a, and its dtype unless another is given."""
+    """Zeros in the shape of another array."""

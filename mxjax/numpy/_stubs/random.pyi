@@ -9,42 +9,42 @@ __all__ = [
 ]
 
 def beta(a: Any, b: Any, size: Any = ..., dtype: Any = ..., ctx: Any = ...) -> Any:
-    """Draws from the beta distribution; others as in `uniform`."""
+    """Draws from the beta distribution on [0, 1]."""
 
 def chisquare(df: Any, size: Any = ..., dtype: Any = ..., ctx: Any = ...) -> Any:
-    """Draws from the chi-square distribution with `df` degrees of freedom; others as in `uniform`."""
+    """Draws from the chi-square distribution: sums of squares of standard normal draws."""
 
 def choice(a: Any, size: Any = ..., replace: Any = ..., p: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
     """Draws from range(a), or from the elements of a vector `a`."""
 
 def exponential(scale: Any = ..., size: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
-    """Draws from the exponential distribution with mean `scale`; others as in `uniform`."""
+    """Draws from the exponential distribution."""
 
 def gamma(shape: Any, scale: Any = ..., size: Any = ..., dtype: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
-    """Draws from the gamma distribution; others as in `uniform`."""
+    """Draws from the gamma distribution."""
 
 def gumbel(loc: Any = ..., scale: Any = ..., size: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
-    """Draws from Gumbel's distribution; others as in `uniform`."""
+    """Draws from Gumbel's distribution."""
 
 def logistic(loc: Any = ..., scale: Any = ..., size: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
-    """Draws from the logistic distribution; others as in `uniform`."""
+    """Draws from the logistic distribution."""
 
 def lognormal(
     mean: Any = ..., sigma: Any = ..., size: Any = ..., dtype: Any = ..., ctx: Any = ..., out: Any = ...,
 ) -> Any:
-    """exp of draws from the normal distribution; others as in `uniform`."""
+    """exp of draws from the normal distribution."""
 
 def multinomial(n: Any, pvals: Any, size: Any = ..., **kwargs: Any) -> Any:
-    """How often each outcome comes in `n` experiments, `size` times."""
+    """How often each outcome comes in `n` experiments."""
 
 def multivariate_normal(mean: Any, cov: Any, size: Any = ..., check_valid: Any = ..., tol: Any = ...) -> Any:
-    """Draws from normal distributions with these mean vectors (..., n) and covariance matrices (..., n, n)."""
+    """Draws vectors from normal distributions."""
 
 def normal(loc: Any = ..., scale: Any = ..., size: Any = ..., dtype: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
-    """Draws from the normal distribution with mean `loc` and standard deviation `scale`; others as in `uniform`."""
+    """Draws from the normal distribution."""
 
 def pareto(a: Any, size: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
-    """Draws from Pareto's (Lomax) distribution with shape `a`; others as in `uniform`."""
+    """Draws from Pareto's (Lomax) distribution, which begins at 0."""
 
 def power(a: Any, size: Any = ...) -> Any:
     """Draws from [0, 1] with a density proportional to x to the power of a - 1."""
@@ -53,13 +53,13 @@ def rand(*size: Any, **kwargs: Any) -> Any:
     """`uniform` on [0, 1) with the shape as arguments."""
 
 def randint(low: Any, high: Any = ..., size: Any = ..., dtype: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
-    """Draws integers from [low, high), without `high` from [0, low); dtype int64 (default) or int32."""
+    """Draws integers from [low, high), without `high` from [0, low)."""
 
 def randn(*size: Any, **kwargs: Any) -> Any:
-    """`normal` with the shape as arguments."""
+    """`normal` with mean 0, deviation 1 and the shape as arguments."""
 
 def rayleigh(scale: Any = ..., size: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
-    """Draws from Rayleigh's distribution; others as in `uniform`."""
+    """Draws from Rayleigh's distribution: lengths of vectors of two normal draws."""
 
 def shuffle(x: Any) -> Any:
     """Puts the rows (elements of the first axis) in random order, in place."""
@@ -68,4 +68,4 @@ def uniform(low: Any = ..., high: Any = ..., size: Any = ..., dtype: Any = ..., 
     """Draws from the uniform distribution on [low, high)."""
 
 def weibull(a: Any, size: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
-    """Draws from Weibull's distribution with shape `a`; others as in `uniform`."""
+    """Draws from Weibull's distribution with scale 1."""
