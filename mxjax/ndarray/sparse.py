@@ -19,8 +19,8 @@ from ..array.sparse import (
     zeros,
 )
 
-__all__ = ["BaseSparseNDArray", "CSRNDArray", "RowSparseNDArray", "add", "array", "cast_storage", "csr_matrix",
-           "divide", "empty", "multiply", "row_sparse_array", "subtract", "zeros"]
+__all__ = ["BaseSparseNDArray", "CSRNDArray", "RowSparseNDArray", "add", "array", "csr_matrix", "divide",
+           "empty", "multiply", "row_sparse_array", "subtract", "zeros"]
 
 add, subtract, multiply, divide = SPARSE.values()
 for _kind in (BaseSparseNDArray, CSRNDArray, RowSparseNDArray):

@@ -104,10 +104,11 @@ def host_call(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any])
                          "consider moving the operator to the outside of the autograd scope.")
     contexts = [a.ctx for a in _leaves((args, tuple(kwargs.values()))) if isinstance(a, IMPERATIVE.kind)]
     out = kwargs.get("out")
-    host = {k: to_host(v) for k, v in kwargs.items() if k != "out" or not isinstance(v, IMPERATIVE.kind)}
-    result = function(*to_host(args), **host)
-    if isinstance(out, IMPERATIVE.kind):
-        out[:] = result
+    targets = [a for a in (out if isinstance(out, tuple) else (out,)) if isinstance(a, IMPERATIVE.kind)]
+    result = function(*to_host(args), **{k: to_host(v) for k, v in kwargs.items() if k != "out" or not targets})
+    if targets:
+        for target, value in zip(targets, result if isinstance(out, tuple) else (result,), strict=True):
+            target[:] = value
         return out
     if isinstance(result, np.generic) and contexts and result.dtype.kind in "biuf":
         result = np.asarray(result) if isinstance(function, np.ufunc) else result

@@ -296,3 +296,27 @@ def test_eigenvalues_on_devices_that_have_none():
     matrices = jnp.asarray(onp.random.default_rng(0).normal(size=(2, 3, 3)).astype("float32"))
     for own, host in zip(linalg._eig(matrices), linalg._eig_on_host(matrices), strict=True):
         onp.testing.assert_allclose(own, host, rtol=1e-4, atol=1e-5)
+
+
+def test_cholesky_reads_one_triangle():
+    for one in (mx.np.linalg.cholesky(mx.np.array([[4, 99], [2, 5]])),
+                mx.nd.linalg.potrf(mx.nd.array([[4, 99], [2, 5]])),
+                mx.nd.linalg.potrf(mx.nd.array([[4, 2], [99, 5]]), lower=False).T):
+        onp.testing.assert_array_equal(one.asnumpy(), [[2, 0], [1, 2]])
+
+
+def test_positions_out_of_range_are_refused():
+    with pytest.raises(mx.MXNetError, match=r"position 9 is out of range for the shape \(2, 3\)"):
+        mx.np.unravel_index(mx.np.array([1, 9], dtype="int32"), (2, 3))[0].asnumpy()
+
+
+def test_several_results_go_where_they_are_wanted():
+    quotient, rest = mx.np.zeros(2), mx.np.zeros(2)
+    assert mx.np.divmod(mx.np.array([7, -7]), 3, out=(quotient, rest))[1] is rest
+    onp.testing.assert_array_equal(quotient.asnumpy(), [2, -3])
+    onp.testing.assert_array_equal(rest.asnumpy(), [1, 2])
+
+
+def test_random_integers_are_integers():
+    with pytest.raises(mx.MXNetError, match="int32 or int64"):
+        mx.np.random.randint(0, 5, size=(2,), dtype="float32")

@@ -114,7 +114,15 @@ def potrf(A: Array, *, lower: bool = True) -> Array:
 
     Other matrices are refused where the result is looked at (in a compiled program, which cannot refuse, it is NaN).
     """
-    return jnp.linalg.cholesky(A, upper=not lower)
+    return cholesky(A, lower)
+
+
+def cholesky(A: Array, lower: bool = True) -> Array:
+    """The factor of symmetric matrices, of which this triangle is read, as LAPACK does; the gradient is symmetric."""
+    symmetric = (A + _t(A)) / 2
+    half, diagonal = (jnp.tril(A, -1) if lower else jnp.triu(A, 1)), jnp.eye(A.shape[-1], dtype=bool)
+    read = jnp.where(diagonal, A, half + _t(half))
+    return jnp.linalg.cholesky(symmetric + lax.stop_gradient(read - symmetric), upper=not lower, symmetrize_input=False)
 
 
 @_linalg("potri", FPartialShape=first, hidden=("lower",))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from typing import Any
 
 import jax
@@ -127,12 +128,20 @@ def diag_indices_from(data: Array) -> Array:
     return jnp.broadcast_to(jnp.arange(data.shape[0], dtype=jnp.int64), (data.ndim, data.shape[0]))
 
 
-@register("_npi_unravel_index_fallback", infer_shape=lambda p, ins, outs: None)
+def _unless_inside(params: dict[str, Any], inputs: Any, outputs: Any) -> MXNetError | None:
+    """FRefuse: positions that the shape does not have."""
+    positions, size = np.asarray(inputs[0]), math.prod(params["shape"])
+    wrong = positions[(positions < 0) | (positions >= size)]
+    return MXNetError(f"operator unravel_index: position {wrong[0]} is out of range for the shape {params['shape']} of "
+                      f"{size} elements") if wrong.size else None
+
+
+@register("_npi_unravel_index_fallback", infer_shape=lambda p, ins, outs: None, FRefuse=_unless_inside)
 def unravel_index(data: Array, *, shape: Shape) -> Array:
     """Coordinates out of positions in the flattened array: (...) -> (dimensions, ...).
 
     Raises:
-        MXNetError: the positions are no integers.
+        MXNetError: the positions are no integers, or out of range.
     """
     if not jnp.issubdtype(data.dtype, jnp.integer):
         raise MXNetError(f"operator unravel_index takes integers, got {data.dtype}")

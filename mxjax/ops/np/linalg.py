@@ -14,6 +14,7 @@ from jax import lax
 from ...base import MXNetError
 from ..common import Array, absolute, is_float, no_gradient
 from ..infer import first
+from ..linalg.decompositions import cholesky as factor
 from ..linalg.decompositions import syevd, unless_finite
 from ..params import Shape
 from ..registry import register
@@ -59,7 +60,7 @@ def slogdet(A: Array) -> tuple[Array, Array]:
 @_linalg("cholesky", FPartialShape=first, FRefuse=unless_finite("_npi_cholesky", "a matrix is not positive definite"))
 def cholesky(A: Array) -> Array:
     """The lower triangular L with L·Lᵀ = A."""
-    return jnp.linalg.cholesky(A)
+    return factor(A)
 
 
 def _sign_of_largest(rows: Array) -> Array:

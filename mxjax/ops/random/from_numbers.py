@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from ...base import MXNetError
 from ..common import Array
 from ..infer import elementwise
-from ..params import DType, Shape, np_dtype
+from ..params import DType, Shape
 from ..registry import register
 from ..shape.creation import MADE
 from . import _draw, _host_choices, on_host
@@ -76,7 +76,7 @@ def _check_integers(params: dict[str, Any]) -> MXNetError | None:
 def randint(*, low: int, high: int, shape: Shape | None = None, ctx: str = "", dtype: DType | None = None,
             _key: Any = None) -> Array:
     """Random integers from low (included) to high (not included), int32 or int64."""
-    return _draw.integers(_key, (1,) if shape is None else shape, low, high, np_dtype(dtype or "int32"))
+    return _draw.integers(_key, (1,) if shape is None else shape, low, high, on_host.integer_dtype(dtype))
 
 
 @register("_shuffle", aliases=("shuffle", "_npi_shuffle"), infer_shape=elementwise, FDraw=_host_choices.shuffled,

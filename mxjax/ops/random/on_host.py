@@ -109,10 +109,17 @@ def _promoted(values: np.ndarray) -> np.ndarray:
     return values.astype(np.int32) if values.dtype.kind in "biu" and values.dtype.itemsize < 4 else values
 
 
+def integer_dtype(name: str | None) -> np.dtype:
+    """What `_random_randint` makes."""
+    if name not in (None, "int32", "int64"):
+        raise MXNetError(f"dtype must be int32 or int64, got {name}")
+    return np_dtype(name or "int32")
+
+
 def integers(source: Source, params: dict[str, Any], inputs: Sequence[Any], train: bool) -> np.ndarray:
     """FDraw of `_random_randint`."""
     shape, low, high = size_of(params["shape"]), params["low"], params["high"]
-    dtype, span = np_dtype(params["dtype"] or "int32"), np.uint64(high - low)
+    dtype, span = integer_dtype(params["dtype"]), np.uint64(high - low)
 
     def make(words: np.ndarray) -> np.ndarray:
         found = words[..., 0].astype(np.uint64)
