@@ -6,7 +6,7 @@ WORKERS ?= 2
 
 SECONDS_EACH ?= 60
 
-.PHONY: demo test lint attack fuzz bench accelerators docs convert-check clean
+.PHONY: demo test lint attack fuzz bench figures accelerators docs convert-check clean
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "mxjax needs Python 3.11 or newer; try make PYTHON=python3.12")'
@@ -44,6 +44,12 @@ bench: $(VENV)/.test
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/dispatch.py
 
+# MXNet, mxjax, flax, PyTorch and Keras side by side, 15 minutes a round; goes on where it was interrupted. MXNET_PYTHON
+# names an interpreter with MXNet 1.9.1, FURTHER has more arguments (--fresh)
+ROUNDS ?= 5
+figures: $(VENV)/.demo
+	$(BIN)/python benchmarks/figures.py --rounds $(ROUNDS) $(FURTHER)
+
 # every operator compiled for an H100 and a TPU that are not here: an hour or two, and goes on where it was interrupted
 ACCELERATORS := .venv-accelerators
 accelerators: | $(BIN)/python
@@ -80,12 +86,13 @@ wheel: | $(BIN)/python
 	if [ "$${GITHUB_REF_TYPE:-}" = tag ]; then dist/tried/bin/python -m mxjax --version | grep -F "mxjax $${GITHUB_REF_NAME#v} "; fi
 	rm -rf dist/tried
 
-# what `convert --to pytorch` and `--to flax` write, in the real libraries; PyTorch is heavy: an environment of its own
+# what `convert --to pytorch`, `flax` and `savedmodel` write, in the real libraries, which are heavy: an environment of its
+# own. TORCH_INDEX names a package index with PyTorch's build for CPUs, the other one takes gigabytes
 CONVERT := .venv-convert
 convert-check: | $(BIN)/python
 	$(BIN)/python -m venv $(CONVERT)
-	$(CONVERT)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[pytorch,flax]' 'pytest>=8' 'pytest-timeout>=2.3'
-	$(CONVERT)/bin/python -m pytest tests/tools/test_convert_source.py
+	$(CONVERT)/bin/python -m pip install --quiet --disable-pip-version-check $(TORCH_INDEX:%=--extra-index-url %) -e '.[pytorch,flax,tensorflow]' 'pytest>=8' 'pytest-timeout>=2.3'
+	$(CONVERT)/bin/python -m pytest tests/tools/test_convert_source.py tests/tools/test_convert_savedmodel.py
 
 clean:
-	rm -rf $(ACCELERATORS) $(CONVERT) $(DOCS) $(VENV) site demo-output build dist *.egg-info .venv-python*
+	rm -rf $(ACCELERATORS) $(CONVERT) .venv-figures $(DOCS) $(VENV) site demo-output build dist *.egg-info .venv-python*

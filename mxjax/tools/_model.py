@@ -90,15 +90,23 @@ class Model:
         """All parameters and auxiliary states."""
         return {**self.args, **self.aux}
 
+    def unfed(self, length: Any) -> dict[str, Any]:
+        """Values for the labels of loss outputs and the like, for inputs whose first axis has this length."""
+        import jax.numpy as jnp
+        given = next(iter(self.shapes.values()), ())[:1]
+        return {n: jnp.zeros((length, *v.shape[1:]), v.dtype) if v.shape[:1] == given else v
+                for n, v in self.rest.items()}
+
     def function(self) -> tuple[Callable[..., list], list[Any]]:
         """(function of the inputs in the order of `shapes`, their ShapeDtypeStructs)."""
         import jax
         graph = JaxFunction(self.symbol)
-        fixed = {**{n: v.to_jax() for n, v in self.args.items()}, **self.rest}
+        fixed = {n: v.to_jax() for n, v in self.args.items()}
         aux = {n: v.to_jax() for n, v in self.aux.items()}
 
         def program(*inputs: Any) -> list:
-            return graph({**fixed, **dict(zip(self.shapes, inputs, strict=True))}, aux, jax.random.key(0))[0]
+            rest = self.unfed(inputs[0].shape[0]) if inputs and inputs[0].ndim else self.rest
+            return graph({**fixed, **rest, **dict(zip(self.shapes, inputs, strict=True))}, aux, jax.random.key(0))[0]
         return program, [jax.ShapeDtypeStruct(s, self.dtypes[n]) for n, s in self.shapes.items()]
 
 

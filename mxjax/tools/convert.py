@@ -4,7 +4,8 @@ onnx: an ONNX file (with --dynamic-batch for any batch). stablehlo: the program 
 runtimes of OpenXLA. jax: the program as `jax.export` writes it; `jax.export.deserialize(content).call(inputs)` runs it.
 npz, safetensors: the parameters alone, which `mx.nd.load` reads too. In the programs the parameters are constants; they
 compute in inference mode. pytorch, flax: a folder with readable source (`model.py`: a class for each kind of block) and
-its weights (`model.safetensors`), checked against mxjax where the library is installed.
+its weights (`model.safetensors`), checked against mxjax where the library is installed. savedmodel: a folder for
+TensorFlow, with its parameters as variables, checked too.
 """
 
 from __future__ import annotations
@@ -71,14 +72,15 @@ _FORMATS: dict[str, tuple[Callable[[_model.Model, str, bool], None], str]] = {
     "safetensors": (_safetensors, ".safetensors")}
 
 _SOURCES = ("pytorch", "flax")  # a folder of files
+_SAVED_MODEL = "savedmodel"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's arguments."""
     _model.add_arguments(parser)
-    parser.add_argument("--to", required=True, choices=[*_FORMATS, *_SOURCES], help="the format")
+    parser.add_argument("--to", required=True, choices=[*_FORMATS, *_SOURCES, _SAVED_MODEL], help="the format")
     parser.add_argument("--output", metavar="PATH",
-                        help="the file, or source's folder; PREFIX with the format's ending where not given")
+                        help="the file or folder; PREFIX with the format's ending where not given")
     parser.add_argument("--dynamic-batch", action="store_true", help="the first axis of the inputs may have any length")
 
 
@@ -94,10 +96,20 @@ def _source(given: argparse.Namespace) -> int:
     return 0 if good else 1
 
 
+def _saved_model(given: argparse.Namespace) -> int:
+    from . import _savedmodel
+    folder = given.output or f"{given.prefix}-savedmodel"
+    told, good = _savedmodel.write(_model.Model(given), folder, given.dynamic_batch)
+    print(f"{folder}: {told}")
+    return 0 if good else 1
+
+
 def main(given: argparse.Namespace) -> int:
     """Runs the command; returns the exit status."""
     if given.to in _SOURCES:
         return _source(given)
+    if given.to == _SAVED_MODEL:
+        return _saved_model(given)
     write, ending = _FORMATS[given.to]
     path = given.output or given.prefix + ending
     write(_model.Model(given, runs=write not in (_npz, _safetensors)), path, given.dynamic_batch)

@@ -175,6 +175,173 @@ def shapes():
     return sym.Group([sym.log_softmax(sym.squeeze(rows, axis=1)), sym.stack(b, c, axis=1), sym.reverse(z, axis=1)])
 
 
+def mathematics():
+    """Formulas of numbers: rounding at halves, logic, remainders by zero, special functions."""
+    x, z = sym.var("data"), sym.var("data1")  # (2, 3, 4, 5)
+    halves, y = sym.round(x * 4) / 2, x + z
+    zeros = sym.round(z)
+    found = [sym.cbrt(x), sym.rcbrt(y), sym.round(halves), sym.rint(halves), sym.fix(x * 3), sym.trunc(z * 3),
+             sym.gammaln(y), sym.gamma(sym.clip(x, a_min=0.5, a_max=3)), sym.erfinv(sym.tanh(x)),
+             sym.logical_not(zeros), sym.broadcast_logical_and(zeros, halves), sym.broadcast_logical_or(zeros, halves),
+             sym.broadcast_logical_xor(zeros, halves), sym.broadcast_mod(x, zeros), x % 0.7, 1.5 % zeros, x % 0,
+             sym.degrees(x), sym.radians(x), sym.contrib.quadratic(x, a=0.1, b=2, c=3), sym.broadcast_hypot(x, z),
+             sym.sign(halves) + sym.relu(x), sym.logical_not(x > z), sym.hard_sigmoid(x), x >= 0.5, halves != 1,
+             sym.nansum(x, axis=(1, 2)), sym.nanprod(x, axis=3), sym.square(x).sum(), *sym.moments(x, axes=(0, 2))]
+    return sym.Group([sym.BatchNorm(sym.Convolution(x, kernel=(1, 1), num_filter=3), name="bn") % 0.5, *found])
+
+
+def ordering():
+    """Places in order, with equal values among them; what is chosen by places."""
+    x = sym.round(sym.var("data") * 2)  # (3, 4, 6)
+    place = sym.argmax(x, axis=2)
+    found = [sym.argsort(x, axis=1), sym.argsort(x, is_ascend=False), sym.sort(x, axis=1, is_ascend=False),
+             sym.sort(x, axis=None), sym.topk(x, k=3, axis=1), sym.topk(x, k=2, is_ascend=True, ret_typ="value"),
+             *sym.topk(x, k=2, ret_typ="both", axis=2), sym.topk(x, k=2, axis=1, ret_typ="mask"),
+             sym.topk(x, axis=None, k=4), sym.argmin(x, axis=1, keepdims=True), sym.argmax_channel(x),
+             sym.argmax(x), sym.pick(x, place),
+             sym.pick(x, sym.argmin(x, axis=1) - 3, axis=1, keepdims=True, mode="wrap"),
+             sym.one_hot(place, depth=6), sym.one_hot(place, depth=6, on_value=2, off_value=-1),
+             sym.take(x, sym.slice_axis(place, axis=0, begin=0, end=1), axis=2), sym.take(x, place + 5, mode="wrap"),
+             sym.gather_nd(x, sym.stack(sym.zeros_like(place), place % 4)),
+             sym.batch_take(sym.slice_axis(x, axis=2, begin=0, end=1).reshape((3, 4)),
+                            sym.slice_axis(place, axis=1, begin=0, end=1).reshape((3,)) % 4),
+             sym.where(sym.max(x, axis=(1, 2)) > 4, x, -x), sym.where(x > 1, x, x * 2),
+             sym.scatter_nd(sym.max(x, axis=(1, 2)), sym.expand_dims(
+                 sym.argsort(sym.max(x, axis=(1, 2))), axis=0), shape=(4,))]
+    return sym.Group(found)
+
+
+def sequences():
+    """Sequences of different lengths; shapes taken from other values."""
+    x, lengths = sym.var("data"), sym.broadcast_add(sym.arange(1, 4), sym.round(sym.clip(sym.var("more"), 0, 1)))
+    cut = dict(sequence_length=lengths, use_sequence_length=True)  # (5, 3, 4), lengths (3,)
+    y = sym.slice_axis(x, axis=2, begin=0, end=1)
+    return sym.Group([
+        sym.SequenceMask(x, value=-1, **cut), sym.SequenceLast(x, **cut), sym.SequenceReverse(x, **cut),
+        sym.SequenceReverse(x), sym.SequenceLast(x), sym.SequenceLast(x, sequence_length=lengths - 1,
+                                                                      use_sequence_length=True),
+        sym.softmax(x, length=sym.cast(sym.SequenceLast(sym.round(sym.abs(x)), **cut) + 1, "int32"), use_length=True,
+                    axis=0), sym.broadcast_like(y, x), sym.broadcast_like(y, x, lhs_axes=(2,), rhs_axes=(0,)),
+        sym.slice_like(x, sym.transpose(x), axes=(0,)), sym.reshape_like(sym.Flatten(x), x),
+        sym.reshape_like(sym.reshape(x, (60,)), x, lhs_begin=0, lhs_end=1, rhs_begin=0, rhs_end=3),
+        sym.cumsum(x, axis=0), sym.cumsum(x), sym.diag(x, axis1=1, axis2=2, k=1), sym.diag(lengths),
+        sym.contrib.index_copy(x, sym.argmax(lengths, axis=0), sym.slice_axis(x * 2, axis=0, begin=0, end=1))])
+
+
+def matrices():
+    """What Gaussian processes and state spaces take."""
+    x = sym.var("data")  # (2, 4, 4)
+    a = sym.broadcast_add(sym.linalg.gemm2(x, x, transpose_b=True), sym.expand_dims(sym.eye(4), axis=0))
+    lower = sym.linalg.potrf(a)
+    found = [lower, sym.linalg.potri(lower), sym.linalg.sumlogdiag(lower), sym.linalg.inverse(a), sym.linalg.det(a),
+             *sym.linalg.slogdet(a), sym.linalg.syrk(x, alpha=0.5), sym.linalg.syrk(x, transpose=True),
+             sym.linalg.extractdiag(x), sym.linalg.makediag(sym.linalg.extractdiag(x))]
+    for transpose in (False, True):
+        for right in (False, True):
+            found += [sym.linalg.trsm(lower, x, transpose=transpose, rightside=right, alpha=2),
+                      sym.linalg.trmm(x, a, transpose=transpose, rightside=right, lower=right)]
+    return sym.Group(found)
+
+
+def arrays():
+    """Operators of the NumPy interface, writing at places, images before a network."""
+    x = sym.var("data")  # (3, 4, 4)
+
+    def op(name, *inputs, **params):
+        return getattr(sym._internal, name)(*inputs, **params)
+    first = sym.slice_axis(x, axis=0, begin=0, end=1)
+    place = op("_npi_argmax", sym.slice_axis(x, axis=2, begin=0, end=1).reshape((3, 4)), axis=1)
+    rows = sym.argsort(sym.max(x, axis=(1, 2)))
+    image = sym.transpose(x, axes=(1, 2, 0))
+    return sym.Group([
+        op("_slice_assign", x, first * 2, begin=(1, 0), end=(2, 4)),
+        op("_slice_assign_scalar", x, scalar=3, begin=(0, 1), end=(3, 3), step=(2, 1)),
+        op("_scatter_set_nd", x, x * 2, sym.expand_dims(rows, axis=0), shape=(3, 4, 4)), sym.cast(place, "float32"),
+        op("_npi_std", x, axis=(0, 1), ddof=1), op("_npi_var", x, keepdims=True), op("_np_prod", x, axis=(1,)),
+        sym.cast(op("_np_any", x > 1, axis=(0,)), "float32"), sym.cast(op("_np_all", x, axis=(2,)), "float32"),
+        op("_npi_tensordot_int_axes", x, x, axes=0), op("_npi_tensordot", x, x, a_axes_summed=(1, 2),
+                                                        b_axes_summed=(2, 1)),
+        op("_np_dot", x, x), op("_npi_einsum", x, x, subscripts="ijk,ilk->ijl"), op("_np_trace", x, axis1=1, axis2=2),
+        op("_npi_hstack", x, x), op("_npi_vstack", x, x), op("_np_roll", x, shift=(1,), axis=(0, 2)),
+        op("_np_moveaxis", x, source=(0,), destination=(2,)), op("_npi_pad", x, pad_width=((0, 0), (1, 2), (0, 1)),
+                                                                 mode="constant", constant_value=2),
+        op("_npi_tril", x, k=1), op("_npi_around", x, decimals=1), op("_npi_nan_to_num", sym.log(x), neginf=-9),
+        op("_npi_where_lscalar", x > 0, x, scalar=2), op("_npi_where_rscalar", x > 0, x, scalar=2),
+        op("_npi_rint", x * 4), op("_npi_arctan2", x, x + 1), op("_npi_full_like", x, fill_value=2.5),
+        op("_npi_boolean_mask_assign_scalar", x, x > 0, value=1), op("_npi_copysign", x, x - 1),
+        op("_npi_solve", op("_npi_matmul", x, x), x), op("_npi_log1p", sym.abs(x)), op("_npi_degrees", x),
+        sym.image.normalize(sym.image.to_tensor(image), mean=(0.1, 0.2, 0.3), std=(0.5, 0.5, 0.6)),
+        op("_image_crop", image, x=1, y=0, width=2, height=3), op("_image_flip_left_right", image)])
+
+
+def detections():
+    """Boxes: decoded, compared, suppressed (with equal scores, classes, and by centres)."""
+    x = sym.var("data")  # (2, 12, 6)
+    score = sym.round(sym.slice_axis(x, axis=2, begin=0, end=1) * 8) / 8
+    low, size = sym.slice_axis(x, axis=2, begin=1, end=3), sym.abs(sym.slice_axis(x, axis=2, begin=3, end=5))
+    kind = sym.round(sym.abs(sym.slice_axis(x, axis=2, begin=5, end=6)))
+    corners, centred = sym.concat(low, low + size, dim=2), sym.concat(low, size, dim=2)
+    rows, found = sym.concat(kind, score, corners, dim=2), []
+    found.append(sym.contrib.box_nms(rows, overlap_thresh=0.1, valid_thresh=-0.5, id_index=0))
+    found.append(sym.contrib.box_nms(rows, overlap_thresh=0.1, topk=5, id_index=0, force_suppress=True))
+    found.append(sym.contrib.box_nms(rows, overlap_thresh=0.2, valid_thresh=-2, id_index=0, background_id=1))
+    found.append(sym.contrib.box_nms(sym.concat(score, centred, dim=2), overlap_thresh=0.1, coord_start=1,
+                                     score_index=0, in_format="center", out_format="center"))
+    anchors = sym.slice_axis(centred, axis=0, begin=0, end=1)
+    decoded = sym.contrib.box_decode(corners, anchors, std0=0.1, std1=0.1, std2=0.2, std3=0.2, clip=0.3)
+    found += [decoded, sym.contrib.box_decode(corners, sym.slice_axis(decoded, axis=0, begin=0, end=1),
+                                              format="corner"),
+              sym.contrib.box_iou(corners, decoded), sym.contrib.box_iou(centred, centred, format="center")]
+    return sym.Group(found)
+
+
+def regions():
+    """A region proposal network, and what pools its regions; an image under maps."""
+    x, maps = sym.var("data"), sym.var("maps")  # (2, 3, 32, 48), (2, 6)
+    y = sym.Activation(sym.Convolution(x, kernel=(3, 3), stride=(4, 4), num_filter=8, pad=(1, 1)), act_type="relu")
+    score = sym.reshape(sym.softmax(sym.reshape(sym.Convolution(y, kernel=(1, 1), num_filter=12), (0, 2, -1)), axis=1),
+                        (0, 12, 8, 12))
+    info = sym.broadcast_add(sym.slice_axis(maps * 0, axis=1, begin=0, end=3), sym.var("info", shape=(1, 3)) * 8 + 24)
+    rois = sym.contrib.MultiProposal(score, sym.Convolution(y, kernel=(1, 1), num_filter=24) * 0.3, info, scales=(1, 2),
+                                     ratios=(0.5, 1, 2), feature_stride=4, rpn_min_size=0, rpn_post_nms_top_n=8,
+                                     threshold=0.5)
+    found = [rois, sym.ROIPooling(y, rois, pooled_size=(3, 2), spatial_scale=0.25)]
+    for kwargs in ({}, {"sample_ratio": 2}, {"aligned": True}, {"position_sensitive": True, "pooled_size": (2, 2)}):
+        found.append(sym.contrib.ROIAlign(y, rois, **{"pooled_size": (3, 3), "spatial_scale": 0.25, **kwargs}))
+    grid = sym.GridGenerator(maps, transform_type="affine", target_shape=(6, 5))
+    found += [sym.BilinearSampler(x, grid), sym.SpatialTransformer(x, maps, target_shape=(4, 4),
+                                                                  transform_type="affine", sampler_type="bilinear"),
+              sym.GridGenerator(sym.slice_axis(x, axis=1, begin=0, end=2), transform_type="warp"),
+              sym.contrib.BilinearResize2D(y, height=11, width=20),
+              sym.contrib.BilinearResize2D(y, height=4, width=15, align_corners=False),
+              sym.UpSampling(y, sym.var("kernel"), scale=2, sample_type="bilinear", num_filter=8, name="up"),
+              sym.Deconvolution(y, kernel=(3, 3), stride=(2, 2), adj=(1, 1), num_filter=4, num_group=2, name="wide"),
+              sym.Crop(x, y, offset=(3, 5)), sym.Crop(x, h_w=(6, 8), center_crop=True)]
+    return sym.Group(found)
+
+
+def loops():
+    """A cell step by step with its layers inside, a loop while a number is small, a choice; one within another."""
+    x, start, extra = sym.var("data"), sym.var("state"), sym.var("extra")  # (5, 2, 4), (2, 6), (2, 6)
+
+    def step(item, state):
+        both = sym.FullyConnected(item, num_hidden=6, name="i2h") + sym.FullyConnected(state, num_hidden=6, name="h2h")
+        new = sym.Activation(both + sym.tanh(extra), act_type="tanh")
+        return [new, sym.slice_axis(new, axis=1, begin=0, end=1) * 2], new
+    (outs, first), last = sym.contrib.foreach(step, x, start)
+
+    def more(total, number):
+        return sym.sum(number) < 4
+
+    def double(total, number):
+        folded = sym.contrib.foreach(lambda i, s: (s, s + i), sym.reshape(total, (12,)), sym.zeros((1,)))[1]
+        return total * 0.5, [total + extra + sym.reshape(folded, (1, 1)).broadcast_to((2, 6)) * 0.01, number + 1]
+    halves, (total, number) = sym.contrib.while_loop(more, double, [last, sym.sum(start * 0)], max_iterations=6)
+    chosen = sym.contrib.cond(sym.sum(total) > 0, lambda: sym.FullyConnected(total, num_hidden=3, name="yes"),
+                              lambda: sym.FullyConnected(last, num_hidden=3, name="no"))
+    return sym.Group([outs, first, last, halves, total, number, chosen])
+
+
 # name: (network, shapes of inputs, most lines, most classes)
 MODELS = {
     "mlp": (mlp, {"data": (5, 20)}, 45, 1), "lenet": (lenet, {"data": (2, 1, 28, 28)}, 45, 1),
@@ -192,6 +359,14 @@ MODELS = {
     "bert": (bert, {"data0": (2, 9), "data1": (2, 9), "data2": (2,)}, 115, 2),
     "ssd": (ssd, {"data": (2, 3, 32, 32)}, 130, 3), "arcface": (arcface, {"data": (1, 3, 32, 32)}, 110, 5),
     "shapes": (shapes, {"data": (2, 3, 8, 8)}, 75, 1),
+    "mathematics": (mathematics, {"data": (2, 3, 4, 5), "data1": (2, 3, 4, 5)}, 130, 1),
+    "ordering": (ordering, {"data": (3, 4, 6)}, 110, 1),
+    "sequences": (sequences, {"data": (5, 3, 4), "more": (3,)}, 120, 1),
+    "detections": (detections, {"data": (2, 12, 6)}, 150, 1),
+    "regions": (regions, {"data": (2, 3, 32, 48), "maps": (2, 6)}, 260, 1),
+    "loops": (loops, {"data": (5, 2, 4), "state": (2, 6), "extra": (2, 6)}, 170, 9),
+    "arrays": (arrays, {"data": (3, 4, 4)}, 130, 1),
+    "matrices": (matrices, {"data": (2, 4, 4)}, 80, 1),
 }
 
 
@@ -239,14 +414,18 @@ def test_source_agrees_and_is_short(name, target, tmp_path, capsys):
 @pytest.mark.parametrize("target", ["pytorch", "flax"])
 def test_operators_without_counterpart_are_named_and_nothing_is_written(target, tmp_path, capsys):
     x = sym.var("data")
-    x = sym.BilinearSampler(x, sym.GridGenerator(sym.var("theta"), transform_type="affine", target_shape=(8, 8),
-                                                 name="grid"), name="sampler")
+
+    def step(item, state):
+        return item + sym.random.normal_like(state, name="drawn"), state
+    outs, _ = sym.contrib.foreach(step, sym.Correlation(x, x, name="agreement"), sym.var("state"), name="loop")
+    inner, _ = sym.contrib.foreach(step, x, sym.var("state"), name="loop")
     prefix = str(tmp_path / "net")
-    mx.model.save_checkpoint(prefix, 0, x, {}, {})
-    with pytest.raises(SystemExit):
-        command_line.main(["convert", prefix, "0", "--to", target, "--shape", "data=1,2,8,8", "--shape", "theta=1,6"])
-    told = capsys.readouterr().err
-    assert "BilinearSampler (sampler)" in told and "GridGenerator (grid)" in told
+    for symbol, state, named in ((outs, "9,6,6", "Correlation (agreement)"), (inner, "2,8,8", "(drawn)")):
+        mx.model.save_checkpoint(prefix, 0, symbol, {}, {})
+        with pytest.raises(SystemExit):
+            command_line.main(["convert", prefix, "0", "--to", target, "--shape", "data=1,2,8,8", "--shape",
+                               f"state={state}"])
+        assert named in capsys.readouterr().err
     assert not (tmp_path / f"net-{target}").exists()
 
 
@@ -273,3 +452,42 @@ def test_names_in_a_file_are_no_code(target, tmp_path, monkeypatch, capsys):
     assert "os" not in imported
     kinds = ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef
     assert all(isinstance(node, kinds) for node in source.body[1:])
+
+
+@pytest.mark.parametrize("target", ["pytorch", "flax"])
+def test_names_and_texts_in_inner_graphs_are_no_code(target, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(project, "check", lambda *given: ("not checked", True))
+    evil = 'x"""\n{self}{0}\nimport os; os.remove("/")\n\'\'\'\\'
+
+    def renamed(graph):
+        for node in graph["nodes"]:
+            node["name"] = f"{node['name']}{evil}"
+            for inner in node.get("subgraphs", ()):
+                renamed(inner)
+        return graph
+
+    def step(item, state):
+        new = sym.tanh(sym.FullyConnected(item, num_hidden=4, name="fc") + state, name="new")
+        return new, new
+    outs, _ = sym.contrib.foreach(step, sym.var("data"), sym.var("state"))
+    text = json.dumps(renamed(json.loads(outs.tojson())))
+    (tmp_path / "net-symbol.json").write_text(text)
+    symbol = mx.sym.load_json(text)
+    given = {n: (3, 2, 4) if n.startswith("data") else (2, 4) for n in symbol.list_arguments()
+             if n.startswith(("data", "state"))}
+    sizes, _, _ = symbol.infer_shape(**given)
+    mx.nd.save(str(tmp_path / "net-0000.params"), {f"arg:{n}": mx.nd.ones(s) for n, s in zip(
+        symbol.list_arguments(), sizes, strict=True) if n not in given})
+    shapes = [f for n, s in given.items() for f in ("--shape", f"{n}={','.join(map(str, s))}")]
+    assert command_line.main(["convert", str(tmp_path / "net"), "0", "--to", target, *shapes]) == 0
+    source = ast.parse((tmp_path / f"net-{target}" / "model.py").read_text())
+    kinds = ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef
+    assert all(isinstance(node, kinds) for node in source.body[1:])
+    assert "os" not in {node.id for node in ast.walk(source) if isinstance(node, ast.Name)}
+
+    graph = json.loads(sym.square(sym.var("data")).tojson())
+    graph["nodes"][1].update(op="_npi_einsum", attrs={"subscripts": 'ij->ji"); import os; ("', "num_args": "1"})
+    (tmp_path / "two-symbol.json").write_text(json.dumps(graph))
+    with pytest.raises(SystemExit):
+        command_line.main(["convert", str(tmp_path / "two"), "0", "--to", target, "--shape", "data=2,3"])
+    assert not (tmp_path / f"two-{target}").exists()

@@ -5,10 +5,12 @@ Channels come last; values are transposed where the graph wants otherwise.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from . import control_flow, flax_vision, formulas, vision
 from .recurrent import recurrent
 from .shared import Dialect, register, short
 from .steps import Call, Ref, Step, Table
@@ -49,19 +51,35 @@ def _convolution(c: Call) -> Ref:
 
 @op("Deconvolution")
 def _deconvolution(c: Call) -> Ref:
-    dims, weight = len(c.p["kernel"]), c.value(1)
+    dims, groups = len(c.p["kernel"]), c.p["num_group"]
     c.need(_first(c), f"layout {c.p['layout']}: channels must come first")
-    c.need(c.p["num_group"] == 1 and not c.p["target_shape"], "groups, or target_shape")
-    dilate, pad, more = c.p["dilate"] or (1,) * dims, c.p["pad"] or (0,) * dims, c.p["adj"] or (0,) * dims
+    c.need(not c.p["target_shape"], "target_shape")
+    return _transposed(c, tuple(c.p["stride"] or (1,) * dims), c.p["pad"] or (0,) * dims, c.p["adj"] or (0,) * dims,
+                       c.p["dilate"] or (1,) * dims, groups)
+
+
+def _transposed(c: Call, stride: tuple[int, ...], pad: Sequence[int], more: Sequence[int], dilate: Sequence[int],
+                groups: int) -> Ref:
+    weight = c.value(1)
+    size = weight.shape[2:]
     padding = tuple((d * (k - 1) - p, d * (k - 1) - p + a) for d, k, p, a in zip(
-        dilate, c.p["kernel"], pad, more, strict=True))
-    kernel = np.flip(weight, tuple(range(2, dims + 2))).transpose(*range(2, dims + 2), 0, 1)
+        dilate, size, pad, more, strict=True))
+    kernel = np.flip(weight, tuple(range(2, len(size) + 2))).transpose(*range(2, len(size) + 2), 0, 1)
+    tensors = {"bias": c.value(2)} if c.has(2) else {}
+    if groups == 1:
+        return c.layer(
+            "nnx.ConvTranspose", {"in_channels": weight.shape[0], "out_channels": weight.shape[1],
+                                  "kernel_size": tuple(size)},
+            {"strides": (stride, 1), "padding": (padding, "SAME"), "kernel_dilation": (short(dilate), 1),
+             "use_bias": (c.has(2), True)}, {"kernel": kernel, **tensors}, c.last(), layout="last")
+    width = weight.shape[0] // groups
+    kernel = np.concatenate(np.split(kernel, groups, axis=-2), axis=-1)  # the groups beside each other
     return c.layer(
-        "nnx.ConvTranspose", {"in_channels": weight.shape[0], "out_channels": weight.shape[1],
-                              "kernel_size": tuple(c.p["kernel"])},
-        {"strides": (tuple(c.p["stride"] or (1,) * dims), 1), "padding": (padding, "SAME"),
-         "kernel_dilation": (short(dilate), 1), "use_bias": (c.has(2), True)},
-        {"kernel": kernel, **({"bias": c.value(2)} if c.has(2) else {})}, c.last(), layout="last")
+        "nnx.Conv", {"in_channels": weight.shape[0], "out_channels": weight.shape[1] * groups,
+                     "kernel_size": tuple(size)},
+        {"strides": (1, 1), "padding": (padding, "SAME"), "input_dilation": (short(stride), 1),
+         "kernel_dilation": (short(dilate), 1), "feature_group_count": (weight.shape[0] // width, 1),
+         "use_bias": (c.has(2), True)}, {"kernel": kernel, **tensors}, c.last(), layout="last")
 
 
 @op("FullyConnected")
@@ -220,9 +238,26 @@ def _pad(c: Call) -> Ref:
 
 @op("UpSampling")
 def _up_sampling(c: Call) -> Ref:
-    c.need(c.p["sample_type"] == "nearest" and len(c.node.inputs) == 1, "sample_type 'bilinear', or several inputs")
     n = c.p["scale"]
+    if c.p["sample_type"] == "bilinear":
+        return _transposed(c, (n, n), (n // 2,) * 2, (0, 0), (1, 1), c.p["num_filter"])
+    c.need(len(c.node.inputs) == 1, "several inputs")
     return c.expr(f"{{0}}.repeat({n}, axis=1).repeat({n}, axis=2)", c.last(), layout="last")
+
+
+_RESIZE = '''def resize(x: jax.Array, size: tuple[int, int], align_corners: bool) -> jax.Array:
+    """Images (batch, height, width, channel) in another size, between their pixels; corners or borders stay."""
+    def shares(old: int, new: int) -> jax.Array:
+        pixel = jnp.arange(new)
+        place = pixel * (old - 1) / max(new - 1, 1) if align_corners else (pixel + 0.5) * old / new - 0.5
+        return jnp.maximum(1 - jnp.abs(jnp.clip(place, 0, old - 1)[:, None] - jnp.arange(old)), 0)
+    return jnp.einsum("ph,nhwc,qw->npqc", shares(x.shape[1], size[0]), x, shares(x.shape[2], size[1]))'''
+
+
+@op("_contrib_BilinearResize2D")
+def _bilinear_resize(c: Call) -> Ref:
+    return c.expr(f"resize({{0}}, {c.out_shape()[2:]}, {c.p['align_corners']})", c.last(), layout="last",
+                  helper=_RESIZE)
 
 
 @op("_contrib_AdaptiveAvgPooling2D")
@@ -232,26 +267,6 @@ def _adaptive(c: Call) -> Ref:
     c.need(not any(n % k for n, k in zip(image, size, strict=True)), f"an output {size} that does not divide {image}")
     steps = tuple(n // k for n, k in zip(image, size, strict=True))
     return c.expr(f"nnx.avg_pool({{0}}, {steps}, {steps})", c.last(), layout="last")
-
-
-@op("sort", "argsort")
-def _sort(c: Call) -> Ref:
-    c.need(c.p["axis"] is not None, "axis must be given")
-    after = "" if c.p["is_ascend"] else ", descending=True"
-    text = f"jnp.{c.kind}({{0}}, {c.p['axis']}{after})"
-    return c.expr(text if c.kind == "sort" else f"{text}.astype(jnp.{c.out_dtype().name})", c.ref())
-
-
-@op("topk")
-def _topk(c: Call) -> Any:
-    c.need(c.p["axis"] is not None and c.axis(c.p["axis"]) == c.ndim() - 1, "an axis that is not the last one")
-    kind = c.p["ret_typ"]
-    c.need(kind in ("value", "indices", "both") and not c.p["is_ascend"], "ret_typ='mask', or the smallest")
-    text = f"jax.lax.top_k({{0}}, {c.p['k'] if c.p['k'] > 0 else c.shape()[-1]})"
-    if kind == "both":
-        values, places = c.expr(text, c.ref(), results=2)
-        return [values, c.expr(f"{{0}}.astype(jnp.{np.dtype(c.p['dtype']).name})", places)]
-    return c.expr(f"{text}[0]" if kind == "value" else f"{text}[1].astype(jnp.{c.out_dtype().name})", c.ref())
 
 
 # ------------------------------------------------------------ recurrent layers
@@ -387,8 +402,70 @@ _VALUES = '''def attention_values(packed: jax.Array, attention: jax.Array, heads
     value = packed.reshape(packed.shape[0], batch * heads, parts, -1)[:, :, -1].swapaxes(0, 1)
     return (attention @ value).swapaxes(0, 1).reshape(attention.shape[1], batch, -1)'''
 
-register(op, Dialect(
-    lib="jnp", dim="axis", keep="keepdims",
+_REVERSE = '''def sequence_reverse(x: jax.Array, lengths: jax.Array) -> jax.Array:
+    """Each sequence of (time, batch, ...) backwards up to its end; what follows stays."""
+    time, lengths = jnp.arange(x.shape[0])[:, None], lengths.astype("int32")
+    return x[jnp.where(time < lengths, lengths - 1 - time, time), jnp.arange(x.shape[1])]'''
+_DOWN = '''def round_half_down(x: jax.Array) -> jax.Array:
+    """The nearest whole numbers; halves go down."""
+    return jnp.where(x - jnp.floor(x) <= 0.5, jnp.floor(x), jnp.ceil(x))'''
+_AWAY = '''def round_half_away(x: jax.Array) -> jax.Array:
+    """The nearest whole numbers; halves go away from zero."""
+    low = jnp.floor(jnp.abs(x))
+    return jnp.where(jnp.abs(x) - low < 0.5, low, jnp.ceil(jnp.abs(x))) * jnp.sign(x)'''
+
+_FOREACH = '''\
+def foreach(step: nnx.Module, items: tuple, states: tuple, given: tuple, count: int) -> tuple[jax.Array, ...]:
+    """Calls `step` with each slice of the items, the states and what is given.
+
+    Of its results the first `count` are outputs, which are stacked, the others the next states.
+    """
+    def call(states: tuple, item: tuple) -> tuple[tuple, tuple]:
+        found = step(*item, *states, *given)
+        found = found if isinstance(found, tuple) else (found,)
+        return found[count:], found[:count]
+    states, outputs = jax.lax.scan(call, states, items)
+    return *outputs, *states'''
+_WHILE = '''\
+def while_loop(condition: nnx.Module, step: nnx.Module, variables: tuple, given: tuple, most: int,
+               count: int) -> tuple[jax.Array, ...]:
+    """Calls `step` with the variables and what is given while the condition is true, at most `most` times.
+
+    Of its results the first `count` are outputs, which are stacked (zeros follow), the others the next variables.
+    """
+    def call(variables: tuple) -> tuple[tuple, tuple]:
+        found = step(*variables, *given)
+        found = found if isinstance(found, tuple) else (found,)
+        return found[count:], found[:count]
+    blank = tuple(jnp.zeros(value.shape, value.dtype) for value in jax.eval_shape(call, variables)[1])
+
+    def body(state: tuple, _: None) -> tuple[tuple, tuple]:
+        going, variables = state
+        going &= condition(*variables, *given).reshape(()) != 0
+        variables, outputs = jax.lax.cond(going, call, lambda variables: (variables, blank), variables)
+        return (going, variables), outputs
+    (_, variables), outputs = jax.lax.scan(body, (jnp.array(True), variables), length=most)
+    return *outputs, *variables'''
+_CHOOSE = '''\
+def choose(condition: nnx.Module, then: nnx.Module, otherwise: nnx.Module, given: tuple) -> jax.Array | tuple:
+    """What `then` gives where the condition is true, else what `otherwise` gives."""
+    return jax.lax.cond(condition(*given).reshape(()) != 0, lambda: then(*given), lambda: otherwise(*given))'''
+
+
+def _top(count: int, axis: int, last: bool, least: bool) -> str:
+    return f"jax.lax.top_k({{0}}, {count})[0]" if last and not least else ""
+
+
+def _padded(pairs: Sequence[tuple[int, int]], value: str) -> str:
+    return f"jnp.pad({{0}}, {tuple(pairs)}, constant_values={value})"
+
+
+def _solved(right: str, turned: bool, lower: bool) -> str:
+    return f"jax.scipy.linalg.solve_triangular({{0}}, {right}, trans={int(turned)}, lower={lower})"
+
+
+DIALECT = Dialect(
+    lib="jnp", top=_top, pad=_padded, solve=_solved, dim="axis", keep="keepdims",
     functions={"relu": "nnx.relu", "sigmoid": "nnx.sigmoid", "softsign": "nnx.soft_sign", "erf": "jax.lax.erf",
                "rsqrt": "jax.lax.rsqrt", "concat": "jnp.concatenate", "repeat": "jnp.repeat"},
     tensors={"at_least": "jnp.maximum({0}, {n})", "at_most": "jnp.minimum({0}, {n})",
@@ -402,7 +479,18 @@ register(op, Dialect(
              "log_softmax": "nnx.log_softmax({0}, {axis})", "one_hot": 'nnx.one_hot({0}.astype("int32"), {depth})',
              "detect": _DETECT, "masked_softmax": _MASKED_SOFTMAX, "sequence_mask": _MASK,
              "self_attention_scores": _SELF_SCORES,
-             "cross_attention_scores": _CROSS_SCORES, "attention_values": _VALUES}))
+             "cross_attention_scores": _CROSS_SCORES, "attention_values": _VALUES, "sequence_reverse": _REVERSE,
+             "cbrt": "jnp.cbrt({0})", "erfinv": "jax.lax.erf_inv({0})", "gammaln": "jax.lax.lgamma({0})",
+             "gamma": "jax.scipy.special.gamma({0})", "round_half_down": _DOWN, "round_half_away": _AWAY,
+             "write": "{0}.at[{place}].set({value})", "write_helper": "", "ddof": "ddof", "array": "jnp.array",
+             "sort": "jnp.sort({0}, {axis}, descending={descending})",
+             "argsort": "jnp.argsort({0}, {axis}, descending={descending})",
+             "mask": "jnp.put_along_axis(jnp.zeros_like({0}), {1}, 1, {axis}, inplace=False)"})
+register(op, DIALECT)
+formulas.register(op, DIALECT)
+vision.register(op, DIALECT, flax_vision.HELPERS)
+_TURN = "jnp.transpose({0}, ({axes}))"
+control_flow.register(op, _TURN, {"foreach": _FOREACH, "while_loop": _WHILE, "choose": _CHOOSE})
 
 
 def _head(source: str) -> str:
@@ -423,4 +511,4 @@ TARGET = Target(
     op, package="flax", extra_name="flax", head=_head, foot=_FOOT, given="jax.numpy.asarray(value)",
     module="nnx.Module", call="__call__", tensor="jax.Array", init="", extra="rngs=rngs",
     sequential="nnx.Sequential(*)", members=".layers", several="nnx.List([*])", special=_special,
-    turn="jnp.transpose({0}, ({axes}))")
+    turn=_TURN)

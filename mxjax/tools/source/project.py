@@ -21,7 +21,7 @@ from .steps import read
 from .structure import find
 from .writer import Target, text, weights
 
-__all__ = ["check", "target", "write"]
+__all__ = ["check", "compared", "random_inputs", "target", "write"]
 
 _AGREES = 1e-3  # largest difference, relative to the largest value, that rounding explains
 _PROBABILITIES = ("SoftmaxOutput", "SoftmaxActivation", "softmax", "LogisticRegressionOutput")
@@ -82,9 +82,10 @@ def _head(model: Model, prefix: str, inputs: list[str], name: str) -> str:
         kind = model.symbol._outputs[i][0].op
         what = "probabilities, " if kind is not None and kind.name in _PROBABILITIES else ""
         lines.append(f"{'Outputs:' if i == 0 else '        '} {_said(output)}, {what}then {tuple(shape)}.")
+    count = len(model.output_shapes)
+    results = ", ".join(f"output{i}" for i in range(count)) if count < 9 else "outputs"
     lines += ["", "    from model import load", "    model = load()  # with the weights of model.safetensors",
-              f"    {', '.join(f'output{i}' for i in range(len(model.output_shapes)))} = model"
-              f"({', '.join(_plain(i) for i in inputs)})", '"""', "", ""]
+              f"    {results} = model({', '.join(_plain(i) for i in inputs)})", '"""', "", ""]
     return "\n".join(lines)
 
 
@@ -102,7 +103,7 @@ def check(model: Model, folder: str, inputs: list[str], to: Target) -> tuple[str
     """(what to print, whether all is well) of the written source beside mxjax on random inputs of these names."""
     if importlib.util.find_spec(to.package) is None:
         return (f"not checked: {to.package} is not installed here (pip install 'mxjax[{to.extra_name}]')", True)
-    values = _random(model)
+    values = random_inputs(model)
     program, _ = model.function()
     wanted = [np.asarray(value) for value in program(*[values[n] for n in model.shapes])]
     with tempfile.TemporaryDirectory() as place:
@@ -114,19 +115,27 @@ def check(model: Model, folder: str, inputs: list[str], to: Target) -> tuple[str
             raise MXNetError(f"the written source fails: {(done.stderr.strip().splitlines() or ['?'])[-1]}")
         with np.load(found) as arrays:
             results = [arrays[name] for name in arrays]
+    return compared(wanted, results, "the written source")
+
+
+def compared(wanted: list[np.ndarray], results: list[np.ndarray], what: str) -> tuple[str, bool]:
+    """(what to print, whether all is well) of what mxjax computes and what something else does."""
     worst, size = 0.0, 0.0
     for ours, theirs in zip(wanted, results, strict=True):
         if ours.shape != theirs.shape:
-            return f"the written source gives the shape {theirs.shape}, mxjax {ours.shape}", False
+            return f"{what} gives the shape {theirs.shape}, mxjax {ours.shape}", False
         if ours.size:
-            worst = max(worst, float(np.abs(ours.astype("float64") - theirs).max()))
-            size = max(size, float(np.abs(ours).max()))
+            ours, theirs = ours.astype("float64"), theirs.astype("float64")
+            with np.errstate(invalid="ignore"):
+                same = (ours == theirs) | np.isnan(ours) & np.isnan(theirs)
+                worst = float(np.maximum(worst, np.where(same, 0, np.abs(ours - theirs)).max()))  # NaN stays
+            size = max(size, float(np.abs(ours[np.isfinite(ours)]).max(initial=0)))
     good = worst <= _AGREES * max(size, 1e-30)
     return (f"largest difference to mxjax {worst:.2g}, of values up to {size:.3g}"
             f"{'' if good else ': they do not agree'}", good)
 
 
-def _random(model: Model) -> dict[str, np.ndarray]:
+def random_inputs(model: Model) -> dict[str, np.ndarray]:
     """Random inputs: places in a table where they look something up, else numbers."""
     rng, counts = np.random.default_rng(0), {}
     for node in topological(model.symbol._outputs):

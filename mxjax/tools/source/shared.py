@@ -6,12 +6,15 @@ there.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from .steps import Call, Ref, Table
 
-__all__ = ["Dialect", "register", "short"]
+__all__ = ["Dialect", "cast", "elementwise", "number", "reduced_axes", "register", "short", "short_axes", "slices_text"]
 
 
 @dataclass(frozen=True)
@@ -19,7 +22,9 @@ class Dialect:
     """A library's words.
 
     lib: its functions' module; dim, keep: what an axis and kept axes are called; tensors: texts of operators, with {0}
-    and what else each fills in; functions: names of functions where they are others.
+    and what else each fills in; functions: names of functions where they are others; top: the largest (count, axis,
+    whether it is the last, smallest instead) in order, "" where it has no such function; pad: zeros or another number
+    around {0} by axis; solve: the triangular matrix {0}'s equations for a right side (transposed, lower).
     """
 
     lib: str
@@ -27,19 +32,21 @@ class Dialect:
     keep: str
     tensors: dict[str, str]
     functions: dict[str, str]
+    top: Callable[[int, int, bool, bool], str]
+    pad: Callable[[Sequence[tuple[int, int]], str], str]
+    solve: Callable[[str, bool, bool], str]
 
 
-_SAME = """abs ceil floor exp log sqrt sin cos tan sinh cosh tanh sign expm1 log1p log2 log10 square reciprocal trunc
+_SAME = """abs ceil floor exp log sqrt sin cos tan sinh cosh tanh sign expm1 log1p log2 log10 square reciprocal
     arcsin arccos arctan arcsinh arccosh arctanh sigmoid relu softsign erf rsqrt""".split()
-_NAMED = {"rint": "round", "fix": "trunc", "degrees": "rad2deg", "radians": "deg2rad", "_npi_exp": "exp",
-          "_npi_log": "log", "_npi_sqrt": "sqrt", "_npi_tanh": "tanh", "_npi_absolute": "abs", "_npi_sin": "sin",
-          "_npi_cos": "cos", "_npx_relu": "relu", "_npx_sigmoid": "sigmoid"}
+_NAMED = {"_npi_exp": "exp", "_npi_log": "log", "_npi_sqrt": "sqrt", "_npi_tanh": "tanh", "_npi_absolute": "abs",
+          "_npi_sin": "sin", "_npi_cos": "cos", "_npx_relu": "relu", "_npx_sigmoid": "sigmoid"}
 _SIGNS = {"+": ("elemwise_add", "broadcast_add", "_npi_add"), "-": ("elemwise_sub", "broadcast_sub", "_npi_subtract"),
           "*": ("elemwise_mul", "broadcast_mul", "_npi_multiply"),
           "/": ("elemwise_div", "broadcast_div", "_npi_true_divide"),
           "**": ("_power", "broadcast_power", "_npi_power")}
 _PAIRS = {"maximum": ("_maximum", "broadcast_maximum"), "minimum": ("_minimum", "broadcast_minimum"),
-          "hypot": ("_hypot", "broadcast_hypot"), "remainder": ("_mod", "broadcast_mod")}
+          "hypot": ("_hypot", "broadcast_hypot")}
 _NUMBERS = {"{0} + {n}": ("_plus_scalar", "_npi_add_scalar"), "{0} - {n}": ("_minus_scalar", "_npi_subtract_scalar"),
             "{0} * {n}": ("_mul_scalar", "_npi_multiply_scalar"), "{0} / {n}": ("_div_scalar",
                                                                               "_npi_true_divide_scalar"),
@@ -63,32 +70,31 @@ def register(op: Table, d: Dialect) -> None:
     """Adds the operators to a target's table."""
     op("_contrib_MultiBoxDetection")(lambda c: _detection(c, d))
     for name in _SAME:
-        op(name)(lambda c, n=name: _elementwise(c, _function(d, n)))
+        op(name)(lambda c, n=name: elementwise(c, _function(d, n)))
     for name, other in _NAMED.items():
-        op(name)(lambda c, n=other: _elementwise(c, _function(d, n)))
+        op(name)(lambda c, n=other: elementwise(c, _function(d, n)))
     for sign, names in _SIGNS.items():
-        op(*names)(lambda c, s=sign: _elementwise(c, f"{{0}} {s} {{1}}"))
+        op(*names)(lambda c, s=sign: elementwise(c, f"{{0}} {s} {{1}}"))
     for name, names in _PAIRS.items():
-        op(*names)(lambda c, n=name: _elementwise(c, f"{d.lib}.{n}({{0}}, {{1}})"))
+        op(*names)(lambda c, n=name: elementwise(c, f"{d.lib}.{n}({{0}}, {{1}})"))
     for text, names in _NUMBERS.items():
-        op(*names)(lambda c, t=text: _elementwise(c, t.replace("{n}", _number(c))))
+        op(*names)(lambda c, t=text: elementwise(c, t.replace("{n}", number(c))))
     for sign, name in _COMPARED.items():
         numpy = f"_npi_{name.replace('lesser', 'less')}"
-        op(f"_{name}", f"broadcast_{name}", numpy)(lambda c, s=sign: _elementwise(c, _cast(d, c, f"({{0}} {s} {{1}})")))
+        op(f"_{name}", f"broadcast_{name}", numpy)(lambda c, s=sign: elementwise(c, cast(d, c, f"({{0}} {s} {{1}})")))
         op(f"_{name}_scalar", f"{numpy}_scalar")(
-            lambda c, s=sign: _elementwise(c, _cast(d, c, f"({{0}} {s} {_number(c)})")))
+            lambda c, s=sign: elementwise(c, cast(d, c, f"({{0}} {s} {number(c)})")))
     op(*_SELF)(lambda c: c.raw())
-    op("negative", "_npi_negative")(lambda c: _elementwise(c, "-{0}"))
-    op("add_n")(lambda c: _elementwise(c, " + ".join(f"{{{i}}}" for i in range(len(c.node.inputs)))))
-    op("LogisticRegressionOutput")(lambda c: _elementwise(c, _function(d, "sigmoid")))
-    op("_maximum_scalar")(lambda c: _elementwise(c, d.tensors["at_least"].replace("{n}", _number(c))))
-    op("_minimum_scalar")(lambda c: _elementwise(c, d.tensors["at_most"].replace("{n}", _number(c))))
-    op("_mod_scalar")(lambda c: _elementwise(c, f"{d.lib}.remainder({{0}}, {_number(c)})"))
-    op("hard_sigmoid")(lambda c: _elementwise(c, d.tensors["clip"].replace(
+    op("negative", "_npi_negative")(lambda c: elementwise(c, "-{0}"))
+    op("add_n")(lambda c: elementwise(c, " + ".join(f"{{{i}}}" for i in range(len(c.node.inputs)))))
+    op("LogisticRegressionOutput")(lambda c: elementwise(c, _function(d, "sigmoid")))
+    op("_maximum_scalar")(lambda c: elementwise(c, d.tensors["at_least"].replace("{n}", number(c))))
+    op("_minimum_scalar")(lambda c: elementwise(c, d.tensors["at_most"].replace("{n}", number(c))))
+    op("hard_sigmoid")(lambda c: elementwise(c, d.tensors["clip"].replace(
         "{0}", f"({{0}} * {c.p['alpha']:g} + {c.p['beta']:g})").replace("{low}", "0").replace("{high}", "1")))
-    op("Cast", "amp_cast")(lambda c: _elementwise(c, _cast(d, c, "{0}")))
+    op("Cast", "amp_cast")(lambda c: elementwise(c, cast(d, c, "{0}")))
     op("_contrib_div_sqrt_dim")(lambda c: c.expr(f"{{0}} / {c.shape()[-1]} ** 0.5", c.ref()))
-    op("zeros_like", "ones_like")(lambda c: _elementwise(c, f"{d.lib}.{c.kind}({{0}})"))
+    op("zeros_like", "ones_like")(lambda c: elementwise(c, f"{d.lib}.{c.kind}({{0}})"))
     for name, function in _SHAPED.items():
         op(*name.split())(lambda c, f=function: f(c, d))
 
@@ -97,21 +103,26 @@ def _function(d: Dialect, name: str) -> str:
     return f"{d.functions.get(name, f'{d.lib}.{name}')}({{0}})"
 
 
-def _number(c: Call) -> str:
+def number(c: Call) -> str:
+    """The parameter `scalar` as text."""
     value = c.p["scalar"]
+    if not np.isfinite(value):
+        return f'float("{float(value)}")'
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e6 else repr(float(value))
 
 
-def _cast(d: Dialect, c: Call, text: str) -> str:
+def cast(d: Dialect, c: Call, text: str) -> str:
+    """A text in the dtype of the result."""
     return d.tensors["cast"].replace("{0}", text).replace("{dtype}", f"{d.lib}.{c.out_dtype().name}")
 
 
-def _elementwise(c: Call, text: str, module: str = "") -> Ref:
+def elementwise(c: Call, text: str, helper: str = "") -> Ref:
+    """A formula of all inputs, element by element."""
     values, layout = c.alike()
-    return c.expr(text, *values, layout=layout, module=module)
+    return c.expr(text, *values, layout=layout, helper=helper)
 
 
-def _axes(c: Call) -> tuple[int, ...] | None:
+def reduced_axes(c: Call) -> tuple[int, ...] | None:
     """The axes that a reduction's parameters name, None for all."""
     axis = c.p.get("axis")
     axes = None if axis is None or axis == () else tuple(c.axis(a) for a in (
@@ -119,13 +130,14 @@ def _axes(c: Call) -> tuple[int, ...] | None:
     return tuple(a for a in range(c.ndim()) if a not in axes) if c.p.get("exclude") and axes is not None else axes
 
 
-def _short(axes: tuple[int, ...]) -> str:
+def short_axes(axes: tuple[int, ...]) -> str:
+    """(1,) as 1."""
     return str(axes[0]) if len(axes) == 1 else str(axes)
 
 
 def _reduce(c: Call, d: Dialect) -> Ref:
     name = c.kind.removeprefix("_npi_").removeprefix("_np_")
-    axes, kept = _axes(c), c.p["keepdims"]
+    axes, kept = reduced_axes(c), c.p["keepdims"]
     (data,), layout = c.alike()
     after = f", {d.keep}=True" if kept else ""
     if axes is None:
@@ -136,12 +148,12 @@ def _reduce(c: Call, d: Dialect) -> Ref:
     axes = tuple(c.place(a, layout) for a in axes)
     c.need(name != "prod" or len(axes) == 1, "prod over several axes")
     word = d.functions.get(f"reduce_{name}", name)
-    return c.expr(f"{{0}}.{word}({_short(axes)}{after})", data, layout=layout)
+    return c.expr(f"{{0}}.{word}({short_axes(axes)}{after})", data, layout=layout)
 
 
 def _norm(c: Call, d: Dialect) -> Ref:
-    axes, kept = _axes(c), f", {d.keep}=True" if c.p["keepdims"] else ""
-    where = "" if axes is None else f", {d.dim}={_short(axes)}"
+    axes, kept = reduced_axes(c), f", {d.keep}=True" if c.p["keepdims"] else ""
+    where = "" if axes is None else f", {d.dim}={short_axes(axes)}"
     flat = ".reshape(1)" if c.out_shape() == (1,) and axes is None else ""
     return c.expr(f"{d.lib}.linalg.vector_norm({{0}}, ord={c.p['ord']}{where}{kept}){flat}", c.ref())
 
@@ -221,7 +233,7 @@ def _squeeze(c: Call, d: Dialect) -> Ref:
     axes = tuple(i for i, n in enumerate(c.shape()) if n == 1) if axis is None else tuple(
         c.axis(a) for a in (axis if isinstance(axis, tuple) else (axis,)))
     c.need(len(c.out_shape()) == c.ndim() - len(axes), "all axes")
-    return c.expr(f"{{0}}.squeeze({_short(axes)})", c.ref())
+    return c.expr(f"{{0}}.squeeze({short_axes(axes)})", c.ref())
 
 
 def _flatten(c: Call, d: Dialect) -> Ref:
@@ -231,11 +243,15 @@ def _flatten(c: Call, d: Dialect) -> Ref:
 
 def _slices(c: Call, d: Dialect, parts: dict[int, tuple[Any, Any, Any]]) -> Ref:
     c.need(d.lib != "torch" or all((step or 1) > 0 for _, _, step in parts.values()), "a negative step")
+    return c.expr(slices_text(parts), c.ref())
 
+
+def slices_text(parts: dict[int, tuple[Any, Any, Any]]) -> str:
+    """{0} cut as (begin, end, step) by axis say."""
     def one(part: tuple[Any, Any, Any] | None) -> str:
         begin, end, step = part or (None, None, None)
         return f"{begin or ''}:{'' if end is None else end}{f':{step}' if step not in (None, 1) else ''}"
-    return c.expr(f"{{0}}[{', '.join(one(parts.get(i)) for i in range(max(parts) + 1))}]", c.ref())
+    return f"{{0}}[{', '.join(one(parts.get(i)) for i in range(max(parts) + 1))}]"
 
 
 def _slice(c: Call, d: Dialect) -> Ref:
@@ -292,21 +308,24 @@ def _tile(c: Call, d: Dialect) -> Ref:
 
 
 def _broadcast(c: Call, d: Dialect) -> Ref:
-    if c.kind == "broadcast_like":
-        c.need(not c.p["lhs_axes"], "lhs_axes")
-        return c.expr(d.tensors["broadcast_like"], *c.refs)
     return c.expr(f"{d.lib}.broadcast_to({{0}}, {c.out_shape()})", c.ref())
 
 
+def _places(c: Call, d: Dialect, axis: int) -> str:
+    """The second input as positions along an axis of the first one."""
+    places = d.tensors["index"].replace("{0}", "{1}")
+    return f"({places} % {c.shape()[axis]})" if c.p["mode"] == "wrap" else places
+
+
 def _take(c: Call, d: Dialect) -> Ref:
-    before = ":, " * c.axis(c.p["axis"])
-    return c.expr(f"{{0}}[{before}{d.tensors['index'].replace('{0}', '{1}')}]", *c.refs)
+    axis = c.axis(c.p["axis"])
+    return c.expr(f"{{0}}[{':, ' * axis}{_places(c, d, axis)}]", *c.refs)
 
 
 def _pick(c: Call, d: Dialect) -> Ref:
     c.need(c.p["axis"] is not None, "axis must be given")
     axis = c.axis(c.p["axis"])
-    places = d.tensors["index"].replace("{0}", "{1}")
+    places = _places(c, d, axis)
     if c.ndim(1) < c.ndim():
         places = d.tensors["expand_dims"].replace("{0}", places).replace("{axis}", str(axis))
     found = d.tensors["gather"].replace("{axis}", str(axis)).replace("{places}", places)
@@ -317,27 +336,9 @@ def _gather_nd(c: Call, d: Dialect) -> Ref:
     return c.expr(f"{{0}}[tuple({d.tensors['index'].replace('{0}', '{1}')})]", *c.refs)
 
 
-def _where(c: Call, d: Dialect) -> Ref:
-    c.need(c.ndim(0) == c.ndim(1), "a condition for each row")
-    return c.expr(f"{d.lib}.where({{0}} != 0, {{1}}, {{2}})", *c.refs)
-
-
-def _arg(c: Call, d: Dialect) -> Ref:
-    axis = c.p.get("axis", -1) if c.kind != "argmax_channel" else -1
-    c.need(axis is not None, "axis must be given")
-    kept = f", {d.keep}=True" if c.p.get("keepdims") else ""
-    name = c.kind.removesuffix("_channel")
-    return c.expr(_cast(d, c, f"{{0}}.{name}({axis}{kept})"), c.ref())
-
-
 def _reverse(c: Call, d: Dialect) -> Ref:
     axes = c.p["axis"] if isinstance(c.p["axis"], tuple) else (c.p["axis"],)
     return c.expr(f"{d.lib}.flip({{0}}, {tuple(c.axis(a) for a in axes)})", c.ref())
-
-
-def _cumsum(c: Call, d: Dialect) -> Ref:
-    c.need(c.p["axis"] is not None, "axis must be given")
-    return c.expr(f"{{0}}.cumsum({c.p['axis']})", c.ref())
 
 
 def _dot(c: Call, d: Dialect) -> Ref:
@@ -376,7 +377,7 @@ def _l2_normalization(c: Call, d: Dialect) -> Ref:
     (data,), layout = c.alike()
     axes = {"instance": range(1, c.ndim()), "channel": [1], "spatial": range(2, c.ndim())}[c.p["mode"]]
     axes = tuple(sorted(c.place(a, layout) for a in axes))
-    total = f"{d.lib}.square({{0}}).sum({_short(axes)}, {d.keep}=True)"
+    total = f"{d.lib}.square({{0}}).sum({short_axes(axes)}, {d.keep}=True)"
     return c.expr(f"{{0}} / {d.lib}.sqrt({total} + {float(c.p['eps']):g})", data, layout=layout)
 
 
@@ -385,14 +386,6 @@ def _sequence_mask(c: Call, d: Dialect) -> Ref:
         return c.ref()
     value = f", {c.p['value']:g}" if c.p["value"] else ""
     return c.expr(f"sequence_mask({{0}}, {{1}}, {c.p['axis']}{value})", *c.refs, helper=d.tensors["sequence_mask"])
-
-
-def _sequence_last(c: Call, d: Dialect) -> Ref:
-    time = c.p["axis"]
-    if not c.p["use_sequence_length"]:
-        return c.expr("{0}[-1]" if time == 0 else "{0}[:, -1]", c.ref())
-    index, number = d.tensors["index"].replace("{0}", "{1}"), f"{d.lib}.arange({{1}}.shape[0])"
-    return c.expr(f"{{0}}[{index} - 1, {number}]" if time == 0 else f"{{0}}[{number}, {index} - 1]", *c.refs)
 
 
 def _scores(c: Call, d: Dialect) -> Ref:
@@ -417,13 +410,8 @@ def _arange_like(c: Call, d: Dialect) -> Ref:
 
 def _smooth_l1(c: Call, d: Dialect) -> Ref:
     squared = float(c.p["scalar"]) ** 2
-    return _elementwise(c, f"{d.lib}.where({d.lib}.abs({{0}}) < {1 / squared:g}, {0.5 * squared:g} * {{0}} ** 2, "
+    return elementwise(c, f"{d.lib}.where({d.lib}.abs({{0}}) < {1 / squared:g}, {0.5 * squared:g} * {{0}} ** 2, "
                            f"{d.lib}.abs({{0}}) - {0.5 / squared:g})")
-
-
-def _one_hot(c: Call, d: Dialect) -> Ref:
-    c.need((c.p["on_value"], c.p["off_value"]) == (1, 0), "values other than 0 and 1")
-    return c.expr(_cast(d, c, d.tensors["one_hot"].replace("{depth}", str(c.p["depth"]))), c.ref())
 
 
 def _depth_to_space(c: Call, d: Dialect) -> Ref:
@@ -444,15 +432,15 @@ _SHAPED = {
     "Reshape _np_reshape _npx_reshape": _reshape, "transpose _np_transpose": _transpose, "SwapAxis": _swap,
     "expand_dims": _expand_dims, "squeeze _np_squeeze": _squeeze, "Flatten": _flatten, "slice": _slice,
     "slice_axis": _slice_axis, "slice_like": _slice_like, "Concat _npi_concatenate": _concat,
-    "stack _npi_stack": _stack, "SliceChannel _split_v2": _split, "repeat": _repeat, "tile": _tile,
-    "broadcast_to broadcast_axis broadcast_like _npi_broadcast_to": _broadcast, "take": _take, "pick": _pick,
-    "gather_nd": _gather_nd, "where _npi_where": _where, "argmax argmin argmax_channel": _arg,
-    "reverse _npi_flip": _reverse, "_np_cumsum": _cumsum, "dot batch_dot _npi_matmul _linalg_gemm2 _linalg_gemm": _dot,
+    "stack _npi_stack": _stack, "SliceChannel _split_v2": _split, "repeat": _repeat, "tile _npi_tile": _tile,
+    "broadcast_to broadcast_axis _npi_broadcast_to": _broadcast, "take": _take, "pick": _pick,
+    "gather_nd": _gather_nd, "reverse _npi_flip": _reverse,
+    "dot batch_dot _npi_matmul _linalg_gemm2 _linalg_gemm": _dot,
     "softmax softmin log_softmax": _softmax, "SoftmaxOutput SoftmaxActivation": _softmax_output,
-    "L2Normalization": _l2_normalization, "SequenceMask": _sequence_mask, "SequenceLast": _sequence_last,
+    "L2Normalization": _l2_normalization, "SequenceMask": _sequence_mask,
     "_contrib_interleaved_matmul_selfatt_qk _contrib_interleaved_matmul_encdec_qk": _scores,
     "_contrib_interleaved_matmul_selfatt_valatt _contrib_interleaved_matmul_encdec_valatt": _mixture,
-    "_contrib_arange_like": _arange_like, "smooth_l1": _smooth_l1, "one_hot": _one_hot,
+    "_contrib_arange_like": _arange_like, "smooth_l1": _smooth_l1,
     "depth_to_space space_to_depth": _depth_to_space,
 }
 

@@ -186,6 +186,10 @@ class Call:
         return self._reader.add(Step(self.node.name, call, list(inputs), module=module, results=results,
                                      helper=helper), layout)
 
+    def child(self, block: Any, name: str) -> Ref:
+        """Adds a block; its value is the layer itself, for an expression that calls it."""
+        return self._reader.add(Step(name, "{self}", [], child=block, body=block.bodies[0]))
+
     def layer(self, maker: str, args: dict[str, Any], keywords: dict[str, tuple[Any, Any]] | None = None,
               tensors: dict[str, np.ndarray] | None = None, *inputs: Ref, call: str = "{self}({0})",
               results: int = 1, layout: str = "", helper: str = "") -> Any:
@@ -325,13 +329,14 @@ class _Reader:
         return [self.ref(entry) for entry in self.model.symbol._outputs]
 
 
-def read(model: Model, table: Table, turn: str = "") -> tuple[list[str], list[Step], list[Ref]]:
+def read(model: Model, table: Table, turn: str = "", inner: bool = False) -> tuple[list[str], list[Step], list[Ref]]:
     """(names of the inputs, steps, outputs) of a model.
 
     Args:
         model: the checkpoint.
         table: the target's operators.
         turn: text that transposes {0} with {axes}, for a target with channels last.
+        inner: the graph is a loop's or the like, whose results may be what it is given.
 
     Raises:
         MXNetError: operators have no counterpart; names all of them.
@@ -340,7 +345,7 @@ def read(model: Model, table: Table, turn: str = "") -> tuple[list[str], list[St
     outputs = [reader.turned(ref, len(reader.shapes[id(node), i]), False) if reader.layouts.get(ref) else ref
                for ref, (node, i) in zip(reader.run(), model.symbol._outputs, strict=True)]
     steps, outputs = _used(reader.steps, outputs)
-    if not any(ref[0] < 0 for step in steps for ref in step.inputs):
+    if not inner and not any(ref[0] < 0 for step in steps for ref in step.inputs):
         raise MXNetError("the outputs depend on no input")
     steps, outputs = _hoisted(steps, outputs)
     names = [n for n in model.symbol.list_inputs() if n in reader.inputs]
@@ -371,7 +376,7 @@ def _hoisted(steps: list[Step], outputs: list[Ref]) -> tuple[list[Step], list[Re
     users = Counter(ref for step in steps for ref in step.inputs)
     plain: set[int] = set()
     for place, step in enumerate(steps):
-        if not step.tensors and all(p < 0 or p in plain for p, _ in step.inputs):
+        if not step.tensors and step.child is None and all(p < 0 or p in plain for p, _ in step.inputs):
             plain.add(place)
     first = {p for p in plain if any(users[p, i] > 1 for i in range(steps[p].results))}
     for place in range(len(steps) - 1, -1, -1):

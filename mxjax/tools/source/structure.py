@@ -60,7 +60,8 @@ class Block:
 
 def find(inputs: list[str], steps: list[Step], outputs: list[Ref]) -> list[Block]:
     """The blocks of a sequence of steps, each after those it is made of; the last is the model."""
-    blocks = [Block([Body(steps, len(inputs), outputs)])]
+    blocks: list[Block] = []
+    _gather(Block([Body(steps, len(inputs), outputs)]), blocks)
     while (best := _best(blocks)) is not None:
         length, spots = best
         new = Block([])
@@ -75,6 +76,14 @@ def find(inputs: list[str], steps: list[Step], outputs: list[Ref]) -> list[Block
     for block in order:
         _parametrize(block)
     return order
+
+
+def _gather(block: Block, blocks: list[Block]) -> None:
+    """A block and those that it has from the start: bodies of loops."""
+    blocks.append(block)
+    for step in block.steps:
+        if step.child is not None:
+            _gather(step.child, blocks)
 
 
 def _visit(block: Block, order: list[Block]) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from . import control_flow, formulas, torch_vision, vision
 from .recurrent import recurrent
 from .shared import Dialect, register, short
 from .steps import Call, Ref, Step, Table
@@ -191,7 +193,13 @@ def _pad(c: Call) -> Ref:
 
 @op("UpSampling")
 def _up_sampling(c: Call) -> Ref:
-    c.need(c.p["sample_type"] == "nearest" and len(c.node.inputs) == 1, "sample_type 'bilinear', or several inputs")
+    if c.p["sample_type"] == "bilinear":
+        scale, weight = c.p["scale"], c.value(1)
+        return c.layer("nn.ConvTranspose2d", {"in_channels": weight.shape[0], "out_channels": weight.shape[0],
+                                              "kernel_size": short(weight.shape[2:])},
+                       {"stride": (scale, 1), "padding": (scale // 2, 0), "groups": (weight.shape[0], 1),
+                        "bias": (False, True)}, {"weight": weight}, c.ref())
+    c.need(len(c.node.inputs) == 1, "several inputs")
     return c.expr(f"F.interpolate({{0}}, scale_factor={c.p['scale']})", c.ref(),
                   module=f"nn.Upsample(scale_factor={c.p['scale']})")
 
@@ -205,22 +213,6 @@ def _bilinear_resize(c: Call) -> Ref:
 @op("_contrib_AdaptiveAvgPooling2D")
 def _adaptive(c: Call) -> Ref:
     return c.layer("nn.AdaptiveAvgPool2d", {"output_size": short(c.p["output_size"] or (1, 1))}, {}, {}, c.ref())
-
-
-@op("sort", "argsort", "topk")
-def _sort(c: Call) -> Any:
-    c.need(c.p["axis"] is not None, "axis must be given")
-    if c.kind != "topk":
-        text = f"{{0}}.sort({c.p['axis']}, descending={not c.p['is_ascend']})"
-        return c.expr(f"{text}.values" if c.kind == "sort" else f"{text}.indices.to(torch.{c.out_dtype().name})",
-                      c.ref())
-    count = c.p["k"] if c.p["k"] > 0 else c.shape()[c.axis(c.p["axis"])]
-    text, kind = f"{{0}}.topk({count}, {c.p['axis']}, largest={not c.p['is_ascend']})", c.p["ret_typ"]
-    c.need(kind in ("value", "indices", "both"), f"ret_typ {kind}")
-    if kind == "both":
-        values, places = c.expr(text, c.ref(), results=2)
-        return [values, c.expr(f"{{0}}.to(torch.{np.dtype(c.p['dtype']).name})", places)]
-    return c.expr(f"{text}.values" if kind == "value" else f"{text}.indices.to(torch.{c.out_dtype().name})", c.ref())
 
 
 @op("RNN")
@@ -305,8 +297,78 @@ def attention_values(packed: torch.Tensor, attention: torch.Tensor, heads: int, 
     value = packed.unflatten(2, (heads, parts, -1))[:, :, :, -1].permute(1, 2, 0, 3).flatten(0, 1)
     return (attention @ value).unflatten(0, (-1, heads)).permute(2, 0, 1, 3).flatten(2)'''
 
-register(op, Dialect(
-    lib="torch", dim="dim", keep="keepdim",
+_REVERSE = '''def sequence_reverse(x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    """Each sequence of (time, batch, ...) backwards up to its end; what follows stays."""
+    time, lengths = torch.arange(x.shape[0])[:, None], lengths.long()
+    return x[torch.where(time < lengths, lengths - 1 - time, time), torch.arange(x.shape[1])]'''
+_DOWN = '''def round_half_down(x: torch.Tensor) -> torch.Tensor:
+    """The nearest whole numbers; halves go down."""
+    return torch.where(x - x.floor() <= 0.5, x.floor(), x.ceil())'''
+_AWAY = '''def round_half_away(x: torch.Tensor) -> torch.Tensor:
+    """The nearest whole numbers; halves go away from zero."""
+    low = x.abs().floor()
+    return torch.where(x.abs() - low < 0.5, low, x.abs().ceil()) * x.sign()'''
+_WRITE = '''def write(x: torch.Tensor, place: tuple | torch.Tensor, value: torch.Tensor | float) -> torch.Tensor:
+    """A copy of x with a value at a place."""
+    x = x.clone()
+    x[place] = value
+    return x'''
+
+_FOREACH = '''\
+def foreach(step: nn.Module, items: tuple, states: tuple, given: tuple, count: int) -> tuple[torch.Tensor, ...]:
+    """Calls `step` with each slice of the items, the states and what is given.
+
+    Of its results the first `count` are outputs, which are stacked, the others the next states.
+    """
+    outputs = []
+    for item in zip(*items):
+        found = step(*item, *states, *given)
+        found = found if isinstance(found, tuple) else (found,)
+        outputs.append(found[:count])
+        states = found[count:]
+    return *(torch.stack(column) for column in zip(*outputs)), *states'''
+_WHILE = '''\
+def while_loop(condition: nn.Module, step: nn.Module, variables: tuple, given: tuple, most: int,
+               count: int) -> tuple[torch.Tensor, ...]:
+    """Calls `step` with the variables and what is given while the condition is true, at most `most` times.
+
+    Of its results the first `count` are outputs, which are stacked (zeros follow), the others the next variables.
+    """
+    outputs = []
+
+    def call() -> tuple[torch.Tensor, ...]:
+        found = step(*variables, *given)
+        return found if isinstance(found, tuple) else (found,)
+    while len(outputs) < most and condition(*variables, *given):
+        found = call()
+        outputs.append(found[:count])
+        variables = found[count:]
+    if len(outputs) < most:
+        blank = tuple(torch.zeros_like(value) for value in (outputs[0] if outputs else call()[:count]))
+        outputs += [blank] * (most - len(outputs))
+    return *(torch.stack(column) for column in zip(*outputs)), *variables'''
+_CHOOSE = '''\
+def choose(condition: nn.Module, then: nn.Module, otherwise: nn.Module, given: tuple) -> torch.Tensor | tuple:
+    """What `then` gives where the condition is true, else what `otherwise` gives."""
+    return then(*given) if condition(*given) else otherwise(*given)'''
+
+
+def _top(count: int, axis: int, last: bool, least: bool) -> str:
+    return f"{{0}}.topk({count}, {axis}{', largest=False' if least else ''}).values"
+
+
+def _padded(pairs: Sequence[tuple[int, int]], value: str) -> str:
+    while pairs and not any(pairs[0]):
+        pairs = pairs[1:]
+    return f"F.pad({{0}}, {tuple(n for pair in pairs[::-1] for n in pair)}, value={value})"
+
+
+def _solved(right: str, turned: bool, lower: bool) -> str:
+    return f"torch.linalg.solve_triangular({{0}}{'.mT' if turned else ''}, {right}, upper={lower == turned})"
+
+
+DIALECT = Dialect(
+    lib="torch", top=_top, pad=_padded, solve=_solved, dim="dim", keep="keepdim",
     functions={"relu": "F.relu", "softsign": "F.softsign", "concat": "torch.cat", "repeat": "torch.repeat_interleave",
                "reduce_max": "amax", "reduce_min": "amin"},
     tensors={"at_least": "{0}.clamp(min={n})", "at_most": "{0}.clamp(max={n})", "clip": "{0}.clamp({low}, {high})",
@@ -318,7 +380,19 @@ register(op, Dialect(
              "log_softmax": "{0}.log_softmax({axis})", "one_hot": "F.one_hot({0}.long(), {depth})",
              "detect": _DETECT, "masked_softmax": _MASKED_SOFTMAX, "sequence_mask": _MASK,
              "self_attention_scores": _SELF_SCORES,
-             "cross_attention_scores": _CROSS_SCORES, "attention_values": _VALUES}))
+             "cross_attention_scores": _CROSS_SCORES, "attention_values": _VALUES, "sequence_reverse": _REVERSE,
+             "cbrt": "{0}.sign() * {0}.abs() ** (1 / 3)", "erfinv": "torch.erfinv({0})",
+             "gammaln": "torch.lgamma({0})",
+             "gamma": "torch.where(({0} < 0) & ({0}.floor() % 2 != 0), -1, 1) * torch.lgamma({0}).exp()",
+             "round_half_down": _DOWN, "round_half_away": _AWAY, "write": "write({0}, {place}, {value})",
+             "write_helper": _WRITE, "ddof": "correction", "array": "torch.tensor",
+             "sort": "{0}.sort({axis}, descending={descending}).values",
+             "argsort": "{0}.argsort(dim={axis}, descending={descending}, stable=True)",
+             "mask": "torch.zeros_like({0}).scatter({axis}, {1}, 1)"})
+register(op, DIALECT)
+formulas.register(op, DIALECT)
+vision.register(op, DIALECT, torch_vision.HELPERS)
+control_flow.register(op, "", {"foreach": _FOREACH, "while_loop": _WHILE, "choose": _CHOOSE})
 
 
 def _head(source: str) -> str:

@@ -357,7 +357,7 @@ class _Class:
                 values[results[0]] = name
                 continue
             expression = self._expression(item, names)
-            if step.maker in ("PARAMETER", "BUFFER"):
+            if step.call == "{self}":  # a parameter, or a block that an expression calls
                 values[results[0]] = expression
                 continue
             if names and expression == names[0] and step.results == 1 and not taken_in:
@@ -379,7 +379,8 @@ class _Class:
                 values[r] = self._variable(step, values, last, at, crowded)
                 targets.append(values[r])
             lines += _wrapped(f"{', '.join(targets)} = ", expression)
-        return [*lines, f"return {', '.join(values[r] for r in outputs)}"]
+        result = ", ".join(values[r] for r in outputs)
+        return [*lines, *(_wrapped("return ", f"({result})") if len(result) > _WIDTH - 7 else [f"return {result}"])]
 
     def _crowded(self, last: dict[Ref, int]) -> bool:
         """Whether there are more values at a time than short names."""
@@ -406,6 +407,8 @@ class _Class:
         step = self.steps[item.places[0]]
         if item.kind == "chain":
             return f"self.{item.name}({{0}})"
+        if step.call == "{self}" and step.child is not None:
+            return f"self.{self.attrs[item.places[0]]}"
         if step.child is not None:
             inputs = ", ".join(f"{{{i}}}" for i in range(len(step.inputs)))
             return f"self.{self.attrs[item.places[0]]}({inputs})"
@@ -421,7 +424,7 @@ class _Class:
             value = names[int(found[1])]
             tight = infix or call[found.end():].startswith((".", "[")) or call[:found.start()].endswith("-")
             return f"({value})" if tight and _infix(value) else value
-        call = re.sub(r"\{(\d)\}", name, call.replace("{*}", ", ".join(names)))
+        call = re.sub(r"\{(\d+)\}", name, call.replace("{*}", ", ".join(names)))
         return call.replace("{self}", f"self.{self.attrs.get(item.places[0], '')}")
 
     def _nests(self, item: _Item | None, ref: Ref, expression: str) -> bool:
@@ -544,8 +547,10 @@ def text(blocks: list[Block], inputs: list[str], title: str, target: Target) -> 
     for cls in classes:
         block = cls.block
         body = block.bodies[0]
-        names = list(_VARIABLES[:body.inputs]) if block is not blocks[-1] or body.inputs == 1 else [
-            _identifier(n) for n in inputs]
+        if block is blocks[-1] and body.inputs > 1:
+            names = [_identifier(n) for n in inputs]
+        else:
+            names = [*_VARIABLES[:body.inputs], *(f"x{i}" for i in range(len(_VARIABLES), body.inputs))]
         params = [f"{p.name}: {_kind(p.values)}" + ("" if d is None else f" = {_show(d[0])}")
                   for p, d in _ordered(block)]
         arguments = [*params, *([f"{target.extra.split('=')[0]}: nnx.Rngs"] if target.extra else [])]
@@ -555,7 +560,7 @@ def text(blocks: list[Block], inputs: list[str], title: str, target: Target) -> 
         lines = [f"class {block.name}({target.module}):"]
         if made or arguments:
             lines += _indented(1, _wrapped(f"def __init__({', '.join(['self', *arguments])}) -> None:", ""))
-            lines += [*_indented(2, [target.init] if target.init else []), *_indented(2, made), ""]
+            lines += _indented(2, ([target.init] if target.init else []) + made or ["pass"]) + [""]
         typed = ", ".join(f"{n}: {target.tensor}" for n in names)
         result = target.tensor if len(body.outputs) == 1 else f"tuple[{target.tensor}, ...]"
         lines += _indented(1, _wrapped(f"def {target.call}(self, {typed}) -> {result}:", ""))

@@ -1,0 +1,116 @@
+"""TensorFlow's SavedModel: the program through `jax.experimental.jax2tf`, its parameters as variables."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import tempfile
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from ..base import MXNetError
+from ..interop import JaxFunction
+from ._model import Model
+from .source.project import compared, random_inputs
+
+__all__ = ["write"]
+
+_RAN = "tensorflow-cpu 2.21.0 with jax 0.10.2"  # versions with which this was run
+
+
+def _libraries() -> tuple[ModuleType, ModuleType]:
+    """(tensorflow, jax2tf); raises MXNetError where one of them is missing."""
+    if importlib.util.find_spec("tensorflow") is None:
+        raise MXNetError(f"--to savedmodel needs TensorFlow: pip install tensorflow-cpu (it was run with {_RAN})")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    try:
+        import tensorflow
+        from jax.experimental import jax2tf
+    except ImportError as error:
+        raise MXNetError(f"--to savedmodel: TensorFlow or JAX does not fit: {error} (it was run with {_RAN}); "
+                         "--to onnx and --to stablehlo do without") from None
+    return tensorflow, jax2tf
+
+
+def _names(given: list[str]) -> list[str]:
+    """Names as a signature may have them, each once."""
+    found: list[str] = []
+    for name in given:
+        name = re.sub(r"[^A-Za-z0-9_]", "_", name)
+        name = name if name[:1].isalpha() else f"value_{name}"
+        number = sum(n == name or n.startswith(f"{name}__") for n in found)
+        found.append(f"{name}__{number}" if number else name)
+    return found
+
+
+def _save(model: Model, folder: str, dynamic: bool, libraries: tuple[ModuleType, ModuleType]) -> None:
+    import jax
+    tf, jax2tf = libraries
+    graph, outputs = JaxFunction(model.symbol), _names(model.symbol.list_outputs())
+
+    def program(args: dict[str, Any], aux: dict[str, Any], *inputs: Any) -> dict[str, Any]:
+        rest = model.unfed(inputs[0].shape[0]) if inputs and inputs[0].ndim else model.rest
+        given = {**rest, **args, **dict(zip(model.shapes, inputs, strict=True))}
+        return dict(zip(outputs, graph(given, aux, jax.random.key(0))[0], strict=True))
+    module = tf.Module()
+    module.args = {n: tf.Variable(v.asnumpy()) for n, v in model.args.items()}
+    module.aux = {n: tf.Variable(v.asnumpy()) for n, v in model.aux.items()}
+    sizes = list(model.shapes.values())
+    shapes = [f"(batch, {', '.join(map(str, s[1:]))})" for s in sizes] if dynamic else [None] * len(sizes)
+    converted = jax2tf.convert(program, polymorphic_shapes=[None, None, *shapes], with_gradient=False)
+    module.predict = tf.function(
+        lambda *inputs: converted(module.args, module.aux, *inputs), autograph=False,
+        input_signature=[tf.TensorSpec([None, *s[1:]] if dynamic else s, model.dtypes[n], name) for (n, s), name in zip(
+            model.shapes.items(), _names(list(model.shapes)), strict=True)])
+    tf.saved_model.save(module, folder, signatures={"serving_default": module.predict})
+
+
+def _checked(model: Model, folder: str, tf: ModuleType) -> tuple[str, bool]:
+    values = random_inputs(model)
+    wanted = [np.asarray(v) for v in model.function()[0](*[values[n] for n in model.shapes])]
+    run = tf.saved_model.load(folder).signatures["serving_default"]
+    found = run(**{name: tf.constant(values[n]) for n, name in zip(model.shapes, _names(list(model.shapes)),
+                                                                     strict=True)})
+    return compared(wanted, [found[name].numpy() for name in _names(model.symbol.list_outputs())], "the SavedModel")
+
+
+def write(model: Model, folder: str, dynamic: bool) -> tuple[str, bool]:
+    """Writes a folder that `tf.saved_model.load` and TensorFlow Serving read, and runs it beside mxjax.
+
+    Args:
+        model: the checkpoint.
+        folder: where; a SavedModel that is there is replaced.
+        dynamic: the first axis must have any length; else it has where the model allows that.
+
+    Returns:
+        What to print, and whether the outputs agree.
+
+    Raises:
+        MXNetError: TensorFlow is missing or cannot run the program, or the folder holds something else.
+    """
+    libraries = _libraries()
+    if os.path.exists(folder) and not os.path.exists(os.path.join(folder, "saved_model.pb")):
+        raise MXNetError(f"{folder} exists and is no SavedModel")
+    lengths = {s[0] if s else None for s in model.shapes.values()}
+    kinds = [True] if dynamic else [True, False] if len(lengths) == 1 and None not in lengths else [False]
+    parent = os.path.dirname(os.path.abspath(folder))
+    os.makedirs(parent, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=parent) as place:
+        made = os.path.join(place, "model")
+        for kind in kinds:
+            try:
+                _save(model, made, kind, libraries)
+                told, good = _checked(model, made, libraries[0])
+                break
+            except Exception as error:  # noqa: BLE001  tracing, saving and running have errors of many kinds
+                if kind is kinds[-1]:
+                    reason = (str(error).strip().splitlines() or ["?"])[0]
+                    raise MXNetError(f"the graph cannot become a SavedModel: {reason}") from error
+                shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        os.replace(made, folder)
+    return f"{told}; the first axis has {'any length' if kind else 'the given length'}", good
