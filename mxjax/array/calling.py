@@ -263,7 +263,7 @@ def _change(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any, ctx:
                             value = chunk.seen()
                 if value is None or isinstance(value, Pending):
                     missing = True
-                    if value is None or value.value is not None or not _passed_on(value):
+                    if value is None or value.value is not None and not value.stays or not _passed_on(value):
                         value = glimpse(scope, a, _passed_on)
                     if value is _ELSEWHERE:
                         ready = False
@@ -341,10 +341,10 @@ def glimpse(scope: changing, array: Any, passed_on: Callable[[Pending], bool] | 
     version = array._chunk.version
     held = scope.glimpse(array._chunk)
     if isinstance(held, Pending):
-        if held.value is not None:
-            held = held.value
-        else:
-            return held if array._view is None and passed_on is not None and passed_on(held) else _ELSEWHERE
+        passes = (held.value is None or held.stays) and array._view is None and passed_on is not None and passed_on(held)
+        if passes or held.value is None:
+            return held if passes else _ELSEWHERE
+        held = held.value
     return _ELSEWHERE if held is None else array._seen_in(held, version)
 
 
@@ -352,7 +352,7 @@ def waiting_value(array: Any, passed_on: Callable[[Pending], bool]) -> Any:
     """The value of an array: its buffer, or a Pending where that may be passed on."""
     if array._view is None:
         held = array._chunk.peek()
-        if not isinstance(held, Pending) or held.value is None and passed_on(held):
+        if not isinstance(held, Pending) or (held.value is None or held.stays) and passed_on(held):
             return held
     return array._read()
 
@@ -369,7 +369,7 @@ def settle(arrays: Sequence[Any], passed_on: Callable[[Pending], bool] | None = 
 def _passed_on(pending: Pending) -> bool:
     """Whether a call need not wait for a value: the engine's, or the open segment's own."""
     if state.segment is not None:
-        return getattr(pending, "segment", None) is state.segment
+        return state.segment.takes(pending)
     return isinstance(pending, HostPending)
 
 

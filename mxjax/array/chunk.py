@@ -21,17 +21,19 @@ from ..base import MXNetError
 from ..compile.kernel import WIDE_DTYPES
 from ..context import Context
 
-__all__ = ["ALONE", "Chunk", "Pending", "RLock", "alone", "changing", "holding", "identity", "placed", "point",
+__all__ = ["ALONE", "Chunk", "Pending", "RLock", "alone", "changing", "forget", "holding", "identity", "placed", "point",
            "transformation"]
 
 
 class Pending:
     """A value that is not there yet: host work in the engine, or deferred XLA work. Shape and dtype are known.
 
-    `get` returns the buffer, finishing the work if need be; it raises what the work raised.
+    `get` returns the buffer, finishing the work if need be; it raises what the work raised. What `stays` is not
+    replaced by the buffer that somebody has looked at.
     """
 
     __slots__ = ("shape", "dtype", "value")
+    stays = False
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype) -> None:
         self.shape, self.dtype, self.value = shape, dtype, None
@@ -57,6 +59,13 @@ class Pending:
 def identity(value: Any) -> int:
     """Of the buffer that a value is."""
     return id(value.held() if isinstance(value, Pending) else value)
+
+
+def forget(chunk: Chunk) -> None:
+    """Gives back the memory of a copy that was made because somebody has looked at what stays where it is."""
+    held = chunk.pending
+    if held is not None and held.stays:
+        held.value = None
 
 
 class _Lost(Pending):
@@ -140,7 +149,9 @@ class Chunk:
             return held
         value = held.get()
         with self.lock:
-            if self.pending is held:
+            if held.stays:
+                pass
+            elif self.pending is held:
                 self.buffer, self.pending = value, None
             elif self.stash is held:
                 self.stash = value

@@ -24,6 +24,7 @@ from ..ops.params import np_dtype
 from ..util import is_np_shape
 from . import file_format
 from .calling import call
+from .chunk import Pending
 from .dense import NDArray, _from_host, context_of
 from .kinds import Storage, storage, storages, wrap
 from .segment import flush
@@ -59,6 +60,25 @@ def _filled(value: float, shape: tuple[int, ...], ctx: Context, dtype: np.dtype)
         return _from_host(np.full(shape, c_number(value, dtype), dtype) if value else np.zeros(shape, dtype), ctx)
     with jax.enable_x64(dtype in WIDE_DTYPES):
         return wrap(jnp.full(shape, c_number(value, dtype), dtype, device=ctx.jax_device), ctx)
+
+
+class _Zeros(Pending):
+    """Zeros that nobody has looked at yet."""
+
+    __slots__ = ("ctx",)
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> None:
+        super().__init__(shape, dtype)
+        self.ctx = ctx
+
+    def force(self) -> None:
+        """Makes them."""
+        self.value = _filled(0, self.shape, self.ctx, self.dtype)._read()
+
+
+def zeros_later(shape: tuple[int, ...], ctx: Context, dtype: Any) -> NDArray:
+    """Zeros that take memory when somebody looks: for what is usually written first."""
+    return wrap(_Zeros(tuple(shape), np_dtype(dtype), ctx), ctx)
 
 
 def zeros(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None,

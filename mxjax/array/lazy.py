@@ -130,4 +130,4 @@ class Lazy(list):
 
 def may_wait(value: Pending) -> bool:
     """Whether a value that is not there yet may be a part of the program to come."""
-    return isinstance(value, (Value, Deferred))
+    return isinstance(value, (Value, Deferred)) or value.stays

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -10,24 +11,50 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from ..base import MXNetError
-from .chunk import Pending
+from ..compile.gathering import gathered
+from ..compile.kernel import Kernel
+from .chunk import Chunk, Pending
 from .kinds import wrap
-from .segment import Deferred, Segment
+from .segment import Deferred, Segment, lookup
 
 if TYPE_CHECKING:
     from .dense import NDArray
 
-__all__ = ["MeshSegment"]
+__all__ = ["MeshSegment", "place", "plain", "put"]
 
 
-class _Spread(Deferred):
-    """A value on all devices of a mesh; who looks at it gets a copy on the first one."""
+class Spread(Pending):
+    """A value in parts on the devices of a mesh; who looks at it gets a copy on the first one."""
+
+    __slots__ = ("whole",)
+    stays = True
+
+    def __init__(self, value: jax.Array) -> None:
+        super().__init__(value.shape, value.dtype)
+        self.whole = value
+
+    def held(self) -> Any:
+        """The buffers on all devices."""
+        return self.whole
+
+    def force(self) -> None:
+        """Copies the value to one device."""
+        self.value = together(self.whole)
+
+
+class _Made(Deferred):
+    """A result of a segment over a mesh; in parts it is then like `Spread`."""
 
     __slots__ = ("whole",)
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.whole: jax.Array | None = None
+
+    @property
+    def stays(self) -> bool:  # type: ignore[override]
+        """Whether it is in parts, which one device may have no room for."""
+        return self.whole is not None and not self.whole.is_fully_replicated
 
     def held(self) -> Any:
         """The buffers on all devices, if they are there."""
@@ -41,25 +68,45 @@ class _Spread(Deferred):
         """Copies the value to one device."""
         if self.whole is None:
             super().force()
-        self.value = jnp.copy(self.whole.addressable_data(0))
+        self.value = together(self.whole)
+
+
+def together(value: jax.Array) -> jax.Array:
+    """A copy of a value of a mesh on one device of this process. Of parts that several processes have it is made by all
+    of them: all have to call this."""
+    if not value.is_fully_replicated:
+        if value.is_fully_addressable:
+            return jax.device_put(value, value.addressable_shards[0].device)
+        value = jax.jit(jnp.copy, out_shardings=NamedSharding(value.sharding.mesh, PartitionSpec()))(value)
+    return jnp.copy(value.addressable_data(0))
+
+
+def without_axis(sharding: NamedSharding, axis: str) -> NamedSharding:
+    """The same, but for a mesh axis along which all devices have the whole."""
+    def kept(names: Any) -> Any:
+        left = tuple([n for n in (names if isinstance(names, tuple) else (names,)) if n not in (None, axis)])
+        return left or None
+    return NamedSharding(sharding.mesh, PartitionSpec(*map(kept, sharding.spec)))
 
 
 class MeshSegment(Segment):
     """A segment whose program runs on a mesh.
+
+    Values that lie in parts there (`place`) stay so, and what replaces them lies like them. Calls until `updating` take
+    them put together along the batches' axis, each time they are used.
 
     Args:
         mesh: the devices.
         axis: name of the mesh axis along which batches are split.
     """
 
-    promise = _Spread
+    promise = _Made
 
     def __init__(self, mesh: Mesh, axis: str) -> None:
         super().__init__(1 << 30, trials=0)
-        # XLA chooses the layout of what is in between, whatever kind of axes the user's mesh has
-        mesh = Mesh(mesh.devices, mesh.axis_names, axis_types=(AxisType.Auto,) * len(mesh.axis_names))
+        mesh = plain(mesh)
         self._split, self._same = NamedSharding(mesh, PartitionSpec(axis)), NamedSharding(mesh, PartitionSpec())
-        self.layout, self.options = (mesh, axis), {"out_shardings": self._same}
+        self._mesh, self._axis, self._first_update = mesh, axis, 0
         processes = {d.process_index for d in mesh.devices.flat}
         if jax.process_index() not in processes:
             raise MXNetError("none of the mesh's devices is this process's")
@@ -73,19 +120,72 @@ class MeshSegment(Segment):
         """
         if not batch.shape or batch.shape[0] % self._parts:
             raise MXNetError(f"a batch of shape {batch.shape} cannot be split over the {self._parts} devices of this "
-                             f"process along mesh axis {self.layout[1]!r}")
-        return wrap(self._put(batch._read(), self._split), batch.context, type(batch))
+                             f"process along mesh axis {self._axis!r}")
+        value = batch._read()
+        made = jax.device_put(jnp.copy(value), self._split) if self._split.is_fully_addressable else \
+            jax.make_array_from_process_local_data(self._split, np.asarray(value))
+        return wrap(made, batch.context, type(batch))
+
+    def updating(self) -> None:
+        """The calls that follow change values in parts, each device its own."""
+        self._first_update = len(self.calls)
+
+    def takes(self, pending: Pending) -> bool:
+        """Own results, and what is on the mesh."""
+        return super().takes(pending) or getattr(pending, "whole", None) is not None
 
     def _taken(self, pending: Pending) -> Any:
         held = pending.held()
         return pending.get() if held is None else held
 
     def _placed(self, value: Any) -> Any:
-        if not isinstance(value, jax.Array) or value.sharding in (self._same, self._split):
+        if not isinstance(value, jax.Array) or isinstance(value.sharding, NamedSharding) and \
+                value.sharding.mesh == self._mesh:
             return value
-        return self._put(value, self._same)
+        return put(value, self._same)
 
-    def _put(self, value: jax.Array, sharding: NamedSharding) -> jax.Array:
-        if sharding.is_fully_addressable:  # of a copy: device_put shares memory, which could not be given away then
-            return jax.device_put(jnp.copy(value), sharding)
-        return jax.make_array_from_process_local_data(sharding, np.asarray(value))
+    def _form(self, values: Sequence[Any], wanted: Sequence[Deferred]) -> tuple[Any, dict[str, Any]]:
+        lie = [getattr(v, "sharding", None) for v in values]
+        results = tuple([lie[d.place] if d.place < len(lie) and _in_parts(lie[d.place]) else self._same for d in wanted])
+        return (self._mesh, self._axis, tuple(lie), results, self._first_update), {"out_shardings": results}
+
+    def _function(self, calls: list[tuple[Kernel, tuple]], places: tuple, values: Sequence[Any]) -> Callable[..., tuple]:
+        whole = [without_axis(lies, self._axis) if _in_parts(lies := getattr(v, "sharding", None)) and
+                 lies != self._split else None for v in values]
+        first_update = self._first_update
+
+        def fn(*values: Any) -> tuple:
+            done: list[Sequence[Any]] = []
+            for number, (kernel, refs) in enumerate(calls):
+                to = [whole[r[1]] if r[0] == "value" else None for r in refs]
+                function = kernel.once if number >= first_update or not any(to) else gathered(kernel.once, to)
+                done.append(function(*[lookup(r, values, done) for r in refs]))
+            return tuple(done[c][i] for c, i in places)
+        return fn
+
+
+def plain(mesh: Mesh) -> Mesh:
+    """The mesh where XLA chooses the layout of what is in between, whatever kind of axes the user's has."""
+    return Mesh(mesh.devices, mesh.axis_names, axis_types=(AxisType.Auto,) * len(mesh.axis_names))
+
+
+def place(chunk: Chunk, sharding: NamedSharding) -> None:
+    """Has a chunk's value lie in parts, if it does not yet."""
+    held = chunk.peek()
+    now = held.held() if isinstance(held, Pending) else held
+    if getattr(now, "sharding", None) != sharding:
+        made = Spread(put(chunk.read(), sharding))
+        with chunk.lock:  # the value is the same: no new version
+            chunk.buffer, chunk.pending = None, made
+
+
+def _in_parts(sharding: Any) -> bool:
+    return isinstance(sharding, NamedSharding) and not sharding.is_fully_replicated
+
+
+def put(value: jax.Array, sharding: NamedSharding) -> jax.Array:
+    """A value that all processes have, on a mesh."""
+    if sharding.is_fully_addressable:  # of a copy: device_put shares memory, which could not be given away then
+        return jax.device_put(jnp.copy(value), sharding)
+    host = np.asarray(value)
+    return jax.make_array_from_callback(host.shape, sharding, lambda part: host[part])

@@ -29,7 +29,7 @@ from ..context import Context
 from .chunk import ALONE, Pending, RLock, identity
 from .state import Collecting, state
 
-__all__ = ["Deferred", "Segment", "bulk_changed", "deferred", "flush"]
+__all__ = ["Deferred", "Segment", "bulk_changed", "deferred", "flush", "lookup"]
 
 _programs = Programs()
 
@@ -74,8 +74,6 @@ class Segment:
     """
 
     promise: type[Deferred] = Deferred
-    layout: Any = None  # part of what identifies the program
-    options: dict[str, Any] = {}  # of `jax.jit`
 
     def __init__(self, size: int, trials: int = TRIALS) -> None:
         self.size, self.trials = size, trials
@@ -131,6 +129,13 @@ class Segment:
         """Whether a value is of a call that has not run yet."""
         return isinstance(value, Deferred) and value.segment is self and value.turn == self.turn
 
+    def updating(self) -> None:
+        """What follows changes parameters by their gradients."""
+
+    def takes(self, pending: Pending) -> bool:
+        """Whether calls take it as it is."""
+        return getattr(pending, "segment", None) is self
+
     def place(self, buffer: int) -> int:
         """Where a buffer of this identity is among the values that the calls take; behind them all where it is not."""
         return self._known.get(buffer, _BEHIND)
@@ -160,6 +165,14 @@ class Segment:
                 self._known[id(arg)] = place
         return ("value", place, 0)
 
+    def _form(self, values: Sequence[Any], wanted: Sequence[Deferred]) -> tuple[Any, dict[str, Any]]:
+        """(What tells the program apart beside its calls, options of `jax.jit`.)"""
+        return None, {}
+
+    def _function(self, calls: list[tuple[Kernel, tuple]], places: tuple, values: Sequence[Any]) -> Callable[..., tuple]:
+        """The calls as one function of the values."""
+        return _composed(calls, places)
+
     def run(self) -> None:
         """Runs the deferred calls and sets the values that are still wanted.
 
@@ -186,7 +199,7 @@ class Segment:
         """
         values, wanted = [*self.values, *([np.concatenate(self._numbers)] if self._numbers else [])], self._wanted()
         replaced = [min(d.place, len(values)) for d in wanted]
-        function = _composed(self.calls, tuple([(d.call, d.index) for d in wanted]))
+        function = self._function(self.calls, tuple([(d.call, d.index) for d in wanted]), values)
         for deferred in wanted:
             deferred.failure = MXNetError("a value of a step that was only planned")
         self._clear()
@@ -212,9 +225,11 @@ class Segment:
             values.append(np.concatenate(self._numbers))
         wanted = self._wanted()
         places = tuple([(d.call, d.index) for d in wanted])
+        form, options = self._form(values, wanted)
         program = _programs.find(
-            (tuple(calls), places, wide, self.layout),
-            lambda: Kernel("bulk segment", _composed(calls, places), len(values), len(places), options=self.options),
+            (tuple(calls), places, wide, form),
+            lambda: Kernel("bulk segment", self._function(calls, places, values), len(values), len(places),
+                           options=options),
             self.trials)
         made: list[Sequence[Any]] = []
         self._outcome = made, wanted, values, len(self.values)
@@ -265,7 +280,7 @@ def _deleted(value: Any) -> bool:
     return isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer) and value.is_deleted()
 
 
-def _lookup(ref: tuple, values: Sequence[Any], done: list[Sequence[Any]]) -> Any:
+def lookup(ref: tuple, values: Sequence[Any], done: list[Sequence[Any]]) -> Any:
     kind, place, index = ref
     if kind == "call":
         return done[place][index]
@@ -277,7 +292,7 @@ def _composed(calls: list[tuple[Kernel, tuple]], places: tuple) -> Any:
     def fn(*values: Any) -> tuple:
         done: list[Sequence[Any]] = []
         for kernel, refs in calls:
-            done.append(kernel.once(*[_lookup(r, values, done) for r in refs]))
+            done.append(kernel.once(*[lookup(r, values, done) for r in refs]))
         return tuple(done[c][i] for c, i in places)
     return fn
 
@@ -285,7 +300,7 @@ def _composed(calls: list[tuple[Kernel, tuple]], places: tuple) -> Any:
 def _one_by_one(calls: list[tuple[Kernel, tuple]], values: list[Any], places: tuple, wide: bool) -> list[Any]:
     done: list[Sequence[Any]] = []
     for kernel, refs in calls:
-        done.append(run(kernel, [_lookup(r, values, done) for r in refs], wide))
+        done.append(run(kernel, [lookup(r, values, done) for r in refs], wide))
     return [done[c][i] for c, i in places]
 
 

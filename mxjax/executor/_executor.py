@@ -18,8 +18,8 @@ import numpy as np
 from .._random_streams import on_host
 from ..array.backward import backward as walk_back_from
 from ..array.backward import fitting
-from ..array.chunk import Pending, point
-from ..array.creation import empty
+from ..array.chunk import point
+from ..array.creation import empty, zeros_later
 from ..array.dense import NDArray
 from ..array.host_work import push
 from ..array.kinds import wrap
@@ -148,7 +148,7 @@ class Executor:
         for node, index in self._symbol._outputs:
             shape = found[id(node), index]
             shape = (0,) if shape is None or None in shape else shape
-            outputs.append(wrap(_Zero(shape, np_dtype(kinds[id(node), index] or "float32")), self._ctx))
+            outputs.append(zeros_later(shape, self._ctx, kinds[id(node), index] or "float32"))
         return outputs
 
     # ------------------------------------------------------------ arrays by name
@@ -445,15 +445,6 @@ class Executor:
         if not self._merges:
             return self._symbol
         return type(self._symbol)(eliminate_common(self._symbol._outputs))
-
-
-class _Zero(Pending):
-    """An output before the first forward."""
-
-    __slots__ = ()
-
-    def force(self) -> None:
-        self.value = empty(self.shape, dtype=self.dtype)._read()
 
 
 def _requests(grad_req: Any, names: Sequence[str], grads: Sequence[Any] | None) -> list[str]:

@@ -11,6 +11,8 @@ import numpy as np
 
 from .. import autograd, initializer, symbol
 from .. import ndarray as nd
+from ..array.chunk import forget
+from ..array.creation import zeros_later
 from ..base import MXNetError, mx_real_t
 from ..context import Context, cpu, current_context
 from ..ndarray import NDArray
@@ -81,6 +83,10 @@ class Parameter:
         differentiable: whether it can have a gradient.
         stype, grad_stype: storage types of value and gradient: "default", "row_sparse" or "csr".
 
+    Attributes:
+        sharding: a `jax.sharding.PartitionSpec` that says how it lies on the mesh of a `TrainStep`;
+            None: as the rule of that says.
+
     Raises:
         AssertionError: a grad_req or storage type that does not exist.
 
@@ -108,6 +114,7 @@ class Parameter:
         self._trainer: Trainer | None = None
         self._deferred_init: _Deferred | tuple = ()
         self._grad_req: str | None = None
+        self.sharding: Any = None
         self.grad_req = grad_req
         for given, what in ((grad_stype, "grad_stype"), (stype, "stype")):
             if given not in _STYPES:
@@ -229,7 +236,8 @@ class Parameter:
         if self.grad_req == "null":
             self._grad = None
             return
-        self._grad = [_flavoured(nd.zeros(d.shape, d.context, d.dtype, self._grad_stype)) for d in self._data]
+        self._grad = [_flavoured(zeros_later(d.shape, d.context, d.dtype) if self._grad_stype == "default" else
+                                 nd.zeros(d.shape, d.context, d.dtype, self._grad_stype)) for d in self._data]
         autograd.mark_variables(self._data, self._grad, self.grad_req)
 
     def _load_init(self, data: NDArray, ctx: Context | Sequence[Context] | None, cast_dtype: bool = False,
@@ -431,6 +439,8 @@ class Parameter:
                                            full_idx=True)
             return data
         arrays = [array.copyto(ctx) for array in self.list_data()]
+        for array in self.list_data():
+            forget(array._chunk)
         return arrays[0] if len(arrays) == 1 else nd.add_n(*arrays) / len(arrays)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -12,6 +12,7 @@ from jax.experimental import multihost_utils
 
 from .. import autograd
 from .._bounded import Bounded
+from ..array.chunk import Pending, forget
 from ..array.mesh_segment import MeshSegment
 from ..array.segment import Segment
 from ..array.state import Collecting
@@ -20,8 +21,11 @@ from ..plan import Plan
 from ._formats import flatten
 from ._plan import plan_of
 from ._replay import Replay, Watch
+from ._sharding import Sharding, Shardings
 from .block import HybridBlock
+from .parameter import Parameter
 from .trainer import Trainer
+from .utils import clip_global_norm
 
 __all__ = ["TrainStep"]
 
@@ -51,9 +55,16 @@ class TrainStep:
             It may span several processes (`mx.kv.join()`): each gives its own part of the batch; parameters begin with
             those of process 0.
         axis: the mesh axis along which batches are split; default the first.
+        sharding: how parameters, with what the optimizer keeps of them, lie on the mesh. "replicated": all on every
+            device; "fsdp": each is split along `axis`, by its longest dimension that can be divided (small ones are
+            not), and put together where it is used; {regular expression: PartitionSpec}: the first that is found in
+            a parameter's name decides, the others are as with "fsdp". `Parameter.sharding` is for one parameter.
+        clip_norm: the most that the 2-norm of all gradients together, divided by the batch size, may have; larger ones
+            are scaled down to it.
 
     Raises:
-        TypeError, ValueError: an argument is of another kind; the trainer has several contexts.
+        TypeError, ValueError: an argument is of another kind; the trainer has several contexts; a parameter cannot be
+            split as its rule says.
 
     Example:
         >>> net = mx.gluon.nn.Dense(1, in_units=2)
@@ -65,7 +76,8 @@ class TrainStep:
     """
 
     def __init__(self, net: Callable[..., Any], loss: Callable[..., Any] | None, trainer: Trainer, *,
-                 mesh: jax.sharding.Mesh | None = None, axis: str | None = None) -> None:
+                 mesh: jax.sharding.Mesh | None = None, axis: str | None = None,
+                 sharding: str | Mapping[str, Any] = "replicated", clip_norm: float | None = None) -> None:
         if not isinstance(trainer, Trainer):
             raise TypeError(f"TrainStep: trainer must be a gluon.Trainer, got {type(trainer).__name__}")
         if len(trainer._contexts) > 1:
@@ -77,7 +89,15 @@ class TrainStep:
             if isinstance(part, HybridBlock) and not part._active:
                 part.hybridize()
         self._net, self._loss, self._trainer, self._mesh = net, loss, trainer, mesh
+        if mesh is None and (axis is not None or sharding != "replicated"):
+            raise ValueError("TrainStep: axis and sharding need a mesh")
+        if mesh is not None and axis is not None and axis not in mesh.shape:
+            raise ValueError(f"TrainStep: the mesh {dict(mesh.shape)} has no axis {axis!r}")
+        if clip_norm is not None and not clip_norm > 0:
+            raise ValueError(f"TrainStep: clip_norm must be positive, got {clip_norm!r}")
         self._axis = axis or (mesh.axis_names[0] if mesh is not None else None)
+        self._sharding = Sharding(mesh, sharding, self._axis) if mesh is not None else None
+        self._clip_norm = clip_norm
         self._shapes: set[Any] = set()
         self._seen: dict[tuple, bool] = Bounded(256)  # signatures of steps that were done in full
         self._replays: dict[tuple, Replay] = Bounded(64)
@@ -114,6 +134,7 @@ class TrainStep:
             if signature in self._seen and Watch.possible(self._net, self._loss, trainer, inputs):
                 watch = Watch(self._net, self._loss, trainer, inputs)
         else:
+            self._sharding.place(trainer, self._params())
             segment = MeshSegment(self._mesh, self._axis)
             inputs = [segment.spread(a) for a in inputs]
         out = self._record(segment, inputs, batch_size)
@@ -153,16 +174,50 @@ class TrainStep:
 
     def _record(self, segment: Segment, inputs: Sequence[NDArray], batch_size: int | None) -> Any:
         """Defers a step to a segment; returns what the loss will be."""
-        unwanted = [(grad._chunk, grad._chunk.read()) for param in self._trainer._params if param.grad_req == "write"
+        trainer, batch_size = self._trainer, batch_size or inputs[0].shape[0]
+        unwanted = [(grad._chunk, grad._chunk.peek()) for param in trainer._params if param.grad_req == "write"
                     for grad in param.list_grad() if grad.stype == "default"]
         with Collecting(segment):
             with autograd.record():
                 out = self._net(*inputs) if self._loss is None else self._loss(self._net(*inputs[:-1]), inputs[-1])
             autograd.backward(flatten(out, "output")[0])
-            self._trainer.step(batch_size or inputs[0].shape[0])
+            segment.updating()
+            if self._clip_norm is not None:
+                clip_global_norm([grad for param in trainer._params if param.grad_req != "null"
+                                  for grad in param.list_grad()], self._clip_norm * batch_size / trainer._scale, False)
+            trainer.step(batch_size)
             for chunk, value in unwanted:
-                chunk.write(value)
+                chunk.defer(value) if isinstance(value, Pending) else chunk.write(value)
         return out
+
+    def shardings(self) -> Shardings:
+        """How each parameter lies on the mesh: a list of (name, shape, dtype, spec, bytes on each device).
+
+        Returns:
+            The list; printed, it is a table.
+
+        Raises:
+            ValueError: there is no mesh.
+            RuntimeError: parameters are not initialized.
+
+        Example:
+            >>> net = mx.gluon.nn.Dense(4, in_units=2)
+            >>> net.initialize()
+            >>> trainer = mx.gluon.Trainer(net.collect_params(), "sgd")
+            >>> mesh = jax.make_mesh((1,), ("data",))
+            >>> step = mx.gluon.TrainStep(net, mx.gluon.loss.L2Loss(), trainer, mesh=mesh)
+            >>> len(step.shardings())
+            2
+        """
+        if self._sharding is None:
+            raise ValueError("TrainStep.shardings: there is no mesh")
+        return self._sharding.table(self._params())
+
+    def _params(self) -> list[Parameter]:
+        """The trainer's parameters, and the others of the network and the loss."""
+        blocks = [block for block in (self._net, self._loss) if hasattr(block, "collect_params")]
+        found = [*self._trainer._params, *[p for block in blocks for p in block.collect_params().values()]]
+        return list({id(param): param for param in found}.values())
 
     def _check(self, inputs: Sequence[NDArray]) -> None:
         """Checks the inputs' kinds, and warns of a program that is compiled again and again."""
@@ -186,6 +241,8 @@ class TrainStep:
                 self._net._deferred_infer_shape(*given)
                 for param in self._net.collect_params().values():
                     param._finish_deferred_init()
+                    if self._sharding is not None:  # before the next one takes memory
+                        self._sharding.place(trainer, [param])
             else:
                 with autograd.pause():
                     self._net(*given)
@@ -193,9 +250,16 @@ class TrainStep:
         if self._mesh is not None and not self._begun:
             self._begin_alike()
         self._begun = True
-        if not trainer._update_on_kvstore:
-            trained = [(i, p) for i, p in enumerate(trainer._params) if p.grad_req != "null"]
+        if trainer._update_on_kvstore:
+            return
+        trained = [(i, p) for i, p in enumerate(trainer._params) if p.grad_req != "null"]
+        if self._sharding is None:
             trainer._updaters[0]._prepare([i for i, _ in trained], [p._data[0] for _, p in trained])
+            return
+        for i, param in trained:
+            trainer._updaters[0]._prepare([i], [param._data[0]])
+            self._sharding.place(trainer, [param])
+            forget(param._data[0]._chunk)
 
     def _begin_alike(self) -> None:
         """Gives all processes of the mesh the parameters of the first."""
@@ -204,10 +268,10 @@ class TrainStep:
         if self._trainer._distributed:
             raise ValueError("TrainStep: a program on a mesh of several processes sums over them by itself; make the "
                              f"trainer with kvstore=None, not {self._trainer._kvstore.type!r}")
-        arrays = [array for param in self._trainer._params for array in param.list_data()]
-        values = multihost_utils.broadcast_one_to_all([array.asnumpy() for array in arrays])
-        for array, value in zip(arrays, values, strict=True):
-            array[:] = np.asarray(value)
+        for param in self._trainer._params:
+            for array in param.list_data():
+                if not getattr(array._chunk.peek(), "stays", False):  # parts were made everywhere of the same numbers
+                    array[:] = np.asarray(multihost_utils.broadcast_one_to_all(array.asnumpy()))
 
 
 def _signature(inputs: Sequence[Any]) -> tuple | None:

@@ -1,0 +1,72 @@
+"""Arguments that lie in parts on the devices of a mesh, and are put together where they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+from jax import lax
+from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
+from jax.sharding import NamedSharding
+
+__all__ = ["gathered"]
+
+_CALLS = ("jit", "pjit")
+_KEEPING = ("convert_element_type", "copy", "stop_gradient")  # what is done to parts before they are put together
+
+
+class _Parts:
+    """A value in parts. `users`: how many have put the argument together that it is made of."""
+
+    def __init__(self, value: Any, whole: NamedSharding, users: list[int]) -> None:
+        self.value, self.whole, self.users = value, whole, users
+
+    def together(self, beside: Any) -> Any:
+        """The whole value.
+
+        Each use has its own, so that it lives no longer: the backward pass puts parts together once more instead of
+        keeping what the forward pass had. XLA would make one of both, did the later one not wait for what it is used
+        with.
+        """
+        value = self.value
+        if self.users[0] and beside is not None:
+            value, _ = lax.optimization_barrier((value, beside))
+        self.users[0] += 1
+        return lax.with_sharding_constraint(value, self.whole)
+
+
+def gathered(function: Callable[..., Any], whole: Sequence[NamedSharding | None]) -> Callable[..., Any]:
+    """A function that takes arguments in parts.
+
+    Args:
+        function: of arrays; returns a tuple of arrays.
+        whole: how each argument lies where it is used; None: as it comes.
+    """
+    def call(*args: Any) -> tuple:
+        closed = jax.make_jaxpr(function)(*args)
+        given = [a if to is None else _Parts(a, to, [0]) for a, to in zip(args, whole, strict=True)]
+        return tuple([v.value if isinstance(v, _Parts) else v for v in _run(closed.jaxpr, closed.consts, given)])
+    return call
+
+
+def _run(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+    known: dict[Any, Any] = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *args], strict=True))
+    for eqn in jaxpr.eqns:
+        values = [v.val if isinstance(v, Literal) else known[v] for v in eqn.invars]
+        parts = [v for v in values if isinstance(v, _Parts)]
+        inner = eqn.params.get("jaxpr")
+        if parts and eqn.primitive.name in _CALLS and isinstance(inner, ClosedJaxpr):
+            results = _run(inner.jaxpr, inner.consts, values)
+        elif parts and eqn.primitive.name in _KEEPING:
+            results = [_Parts(_bound(eqn, [parts[0].value])[0], parts[0].whole, parts[0].users)]
+        else:
+            beside = next((v for v in values if not isinstance(v, _Parts) and getattr(v, "ndim", 0)), None)
+            results = _bound(eqn, [v.together(beside) if isinstance(v, _Parts) else v for v in values])
+        known.update(zip(eqn.outvars, results, strict=True))
+    return [v.val if isinstance(v, Literal) else known[v] for v in jaxpr.outvars]
+
+
+def _bound(eqn: Any, values: Sequence[Any]) -> list[Any]:
+    found = eqn.primitive.bind(*values, **eqn.primitive.get_bind_params(eqn.params))
+    return list(found) if eqn.primitive.multiple_results else [found]

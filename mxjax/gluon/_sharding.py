@@ -1,0 +1,148 @@
+"""How a network's parameters, and what an optimizer keeps of them, lie on the devices of a mesh."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from ..array.mesh_segment import place, plain
+
+if TYPE_CHECKING:
+    from ..ndarray import NDArray
+    from .parameter import Parameter
+    from .trainer import Trainer
+
+__all__ = ["Sharding", "Shardings"]
+
+_SMALL = 1 << 10  # numbers: what has fewer is on every device
+
+
+class _Row(NamedTuple):
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    spec: PartitionSpec
+    bytes: int  # on each device
+
+
+class Shardings(list):
+    """A row (name, shape, dtype, spec, bytes on each device) for each parameter; `str` of it is a table."""
+
+    def __str__(self) -> str:
+        rows = [("parameter", "shape", "dtype", "split", "MB a device")]
+        rows += [(r.name, str(r.shape), r.dtype, _told(r.spec), f"{r.bytes / 1e6:.3f}") for r in self]
+        rows.append(("all", "", "", "", f"{sum(r.bytes for r in self) / 1e6:.3f}"))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return "\n".join("  ".join(f"{cell:<{n}}" for cell, n in zip(row, widths, strict=True)).rstrip() for row in rows)
+
+
+def _told(spec: PartitionSpec) -> str:
+    return " x ".join("-" if names is None else str(names) for names in spec) if any(spec) else "on every device"
+
+
+class Sharding:
+    """A rule for how parameters lie on a mesh.
+
+    Args:
+        mesh: the devices.
+        rule: "replicated"; "fsdp"; or {regular expression: PartitionSpec}, where the first expression that is found in
+            a parameter's name decides, and the others are as with "fsdp". A parameter's own `sharding` comes first.
+        axis: the mesh axis along which batches are split, and parameters with "fsdp".
+
+    Raises:
+        TypeError, ValueError: the rule is none.
+    """
+
+    def __init__(self, mesh: Mesh, rule: str | Mapping[str, Any], axis: str) -> None:
+        if not (rule in ("replicated", "fsdp") if isinstance(rule, str) else isinstance(rule, Mapping)):
+            raise ValueError(f'TrainStep: sharding must be "replicated", "fsdp" or {{regular expression: '
+                             f'PartitionSpec}}, got {rule!r}')
+        self._mesh, self._rule, self._axis = plain(mesh), rule, axis
+        self._rules = [(re.compile(k), v) for k, v in rule.items()] if isinstance(rule, Mapping) else []
+        self._known: dict[tuple, NamedSharding] = {}
+
+    def of(self, param: Parameter) -> NamedSharding:
+        """How a parameter lies.
+
+        Raises:
+            ValueError: its rule does not fit its shape.
+        """
+        key = param.name, param.shape, param.sharding
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = NamedSharding(self._mesh, self._spec(param))
+        return found
+
+    def _spec(self, param: Parameter) -> PartitionSpec:
+        given = param.sharding
+        if given is None:
+            given = next((spec for pattern, spec in self._rules if pattern.search(param.name)), None)
+        if given is not None:
+            return self._checked(param, given)
+        parts = self._mesh.shape[self._axis]
+        if self._rule == "replicated" or param._stype != "default" or math.prod(param.shape) < _SMALL or parts == 1:
+            return PartitionSpec()
+        fitting = [i for i, n in enumerate(param.shape) if n % parts == 0]
+        if not fitting:
+            return PartitionSpec()
+        longest = max(fitting, key=lambda i: param.shape[i])
+        return PartitionSpec(*[self._axis if i == longest else None for i in range(longest + 1)])
+
+    def _checked(self, param: Parameter, given: Any) -> PartitionSpec:
+        spec = given if isinstance(given, PartitionSpec) else PartitionSpec(*given)
+        told = (f"the sharding {spec} of parameter {param.name!r} does not fit its shape {param.shape} and the mesh "
+                f"{dict(self._mesh.shape)}: ")
+        if len(spec) > len(param.shape):
+            raise ValueError(f"{told}it has more entries than the shape has axes")
+        seen: set[str] = set()
+        for length, names in zip(param.shape, spec, strict=False):
+            parts = 1
+            for name in names if isinstance(names, tuple) else (names,):
+                if name is None:
+                    continue
+                if name not in self._mesh.shape:
+                    raise ValueError(f"{told}the mesh has no axis {name!r}")
+                if name in seen:
+                    raise ValueError(f"{told}{name!r} is there twice")
+                seen.add(name)
+                parts *= self._mesh.shape[name]
+            if length % parts:
+                raise ValueError(f"{told}{length} cannot be divided by {parts}")
+        return spec
+
+    def place(self, trainer: Trainer, params: Sequence[Parameter]) -> None:
+        """Has parameters and their states lie as they are to."""
+        for chunk, sharding in self._lying(trainer, params):
+            place(chunk, sharding)
+
+    def _lying(self, trainer: Trainer, params: Sequence[Parameter]) -> Iterator[tuple[Any, NamedSharding]]:
+        updater, places = trainer._updaters[0], trainer._param2idx
+        for param in params:
+            sharding = self.of(param)
+            if sharding.is_fully_replicated:
+                continue
+            yield param._data[0]._chunk, sharding
+            if param.name in places:
+                for state in arrays(updater.states.get(places[param.name])):
+                    if state.shape == param.shape:
+                        yield state._chunk, sharding
+
+    def table(self, params: Sequence[Parameter]) -> Shardings:
+        """See `TrainStep.shardings`."""
+        rows = Shardings()
+        for param in params:
+            sharding = self.of(param)
+            size = math.prod(sharding.shard_shape(tuple(param.shape))) * np.dtype(param.data().dtype).itemsize
+            rows.append(_Row(param.name, tuple(param.shape), np.dtype(param.dtype).name, sharding.spec, size))
+        return rows
+
+
+def arrays(state: Any) -> list[NDArray]:
+    """The arrays in an optimizer's state."""
+    return [a for a in jax.tree.leaves(state, is_leaf=lambda x: hasattr(x, "_chunk")) if hasattr(a, "_chunk")]

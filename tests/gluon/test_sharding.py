@@ -1,0 +1,142 @@
+"""Parameters in parts on a mesh: the numbers of one device, an eighth of the memory."""
+
+import subprocess
+import sys
+
+import jax
+import pytest
+from jax.sharding import PartitionSpec as P
+
+import mxjax as mx
+
+SETUP = """
+import gc, sys
+import jax, numpy as np
+jax.config.update("jax_num_cpu_devices", 8)
+from jax.sharding import PartitionSpec as P
+import mxjax as mx
+rng = np.random.RandomState(0)
+X, Y = mx.nd.array(rng.randn(16, 24)), mx.nd.array(rng.randint(0, 5, 16))
+
+def made(optimizer, options, **more):
+    mx.random.seed(7)
+    net = mx.gluon.nn.HybridSequential(prefix="net_")
+    with net.name_scope():
+        net.add(mx.gluon.nn.Dense(64, activation="relu"), mx.gluon.nn.BatchNorm(),
+                mx.gluon.nn.Dense(128, activation="tanh"), mx.gluon.nn.Dense(5))
+    net.initialize(mx.init.Uniform(0.3))
+    trainer = mx.gluon.Trainer(net.collect_params(), optimizer, {"learning_rate": 0.01, **options})
+    return net, trainer, mx.gluon.TrainStep(net, mx.gluon.loss.SoftmaxCrossEntropyLoss(), trainer, **more)
+
+DATA = jax.make_mesh((8,), ("data",))
+BOTH = jax.make_mesh((4, 2), ("data", "model"))
+TENSOR = {"dense0.*weight": P("model", None), "dense1.*weight": P(None, "model"), ".": P()}
+TWO = {"dense0.*weight": P("model", "data"), "dense1.*weight": P("data", "model")}
+"""
+
+NUMBERS = SETUP + """
+for optimizer, options, clip in (("adam", {}, None), ("sgd", {"momentum": 0.9, "wd": 1e-3}, 0.5), ("lamb", {}, None)):
+    def losses(steps, **more):
+        net, _, step = made(optimizer, options, clip_norm=clip, **more)
+        found = []
+        for i in range(steps):
+            found.append(step(X, Y).asnumpy())
+            if i == 1:
+                net(X).asnumpy()  # looked at in between, as a whole
+                net[0].weight.lr_mult = 0.5
+                net[2].bias.set_data(mx.nd.ones((128,)))
+        return np.array(found)
+    steps = 50 if optimizer == "adam" else 8
+    expected = losses(steps)
+    for mesh, rule in ((DATA, "replicated"), (DATA, "fsdp"), (BOTH, TENSOR), (BOTH, TWO)):
+        np.testing.assert_allclose(losses(steps, mesh=mesh, sharding=rule), expected, rtol=2e-4, atol=2e-5)
+print("good")
+"""
+
+MEMORY = SETUP + """
+def held_by_each():
+    gc.collect()
+    return sum(a.dtype.itemsize * np.prod(a.sharding.shard_shape(a.shape)) for a in jax.live_arrays()
+               if len(a.sharding.device_set) == 8)
+net, trainer, step = made("adam", {}, mesh=DATA, sharding="fsdp")
+for _ in range(3):
+    step(X, Y).wait_to_read()
+table = step.shardings()
+split = [row for row in table if row.spec != P()]
+assert {row.name for row in split} == {"net_dense0_weight", "net_dense1_weight"}, split
+assert all(row.bytes * 8 == 4 * np.prod(row.shape) for row in split)
+assert "net_dense1_weight" in str(table) and "data" in str(table)
+states = 3 * sum(row.bytes for row in table if "running" not in row.name) + sum(
+    row.bytes for row in table if "running" in row.name)
+assert states <= held_by_each() <= states + 1024, (held_by_each(), states)
+whole = net[2].weight.data().asnumpy()
+assert whole.shape == (128, 64) and not isinstance(net[2].weight.data()._chunk.pending, type(None))
+step(X, Y)
+assert net[2].weight.data()._chunk.pending.value is None  # what was put together to be looked at is given back
+net.save_parameters(sys.argv[1])
+assert all(p.data()._chunk.pending.value is None for p in (net[0].weight, net[2].weight))
+again, _, _ = made("adam", {})
+again.load_parameters(sys.argv[1])
+np.testing.assert_array_equal(again[2].weight.data().asnumpy(), net[2].weight.data().asnumpy())
+print("good")
+"""
+
+
+def run(code, *args):
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code, *args], capture_output=True, text=True, timeout=280)
+    assert done.stdout.strip() == "good", done.stderr
+
+
+def test_numbers_are_those_of_one_device():
+    run(NUMBERS)
+
+
+def test_each_device_has_its_part(tmp_path):
+    run(MEMORY, str(tmp_path / "net.params"))
+
+
+def step(**more):
+    net = mx.gluon.nn.Dense(6, in_units=4, prefix="dense_")
+    net.initialize()
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd")
+    return net, mx.gluon.TrainStep(net, mx.gluon.loss.L2Loss(), trainer, **more)
+
+
+@pytest.mark.parametrize("spec, what", [
+    (P("data", None, None), "more entries"), (P("none"), "no axis 'none'"), (P("data", "data"), "twice")])
+def test_rules_that_do_not_fit_are_refused(spec, what):
+    mesh = jax.make_mesh((1,), ("data",))
+    one = step(mesh=mesh, sharding={"weight": spec})[1]
+    with pytest.raises(ValueError, match=rf"dense_weight.*\(6, 4\).*{what}"):
+        one(mx.nd.ones((2, 4)), mx.nd.ones((2, 6)))
+
+
+def test_mistakes():
+    mesh = jax.make_mesh((1,), ("data",))
+    for more, what in (({"sharding": "fsdp"}, "need a mesh"), ({"mesh": mesh, "sharding": "some"}, "sharding must be"),
+                       ({"mesh": mesh, "axis": "model"}, "no axis 'model'"), ({"clip_norm": 0}, "must be positive")):
+        with pytest.raises(ValueError, match=what):
+            step(**more)
+    with pytest.raises(ValueError, match="no mesh"):
+        step()[1].shardings()
+
+
+def test_a_parameters_own_sharding_comes_first():
+    net, one = step(mesh=jax.make_mesh((1,), ("data",)))
+    net.weight.sharding = P(None, "data")
+    assert [row.spec for row in one.shardings()] == [P(), P(None, "data")]  # by name
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_clipping_by_the_norm_of_all_gradients(batch):
+    def trained(clip):
+        net, one = step(**clip)
+        net.collect_params().initialize(mx.init.One(), force_reinit=True)
+        before = net.weight.data().asnumpy(), net.bias.data().asnumpy()
+        one(mx.nd.ones((batch, 4)), mx.nd.zeros((batch, 6)))
+        return [after.data().asnumpy() - b for after, b in zip((net.weight, net.bias), before, strict=True)]
+    free, clipped = trained({}), trained({"clip_norm": 0.5})
+    norm = sum((g ** 2).sum() for g in free) ** 0.5 / 0.01
+    assert norm > 0.5
+    for a, b in zip(free, clipped, strict=True):
+        mx.test_utils.assert_almost_equal(a * 0.5 / norm, b, rtol=1e-5)
