@@ -6,6 +6,7 @@ import json
 import jax
 import numpy as np
 import pytest
+from jax.sharding import PartitionSpec as P
 
 import mxjax as mx
 from mxjax import __main__ as commands
@@ -238,7 +239,9 @@ def test_a_planned_step_is_the_step_and_changes_nothing(step, monkeypatch, done)
     assert kinds["parameters"].kept and kinds["optimizer states"].kept and kinds["auxiliary states"].kept
     sizes = sum(int(np.prod(s.shape)) for s in kinds["parameters"].arguments)
     params = step._net.collect_params()
-    assert sizes == sum(p.data().size for p in params.values() if p.grad_req != "null")
+    assert sizes == sum(int(np.prod(p.shape)) for p in params.values() if p.grad_req != "null")
+    assert done or not step._trainer._updaters[0].states and step._net[0].weight._data is None
+    step._initialize((data, label))
     made = jax.eval_shape(program, *[s for g in groups for s in g.arguments])
     assert sorted(m.shape for m in made if m.shape == (4,)) == [(4,)]  # the loss
     before = {name: p.data().asnumpy() for name, p in params.items()}
@@ -267,7 +270,7 @@ def test_a_step_of_parameters_of_two_dtypes(optimizer, monkeypatch):
 def test_a_step_that_looks_at_values_cannot_be_planned():
     net = mx.gluon.nn.Dense(5, in_units=6)
     net.initialize()
-    step = mx.gluon.TrainStep(net, lambda out, label: out * float(out.mean().asscalar() > 0) - label,
+    step = mx.gluon.TrainStep(net, lambda out, label: out * (1 + float(out.mean().asscalar() > 0)) - label,
                               mx.gluon.Trainer(net.collect_params(), "sgd"))
     before = net.weight.data().asnumpy()
     with pytest.raises(mx.MXNetError, match="looks at a value"):
@@ -338,3 +341,31 @@ def test_units_follow_most_of_the_arguments(monkeypatch):
     monkeypatch.setenv("MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION", "1")
     assert estimate._units(target("h100"), structs[:1]) == "tf32"
     assert estimate._units(target("v5e:1x1"), structs[:1]) == "bfloat16"
+
+
+def test_parts_of_a_planned_step(monkeypatch):
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Dense(64, activation="relu", prefix="up_"), mx.gluon.nn.Dense(32, prefix="down_"))
+    net.initialize()
+    step = mx.gluon.TrainStep(net, mx.gluon.loss.L2Loss(), mx.gluon.Trainer(net.collect_params(), "adam"))
+    (_, program, groups, _), more = _asked(monkeypatch, _plan, lambda: step.plan(
+        mx.nd.ones((16, 48)), mx.nd.ones((16, 32)), on="v5e:2x2", mesh={"data": 2, "model": 2},
+        sharding={"up_weight": P("model", "data"), "bias": P()}))
+    kinds = {g.name: dict(zip([s.shape for s in g.arguments], g.specs, strict=True)) for g in groups}
+    assert kinds["parameters"] == {(64, 48): ("model", "data"), (64,): (), (32, 64): (None, "data"), (32,): ()}
+    assert kinds["optimizer states"][64, 48] == ("model", "data") and more["mesh"] == {"data": 2, "model": 2}
+    assert sorted(more["results"], key=str) == sorted(
+        [*kinds["parameters"].values()] + [s for g in groups if g.name == "optimizer states" for s in g.specs] + [()],
+        key=str)
+    constrained = str(jax.make_jaxpr(program)(*[s for g in groups for s in g.arguments]))
+    assert constrained.count("sharding_constraint") >= 3  # both weights forward, the later one backward
+    assert "optimization_barrier" in constrained and net[0].weight._data is None
+
+
+@pytest.mark.parametrize("mesh, what", [({"data": 3}, "not as many as the mesh"), ({"data": 4}, "cannot be split")])
+def test_meshes_that_do_not_fit(mesh, what):
+    net = mx.gluon.nn.Dense(4, in_units=3)
+    net.initialize()
+    step = mx.gluon.TrainStep(net, mx.gluon.loss.L2Loss(), mx.gluon.Trainer(net.collect_params(), "sgd"))
+    with pytest.raises(mx.MXNetError, match=what):
+        step.plan(mx.nd.ones((6, 3)), mx.nd.ones((6, 4)), on="v5e:2x2", mesh=mesh)

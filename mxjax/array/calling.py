@@ -341,7 +341,8 @@ def glimpse(scope: changing, array: Any, passed_on: Callable[[Pending], bool] | 
     version = array._chunk.version
     held = scope.glimpse(array._chunk)
     if isinstance(held, Pending):
-        passes = (held.value is None or held.stays) and array._view is None and passed_on is not None and passed_on(held)
+        passes = array._view is None and (held.value is None or held.stays) and passed_on is not None and \
+            passed_on(held)
         if passes or held.value is None:
             return held if passes else _ELSEWHERE
         held = held.value

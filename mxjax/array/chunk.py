@@ -21,8 +21,8 @@ from ..base import MXNetError
 from ..compile.kernel import WIDE_DTYPES
 from ..context import Context
 
-__all__ = ["ALONE", "Chunk", "Pending", "RLock", "alone", "changing", "forget", "holding", "identity", "placed", "point",
-           "transformation"]
+__all__ = ["ALONE", "Chunk", "Pending", "RLock", "alone", "changing", "forget", "holding", "identity", "placed",
+           "point", "transformation"]
 
 
 class Pending:
@@ -57,8 +57,9 @@ class Pending:
 
 
 def identity(value: Any) -> int:
-    """Of the buffer that a value is."""
-    return id(value.held() if isinstance(value, Pending) else value)
+    """Of the buffer that a value is, or of what is to become one."""
+    held = value.held() if isinstance(value, Pending) else value
+    return id(value if held is None else held)
 
 
 def forget(chunk: Chunk) -> None:

@@ -62,7 +62,7 @@ def _filled(value: float, shape: tuple[int, ...], ctx: Context, dtype: np.dtype)
         return wrap(jnp.full(shape, c_number(value, dtype), dtype, device=ctx.jax_device), ctx)
 
 
-class _Zeros(Pending):
+class Zeros(Pending):
     """Zeros that nobody has looked at yet."""
 
     __slots__ = ("ctx",)
@@ -75,10 +75,15 @@ class _Zeros(Pending):
         """Makes them."""
         self.value = _filled(0, self.shape, self.ctx, self.dtype)._read()
 
+    def on(self, sharding: jax.sharding.Sharding) -> jax.Array:
+        """Makes them in parts, each where it belongs."""
+        with jax.enable_x64(self.dtype in WIDE_DTYPES):
+            return jnp.zeros(self.shape, self.dtype, device=sharding)
+
 
 def zeros_later(shape: tuple[int, ...], ctx: Context, dtype: Any) -> NDArray:
     """Zeros that take memory when somebody looks: for what is usually written first."""
-    return wrap(_Zeros(tuple(shape), np_dtype(dtype), ctx), ctx)
+    return wrap(Zeros(tuple(shape), np_dtype(dtype), ctx), ctx)
 
 
 def zeros(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None,

@@ -16,6 +16,7 @@ from ..compile.policy import Programs
 from ..context import Context
 from .chunk import Pending, RLock, identity
 from .segment import Deferred
+from .state import state
 
 __all__ = ["Lazy", "Part", "Value", "may_wait"]
 
@@ -130,4 +131,5 @@ class Lazy(list):
 
 def may_wait(value: Pending) -> bool:
     """Whether a value that is not there yet may be a part of the program to come."""
-    return isinstance(value, (Value, Deferred)) or value.stays
+    return isinstance(value, (Value, Deferred)) or value.stays or \
+        state.segment is not None and state.segment.takes(value)

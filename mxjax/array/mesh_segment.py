@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 
 from ..base import MXNetError
 from ..compile.gathering import gathered
 from ..compile.kernel import Kernel
 from .chunk import Chunk, Pending
+from .creation import Zeros
 from .kinds import wrap
 from .segment import Deferred, Segment, lookup
 
 if TYPE_CHECKING:
     from .dense import NDArray
 
-__all__ = ["MeshSegment", "place", "plain", "put"]
+__all__ = ["MeshSegment", "composed", "place", "plain", "put", "without_axis"]
 
 
 class Spread(Pending):
@@ -146,26 +147,37 @@ class MeshSegment(Segment):
 
     def _form(self, values: Sequence[Any], wanted: Sequence[Deferred]) -> tuple[Any, dict[str, Any]]:
         lie = [getattr(v, "sharding", None) for v in values]
-        results = tuple([lie[d.place] if d.place < len(lie) and _in_parts(lie[d.place]) else self._same for d in wanted])
+        results = tuple([lie[d.place] if d.place < len(lie) and _in_parts(lie[d.place]) else self._same
+                         for d in wanted])
         return (self._mesh, self._axis, tuple(lie), results, self._first_update), {"out_shardings": results}
 
-    def _function(self, calls: list[tuple[Kernel, tuple]], places: tuple, values: Sequence[Any]) -> Callable[..., tuple]:
-        whole = [without_axis(lies, self._axis) if _in_parts(lies := getattr(v, "sharding", None)) and
-                 lies != self._split else None for v in values]
-        first_update = self._first_update
-
-        def fn(*values: Any) -> tuple:
-            done: list[Sequence[Any]] = []
-            for number, (kernel, refs) in enumerate(calls):
-                to = [whole[r[1]] if r[0] == "value" else None for r in refs]
-                function = kernel.once if number >= first_update or not any(to) else gathered(kernel.once, to)
-                done.append(function(*[lookup(r, values, done) for r in refs]))
-            return tuple(done[c][i] for c, i in places)
-        return fn
+    def _function(self, calls: list[tuple[Kernel, tuple]], places: tuple,
+                  values: Sequence[Any]) -> Callable[..., tuple]:
+        lie = [getattr(v, "sharding", None) for v in values]
+        whole = [without_axis(at, self._axis) if _in_parts(at) and at != self._split else None for at in lie]
+        return composed(calls, places, whole, self._first_update)
 
 
-def plain(mesh: Mesh) -> Mesh:
+def composed(calls: list[tuple[Kernel, tuple]], places: tuple, whole: Sequence[NamedSharding | None],
+             first_update: int) -> Callable[..., tuple]:
+    """One function of the external values that does all calls, of which those that compute gradients come first.
+
+    whole: how values that are in parts lie where these use them.
+    """
+    def fn(*values: Any) -> tuple:
+        done: list[Sequence[Any]] = []
+        for number, (kernel, refs) in enumerate(calls):
+            to = [whole[r[1]] if r[0] == "value" else None for r in refs]
+            function = kernel.once if number >= first_update or not any(to) else gathered(kernel.once, to)
+            done.append(function(*[lookup(r, values, done) for r in refs]))
+        return tuple(done[c][i] for c, i in places)
+    return fn
+
+
+def plain(mesh: Mesh | AbstractMesh) -> Mesh | AbstractMesh:
     """The mesh where XLA chooses the layout of what is in between, whatever kind of axes the user's has."""
+    if isinstance(mesh, AbstractMesh):
+        return mesh
     return Mesh(mesh.devices, mesh.axis_names, axis_types=(AxisType.Auto,) * len(mesh.axis_names))
 
 
@@ -174,7 +186,7 @@ def place(chunk: Chunk, sharding: NamedSharding) -> None:
     held = chunk.peek()
     now = held.held() if isinstance(held, Pending) else held
     if getattr(now, "sharding", None) != sharding:
-        made = Spread(put(chunk.read(), sharding))
+        made = Spread(held.on(sharding) if isinstance(held, Zeros) and now is None else put(chunk.read(), sharding))
         with chunk.lock:  # the value is the same: no new version
             chunk.buffer, chunk.pending = None, made
 

@@ -51,7 +51,8 @@ class Deferred(Pending):
 
     def follows(self, old: Any) -> None:
         """Notes what it replaces."""
-        self.place = old.place if self.segment._holds(old) else self.segment.place(identity(old))
+        held = not isinstance(old, Deferred) or not self.segment._holds(old)
+        self.place = self.segment.place(identity(old)) if held else old.place
 
     def force(self) -> None:
         """Runs the segment; raises what running it raised before."""
@@ -169,7 +170,8 @@ class Segment:
         """(What tells the program apart beside its calls, options of `jax.jit`.)"""
         return None, {}
 
-    def _function(self, calls: list[tuple[Kernel, tuple]], places: tuple, values: Sequence[Any]) -> Callable[..., tuple]:
+    def _function(self, calls: list[tuple[Kernel, tuple]], places: tuple,
+                  values: Sequence[Any]) -> Callable[..., tuple]:
         """The calls as one function of the values."""
         return _composed(calls, places)
 

@@ -8,12 +8,12 @@ from typing import Any
 import jax
 from jax import lax
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
-from jax.sharding import NamedSharding
+from jax.sharding import NamedSharding, PartitionSpec
 
 __all__ = ["gathered"]
 
 _CALLS = ("jit", "pjit")
-_KEEPING = ("convert_element_type", "copy", "stop_gradient")  # what is done to parts before they are put together
+_KEEPING = ("convert_element_type", "copy", "transpose")  # what is done to parts before they are put together
 
 
 class _Parts:
@@ -59,12 +59,21 @@ def _run(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
         if parts and eqn.primitive.name in _CALLS and isinstance(inner, ClosedJaxpr):
             results = _run(inner.jaxpr, inner.consts, values)
         elif parts and eqn.primitive.name in _KEEPING:
-            results = [_Parts(_bound(eqn, [parts[0].value])[0], parts[0].whole, parts[0].users)]
+            results = [_Parts(_bound(eqn, [parts[0].value])[0], _turned(parts[0].whole, eqn), parts[0].users)]
         else:
             beside = next((v for v in values if not isinstance(v, _Parts) and getattr(v, "ndim", 0)), None)
             results = _bound(eqn, [v.together(beside) if isinstance(v, _Parts) else v for v in values])
         known.update(zip(eqn.outvars, results, strict=True))
     return [v.val if isinstance(v, Literal) else known[v] for v in jaxpr.outvars]
+
+
+def _turned(whole: NamedSharding, eqn: Any) -> NamedSharding:
+    """How the result of one of `_KEEPING` lies."""
+    order = eqn.params.get("permutation")
+    if order is None:
+        return whole
+    names = [*whole.spec, *[None] * (len(order) - len(whole.spec))]
+    return NamedSharding(whole.mesh, PartitionSpec(*[names[i] for i in order]))
 
 
 def _bound(eqn: Any, values: Sequence[Any]) -> list[Any]:

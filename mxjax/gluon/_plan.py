@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
+from jax.sharding import NamedSharding
 
-from ..array.chunk import Chunk
+from ..array.chunk import Chunk, Pending
+from ..array.creation import Zeros
+from ..array.mesh_segment import composed, without_axis
 from ..array.segment import Segment
 from ..base import MXNetError
 from ..context import Context, standing_in
 from ..ndarray import NDArray
 from ..ops.params import WIDE
-from ..plan import Group, Plan, make_plan, target
+from ..plan import Group, Plan, abstract, make_plan, target
+from ._sharding import Sharding
+from ._sharding import arrays as arrays_of
+from .block import HybridBlock
+from .parameter import Parameter
+from .utils import shape_is_known
 
 if TYPE_CHECKING:
     from .train_step import TrainStep
@@ -25,7 +33,15 @@ __all__ = ["plan_of"]
 
 
 class _Planned(Segment):
-    """A step that is not run."""
+    """A step that is not run: values that nobody has made yet are taken for what they will be.
+
+    whole: how values in parts lie where they are used, by their identity.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(1 << 30, trials=0)
+        self.whole: dict[int, NamedSharding] = {}
+        self._first_update = 0
 
     def run(self) -> None:
         if self.calls:
@@ -33,23 +49,46 @@ class _Planned(Segment):
                              "operator, a decision): it is not one program, and cannot be planned as one")
         super().run()
 
+    def updating(self) -> None:
+        self._first_update = len(self.calls)
 
-def plan_of(step: TrainStep, inputs: Sequence[NDArray], on: str, batch_size: int | None) -> Plan:
-    """See `TrainStep.plan`; everything that a step has is initialized."""
+    def takes(self, pending: Pending) -> bool:
+        return super().takes(pending) or isinstance(pending, Zeros)
+
+    def _holds(self, value: Any) -> bool:
+        return isinstance(value, Zeros) or super()._holds(value)
+
+    def _function(self, calls: list, places: tuple, values: Sequence[Any]) -> Callable[..., tuple]:
+        return composed(calls, places, [self.whole.get(id(v)) for v in values], self._first_update)
+
+
+def plan_of(step: TrainStep, inputs: Sequence[NDArray], on: str, batch_size: int | None, mesh: Mapping[str, int] | None,
+            rule: Any) -> Plan:
+    """See `TrainStep.plan`."""
+    devices = target(on)
+    mesh = dict(mesh or {step._axis or "data": devices.count})
+    axis = next(iter(mesh))
+    sharding = Sharding(abstract(mesh), rule or (step._sharding.rule if step._sharding else "replicated"), axis)
+    with _imagined(step, inputs) as parameters:
+        return _plan_of(step, inputs, on, batch_size, parameters, sharding, mesh)
+
+
+def _plan_of(step: TrainStep, inputs: Sequence[NDArray], on: str, batch_size: int | None, parameters: list[Parameter],
+             sharding: Sharding, mesh: dict[str, int]) -> Plan:
     trainer, devices = step._trainer, target(on)
-    parameters = {id(p): p for p in (*trainer._params, *_of_blocks(step))}.values()
     arrays = {"parameters": [p._data[0] for p in parameters if p.grad_req != "null"],
               "optimizer states": [s for updater in trainer._updaters for state in updater.states.values()
-                                   for s in jax.tree.leaves(state, is_leaf=lambda x: isinstance(x, NDArray))
-                                   if isinstance(s, NDArray)],
+                                   for s in arrays_of(state)],
               "auxiliary states": [p._data[0] for p in parameters if p.grad_req == "null"],
               "inputs": list(inputs), "gradients": [g for p in parameters if p._grad for g in p._grad]}
     chunks = {kind: list(dict.fromkeys(a._chunk for a in every)) for kind, every in arrays.items()}
-    held = {id(chunk.read()): (kind, chunk) for kind, every in chunks.items() for chunk in every}
+    held = {id(_now(chunk)): (kind, chunk) for kind, every in chunks.items() for chunk in every}
+    lying = dict(sharding.lying(trainer, parameters)) if devices.count > 1 else {}
     where = Context("gpu" if devices.device.platform == "cuda" else "tpu", 0)
     with _unchanged(trainer, [chunk for every in chunks.values() for chunk in every], where) as written, \
             standing_in(where), where:
-        segment = _Planned(1 << 30, trials=0)
+        segment = _Planned()
+        segment.whole = {id(_now(chunk)): without_axis(at, next(iter(mesh))) for chunk, at in lying.items()}
         loss = step._record(segment, inputs, batch_size)
         function, values, replaced = segment.told()
         del loss  # until now it was wanted
@@ -61,24 +100,53 @@ def plan_of(step: TrainStep, inputs: Sequence[NDArray], on: str, batch_size: int
     order = [place for places in groups.values() for place in places]
     back = [*np.argsort(order), len(order)]
     results = sorted(range(len(replaced)), key=lambda i: back[replaced[i]])  # as a segment that runs has them
+    specs = [tuple(lying[chunk].spec) if (chunk := held.get(id(v), ("", None))[1]) in lying else () for v in values]
 
     def program(*given: Any) -> list[Any]:
         made = function(*[given[i] for i in back[:-1]])
         return [made[i] for i in results]
     made = [Group(kind, [jax.ShapeDtypeStruct(np.shape(values[p]), _dtype(values[p])) for p in places],
-                  kept=kept, split=kind == "inputs") for (kind, kept), places in groups.items()]
+                  kept=kept, split=kind == "inputs", specs=[specs[p] for p in places])
+            for (kind, kept), places in groups.items()]
     return make_plan(f"a step of {type(step._net).__name__} by {type(trainer._optimizer).__name__}", program, made, on,
-                     batch=inputs[0].shape[0], wide=any(str(_dtype(v)) in WIDE for v in values))
+                     batch=inputs[0].shape[0], wide=any(str(_dtype(v)) in WIDE for v in values), mesh=mesh,
+                     results=[specs[replaced[i]] if replaced[i] < len(specs) else () for i in results])
 
 
-def _dtype(value: Any) -> Any:
-    return value.dtype if hasattr(value, "dtype") else jax.typeof(value).dtype  # a number of Python's
+def _now(chunk: Chunk) -> Any:
+    """The value of a chunk, or the zeros that it will have."""
+    held = chunk.peek()
+    return held if isinstance(held, Zeros) else chunk.read()
 
 
-def _of_blocks(step: TrainStep) -> Iterator[Any]:
-    for block in (step._net, step._loss):
-        if hasattr(block, "collect_params"):
-            yield from block.collect_params().values()
+@contextlib.contextmanager
+def _imagined(step: TrainStep, inputs: Sequence[NDArray]) -> Iterator[list[Parameter]]:
+    """All parameters; those that have no value have zeros in the block, which take no memory, and states of them."""
+    trainer, context = step._trainer, inputs[0].context
+    if isinstance(step._net, HybridBlock):
+        params = list(step._net.collect_params().values())
+        if any(not shape_is_known(p.shape) for p in params):
+            step._net._deferred_infer_shape(*(inputs if step._loss is None else inputs[:-1]))
+    parameters = step._params()
+    missing = [p for p in parameters if p._data is None]
+    kept = [(p, {name: vars(p)[name] for name in ("_data", "_grad", "_ctx_list", "_ctx_map", "_deferred_init")})
+            for p in missing]
+    updater, prepared = trainer._updaters[0], None
+    states = dict(updater.states), dict(updater.states_synced)
+    try:
+        for param in missing:
+            param._imagine(context)
+        if missing:
+            prepared = trainer._kv_initialized, list(trainer._params_to_init)
+        step._initialize(inputs)
+        yield parameters
+    finally:
+        if missing:
+            updater.states, updater.states_synced = states
+            trainer._kv_initialized, trainer._params_to_init = prepared or (trainer._kv_initialized,
+                                                                            trainer._params_to_init)
+        for param, attributes in kept:
+            vars(param).update(attributes)
 
 
 @contextlib.contextmanager
@@ -87,7 +155,7 @@ def _unchanged(trainer: Any, chunks: list[Chunk], where: Context) -> Iterator[An
 
     Gives a function that tells which chunks have been written to.
     """
-    kept = [(chunk, chunk.ctx, chunk.read(), chunk.version) for chunk in chunks]
+    kept = [(chunk, chunk.ctx, chunk.peek(), chunk.version) for chunk in chunks]
     optimizer, scheduler = trainer._optimizer, trainer._optimizer.lr_scheduler
     attributes = {**vars(optimizer), "_all_index_update_counts": copy.deepcopy(optimizer._all_index_update_counts)}
     times = dict(vars(scheduler)) if scheduler is not None else None
@@ -96,11 +164,17 @@ def _unchanged(trainer: Any, chunks: list[Chunk], where: Context) -> Iterator[An
     try:
         for chunk in chunks:
             chunk.ctx = where
-        yield lambda: {chunk for chunk, _, value, _ in kept if chunk.buffer is not value}
+        yield lambda: {chunk for chunk, _, value, _ in kept if chunk.peek() is not value}
     finally:
         for chunk, ctx, value, version in kept:
-            chunk.ctx, chunk.buffer, chunk.pending, chunk.version = ctx, value, None, version
+            later = isinstance(value, Pending)
+            chunk.ctx, chunk.version = ctx, version
+            chunk.buffer, chunk.pending = (None, value) if later else (value, None)
         vars(optimizer).update(attributes)
         optimizer._set_current_context(device)
         if times is not None:
             vars(scheduler).update(times)
+
+
+def _dtype(value: Any) -> Any:
+    return value.dtype if hasattr(value, "dtype") else jax.typeof(value).dtype  # a number of Python's

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
 
 from ..array.mesh_segment import place, plain
 
@@ -39,7 +39,8 @@ class Shardings(list):
         rows += [(r.name, str(r.shape), r.dtype, _told(r.spec), f"{r.bytes / 1e6:.3f}") for r in self]
         rows.append(("all", "", "", "", f"{sum(r.bytes for r in self) / 1e6:.3f}"))
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return "\n".join("  ".join(f"{cell:<{n}}" for cell, n in zip(row, widths, strict=True)).rstrip() for row in rows)
+        lines = ("  ".join(f"{cell:<{n}}" for cell, n in zip(row, widths, strict=True)) for row in rows)
+        return "\n".join(map(str.rstrip, lines))
 
 
 def _told(spec: PartitionSpec) -> str:
@@ -59,11 +60,11 @@ class Sharding:
         TypeError, ValueError: the rule is none.
     """
 
-    def __init__(self, mesh: Mesh, rule: str | Mapping[str, Any], axis: str) -> None:
+    def __init__(self, mesh: Mesh | AbstractMesh, rule: str | Mapping[str, Any], axis: str) -> None:
         if not (rule in ("replicated", "fsdp") if isinstance(rule, str) else isinstance(rule, Mapping)):
             raise ValueError(f'TrainStep: sharding must be "replicated", "fsdp" or {{regular expression: '
                              f'PartitionSpec}}, got {rule!r}')
-        self._mesh, self._rule, self._axis = plain(mesh), rule, axis
+        self._mesh, self.rule, self._axis = plain(mesh), rule, axis
         self._rules = [(re.compile(k), v) for k, v in rule.items()] if isinstance(rule, Mapping) else []
         self._known: dict[tuple, NamedSharding] = {}
 
@@ -86,7 +87,7 @@ class Sharding:
         if given is not None:
             return self._checked(param, given)
         parts = self._mesh.shape[self._axis]
-        if self._rule == "replicated" or param._stype != "default" or math.prod(param.shape) < _SMALL or parts == 1:
+        if self.rule == "replicated" or param._stype != "default" or math.prod(param.shape) < _SMALL or parts == 1:
             return PartitionSpec()
         fitting = [i for i, n in enumerate(param.shape) if n % parts == 0]
         if not fitting:
@@ -118,10 +119,11 @@ class Sharding:
 
     def place(self, trainer: Trainer, params: Sequence[Parameter]) -> None:
         """Has parameters and their states lie as they are to."""
-        for chunk, sharding in self._lying(trainer, params):
+        for chunk, sharding in self.lying(trainer, params):
             place(chunk, sharding)
 
-    def _lying(self, trainer: Trainer, params: Sequence[Parameter]) -> Iterator[tuple[Any, NamedSharding]]:
+    def lying(self, trainer: Trainer, params: Sequence[Parameter]) -> Iterator[tuple[Any, NamedSharding]]:
+        """The chunks that are in parts, and how they lie."""
         updater, places = trainer._updaters[0], trainer._param2idx
         for param in params:
             sharding = self.of(param)

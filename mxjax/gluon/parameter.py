@@ -224,6 +224,14 @@ class Parameter:
                 initializer.create(default_init)(initializer.InitDesc(self.name, {"__init__": init}), data)
             self._init_impl(data, ctx)
 
+    def _imagine(self, ctx: Context) -> None:
+        """Has a value of zeros, which take memory when somebody looks."""
+        self._ctx_list = [ctx]
+        self._ctx_map = _places(self._ctx_list)
+        self._data = [_flavoured(zeros_later(self.shape, ctx, self.dtype))]
+        self._deferred_init = ()
+        self._init_grad()
+
     def _init_impl(self, data: NDArray, ctx_list: Sequence[Context]) -> None:
         """Copies a value to contexts and makes gradients there."""
         self._ctx_list = list(ctx_list)

@@ -147,15 +147,18 @@ class TrainStep:
             self._seen[signature] = True
         return out
 
-    def plan(self, *inputs: NDArray, on: str, batch_size: int | None = None) -> Plan:
-        """What a step needs and does on devices, which need not be here; no step is taken.
-
-        As before a first step, parameters get their shapes and values, and the optimizer its states.
+    def plan(self, *inputs: NDArray, on: str, batch_size: int | None = None, mesh: Mapping[str, int] | None = None,
+             sharding: str | Mapping[str, Any] | None = None) -> Plan:
+        """What a step needs and does on devices, which need not be here; no step is taken, and parameters that have no
+        values yet get none, so that what no memory here can hold can be planned.
 
         Args:
             inputs: as in a call; only their shapes and dtypes matter. Several devices share the first axis.
             on: the devices: "h100", "a100", "l4", "h100x8"; "v5e:1x1" ... "v5e:16x16", "v6e:2x2" ...
             batch_size: as in a call.
+            mesh: lengths of the axes that the devices form, by name, {"data": 8, "model": 2}; batches are split along
+                the first. By default there is one.
+            sharding: as for the class, whose is the default.
 
         Returns:
             Memory of a device, operations, bytes moved, launches, collectives, and a roofline of the time.
@@ -169,8 +172,7 @@ class TrainStep:
             >>> print(step.plan(data, label, on="v5e:4x4"))  # doctest: +SKIP
         """
         self._check(inputs)
-        self._initialize(inputs)
-        return plan_of(self, inputs, on, batch_size)
+        return plan_of(self, inputs, on, batch_size, mesh, sharding)
 
     def _record(self, segment: Segment, inputs: Sequence[NDArray], batch_size: int | None) -> Any:
         """Defers a step to a segment; returns what the loss will be."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 
 from .. import ndarray as nd
+from ..array.creation import zeros_later
 
 if TYPE_CHECKING:
     from ..lr_scheduler import LRScheduler
@@ -306,4 +307,6 @@ class _Stepwise(Optimizer):
 
 def _zeros(weight: NDArray, stype: str = "default") -> NDArray:
     """A state of zeros like `weight`."""
+    if stype == "default":
+        return type(weight)(zeros_later(weight.shape, weight.context, weight.dtype)._chunk)
     return nd.zeros(weight.shape, weight.context, dtype=weight.dtype, stype=stype)

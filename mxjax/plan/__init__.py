@@ -1,6 +1,7 @@
 """What programs will need and do on accelerators, whether they are here or not (docs/design/0022)."""
 
 from .estimate import Group, Plan, make_plan
+from .program import abstract
 from .targets import DEVICES, target
 
-__all__ = ["DEVICES", "Group", "Plan", "make_plan", "target"]
+__all__ = ["DEVICES", "Group", "Plan", "abstract", "make_plan", "target"]

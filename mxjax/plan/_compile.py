@@ -2,10 +2,9 @@
 
     python _compile.py REQUEST RESULT
 
-REQUEST (JSON): `program`, a file of `jax.export`; `platform`; `topology`, its description; `donate`; `split`, for each
-argument whether it is divided along its first axis; `devices`, the shape of the mesh; `otherwise`, XLA's options for a
-second try where its error says what `stumbles` does. RESULT gets the sizes of memory and the
-program's text, or what is missing.
+REQUEST (JSON): `program`, a file of `jax.export`; `platform`; `topology`, its description; `donate`; `mesh`, lengths of
+the mesh's axes by name; `arguments` and `results`, how each lies on it; `otherwise`, XLA's options for a second try
+where its error says what `stumbles` does. RESULT gets the sizes of memory and the program's text, or what is missing.
 """
 
 import json
@@ -27,14 +26,17 @@ def main(request: str, result: str) -> None:
         Path(result).write_text(json.dumps({"missing": f"{type(error).__name__}: {error}"}), encoding="utf-8")
         return
     exported = export.deserialize(bytearray(Path(given["program"]).read_bytes()))
-    count = int(np.prod(given["devices"]))
-    mesh = Mesh(np.array(devices[:count]), ("data",))
-    places = [NamedSharding(mesh, PartitionSpec("data") if split else PartitionSpec()) for split in given["split"]]
+    lengths = list(given["mesh"].values())
+    mesh = Mesh(np.array(devices[:int(np.prod(lengths))]).reshape(lengths), tuple(given["mesh"]))
+
+    def lies(spec: list) -> NamedSharding:
+        return NamedSharding(mesh, PartitionSpec(*[tuple(n) if isinstance(n, list) else n for n in spec]))
+    arguments, results = (tuple(map(lies, given[name])) for name in ("arguments", "results"))
     start = time.time()
     for again in (False, True):
         try:
-            compiled = jit(exported.call, donate_argnums=tuple(given["donate"]), in_shardings=tuple(places),
-                           out_shardings=NamedSharding(mesh, PartitionSpec())).trace(*exported.in_avals).lower(
+            compiled = jit(exported.call, donate_argnums=tuple(given["donate"]), in_shardings=arguments,
+                           out_shardings=results).trace(*exported.in_avals).lower(
                 lowering_platforms=(given["platform"],)).compile(given["otherwise"] if again else None)
             break
         except Exception as error:  # noqa: BLE001  what XLA refuses

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,12 +35,14 @@ class Group:
         arguments: their shapes and dtypes, of all devices together.
         kept: whether the program overwrites them with what they become.
         split: whether devices share each of them along its first axis.
+        specs: for each the mesh axes along which its axes are split, where that is not all.
     """
 
     name: str
     arguments: Sequence[jax.ShapeDtypeStruct]
     kept: bool = False
     split: bool = False
+    specs: Sequence[tuple] = ()
 
 
 @dataclass
@@ -116,7 +118,8 @@ class Plan:
 
 
 def make_plan(model: str, function: Callable[..., Any], groups: Sequence[Group], on: str, *,
-              batch: int | None = None, wide: bool = False) -> Plan:
+              batch: int | None = None, wide: bool = False, mesh: Mapping[str, int] | None = None,
+              results: Sequence[tuple] = ()) -> Plan:
     """Compiles a function for devices, and says what it will do there.
 
     Args:
@@ -126,27 +129,34 @@ def make_plan(model: str, function: Callable[..., Any], groups: Sequence[Group],
         on: the devices, see `targets.target`.
         batch: length of the batch.
         wide: whether 64-bit numbers stay so.
+        mesh: lengths of the axes that the devices form, by name; the first splits batches. Default: one, "data".
+        results: for each result the mesh axes along which its axes are split; by default none is.
 
     Raises:
         MXNetError: the devices are unknown, their compiler is missing, or refuses the program; a batch cannot be split.
     """
     devices = target(on)
-    arguments, donate, split = [], [], []
+    mesh = dict(mesh or {"data": devices.count})
+    if math.prod(mesh.values()) != devices.count:
+        raise MXNetError(f"plan: {on} has {devices.count} devices, not as many as the mesh {mesh}")
+    first, parts = next(iter(mesh.items()))
+    arguments, donate, specs, sizes_here = [], [], [], []
     for group in groups:
-        for struct in group.arguments:
-            if group.split and devices.count > 1 and (not struct.shape or struct.shape[0] % devices.count):
-                raise MXNetError(f"plan: an input of shape {struct.shape} cannot be split over {devices.count} devices")
+        for i, struct in enumerate(group.arguments):
+            if group.split and parts > 1 and (not struct.shape or struct.shape[0] % parts):
+                raise MXNetError(f"plan: an input of shape {struct.shape} cannot be split over {parts} devices")
             if group.kept:
                 donate.append(len(arguments))
-            split.append(group.split and devices.count > 1)
+            specs.append((first,) if group.split else tuple(group.specs[i]) if group.specs else ())
             arguments.append(struct)
-    found = compile_for(function, arguments, devices, donate=donate, split=split, wide=wide)
+            sizes_here.append(_size(struct) // _parts(specs[-1], mesh))
+    found = compile_for(function, arguments, devices, donate=donate, mesh=mesh, specs=specs, results=results, wide=wide)
     told, sizes = figures(found["text"], devices.device.platform == "tpu"), found["memory"]
     memory: dict[str, int] = {}
+    every = iter(sizes_here)
     for group in groups:
         if group.arguments:  # groups of one name differ in whether they are given up or split
-            memory[group.name] = memory.get(group.name, 0) + sum(_size(s) for s in group.arguments) // (
-                devices.count if group.split else 1)
+            memory[group.name] = memory.get(group.name, 0) + sum(next(every) for _ in group.arguments)
     memory |= {"results": max(sizes["output"] - sizes["alias"], 0), "temporaries": sizes["temp"],
                "program": sizes["generated_code"]}
     memory["total"] = sizes["argument"] + sum(memory[n] for n in ("results", "temporaries", "program"))
@@ -171,6 +181,12 @@ def _units(on: Target, arguments: Sequence[jax.ShapeDtypeStruct]) -> str:
     if most == "float32" and allows_conversion():
         return {"cuda": "tf32", "tpu": "bfloat16"}[on.device.platform]
     return most if most in on.device.flops else "float32"
+
+
+def _parts(spec: tuple, mesh: Mapping[str, int]) -> int:
+    """Into how many parts a value is split."""
+    names = [n for names in spec for n in (names if isinstance(names, tuple) else (names,)) if n is not None]
+    return math.prod(mesh[n] for n in names)
 
 
 def _size(struct: jax.ShapeDtypeStruct) -> int:

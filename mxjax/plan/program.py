@@ -6,11 +6,12 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import jax
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
 from ..base import MXNetError
 from ..compile.compiled import PLAIN_PRODUCTS, STUMBLES
@@ -20,13 +21,19 @@ from ..compile.rewriting import rewritten, without_kernels
 from ..ops.nn.flash import CALLS
 from .targets import Target
 
-__all__ = ["compile_for"]
+__all__ = ["abstract", "compile_for"]
 
 _EXTRAS = {"cuda": "'mxjax[cuda12]' or 'mxjax[cuda13]'", "tpu": "'mxjax[plan-tpu]'"}
 
 
+def abstract(mesh: Mapping[str, int]) -> AbstractMesh:
+    """A mesh of devices that need not be here."""
+    return AbstractMesh(tuple(mesh.values()), tuple(mesh), axis_types=(AxisType.Auto,) * len(mesh))
+
+
 def compile_for(function: Callable[..., Any], arguments: Sequence[jax.ShapeDtypeStruct], on: Target, *,
-                donate: Sequence[int] = (), split: Sequence[bool] = (), wide: bool = False) -> dict[str, Any]:
+                donate: Sequence[int] = (), mesh: Mapping[str, int] | None = None, specs: Sequence[tuple] = (),
+                results: Sequence[tuple] = (), wide: bool = False) -> dict[str, Any]:
     """Compiles a pure function for devices.
 
     Args:
@@ -34,7 +41,9 @@ def compile_for(function: Callable[..., Any], arguments: Sequence[jax.ShapeDtype
         arguments: shapes and dtypes of its arguments, of all devices together.
         on: the devices.
         donate: positions of arguments whose memory the results may take.
-        split: for each argument whether the devices share it along its first axis; else each has the whole.
+        mesh: the lengths of the axes that the devices form, by name; default one axis, "data".
+        specs, results: for each argument and result the mesh axes along which its axes are split; by default each
+            device has all of it.
         wide: whether 64-bit numbers stay so.
 
     Returns:
@@ -44,10 +53,18 @@ def compile_for(function: Callable[..., Any], arguments: Sequence[jax.ShapeDtype
         MXNetError: the compiler's package is missing, or the compiler refuses the program.
     """
     platform = on.device.platform
+    mesh = dict(mesh or {"data": on.count})
     with jax.enable_x64(wide):
         divided = (without_kernels,) if on.count > 1 else ()
-        jitted = jax.jit(rewritten(function, with_quotients, with_precision, *divided))
+        program = rewritten(function, with_quotients, with_precision, *divided)
+        specs = list(specs) or [()] * len(arguments)
+        results = list(results) or [()] * len(jax.tree.leaves(jax.eval_shape(program, *arguments)))
+        jitted = jax.jit(program)
         flops = (jitted.lower(*arguments).cost_analysis() or {}).get("flops", 0.0)
+        if on.count > 1:
+            lies, made = ([NamedSharding(abstract(mesh), PartitionSpec(*spec)) for spec in each]
+                          for each in (specs, results))
+            jitted = jax.jit(program, in_shardings=lies, out_shardings=made)
         try:
             exported = jax.export.export(jitted, platforms=[platform], disabled_checks=[
                 jax.export.DisabledSafetyCheck.custom_call(name) for name in CALLS])(*arguments).serialize()
@@ -58,8 +75,8 @@ def compile_for(function: Callable[..., Any], arguments: Sequence[jax.ShapeDtype
         program.write_bytes(exported)
         request.write_text(json.dumps({
             "program": str(program), "platform": platform, "topology": on.description, "donate": list(donate),
-            "devices": on.shape, "otherwise": PLAIN_PRODUCTS, "stumbles": STUMBLES,
-            "split": list(split) or [False] * len(arguments)}), encoding="utf-8")
+            "mesh": mesh, "otherwise": PLAIN_PRODUCTS, "stumbles": STUMBLES, "arguments": specs, "results": results,
+        }), encoding="utf-8")
         done = subprocess.run([sys.executable, str(Path(__file__).with_name("_compile.py")), str(request), str(result)],
                               env=on.environment(), capture_output=True, text=True, check=False)
         if not result.exists():

@@ -83,7 +83,8 @@ print("good")
 
 
 def run(code, *args):
-    done = subprocess.run([sys.executable, "-W", "error", "-c", code, *args], capture_output=True, text=True, timeout=280)
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code, *args], capture_output=True, text=True,
+                          timeout=280)
     assert done.stdout.strip() == "good", done.stderr
 
 
