@@ -327,8 +327,9 @@ class ImageDetIter(ImageIter):
     """Batches of images (batch, channels, height, width) float32, and of objects (batch, objects, 5 or more).
 
     A raw label is: length of the header (2 or more), values per object (5 or more), the rest of the header, objects
-    one after the other. In a batch the header is gone, and images with fewer objects are filled up with -1. Images
-    without a valid object are skipped.
+    one after the other. In a batch the header is gone, and images with fewer objects are filled up with -1, to as many
+    as the image with the most has in this part (several processes `reshape` to one number). Images without a valid
+    object are skipped.
 
     Args:
         batch_size, data_shape, path_imgrec, path_imglist, path_root, path_imgidx, shuffle, part_index, num_parts,

@@ -16,6 +16,7 @@ from ..array.dense import _from_host
 from ..base import MXNetError, numeric_types
 from ..context import cpu
 from ..io.base import DataBatch, DataIter
+from ..io.state import check_count, check_state, part_of, plain
 from ..ndarray import NDArray
 from .augment import CreateAugmenter, chain
 from .functions import array_class, host, imdecode, like
@@ -36,7 +37,8 @@ class ImageIter(DataIter):
         path_root: folder that the paths of both lists are relative to.
         path_imgidx: the record file's index; needed for shuffling and parts.
         shuffle: take the images in an order drawn anew each round.
-        part_index, num_parts: use only the one of so many parts.
+        part_index, num_parts: use only one of several parts, which together have each image once; their lengths
+            differ by one at most.
         aug_list: augmenters; by default `CreateAugmenter(data_shape, **kwargs)`.
         data_name, label_name: names of data and label.
         dtype: of the labels.
@@ -79,11 +81,11 @@ class ImageIter(DataIter):
         self.seq = self.imgidx if self.imgrec is not None else list(self.imglist)
         if self.seq is None and (shuffle or num_parts > 1):
             raise AssertionError("shuffle and num_parts need the record file's index: path_imgidx")
+        self._part = num_parts, part_index
         if num_parts > 1:
             if not 0 <= part_index < num_parts:
                 raise AssertionError(f"part_index must be in [0, {num_parts}), got {part_index}")
-            size = len(self.seq) // num_parts
-            self.seq = self.seq[part_index * size:(part_index + 1) * size]
+            self.seq = self.seq[part_of(len(self.seq), num_parts, part_index)]
         self.auglist = CreateAugmenter(data_shape, **kwargs) if aug_list is None else aug_list
         self.last_batch_handle = last_batch_handle
         self.num_image = None if self.seq is None else len(self.seq)
@@ -111,6 +113,7 @@ class ImageIter(DataIter):
     def reset(self) -> None:
         """Start from the beginning; with "roll_over", behind what began this round."""
         if self.seq is not None and self.shuffle:
+            self.seq = list(self.seq)  # states may have the one before
             random.shuffle(self.seq)
         if self.last_batch_handle != "roll_over" or self._cache is None:
             if self.imgrec is not None:
@@ -189,6 +192,7 @@ class ImageIter(DataIter):
         if self._cache is not None:
             data, label, count = self._cache
         else:
+            begin = self._position()
             data, label = np.zeros((self.batch_size, *self.data_shape), np.float32), self._empty_label()
             count = self._batchify(data, label)
         pad = self.batch_size - count
@@ -197,12 +201,75 @@ class ImageIter(DataIter):
                 raise StopIteration
             if self.last_batch_handle == "roll_over" and self._cache is None:
                 self._cache = data, label, count
+                self._cached = begin if self.seq is None else self.seq[begin:]
                 raise StopIteration
             self._batchify(data, label, count)
             if self.last_batch_handle == "pad":
                 self._allow_read = False
             self._cache = None
         return DataBatch([self._array(data)], [self._array(label)], pad=pad)
+
+    def _position(self) -> int:
+        """Where the next sample is: its number in the order, or its offset in a record file without an index."""
+        return self.imgrec.handle.tell() if self.seq is None else self.cur
+
+    def _settings(self) -> dict[str, Any]:
+        length = {"bytes": os.path.getsize(self.imgrec.uri)} if self.seq is None else {"length": self.num_image}
+        return {"kind": type(self).__name__, **length, "batch_size": self.batch_size, "shuffle": bool(self.shuffle),
+                "last_batch_handle": self.last_batch_handle, "num_parts": self._part[0], "part_index": self._part[1]}
+
+    def _state(self) -> dict[str, Any]:
+        """The state with the order itself, not a copy: made for each batch where one reads ahead."""
+        return {**self._settings(), "position": self._position(), "allow_read": self._allow_read,
+                "cached": None if self._cache is None else self._cached, "order": self.seq if self.shuffle else None}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the epoch stands.
+
+        With `shuffle` its order is part of it, a list of all images' numbers. The orders of later epochs, and what
+        augmenters draw, come from the global generators of `random` and `numpy.random`: a script that wants them again
+        keeps their states too, and sets them after `load_state_dict`.
+
+        Returns:
+            Numbers, texts and lists, which JSON can hold.
+        """
+        return plain(self._state())
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go to where `state_dict` was called; images left over for the next epoch ("roll_over") are read again.
+
+        Args:
+            state: what it returned, of an iterator over the same images with the same settings.
+
+        Raises:
+            ValueError: the state is of other images or settings; says what differs.
+        """
+        name = type(self).__name__
+        check_state(name, state, self._settings(), ("position", "allow_read", "cached", "order"))
+        order, cached = state["order"] if self.shuffle else self.seq, state["cached"]
+        if self.shuffle and (not isinstance(order, list) or sorted(map(str, order)) != sorted(map(str, self.seq))):
+            raise ValueError(f"{name}: order of this state is not one of the images here")
+        if cached is not None and self.seq is not None and not set(cached) <= set(order):
+            raise ValueError(f"{name}: cached of this state has images that are not here")
+        position = check_count(name, "position", state["position"], state.get("bytes", self.num_image))
+        self._cache = None
+        if cached is not None:
+            self._go_to(cached, 0) if self.seq is not None else self._go_to(None, check_count(name, "cached", cached))
+            data, label = np.zeros((self.batch_size, *self.data_shape), np.float32), self._empty_label()
+            try:
+                self._cache, self._cached = (data, label, self._batchify(data, label)), cached
+            except StopIteration:  # augmenters have rejected all of them this time
+                self._cache, self._cached = (data, label, 0), cached
+        self._go_to(order, position)
+        self._allow_read = bool(state["allow_read"])
+
+    def _go_to(self, order: list[Any] | None, position: int) -> None:
+        """Has the next sample be one of an order, or the one at an offset."""
+        self._allow_read = True
+        if self.seq is None:
+            self.imgrec.handle.seek(position)
+        else:
+            self.seq, self.num_image, self.cur = order, len(order), position
 
     @staticmethod
     def _array(values: np.ndarray) -> NDArray:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..ndarray import NDArray
+from .state import check_count, check_state, need_state
 
 __all__ = ["DataDesc", "DataBatch", "DataIter", "ResizeIter"]
 
@@ -177,6 +178,19 @@ class ResizeIter(_HeldBatchIter):
         self.cur = 0
         if self.reset_internal:
             self.data_iter.reset()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the epoch stands, with the iterator's own state as "data_iter"; TypeError where it has none."""
+        need_state("ResizeIter", self.data_iter)
+        return {"kind": "ResizeIter", "size": self.size, "cur": self.cur, "data_iter": self.data_iter.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go to where `state_dict` was called; ValueError where the state does not fit."""
+        need_state("ResizeIter", self.data_iter)
+        check_state("ResizeIter", state, {"kind": "ResizeIter", "size": self.size}, ("cur", "data_iter"))
+        cur = check_count("ResizeIter", "cur", state["cur"], self.size)
+        self.data_iter.load_state_dict(state["data_iter"])
+        self.cur = cur
 
     def iter_next(self) -> bool:
         if self.cur == self.size:

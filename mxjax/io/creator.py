@@ -15,14 +15,27 @@ from ..base import MXNetError
 from ..context import cpu
 from ..ops.params import schema
 from .base import DataBatch, DataDesc, DataIter
+from .state import check_state
 
 __all__ = ["MXDataIter", "Source", "creator"]
+
+
+# the parameters that decide which samples come in which order
+_ORDERING = ("batch_size", "round_batch", "shuffle", "seed", "seed_aug", "num_parts", "part_index",
+             "shuffle_chunk_size", "shuffle_chunk_seed")
 
 
 class Source(Protocol):
     """What gives an `MXDataIter` its batches."""
 
     batch_size: int
+    extent: dict[str, int]  # how much data there is
+
+    def position(self) -> dict[str, Any]:
+        """Where the current batch ends: numbers by name."""
+
+    def go_to(self, position: dict[str, Any]) -> None:
+        """Go to where `position` was called, and before the batch behind it; raises ValueError where it is damaged."""
 
     def reset(self) -> None:
         """Go before the first batch."""
@@ -40,14 +53,25 @@ class MXDataIter(DataIter):
     Args:
         handle: what gives the batches.
         data_name, label_name: names of data and label.
+
+    Raises:
+        MXNetError: there is not one batch.
     """
+
+    _kind = "MXDataIter"
+    _settings: dict[str, Any] = {}
 
     def __init__(self, handle: Source, data_name: str = "data", label_name: str = "softmax_label", **_: Any) -> None:
         super().__init__(handle.batch_size)
         self.handle = handle
         self._repeat_first = False
+        self._start = handle.position() if hasattr(handle, "position") else None
         self.first_batch: DataBatch | None = None
-        self.first_batch = self.next()
+        try:
+            self.first_batch = self.next()
+        except StopIteration:
+            raise MXNetError("there is not one batch: no data, fewer than a batch where the last one is left out, or "
+                             "fewer than there are parts (which without an index are of bytes)") from None
         data, label = self.first_batch.data[0], self.first_batch.label[0]
         self.provide_data = [DataDesc(data_name, data.shape, data.dtype)]
         self.provide_label = [DataDesc(label_name, label.shape, label.dtype)]
@@ -63,6 +87,40 @@ class MXDataIter(DataIter):
         self.handle.reset()
 
     _at_begin = True
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the epoch stands, after the batches that were handed out; the next epoch's order belongs to it.
+
+        Images' random augmentation follows from `seed` and the place in the epoch, so it goes on as well.
+
+        Returns:
+            Numbers and texts, which JSON can hold.
+
+        Raises:
+            TypeError: the source of the batches has no position.
+        """
+        self._check_source()
+        position = self._start if self.first_batch is not None else self.handle.position()
+        return {"kind": self._kind, **self._settings, **self.handle.extent, **position}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go to where `state_dict` was called.
+
+        Args:
+            state: what it returned, of an iterator over the same data with the same settings.
+
+        Raises:
+            TypeError: the source of the batches has no position.
+            ValueError: the state is of other data or settings; says what differs.
+        """
+        self._check_source()
+        check_state(self._kind, state, {"kind": self._kind, **self._settings, **self.handle.extent}, self._start)
+        self.handle.go_to({name: state[name] for name in self._start})
+        self.first_batch, self._at_begin = None, True
+
+    def _check_source(self) -> None:
+        if self._start is None:
+            raise TypeError(f"{type(self.handle).__name__} has no position(), so it cannot be resumed")
 
     def next(self) -> DataBatch:
         if self._repeat_first and not self._at_begin:
@@ -123,7 +181,10 @@ def creator(function: Callable[..., Source], parameters: type | None = None) -> 
             raise MXNetError(f"{name}: required parameter {missing[0]} is missing ({params[missing[0]]})")
         values = {key: params[key].parse(value) for key, value in kwargs.items() if key in params}
         source = function(parameters(**values)) if parameters else function(**values)
-        return MXDataIter(source, **{key: value for key, value in kwargs.items() if key not in params})
+        made = MXDataIter(source, **{key: value for key, value in kwargs.items() if key not in params})
+        made._kind = name
+        made._settings = {key: values.get(key, params[key].default) for key in _ORDERING if key in params}
+        return made
     functools.update_wrapper(create, function)
     del create.__wrapped__  # its signature is (*args, **kwargs), as in MXNet; the parameters are in the docstring
     create.__annotations__ = {"return": "MXDataIter"}

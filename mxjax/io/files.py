@@ -11,6 +11,7 @@ import numpy as np
 from ..base import MXNetError
 from ..ops.params import Shape
 from .creator import creator
+from .state import check_count, part_of
 
 __all__ = ["CSVIter", "MNISTIter"]
 
@@ -30,24 +31,35 @@ class _Rows:
         if last == "round" and -len(data) % batch_size > len(data):
             raise MXNetError(f"a batch of {batch_size} cannot be filled from {len(data)} rows with round_batch")
         self.data, self.label, self.batch_size, self.last, self.with_index = data, label, batch_size, last, index
-        self.position = self.overflow = self.pad = 0
+        self.extent = {"length": len(data)}
+        self._row = self.overflow = self.pad = 0
         self.rows = np.zeros(batch_size, np.int64)
+
+    def position(self) -> dict[str, int]:
+        """The next row, and where the next epoch begins if this one is over."""
+        return {"row": self._row, "overflow": self.overflow}
+
+    def go_to(self, position: dict[str, int]) -> None:
+        """Go before the batch that begins at a row."""
+        self._row, self.overflow = (check_count("an iterator over rows", name, position[name], len(self.data))
+                                    for name in ("row", "overflow"))
+        self.rows = np.maximum(np.arange(self._row - self.batch_size, self._row), 0)  # "keep" leaves some of them
 
     def reset(self) -> None:
         """Go before the first batch."""
-        self.position, self.overflow = self.overflow, 0
+        self._row, self.overflow = self.overflow, 0
 
     def next(self) -> bool:
         """Go to the next batch; whether there is one."""
-        count = min(self.batch_size, len(self.data) - self.position)
+        count = min(self.batch_size, len(self.data) - self._row)
         if self.overflow or count <= 0 or (count < self.batch_size and self.last == "drop"):
             return False
         fill = self.batch_size - count
-        self.rows[:count] = np.arange(self.position, self.position + count)
+        self.rows[:count] = np.arange(self._row, self._row + count)
         if fill and self.last == "round":
             self.rows[count:] = np.arange(fill)
             self.overflow = fill
-        self.position += count
+        self._row += count
         self.pad = fill
         return True
 
@@ -156,7 +168,7 @@ def MNISTIter(*, image: str = "./train-images-idx3-ubyte", label: str = "./train
     images, labels = _read_idx(image, 3), _read_idx(label, 1)
     if len(images) != len(labels):
         raise MXNetError(f"MNISTIter: {image} has {len(images)} images, but {label} has {len(labels)} labels")
-    part = slice(int(len(images) / num_parts * part_index), int(len(images) / num_parts * (part_index + 1)))
+    part = part_of(len(images), num_parts, part_index)
     data, target = images[part].astype(np.float32) / 256, labels[part].astype(np.float32)
     data = data.reshape(len(data), -1) if flat else data[:, None]
     if shuffle:

@@ -25,16 +25,24 @@ from .image_augment import Augmenter
 from .image_det_augment import DetAugmenter
 from .image_parameters import DetParameters, ImageParameters, RecordParameters
 from .record_source import Record, open_records
+from .state import check_count
 
 __all__ = ["ImageDetRecordIter", "ImageRecordInt8Iter", "ImageRecordIter", "ImageRecordIter_v1",
            "ImageRecordUInt8Iter", "ImageRecordUInt8Iter_v1"]
 
 
 class _Loading:
-    """A batch that threads are filling."""
+    """A batch that threads are filling.
 
-    def __init__(self, data: np.ndarray, label: np.ndarray, pad: int, wrapped: bool) -> None:
-        self.data, self.label, self.pad, self.wrapped = data, label, pad, wrapped
+    Args:
+        data, label: to be filled.
+        pad: number of filling samples.
+        wrapped: whether they are the next round's first ones.
+        end: (round, number in it) of the record behind the batch.
+    """
+
+    def __init__(self, data: np.ndarray, label: np.ndarray, pad: int, wrapped: bool, end: tuple[int, int]) -> None:
+        self.data, self.label, self.pad, self.wrapped, self.end = data, label, pad, wrapped, end
         self.index = np.zeros(len(data), np.uint64)
         self.parts: list[Future] = []
 
@@ -63,10 +71,11 @@ class _Images:
         self._reader = ThreadPoolExecutor(1, "records")
         self._decoders = ThreadPoolExecutor(p.threads, "decode")
         weakref.finalize(self, _shut_down, self._reader, self._decoders)
-        self._round: Iterator[Record] = iter(self._records)
-        self._number = self._rounds = 0
+        self.extent = self._records.extent
         self._ahead: deque[Future] = deque()
         self._current: _Loading | None = None
+        self._end, self._wrapped = (0, 0), False  # where what was asked for ends, and whether the epoch does so too
+        self._begin_round(0)  # from here on the reader's thread keeps the round: it is ahead
         self._ended = False
         self._read_ahead()
 
@@ -87,7 +96,7 @@ class _Images:
         wrapped = bool(missing) and self._p.round_batch
         numbers = self._take_numbers(len(records))
         if wrapped:
-            self._begin_round()
+            self._begin_round(self._rounds + 1)
             rest = list(islice(self._round, missing))
             if len(rest) < missing:
                 raise MXNetError(f"number of input images must be bigger than the batch size {self.batch_size} in "
@@ -95,7 +104,8 @@ class _Images:
             records += rest
             numbers += self._take_numbers(len(rest))
         batch = _Loading(np.zeros((self.batch_size, *self._p.data_shape), self._dtype),
-                         np.zeros((self.batch_size, self._label_width), np.float32), missing, wrapped)
+                         np.zeros((self.batch_size, self._label_width), np.float32), missing, wrapped,
+                         (self._rounds, self._number))
         share = -(-len(records) // self._p.threads)
         for begin in range(0, len(records), share):
             batch.parts.append(self._decoders.submit(self._decode, batch, records, numbers,
@@ -108,10 +118,9 @@ class _Images:
         self._number += count
         return [(self._rounds, number) for number in range(first, self._number)]
 
-    def _begin_round(self) -> None:
-        self._round = iter(self._records)
-        self._rounds += 1
-        self._number = 0
+    def _begin_round(self, number: int, start: int = 0) -> None:
+        self._round: Iterator[Record] = self._records.round(number, start)
+        self._rounds, self._number = number, start
 
     def _decode(self, batch: _Loading, records: list[Record], numbers: list[tuple[int, int]], rows: range) -> None:
         """Fills some rows of a batch. In a decoder's thread."""
@@ -131,6 +140,7 @@ class _Images:
         if batch is None:
             return False
         self._current = batch
+        self._end, self._wrapped = batch.end, batch.wrapped
         for part in batch.parts:
             part.result()
         self._read_ahead()
@@ -142,20 +152,31 @@ class _Images:
         return self._current.data, label[:, 0] if label.shape[1] == 1 else label, self._current.pad, \
             self._current.index
 
+    def position(self) -> dict[str, Any]:
+        """The round and the number in it of the record behind the current batch; whether the epoch is over there."""
+        return {"round": self._end[0], "number": self._end[1], "wrapped": self._wrapped}
+
+    def go_to(self, position: dict[str, Any]) -> None:
+        """Go behind a batch."""
+        turn, number = (check_count("an iterator over records", name, position[name]) for name in ("round", "number"))
+        self._restart(turn, number, bool(position["wrapped"]))
+
     def reset(self) -> None:
         """Go before the first batch; behind the samples that filled up the last one, where there were such."""
+        turn, number = self._end
+        self._restart(*((turn, number) if self._wrapped else (turn + 1, 0)), False)
+
+    def _restart(self, turn: int, number: int, ended: bool) -> None:
+        """Reads on from a record of a round, or nothing where the epoch is over there."""
+        def begin() -> None:  # in the reader's thread
+            self._begin_round(turn, number)
+            self._ended = ended
         for ahead in self._ahead:
             ahead.cancel()
-        self._reader.submit(self._restart, self._current is not None and self._current.wrapped).result()
+        self._reader.submit(begin).result()
         self._ahead.clear()
-        self._current = None
+        self._current, self._end, self._wrapped = None, (turn, number), ended
         self._read_ahead()
-
-    def _restart(self, wrapped: bool) -> None:
-        """In the reader's thread."""
-        self._ended = False
-        if not wrapped:
-            self._begin_round()
 
 
 def _pixels(record: Record, channels: int) -> tuple[recordio.IRHeader, np.ndarray]:
@@ -281,7 +302,7 @@ def _use_mean_image(p: RecordParameters, normalize: _Normalizer,
     if p.verbose:
         logging.info("cannot find %s: creating the mean image, which takes a while", p.mean_img)
     total, count = np.zeros(p.data_shape), 0
-    for record in open_records(p.path_imgrec, p.path_imgidx, p.part_index, p.num_parts, False, 0):
+    for record in open_records(p.path_imgrec, p.path_imgidx, p.part_index, p.num_parts, False, 0).round(0):
         total += np.stack(_planes(augmented(record, random.Random(count)), False))
         count += 1
     if not count:
@@ -318,7 +339,8 @@ def ImageRecordIter(p: ImageParameters) -> _Images:  # noqa: N802
         seed: of shuffling and augmentation.
         seed_aug: seed of the augmentation that makes it the same each round.
         shuffle_chunk_size, shuffle_chunk_seed: without an index: MB of the pieces whose order is shuffled as well.
-        num_parts, part_index: use only one of several parts.
+        num_parts, part_index: use only one of several parts, which together have each record once; with an index their
+            numbers of records differ by one at most, without one their numbers of bytes are about the same.
         preprocess_threads: threads that decode, at most one for each core.
         prefetch_buffer: how many batches to load ahead.
         dtype: "float32" (default); "uint8": not normalized; "int8": only the rounded mean subtracted.
@@ -336,7 +358,7 @@ def ImageRecordIter(p: ImageParameters) -> _Images:  # noqa: N802
         inter_method: interpolation, as in `image.imresize`.
         mirror, rand_mirror: mirror, or half of the time.
         mean_r, mean_g, mean_b, mean_a, std_r, std_g, std_b, std_a: subtracted from, and divided by, the channels.
-        mean_img: file with an image to subtract instead; made where it is missing.
+        mean_img: file with an image to subtract instead; made of this part's images where it is missing.
         scale, max_random_contrast, max_random_illumination: factor of the result, and bounds of random changes.
         verbose: log what is read.
         data_name, label_name: names of data and label.
@@ -398,7 +420,8 @@ def ImageDetRecordIter(p: DetParameters) -> _Images:  # noqa: N802
             fill_value, inter_method, mean_img, mean_r, mean_g, mean_b, mean_a, std_r, std_g, std_b, std_a, scale,
             data_name, label_name: as in `ImageRecordIter`.
         label_width: values of a raw label; -1: they differ.
-        label_pad_width, label_pad_value: width that labels are filled up to (0: that of the longest), and with what.
+        label_pad_width, label_pad_value: width that labels are filled up to (0: that of the longest in this part, so
+            several processes should be given one width), and with what.
         rand_crop_prob: how probably to cut out a box, by one of `num_crop_sampler` samplers, whose bounds are:
         min_crop_scales, max_crop_scales, min_crop_aspect_ratios, max_crop_aspect_ratios: of the box;
         min_crop_overlaps, max_crop_overlaps, min_crop_sample_coverages, max_crop_sample_coverages,
@@ -430,7 +453,8 @@ def ImageDetRecordIter(p: DetParameters) -> _Images:  # noqa: N802
                              f"{p.label_width}")
         return values
     widest = max((len(raw(record, recordio.unpack(record.content)[0]))
-                  for record in open_records(p.path_imgrec, "", p.part_index, p.num_parts, False, 0)), default=0)
+                  for record in open_records(p.path_imgrec, "", p.part_index, p.num_parts, False, 0).round(0)),
+                 default=0)
     if 0 < p.label_pad_width < widest:
         raise MXNetError(f"ImageDetRecordIter: label_pad_width {p.label_pad_width} is smaller than the width of the "
                          f"longest label, {widest}")

@@ -12,6 +12,7 @@ from ..array import sparse
 from ..base import MXNetError
 from ..ops.params import Shape
 from .creator import creator
+from .state import check_count, part_of
 
 __all__ = ["LibSVMIter"]
 
@@ -29,21 +30,31 @@ class _SparseRows:
 
     def __init__(self, data: object, label: object, batch_size: int, round_batch: bool) -> None:
         self.data, self.label, self.batch_size, self.round_batch = data, label, batch_size, round_batch
-        self.position = self.overflow = self.pad = 0
+        self.extent = {"length": data.shape[0]}
+        self._row = self.overflow = self.pad = 0
         self.rows = np.zeros(0, np.int64)
+
+    def position(self) -> dict[str, int]:
+        """The next row, and where the next round begins if this one is over."""
+        return {"row": self._row, "overflow": self.overflow}
+
+    def go_to(self, position: dict[str, int]) -> None:
+        """Go before the batch that begins at a row."""
+        self._row, self.overflow = (check_count("LibSVMIter", name, position[name], self.data.shape[0])
+                                    for name in ("row", "overflow"))
 
     def reset(self) -> None:
         """Go before the first batch."""
-        self.position, self.overflow = self.overflow, 0
+        self._row, self.overflow = self.overflow, 0
 
     def next(self) -> bool:
         """Go to the next batch; whether there is one."""
         total = self.data.shape[0]
-        count = min(self.batch_size, total - self.position)
+        count = min(self.batch_size, total - self._row)
         if self.overflow or count <= 0:
             return False
-        self.rows = np.arange(self.position, self.position + self.batch_size) % total
-        self.position += count
+        self.rows = np.arange(self._row, self._row + self.batch_size) % total
+        self._row += count
         self.pad = self.batch_size - count
         if self.round_batch:
             self.overflow = self.pad % total
@@ -132,6 +143,5 @@ def LibSVMIter(*, data_libsvm: str, data_shape: Shape, label_libsvm: str = "NULL
                          f"{label_shape}")
     else:
         label = label.reshape(-1) if label_shape == (1,) else label.reshape(-1, *label_shape)
-    step = -(-data.shape[0] // num_parts)
-    part = slice(step * part_index, step * (part_index + 1))
+    part = part_of(data.shape[0], num_parts, part_index)
     return _SparseRows(data[part], label[part], batch_size, round_batch)

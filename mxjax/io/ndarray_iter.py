@@ -9,6 +9,7 @@ import numpy as np
 from .. import ndarray as nd
 from ..ndarray import CSRNDArray, NDArray
 from .base import DataBatch, DataDesc, DataIter
+from .state import check_order, check_state, plain
 from .utils import _getdata_by_idx, _has_instance, _init_data, _is_dataset, _slice_along_batch_axis, _take
 
 __all__ = ["NDArrayIter"]
@@ -54,10 +55,12 @@ class NDArrayIter(DataIter):
             if array.shape[self._axis] < self.num_data:  # further ones are not used, as in MXNet
                 raise ValueError(f"{name} has {array.shape[self._axis]} samples, {self.data[0][0]} has {self.num_data}")
         self.idx = np.arange(self.num_data)
+        self._order = self.idx  # of the arrays as they are now; never written to
         self.shuffle = shuffle
         self.last_batch_handle = last_batch_handle
         self.num_source = len(self.data) + len(self.label)
         self._rest: dict[bool, list[NDArray]] = {}  # by whether labels: samples rolled over
+        self._rest_rows = self.idx[:0]  # their numbers
         self.cursor = -batch_size
         self.reset()
 
@@ -99,7 +102,9 @@ class NDArrayIter(DataIter):
             self.cursor = -self.batch_size
 
     def _shuffle_data(self) -> None:
+        self.idx = self.idx.copy()  # states may have the one before
         np.random.shuffle(self.idx)
+        self._order = self._order[self.idx]
         self.data = _getdata_by_idx(self.data, self.idx, self._axis)
         self.label = _getdata_by_idx(self.label, self.idx, self._axis)
 
@@ -112,9 +117,60 @@ class NDArrayIter(DataIter):
             raise StopIteration
         data, label = self.getdata(), self.getlabel()
         if data[0].shape[self._axis] != self.batch_size:
+            rows = self._order[max(self.cursor, 0):self.cursor + self.batch_size]
+            self._rest_rows = rows if self.cursor >= 0 else np.concatenate([self._rest_rows, rows])
             self._rest = {False: data, True: label}
             raise StopIteration
         return DataBatch(data=data, label=label, pad=self.getpad(), index=None)
+
+    def _settings(self) -> dict[str, Any]:
+        return {"kind": type(self).__name__, "length": self.num_data, "batch_size": self.batch_size,
+                "shuffle": bool(self.shuffle), "last_batch_handle": self.last_batch_handle}
+
+    def _state(self) -> dict[str, Any]:
+        """The state with arrays: made for each batch where one reads ahead."""
+        rest = self._rest_rows if self._rest and self.last_batch_handle == "roll_over" else None
+        return {**self._settings(), "cursor": self.cursor, "rest": rest,
+                "order": self._order if self.shuffle else None, "idx": self.idx if self.shuffle else None}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the epoch stands.
+
+        With `shuffle` its order is part of it: two lists of as many numbers as there are samples. The orders of later
+        epochs come from NumPy's global generator: a script that wants them again keeps its state too
+        (`numpy.random.get_state`), and sets it after `load_state_dict`.
+
+        Returns:
+            Numbers, texts and lists, which JSON can hold.
+        """
+        return plain(self._state())
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go to where `state_dict` was called.
+
+        Args:
+            state: what it returned, of an iterator over the same arrays with the same settings.
+
+        Raises:
+            ValueError: the state is of another length or other settings; says what differs.
+        """
+        name = type(self).__name__
+        check_state(name, state, self._settings(), ("cursor", "rest", "order", "idx"))
+        order, idx = self._order, self.idx
+        if self.shuffle:
+            order, idx = (check_order(name, key, state[key], self.num_data) for key in ("order", "idx"))
+        rest = np.asarray(state["rest"] or [], np.int64)
+        if not isinstance(state["cursor"], int) or not np.isin(rest, order).all():
+            raise ValueError(f"{name}: cursor or rest of this state is damaged")
+        if self.shuffle:
+            moved = np.argsort(self._order)[order]  # where the samples are now
+            self.data = _getdata_by_idx(self.data, moved, self._axis)
+            self.label = _getdata_by_idx(self.label, moved, self._axis)
+        self._order, self.idx, self.cursor, self._rest_rows = order, idx, state["cursor"], rest
+        where = np.argsort(order)[rest]
+        self._rest = {} if state["rest"] is None else \
+            {labels: [_take(array, where, self._axis) for _, array in (self.label if labels else self.data)]
+             for labels in (False, True)}
 
     def _batchify(self, labels: bool) -> list[NDArray]:
         source = [array for _, array in (self.label if labels else self.data)]

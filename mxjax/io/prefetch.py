@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import engine
 from .base import DataBatch, DataDesc, DataIter, _HeldBatchIter
+from .state import check_state, need_state, plain
 
 __all__ = ["PrefetchingIter"]
 
@@ -37,6 +38,7 @@ class PrefetchingIter(_HeldBatchIter):
         self._engine = engine.get()
         self._vars = [self._engine.new_variable(f"PrefetchingIter {i}") for i in range(self.n_iter)]
         self.next_batch: list[DataBatch | None] = [None] * self.n_iter
+        self._before: list[Any] = [None] * self.n_iter  # the iterators' states before they read that batch
         self._read_ahead()
 
     def _describe(self, kind: str, rename: list[dict[str, str]] | None) -> list[DataDesc]:
@@ -60,7 +62,8 @@ class PrefetchingIter(_HeldBatchIter):
 
     def _read_ahead(self) -> None:
         for i, (one, var) in enumerate(zip(self.iters, self._vars, strict=True)):
-            self._engine.push(_reading(one, self.next_batch, i), (), (var,), lane="io", name="PrefetchingIter")
+            self._engine.push(_reading(one, self.next_batch, self._before, i), (), (var,), lane="io",
+                              name="PrefetchingIter")
 
     def _wait(self) -> None:
         for var in self._vars:
@@ -71,6 +74,47 @@ class PrefetchingIter(_HeldBatchIter):
         for one in self.iters:
             one.reset()
         self._read_ahead()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the iterators stood before they read ahead: after the batches that were handed out.
+
+        Returns:
+            Their states, in a list, as "iters"; JSON can hold them.
+
+        Raises:
+            TypeError: an iterator has no `state_dict`; names it.
+        """
+        self._check_iters()
+        self._wait()
+        return {"kind": "PrefetchingIter", "count": self.n_iter, "iters": plain(self._before)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go to where `state_dict` was called.
+
+        Args:
+            state: what it returned.
+
+        Raises:
+            TypeError: an iterator has no `load_state_dict`; names it.
+            ValueError: a state does not fit its iterator; says what differs.
+        """
+        self._check_iters()
+        check_state("PrefetchingIter", state, {"kind": "PrefetchingIter", "count": self.n_iter}, ("iters",))
+        self._wait()
+        before = plain(self._before)
+        try:
+            for one, inner in zip(self.iters, state["iters"], strict=True):
+                one.load_state_dict(inner)
+        except BaseException:
+            for one, inner in zip(self.iters, before, strict=True):  # none of them goes on elsewhere than the others
+                one.load_state_dict(inner)
+            raise
+        finally:
+            self._read_ahead()
+
+    def _check_iters(self) -> None:
+        for one in self.iters:
+            need_state("PrefetchingIter", one)
 
     def iter_next(self) -> bool:
         self._wait()
@@ -94,10 +138,13 @@ class PrefetchingIter(_HeldBatchIter):
         return self.current_batch
 
 
-def _reading(source: DataIter, batches: list[DataBatch | None], i: int) -> Any:
-    """A function for the engine that reads batch `i`; it must not hold the PrefetchingIter."""
+def _reading(source: DataIter, batches: list[DataBatch | None], before: list[Any], i: int) -> Any:
+    """A function for the engine that notes a state and reads batch `i`; it must not hold the PrefetchingIter."""
+    state = getattr(source, "_state", None) or getattr(source, "state_dict", None)
+
     def read(_: Any) -> None:
         batches[i] = None
+        before[i] = state() if state is not None else None
         try:
             batches[i] = source.next()
         except StopIteration:

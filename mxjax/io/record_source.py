@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
 from ..base import MXNetError
 from ..recordio import MXIndexedRecordIO, MXRecordIO
+from .state import part_of
 
 __all__ = ["IndexedRecords", "Record", "StreamedRecords", "open_records"]
 
@@ -27,20 +29,30 @@ class Record(NamedTuple):
 
 
 class IndexedRecords:
-    """One part of the records of an indexed file, in the file's order or shuffled anew each round."""
+    """One part of the records of an indexed file, in the file's order or shuffled anew each round.
+
+    A round's order follows from the seed and the round's number alone, here as in `StreamedRecords`.
+    """
 
     def __init__(self, path: str, index: str, part_index: int, num_parts: int, shuffle: bool, seed: int) -> None:
         self._file = MXIndexedRecordIO(index, path, "r")
         keys = sorted(self._file.keys, key=self._file.idx.__getitem__)
-        step = -(-len(keys) // num_parts)
-        self._keys = keys[step * part_index:step * (part_index + 1)]
-        self._random = np.random.RandomState(seed & 0xFFFFFFFF) if shuffle else None
+        self.extent = {"records": len(keys)}
+        self._keys = keys[part_of(len(keys), num_parts, part_index)]
+        self._seed = seed if shuffle else None
 
-    def __iter__(self) -> Iterator[Record]:
-        if self._random is not None:
-            self._random.shuffle(self._keys)
-        for key in list(self._keys):
+    def round(self, number: int, start: int = 0) -> Iterator[Record]:
+        """The records of a round, from one on."""
+        order = range(len(self._keys)) if self._seed is None else \
+            _random(self._seed, number).permutation(len(self._keys))
+        for i in order[start:]:
+            key = self._keys[i]
             yield Record(self._file.read_idx(key), self._file.uri, f"record {key}")
+
+
+def _random(seed: int, number: int) -> np.random.RandomState:
+    """The generator of a round."""
+    return np.random.RandomState([seed & 0xFFFFFFFF, number])
 
 
 class StreamedRecords:
@@ -50,28 +62,30 @@ class StreamedRecords:
                  chunk_seed: int) -> None:
         self._paths = paths
         self._ends = np.cumsum([os.path.getsize(path) for path in paths])
-        self._shuffle = np.random.RandomState(seed & 0xFFFFFFFF) if shuffle else None
+        self.extent = {"bytes": int(self._ends[-1])}
+        self._seed, self._chunk_seed = seed if shuffle else None, chunk_seed
         pieces = math.ceil(self._ends[-1] * 1.1 / (num_parts * (chunk_size << 20))) if chunk_size else 1
         self._pieces = [(part_index * pieces + i, num_parts * pieces) for i in range(pieces)]
-        self._piece_order = np.random.RandomState(chunk_seed & 0xFFFFFFFF) if pieces > 1 else None
         self._chunk = chunk_size << 17 or _CHUNK
 
-    def __iter__(self) -> Iterator[Record]:
-        if self._piece_order is not None:
-            self._piece_order.shuffle(self._pieces)
-        records = (record for piece in list(self._pieces) for record in self._read(*piece))
-        return records if self._shuffle is None else self._shuffled(records)
+    def round(self, number: int, start: int = 0) -> Iterator[Record]:
+        """The records of a round, from one on; those before it are read too."""
+        order = range(len(self._pieces)) if len(self._pieces) == 1 else \
+            _random(self._chunk_seed, number).permutation(len(self._pieces))
+        records = (record for i in order for record in self._read(*self._pieces[i]))
+        return islice(records if self._seed is None else self._shuffled(records, _random(self._seed, number)),
+                      start, None)
 
-    def _shuffled(self, records: Iterator[Record]) -> Iterator[Record]:
+    def _shuffled(self, records: Iterator[Record], random: np.random.RandomState) -> Iterator[Record]:
         held, size = [], 0
         for record in records:
             held.append(record)
             size += len(record.content)
             if size >= self._chunk:
-                self._shuffle.shuffle(held)
+                random.shuffle(held)
                 yield from map(Record._make, held)
                 held, size = [], 0
-        self._shuffle.shuffle(held)
+        random.shuffle(held)
         yield from map(Record._make, held)
 
     def _read(self, number: int, count: int) -> Iterator[Record]:
@@ -105,7 +119,7 @@ def _next_record(path: str, position: int) -> int:
 
 def open_records(path: str, index: str, part_index: int, num_parts: int, shuffle: bool, seed: int,
                  chunk_size: int = 0, chunk_seed: int = 0) -> IndexedRecords | StreamedRecords:
-    """The records of one part; each iteration over them is a round.
+    """The records of one part; `round(number)` gives those of a round.
 
     Args:
         path: the record file; without an index also several, with ";" between them, or a folder.

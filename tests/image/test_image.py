@@ -166,7 +166,7 @@ def test_image_iter(files, source, last, first, second):
 
 def test_parts_and_shuffling(files):
     source = {"path_imgrec": str(files / "x.rec"), "path_imgidx": str(files / "x.idx")}
-    assert labels(mx.image.ImageIter(2, (3, 8, 8), num_parts=2, part_index=1, **source)) == [([2, 3], 0)]
+    assert labels(mx.image.ImageIter(2, (3, 8, 8), num_parts=2, part_index=1, **source)) == [([2, 3], 0), ([4, 2], 1)]
     random.seed(0)
     shuffled = mx.image.ImageIter(5, (3, 8, 8), shuffle=True, **source)
     orders = []

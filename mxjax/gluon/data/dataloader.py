@@ -11,6 +11,7 @@ import numpy as np
 
 from ...array.dense import _from_host
 from ...context import cpu_pinned, current_context
+from ...io.state import check_state
 from ...ndarray import NDArray, stack
 from ...numpy import ndarray
 from ...util import is_np_array
@@ -31,6 +32,7 @@ from ._protocol import ForkingPickler as ForkingPickler  # this and the followin
 from ._protocol import _MultiWorkerIter as _MultiWorkerIter
 from ._protocol import _worker_fn as _worker_fn
 from ._protocol import _worker_initializer as _worker_initializer
+from ._state import has_state, need_state
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 __all__ = ["ConnectionWrapper", "DataLoader", "DataLoaderV1", "Queue", "SimpleQueue", "default_batchify_fn",
@@ -66,20 +68,61 @@ def _array_class() -> type:
     return ndarray if is_np_array() else NDArray
 
 
+class _Progress:
+    """How far a round is. It knows no loader, which would keep its workers alive after an abandoned round."""
+
+    def __init__(self, sampler: Any) -> None:
+        self._sampler = sampler
+        self.state: Any = None  # the sampler's after what was handed out; None: the round has not begun
+
+    def _changes(self) -> int:
+        return getattr(self._sampler, "_changes", 0)
+
+    def begin(self) -> Iterator[Any]:
+        """The order of a new round."""
+        self._began = self._changes()
+        order = iter(self._sampler)
+        self.state = self.now()
+        return order
+
+    def now(self) -> Any:
+        """The sampler's state at this moment; False where it has none."""
+        return has_state(self._sampler) and self._sampler.state_dict()
+
+    def is_stale(self) -> bool:
+        """Whether the sampler was told of another round since this one was begun."""
+        return self.state is not None and self._began != self._changes()
+
+
 class _Batches:
-    """The batches of one round, loaded by a pool ahead of their use."""
+    """The batches of one round, each loaded when it is asked for."""
 
     def __init__(self, loader: DataLoader) -> None:
-        self._loader = loader
-        self._order = iter(loader._batch_sampler)
-        self._pending: list[Any] = []
+        self._loader, self.progress = loader, _Progress(loader._batch_sampler)
+
+    def __iter__(self) -> Iterator[Any]:
+        loader = self._loader
+        for indices in self.progress.begin():
+            state = self.progress.now()
+            batch = loader._placed(loader._batchify_fn([loader._dataset[i] for i in indices]))
+            self.progress.state = state
+            yield batch
+
+
+class _BatchesAhead(_Batches):
+    """The batches of one round, loaded by a pool ahead of their use; the sampler is as far ahead."""
+
+    def __init__(self, loader: DataLoader) -> None:
+        super().__init__(loader)
+        self._order = self.progress.begin()
+        self._pending: list[tuple[Any, Any]] = []  # what the pool calls a batch, and the sampler's state behind it
         for _ in range(loader._prefetch):
             self._load_next()
 
     def _load_next(self) -> None:
         indices = next(self._order, None)
         if indices is not None:
-            self._pending.append(self._loader._worker_pool.submit(indices))
+            self._pending.append((self._loader._worker_pool.submit(indices), self.progress.now()))
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -89,12 +132,14 @@ class _Batches:
         self._load_next()
         if not self._pending:
             raise StopIteration
+        number, state = self._pending.pop(0)
         try:
-            batch = loader._worker_pool.get(self._pending.pop(0), loader._timeout)
+            batch = loader._worker_pool.get(number, loader._timeout)
         except multiprocessing.TimeoutError:
             raise multiprocessing.TimeoutError(
                 f"a DataLoader worker {loader._worker_pool.kind} gave no batch within {loader._timeout} seconds: the "
                 "data set or its transforms are slow (raise timeout=) or hang") from None
+        self.progress.state = state
         return loader._placed(batch)
 
     next = __next__
@@ -154,22 +199,21 @@ class DataLoader:
             self._worker_pool = kind(self._num_workers, dataset, self._batchify_fn, self._prefetch)
             weakref.finalize(self, self._worker_pool.close)
         self.auto_reload = auto_reload
-        self._iter: Any = None
+        self._iter: _Batches | None = None  # begun ahead
+        self._round: _Progress | None = None  # of the batches being handed out
         if auto_reload:
             self.refresh()
 
     def _placed(self, batch: Any) -> Any:
         return _as_in_context(batch, cpu_pinned(self._pin_device_id)) if self._pin_memory else batch
 
-    def _load_here(self) -> Iterator[Any]:
-        for indices in self._batch_sampler:
-            yield self._placed(self._batchify_fn([self._dataset[i] for i in indices]))
-
     def __iter__(self) -> Iterator[Any]:
-        if self._iter is None:
+        if self._iter is None or self._iter.progress.is_stale():
             self.refresh()
         batches, self._iter = self._iter, None  # used once
+        self._round = batches.progress
         yield from batches
+        self._round = None
         if self._iter is None and self.auto_reload:
             self.refresh()
 
@@ -178,11 +222,59 @@ class DataLoader:
 
     def refresh(self) -> None:
         """Begin to load the next round's first batches."""
-        self._iter = _Batches(self) if self._num_workers else self._load_here()
+        self._iter = (_BatchesAhead if self._num_workers else _Batches)(self)
 
     def clean(self) -> None:
         """Forget what was loaded ahead for the next round."""
         self._iter = None
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the round stands: after the batches that were handed out, whatever workers have loaded ahead.
+
+        What the data set's transforms draw at random is not part of it, and workers' generators start anew with each
+        DataLoader: batches are the same bit for bit where a sample follows from its index.
+
+        Returns:
+            The data set's length and the samplers' states: numbers, texts and lists, which JSON can hold.
+
+        Raises:
+            TypeError: a sampler has no `state_dict`; names it.
+
+        Example:
+            >>> loader = DataLoader([1, 2, 3, 4], batch_size=2, shuffle=True)
+            >>> first = next(iter(loader))
+            >>> state = loader.state_dict()
+            >>> resumed = DataLoader([1, 2, 3, 4], batch_size=2, shuffle=True)
+            >>> resumed.load_state_dict(state)
+            >>> rest = [batch.asnumpy().tolist() for batch in resumed]
+            >>> len(rest), sorted(rest[0] + first.asnumpy().tolist())
+            (1, [1, 2, 3, 4])
+        """
+        need_state(self._batch_sampler)
+        for progress in (self._round, self._iter and self._iter.progress):
+            if progress is not None and progress.state is not None and not progress.is_stale():
+                return {**self._settings(), "sampler": progress.state}
+        return {**self._settings(), "sampler": self._batch_sampler.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Have the next iteration give the batches that were left when `state_dict` was called; then rounds as ever.
+
+        Args:
+            state: what `state_dict` returned, of a loader with the same data set and settings; `num_workers` and what
+                else does not change the batches may differ.
+
+        Raises:
+            TypeError: a sampler has no `load_state_dict`; names it.
+            ValueError: the state is of another length or other settings; says what differs.
+        """
+        need_state(self._batch_sampler)
+        check_state("DataLoader", state, self._settings(), ("sampler",))
+        self._batch_sampler.load_state_dict(state["sampler"])
+        self._round = None
+        self.clean()  # and nothing is begun ahead: the sampler may still be told which round it is
+
+    def _settings(self) -> dict[str, Any]:
+        return {"kind": "DataLoader", "length": len(self._dataset) if hasattr(self._dataset, "__len__") else None}
 
 
 def _batch_sampler(dataset: Any, batch_size: int | None, shuffle: bool, sampler: Sampler | None,

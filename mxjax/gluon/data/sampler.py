@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+
+from ...io.state import check_count, check_order, check_state, plain
+from ._state import need_state
 
 __all__ = ["BatchSampler", "FilterSampler", "RandomSampler", "Sampler", "SequentialSampler"]
 
 
 class Sampler:
-    """Base of samplers: a subclass defines `__iter__`, over indices of samples, and `__len__`."""
+    """Base of samplers: a subclass defines `__iter__`, over indices of samples, and `__len__`.
+
+    For `DataLoader.state_dict()` it also defines `state_dict`, which says after each index where the round stands, and
+    `load_state_dict`, after which the next iteration goes on from there.
+    """
 
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError(f"{type(self).__name__} must define __iter__")
@@ -20,7 +27,78 @@ class Sampler:
         raise NotImplementedError(f"{type(self).__name__} must define __len__")
 
 
-class SequentialSampler(Sampler):
+class _Resumable(Sampler):
+    """A sampler whose rounds can be resumed.
+
+    A subclass defines `__len__`, `_settings`, `_order`, and, where rounds differ, the last four methods.
+    """
+
+    _running = False  # between the begin and the end of a round
+    _loaded = False  # the next iteration goes on with the round of a state
+    _position = 0  # indices given in this round
+
+    def _settings(self) -> dict[str, Any]:
+        """What must be the same for a state to fit."""
+        raise NotImplementedError
+
+    def _order(self) -> Sequence[Any]:
+        """The indices of the current round."""
+        raise NotImplementedError
+
+    def _begin(self) -> None:
+        """Begin another round."""
+
+    def _this_round(self) -> dict[str, Any]:
+        """What tells the current round from others."""
+        return {}
+
+    def _next_round(self) -> dict[str, Any]:
+        """The same of the round to come."""
+        return {}
+
+    def _take_round(self, state: dict[str, Any], position: int) -> bool:
+        """Make the round of a state the current one; whether it had begun."""
+        return True
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self._loaded:
+            self._begin()
+            self._position = 0
+        self._loaded, self._running = False, True
+        return self._give(self._order()[self._position:], self._position)
+
+    def _give(self, rest: Iterable[Any], position: int) -> Iterator[Any]:
+        for self._position, index in enumerate(rest, start=position + 1):
+            yield index
+        self._running = False
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the round stands that was begun last.
+
+        Returns:
+            Numbers and texts; JSON can hold them.
+        """
+        return {"kind": type(self).__name__, **self._settings(),
+                **(self._this_round() if self._running else self._next_round()),
+                "position": self._position if self._running else 0}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Have the next iteration go on from where `state_dict` was called; further ones begin new rounds.
+
+        Args:
+            state: what `state_dict` returned.
+
+        Raises:
+            ValueError: it is of another kind of sampler, another length or other settings; says what differs.
+        """
+        name = type(self).__name__
+        check_state(name, state, {"kind": name, **self._settings()}, (*self._next_round(), "position"))
+        position = check_count(name, "position", state["position"], len(self))
+        begun = self._take_round(state, position)
+        self._position, self._running, self._loaded = position, begun, begun
+
+
+class SequentialSampler(_Resumable):
     """The indices start, start + 1, ..., start + length - 1.
 
     Args:
@@ -31,15 +109,22 @@ class SequentialSampler(Sampler):
     def __init__(self, length: int, start: int = 0) -> None:
         self._indices = range(start, start + length)
 
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._indices)
+    def _settings(self) -> dict[str, Any]:
+        return {"length": len(self._indices), "start": self._indices.start}
+
+    def _order(self) -> Sequence[int]:
+        return self._indices
 
     def __len__(self) -> int:
         return len(self._indices)
 
 
-class RandomSampler(Sampler):
+class RandomSampler(_Resumable):
     """The indices 0 ... length - 1 in an order drawn anew each time (from `numpy.random`).
+
+    A state holds the round's order, by the generator's state before it was drawn. Later rounds are drawn from
+    `numpy.random` as ever: `numpy.random.get_state()` and `set_state` are the script's to call, or take a
+    `DistributedSampler`, whose orders follow from its seed.
 
     Args:
         length: how many.
@@ -48,16 +133,51 @@ class RandomSampler(Sampler):
     def __init__(self, length: int) -> None:
         self._length = length
 
-    def __iter__(self) -> Iterator[int]:
-        indices = np.arange(self._length)
-        np.random.shuffle(indices)
-        return iter(indices)
+    _drawn_by: dict[str, Any] | None = None  # the generator's state before the current round was drawn
+    _indices: np.ndarray
+
+    def _settings(self) -> dict[str, Any]:
+        return {"length": self._length}
+
+    def _begin(self) -> None:
+        self._drawn_by = np.random.get_state(legacy=False)
+        self._indices = np.arange(self._length)
+        np.random.shuffle(self._indices)
+
+    def _order(self) -> Sequence[int]:
+        return self._indices
+
+    def _this_round(self) -> dict[str, Any]:
+        inner = self._drawn_by["state"] if self._drawn_by else {}
+        if set(inner) != {"key", "pos"}:  # not NumPy's usual generator, or none: the order itself
+            return {"drawn_by": self._indices.tolist(), "drawn_at": 0}
+        return {"drawn_by": inner["key"].astype("<u4").tobytes().hex(), "drawn_at": int(inner["pos"])}
+
+    def _next_round(self) -> dict[str, Any]:
+        return {"drawn_by": "", "drawn_at": 0}
+
+    def _take_round(self, state: dict[str, Any], position: int) -> bool:
+        if not state["drawn_by"]:
+            return False
+        if isinstance(state["drawn_by"], list):
+            self._drawn_by = None
+            self._indices = check_order("RandomSampler", "drawn_by", state["drawn_by"], self._length)
+            return True
+        random = np.random.RandomState()
+        try:
+            random.set_state(("MT19937", np.frombuffer(bytes.fromhex(state["drawn_by"]), "<u4"), state["drawn_at"]))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"RandomSampler: this state's generator is damaged: {error}") from error
+        self._drawn_by = random.get_state(legacy=False)
+        self._indices = np.arange(self._length)
+        random.shuffle(self._indices)
+        return True
 
     def __len__(self) -> int:
         return self._length
 
 
-class FilterSampler(Sampler):
+class FilterSampler(_Resumable):
     """The indices of those samples for which a function is true; it is asked once, when the sampler is made.
 
     Args:
@@ -68,8 +188,11 @@ class FilterSampler(Sampler):
     def __init__(self, fn: Callable[[Any], bool], dataset: Any) -> None:
         self._indices = [i for i in range(len(dataset)) if fn(dataset[i])]
 
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._indices)
+    def _settings(self) -> dict[str, Any]:
+        return {"length": len(self._indices)}
+
+    def _order(self) -> Sequence[int]:
+        return self._indices
 
     def __len__(self) -> int:
         return len(self._indices)
@@ -96,21 +219,36 @@ class BatchSampler(Sampler):
         self._sampler, self._batch_size, self._last_batch = sampler, batch_size, last_batch
         self._prev: list[Any] = []
 
+    _over = False  # the round's last, shorter list has been given
+    _loaded = False  # what `_over` says is of a state
+
     def _check(self) -> None:
         if self._last_batch not in ("keep", "discard", "rollover"):
             raise ValueError("last_batch must be one of 'keep', 'discard', or 'rollover', but got "
                              f"{self._last_batch!r}")
 
+    @property
+    def _changes(self) -> int:
+        """See `DistributedSampler`."""
+        return getattr(self._sampler, "_changes", 0)
+
     def __iter__(self) -> Iterator[list[Any]]:
         self._check()
+        nothing_left = self._loaded and self._over
+        self._loaded = self._over = False
+        return iter(()) if nothing_left else self._group(iter(self._sampler))
+
+    def _group(self, indices: Iterator[Any]) -> Iterator[list[Any]]:
         batch, self._prev = self._prev, []
-        for index in self._sampler:
+        for index in indices:
             batch.append(index)
             if len(batch) == self._batch_size:
                 yield batch
                 batch = []
         if batch and self._last_batch == "keep":
+            self._over = True
             yield batch
+            self._over = False
         elif self._last_batch == "rollover":
             self._prev = batch
 
@@ -120,3 +258,34 @@ class BatchSampler(Sampler):
         if self._last_batch == "keep":
             return -(-count // self._batch_size)
         return (count + len(self._prev)) // self._batch_size
+
+    def _settings(self) -> dict[str, Any]:
+        return {"kind": type(self).__name__, "batch_size": self._batch_size, "last_batch": self._last_batch}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the round stands that was begun last.
+
+        Returns:
+            Plain numbers, texts and lists, with the sampler's own state as "sampler"; JSON can hold them.
+
+        Raises:
+            TypeError: the sampler has no state.
+        """
+        need_state(self)
+        return {**self._settings(), "kept": plain(self._prev), "over": self._over,
+                "sampler": self._sampler.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Have the next iteration go on from where `state_dict` was called; further ones begin new rounds.
+
+        Args:
+            state: what `state_dict` returned.
+
+        Raises:
+            TypeError: the sampler has no state.
+            ValueError: the state is of other settings, or of another sampler; says what differs.
+        """
+        need_state(self)
+        check_state(type(self).__name__, state, self._settings(), ("kept", "over", "sampler"))
+        self._sampler.load_state_dict(state["sampler"])
+        self._prev, self._over, self._loaded = list(state["kept"]), bool(state["over"]), True

@@ -1,0 +1,70 @@
+"""What iterators and samplers that can be resumed have in common: checking a state, and writing it as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+__all__ = ["check_count", "check_order", "check_state", "need_state", "part_of", "plain"]
+
+
+def part_of(length: int, num_parts: int, part_index: int) -> slice:
+    """Where one of several parts of `length` things lies: together they cover all, their lengths differ by one at most.
+
+    Example:
+        >>> [range(10)[part_of(10, 3, i)] for i in range(3)]
+        [range(0, 3), range(3, 6), range(6, 10)]
+    """
+    return slice(length * part_index // num_parts, length * (part_index + 1) // num_parts)
+
+
+def plain(value: Any) -> Any:
+    """A value with NumPy's arrays and numbers as lists and numbers of Python, so that JSON can hold it."""
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    return [plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def check_state(owner: str, state: Any, settings: Mapping[str, Any], position: Iterable[str]) -> None:
+    """Raises ValueError unless a state belongs to something with these settings; the error says what differs.
+
+    Args:
+        owner: whose state it should be, for the message.
+        state: what the user gave.
+        settings: what must be the same.
+        position: names of what else must be there.
+    """
+    if not isinstance(state, Mapping):
+        raise ValueError(f"{owner}: a state is what state_dict() returned, a dict; got {type(state).__name__}")
+    differing = [f"{name} is {state[name]!r} there and {here!r} here" if name in state else f"{name} is not there"
+                 for name, here in settings.items() if name not in state or state[name] != here]
+    differing += [f"{name} is not there" for name in position if name not in state]
+    if differing:
+        raise ValueError(f"{owner}: this state does not fit: {'; '.join(differing)}")
+
+
+def need_state(owner: str, source: Any) -> None:
+    """Raises TypeError where what `owner` reads from has no state; names it."""
+    if not hasattr(source, "state_dict") or not hasattr(source, "load_state_dict"):
+        raise TypeError(f"{owner}: {type(source).__name__} has no state_dict() and load_state_dict(), so it cannot be "
+                        "resumed")
+
+
+def check_count(owner: str, name: str, value: Any, most: int | None = None) -> int:
+    """A number of a state; raises ValueError unless it is an integer from 0 to `most`."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0 or most is not None and value > most:
+        raise ValueError(f"{owner}: {name} of this state must be an integer, 0 or more"
+                         f"{'' if most is None else f', {most} at most'}; got {value!r}")
+    return value
+
+
+def check_order(owner: str, name: str, value: Any, length: int) -> np.ndarray:
+    """An order of a state as an array; raises ValueError unless it has each of 0 ... length - 1 once."""
+    order = np.asarray(value)
+    if order.shape != (length,) or not np.array_equal(np.sort(order), np.arange(length)):
+        raise ValueError(f"{owner}: {name} of this state must have each number from 0 to {length - 1} once")
+    return order.astype(np.int64)
