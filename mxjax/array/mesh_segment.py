@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 
 from ..base import MXNetError
@@ -154,22 +155,34 @@ class MeshSegment(Segment):
     def _function(self, calls: list[tuple[Kernel, tuple]], places: tuple,
                   values: Sequence[Any]) -> Callable[..., tuple]:
         lie = [getattr(v, "sharding", None) for v in values]
-        whole = [without_axis(at, self._axis) if _in_parts(at) and at != self._split else None for at in lie]
-        return composed(calls, places, whole, self._first_update)
+        ways = [(at, without_axis(at, self._axis)) if _in_parts(at) and at != self._split else None for at in lie]
+        return composed(calls, places, ways, self._first_update)
 
 
-def composed(calls: list[tuple[Kernel, tuple]], places: tuple, whole: Sequence[NamedSharding | None],
-             first_update: int) -> Callable[..., tuple]:
+def composed(calls: list[tuple[Kernel, tuple]], places: tuple,
+             ways: Sequence[tuple[NamedSharding, NamedSharding] | None], first_update: int) -> Callable[..., tuple]:
     """One function of the external values that does all calls, of which those that compute gradients come first.
 
-    whole: how values that are in parts lie where these use them.
+    ways: how values that are in parts lie, and how where these use them.
     """
     def fn(*values: Any) -> tuple:
         done: list[Sequence[Any]] = []
         for number, (kernel, refs) in enumerate(calls):
-            to = [whole[r[1]] if r[0] == "value" else None for r in refs]
-            function = kernel.once if number >= first_update or not any(to) else gathered(kernel.once, to)
-            done.append(function(*[lookup(r, values, done) for r in refs]))
+            to = [ways[r[1]] if r[0] == "value" else None for r in refs]
+            args = [lookup(r, values, done) for r in refs]
+            if number < first_update:
+                done.append((gathered(kernel.once, to) if any(to) else kernel.once)(*args))
+                continue
+            weight = None
+            for i, ref in enumerate(refs):
+                if to[i] is not None:
+                    weight = i
+                elif weight is not None and ref[0] == "call" and ref[1] < first_update and \
+                        args[i].shape == args[weight].shape:
+                    # the weight's gradient: the sum of what all devices have, of which each takes its part. XLA would
+                    # else rather have each compute its part of the gradient out of all devices' data
+                    args[i] = lax.with_sharding_constraint(args[i], to[weight][1])
+            done.append(kernel.once(*args))
         return tuple(done[c][i] for c, i in places)
     return fn
 

@@ -19,8 +19,8 @@ _KEEPING = ("convert_element_type", "copy", "transpose")  # what is done to part
 class _Parts:
     """A value in parts. `users`: how many have put the argument together that it is made of."""
 
-    def __init__(self, value: Any, whole: NamedSharding, users: list[int]) -> None:
-        self.value, self.whole, self.users = value, whole, users
+    def __init__(self, value: Any, lies: NamedSharding, whole: NamedSharding, users: list[int]) -> None:
+        self.value, self.lies, self.whole, self.users = value, lies, whole, users
 
     def together(self, beside: Any) -> Any:
         """The whole value.
@@ -32,20 +32,22 @@ class _Parts:
         value = self.value
         if self.users[0] and beside is not None:
             value, _ = lax.optimization_barrier((value, beside))
+            value = lax.with_sharding_constraint(value, self.lies)  # else it might wait when it is together
         self.users[0] += 1
         return lax.with_sharding_constraint(value, self.whole)
 
 
-def gathered(function: Callable[..., Any], whole: Sequence[NamedSharding | None]) -> Callable[..., Any]:
+def gathered(function: Callable[..., Any],
+             ways: Sequence[tuple[NamedSharding, NamedSharding] | None]) -> Callable[..., Any]:
     """A function that takes arguments in parts.
 
     Args:
         function: of arrays; returns a tuple of arrays.
-        whole: how each argument lies where it is used; None: as it comes.
+        ways: how each argument lies, and how where it is used; None: as it comes.
     """
     def call(*args: Any) -> tuple:
         closed = jax.make_jaxpr(function)(*args)
-        given = [a if to is None else _Parts(a, to, [0]) for a, to in zip(args, whole, strict=True)]
+        given = [a if way is None else _Parts(a, *way, [0]) for a, way in zip(args, ways, strict=True)]
         return tuple([v.value if isinstance(v, _Parts) else v for v in _run(closed.jaxpr, closed.consts, given)])
     return call
 
@@ -59,7 +61,8 @@ def _run(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
         if parts and eqn.primitive.name in _CALLS and isinstance(inner, ClosedJaxpr):
             results = _run(inner.jaxpr, inner.consts, values)
         elif parts and eqn.primitive.name in _KEEPING:
-            results = [_Parts(_bound(eqn, [parts[0].value])[0], _turned(parts[0].whole, eqn), parts[0].users)]
+            ways = [_turned(way, eqn) for way in (parts[0].lies, parts[0].whole)]
+            results = [_Parts(_bound(eqn, [parts[0].value])[0], *ways, parts[0].users)]
         else:
             beside = next((v for v in values if not isinstance(v, _Parts) and getattr(v, "ndim", 0)), None)
             results = _bound(eqn, [v.together(beside) if isinstance(v, _Parts) else v for v in values])
@@ -67,13 +70,13 @@ def _run(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
     return [v.val if isinstance(v, Literal) else known[v] for v in jaxpr.outvars]
 
 
-def _turned(whole: NamedSharding, eqn: Any) -> NamedSharding:
+def _turned(lies: NamedSharding, eqn: Any) -> NamedSharding:
     """How the result of one of `_KEEPING` lies."""
     order = eqn.params.get("permutation")
     if order is None:
-        return whole
-    names = [*whole.spec, *[None] * (len(order) - len(whole.spec))]
-    return NamedSharding(whole.mesh, PartitionSpec(*[names[i] for i in order]))
+        return lies
+    names = [*lies.spec, *[None] * (len(order) - len(lies.spec))]
+    return NamedSharding(lies.mesh, PartitionSpec(*[names[i] for i in order]))
 
 
 def _bound(eqn: Any, values: Sequence[Any]) -> list[Any]:

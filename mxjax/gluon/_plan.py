@@ -35,12 +35,12 @@ __all__ = ["plan_of"]
 class _Planned(Segment):
     """A step that is not run: values that nobody has made yet are taken for what they will be.
 
-    whole: how values in parts lie where they are used, by their identity.
+    ways: how values in parts lie, and how where they are used, by their identity.
     """
 
     def __init__(self) -> None:
         super().__init__(1 << 30, trials=0)
-        self.whole: dict[int, NamedSharding] = {}
+        self.ways: dict[int, tuple[NamedSharding, NamedSharding]] = {}
         self._first_update = 0
 
     def run(self) -> None:
@@ -59,7 +59,7 @@ class _Planned(Segment):
         return isinstance(value, Zeros) or super()._holds(value)
 
     def _function(self, calls: list, places: tuple, values: Sequence[Any]) -> Callable[..., tuple]:
-        return composed(calls, places, [self.whole.get(id(v)) for v in values], self._first_update)
+        return composed(calls, places, [self.ways.get(id(v)) for v in values], self._first_update)
 
 
 def plan_of(step: TrainStep, inputs: Sequence[NDArray], on: str, batch_size: int | None, mesh: Mapping[str, int] | None,
@@ -88,7 +88,7 @@ def _plan_of(step: TrainStep, inputs: Sequence[NDArray], on: str, batch_size: in
     with _unchanged(trainer, [chunk for every in chunks.values() for chunk in every], where) as written, \
             standing_in(where), where:
         segment = _Planned()
-        segment.whole = {id(_now(chunk)): without_axis(at, next(iter(mesh))) for chunk, at in lying.items()}
+        segment.ways = {id(_now(chunk)): (at, without_axis(at, next(iter(mesh)))) for chunk, at in lying.items()}
         loss = step._record(segment, inputs, batch_size)
         function, values, replaced = segment.told()
         del loss  # until now it was wanted

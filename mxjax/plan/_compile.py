@@ -17,7 +17,7 @@ def main(request: str, result: str) -> None:
     """Does what a request says."""
     given = json.loads(Path(request).read_text(encoding="utf-8"))
     import numpy as np
-    from jax import export, jit
+    from jax import export, jit, tree
     from jax.experimental import topologies
     from jax.sharding import Mesh, NamedSharding, PartitionSpec
     try:
@@ -36,7 +36,7 @@ def main(request: str, result: str) -> None:
     for again in (False, True):
         try:
             compiled = jit(exported.call, donate_argnums=tuple(given["donate"]), in_shardings=arguments,
-                           out_shardings=results).trace(*exported.in_avals).lower(
+                           out_shardings=tree.unflatten(exported.out_tree, results)).trace(*exported.in_avals).lower(
                 lowering_platforms=(given["platform"],)).compile(given["otherwise"] if again else None)
             break
         except Exception as error:  # noqa: BLE001  what XLA refuses

@@ -94,16 +94,17 @@ class _Program:
                 self.entry = header[2] if header[1] else self.entry
             elif found:
                 lines.append(_Instruction(bool(found[1]), *found.groups()[1:]))
+        self._channels: set[str] = set()
         self.cost = functools.cache(self._cost)
 
-    def _bytes(self, kind: str) -> int:
-        """Of a type, or of all types in a tuple."""
+    def _bytes(self, kind: str, everywhere: bool = False) -> int:
+        """Of a type, or of all types in a tuple; `everywhere`: in fast memory, too."""
         total = 0
         for name, lengths, layout in _ARRAY.findall(kind):
             count = 1
             for length in lengths.split(","):
                 count *= int(length) if length else 1
-            total += 0 if self._on_chip and "S(1)" in layout else _WIDTH.get(name, 1) * count
+            total += 0 if self._on_chip and "S(1)" in layout and not everywhere else _WIDTH.get(name, 1) * count
         return total
 
     def _cost(self, name: str) -> _Cost:
@@ -126,9 +127,14 @@ class _Program:
             cost.kinds[one.operation] += 1
             cost.moved += self._moved(one, sizes, types)
             which = next((c for c in _COLLECTIVES if one.operation in (c, f"{c}-start")), None)
-            if which is not None:
+            channel = re.search(r"channel_id=(\d+)", one.rest)
+            if which is not None and (channel is None or channel[1] not in self._channels):
+                self._channels |= {channel[1]} if channel else set()  # one may be told in several stages
                 count, size = cost.collectives[which]
-                cost.collectives[which] = [count + 1, size + sum(sizes)]
+                cost.collectives[which] = [count + 1, size + sum(self._bytes(types.get(i, ""), True)
+                                                                 for i in one.inputs)]
+            for part in one.attribute("calls"):  # what a launch does beside its computation
+                cost.add(_Cost(collectives=self.cost(part).collectives), 1)
         return cost
 
     def _trips(self, loop: _Instruction) -> int:
