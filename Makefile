@@ -6,7 +6,7 @@ WORKERS ?= 2
 
 SECONDS_EACH ?= 60
 
-.PHONY: demo test lint attack fuzz bench figures accelerators docs convert-check clean
+.PHONY: demo test lint attack fuzz bench figures accelerators docs convert-check cluster-check clean
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "mxjax needs Python 3.11 or newer; try make PYTHON=python3.12")'
@@ -94,5 +94,12 @@ convert-check: | $(BIN)/python
 	$(CONVERT)/bin/python -m pip install --quiet --disable-pip-version-check $(TORCH_INDEX:%=--extra-index-url %) -e '.[pytorch,flax,tensorflow]' 'pytest>=8' 'pytest-timeout>=2.3'
 	$(CONVERT)/bin/python -m pytest tests/tools/test_convert_source.py tests/tools/test_convert_savedmodel.py
 
+# jobs on a local Ray cluster, and the manifests of examples/cluster against their schemas
+CLUSTER := .venv-cluster
+cluster-check: | $(BIN)/python
+	$(BIN)/python -m venv $(CLUSTER)
+	$(CLUSTER)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[ray,cluster-check]' 'pytest>=8' 'pytest-timeout>=2.3'
+	$(CLUSTER)/bin/python -m pytest --timeout 600 tests/tools/test_launch_ray.py tests/tools/test_launch_manifests.py
+
 clean:
-	rm -rf $(ACCELERATORS) $(CONVERT) .venv-figures $(DOCS) $(VENV) site demo-output build dist *.egg-info .venv-python*
+	rm -rf $(ACCELERATORS) $(CONVERT) .venv-figures $(CLUSTER) $(DOCS) $(VENV) site demo-output build dist *.egg-info .venv-python*

@@ -33,7 +33,7 @@ _OPTIONAL = {"flax": ("flax", "flax modules as blocks, and back"), "optax": ("op
              "opencv-python-headless": ("image", "decoding and augmenting pictures"),
              "onnx": ("onnx", "ONNX models"), "graphviz": ("viz", "drawings of networks"),
              "safetensors": ("safetensors", "checking safetensors files"),
-             "array-record": ("arrayrecord", "records for grain")}
+             "array-record": ("arrayrecord", "records for grain"), "ray": ("ray", "jobs on Ray clusters")}
 
 
 def _info() -> None:

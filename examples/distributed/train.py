@@ -3,8 +3,9 @@
     python -m mxjax launch -n 4 examples/distributed/train.py --checkpoints /tmp/run
 
 Kill a worker in mid-epoch (or let one kill itself: `--die 2:30`, worker 2 before step 30): the others end with an
-error that names it. The same command again goes on from the last checkpoint. Each step's batch depends on nothing but
-its number and the worker's, so an undisturbed run and a restarted one print the same digest at the end.
+error that names it. The same command again goes on from the last checkpoint; `launch --restarts 3` gives it again by
+itself. Each step's batch depends on nothing but its number and the worker's, so an undisturbed run and a restarted one
+print the same digest at the end.
 """
 
 import argparse

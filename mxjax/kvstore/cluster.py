@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import dataclasses
 import hashlib
 import importlib.metadata
@@ -53,13 +54,15 @@ class Place:
 
 
 _DEFAULT_PORT = 9091
-# rank, size, (address, port): the variables of launchers that give each worker its number
+# rank, size, (address, port): the variables of launchers that give each worker its number. SLURM comes last: it may
+# have started another launcher, whose workers have that launcher's own place under SLURM in their variables too.
 _LAUNCHERS = {
     "MXJAX": ("MXJAX_RANK", "MXJAX_NUM_WORKERS", None, None),
-    "SLURM": ("SLURM_PROCID", "SLURM_NTASKS", None, "SLURM_JOB_ID"),
+    "Kubernetes": ("JOB_COMPLETION_INDEX", "MXJAX_NUM_WORKERS", None, None),  # an indexed Job numbers its pods
     "Open MPI": ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", None, "OMPI_MCA_ess_base_jobid"),
     "PMI": ("PMI_RANK", "PMI_SIZE", None, "PMI_JOBID"),
     "torchrun or Kubeflow": ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"),
+    "SLURM": ("SLURM_PROCID", "SLURM_NTASKS", None, "SLURM_JOB_ID"),
 }
 
 _LOCAL_SIZES = ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "LOCAL_WORLD_SIZE")  # how many are on this machine
@@ -123,10 +126,21 @@ def _address(env: Mapping[str, str], source: str, size: int, address_name: str |
     if address_name and address_name in env:
         return env[address_name], port
     nodes = env.get("SLURM_STEP_NODELIST") or env.get("SLURM_JOB_NODELIST") or env.get("SLURM_NODELIST")
-    if source == "SLURM" and nodes:
+    if source in ("SLURM", "Open MPI", "PMI") and nodes:  # MPI's launchers begin with the first node of an allocation
         return _first_node(nodes), port
     raise MXNetError(f"{source} says that there are {size} workers, but not where worker 0 is: set "
                      "MXJAX_COORDINATOR=host:port for all of them, with the host of worker 0 and a free port")
+
+
+def _await_name(host: str, timeout: float) -> None:
+    """Waits until a host's name is known, where it may become so: a pod of Kubernetes has its name once it runs."""
+    end = time.monotonic() + timeout
+    while "KUBERNETES_SERVICE_HOST" in os.environ and time.monotonic() < end:
+        try:
+            socket.getaddrinfo(host, None)
+            return
+        except OSError:
+            time.sleep(1)
 
 
 def _first_node(nodes: str) -> str:
@@ -286,7 +300,7 @@ class Cluster:
         self.lost[key] = header["reason"]
         text = f"{key[0]} {key[1]} (process {header['pid']} on {header['host']}) has died: {header['reason']}"
         if self.tolerant and key[0] == "worker":
-            print(f"mxjax: worker {self.rank}: {text}; the others go on", file=sys.stderr, flush=True)
+            self._say(f"{text}; the others go on")
         else:
             self._fail(text)
 
@@ -329,21 +343,26 @@ class Cluster:
                 return
             self.failure = text
             self._news.notify_all()
-        print(f"mxjax: worker {self.rank}: {text}", file=sys.stderr, flush=True)
         threading.Thread(target=self._end_later, name="mxjax-end", daemon=True).start()
+        self._say(text)
+
+    def _say(self, text: str) -> None:
+        with contextlib.suppress(OSError, ValueError):  # who read it may be dead as well
+            print(f"mxjax: worker {self.rank}: {text}", file=sys.stderr, flush=True)
 
     def _end_later(self) -> None:
         """XLA's collectives wait for ever for who is dead, and cannot be interrupted."""
         time.sleep(self._grace)
-        print(f"mxjax: worker {self.rank}: ends, {self._grace:g} s after {self.failure}", file=sys.stderr, flush=True)
+        self._say(f"ends, {self._grace:g} s after {self.failure}")
         self._end()
 
     def _end(self) -> None:
         """Ends the process without JAX's shutdown, which would wait for the dead."""
         if self._relay is not None:
             self._relay.close()
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
         os._exit(1)
 
     def check(self) -> None:
@@ -473,6 +492,7 @@ def join(xla: bool = True) -> Cluster | None:
         if _cluster is None and os.environ.get(_MEMBER, str(os.getpid())) == str(os.getpid()):
             place = find_place()
             if place is not None:
+                _await_name(place.address[0], _seconds("MXJAX_JOIN_TIMEOUT", 300))
                 _cluster = Cluster(place, xla and os.environ.get("MXJAX_JOIN_XLA", "1") != "0")
                 os.environ[_MEMBER] = str(os.getpid())  # worker processes of a data loader are no members
         return _cluster

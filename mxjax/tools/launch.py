@@ -1,8 +1,9 @@
 """`python -m mxjax launch -n 4 train.py --lr 0.1`: runs a script in several worker processes.
 
-The workers are on this machine, or by ssh on the hosts of a file. Each finds its place in MXNet's variables (DMLC_*);
-the scheduler runs in the launcher. Output is shown line by line under the worker's number. When a worker fails, the
-others get `--grace` seconds to end by themselves; the launcher's exit status is the first failure's.
+The workers are on this machine, by ssh on the hosts of a file, or on a Ray cluster (`launch_ray.py`). Each finds its
+place in MXNet's variables (DMLC_*); the scheduler runs in the launcher. Output is shown line by line under the worker's
+number. When a worker fails, the others get `--grace` seconds to end by themselves, and with `--restarts` the whole job
+is then started again; the launcher's exit status is the first failure's of the last attempt.
 
 Each job has a new secret, without which nobody can take part. Workers on this machine find it in their environment; on
 other hosts they read it from ssh, whose command line everybody on this machine can see.
@@ -12,90 +13,37 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import functools
+import dataclasses
+import itertools
 import os
 import secrets
 import shlex
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from .. import _program_files
 from .._files import numbered_lines
 from ..base import MXNetError
 from ..kvstore import secret
 from ..kvstore.scheduler import Scheduler
+from .launch_process import KEPT, READY, Process, Screen, Started, passed_on, tell
 
 __all__ = ["add_arguments", "launch", "main"]
 
 _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "CUDA_HOME")
-_PREFIXES = ("MXNET_", "MXJAX_", "JAX_", "XLA_", "NCCL_", "GLOO_", "OMP_")
-_KEPT = ("MXJAX_CLUSTER_MEMBER", "MXJAX_CLUSTER_TOKEN", "MXJAX_CLUSTER_TOKEN_FILE")  # not for others
-_READY = b"mxjax launch: ready for the secret"
-
-
-class _Process:
-    """A worker or server that was started."""
-
-    def __init__(self, role: str, rank: int, command: list[str], env: dict[str, str], cores: set[int] | None,
-                 show: threading.Lock, token: str = "") -> None:
-        self.again = functools.partial(_Process, role, rank, command, env, cores, show, token)
-        self.role, self.rank, self.name = role, rank, f"{role} {rank}"
-        self._prefix = f"[{rank}] " if role == "worker" else f"[server {rank}] "
-        self._show = show
-        self.ended = float("inf")
-        self._token = token  # what it asks for on its standard output
-        self.popen = subprocess.Popen(command, env=env, stdin=subprocess.PIPE if token else subprocess.DEVNULL,
-                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
-        if cores:
-            os.sched_setaffinity(self.popen.pid, cores)
-        self._reader = threading.Thread(target=self._copy, name=f"output of {self.name}", daemon=True)
-        self._reader.start()
-
-    def _copy(self) -> None:
-        for line in self.popen.stdout:
-            if self._token and line.rstrip() == _READY:
-                self._hand_over()
-                continue
-            with self._show:
-                sys.stdout.write(self._prefix + line.decode(errors="replace").rstrip("\n") + "\n")
-                sys.stdout.flush()
-        self.popen.wait()
-        self.ended = time.monotonic()
-
-    def _hand_over(self) -> None:
-        """Gives the process the job's secret."""
-        try:
-            with self.popen.stdin as pipe:
-                pipe.write(self._token.encode() + b"\n")
-        except OSError:
-            pass  # it has ended
-        self._token = ""
-
-    def signal(self, number: int) -> None:
-        """Sends a signal to the process and those it has started."""
-        try:
-            os.killpg(self.popen.pid, number)
-        except ProcessLookupError:
-            pass
-
-    def finish(self) -> None:
-        """Waits for the rest of the output."""
-        self._reader.join(2)
+TOKEN = "MXJAX_CLUSTER_TOKEN"
+_LONGEST_PAUSE = 60.0  # seconds before another attempt
 
 
 def _status(code: int) -> int:
     """The exit status of a process as shells give it."""
     return 128 - code if code < 0 else code
-
-
-def _explained(code: int) -> str:
-    return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"failed with status {code}"
 
 
 def _hosts(path: str) -> list[str]:
@@ -142,84 +90,183 @@ def _command(command: Sequence[str]) -> list[str]:
     return list(command)
 
 
+@dataclasses.dataclass(frozen=True)
+class _Limits:
+    """How long the job may take, and what happens when a process fails; see `launch`."""
+
+    grace: float
+    timeout: float
+    deadline: float
+    keep_going: bool
+    restarts: int  # of single workers
+
+
+class _Here:
+    """Where processes are started: on this machine, or by ssh on hosts.
+
+    Args:
+        hosts: one for each worker; none: this machine.
+        ssh: the command that reaches a host.
+        cpus, gpus: cores and GPUs for each worker.
+        kept: variables for processes of this machine.
+    """
+
+    def __init__(self, hosts: list[str], ssh: str, cpus: int, gpus: int, kept: dict[str, str]) -> None:
+        self._hosts, self._ssh, self._cpus, self._gpus, self._kept = hosts, ssh, cpus, gpus, kept
+        self._places: dict[tuple[str, int], tuple[str, int]] = {}
+
+    def open(self) -> None:
+        """Gets what all attempts need."""
+
+    def prepare(self, roles: list[tuple[str, int]], give_up: Callable[[], bool]) -> str:
+        """Settles who goes where; returns the launcher's address for them."""
+        seats: dict[str, int] = {}
+        for i, (role, rank) in enumerate(roles):
+            host = self._hosts[i % len(self._hosts)] if self._hosts else ""
+            self._places[role, rank] = host, seats.get(host, 0)
+            seats[host] = seats.get(host, 0) + (role == "worker")
+        return _own_address(self._hosts)
+
+    def start(self, role: str, rank: int, screen: Screen, own: dict[str, str], command: list[str]) -> Started:
+        """Starts a process with variables of its own."""
+        host, seat = self._places[role, rank]
+        if self._gpus and role == "worker":
+            devices = range(seat * self._gpus, (seat + 1) * self._gpus)
+            own = {**own, "CUDA_VISIBLE_DEVICES": ",".join(map(str, devices))}
+        inherited = {k: v for k, v in os.environ.items() if k not in KEPT}
+        if host:
+            return Process(role, rank, screen, _remote(self._ssh, host, own, command), inherited, None, own[TOKEN])
+        cores = None
+        if self._cpus and role == "worker":
+            available = sorted(os.sched_getaffinity(0))
+            cores = {available[(seat * self._cpus + k) % len(available)] for k in range(self._cpus)}
+        return Process(role, rank, screen, command, {**inherited, **self._kept, **own}, cores)
+
+    def clear(self) -> None:
+        """Gives back what the processes had."""
+
+    def close(self) -> None:
+        """Gives back everything."""
+
+
 def launch(command: Sequence[str], workers: int, *, servers: int = 0, hostfile: str | None = None,
            cpus: int = 0, gpus: int = 0, env: Sequence[str] = (), grace: float = 20, timeout: float = 0,
            keep_going: bool = False, restarts: int = 0, ssh: str = "ssh -tt -o BatchMode=yes",
-           cache: bool = False) -> int:
+           cache: bool = False, on: str = "local", address: str = "") -> int:
     """Runs a command in several processes; returns the exit status (of the first that failed).
 
     Args:
         command: a script with its arguments, or any program.
         workers, servers: how many processes; servers are for "dist_async".
         hostfile: file with a host a line; without it all run here.
-        cpus: cores for each worker of this machine; 0: no limit.
-        gpus: GPUs for each worker of a machine; 0: all see all.
+        cpus: cores for each worker of this machine, CPUs of Ray; 0: no limit (one of Ray).
+        gpus: GPUs for each worker of a machine; 0: all see all (none of Ray).
         env: NAME=VALUE for all processes, or NAME to pass the launcher's on.
         grace: seconds for the others to end after one has failed, before they are ended.
-        timeout: seconds for the whole job; 0: no limit.
+        timeout: seconds for the whole job with its restarts; 0: no limit.
         keep_going: let the others go on when one fails ("dist_async").
-        restarts: so many times in all a worker that has failed is started anew, and comes back to its place
-            ("dist_async" with servers); the others go on.
+        restarts: so many times in all the whole job is started again when a worker has failed, for scripts that
+            go on from a checkpoint. With servers or `keep_going` only the worker is started again, and comes
+            back to its place while the others go on.
         ssh: the command that reaches a host.
         cache: have workers of this machine keep compiled programs in files.
+        on: "local" (this machine, or the host file's by ssh) or "ray".
+        address: of the Ray cluster: "auto", "local", host:port; without it what RAY_ADDRESS says, else a new local one.
 
     Raises:
         MXNetError: an argument is wrong.
     """
     if workers < 1 or servers < 0:
         raise MXNetError(f"launch: {workers} workers and {servers} servers: at least one worker is needed")
+    if restarts < 0:
+        raise MXNetError(f"launch: {restarts} restarts: expected 0 or more")
     command = command[1:] if command[:1] == ["--"] else command
     if not command:
         raise MXNetError("launch: no script was given")
+    if on == "ray" and hostfile or on != "ray" and address:
+        raise MXNetError("launch: a host file is for ssh, --address for --on ray")
     hosts = _hosts(hostfile) if hostfile else []
-    worker_command, show = _command(command), threading.Lock()
-    token, address = secrets.token_hex(32), _own_address(hosts)
-    scheduler = Scheduler(workers, servers, secret=token.encode(), hosts=[address],
-                          join_timeout=float(os.environ.get("MXJAX_JOIN_TIMEOUT", 300)),
-                          heartbeat_timeout=float(os.environ.get("MXJAX_HEARTBEAT_TIMEOUT", 30)))
-    common = {"DMLC_PS_ROOT_URI": address, "DMLC_PS_ROOT_PORT": str(scheduler.port),
-              "DMLC_NUM_WORKER": str(workers), "DMLC_NUM_SERVER": str(servers), "PYTHONUNBUFFERED": "1"}
-    if keep_going := keep_going or restarts > 0:  # workers that share JAX's devices cannot go on without one another
+    commands = {"worker": _command(command), "server": [sys.executable, "-m", "mxjax.kvstore_server"]}
+    alone = bool(servers) or keep_going  # then a worker can come back to the others
+    common = {"DMLC_NUM_WORKER": str(workers), "DMLC_NUM_SERVER": str(servers), "PYTHONUNBUFFERED": "1"}
+    if keep_going := keep_going or alone and restarts > 0:  # workers that share JAX's devices need one another
         common["MXJAX_JOIN_XLA"] = "0"
     for item in env:
         name, given, value = item.partition("=")
         common[name] = value if given else os.environ.get(name, "")
     kept = {}
-    if cache:  # on other hosts the processor may be another
+    if cache and on != "ray":  # on other hosts the processor may be another
         with contextlib.suppress(MXNetError):  # without a folder they compile
             kept = _program_files.variables(_program_files.prepared())
     roles = [("server", i) for i in range(servers)] + [("worker", i) for i in range(workers)]
-    processes: list[_Process] = []
-    stopped = threading.Event()
-    previous = {number: signal.signal(number, lambda *_: stopped.set()) for number in (signal.SIGINT, signal.SIGTERM)} \
-        if threading.current_thread() is threading.main_thread() else {}
-    seats: dict[str, int] = {}
+    deadline = time.monotonic() + timeout if timeout else float("inf")
+    screen, limits = Screen(), _Limits(grace, timeout, deadline, keep_going, restarts if alone else 0)
+    if on == "ray":
+        from .launch_ray import OnRay
+        where: Any = OnRay(address, roles, cpus, gpus)
+    else:
+        where = _Here(hosts, ssh, cpus, gpus, kept)
+    with _interruptions() as stopped, contextlib.closing(where):
+        where.open()
+        attempts = 1 if alone else 1 + restarts
+        for attempt in itertools.count(1):
+            status = _attempt(where, roles, common, commands, screen, stopped, limits)
+            if not status or attempts == 1 or stopped.is_set() or time.monotonic() > deadline:
+                return status
+            pause = min(2.0 ** (attempt - 1), _LONGEST_PAUSE)
+            ended = f"attempt {attempt} of {attempts} has ended with status {status}; "
+            if attempt == attempts or time.monotonic() + pause > deadline:
+                tell(ended + ("it was the last" if attempt == attempts else "there is no time for another"))
+                return status
+            tell(f"{ended}the job is started again in {pause:g} s")
+            if stopped.wait(pause):
+                tell("interrupted")
+                return 130
+            tell(f"attempt {attempt + 1} of {attempts}")
+
+
+@contextlib.contextmanager
+def _interruptions() -> Iterator[threading.Event]:
+    """An event for Ctrl-C, SIGTERM and the end of the terminal, instead of the process's end."""
+    stopped, previous = threading.Event(), {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) != signal.SIG_IGN:  # nohup
+                previous[number] = signal.signal(number, lambda *_: stopped.set())
     try:
-        for i, (role, rank) in enumerate(roles):
-            host = hosts[i % len(hosts)] if hosts else ""
-            seat = seats[host] = seats.get(host, -1) + 1 if role == "worker" else seats.get(host, -1)
-            own = {**common, "DMLC_ROLE": role, f"DMLC_{role.upper()}_ID": str(rank)}
-            if role == "server":
-                own["MXJAX_SERVES"] = "1"
-            if gpus and role == "worker":
-                own["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, range(seat * gpus, (seat + 1) * gpus)))
-            run = worker_command if role == "worker" else [sys.executable, "-m", "mxjax.kvstore_server"]
-            cores = None
-            if cpus and role == "worker" and not hosts:
-                available = sorted(os.sched_getaffinity(0))
-                cores = {available[(seat * cpus + k) % len(available)] for k in range(cpus)}
-            inherited = {k: v for k, v in os.environ.items() if k not in _KEPT}
-            if host:
-                processes.append(_Process(role, rank, _remote(ssh, host, own, run), inherited, cores, show, token))
-            else:
-                processes.append(_Process(role, rank, run, {**inherited, **kept, **own, "MXJAX_CLUSTER_TOKEN": token},
-                                          cores, show))
-        return _watch(processes, scheduler, stopped, grace, timeout, keep_going, restarts)
+        yield stopped
     finally:
-        _end(processes)
-        scheduler.close()
         for number, handler in previous.items():
             signal.signal(number, handler)
+
+
+def _attempt(where: Any, roles: list[tuple[str, int]], common: dict[str, str], commands: dict[str, list[str]],
+             screen: Screen, stopped: threading.Event, limits: _Limits) -> int:
+    """Runs the job once, with a secret and a scheduler of its own; returns the exit status."""
+    processes: list[Started] = []
+    scheduler = None
+    try:
+        address = where.prepare(roles, lambda: stopped.is_set() or time.monotonic() > limits.deadline)
+        if stopped.is_set() or time.monotonic() > limits.deadline:
+            tell("interrupted" if stopped.is_set() else f"{limits.timeout:g} s are over")
+            return 130 if stopped.is_set() else 124
+        token = secrets.token_hex(32)
+        count = {role: sum(r == role for r, _ in roles) for role in ("worker", "server")}
+        scheduler = Scheduler(count["worker"], count["server"], secret=token.encode(), hosts=[address],
+                              join_timeout=float(os.environ.get("MXJAX_JOIN_TIMEOUT", 300)),
+                              heartbeat_timeout=float(os.environ.get("MXJAX_HEARTBEAT_TIMEOUT", 30)))
+        for role, rank in roles:
+            own = {"DMLC_PS_ROOT_URI": address, "DMLC_PS_ROOT_PORT": str(scheduler.port), **common, "DMLC_ROLE": role,
+                   f"DMLC_{role.upper()}_ID": str(rank), TOKEN: token}
+            if role == "server":
+                own["MXJAX_SERVES"] = "1"
+            processes.append(where.start(role, rank, screen, own, commands[role]))
+        return _watch(processes, scheduler, stopped, limits)
+    finally:
+        _end(processes)
+        where.clear()
+        if scheduler is not None:
+            scheduler.close()
 
 
 def _remote(ssh: str, host: str, own: dict[str, str], command: list[str]) -> list[str]:
@@ -227,74 +274,68 @@ def _remote(ssh: str, host: str, own: dict[str, str], command: list[str]) -> lis
 
     It asks for the secret once its terminal, if it has one, shows no longer what it reads.
     """
-    passed = {k: v for k, v in os.environ.items() if k in _PASSED_ON or k.startswith(_PREFIXES)}
-    variables = [f"{k}={v}" for k, v in {**passed, **own}.items() if k not in _KEPT]
-    there = (f"cd {shlex.quote(os.getcwd())} && {{ stty -echo 2>/dev/null; echo {shlex.quote(_READY.decode())}; "
+    variables = [f"{k}={v}" for k, v in {**passed_on(_PASSED_ON), **own}.items() if k not in KEPT]
+    there = (f"cd {shlex.quote(os.getcwd())} && {{ stty -echo 2>/dev/null; echo {shlex.quote(READY.decode())}; "
              "IFS= read -r MXJAX_CLUSTER_TOKEN; export MXJAX_CLUSTER_TOKEN; "
              f"exec env {shlex.join(variables)} {shlex.join(command)}; }}")
     return [*shlex.split(ssh), host, there]
 
 
-def _watch(processes: list[_Process], scheduler: Scheduler, stopped: threading.Event, grace: float, timeout: float,
-           keep_going: bool, restarts: int) -> int:
+def _watch(processes: list[Started], scheduler: Scheduler, stopped: threading.Event, limits: _Limits) -> int:
     """Waits for the workers; returns the exit status."""
-    failed: list[_Process] = []
-    deadline = time.monotonic() + timeout if timeout else float("inf")
+    failed: list[Started] = []
+    deadline, restarts = limits.deadline, limits.restarts
     running = list(processes)
     while any(p.role == "worker" for p in running):
         if stopped.wait(0.05):
-            print("launch: interrupted, ending all workers", file=sys.stderr, flush=True)
+            tell("interrupted, ending all workers")
             return 130
-        for process in [p for p in running if p.popen.poll() is not None]:
+        for process in _in_turn([p for p in running if p.code is not None], scheduler):
             running.remove(process)
-            code = process.popen.returncode
-            if not code:
+            process.signal(signal.SIGKILL)  # what it has started ends with it
+            if not process.code:
                 continue
             process.finish()
-            print(f"launch: {process.name} (process {process.popen.pid}) {_explained(code)}", file=sys.stderr,
-                  flush=True)
+            tell(f"{process.label} {process.fate}")
             if restarts and process.role == "worker":
                 restarts -= 1
-                print(f"launch: {process.name} is started again", file=sys.stderr, flush=True)
+                tell(f"{process.name} is started again")
                 running.append(process.again())
                 processes.append(running[-1])
                 continue
             failed.append(process)
-            if not keep_going:
-                deadline = min(deadline, time.monotonic() + grace)
+            if not limits.keep_going:
+                deadline = min(deadline, time.monotonic() + limits.grace)
         if time.monotonic() > deadline:
             left = ", ".join(p.name for p in running)
-            print(f"launch: ending {left}: " + ("the others had failed" if failed else f"{timeout:g} s are over"),
-                  file=sys.stderr, flush=True)
+            tell(f"ending {left}: " + ("the others had failed" if failed else f"{limits.timeout:g} s are over"))
             return _first(failed, scheduler) or 124
     if scheduler.failure:
-        print(f"launch: {scheduler.failure}", file=sys.stderr, flush=True)
+        tell(scheduler.failure)
     for process in running:  # servers end with the last worker
-        try:
-            process.popen.wait(5)
-        except subprocess.TimeoutExpired:
-            pass
+        process.wait(5)
     return _first(failed, scheduler)
 
 
-def _first(failed: list[_Process], scheduler: Scheduler) -> int:
+def _in_turn(processes: list[Started], scheduler: Scheduler) -> list[Started]:
+    """Processes in the order in which they have left the job: causes before effects."""
+    return sorted(processes, key=lambda p: (scheduler.turn(p.role, p.rank), p.ended))
+
+
+def _first(failed: list[Started], scheduler: Scheduler) -> int:
     """The exit status of the process that failed first; 0: none did."""
-    first = min(failed, key=lambda p: (scheduler.turn(p.role, p.rank), p.ended), default=None)
-    return _status(first.popen.returncode) if first else 0
+    return _status(_in_turn(failed, scheduler)[0].code or 0) if failed else 0
 
 
-def _end(processes: list[_Process]) -> None:
+def _end(processes: list[Started]) -> None:
     """Ends what still runs: politely, then not."""
-    for number, patience in ((signal.SIGTERM, 3.0), (signal.SIGKILL, 3.0)):
-        left = [p for p in processes if p.popen.poll() is None]
+    left = [p for p in processes if p.code is None]
+    for number in (signal.SIGTERM, signal.SIGKILL):  # the latter also for what those have started that end in time
         for process in left:
             process.signal(number)
-        end = time.monotonic() + patience
+        end = time.monotonic() + 3
         for process in left:
-            try:
-                process.popen.wait(max(end - time.monotonic(), 0.01))
-            except subprocess.TimeoutExpired:
-                pass
+            process.wait(max(end - time.monotonic(), 0.01))
     for process in processes:
         process.finish()
 
@@ -304,13 +345,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", "--num-workers", type=int, default=0, help="number of worker processes")
     parser.add_argument("-s", "--num-servers", type=int, default=0, help="number of server processes (for dist_async)")
     parser.add_argument("-H", "--hostfile", help="file with a host a line (`host slots=2`), reached by ssh")
-    parser.add_argument("--cpus", type=int, default=0, help="cores for each worker on this machine")
-    parser.add_argument("--gpus", type=int, default=0, help="GPUs for each worker")
+    parser.add_argument("--on", choices=("local", "ray"), default="local",
+                        help="where: here (or on the hosts of -H by ssh), or on a Ray cluster")
+    parser.add_argument("--address", default="", help="the Ray cluster: auto, local or HOST:PORT (what RAY_ADDRESS "
+                        "says, else a new local one)")
+    parser.add_argument("--cpus", "--cpus-per-worker", type=int, default=0,
+                        help="cores for each worker on this machine, or CPUs of Ray")
+    parser.add_argument("--gpus", "--gpus-per-worker", type=int, default=0, help="GPUs for each worker")
     parser.add_argument("--env", action="append", default=[], help="NAME=VALUE for all processes; may be repeated")
     parser.add_argument("--grace", type=float, default=20, help="seconds for the others to end after a failure (20)")
     parser.add_argument("--timeout", type=float, default=0, help="seconds for the whole job (no limit)")
     parser.add_argument("--keep-going", action="store_true", help="let the others go on when a worker fails")
-    parser.add_argument("--restarts", type=int, default=0, help="so often a failed worker is started again")
+    parser.add_argument("--restarts", type=int, default=0, help="so often the job is started again when a worker has "
+                        "failed; with servers or --keep-going that worker alone")
     parser.add_argument("--make-token", action="store_true",
                         help="only write a secret to your own file, for jobs of other launchers on several hosts")
     parser.add_argument("--no-cache", action="store_true", help="do not keep compiled programs in files")
@@ -325,4 +372,5 @@ def main(given: argparse.Namespace) -> int:
         return 0
     return launch(given.command, given.num_workers, servers=given.num_servers, hostfile=given.hostfile, cpus=given.cpus,
                   gpus=given.gpus, env=given.env, grace=given.grace, timeout=given.timeout,
-                  keep_going=given.keep_going, restarts=given.restarts, ssh=given.ssh, cache=not given.no_cache)
+                  keep_going=given.keep_going, restarts=given.restarts, ssh=given.ssh, cache=not given.no_cache,
+                  on=given.on, address=given.address)

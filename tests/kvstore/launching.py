@@ -12,7 +12,8 @@ ROOT = HERE.parents[1]
 
 def environment(**env):
     """The variables of a process that belongs to no job yet."""
-    own = {k: v for k, v in os.environ.items() if not k.startswith(("DMLC_", "MXJAX_", "SLURM_", "OMPI_", "PMI_"))}
+    own = {k: v for k, v in os.environ.items() if not k.startswith(("DMLC_", "MXJAX_", "SLURM_", "OMPI_", "PMI_",
+                                                                     "JOB_COMPLETION_", "KUBERNETES_"))}
     return own | {"PYTHONPATH": os.pathsep.join([str(ROOT), own.get("PYTHONPATH", "")]), "JAX_PLATFORMS": "cpu", **env}
 
 

@@ -34,6 +34,15 @@ SECRET = b"a secret of this test"
      Place(2, 1, ("127.0.0.1", 9091), False, 0, "SLURM")),
     ({"RANK": "1", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "pod-0", "MASTER_PORT": "23456"},
      Place(2, 1, ("127.0.0.1", 23456), False, 0, "torchrun or Kubeflow")),
+    ({"SLURM_PROCID": "0", "SLURM_NTASKS": "4", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_NNODES": "2",  # mpirun in sbatch
+      "OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_SIZE": "2"},
+     Place(4, 3, ("n1", 9091), False, 0, "Open MPI")),
+    ({"SLURM_PROCID": "1", "SLURM_NTASKS": "2", "SLURM_JOB_NODELIST": "n[1-2]", "RANK": "2", "WORLD_SIZE": "4",
+      "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "n1", "MASTER_PORT": "29500"},  # srun torchrun, one for each node
+     Place(4, 2, ("n1", 29500), False, 0, "torchrun or Kubeflow")),
+    ({"JOB_COMPLETION_INDEX": "0", "MXJAX_NUM_WORKERS": "4", "MXJAX_COORDINATOR": "train-workers-0-0.train:9091"},
+     Place(4, 0, ("train-workers-0-0.train", 9091), True, 0, "Kubernetes")),
+    ({"JOB_COMPLETION_INDEX": "1"}, None),  # an indexed Job of something else
     ({"PMI_RANK": "1", "PMI_SIZE": "4", "MXJAX_COORDINATOR": "n0:77"}, Place(4, 1, ("n0", 77), False, 0, "PMI")),
     ({"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "pod-0", "MASTER_PORT": "23456"},
      Place(2, 1, ("pod-0", 23456), False, 0, "torchrun or Kubeflow")),
@@ -228,8 +237,8 @@ def test_the_launcher_blames_the_cause(scheduler):
     assert members[0].hears()["op"] == "lost"
     members[0].channel.sock.close()
     scheduler.done.wait(5)
-    effect = SimpleNamespace(role="worker", rank=0, ended=1.0, popen=SimpleNamespace(returncode=1))
-    cause = SimpleNamespace(role="worker", rank=1, ended=1.1, popen=SimpleNamespace(returncode=-9))
+    effect = SimpleNamespace(role="worker", rank=0, ended=1.0, code=1)
+    cause = SimpleNamespace(role="worker", rank=1, ended=1.1, code=-9)
     assert launch._first([effect, cause], scheduler) == 128 + 9
     assert launch._first([], scheduler) == 0
 

@@ -37,3 +37,9 @@ def test_kill_and_restart(tmp_path):
     assert status == 0, output
     assert output.count("goes on from step 10") == 3
     assert sorted(_digests(output)) == sorted(expected)
+
+    status, output = launch("-n", 3, "--restarts", 3, *args, tmp_path / "by itself", "--die", "2:15")
+    assert status == 0, output
+    assert "launch: attempt 1 of 4 has ended with status 137; the job is started again in 1 s" in output
+    assert output.count("goes on from step 10") == 3
+    assert sorted(_digests(output)) == sorted(expected)

@@ -63,6 +63,95 @@ def test_an_interruption_leaves_nobody_behind(tmp_path):
             os.kill(int(path.read_text()), 0)
 
 
+def _gone(pid, seconds=10):
+    """Whether a process ends in this time; one that nobody has asked for its status has."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_the_whole_job_is_started_again(tmp_path, capfd):
+    """As often as it takes; each attempt is a job of its own."""
+    script = f"""cd {tmp_path}; echo x >> $DMLC_WORKER_ID
+        if [ $DMLC_WORKER_ID = 0 ]; then while [ ! -e done ]; do sleep 0.1; done; exit; fi
+        echo $MXJAX_CLUSTER_TOKEN >> tokens
+        case $(wc -l < 1) in 1) sleep 0.5; exit 3;; 2) sleep 0.5; kill -KILL $$;; *) touch done;; esac"""
+    begun = time.monotonic()
+    assert launch(_shell(script), 2, restarts=3, grace=0.2) == 0
+    assert time.monotonic() - begun > 3  # it has waited, the second time for longer
+    errors = capfd.readouterr().err
+    for text in ("failed with status 3", "attempt 1 of 4 has ended with status 3; the job is started again in 1 s",
+                 "was killed by SIGKILL", "attempt 2 of 4 has ended with status 137; the job is started again in 2 s",
+                 "launch: attempt 3 of 4"):
+        assert text in errors, errors
+    assert "attempt 3 of 4 has ended" not in errors
+    assert [len((tmp_path / name).read_text().split()) for name in "01"] == [3, 3]
+    assert len(set((tmp_path / "tokens").read_text().split())) == 3
+
+
+def test_the_last_attempts_status_is_the_jobs(tmp_path, capfd):
+    count = f"echo x >> {tmp_path}/n; exit $((10 + $(wc -l < {tmp_path}/n)))"
+    assert launch(_shell(count), 1, restarts=1) == 12
+    assert "attempt 2 of 2 has ended with status 12; it was the last" in capfd.readouterr().err
+
+
+def test_the_time_limit_is_that_of_all_attempts(capfd):
+    begun = time.monotonic()
+    assert launch(_shell("exit 5"), 1, restarts=50, timeout=4) == 5
+    assert time.monotonic() - begun < 15
+    errors = capfd.readouterr().err
+    assert "attempt 2 of 51" in errors and "has ended with status 5; there is no time for another" in errors
+
+
+def test_an_interruption_ends_the_wait_for_another_attempt():
+    popen = subprocess.Popen([sys.executable, "-m", "mxjax", "launch", "-n", "1", "--restarts", "9", "false"],
+                             env=dict(os.environ, PYTHONPATH=ROOT), stderr=subprocess.PIPE, text=True)
+    for line in popen.stderr:
+        if "attempt 3 of 10 has ended" in line:  # the pause is 4 s
+            break
+    popen.send_signal(signal.SIGTERM)
+    begun = time.monotonic()
+    assert popen.wait(30) == 130 and time.monotonic() - begun < 3
+    assert "interrupted" in popen.stderr.read()
+    popen.stderr.close()
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="no /proc here")
+@pytest.mark.parametrize("end", ["exit 0", "exit 4", "kill -KILL $$"])
+def test_what_a_worker_has_started_ends_with_it(tmp_path, end):
+    launch(_shell(f"sleep 300 & echo $! > {tmp_path}/child; {end}"), 1)
+    assert _gone(int((tmp_path / "child").read_text()))
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="no /proc here")
+def test_who_does_not_want_to_end_is_ended(tmp_path, capfd):
+    stubborn = f"(trap '' TERM; echo $(exec sh -c 'echo $PPID') > {tmp_path}/child; while :; do sleep 1; done) & wait"
+    assert launch(_shell(stubborn), 1, timeout=1) == 124
+    assert _gone(int((tmp_path / "child").read_text()))
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+def test_a_job_whose_output_cannot_be_written_goes_on(tmp_path):
+    script = f"seq 100000; touch {tmp_path}/done"
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-m", "mxjax", "launch", "-n", "1", "sh", "-c", script], timeout=100,
+                              env=dict(os.environ, PYTHONPATH=ROOT), stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 0 and (tmp_path / "done").exists(), done.stderr
+    assert done.stderr.count("the output cannot be written any more (No space left on device)") == 1
+
+
+def test_without_ray(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(mx.MXNetError, match=r"pip install 'mxjax\[ray\]'"):
+        launch(["true"], 1, on="ray")
+
+
 def test_hosts_are_reached_by_ssh(tmp_path, capfd):
     (tmp_path / "hosts").write_text("# two machines\nuser@127.0.0.1 slots=2\n127.0.0.1:1\n")
     assert _hosts(str(tmp_path / "hosts")) == ["user@127.0.0.1"] * 2 + ["127.0.0.1"]
@@ -78,6 +167,20 @@ def test_hosts_are_reached_by_ssh(tmp_path, capfd):
     lines = sorted(capfd.readouterr().out.splitlines())
     assert lines == sorted([f"[{i}] {i} a b {os.getcwd()}" for i in range(3)] + [
         "[0] reached user@127.0.0.1", "[1] reached user@127.0.0.1", "[2] reached 127.0.0.1"])
+
+
+def test_a_job_on_hosts_is_started_again(tmp_path, capfd):
+    (tmp_path / "hosts").write_text("127.0.0.1 slots=2\n")
+    ssh = tmp_path / "ssh"
+    ssh.write_text('#!/bin/sh\nshift; exec env -i sh -c "$*"\n')
+    ssh.chmod(0o755)
+    script = f"""cd {tmp_path}; echo $MXJAX_CLUSTER_TOKEN >> tokens; echo x >> $DMLC_WORKER_ID
+        [ $DMLC_WORKER_ID$(wc -l < $DMLC_WORKER_ID) = 11 ] && kill -KILL $$; echo done"""
+    assert launch(_shell(script), 2, hostfile=str(tmp_path / "hosts"), ssh=str(ssh), restarts=1) == 0
+    shown = capfd.readouterr()
+    assert sorted(shown.out.splitlines()) == ["[0] done", "[0] done", "[1] done"]
+    assert "attempt 1 of 2 has ended with status 137" in shown.err
+    assert len(set((tmp_path / "tokens").read_text().split())) == 2
 
 
 _SSH = """#!{python}
@@ -139,7 +242,9 @@ def test_wrong_arguments(tmp_path):
     (tmp_path / "hosts").write_text("# nobody\n")
     for kwargs, message in (({"workers": 0}, "at least one worker"),
                             ({"hostfile": str(tmp_path / "hosts")}, "no hosts"),
-                            ({"hostfile": "/none"}, "No such file")):
+                            ({"hostfile": "/none"}, "No such file"), ({"restarts": -1}, "expected 0 or more"),
+                            ({"hostfile": "/none", "on": "ray"}, "a host file is for ssh"),
+                            ({"address": "auto"}, "--address for --on ray")):
         with pytest.raises(mx.MXNetError, match=message):
             launch(["true"], **{"workers": 1, **kwargs})
     with pytest.raises(mx.MXNetError, match="no script or program nothing-like-this"):
