@@ -32,6 +32,19 @@ def test_several_devices():
     assert done.stdout.count("differ from one device's by at most") == 2
 
 
+def test_gpt_on_one_and_on_several_devices():
+    def bits(*more):
+        environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
+        done = subprocess.run([sys.executable, str(EXAMPLES / "large/gpt.py"), "--steps", "4", "--batch", "4", "--length",
+                               "16", *more], capture_output=True, text=True, env=environment, cwd=EXAMPLES.parent)
+        assert done.returncode == 0, done.stderr
+        assert ("data" in done.stdout) == bool(more)
+        return [line for line in done.stdout.splitlines() if "bits a letter" in line]
+    alone = bits()
+    assert len(alone) == 2 and bits("--mesh", "data=4", "--sharding", "fsdp") == alone
+    assert bits("--mesh", "data=2,model=2", "--sharding", "tensor") == alone
+
+
 def test_every_operator_example_is_run():
     there = {f"operators/{path.name}" for path in (EXAMPLES / "operators").glob("*.py")} - {"operators/checks.py"}
     assert there <= set(SCRIPTS)
