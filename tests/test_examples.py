@@ -35,8 +35,8 @@ def test_several_devices():
 def test_gpt_on_one_and_on_several_devices():
     def bits(*more):
         environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
-        done = subprocess.run([sys.executable, str(EXAMPLES / "large/gpt.py"), "--steps", "4", "--batch", "4", "--length",
-                               "16", *more], capture_output=True, text=True, env=environment, cwd=EXAMPLES.parent)
+        command = [sys.executable, str(EXAMPLES / "large/gpt.py"), "--steps", "4", "--batch", "4", "--length", "16"]
+        done = subprocess.run([*command, *more], capture_output=True, text=True, env=environment, cwd=EXAMPLES.parent)
         assert done.returncode == 0, done.stderr
         assert ("data" in done.stdout) == bool(more)
         return [line for line in done.stdout.splitlines() if "bits a letter" in line]

@@ -113,7 +113,8 @@ class Segment:
         while True:
             for i, a in enumerate(args):  # without the lock: that of another segment may have to be waited for
                 if isinstance(a, Pending) and not self._holds(a):
-                    args[i] = self._taken(a)
+                    promised = getattr(a, "call", None)  # a lazy call's result, which this segment makes
+                    args[i] = promised if self._holds(promised) else self._taken(a)
             with self._lock:
                 if not all([self._holds(a) for a in args if isinstance(a, Pending)]):
                     continue  # another thread has just run them
@@ -129,6 +130,10 @@ class Segment:
     def _holds(self, value: Any) -> bool:
         """Whether a value is of a call that has not run yet."""
         return isinstance(value, Deferred) and value.segment is self and value.turn == self.turn
+
+    def spread(self, batch: Any) -> Any:
+        """An array that its devices share as they share batches."""
+        return batch
 
     def updating(self) -> None:
         """What follows changes parameters by their gradients."""

@@ -89,7 +89,7 @@ def _plan_of(step: TrainStep, inputs: Sequence[NDArray], on: str, batch_size: in
             standing_in(where), where:
         segment = _Planned()
         segment.ways = {id(_now(chunk)): (at, without_axis(at, next(iter(mesh)))) for chunk, at in lying.items()}
-        loss = step._record(segment, inputs, batch_size)
+        loss = step._record(segment, step._divided(inputs), batch_size)
         function, values, replaced = segment.told()
         del loss  # until now it was wanted
         changed = written()

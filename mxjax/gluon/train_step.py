@@ -11,14 +11,16 @@ import numpy as np
 from jax.experimental import multihost_utils
 
 from .. import autograd
+from .. import ndarray as nd
 from .._bounded import Bounded
 from ..array.chunk import Pending, forget
 from ..array.mesh_segment import MeshSegment
 from ..array.segment import Segment
 from ..array.state import Collecting
+from ..base import MXNetError
 from ..ndarray import NDArray
 from ..plan import Plan
-from ._formats import flatten
+from ._formats import flatten, regroup
 from ._plan import plan_of
 from ._replay import Replay, Watch
 from ._sharding import Sharding, Shardings
@@ -59,6 +61,8 @@ class TrainStep:
             device; "fsdp": each is split along `axis`, by its longest dimension that can be divided (small ones are
             not), and put together where it is used; {regular expression: PartitionSpec}: the first that is found in
             a parameter's name decides, the others are as with "fsdp". `Parameter.sharding` is for one parameter.
+        accumulate: into how many equal parts a batch is divided, whose gradients are added before the one update: as
+            the whole batch does it (but batch normalization sees the parts), with the activations of a part at a time.
         clip_norm: the most that the 2-norm of all gradients together, divided by the batch size, may have; larger ones
             are scaled down to it.
 
@@ -77,7 +81,8 @@ class TrainStep:
 
     def __init__(self, net: Callable[..., Any], loss: Callable[..., Any] | None, trainer: Trainer, *,
                  mesh: jax.sharding.Mesh | None = None, axis: str | None = None,
-                 sharding: str | Mapping[str, Any] = "replicated", clip_norm: float | None = None) -> None:
+                 sharding: str | Mapping[str, Any] = "replicated", accumulate: int = 1,
+                 clip_norm: float | None = None) -> None:
         if not isinstance(trainer, Trainer):
             raise TypeError(f"TrainStep: trainer must be a gluon.Trainer, got {type(trainer).__name__}")
         if len(trainer._contexts) > 1:
@@ -97,7 +102,9 @@ class TrainStep:
             raise ValueError(f"TrainStep: clip_norm must be positive, got {clip_norm!r}")
         self._axis = axis or (mesh.axis_names[0] if mesh is not None else None)
         self._sharding = Sharding(mesh, sharding, self._axis) if mesh is not None else None
-        self._clip_norm = clip_norm
+        if not (isinstance(accumulate, int) and accumulate > 0):
+            raise ValueError(f"TrainStep: accumulate must be a number of parts, 1 or more, got {accumulate!r}")
+        self._accumulate, self._clip_norm = accumulate, clip_norm
         self._shapes: set[Any] = set()
         self._seen: dict[tuple, bool] = Bounded(256)  # signatures of steps that were done in full
         self._replays: dict[tuple, Replay] = Bounded(64)
@@ -136,8 +143,8 @@ class TrainStep:
         else:
             self._sharding.place(trainer, self._params())
             segment = MeshSegment(self._mesh, self._axis)
-            inputs = [segment.spread(a) for a in inputs]
-        out = self._record(segment, inputs, batch_size)
+        parts = [[segment.spread(a) for a in part] for part in self._divided(inputs)]  # kept: they are not given away
+        out = self._record(segment, parts, batch_size)
         if watch is not None:
             watch.sources(segment)
         segment.run()
@@ -174,20 +181,29 @@ class TrainStep:
         self._check(inputs)
         return plan_of(self, inputs, on, batch_size, mesh, sharding)
 
-    def _record(self, segment: Segment, inputs: Sequence[NDArray], batch_size: int | None) -> Any:
-        """Defers a step to a segment; returns what the loss will be."""
-        trainer, batch_size = self._trainer, batch_size or inputs[0].shape[0]
+    def _record(self, segment: Segment, parts: Sequence[Sequence[NDArray]], batch_size: int | None) -> Any:
+        """Defers a step on the parts of a batch to a segment; returns what the loss will be."""
+        trainer, batch_size = self._trainer, batch_size or sum(part[0].shape[0] for part in parts)
         unwanted = [(grad._chunk, grad._chunk.peek()) for param in trainer._params if param.grad_req == "write"
                     for grad in param.list_grad() if grad.stype == "default"]
         with Collecting(segment):
-            with autograd.record():
-                out = self._net(*inputs) if self._loss is None else self._loss(self._net(*inputs[:-1]), inputs[-1])
-            autograd.backward(flatten(out, "output")[0])
+            outs = []
+            for number, part in enumerate(parts):
+                if number == 1:
+                    self._gradients("add")
+                with autograd.record():
+                    out = self._net(*part) if self._loss is None else self._loss(self._net(*part[:-1]), part[-1])
+                autograd.backward(flatten(out, "output")[0])
+                outs.append(out)
+            if len(parts) > 1:
+                out = _joined(outs, [part[0].shape[0] for part in parts])
             segment.updating()
             if self._clip_norm is not None:
                 clip_global_norm([grad for param in trainer._params if param.grad_req != "null"
                                   for grad in param.list_grad()], self._clip_norm * batch_size / trainer._scale, False)
             trainer.step(batch_size)
+            if len(parts) > 1:
+                self._gradients("write")
             for chunk, value in unwanted:
                 chunk.defer(value) if isinstance(value, Pending) else chunk.write(value)
         return out
@@ -214,6 +230,23 @@ class TrainStep:
         if self._sharding is None:
             raise ValueError("TrainStep.shardings: there is no mesh")
         return self._sharding.table(self._params())
+
+    def _divided(self, inputs: Sequence[NDArray]) -> list[Sequence[NDArray]]:
+        """The parts of a batch whose gradients are added up."""
+        count = self._accumulate
+        if count == 1:
+            return [inputs]
+        for array in inputs:
+            if not array.shape or array.shape[0] % count:
+                raise MXNetError(f"TrainStep: an input of shape {array.shape} cannot be divided into {count} equal parts")
+        length = inputs[0].shape[0] // count
+        return [[array[i * length:(i + 1) * length] for array in inputs] for i in range(count)]
+
+    def _gradients(self, req: str) -> None:
+        """What backward passes do to the gradients of parameters whose grad_req is "write"."""
+        for param in self._trainer._params:
+            if param.grad_req == "write":
+                autograd.mark_variables(param._data, param._grad, req)
 
     def _params(self) -> list[Parameter]:
         """The trainer's parameters, and the others of the network and the loss."""
@@ -274,6 +307,18 @@ class TrainStep:
             for array in param.list_data():
                 if not getattr(array._chunk.peek(), "stays", False):  # parts were made everywhere of the same numbers
                     array[:] = np.asarray(multihost_utils.broadcast_one_to_all(array.asnumpy()))
+
+
+def _joined(outs: Sequence[Any], lengths: Sequence[int]) -> Any:
+    """What the loss is of a batch out of what it is of its parts: rows after each other, other things' mean."""
+    rows = [flatten(out, "output") for out in outs]
+    found = []
+    for arrays in zip(*[flat for flat, _ in rows], strict=True):
+        if all(a.shape and a.shape[0] == n for a, n in zip(arrays, lengths, strict=True)):
+            found.append(nd.concat(*arrays, dim=0))
+        else:
+            found.append(nd.add_n(*arrays) / len(arrays))
+    return regroup(found, rows[0][1])
 
 
 def _signature(inputs: Sequence[Any]) -> tuple | None:

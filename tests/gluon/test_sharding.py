@@ -141,3 +141,40 @@ def test_clipping_by_the_norm_of_all_gradients(batch):
     assert norm > 0.5
     for a, b in zip(free, clipped, strict=True):
         mx.test_utils.assert_almost_equal(a * 0.5 / norm, b, rtol=1e-5)
+
+
+ACCUMULATED = SETUP + """
+def trained(steps=6, optimizer="adam", **more):
+    mx.random.seed(7)
+    net = mx.gluon.nn.HybridSequential(prefix="net_")
+    with net.name_scope():
+        net.add(mx.gluon.nn.Dense(64, activation="relu"), mx.gluon.nn.Dense(5))
+    net.initialize(mx.init.Uniform(0.3))
+    trainer = mx.gluon.Trainer(net.collect_params(), optimizer, {"learning_rate": 0.01})
+    step = mx.gluon.TrainStep(net, mx.gluon.loss.SoftmaxCrossEntropyLoss(), trainer, **more)
+    return np.array([step(X, Y).asnumpy() for _ in range(steps)]), net
+expected, _ = trained()
+for more in ({}, {"mesh": jax.make_mesh((4,), ("data",), devices=jax.devices()[:4]), "sharding": "fsdp"}):
+    found, net = trained(accumulate=4, **more)
+    np.testing.assert_allclose(found, expected, rtol=2e-4, atol=2e-5)
+    assert not net[0].weight.grad().asnumpy().any() and net[0].weight.grad_req == "write"
+with mx.autograd.record():
+    loss = net(X).sum()
+loss.backward()
+first = net[0].weight.grad().asnumpy()
+with mx.autograd.record():
+    loss = net(X).sum()
+loss.backward()
+np.testing.assert_array_equal(net[0].weight.grad().asnumpy(), first)  # written again, not added
+try:
+    trained(accumulate=3)
+except mx.MXNetError as error:
+    assert "cannot be divided" in str(error)
+print("good")
+"""
+
+
+def test_gradients_of_parts_of_a_batch_are_added():
+    run(ACCUMULATED)
+    with pytest.raises(ValueError, match="accumulate must be"):
+        step(accumulate=0)
