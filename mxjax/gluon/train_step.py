@@ -238,7 +238,8 @@ class TrainStep:
             return [inputs]
         for array in inputs:
             if not array.shape or array.shape[0] % count:
-                raise MXNetError(f"TrainStep: an input of shape {array.shape} cannot be divided into {count} equal parts")
+                raise MXNetError(f"TrainStep: an input of shape {array.shape} cannot be divided into {count} equal "
+                                 "parts")
         length = inputs[0].shape[0] // count
         return [[array[i * length:(i + 1) * length] for array in inputs] for i in range(count)]
 
