@@ -97,7 +97,7 @@ def _source(given: argparse.Namespace) -> int:
 
 
 def _saved_model(given: argparse.Namespace) -> int:
-    from . import _savedmodel
+    from . import _savedmodel  # TensorFlow is optional
     folder = given.output or f"{given.prefix}-savedmodel"
     told, good = _savedmodel.write(_model.Model(given), folder, given.dynamic_batch)
     print(f"{folder}: {told}")

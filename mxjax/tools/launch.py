@@ -202,7 +202,7 @@ def launch(command: Sequence[str], workers: int, *, servers: int = 0, hostfile: 
     deadline = time.monotonic() + timeout if timeout else float("inf")
     screen, limits = Screen(), _Limits(grace, timeout, deadline, keep_going, restarts if alone else 0)
     if on == "ray":
-        from .launch_ray import OnRay
+        from .launch_ray import OnRay  # Ray is optional
         where: Any = OnRay(address, roles, cpus, gpus)
     else:
         where = _Here(hosts, ssh, cpus, gpus, kept)
@@ -231,7 +231,7 @@ def _interruptions() -> Iterator[threading.Event]:
     stopped, previous = threading.Event(), {}
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) != signal.SIG_IGN:  # nohup
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup
                 previous[number] = signal.signal(number, lambda *_: stopped.set())
     try:
         yield stopped
