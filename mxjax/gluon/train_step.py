@@ -187,26 +187,31 @@ class TrainStep:
         unwanted = [(grad._chunk, grad._chunk.peek()) for param in trainer._params if param.grad_req == "write"
                     for grad in param.list_grad() if grad.stype == "default"]
         with Collecting(segment):
-            outs = []
-            for number, part in enumerate(parts):
-                if number == 1:
-                    self._gradients("add")
-                with autograd.record():
-                    out = self._net(*part) if self._loss is None else self._loss(self._net(*part[:-1]), part[-1])
-                autograd.backward(flatten(out, "output")[0])
-                outs.append(out)
-            if len(parts) > 1:
-                out = _joined(outs, [part[0].shape[0] for part in parts])
-            segment.updating()
-            if self._clip_norm is not None:
-                clip_global_norm([grad for param in trainer._params if param.grad_req != "null"
-                                  for grad in param.list_grad()], self._clip_norm * batch_size / trainer._scale, False)
-            trainer.step(batch_size)
-            if len(parts) > 1:
-                self._gradients("write")
+            try:
+                out = self._gradients_of(parts)
+                segment.updating()
+                if self._clip_norm is not None:
+                    grads = [grad for p in trainer._params if p.grad_req != "null" for grad in p.list_grad()]
+                    clip_global_norm(grads, self._clip_norm * batch_size / trainer._scale, check_isfinite=False)
+                trainer.step(batch_size)
+            finally:
+                if len(parts) > 1:
+                    self._mark("write")
             for chunk, value in unwanted:
                 chunk.defer(value) if isinstance(value, Pending) else chunk.write(value)
         return out
+
+    def _gradients_of(self, parts: Sequence[Sequence[NDArray]]) -> Any:
+        """Computes the gradients of a batch in parts; returns what the loss is."""
+        outs = []
+        for number, part in enumerate(parts):
+            if number == 1:
+                self._mark("add")
+            with autograd.record():
+                out = self._net(*part) if self._loss is None else self._loss(self._net(*part[:-1]), part[-1])
+            autograd.backward(flatten(out, "output")[0])
+            outs.append(out)
+        return out if len(parts) == 1 else _joined(outs, [part[0].shape[0] for part in parts])
 
     def shardings(self) -> Shardings:
         """How each parameter lies on the mesh: a list of (name, shape, dtype, spec, bytes on each device).
@@ -243,8 +248,8 @@ class TrainStep:
         length = inputs[0].shape[0] // count
         return [[array[i * length:(i + 1) * length] for array in inputs] for i in range(count)]
 
-    def _gradients(self, req: str) -> None:
-        """What backward passes do to the gradients of parameters whose grad_req is "write"."""
+    def _mark(self, req: str) -> None:
+        """Says what backward passes do to the gradients of parameters whose grad_req is "write"."""
         for param in self._trainer._params:
             if param.grad_req == "write":
                 autograd.mark_variables(param._data, param._grad, req)

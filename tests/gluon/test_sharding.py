@@ -178,3 +178,22 @@ def test_gradients_of_parts_of_a_batch_are_added():
     run(ACCUMULATED)
     with pytest.raises(ValueError, match="accumulate must be"):
         step(accumulate=0)
+
+
+def test_a_failed_part_leaves_gradients_to_be_written():
+    calls = []
+
+    def loss(out, label):
+        calls.append(out)
+        if len(calls) == 2:
+            raise RuntimeError("the second part")
+        return (out - label) ** 2
+    net, _ = step()
+    one = mx.gluon.TrainStep(net, loss, mx.gluon.Trainer(net.collect_params(), "sgd"), accumulate=2)
+    with pytest.raises(RuntimeError, match="second part"):
+        one(mx.nd.ones((4, 4)), mx.nd.ones((4, 6)))
+    for _ in range(2):
+        with mx.autograd.record():
+            out = net(mx.nd.ones((1, 4))).sum()
+        out.backward()
+    assert (net.weight.grad().asnumpy() == 1).all()
