@@ -108,7 +108,8 @@ class MeshSegment(Segment):
         super().__init__(1 << 30, trials=0)
         mesh = plain(mesh)
         self._split, self._same = NamedSharding(mesh, PartitionSpec(axis)), NamedSharding(mesh, PartitionSpec())
-        self._mesh, self._axis, self._first_update = mesh, axis, 0
+        self._mesh, self._axis = mesh, axis
+        self._apart: set[int] = set()  # values in parts that are no batches, by identity
         processes = {d.process_index for d in mesh.devices.flat}
         if jax.process_index() not in processes:
             raise MXNetError("none of the mesh's devices is this process's")
@@ -124,13 +125,9 @@ class MeshSegment(Segment):
             raise MXNetError(f"a batch of shape {batch.shape} cannot be split over the {self._parts} devices of this "
                              f"process along mesh axis {self._axis!r}")
         value = batch._read()
-        made = jax.device_put(jnp.copy(value), self._split) if self._split.is_fully_addressable else \
+        made = put(value, self._split) if self._split.is_fully_addressable else \
             jax.make_array_from_process_local_data(self._split, np.asarray(value))
         return wrap(made, batch.context, type(batch))
-
-    def updating(self) -> None:
-        """The calls that follow change values in parts, each device its own."""
-        self._first_update = len(self.calls)
 
     def takes(self, pending: Pending) -> bool:
         """Own results, and what is on the mesh."""
@@ -138,6 +135,8 @@ class MeshSegment(Segment):
 
     def _taken(self, pending: Pending) -> Any:
         held = pending.held()
+        if pending.stays:
+            self._apart.add(id(held))
         return pending.get() if held is None else held
 
     def _placed(self, value: Any) -> Any:
@@ -147,16 +146,18 @@ class MeshSegment(Segment):
         return put(value, self._same)
 
     def _form(self, values: Sequence[Any], wanted: Sequence[Deferred]) -> tuple[Any, dict[str, Any]]:
-        lie = [getattr(v, "sharding", None) for v in values]
-        results = tuple([lie[d.place] if d.place < len(lie) and _in_parts(lie[d.place]) else self._same
-                         for d in wanted])
-        return (self._mesh, self._axis, tuple(lie), results, self._first_update), {"out_shardings": results}
+        ways = self._ways(values)
+        results = tuple([ways[d.place][0] if d.place < len(ways) and ways[d.place] else self._same for d in wanted])
+        lie = tuple([getattr(v, "sharding", None) for v in values])
+        return (self._mesh, self._axis, lie, tuple(ways), results, self._first_update), {"out_shardings": results}
 
     def _function(self, calls: list[tuple[Kernel, tuple]], places: tuple,
                   values: Sequence[Any]) -> Callable[..., tuple]:
-        lie = [getattr(v, "sharding", None) for v in values]
-        ways = [(at, without_axis(at, self._axis)) if _in_parts(at) and at != self._split else None for at in lie]
-        return composed(calls, places, ways, self._first_update)
+        return composed(calls, places, self._ways(values), self._first_update)
+
+    def _ways(self, values: Sequence[Any]) -> list[tuple[NamedSharding, NamedSharding] | None]:
+        """For each value in parts how it lies, and how where it is used."""
+        return [(v.sharding, without_axis(v.sharding, self._axis)) if id(v) in self._apart else None for v in values]
 
 
 def composed(calls: list[tuple[Kernel, tuple]], places: tuple,
@@ -171,7 +172,8 @@ def composed(calls: list[tuple[Kernel, tuple]], places: tuple,
             to = [ways[r[1]] if r[0] == "value" else None for r in refs]
             args = [lookup(r, values, done) for r in refs]
             if number < first_update:
-                done.append((gathered(kernel.once, to) if any(to) else kernel.once)(*args))
+                split = [way if way and way[0] != way[1] else None for way in to]
+                done.append((gathered(kernel.once, split) if any(split) else kernel.once)(*args))
                 continue
             weight = None
             for i, ref in enumerate(refs):
@@ -196,16 +198,14 @@ def plain(mesh: Mesh | AbstractMesh) -> Mesh | AbstractMesh:
 
 def place(chunk: Chunk, sharding: NamedSharding) -> None:
     """Has a chunk's value lie in parts, if it does not yet."""
-    held = chunk.peek()
+    held, version = chunk.peek(), chunk.version
     now = held.held() if isinstance(held, Pending) else held
-    if getattr(now, "sharding", None) != sharding:
-        made = Spread(held.on(sharding) if isinstance(held, Zeros) and now is None else put(chunk.read(), sharding))
-        with chunk.lock:  # the value is the same: no new version
+    if getattr(now, "sharding", None) == sharding and isinstance(held, Pending) and held.stays:
+        return
+    made = Spread(held.on(sharding) if isinstance(held, Zeros) and now is None else put(chunk.read(), sharding))
+    with chunk.lock:  # the value is the same: no new version
+        if chunk.version == version:  # else somebody has written another one meanwhile
             chunk.buffer, chunk.pending = None, made
-
-
-def _in_parts(sharding: Any) -> bool:
-    return isinstance(sharding, NamedSharding) and not sharding.is_fully_replicated
 
 
 def put(value: jax.Array, sharding: NamedSharding) -> jax.Array:

@@ -96,6 +96,7 @@ class Segment:
         self._sources: list[Any] = []
         self._numbers: list[np.ndarray] = []  # vectors of dynamic parameters, which go as one argument
         self._count = 0
+        self._first_update = 0
         self._lent: list[Any] = []  # buffers whose memory somebody has without Python holding a reference
 
     def accepts(self, ctx: Context) -> bool:
@@ -136,7 +137,8 @@ class Segment:
         return batch
 
     def updating(self) -> None:
-        """What follows changes parameters by their gradients."""
+        """The calls that follow change parameters by their gradients."""
+        self._first_update = len(self.calls)
 
     def takes(self, pending: Pending) -> bool:
         """Whether calls take it as it is."""

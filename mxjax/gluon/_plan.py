@@ -41,7 +41,6 @@ class _Planned(Segment):
     def __init__(self) -> None:
         super().__init__(1 << 30, trials=0)
         self.ways: dict[int, tuple[NamedSharding, NamedSharding]] = {}
-        self._first_update = 0
 
     def run(self) -> None:
         if self.calls:
@@ -49,11 +48,11 @@ class _Planned(Segment):
                              "operator, a decision): it is not one program, and cannot be planned as one")
         super().run()
 
-    def updating(self) -> None:
-        self._first_update = len(self.calls)
-
     def takes(self, pending: Pending) -> bool:
-        return super().takes(pending) or isinstance(pending, Zeros)
+        return super().takes(pending) or isinstance(pending, Zeros) or pending.stays
+
+    def _taken(self, pending: Pending) -> Any:
+        return pending.held() if pending.stays else pending.get()
 
     def _holds(self, value: Any) -> bool:
         return isinstance(value, Zeros) or super()._holds(value)
@@ -114,8 +113,10 @@ def _plan_of(step: TrainStep, inputs: Sequence[NDArray], on: str, batch_size: in
 
 
 def _now(chunk: Chunk) -> Any:
-    """The value of a chunk, or the zeros that it will have."""
+    """The value of a chunk, in parts where it is, or the zeros that it will have."""
     held = chunk.peek()
+    if isinstance(held, Pending) and held.stays:
+        return held.held()
     return held if isinstance(held, Zeros) else chunk.read()
 
 
@@ -131,20 +132,20 @@ def _imagined(step: TrainStep, inputs: Sequence[NDArray]) -> Iterator[list[Param
     missing = [p for p in parameters if p._data is None]
     kept = [(p, {name: vars(p)[name] for name in ("_data", "_grad", "_ctx_list", "_ctx_map", "_deferred_init")})
             for p in missing]
-    updater, prepared = trainer._updaters[0], None
+    updater = trainer._updaters[0]
     states = dict(updater.states), dict(updater.states_synced)
+    prepared = trainer._kv_initialized, list(trainer._params_to_init)
     try:
         for param in missing:
             param._imagine(context)
-        if missing:
-            prepared = trainer._kv_initialized, list(trainer._params_to_init)
-        step._initialize(inputs)
+        trainer._prepare()
+        for _ in step._states():
+            pass
         yield parameters
     finally:
         if missing:
             updater.states, updater.states_synced = states
-            trainer._kv_initialized, trainer._params_to_init = prepared or (trainer._kv_initialized,
-                                                                            trainer._params_to_init)
+            trainer._kv_initialized, trainer._params_to_init = prepared
         for param, attributes in kept:
             vars(param).update(attributes)
 

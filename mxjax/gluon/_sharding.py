@@ -7,14 +7,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import jax
 import numpy as np
 from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
 
 from ..array.mesh_segment import place, plain
+from ..ndarray import NDArray
 
 if TYPE_CHECKING:
-    from ..ndarray import NDArray
     from .parameter import Parameter
     from .trainer import Trainer
 
@@ -117,6 +116,10 @@ class Sharding:
                 raise ValueError(f"{told}{length} cannot be divided by {parts}")
         return spec
 
+    def split(self, params: Sequence[Parameter]) -> list[Parameter]:
+        """Those that are in parts."""
+        return [param for param in params if not self.of(param).is_fully_replicated]
+
     def place(self, trainer: Trainer, params: Sequence[Parameter]) -> None:
         """Has parameters and their states lie as they are to."""
         for chunk, sharding in self.lying(trainer, params):
@@ -125,10 +128,8 @@ class Sharding:
     def lying(self, trainer: Trainer, params: Sequence[Parameter]) -> Iterator[tuple[Any, NamedSharding]]:
         """The chunks that are in parts, and how they lie."""
         updater, places = trainer._updaters[0], trainer._param2idx
-        for param in params:
+        for param in self.split(params):
             sharding = self.of(param)
-            if sharding.is_fully_replicated:
-                continue
             yield param._data[0]._chunk, sharding
             if param.name in places:
                 for state in arrays(updater.states.get(places[param.name])):
@@ -147,4 +148,6 @@ class Sharding:
 
 def arrays(state: Any) -> list[NDArray]:
     """The arrays in an optimizer's state."""
-    return [a for a in jax.tree.leaves(state, is_leaf=lambda x: hasattr(x, "_chunk")) if hasattr(a, "_chunk")]
+    if isinstance(state, list | tuple):
+        return [array for part in state for array in arrays(part)]
+    return [state] if isinstance(state, NDArray) else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -109,6 +109,7 @@ class TrainStep:
         self._seen: dict[tuple, bool] = Bounded(256)  # signatures of steps that were done in full
         self._replays: dict[tuple, Replay] = Bounded(64)
         self._begun = False
+        self._split: list[Parameter] = []  # those in parts, once it has begun
 
     def __call__(self, *inputs: NDArray, batch_size: int | None = None) -> Any:
         """Does one step.
@@ -138,10 +139,11 @@ class TrainStep:
         trainer, watch = self._trainer, None
         if self._mesh is None:
             segment = Segment(1 << 30, trials=0)
-            if signature in self._seen and Watch.possible(self._net, self._loss, trainer, inputs):
+            if signature in self._seen and self._accumulate == 1 and \
+                    Watch.possible(self._net, self._loss, trainer, inputs):
                 watch = Watch(self._net, self._loss, trainer, inputs)
         else:
-            self._sharding.place(trainer, self._params())
+            self._sharding.place(trainer, self._split)
             segment = MeshSegment(self._mesh, self._axis)
         parts = [[segment.spread(a) for a in part] for part in self._divided(inputs)]  # kept: they are not given away
         out = self._record(segment, parts, batch_size)
@@ -290,17 +292,20 @@ class TrainStep:
         trainer._prepare()
         if self._mesh is not None and not self._begun:
             self._begin_alike()
+            self._split = self._sharding.split(self._params())
         self._begun = True
-        if trainer._update_on_kvstore:
-            return
-        trained = [(i, p) for i, p in enumerate(trainer._params) if p.grad_req != "null"]
-        if self._sharding is None:
-            trainer._updaters[0]._prepare([i for i, _ in trained], [p._data[0] for _, p in trained])
-            return
-        for i, param in trained:
-            trainer._updaters[0]._prepare([i], [param._data[0]])
-            self._sharding.place(trainer, [param])
-            forget(param._data[0]._chunk)
+        for param in self._states():
+            if self._sharding is not None:  # before the next one takes memory
+                self._sharding.place(trainer, [param])
+                forget(param._data[0]._chunk)
+
+    def _states(self) -> Iterator[Parameter]:
+        """Makes the states that the optimizer keeps of parameters; gives those, one after the other."""
+        trainer = self._trainer
+        for i, param in enumerate(trainer._params):
+            if param.grad_req != "null" and not trainer._update_on_kvstore:
+                trainer._updaters[0]._prepare([i], [param._data[0]])
+                yield param
 
     def _begin_alike(self) -> None:
         """Gives all processes of the mesh the parameters of the first."""

@@ -12,7 +12,7 @@ _RECORDING = "ValueError: the call is being recorded by autograd."
 _OPTIONS = "NumPy's ufunc options; leave them at their defaults"
 _OUT = "out: ndarray to write to"
 _OTHERS = f"where, casting, order, dtype, subok, signature: {_OPTIONS}"
-_UFUNC, _UFUNC_OF_TWO = f"{_OUT}\n{_OTHERS}", f"out: only None, twice\n{_OTHERS}"
+_UFUNC, _UFUNC_OF_TWO = f"{_OUT}\n{_OTHERS}", f"out: a pair of ndarrays to write to\n{_OTHERS}"
 _FINANCIAL = ("args, kwargs: those of the package's function\n-> A number or an ndarray.\n"
               "! MXNetError: the package is not installed.")
 

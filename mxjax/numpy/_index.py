@@ -205,6 +205,7 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]
 
     Raises:
         NotImplementedError: `order` is not "C".
+        MXNetError: a position is out of range, or no integer.
 
     Example:
         >>> rows, columns = mx.np.unravel_index(mx.np.array([1, 5], dtype="int64"), (2, 3))

@@ -405,7 +405,7 @@ def randint(flavour: Flavour, low: int, high: int | None = None, size: Any = Non
         An ndarray of draws.
 
     Raises:
-        MXNetError: high is not above low.
+        MXNetError: high is not above low, or the dtype is another one.
 
     Example:
         >>> mx.np.random.randint(0, 5, size=(2, 3)).shape

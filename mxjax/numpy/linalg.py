@@ -105,7 +105,7 @@ def cholesky(a: Any) -> Any:
     """The lower triangular L with L·Lᵀ = a.
 
     Args:
-        a: ndarray or symbol (..., n, n), symmetric and positive definite.
+        a: ndarray or symbol (..., n, n), symmetric and positive definite; the lower triangle is read.
 
     Returns:
         An ndarray (..., n, n).

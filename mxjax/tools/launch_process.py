@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import functools
 import os
@@ -44,7 +45,7 @@ class Screen:
                 tell(f"the output cannot be written any more ({error.strerror}); the job goes on without")
 
 
-class Started:
+class Started(abc.ABC):
     """A worker or server that was started somewhere.
 
     Args:
@@ -66,9 +67,9 @@ class Started:
         self._screen.show(self._prefix + line.decode(errors="replace").rstrip("\n"))
 
     @property
+    @abc.abstractmethod
     def code(self) -> int | None:
         """How it has ended: its exit status, or less than 0 for a signal; None: it runs."""
-        raise NotImplementedError
 
     @property
     def fate(self) -> str:
@@ -81,9 +82,9 @@ class Started:
         """Which process it is, for messages."""
         return f"{self.name} (process {self.pid})"
 
+    @abc.abstractmethod
     def signal(self, number: int) -> None:
         """Sends a signal to the process and those it has started."""
-        raise NotImplementedError
 
     def wait(self, seconds: float) -> None:
         """Waits until it has ended, or so long."""
@@ -91,6 +92,7 @@ class Started:
         while self.code is None and time.monotonic() < end:
             time.sleep(0.02)
 
+    @abc.abstractmethod
     def finish(self) -> None:
         """Waits for the rest of the output."""
 

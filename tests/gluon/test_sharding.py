@@ -35,6 +35,9 @@ TWO = {"dense0.*weight": P("model", "data"), "dense1.*weight": P("data", "model"
 """
 
 NUMBERS = SETUP + """
+from mxjax.compile import gathering
+uses, together = [], gathering._Parts.together
+gathering._Parts.together = lambda self, beside: uses.append(self.whole) or together(self, beside)
 for optimizer, options, clip in (("adam", {}, None), ("sgd", {"momentum": 0.9, "wd": 1e-3}, 0.5), ("lamb", {}, None)):
     def losses(steps, **more):
         net, _, step = made(optimizer, options, clip_norm=clip, **more)
@@ -49,7 +52,11 @@ for optimizer, options, clip in (("adam", {}, None), ("sgd", {"momentum": 0.9, "
     steps = 50 if optimizer == "adam" else 8
     expected = losses(steps)
     for mesh, rule in ((DATA, "replicated"), (DATA, "fsdp"), (BOTH, TENSOR), (BOTH, TWO)):
+        uses.clear()
         np.testing.assert_allclose(losses(steps, mesh=mesh, sharding=rule), expected, rtol=2e-4, atol=2e-5)
+        # both weights forward, the later one backward; those that no device of the batch's axis shares as they are
+        assert len(uses) % 3 == 0 and bool(uses) == (rule in ("fsdp", TWO)), (rule, uses)
+        assert {use.spec for use in uses} <= {P(None), P(None, None), P("model", None), P(None, "model")}
 print("good")
 """
 
@@ -197,3 +204,23 @@ def test_a_failed_part_leaves_gradients_to_be_written():
             out = net(mx.nd.ones((1, 4))).sum()
         out.backward()
     assert (net.weight.grad().asnumpy() == 1).all()
+
+
+def test_a_plan_of_a_step_on_a_mesh_places_nothing(monkeypatch):
+    asked = []
+    monkeypatch.setattr("mxjax.gluon._plan.make_plan", lambda *given, **more: asked.append((given[2], more)))
+    net = mx.gluon.nn.Dense(64, prefix="dense_")
+    net.initialize()
+    trainer = mx.gluon.Trainer(net.collect_params(), "adam")
+    one = mx.gluon.TrainStep(net, mx.gluon.loss.L2Loss(), trainer, mesh=jax.make_mesh((1,), ("data",)), sharding="fsdp")
+    x, y = mx.nd.ones((8, 32)), mx.nd.ones((8, 64))
+    one.plan(x, y, on="v5e:2x2")
+    assert net.weight._data is None and not one._begun and not trainer._updaters[0].states
+    one(x, y)
+    before = net.weight.data().asnumpy(), trainer._optimizer.num_update
+    one.plan(x, y, on="v5e:2x2")
+    assert (net.weight.data().asnumpy() == before[0]).all() and trainer._optimizer.num_update == before[1]
+    first, later = ({g.name: list(zip([s.shape for s in g.arguments], g.specs, strict=True)) for g in groups}
+                    for groups, _ in asked)
+    assert sorted(first["optimizer states"]) == sorted(later["optimizer states"])
+    assert ((64, 32), ("data",)) in first["parameters"] and ((64, 32), ("data",)) in later["parameters"]

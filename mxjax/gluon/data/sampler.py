@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -27,7 +28,7 @@ class Sampler:
         raise NotImplementedError(f"{type(self).__name__} must define __len__")
 
 
-class _Resumable(Sampler):
+class _Resumable(Sampler, abc.ABC):
     """A sampler whose rounds can be resumed.
 
     A subclass defines `__len__`, `_settings`, `_order`, and, where rounds differ, the last four methods.
@@ -37,13 +38,13 @@ class _Resumable(Sampler):
     _loaded = False  # the next iteration goes on with the round of a state
     _position = 0  # indices given in this round
 
+    @abc.abstractmethod
     def _settings(self) -> dict[str, Any]:
         """What must be the same for a state to fit."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def _order(self) -> Sequence[Any]:
         """The indices of the current round."""
-        raise NotImplementedError
 
     def _begin(self) -> None:
         """Begin another round."""
