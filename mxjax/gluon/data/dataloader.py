@@ -72,7 +72,7 @@ class _Progress:
     """How far a round is. It knows no loader, which would keep its workers alive after an abandoned round."""
 
     def __init__(self, sampler: Any) -> None:
-        self._sampler = sampler
+        self._sampler, self._has_state = sampler, has_state(sampler)
         self.state: Any = None  # the sampler's after what was handed out; None: the round has not begun
 
     def _changes(self) -> int:
@@ -87,7 +87,7 @@ class _Progress:
 
     def now(self) -> Any:
         """The sampler's state at this moment; False where it has none."""
-        return has_state(self._sampler) and self._sampler.state_dict()
+        return self._has_state and self._sampler.state_dict()
 
     def is_stale(self) -> bool:
         """Whether the sampler was told of another round since this one was begun."""
