@@ -1,8 +1,8 @@
 """Plans for devices that are not here: what is asked for, what programs say, and that planning changes nothing."""
 
-import importlib.util
 import json
 
+import accelerators
 import jax
 import numpy as np
 import pytest
@@ -18,13 +18,6 @@ from mxjax.plan.largest import largest
 from mxjax.symbol import _plan as graph_plans
 
 COMPILERS = {"v5e:2x2": "libtpu", "h100": "jax_plugins.xla_cuda12"}
-
-
-def _installed(name):
-    try:
-        return importlib.util.find_spec(name) is not None
-    except ModuleNotFoundError:
-        return False
 
 
 def _fake(total, batch=8, available=1000):
@@ -154,7 +147,7 @@ def test_what_is_missing_is_named():
 @pytest.mark.parametrize("on", COMPILERS)
 def test_the_extra_is_named_where_there_is_no_compiler(on):
     """This test or the next runs for each device: its compiler is a package of gigabytes, not in the test extra."""
-    if _installed(COMPILERS[on]):
+    if accelerators.installed(COMPILERS[on]):
         pytest.skip("the compiler is here")
     with pytest.raises(MXNetError, match="there is no compiler.*pip install 'mxjax"):
         mx.sym.exp(mx.sym.var("data")).plan(on, data=(4, 3))
@@ -162,7 +155,7 @@ def test_the_extra_is_named_where_there_is_no_compiler(on):
 
 @pytest.mark.parametrize("on", COMPILERS)
 def test_compiled(on):
-    if not _installed(COMPILERS[on]):
+    if not accelerators.installed(COMPILERS[on]):
         pytest.skip("XLA's compiler for this device is a package of gigabytes: pip install 'mxjax[cuda12,plan-tpu]'")
     net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=8, name="fc"), name="softmax")
     plan = net.plan(on, train="adam", data=(64, 256))
@@ -175,7 +168,7 @@ def test_compiled(on):
 @pytest.mark.parametrize(("on", "call"), [("h100", "__cudnn$fmhaSoftmaxBackward"), ("v5e:1x1", "tpu_custom_call")])
 def test_attention_is_the_devices_kernel(on, call, monkeypatch):
     """A network in half precision, trained: both ways; over several devices what XLA divides."""
-    if not _installed(COMPILERS.get(on, "libtpu")):
+    if not accelerators.installed(COMPILERS.get(on, "libtpu")):
         pytest.skip("XLA's compiler for this device is a package of gigabytes: pip install 'mxjax[cuda12,plan-tpu]'")
 
     class Attention(mx.gluon.HybridBlock):

@@ -9,6 +9,7 @@ came of its calls. Needs XLA's compilers: `mxjax[cuda12]` for GPUs, `mxjax[plan-
 
 import argparse
 import collections
+import importlib.util
 import json
 import os
 import queue
@@ -39,6 +40,14 @@ HERE = Path(__file__).parent
 CALLS = HERE / "operator_calls.jsonl"
 SECONDS = 300  # a program may take to compile
 HOLDING = ("_foreach", "_while_loop", "_cond", "_CachedOp")  # operators that hold graphs
+
+
+def installed(package: str) -> bool:
+    """Whether a compiler's package is there, by its module's name."""
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def key(target: str, call: list) -> str:

@@ -16,7 +16,32 @@ from .state import check_count, part_of
 __all__ = ["CSVIter", "MNISTIter"]
 
 
-class _Rows:
+class RowCursor:
+    """Where batches of rows stand; what sources of rows share.
+
+    Args:
+        length: how many rows there are.
+    """
+
+    def __init__(self, length: int) -> None:
+        self.extent = {"length": length}
+        self._row = self.overflow = self.pad = 0
+
+    def position(self) -> dict[str, int]:
+        """The next row, and where the next epoch begins if this one is over."""
+        return {"row": self._row, "overflow": self.overflow}
+
+    def go_to(self, position: dict[str, int]) -> None:
+        """Go before the batch that begins at a row."""
+        self._row, self.overflow = (check_count("an iterator over rows", name, position[name], self.extent["length"])
+                                    for name in ("row", "overflow"))
+
+    def reset(self) -> None:
+        """Go before the first batch."""
+        self._row, self.overflow = self.overflow, 0
+
+
+class _Rows(RowCursor):
     """Batches of rows of two host arrays; a `Source`.
 
     Args:
@@ -31,23 +56,13 @@ class _Rows:
         if last == "round" and -len(data) % batch_size > len(data):
             raise MXNetError(f"a batch of {batch_size} cannot be filled from {len(data)} rows with round_batch")
         self.data, self.label, self.batch_size, self.last, self.with_index = data, label, batch_size, last, index
-        self.extent = {"length": len(data)}
-        self._row = self.overflow = self.pad = 0
+        super().__init__(len(data))
         self.rows = np.zeros(batch_size, np.int64)
-
-    def position(self) -> dict[str, int]:
-        """The next row, and where the next epoch begins if this one is over."""
-        return {"row": self._row, "overflow": self.overflow}
 
     def go_to(self, position: dict[str, int]) -> None:
         """Go before the batch that begins at a row."""
-        self._row, self.overflow = (check_count("an iterator over rows", name, position[name], len(self.data))
-                                    for name in ("row", "overflow"))
+        super().go_to(position)
         self.rows = np.maximum(np.arange(self._row - self.batch_size, self._row), 0)  # "keep" leaves some of them
-
-    def reset(self) -> None:
-        """Go before the first batch."""
-        self._row, self.overflow = self.overflow, 0
 
     def next(self) -> bool:
         """Go to the next batch; whether there is one."""

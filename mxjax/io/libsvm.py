@@ -12,12 +12,13 @@ from ..array import sparse
 from ..base import MXNetError
 from ..ops.params import Shape
 from .creator import creator
-from .state import check_count, part_of
+from .files import RowCursor
+from .state import part_of
 
 __all__ = ["LibSVMIter"]
 
 
-class _SparseRows:
+class _SparseRows(RowCursor):
     """Batches of the rows of a SciPy matrix, with labels; a `Source`.
 
     Args:
@@ -30,22 +31,8 @@ class _SparseRows:
 
     def __init__(self, data: object, label: object, batch_size: int, round_batch: bool) -> None:
         self.data, self.label, self.batch_size, self.round_batch = data, label, batch_size, round_batch
-        self.extent = {"length": data.shape[0]}
-        self._row = self.overflow = self.pad = 0
+        super().__init__(data.shape[0])
         self.rows = np.zeros(0, np.int64)
-
-    def position(self) -> dict[str, int]:
-        """The next row, and where the next round begins if this one is over."""
-        return {"row": self._row, "overflow": self.overflow}
-
-    def go_to(self, position: dict[str, int]) -> None:
-        """Go before the batch that begins at a row."""
-        self._row, self.overflow = (check_count("LibSVMIter", name, position[name], self.data.shape[0])
-                                    for name in ("row", "overflow"))
-
-    def reset(self) -> None:
-        """Go before the first batch."""
-        self._row, self.overflow = self.overflow, 0
 
     def next(self) -> bool:
         """Go to the next batch; whether there is one."""

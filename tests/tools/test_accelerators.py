@@ -1,28 +1,19 @@
 """Operators compiled for accelerators that are not here."""
 
-import importlib.util
 import json
 import subprocess
 import sys
 from pathlib import Path
 
+import accelerators
 import pytest
 
 from mxjax.ops import registry
 
 TOOLS = Path(__file__).parents[2] / "tools"
 COMPILERS = {"h100": "jax_plugins.xla_cuda12", "v5e:1x1": "libtpu"}
-sys.path.insert(0, str(TOOLS))
-import accelerators  # noqa: E402
 
 CALLS = [json.loads(line) for line in accelerators.CALLS.read_text(encoding="utf-8").splitlines()]
-
-
-def _installed(name):
-    try:
-        return importlib.util.find_spec(name) is not None
-    except ModuleNotFoundError:
-        return False
 
 
 def test_calls_are_of_operators_that_are_here():
@@ -46,7 +37,7 @@ def test_the_table():
 
 @pytest.mark.parametrize("target", COMPILERS)
 def test_a_sample_compiles(target, tmp_path):
-    if not _installed(COMPILERS[target]):
+    if not accelerators.installed(COMPILERS[target]):
         pytest.skip("needs the compiler's package")
     out = tmp_path / "out.jsonl"
     for _ in range(2):  # the second time nothing is left to be done
