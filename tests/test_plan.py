@@ -355,6 +355,23 @@ def test_parts_of_a_planned_step(monkeypatch):
     assert "optimization_barrier" in constrained and net[0].weight._data is None
 
 
+def test_a_step_of_a_network_that_can_only_be_run(monkeypatch):
+    class Net(mx.gluon.Block):
+        def __init__(self):
+            super().__init__()
+            self.dense = mx.gluon.nn.Dense(3)
+
+        def forward(self, x):
+            return self.dense(x) * 2
+    net = Net()
+    net.initialize()
+    step = mx.gluon.TrainStep(net, mx.gluon.loss.L2Loss(), mx.gluon.Trainer(net.collect_params(), "adam"))
+    (_, _, groups, _), _ = _asked(monkeypatch, _plan, lambda: step.plan(
+        mx.nd.ones((4, 6)), mx.nd.ones((4, 3)), on="v5e:2x2", sharding="fsdp"))
+    kinds = {g.name: sorted(s.shape for s in g.arguments) for g in groups}
+    assert kinds["parameters"] == [(3,), (3, 6)] and kinds["optimizer states"] == [(3,), (3,), (3, 6), (3, 6)]
+
+
 @pytest.mark.parametrize("mesh, what", [({"data": 3}, "not as many as the mesh"), ({"data": 4}, "cannot be split")])
 def test_meshes_that_do_not_fit(mesh, what):
     net = mx.gluon.nn.Dense(4, in_units=3)

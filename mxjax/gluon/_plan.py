@@ -22,7 +22,6 @@ from ..ops.params import WIDE
 from ..plan import Group, Plan, abstract, make_plan, target
 from ._sharding import Sharding
 from ._sharding import arrays as arrays_of
-from .block import HybridBlock
 from .parameter import Parameter
 from .utils import shape_is_known
 
@@ -124,11 +123,9 @@ def _now(chunk: Chunk) -> Any:
 def _imagined(step: TrainStep, inputs: Sequence[NDArray]) -> Iterator[list[Parameter]]:
     """All parameters; those that have no value have zeros in the block, which take no memory, and states of them."""
     trainer, context = step._trainer, inputs[0].context
-    if isinstance(step._net, HybridBlock):
-        params = list(step._net.collect_params().values())
-        if any(not shape_is_known(p.shape) for p in params):
-            step._net._deferred_infer_shape(*(inputs if step._loss is None else inputs[:-1]))
     parameters = step._params()
+    if not all(shape_is_known(p.shape) for p in parameters):
+        step._infer(inputs)
     missing = [p for p in parameters if p._data is None]
     kept = [(p, {name: vars(p)[name] for name in ("_data", "_grad", "_ctx_list", "_ctx_map", "_deferred_init")})
             for p in missing]

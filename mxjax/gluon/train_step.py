@@ -279,16 +279,12 @@ class TrainStep:
         """Finishes deferred initialization and makes the optimizer's states, so that all steps are one program."""
         trainer = self._trainer
         if any(param._deferred_init for param in trainer._params):
-            given = inputs if self._loss is None else inputs[:-1]
+            self._infer(inputs)
             if isinstance(self._net, HybridBlock):
-                self._net._deferred_infer_shape(*given)
                 for param in self._net.collect_params().values():
                     param._finish_deferred_init()
                     if self._sharding is not None:  # before the next one takes memory
                         self._sharding.place(trainer, [param])
-            else:
-                with autograd.pause():
-                    self._net(*given)
         trainer._prepare()
         if self._mesh is not None and not self._begun:
             self._begin_alike()
@@ -298,6 +294,15 @@ class TrainStep:
             if self._sharding is not None:  # before the next one takes memory
                 self._sharding.place(trainer, [param])
                 forget(param._data[0]._chunk)
+
+    def _infer(self, inputs: Sequence[NDArray]) -> None:
+        """Has parameters know their shapes; what can only be run gets their values as well."""
+        given = inputs if self._loss is None else inputs[:-1]
+        if isinstance(self._net, HybridBlock):
+            self._net._deferred_infer_shape(*given)
+        else:
+            with autograd.pause():
+                self._net(*given)
 
     def _states(self) -> Iterator[Parameter]:
         """Makes the states that the optimizer keeps of parameters; gives those, one after the other."""
