@@ -118,6 +118,7 @@ def main():
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--mesh", help="the devices: data=8, or data=4,model=2")
     parser.add_argument("--sharding", choices=("replicated", "fsdp", "tensor"), default="replicated")
+    parser.add_argument("--remat", action="store_true", help="keep only the inputs of layers for the backward pass")
     parser.add_argument("--plan", metavar="DEVICES", help="what a step would do on v5e:4x4, h100x8 ...; nothing is run")
     given = parser.parse_args()
     layers, width, heads, words, longest = SIZES[given.size]
@@ -128,6 +129,7 @@ def main():
     mx.random.seed(1)
     net = GPT(layers, width, heads, words, length)
     net.initialize(mx.init.Normal(0.02))
+    net.hybridize(remat=given.remat)
     trainer = mx.gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 3e-3}, kvstore=None)
     rule = RULES if given.sharding == "tensor" else given.sharding
     loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()

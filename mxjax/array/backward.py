@@ -293,13 +293,14 @@ def _as_program(nodes: Sequence[Node], heads: Totals, retain: bool, lazies: list
     values: list[Any] = []
     ends: list[Node] = []
     adding: list[int] = []  # ends whose arrays take the sum of what they have and the gradient
-    wide = False
+    wide = pulled = False
     for node in nodes:
         lazy = node.lazy
         if lazy is not None:
-            if lazy.done:
+            if lazy.done and not (lazy.joined and state.segment is not None):
                 if lazy.saved is None:
                     lazy.forward()
+                pulled = True
                 part, args = (lazy.part, tuple(node.outs)), (lazy.saved,)
             else:
                 part, args = lazy.part, lazy
@@ -354,7 +355,7 @@ def _as_program(nodes: Sequence[Node], heads: Totals, retain: bool, lazies: list
     if adding:
         found = iter(_added_up(program, [v.get() if isinstance(v, Pending) else v for v in values],
                                [ends[i] for i in adding], wide))
-    elif len(owners) == len(lazies):
+    elif not pulled:
         found = iter(perform(program.kernel, values, ctx, wide))
     else:  # what a forward has kept is no array, so no value of a segment
         found = iter(run(program.kernel, [v.get() if isinstance(v, Pending) else v for v in values], wide))

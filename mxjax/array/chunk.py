@@ -55,6 +55,9 @@ class Pending:
     def follows(self, old: Any) -> None:
         """An array that had the value `old` has this one from now on."""
 
+    def join(self, segment: Any) -> None:
+        """A call of this segment is going to take it."""
+
 
 def identity(value: Any) -> int:
     """Of the buffer that a value is, or of what is to become one."""

@@ -15,7 +15,7 @@ from ..compile.kernel import Kernel
 from ..compile.policy import Programs
 from ..context import Context
 from .chunk import Pending, RLock, identity
-from .segment import Deferred
+from .segment import Deferred, Segment
 from .state import state
 
 __all__ = ["Lazy", "Part", "Value", "may_wait"]
@@ -65,6 +65,11 @@ class Value(Pending):
         if isinstance(self.call, Deferred):
             self.call.place = self.call.segment.place(self.over)
 
+    def join(self, segment: Segment) -> None:
+        """Has a segment that is one program run the forward, too."""
+        if segment.whole and isinstance(self.call, Lazy):
+            self.call.join(segment)
+
     def force(self) -> None:
         """Runs the forward: somebody looks."""
         call = self.call
@@ -80,16 +85,17 @@ class Lazy(list):
     """A recorded call: the values of its arguments, extras included.
 
     part: what it is within a program; results: its results, until they are there; saved: what the forward has kept for
-    the backward; done: whether the results are there; origin: what was called.
+    the backward; done: whether the results are there; joined: the forward is a segment's, and the backward has to have
+    its own (one program of both has it once); origin: what was called.
     """
 
-    __slots__ = ("part", "ctx", "wide", "results", "saved", "done", "lock", "origin")
+    __slots__ = ("part", "ctx", "wide", "results", "saved", "done", "joined", "lock", "origin")
 
     def __init__(self, part: Part, args: Sequence[Any], specs: Sequence[tuple], ctx: Context, wide: bool,
                  origin: Any = None) -> None:
         super().__init__(args)
         self.part, self.ctx, self.wide, self.saved, self.done = part, ctx, wide, None, False
-        self.origin = origin
+        self.origin, self.joined = origin, False
         self.lock = RLock()  # taken after those of the calls that use this one's results
         self.results = results = []
         for shape, dtype in specs:
@@ -105,6 +111,13 @@ class Lazy(list):
             else:
                 result.value, result.call = value, None
         self.results, self.done = (), True
+
+    def join(self, segment: Segment) -> None:
+        """Has a segment compute the results."""
+        with self.lock:
+            if not self.done:
+                self.joined = True
+                self.settle(segment.defer(self.part.kernel, list(self), self.ctx, self.wide))
 
     def forward(self) -> None:
         """Computes the results, and what the backward needs (after a backward with retained graph only the latter)."""

@@ -47,11 +47,12 @@ class Spread(Pending):
 class _Made(Deferred):
     """A result of a segment over a mesh; in parts it is then like `Spread`."""
 
-    __slots__ = ("whole",)
+    __slots__ = ("whole", "lies")
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.whole: jax.Array | None = None
+        self.lies: NamedSharding | None = None  # how, where it replaces nothing
 
     @property
     def stays(self) -> bool:  # type: ignore[override]
@@ -129,6 +130,12 @@ class MeshSegment(Segment):
             jax.make_array_from_process_local_data(self._split, np.asarray(value))
         return wrap(made, batch.context, type(batch))
 
+    def lay(self, chunk: Chunk, sharding: NamedSharding) -> None:
+        """Says how a chunk's value will lie, if it is one of this segment's results."""
+        held = chunk.peek()
+        if isinstance(held, _Made) and self._holds(held):
+            held.lies = sharding
+
     def takes(self, pending: Pending) -> bool:
         """Own results, and what is on the mesh."""
         return super().takes(pending) or getattr(pending, "whole", None) is not None
@@ -147,7 +154,8 @@ class MeshSegment(Segment):
 
     def _form(self, values: Sequence[Any], wanted: Sequence[Deferred]) -> tuple[Any, dict[str, Any]]:
         ways = self._ways(values)
-        results = tuple([ways[d.place][0] if d.place < len(ways) and ways[d.place] else self._same for d in wanted])
+        results = tuple([ways[d.place][0] if d.place < len(ways) and ways[d.place] else d.lies or self._same
+                         for d in wanted])
         lie = tuple([getattr(v, "sharding", None) for v in values])
         return (self._mesh, self._axis, lie, tuple(ways), results, self._first_update), {"out_shardings": results}
 

@@ -78,6 +78,7 @@ class Segment:
 
     def __init__(self, size: int, trials: int = TRIALS) -> None:
         self.size, self.trials = size, trials
+        self.whole = trials == 0  # it is one program, whatever its calls; a training step
         self.turn = 0  # how often it has run
         self.watched = False  # whether what has run is kept: program, its results, what was given away
         self.ran: tuple[Kernel, list[Deferred], list[int]] | None = None
@@ -114,6 +115,7 @@ class Segment:
         while True:
             for i, a in enumerate(args):  # without the lock: that of another segment may have to be waited for
                 if isinstance(a, Pending) and not self._holds(a):
+                    a.join(self)
                     promised = getattr(a, "call", None)  # a lazy call's result, which this segment makes
                     args[i] = promised if self._holds(promised) else self._taken(a)
             with self._lock:

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 from jax import lax
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
+from jax.extend.core.primitives import remat_p
 from jax.sharding import NamedSharding, PartitionSpec
 
 __all__ = ["gathered"]
@@ -60,6 +61,8 @@ def _run(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
         inner = eqn.params.get("jaxpr")
         if parts and eqn.primitive.name in _CALLS and isinstance(inner, ClosedJaxpr):
             results = _run(inner.jaxpr, inner.consts, values)
+        elif parts and eqn.primitive is remat_p:
+            results = _run(inner, (), _waiting(values) if eqn.params["differentiated"] else values)
         elif parts and eqn.primitive.name in _KEEPING:
             ways = [_turned(way, eqn) for way in (parts[0].lies, parts[0].whole)]
             results = [_Parts(_bound(eqn, [parts[0].value])[0], *ways, parts[0].users)]
@@ -68,6 +71,13 @@ def _run(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
             results = _bound(eqn, [v.together(beside) if isinstance(v, _Parts) else v for v in values])
         known.update(zip(eqn.outvars, results, strict=True))
     return [v.val if isinstance(v, Literal) else known[v] for v in jaxpr.outvars]
+
+
+def _waiting(values: Sequence[Any]) -> list[Any]:
+    """Values for what the backward pass computes again, not before all are there; parts stay parts."""
+    held = lax.optimization_barrier([v.value if isinstance(v, _Parts) else v for v in values])
+    return [_Parts(lax.with_sharding_constraint(now, v.lies), v.lies, v.whole, v.users)
+            if isinstance(v, _Parts) else now for v, now in zip(values, held, strict=True)]
 
 
 def _turned(lies: NamedSharding, eqn: Any) -> NamedSharding:

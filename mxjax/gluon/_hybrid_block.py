@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from .. import ndarray as nd
 from .. import symbol
 from .._files import together
+from ..attribute import AttrScope
 from ..context import Context
+from ..graph.lowering import POLICIES
+from ..name import NameManager
 from ..ndarray import NDArray
 from ..plan import Plan
 from ..symbol import Symbol
@@ -46,9 +50,13 @@ class HybridBlock(Block):
         array([3., 6.], dtype=float32)
     """
 
+    _traced = True  # whether its operators are called, not loaded
+    _in_turn = False  # whether it runs its children one after the other, and does nothing else
+
     def __init__(self, prefix: str | None = None, params: ParameterDict | None = None) -> None:
         super().__init__(prefix=prefix, params=params)
         self._clear_cached_op()
+        self._again: str | None = None  # what backward passes keep of it where they compute it once more
         self._in_format = self._out_format = None
         self._active = False
         self._flags: list[tuple[str, Any]] = []
@@ -88,8 +96,14 @@ class HybridBlock(Block):
 
     def hybridize(self, active: bool = True, backend: str | None = None, clear: bool = True,
                   static_alloc: bool = False, static_shape: bool = False, inline_limit: int = 2,
-                  forward_bulk_size: int | None = None, backward_bulk_size: int | None = None, **kwargs: Any) -> None:
+                  forward_bulk_size: int | None = None, backward_bulk_size: int | None = None,
+                  remat: bool | str | None = None, **kwargs: Any) -> None:
         """Has the block, and all blocks in it, run as compiled graphs (or, with `active` off, imperatively again).
+
+        Training needs less memory with `remat`: of the blocks that a network repeats (residual units, layers of a
+        transformer: those with children of their own, in a HybridSequential or of one class) only the inputs stay for
+        the backward pass, which computes them once more. A block that repeats nothing is such a unit itself: call it
+        on single ones, then `hybridize` the whole.
 
         Args:
             active: on or off.
@@ -97,8 +111,20 @@ class HybridBlock(Block):
             clear: make the graph anew at the next call.
             static_alloc, static_shape, inline_limit, forward_bulk_size, backward_bulk_size: MXNet's memory and
                 scheduling choices, which XLA makes by itself.
+            remat: True, or what to keep of a block, a name of `jax.checkpoint_policies`: "nothing_saveable" (as True),
+                "dots_saveable" (results of products), "dots_with_no_batch_dims_saveable" (those with weights only),
+                "everything_saveable"; False: no more; None: as it was.
             kwargs: options of the backend.
+
+        Raises:
+            ValueError: `remat` is something else, or there is no block that it could be done to.
+
+        Example:
+            >>> net = mx.gluon.model_zoo.vision.resnet18_v1()
+            >>> net.hybridize(remat=True)
         """
+        if remat is not None:
+            self._rematerialize(remat)
         if kwargs:
             self._backend_opts = kwargs
         self._backend, self._active = backend, active
@@ -111,6 +137,29 @@ class HybridBlock(Block):
             warnings.warn(f'"{self}" is being hybridized while still having forward hook/pre-hook. If "{self}" is a '
                           "child of HybridBlock, the hooks will not take effect.", stacklevel=2)
         super().hybridize(active, **flags)
+
+    def _rematerialize(self, remat: bool | str) -> None:
+        """Says which blocks of this one backward passes compute once more."""
+        policy = {True: "nothing_saveable", False: None}.get(remat, remat) if isinstance(remat, (bool, str)) else ""
+        if policy is not None and policy not in POLICIES:
+            raise ValueError(f"hybridize: remat must be True, False or one of {', '.join(POLICIES)}; got {remat!r}")
+
+        def forget(block: Block) -> None:
+            if isinstance(block, HybridBlock):
+                block._again = None
+                block._clear_cached_op()
+        self.apply(forget)
+        blocks = [block for block in _repeated(self) or [self] if block._traced]
+        if policy is not None and not blocks:
+            raise ValueError(f"hybridize: remat needs blocks, {type(self).__name__} is a graph")
+        for block in blocks:
+            block._again = policy
+
+    def _stage(self, name: str) -> AbstractContextManager:
+        """Marks operators as those of a block that backward passes compute once more, if this is one."""
+        if self._again is None:
+            return nullcontext()
+        return AttrScope(force_mirroring="True", mirror_stage=name, __mirror_policy__=self._again)
 
     def optimize_for(self, x: Any, *args: Any, backend: str | None = None, clear: bool = False,
                      static_alloc: bool = False, static_shape: bool = False, inline_limit: int = 2,
@@ -168,7 +217,7 @@ class HybridBlock(Block):
             if is_np_array():
                 variables = [None if variable is None else variable.as_np_ndarray() for variable in variables]
             params = {name: param.var() for name, param in self._reg_params.items()}
-            with self.name_scope():
+            with self.name_scope(), self._stage(self.name):
                 out = self.hybrid_forward(symbol, *regroup(variables, self._in_format), **params)
             if is_np_array():
                 check_np(out)
@@ -348,7 +397,9 @@ class HybridBlock(Block):
             self._check_inputs(has_symbol, has_array, contexts if self._active else [])
             if has_symbol:
                 params = {name: param.var() for name, param in self._reg_params.items()}
-                with self.name_scope():
+                # each of several calls is a stage
+                stage = self._again and NameManager._current.value.get(None, "stage")
+                with self.name_scope(), self._stage(stage):
                     return self.hybrid_forward(symbol, x, *args, **params)
             ctx = contexts[0]
         elif self._active and len(given) == self._flat_inputs:
@@ -396,3 +447,14 @@ class HybridBlock(Block):
             kwargs: the block's own parameters, by attribute name.
         """
         raise NotImplementedError(f"{type(self).__name__} must define hybrid_forward")
+
+
+def _repeated(block: Block) -> list[Block]:
+    """What a block consists of several of: blocks with children, in a sequence or of one class; the innermost
+    sequences count."""
+    found, parts = [], [child for child in block._children.values() if child._children]
+    for child in parts:
+        unit = len(parts) > 1 if block._in_turn else \
+            not child._in_turn and [type(part) for part in parts].count(type(child)) > 1
+        found += (_repeated(child) if child._in_turn or not unit else []) or ([child] if unit else [])
+    return found

@@ -61,6 +61,8 @@ class SymbolBlock(HybridBlock):
                                         dtype_source="saved")
         return block
 
+    _traced = False
+
     def __init__(self, outputs: Symbol | Sequence[Symbol], inputs: Symbol | Sequence[Symbol],
                  params: ParameterDict | None = None) -> None:
         super().__init__(prefix=None, params=None)

@@ -191,6 +191,9 @@ class TrainStep:
         with Collecting(segment):
             try:
                 out = self._gradients_of(parts)
+                for param in self._split if isinstance(segment, MeshSegment) else ():
+                    for grad in param._grad or ():  # where somebody looks at it before the update
+                        segment.lay(grad._chunk, self._sharding.of(param))
                 segment.updating()
                 if self._clip_norm is not None:
                     grads = [grad for p in trainer._params if p.grad_req != "null" for grad in p.list_grad()]
@@ -298,7 +301,8 @@ class TrainStep:
     def _infer(self, inputs: Sequence[NDArray]) -> None:
         """Has parameters know their shapes; what can only be run gets their values as well."""
         given = inputs if self._loss is None else inputs[:-1]
-        if isinstance(self._net, HybridBlock):
+        as_given = type(self._net).__call__ is HybridBlock.__call__  # layers of recurrent networks add states
+        if isinstance(self._net, HybridBlock) and as_given:
             self._net._deferred_infer_shape(*given)
         else:
             with autograd.pause():

@@ -25,7 +25,10 @@ from . import attention
 from .inference import infer_shapes, infer_types
 from .node import Entry, Node, auxiliary, topological
 
-__all__ = ["Forms", "Lowered", "Touched"]
+__all__ = ["POLICIES", "Forms", "Lowered", "Touched"]
+
+# what backward passes may keep of what they compute again: names of jax.checkpoint_policies
+POLICIES = ("nothing_saveable", "dots_saveable", "dots_with_no_batch_dims_saveable", "everything_saveable")
 
 
 class Touched(NamedTuple):
@@ -42,6 +45,19 @@ class Touched(NamedTuple):
 
 def _none(_: Any) -> dict:
     return {}
+
+
+class _Stretch(NamedTuple):
+    """Consecutive steps.
+
+    steps: their numbers; again: what backward passes keep of them, by the name of a policy, computing the rest once
+    more, or None: whatever they need; reads: the entries that come from before; gives: those that are wanted after.
+    """
+
+    steps: list[int]
+    again: str | None
+    reads: list[Any]
+    gives: list[Any]
 
 
 class Lowered:
@@ -75,6 +91,7 @@ class Lowered:
         self._draws: dict[Any, list[Callable | None]] = Bounded(64)
         self._forms: Forms | None = None
         self._alone: frozenset[tuple[int, int]] | None = None
+        self._parts: list[_Stretch] | None = None
         self.touches = any(n.op.get_attr("FDecay") or n.op.get_attr("FFixed") for n in self.steps)
         self._late: dict[int, list[Node]] | None = None
         self._touched: dict[tuple, Touched] = Bounded(64)
@@ -151,7 +168,8 @@ class Lowered:
         """Whether the program needs 64-bit mode for these values."""
         return any(is_wide(v.dtype) for v in values) or any(k.wide for k in self.kernels(train))
 
-    def call(self, args: Sequence[Any], aux: Sequence[Any], key: tuple, train: bool) -> tuple[list, list]:
+    def call(self, args: Sequence[Any], aux: Sequence[Any], key: tuple, train: bool,
+             forward: bool = False) -> tuple[list, list]:
         """(outputs, new auxiliary states) for values in the order of `args` and `aux`.
 
         Args:
@@ -159,26 +177,78 @@ class Lowered:
             key: (key data, counter) for random operators, each of which draws with a counter of its own; or what
                 `drawing` has drawn for them, with a key and counter of its own for each that has drawn nothing.
             train: training mode.
+            forward: no gradients will be asked for.
         """
         values: dict[tuple[int, int], Any] = {}
         for node, value in zip([*self.arg_nodes, *self.aux_nodes], [*args, *aux], strict=True):
             values[id(node), 0] = value
-        drawn, alone = None if _is_key(key) else iter(key), self._read_once()
-        for number, (node, kernel) in enumerate(zip(self.steps, self.kernels_for(args, aux, train), strict=True)):
-            inputs = [values[id(n), i] for n, i in node.inputs]
-            extras = [node.params[n] for n in kernel.dynamic]
+        drawn, extras = None if _is_key(key) else iter(key), []
+        kernels = self.kernels_for(args, aux, train)
+        for number, (node, kernel) in enumerate(zip(self.steps, kernels, strict=True)):
+            extras.append([node.params[n] for n in kernel.dynamic])
             if kernel.uses_key:
-                extras += [key[0], key[1] + np.uint32(number)] if drawn is None else _next(drawn)
-            with jax.named_scope(node.name):
-                results = attention.step(node, inputs, functools.partial(self._run, node, kernel, extras),
-                                         (id(node), 0) in alone, train)
-            for i in range(kernel.num_outputs):
-                values[id(node), i] = results[i]
-            for position, value in zip(kernel.mutated, results[kernel.num_outputs:], strict=True):
-                source = node.inputs[position]
-                values[id(source[0]), source[1]] = value
+                extras[-1] += [key[0], key[1] + np.uint32(number)] if drawn is None else _next(drawn)
+
+        def do(numbers: list[int], values: dict[tuple[int, int], Any]) -> None:
+            for number in numbers:
+                self._step(self.steps[number], kernels[number], extras[number], values, train)
+        for stretch in self._stretches():
+            if stretch.again is None or forward:
+                do(stretch.steps, values)
+            else:
+                values.update(_again(stretch, values, do))
         return ([attention.forced(values[id(n), i]) for n, i in self.outputs],
                 [values[id(n), 0] for n in self.aux_nodes])
+
+    def _step(self, node: Node, kernel: Kernel, extras: list[Any], values: dict[tuple[int, int], Any],
+              train: bool) -> None:
+        """Computes a node; its results are `values`, too, then."""
+        with jax.named_scope(node.name):
+            results = attention.step(node, [values[id(n), i] for n, i in node.inputs],
+                                     functools.partial(self._run, node, kernel, extras),
+                                     (id(node), 0) in self._read_once(), train)
+        for i in range(kernel.num_outputs):
+            values[id(node), i] = results[i]
+        for position, value in zip(kernel.mutated, results[kernel.num_outputs:], strict=True):
+            source = node.inputs[position]
+            values[id(source[0]), source[1]] = value
+
+    def _stretches(self) -> list[_Stretch]:
+        """All steps, those that backward passes compute again (MXNet's attribute `force_mirroring`) stage by stage."""
+        if self._parts is None:
+            wanted = {(id(n), i) for n, i in [*self.outputs, *((n, 0) for n in self.aux_nodes)]}
+            found = []
+            for kind, group in reversed(self._stages()):
+                reads: dict[Any, None] = {}  # in their order
+                made: dict[Any, None] = {}
+                for node in map(self.steps.__getitem__, group):
+                    entries = [(id(n), i) for n, i in node.inputs]
+                    reads.update(dict.fromkeys(e for e in entries if e not in made))
+                    made.update(dict.fromkeys((id(node), i) for i in range(node.num_outputs)))
+                    made.update(dict.fromkeys(entries[i] for i in node.mutated()))
+                found.append(_Stretch(group, kind[0], list(reads), [e for e in made if e in wanted]))
+                wanted.update(reads)
+            self._parts = found[::-1]
+        return self._parts
+
+    def _stages(self) -> list[tuple[tuple, list[int]]]:
+        """(`_mirrored`, the numbers of steps that follow each other), in an order that keeps stages together: what is
+        done in between, and needs nothing of the stage (a mask that its first reader makes), comes before."""
+        states, last = set(map(id, self.aux_nodes)), set()
+        found: list[tuple[tuple, list[int]]] = []
+        for number, node in enumerate(self.steps):
+            kind = (None, None) if self.cut else _mirrored(node)
+            sources = {id(n) for n, _ in node.inputs}
+            if found and found[-1][0] == kind:
+                found[-1][1].append(number)
+            elif found and kind[0] is None and not sources & last and not sources & states:
+                found.insert(-1, (kind, [number]))
+                continue
+            else:
+                found.append((kind, [number]))
+                last = set()
+            last.add(id(node))
+        return found
 
     def _read_once(self) -> frozenset[tuple[int, int]]:
         """The entries that only one node reads, once, and nobody else."""
@@ -234,7 +304,8 @@ class Lowered:
     def forward(self, train: bool) -> Callable[..., tuple]:
         """Compiled fn(args, aux, key) -> (outputs, new aux)."""
         train = train and self.modes
-        return self._compiled(("forward", train), lambda graph, args, aux, key: graph.call(args, aux, key, train))
+        return self._compiled(("forward", train),
+                              lambda graph, args, aux, key: graph.call(args, aux, key, train, forward=True))
 
     def residual(self, wanted: tuple[bool, ...], mirror: bool, train: bool = True) -> Callable[..., tuple]:
         """Compiled fn(args, aux, key) -> (outputs, new aux, pull); pull(head gradients) is for `pull`."""
@@ -290,7 +361,8 @@ class Lowered:
                 return None
             told = node.params if node.op else [node.attrs.get(key) for key in ("__shape__", "__dtype__")]
             rows.append((node.op, repr(told), tuple([(place[id(n)], i) for n, i in node.inputs])))
-        return is_np_shape(), tuple(rows), tuple([(place[id(n)], i) for n, i in self.outputs])
+        again = tuple([(stretch.again, *stretch.steps) for stretch in self._stretches() if stretch.again])
+        return is_np_shape(), tuple(rows), tuple([(place[id(n)], i) for n, i in self.outputs]), again
 
 
 class Forms:
@@ -314,6 +386,27 @@ class Forms:
     def split(self, values: Sequence[Any]) -> tuple[list[Any], list[Any], tuple]:
         """Arguments, auxiliary states, random key out of values in the order of the variables."""
         return ([values[i] for i in self.arg_places], [values[i] for i in self.aux_places], tuple(values[self.count:]))
+
+
+def _mirrored(node: Node) -> tuple[str | None, str | None]:
+    """(what a backward pass keeps of a node, a policy's name, or None: whatever it needs; the node's stage)."""
+    if node.attrs.get("__force_mirroring__", "").lower() not in ("1", "true"):
+        return None, None
+    return node.attrs.get("__mirror_policy__", "nothing_saveable"), node.attrs.get("__mirror_stage__")
+
+
+def _again(stretch: _Stretch, values: dict[Any, Any], do: Callable) -> Iterator[tuple[Any, Any]]:
+    """What a stretch gives, of which a backward pass keeps only what its policy says."""
+    if stretch.again not in POLICIES:
+        raise MXNetError(f"__mirror_policy__ is {stretch.again!r}, must be one of {', '.join(POLICIES)}")
+
+    def function(*given: Any) -> list[Any]:
+        inside = dict(zip(stretch.reads, given, strict=True))
+        do(stretch.steps, inside)
+        return [attention.forced(inside[entry]) for entry in stretch.gives]
+    given = [attention.forced(values[entry]) for entry in stretch.reads]
+    results = jax.checkpoint(function, policy=getattr(jax.checkpoint_policies, stretch.again))(*given)
+    return zip(stretch.gives, results, strict=True)
 
 
 def _is_key(key: Sequence[Any]) -> bool:

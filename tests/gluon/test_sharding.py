@@ -60,6 +60,49 @@ for optimizer, options, clip in (("adam", {}, None), ("sgd", {"momentum": 0.9, "
 print("good")
 """
 
+SCALED = SETUP + """
+from mxjax.contrib import amp
+amp.init("float16")
+def losses(**more):
+    net, trainer, _ = made("adam", {})
+    amp.init_trainer(trainer)
+    each = mx.gluon.loss.SoftmaxCrossEntropyLoss()
+    def loss(out, label):  # no block, which calls operators one by one; the gradients are looked at before the update
+        with amp.scale_loss(each(out, label), trainer) as scaled:
+            return scaled
+    step = mx.gluon.TrainStep(net, loss, trainer, **more)
+    found = [step(X, Y).asnumpy() for _ in range(6)]
+    return np.array(found), trainer._amp_loss_scaler.loss_scale
+expected, scale = losses()
+for rule in ("replicated", "fsdp"):
+    found, now = losses(mesh=DATA, sharding=rule)
+    np.testing.assert_allclose(found, expected, rtol=2e-3, atol=2e-3 * scale)
+    assert now == scale
+print("good")
+"""
+
+REMAT = SETUP + """
+class Cell(mx.gluon.HybridBlock):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = mx.gluon.nn.Dense(128, activation="tanh"), mx.gluon.nn.Dense(24)
+    def hybrid_forward(self, F, x):
+        return x + self.down(self.up(x))
+def losses(remat, **more):
+    mx.random.seed(7)
+    net = mx.gluon.nn.HybridSequential()
+    net.add(Cell(), Cell(), mx.gluon.nn.Dense(5))
+    net.initialize(mx.init.Uniform(0.1))
+    net.hybridize(remat=remat)
+    trainer = mx.gluon.Trainer(net.collect_params(), "adam")
+    step = mx.gluon.TrainStep(net, mx.gluon.loss.SoftmaxCrossEntropyLoss(), trainer, **more)
+    return [step(X, Y).asnumpy() for _ in range(6)]
+expected = losses(None)
+np.testing.assert_allclose(losses(True, mesh=DATA, sharding="fsdp"), expected, rtol=2e-4, atol=2e-5)
+np.testing.assert_allclose(losses(True, mesh=DATA, sharding="fsdp", accumulate=2), expected, rtol=2e-4, atol=2e-5)
+print("good")
+"""
+
 MEMORY = SETUP + """
 def held_by_each():
     gc.collect()
@@ -97,6 +140,14 @@ def run(code, *args):
 
 def test_numbers_are_those_of_one_device():
     run(NUMBERS)
+
+
+def test_float16_with_a_loss_that_is_no_block():
+    run(SCALED)
+
+
+def test_blocks_computed_again():
+    run(REMAT)
 
 
 def test_each_device_has_its_part(tmp_path):

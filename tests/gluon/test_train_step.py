@@ -220,3 +220,14 @@ def test_every_result_takes_the_memory_of_what_it_replaces(optimizer):
     for _ in range(3):
         step(x, y).wait_to_read()
     assert pointers() == before and len(set(before)) == len(before)
+
+
+def test_a_recurrent_layer_alone():
+    """Its call adds the states that its graph takes."""
+    net = mx.gluon.rnn.LSTM(3, layout="NTC")
+    net.initialize()
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5})
+    step = mx.gluon.TrainStep(net, mx.gluon.loss.L2Loss(), trainer)
+    x, y = mx.nd.ones((2, 4, 5)), mx.nd.ones((2, 4, 3))
+    losses = [step(x, y).mean().asscalar() for _ in range(3)]
+    assert losses[2] < losses[1] < losses[0]

@@ -92,6 +92,8 @@ class HybridSequential(_Stack, HybridBlock):
         (3, 2)
     """
 
+    _in_turn = True
+
     def hybrid_forward(self, F: Any, x: Any) -> Any:  # noqa: N803
         """The last block's output."""
         return self._run(x)

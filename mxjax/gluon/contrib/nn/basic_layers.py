@@ -55,6 +55,8 @@ class HybridConcurrent(HybridSequential):
         array([[-1.,  2.,  0.,  2.]], dtype=float32)
     """
 
+    _in_turn = False
+
     def __init__(self, axis: int = -1, prefix: str | None = None, params: ParameterDict | None = None) -> None:
         super().__init__(prefix=prefix, params=params)
         self.axis = axis
