@@ -21,7 +21,7 @@ from ..context import current_context
 from .calling import invoke, perform, put
 from .chunk import ALONE, Pending, changing, holding, point
 from .kinds import wrap
-from .lazy import Lazy
+from .lazy import Lazy, pull_of
 from .state import Modes, state
 from .tape import Node
 
@@ -346,7 +346,7 @@ def _as_program(nodes: Sequence[Node], heads: Totals, retain: bool, lazies: list
             wide = True
     structure = tuple(rows), tuple(kept), tuple(given), mirror, tuple(adding)
     if lazies:
-        programs = lazies[0].part.programs
+        programs = next((lazy for lazy in lazies if lazy.origin is not None), lazies[0]).part.programs
         program = programs.made.get(structure) or programs.find(structure, lambda: _Program(*structure), 0)
     else:
         program = _programs.find(structure, lambda: _Program(*structure))
@@ -466,7 +466,7 @@ class _Program:
             part, parents, refs, _ = rows[i]
             args = [made[ref] if type(ref) is tuple else value for value, ref in zip(taken[i], refs, strict=True)]
             if isinstance(part, Kernel):
-                pulls[i] = _kernel_pull(part, parents, args)
+                pulls[i] = pull_of(part, tuple([p is not None for p in parents]), args)
             elif isinstance(part, tuple):
                 pulls[i] = part[0].traced_pull(args[0], part[1], len(parents))
             else:
@@ -492,18 +492,6 @@ class _Program:
             ends[i] = None
         self.present = [grad is not None for grad in ends]
         return (*sums, *[grad for grad in ends if grad is not None], *[made[ref] for ref in self._kept])
-
-
-def _kernel_pull(kernel: Kernel, parents: Sequence[Any], args: list[Any]) -> Callable[[list[Any]], Sequence[Any]]:
-    wanted = tuple([p is not None for p in parents])
-
-    def pull(slots: list[Any]) -> Sequence[Any]:
-        if not any(wanted):
-            return ()
-        heads = tuple([s is not None for s in slots] + [False] * (kernel.num_outputs - len(slots)))
-        grads = iter(kernel.vjp(wanted, heads).fn(*args, *[s for s in slots if s is not None]))
-        return [next(grads) if w else None for w in wanted]
-    return pull
 
 
 # -------------------------------------------------------------------- gradients of variables

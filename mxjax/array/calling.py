@@ -20,8 +20,9 @@ from .chunk import ALONE, Chunk, Pending, changing, transformation
 from .host_work import HostPending, push_kernel
 from .kinds import flavours, wrap
 from .late import Late, as_outputs, fixed_places, set_to
+from .lazy import Lazy, after, call_of, may_wait
 from .state import state
-from .tape import record
+from .tape import Node, entries, record
 
 __all__ = ["call", "change", "invoke", "perform", "put", "stored_as_asked", "waiting_value"]
 
@@ -381,6 +382,10 @@ def _general(kernel: Kernel, arrays: Sequence[Any], args: list[Any], extras: tup
         ctx = arrays[0]._chunk.ctx
     elif ctx is None:
         ctx = current_context()
+    if missing and state.recording and target is None and kernel.simple and not kernel.eager and kernel.op is not None:
+        result = _after_graph(kernel, arrays, args, extras, ctx, wide)
+        if result is not None:
+            return result
     failure, given = None, None
     if kernel.check is not None or kernel.draw is not None:
         given = {**kernel.params, **kernel.numbers(extras)}
@@ -417,6 +422,26 @@ def _general(kernel: Kernel, arrays: Sequence[Any], args: list[Any], extras: tup
         with jax.default_device(ctx.jax_device):
             outputs = jax.device_put(run(kernel, args, wide), ctx.jax_device)
     return finish(kernel, arrays, args, outputs, target, ctx, born)
+
+
+def _after_graph(kernel: Kernel, arrays: Sequence[Any], args: Sequence[Any], extras: tuple, ctx: Context,
+                 wide: bool) -> Any:
+    """Notes a call on results of a graph's run that waits, so that the loss is a part of its program, too.
+
+    None: there are no such, or of several runs.
+    """
+    root = after(arrays)
+    parents = entries(arrays) if root is not None else ()
+    if not any(parents) or kernel.by_rows and parents[1] is not None and parents[1][0].by_rows:
+        return None
+    values = [waiting_value(a, may_wait) if v is None else v for v, a in zip(args, arrays, strict=True)]
+    values += extras
+    parents += [None] * len(extras)
+    specs = kernel.specs(values, True)
+    lazy = Lazy(call_of(kernel, parents), values, specs, ctx, wide, root=root)
+    result = wrap(lazy.results[0], ctx, type(arrays[0]))
+    result._entry = Node(None, (), parents, specs, ctx, None, lazy), 0
+    return result
 
 
 def _sparse_form(arrays: Sequence[Any]) -> Callable[..., Any]:

@@ -11,14 +11,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..compile.kernel import Kernel
+from .._bounded import Bounded
+from ..compile.kernel import Kernel, run
 from ..compile.policy import Programs
 from ..context import Context
 from .chunk import Pending, RLock, identity
 from .segment import Deferred, Segment
 from .state import state
 
-__all__ = ["Lazy", "Part", "Value", "may_wait"]
+__all__ = ["Call", "Lazy", "Part", "Value", "after", "call_of", "may_wait", "pull_of"]
 
 
 class Part(Protocol):
@@ -48,6 +49,47 @@ class Part(Protocol):
 
     def pull(self, saved: Any, heads: Sequence[Any], outs: Sequence[tuple], wide: bool) -> Sequence[Any]:
         """Gradients of the arguments at `places`, computed at once."""
+
+
+class Call:
+    """An operator's call on results of a graph's run that waits, as a `Part`.
+
+    Args:
+        kernel: the operator.
+        wanted: for each argument whether its gradient is asked for.
+    """
+
+    def __init__(self, kernel: Kernel, wanted: Sequence[bool]) -> None:
+        self.kernel, self.programs, self._wanted = kernel, Programs(64), tuple(wanted)
+        self.places = [i for i, w in enumerate(wanted) if w]
+
+    def trace(self, args: Sequence[Any], mirror: bool) -> tuple[Sequence[Any], Callable[[list[Any]], Sequence[Any]]]:
+        """See `Part.trace`."""
+        return self.kernel.fn(*args), self.traced_pull(args, (), len(args))
+
+    def traced_pull(self, saved: Any, outs: Sequence[tuple], count: int) -> Callable[[list[Any]], Sequence[Any]]:
+        """See `Part.traced_pull`."""
+        return pull_of(self.kernel, self._wanted, saved)
+
+    def forward(self, args: Sequence[Any], wide: bool) -> tuple[Sequence[Any], Any]:
+        """See `Part.forward`."""
+        return run(self.kernel, list(args), wide), list(args)
+
+    def pull(self, saved: Any, heads: Sequence[Any], outs: Sequence[tuple], wide: bool) -> Sequence[Any]:
+        """See `Part.pull`."""
+        backward = self.kernel.vjp(self._wanted, tuple([head is not None for head in heads]))
+        return run(backward, [*saved, *[head for head in heads if head is not None]], wide)
+
+
+def pull_of(kernel: Kernel, wanted: tuple[bool, ...], args: Sequence[Any]) -> Callable[[list[Any]], Sequence[Any]]:
+    """The function of the outputs' gradients (None: zero) that gives those of the arguments, within a program."""
+    def pull(slots: list[Any]) -> Sequence[Any]:
+        if not any(wanted):
+            return ()
+        heads = tuple([s is not None for s in slots] + [False] * (kernel.num_outputs - len(slots)))
+        grads = iter(kernel.vjp(wanted, heads).fn(*args, *[s for s in slots if s is not None]))
+        return [next(grads) if w else None for w in wanted]
+    return pull
 
 
 class Value(Pending):
@@ -86,16 +128,17 @@ class Lazy(list):
 
     part: what it is within a program; results: its results, until they are there; saved: what the forward has kept for
     the backward; done: whether the results are there; joined: the forward is a segment's, and the backward has to have
-    its own (one program of both has it once); origin: what was called.
+    its own (one program of both has it once); origin: the graph that was called; root: the graph's run that this is, or
+    comes after.
     """
 
-    __slots__ = ("part", "ctx", "wide", "results", "saved", "done", "joined", "lock", "origin")
+    __slots__ = ("part", "ctx", "wide", "results", "saved", "done", "joined", "lock", "origin", "root")
 
     def __init__(self, part: Part, args: Sequence[Any], specs: Sequence[tuple], ctx: Context, wide: bool,
-                 origin: Any = None) -> None:
+                 origin: Any = None, root: object = None) -> None:
         super().__init__(args)
         self.part, self.ctx, self.wide, self.saved, self.done = part, ctx, wide, None, False
-        self.origin, self.joined = origin, False
+        self.origin, self.root, self.joined = origin, root or object(), False
         self.lock = RLock()  # taken after those of the calls that use this one's results
         self.results = results = []
         for shape, dtype in specs:
@@ -146,3 +189,27 @@ def may_wait(value: Pending) -> bool:
     """Whether a value that is not there yet may be a part of the program to come."""
     return isinstance(value, (Value, Deferred)) or value.stays or \
         state.segment is not None and state.segment.takes(value)
+
+
+def after(arrays: Sequence[Any]) -> object | None:
+    """The one graph's run that waits and of which all waiting ones among these arrays come; None: there is none."""
+    root = None
+    for array in arrays:
+        held = array._chunk.peek() if array._view is None else None
+        call = held.call if type(held) is Value else None
+        if type(call) is Lazy:
+            if root is not None and call.root is not root:
+                return None
+            root = call.root
+    return root
+
+
+def call_of(kernel: Kernel, parents: Sequence[Any]) -> Call:
+    """The part that a recorded call of a kernel is."""
+    key = kernel, tuple([p is not None for p in parents])
+    if key not in _calls:
+        _calls[key] = Call(*key)
+    return _calls[key]
+
+
+_calls: dict[tuple, Call] = Bounded(1024)

@@ -255,7 +255,8 @@ def _on_cpu(args: Sequence[Any]) -> bool:
 def _options() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """XLA's options for CPUs' programs of many, some and few numbers; empty where it has none."""
     cpu = jax.local_devices(backend="cpu")[0]
-    full = {**BARRIER_OPTIONS, "xla_backend_optimization_level": 1}  # as fast as what LLVM makes of it at level 3
+    full = {**BARRIER_OPTIONS, "xla_backend_optimization_level": 1,  # as fast as what LLVM makes of it at level 3
+            "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"}  # training: 0.3 to 0.7 of the temporaries
     for less in ({"xla_cpu_use_fusion_emitters": False}, {}):  # newer releases know only the other option
         reduced = {**full, **less}
         options = full, reduced, {**reduced, "xla_backend_optimization_level": 0}

@@ -38,19 +38,21 @@ def symbol_of(array: Any) -> Symbol:
             order.append(node)
             stack += [p[0] for p in node.parents if p is not None]
     for node in sorted(order, key=lambda n: n.sequence):
-        op = node.lazy.origin if isinstance(node.lazy, Lazy) else None
-        if node.kernel is None and op is None:
+        op, kernel, args = None, node.kernel, node.args
+        if isinstance(node.lazy, Lazy):
+            op, kernel, args = node.lazy.origin, node.lazy.part.kernel, node.lazy
+        if kernel is None:
             if not node.variable:
                 raise MXNetError("get_symbol: the graph contains host code (a Function or custom operator)")
             made[id(node)] = [variable()]
             continue
-        num = node.kernel.num_arrays if op is None else len(op.lowered.arg_nodes) + len(op.lowered.aux_nodes)
+        num = kernel.num_arrays if op is None else len(op.lowered.arg_nodes) + len(op.lowered.aux_nodes)
         inputs = [variable() if p is None else made[id(p[0])][p[1]] for p in node.parents[:num]]
         if op is not None:
             made[id(node)] = _inlined(op.lowered, inputs) if len(op.lowered.steps) <= op.inline_limit else \
                 _call(op.lowered, inputs, len(made))
             continue
-        for place, (op, params) in enumerate(_operators(node.kernel, node.args[num:])):
+        for place, (op, params) in enumerate(_operators(kernel, args[num:])):
             attrs = {k: str(v) for k, v in params.items() if v is not None}
             name = f"{op.name.lower()}{len(made)}{f'_{place}' if place else ''}"
             new = Node(op, name, attrs, params, inputs)
