@@ -45,22 +45,27 @@ def save(step: TrainStep, writer: Writer, directory: str | os.PathLike[str], num
     for name, value, least in (("step", number, 0), ("keep", 1 if keep is None else keep, 1)):
         if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
             raise ValueError(f"TrainStep.save: {name} must be an integer, {least} or more, got {value!r}")
+    own = _own(data)
     arrays = _arrays(step)
     state = {"mxjax": __version__, "format": _FORMAT, **_shared(step),
              **{group: {name: [list(a.shape), np.dtype(a.dtype).name] for name, a in named.items()}
                 for group, named in arrays.items()}}
-    own = _own(data)
     writer.write(directory, int(number), {group: {name: _value(a) for name, a in named.items()}
                                           for group, named in arrays.items()}, own, state, keep)
     if wait:
         writer.wait()
 
 
-def restore(step: TrainStep, writer: Writer, directory: str | os.PathLike[str], number: int | None, data: Any) -> int:
+def restore(step: TrainStep, writer: Writer, directory: str | os.PathLike[str], number: int | None, data: Any,
+            missing: int | None) -> int:
     """See `TrainStep.restore`."""
     sources = _sources(data)
     writer.wait()
     found = find(directory, number)
+    if found is None:
+        if missing is not None:
+            return missing
+        raise MXNetError(f"{os.fspath(directory)} has no checkpoint of a training step")
     if found.state.get("format") != _FORMAT:
         raise MXNetError(f"{found.path}: the format {found.state.get('format')!r} is of another version of mxjax, "
                          f"{found.state['mxjax']!r}; this is {__version__}, which reads {_FORMAT}")
@@ -75,12 +80,13 @@ def _restore(step: TrainStep, found: Found, sources: dict[str, Any]) -> None:
     """Checks first, then reads, then changes."""
     trainer, state = step._trainer, found.state
     params = _named(step)
-    saved = {group: {name: (tuple(map(int, shape)), np_dtype(dtype)) for name, (shape, dtype) in state[group].items()}
+    saved = {group: {name: (tuple(map(_integer, shape)), np_dtype(dtype)) for name, (shape, dtype) in state[group].items()}
              for group in ("parameters", "states")}
     _check_parameters(found.path, params, saved["parameters"])
     attributes = list(_new_attributes(step, state, found.path))
     states = _new_states(step, params, saved, found.path)
-    counts = {name: int(count) for name, count in state["counts"].items()}
+    counts = {name: _integer(count) for name, count in state["counts"].items()}
+    repeated, count, longest = map(_integer, [state["repeated"], *state["rows"]])
     for name, (shape, _) in saved["parameters"].items():
         params[name].shape = shape  # known now, where it was not
 
@@ -89,7 +95,6 @@ def _restore(step: TrainStep, found: Found, sources: dict[str, Any]) -> None:
         "parameters": {name: Target(*spec, places[name]) for name, spec in saved["parameters"].items()},
         "states": {name: Target(*spec, places[_owner(name)] if spec[0] == saved["parameters"][_owner(name)][0] else
                                 _whole(params[_owner(name)])) for name, spec in saved["states"].items()}}
-    count, longest = map(int, state["rows"])
     read, own = found.read(targets, (count, longest))
     lacking = [name for name in sources if name not in own["data"]]
     if lacking:
@@ -111,6 +116,8 @@ def _restore(step: TrainStep, found: Found, sources: dict[str, Any]) -> None:
         for i, array in enumerate(arrays_of(made)):
             _set(array, read["states"][f"{name}.{i}"])
         updater.states[by_name[name]], updater.states_synced[by_name[name]] = made, True
+    # it goes another way after some updates of the same parameters, whose results differ in their last bits
+    updater._repeated = [i for i, param in enumerate(trainer._params) if param.grad_req != "null"], repeated
     for owner, values in attributes:
         vars(owner).update(values)
     place = trainer._contexts[0].device_id
@@ -138,6 +145,12 @@ def _named(step: TrainStep) -> dict[str, Parameter]:
         raise MXNetError("the optimizer's states are in the kvstore: make the trainer with update_on_kvstore=False, or "
                          "use its save_states")
     return dict(sorted(found.values()))
+
+
+def _integer(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise TypeError(f"{value!r} is no count")
+    return value
 
 
 def _owner(state: str) -> str:
@@ -204,8 +217,6 @@ def _check_parameters(path: str, params: Mapping[str, Parameter], saved: Mapping
         if own is not None and (len(own) != len(shape) or any(n not in (0, -1, m) for n, m in
                                                               zip(own, shape, strict=True))):
             raise MXNetError(f"{path}: parameter {name!r} has the shape {shape} there, expected {tuple(own)}")
-        if any(n < 0 for n in shape):
-            raise MXNetError(f"{path}: parameter {name!r} has the shape {shape} there, which is none")
         if kind != dtype:
             raise MXNetError(f"{path}: parameter {name!r} has the dtype {dtype.name} there, expected {kind.name}")
 
@@ -242,7 +253,7 @@ def _shared(step: TrainStep) -> dict[str, Any]:
     """What is alike in all processes."""
     trainer, optimizer = step._trainer, step._trainer._optimizer
     counts = optimizer._all_index_update_counts.get(trainer._contexts[0].device_id, {})
-    return {"processes": jax.process_count(),
+    return {"repeated": trainer._updaters[0]._repeated[1],
             "counts": {name: counts[trainer._param2idx[param.name]] for name, param in _named(step).items()
                        if trainer._param2idx.get(param.name) in counts},
             "attributes": {what: None if owner is None else {"kind": type(owner).__name__, "values": _plain(owner)}

@@ -205,6 +205,8 @@ class Found(NamedTuple):
             read = self.manager.restore(self.number, args=orbax.args.Composite(
                 arrays=orbax.args.PyTreeRestore(item=item, restore_args=arguments)))["arrays"]
             row = read.pop(_ROWS)["rows"]
+            if row.shape != rows:
+                raise MXNetError(f"there is a row for each of {row.shape[0]} processes, expected {rows[0]}")
             row = np.asarray(row.addressable_shards[0].data if alike else row)[0]
             for group, named in wanted.items():
                 for name, target in named.items():
@@ -213,18 +215,20 @@ class Found(NamedTuple):
             return read, json.loads(row.tobytes())
 
 
-def find(directory: str | os.PathLike[str], number: int | None) -> Found:
+def find(directory: str | os.PathLike[str], number: int | None) -> Found | None:
     """A checkpoint of a folder.
 
     Args:
         directory: the folder.
-        number: of the step; None: the last one that is whole. A warning names what is passed over.
+        number: of the step; None: the last one that is whole, if there is one. A warning names what is passed over.
 
     Raises:
-        MXNetError: there is none.
+        MXNetError: there is none of this number.
     """
     orbax, root = _package(), _root(directory)
     if "://" not in root and not os.path.isdir(root):
+        if number is None:
+            return None
         raise MXNetError(f"there is no folder {root}, so no checkpoint to restore")
     for writer in list(_writers):
         if writer.writes_to(root):
@@ -248,4 +252,4 @@ def find(directory: str | os.PathLike[str], number: int | None) -> Found:
             warnings.warn(f"{path} is passed over, it is no whole checkpoint of a training step: {error}", stacklevel=4)
             continue
         return Found(path, one, state, manager)
-    raise MXNetError(f"{root} has no checkpoint of a training step")
+    return None

@@ -228,7 +228,8 @@ class TrainStep:
         """
         self._writer.wait()
 
-    def restore(self, directory: str | os.PathLike[str], step: int | None = None, *, data: Any = None) -> int:
+    def restore(self, directory: str | os.PathLike[str], step: int | None = None, *, data: Any = None,
+                missing: int | None = None) -> int:
         """Goes to where `save` was called: the steps that follow are those that followed there.
 
         Everything is checked and read before something is changed. Each device reads its own parts: the mesh, how
@@ -240,6 +241,7 @@ class TrainStep:
             directory: folder of checkpoints.
             step: number of the checkpoint; default: the last one that is whole.
             data: what `save` got, or as much of it as is to be resumed.
+            missing: what to return where there is no folder, or no checkpoint in it yet; default: that is an error.
 
         Returns:
             The checkpoint's number.
@@ -250,9 +252,9 @@ class TrainStep:
             UserWarning: a folder is passed over because it is no whole checkpoint.
 
         Example:
-            >>> begin = step.restore("checkpoints", data=loader)  # doctest: +SKIP
+            >>> begin = step.restore("checkpoints", data=loader, missing=0)  # doctest: +SKIP
         """
-        return restore(self, self._writer, directory, step, data)
+        return restore(self, self._writer, directory, step, data, missing)
 
     def _record(self, segment: Segment, parts: Sequence[Sequence[NDArray]], batch_size: int | None) -> Any:
         """Defers a step on the parts of a batch to a segment; returns what the loss will be."""

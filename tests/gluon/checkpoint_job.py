@@ -1,6 +1,6 @@
 """Run by test_checkpoint.py: trains, saves a checkpoint behind each step while it goes on, resumes from what is there.
 
-    checkpoint_job.py FOLDER STEPS DEVICES SHARDING [LENGTH [KEEP]]
+    checkpoint_job.py FOLDER STEPS DEVICES SHARDING [LENGTH]
 
 Behind each step, and where it resumes, it prints the step's number and a digest of all parameters and states.
 FOLDER "-": saves nothing. DEVICES 0: no mesh, a net with dropout, a loader that shuffles.
@@ -12,8 +12,8 @@ import sys
 import jax
 import numpy as np
 
-folder, steps, devices, sharding, length, keep = [*sys.argv[1:], "64", "3"][:6]
-steps, devices, length = int(steps), int(devices), int(length)
+folder, sharding = sys.argv[1], sys.argv[4]
+steps, devices, length = int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[5]) if len(sys.argv) > 5 else 64
 if devices:
     jax.config.update("jax_num_cpu_devices", devices)
 import mxjax as mx  # noqa: E402  after the number of devices
@@ -34,8 +34,7 @@ trainer = mx.gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 0.01}
 more = {"mesh": jax.make_mesh((len(jax.devices()),), ("data",)), "sharding": sharding} if devices else {}
 step = mx.gluon.TrainStep(net, mx.gluon.loss.SoftmaxCrossEntropyLoss(), trainer, **more)
 part = slice(rank * 16 // size, (rank + 1) * 16 // size)
-loader = mx.gluon.data.DataLoader(mx.gluon.data.ArrayDataset(x[part], y[part]), 4 if not devices else 16 // size,
-                                  shuffle=not devices)
+loader = mx.gluon.data.DataLoader(mx.gluon.data.ArrayDataset(x, y), 4, shuffle=True) if not devices else None
 
 
 def tell(number):
@@ -48,18 +47,15 @@ def tell(number):
 
 done = 0
 if folder != "-":
-    try:
-        done = step.restore(folder, data=loader)
+    done = step.restore(folder, data=loader, missing=0)
+    if done:
         tell(done)
-    except mx.MXNetError as error:
-        if "no checkpoint" not in str(error):
-            raise
 while done < steps:
-    for batch in loader:
+    for batch in loader or [(mx.nd.array(x[part]), mx.nd.array(y[part]))]:
         step(*batch)
         done += 1
         if folder != "-":
-            step.save(folder, data=loader, keep=int(keep))
+            step.save(folder, data=loader, keep=3)
         tell(done)
         if done == steps:
             break
