@@ -12,7 +12,6 @@ from typing import Any
 
 from .. import initializer
 from .. import name as _name
-from .. import ndarray as nd
 from .._files import reading, together, write_file
 from ..base import MXNetError
 from ..context import Context

@@ -1,11 +1,10 @@
-"""What a checkpoint of a training step holds: everything that its next steps follow from, and how a step goes on from it.
+"""What a checkpoint of a training step holds: all that its next steps follow from, and how a step goes on from it.
 
 Parameters go by the attributes that lead to them ("net.0.weight"), not by names that count the blocks of a process.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import random as python_random
 from collections.abc import Iterator, Mapping
@@ -21,7 +20,7 @@ from ..array.creation import Zeros, zeros_later
 from ..array.mesh_segment import Spread
 from ..base import MXNetError
 from ..io.state import need_state, plain
-from ..libinfo import __version__
+from ..libinfo import __mxjax_version__
 from ..ndarray import NDArray
 from ..ops.params import np_dtype
 from ._checkpoint_files import Found, Target, Writer, find
@@ -47,7 +46,7 @@ def save(step: TrainStep, writer: Writer, directory: str | os.PathLike[str], num
             raise ValueError(f"TrainStep.save: {name} must be an integer, {least} or more, got {value!r}")
     own = _own(data)
     arrays = _arrays(step)
-    state = {"mxjax": __version__, "format": _FORMAT, **_shared(step),
+    state = {"mxjax": __mxjax_version__, "format": _FORMAT, **_shared(step),
              **{group: {name: [list(a.shape), np.dtype(a.dtype).name] for name, a in named.items()}
                 for group, named in arrays.items()}}
     writer.write(directory, int(number), {group: {name: _value(a) for name, a in named.items()}
@@ -68,7 +67,7 @@ def restore(step: TrainStep, writer: Writer, directory: str | os.PathLike[str], 
         raise MXNetError(f"{os.fspath(directory)} has no checkpoint of a training step")
     if found.state.get("format") != _FORMAT:
         raise MXNetError(f"{found.path}: the format {found.state.get('format')!r} is of another version of mxjax, "
-                         f"{found.state['mxjax']!r}; this is {__version__}, which reads {_FORMAT}")
+                         f"{found.state['mxjax']!r}; this is {__mxjax_version__}, which reads {_FORMAT}")
     try:
         _restore(step, found, sources)
     except (KeyError, TypeError, AttributeError, IndexError) as error:  # the state is not what it should be
@@ -80,8 +79,8 @@ def _restore(step: TrainStep, found: Found, sources: dict[str, Any]) -> None:
     """Checks first, then reads, then changes."""
     trainer, state = step._trainer, found.state
     params = _named(step)
-    saved = {group: {name: (tuple(map(_integer, shape)), np_dtype(dtype)) for name, (shape, dtype) in state[group].items()}
-             for group in ("parameters", "states")}
+    saved = {group: {name: (tuple(map(_integer, shape)), np_dtype(dtype))
+                     for name, (shape, dtype) in state[group].items()} for group in ("parameters", "states")}
     _check_parameters(found.path, params, saved["parameters"])
     attributes = list(_new_attributes(step, state, found.path))
     states = _new_states(step, params, saved, found.path)
@@ -193,7 +192,7 @@ def _whole(param: Parameter) -> SingleDeviceSharding:
 
 
 def _place(step: TrainStep, param: Parameter) -> Any:
-    """How a parameter lies: in parts, or whole where it begins, from where a step on a mesh brings it to all devices."""
+    """How a parameter lies: in parts, or whole on its context, from where a step on a mesh brings it to all devices."""
     sharding = None if step._sharding is None else step._sharding.of(param)
     return _whole(param) if sharding is None or sharding.is_fully_replicated else sharding
 
@@ -321,8 +320,8 @@ def _take_random(path: str, own: Mapping[str, Any]) -> None:
     try:
         _random_streams.load_state_dict(own["random"])
         numpy = own["numpy"]
-        inner = {key: np.array(value, np.uint64 if max(value) >> 32 else np.uint32) if isinstance(value, list) else value
-                 for key, value in numpy["state"].items()}
+        inner = {key: np.array(value, np.uint64 if max(value) >> 32 else np.uint32)
+                 if isinstance(value, list) else value for key, value in numpy["state"].items()}
         np.random.set_state({**numpy, "state": inner})
         version, words, following = own["python"]
         python_random.setstate((version, tuple(words), following))

@@ -194,7 +194,7 @@ class TrainStep:
 
         Parameters (in parts, each device's by its process), the optimizer's states and counts, learning rate and
         schedule, AMP's loss scale, the states of random numbers (MXNet's, NumPy's, Python's) of this thread, and
-        positions in data. Not: gradients, what parameters say (`lr_mult`), and attributes of optimizer and schedule that
+        positions in data. Not: gradients, what parameters say (`lr_mult`), attributes of optimizer and schedule that
         are no numbers or texts. A checkpoint gets its name when it is whole; what a killed process has left is removed
         by the next that writes there. All processes of a mesh call this together, and see one folder.
 

@@ -26,7 +26,8 @@ x, y = rng.randn(16, 24).astype(np.float32), rng.randint(0, 5, 16)
 mx.random.seed(5)
 np.random.seed(5)
 net = mx.gluon.nn.HybridSequential()
-net.add(mx.gluon.nn.Dense(64, activation="relu"), mx.gluon.nn.BatchNorm(), mx.gluon.nn.Dense(length), mx.gluon.nn.Dense(5))
+net.add(mx.gluon.nn.Dense(64, activation="relu"), mx.gluon.nn.BatchNorm(), mx.gluon.nn.Dense(length),
+        mx.gluon.nn.Dense(5))
 if not devices:
     net.add(mx.gluon.nn.Dropout(0.2))
 net.initialize(mx.init.Uniform(0.3))

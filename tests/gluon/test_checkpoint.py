@@ -115,7 +115,8 @@ x, y = mx.nd.array(rng.randn(16, 24)), mx.nd.array(rng.randint(0, 5, 16))
 
 def made(count, sharding="fsdp", dtype="float32"):
     net = mx.gluon.nn.HybridSequential()
-    net.add(mx.gluon.nn.Dense(64, activation="relu"), mx.gluon.nn.BatchNorm(), mx.gluon.nn.Dense(128), mx.gluon.nn.Dense(5))
+    net.add(mx.gluon.nn.Dense(64, activation="relu"), mx.gluon.nn.BatchNorm(), mx.gluon.nn.Dense(128),
+            mx.gluon.nn.Dense(5))
     net.cast(dtype)
     net.initialize(mx.init.Uniform(0.3))
     trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.01, "momentum": 0.9,
@@ -123,7 +124,8 @@ def made(count, sharding="fsdp", dtype="float32"):
     if count == 6:
         net[0].weight.sharding, net[2].weight.sharding = P("model", "data"), P(None, "model")
     mesh = {8: ((8,), ("data",)), 4: ((4,), ("data",)), 6: ((2, 2), ("data", "model"))}.get(count)
-    more = {"mesh": jax.make_mesh(*mesh, devices=jax.devices()[:np.prod(mesh[0])]), "sharding": sharding} if mesh else {}
+    more = {"mesh": jax.make_mesh(*mesh, devices=jax.devices()[:np.prod(mesh[0])]), "sharding": sharding} if mesh \
+        else {}
     return net, trainer, mx.gluon.TrainStep(net, mx.gluon.loss.SoftmaxCrossEntropyLoss(), trainer, **more)
 
 def values(net, trainer):
@@ -185,8 +187,8 @@ def told(output):
 
 
 def alone(*args):
-    done = subprocess.run([sys.executable, str(JOB), *map(str, args)], env=environment(), capture_output=True, text=True,
-                          timeout=250)
+    done = subprocess.run([sys.executable, str(JOB), *map(str, args)], env=environment(), timeout=250,
+                          capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return told(done.stdout)
 
