@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import SingleDeviceSharding
 
@@ -177,14 +178,19 @@ def _has_arrays(value: Any) -> bool:
 def _value(array: NDArray) -> Any:
     """What an array's value is, on all its devices. Of several processes each has one of its own; process 0's is saved.
 
-    It may be looked at until `Writer.write` comes back. On accelerators it is then copied; on CPUs it may be the very
-    memory, which JAX gives to no program while it is looked at.
+    The next step writes over it, so it has to be copied. From accelerators orbax does that before it comes back; CPUs'
+    memory it would look at meanwhile, and a step that cannot have it is another program, which has to be compiled.
     """
     held = array._chunk.peek()
     value = held.held() if isinstance(held, Pending) else held
     if value is None:
         value = array._chunk.read()
-    return np.asarray(value) if jax.process_count() > 1 and value.is_fully_addressable else value
+    if jax.process_count() > 1 and value.is_fully_addressable:
+        return np.array(value)
+    if next(iter(value.sharding.device_set)).platform != "cpu":
+        return value
+    with jax.enable_x64(array._chunk.wide):
+        return jnp.copy(value)
 
 
 def _whole(param: Parameter) -> SingleDeviceSharding:
