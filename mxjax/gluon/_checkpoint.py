@@ -46,6 +46,7 @@ def save(step: TrainStep, writer: Writer, directory: str | os.PathLike[str], num
         if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
             raise ValueError(f"TrainStep.save: {name} must be an integer, {least} or more, got {value!r}")
     own = _own(data)
+    writer.wait()  # before memory is taken for another copy
     arrays = _arrays(step)
     state = {"mxjax": __mxjax_version__, "format": _FORMAT, **_shared(step),
              **{group: {name: [list(a.shape), np.dtype(a.dtype).name] for name, a in named.items()}
@@ -85,7 +86,9 @@ def _restore(step: TrainStep, found: Found, sources: dict[str, Any]) -> None:
     _check_parameters(found.path, params, saved["parameters"])
     attributes = list(_new_attributes(step, state, found.path))
     states = _new_states(step, params, saved, found.path)
-    counts = {name: _integer(count) for name, count in state["counts"].items()}
+    by_name = {name: trainer._param2idx[param.name] for name, param in params.items()
+               if param.name in trainer._param2idx}
+    counts = {by_name[name]: _integer(count) for name, count in state["counts"].items()}
     repeated, count, longest = map(_integer, [state["repeated"], *state["rows"]])
     for name, (shape, _) in saved["parameters"].items():
         params[name].shape = shape  # known now, where it was not
@@ -107,8 +110,6 @@ def _restore(step: TrainStep, found: Found, sources: dict[str, Any]) -> None:
         if param._data is None:
             param._imagine(param.list_ctx()[0])
         _set(param._data[0], read["parameters"][name])
-    by_name = {name: trainer._param2idx[param.name] for name, param in params.items()
-               if param.name in trainer._param2idx}
     updater, optimizer = trainer._updaters[0], trainer._optimizer
     updater.states.clear()
     updater.states_synced.clear()
@@ -120,10 +121,9 @@ def _restore(step: TrainStep, found: Found, sources: dict[str, Any]) -> None:
     updater._repeated = [i for i, param in enumerate(trainer._params) if param.grad_req != "null"], repeated
     for owner, values in attributes:
         vars(owner).update(values)
-    place = trainer._contexts[0].device_id
     optimizer._all_index_update_counts.clear()
-    optimizer._set_current_context(place)
-    optimizer._index_update_count.update({by_name[name]: count for name, count in counts.items()})
+    optimizer._set_current_context(trainer._contexts[0].device_id)
+    optimizer._index_update_count.update(counts)
     trainer._prepare()
     _named(step)  # which refuses a store that updates
 
@@ -144,7 +144,7 @@ def _named(step: TrainStep) -> dict[str, Parameter]:
     if step._trainer._kv_initialized and step._trainer._update_on_kvstore:
         raise MXNetError("the optimizer's states are in the kvstore: make the trainer with update_on_kvstore=False, or "
                          "use its save_states")
-    return dict(sorted(found.values()))
+    return dict(sorted(found.values(), key=lambda pair: pair[0]))
 
 
 def _integer(value: Any) -> int:

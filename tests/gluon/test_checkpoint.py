@@ -309,6 +309,7 @@ def test_what_is_torn_or_foreign_is_passed_over(saved, tmp_path):
     state = json.loads(path.read_text())
     before = one.values()
     for damage in ({"format": 99}, {"parameters": 3}, {"attributes": {}}, {"counts": {"net.0.weight": "x"}},
+                   {"counts": {"net.9.weight": 3}},
                    {"rows": [1, 5]}, {"parameters": {**state["parameters"], "net.0.bias": [[9], "float32"]}},
                    {"states": {**state["states"], "net.0.bias.0": [[8], "float64"]}}):
         path.write_text(json.dumps({**state, **damage}))
