@@ -32,6 +32,7 @@ _TOOLS = {"doctor": "tell what a script or saved graph uses that differs here, i
 _OPTIONAL = {"flax": ("flax", "flax modules as blocks, and back"), "optax": ("optax", "its rules as optimizers"),
              "opencv-python-headless": ("image", "decoding and augmenting pictures"),
              "onnx": ("onnx", "ONNX models"), "graphviz": ("viz", "drawings of networks"),
+             "orbax-checkpoint": ("checkpoint", "checkpoints of training steps"),
              "safetensors": ("safetensors", "checking safetensors files"),
              "array-record": ("arrayrecord", "records for grain"), "ray": ("ray", "jobs on Ray clusters")}
 

@@ -7,6 +7,7 @@ Source: MXNet's CPU resources kRandom and kParallelRandom; ISO C++ [rand]; libst
 
 from __future__ import annotations
 
+import base64
 import functools
 import os
 import threading
@@ -22,6 +23,7 @@ __all__ = ["Lanes", "Source", "Twisters", "Words", "in_groups", "unit"]
 
 _LANES, _LEAST = 1024, 64
 _MAGIC = 127  # MXNet multiplies seeds with it
+_STATE = 624  # words of a twister's state
 _KEPT, _PAIRS = 2496, 256  # words of each twister; normal pairs at once: 624 tries, where 330 are expected
 _FEW = 8  # twisters that stand elsewhere than most
 _AT_ONCE, _MANY = 1 << 14, 1 << 19  # numbers of several twisters; from so many on, several threads make them
@@ -55,6 +57,33 @@ class Twisters:
     def used(self) -> int:
         """How many words have been taken."""
         return int(self._made.sum() - (_KEPT - self._next).sum()) - sum([len(words) for words in self._more.values()])
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the next words follow from: of each twister that was used the words that come next, as many as its state
+        has; JSON can hold it."""
+        used = {i: int(self._made[i] - (_KEPT - self._next[i])) - len(self._more.get(i, ()))
+                for i in np.flatnonzero(self._made).tolist()}
+        used = {i: count for i, count in used.items() if count}
+        words = np.empty((len(used), _STATE), "<u4")
+        for row, i in zip(words, used, strict=True):
+            if self._next[i] > _KEPT - _STATE:
+                self._fill(i)
+            begin, more = int(self._next[i]), self._more.get(i, row[:0])[:_STATE]
+            row[:len(more)], row[len(more):] = more, self._words[i, begin:begin + _STATE - len(more)]
+        return {"number": self.number, "used": list(used.items()), "words": base64.b64encode(words).decode()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes to where `state_dict` was called.
+
+        Raises:
+            ValueError: the state is damaged.
+        """
+        number, used, words = _checked(state, len(self._twisters))
+        self.seed(number)
+        for (i, count), key in zip(used, _untempered(words), strict=True):
+            twister = self._twisters[i] = np.random.MT19937(_NoSeed())
+            twister.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": 0}}
+            self._made[i] = count
 
     def one(self, i: int) -> Words:
         """Twister number i."""
@@ -105,6 +134,33 @@ class Twisters:
         row[_KEPT - new:] = twister.random_raw(new)
         self._next[i] = begin
         self._made[i] += new
+
+
+def _checked(state: Any, count: int) -> tuple[int, list[tuple[int, int]], np.ndarray]:
+    """(number, the used twisters with how many words they have given, their next words) of a state of so many."""
+    try:
+        number, used = state["number"], [(i, n) for i, n in state["used"]]
+        words = np.frombuffer(base64.b64decode(state["words"], validate=True), "<u4").reshape(len(used), _STATE)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"a state of random numbers is damaged: {error!r}") from error
+    if not all(type(n) is int and n >= 0 for pair in used for n in (number, *pair)) or type(number) is not int or \
+            not all(i < count and 0 < n < 1 << 62 for i, n in used) or len({i for i, _ in used}) < len(used):
+        raise ValueError("a state of random numbers is damaged: it is of twisters that are not there")
+    return number, used, words.astype(np.uint32)
+
+
+def _untempered(words: np.ndarray) -> np.ndarray:
+    """What a Mersenne twister has made these words of. As many in a row as its state has are a state: the words that
+    follow are made from them alone, wherever a row begins."""
+    half = words ^ words >> 18
+    half ^= half << 15 & 0xEFC60000
+    whole = half
+    for _ in range(4):
+        whole = half ^ whole << 7 & 0x9D2C5680
+    found = whole
+    for _ in range(2):
+        found = whole ^ found >> 11
+    return found
 
 
 class Words:
@@ -186,6 +242,17 @@ class Source(threading.local):
     def drawn(self) -> tuple[int, ...]:
         """What the next numbers follow from."""
         return self._single.number, self._single.used, self.lanes.number, self.lanes.used
+
+    def state_dict(self) -> dict[str, Any]:
+        """What this thread's next numbers follow from; JSON can hold it."""
+        return {"twister": self._single.state_dict(), "lanes": self.lanes.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes to where `state_dict` was called, in this thread; ValueError where the state is damaged."""
+        for key, twisters in (("twister", self._single), ("lanes", self.lanes)):
+            _checked(state.get(key), len(twisters._twisters))
+        self._single.load_state_dict(state["twister"])
+        self.lanes.load_state_dict(state["lanes"])
 
     # ------------------------------------------------------------ in order
     def uniform(self, count: int, wide: bool = False) -> np.ndarray:

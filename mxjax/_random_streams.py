@@ -11,7 +11,8 @@ import numpy as np
 from ._mersenne import Source
 from .context import Context, current_context
 
-__all__ = ["host_generator", "jax_key", "next_key", "on_host", "seed", "source", "state"]
+__all__ = ["host_generator", "jax_key", "load_state_dict", "next_key", "on_host", "seed", "source", "state",
+           "state_dict"]
 
 _lock = threading.Lock()
 _streams: dict[Context, list[Any]] = {}
@@ -72,6 +73,37 @@ def state(ctx: Context) -> tuple:
     with _lock:
         key, count = _streams.get(ctx) or (_key_data(_base_seed, ctx.device_id), 0)
         return key.tolist(), count, source.drawn
+
+
+def state_dict() -> dict[str, Any]:
+    """What the next numbers of all contexts follow from, of CPUs in this thread; JSON can hold it."""
+    with _lock:
+        streams = [[ctx.device_type, ctx.device_id, key.tolist(), count] for ctx, (key, count) in _streams.items()]
+        return {"seed": _base_seed, "streams": streams, "source": source.state_dict()}
+
+
+def load_state_dict(state: dict[str, Any]) -> None:
+    """Goes to where `state_dict` was called.
+
+    Raises:
+        ValueError: the state is damaged; nothing has been changed.
+    """
+    global _base_seed
+    try:
+        number, streams = int(state["seed"]), {}
+        for kind, place, key, count in state["streams"]:
+            words = np.array(key, np.uint32)
+            if words.shape != (2,) or int(count) < 0:
+                raise ValueError("a key has two words")
+            streams[Context(kind, place)] = [words, int(count)]
+        inner = state["source"]
+        with _lock:
+            source.load_state_dict(inner)
+            _base_seed = number
+            _streams.clear()
+            _streams.update(streams)
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
+        raise ValueError(f"a state of random numbers is damaged: {error}") from error
 
 
 def _key_data(number: int, stream: int) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 import time
@@ -11,7 +12,7 @@ from typing import Any
 
 from ._checkpoints import save_checkpoint
 
-__all__ = ["module_checkpoint", "do_checkpoint", "log_train_metric", "Speedometer", "ProgressBar",
+__all__ = ["module_checkpoint", "do_checkpoint", "step_checkpoint", "log_train_metric", "Speedometer", "ProgressBar",
            "LogValidationMetricsCallback"]
 
 BatchEndParam = namedtuple("BatchEndParams", ["epoch", "nbatch", "eval_metric", "locals"])
@@ -52,6 +53,27 @@ def do_checkpoint(prefix: str, period: int = 1) -> Callable[..., None]:
     def callback(iter_no: int, sym: Any, arg: Any, aux: Any) -> None:
         if (iter_no + 1) % period == 0:
             save_checkpoint(prefix, iter_no + 1, sym, arg, aux)
+
+    return callback
+
+
+def step_checkpoint(step: Any, directory: str, period: int = 1, keep: int | None = None,
+                    data: Any = None) -> Callable[..., None]:
+    """A batch-end callback that saves a training step's checkpoint while training goes on.
+
+    Args:
+        step: a `gluon.TrainStep`.
+        directory, keep, data: as in its `save`.
+        period: batches between two checkpoints.
+
+    Example:
+        >>> save = step_checkpoint(step, "checkpoints", period=100, keep=3)  # doctest: +SKIP
+    """
+    period, batches = max(1, int(period)), itertools.count(1)
+
+    def callback(param: BatchEndParam | None = None) -> None:
+        if next(batches) % period == 0:
+            step.save(directory, data=data, keep=keep)
 
     return callback
 

@@ -3,6 +3,7 @@
     python examples/large/gpt.py                                          # one device, a minute
     XLA_FLAGS=--xla_force_host_platform_device_count=8 python examples/large/gpt.py --mesh data=8 --sharding fsdp
     python -m mxjax launch -n 2 python examples/large/gpt.py --mesh data=2
+    python examples/large/gpt.py --checkpoint saved --every 20     # a second time: goes on from there
     python examples/large/gpt.py --size 7b --plan v5e:16x16 --sharding fsdp        # needs mxjax[plan-tpu]
 
 It learns the text of Python's standard library, letter by letter. A decoder of Radford et al., "Language Models are
@@ -10,6 +11,8 @@ Unsupervised Multitask Learners" (2019), with normalization before each part.
 """
 
 import argparse
+import hashlib
+import itertools
 import math
 import os
 import re
@@ -97,16 +100,26 @@ RULES = {  # tensor parallelism along the axis "model", beside splitting along "
     "qkv_weight|up_weight|words_weight|head_weight": P("model", "data"), "out_weight|down_weight": P("data", "model")}
 
 
-def texts(length, batch, rank, workers, seed=0):
-    """Endless batches of letters out of the standard library, and the letters that follow; each worker has its own."""
+def texts(length, batch, rank, workers, first):
+    """Endless batches of letters out of the standard library, and the letters that follow; each worker has its own.
+
+    They follow from their number, so that training can go on with any of them.
+    """
     library = sorted(Path(os.__file__).parent.glob("*.py"))[:40]
     letters = np.concatenate([np.frombuffer(path.read_bytes(), np.uint8) for path in library])
     letters = np.minimum(letters, 127).astype(np.int32)
-    rng = np.random.default_rng(seed)
-    while True:
-        starts = rng.integers(0, len(letters) - length - 1, batch * workers)[rank::workers]
+    for number in itertools.count(first):
+        starts = np.random.default_rng(number).integers(0, len(letters) - length - 1, batch * workers)[rank::workers]
         rows = np.stack([letters[s:s + length + 1] for s in starts])
         yield mx.nd.array(rows[:, :-1], dtype="int32"), mx.nd.array(rows[:, 1:], dtype="int32")
+
+
+def digest(net):
+    """Tells these values of the parameters from others."""
+    found = hashlib.sha256()
+    for _, param in sorted(net._collect_params_with_prefix().items()):
+        found.update(param.data().asnumpy().tobytes())
+    return found.hexdigest()[:16]
 
 
 def main():
@@ -119,6 +132,8 @@ def main():
     parser.add_argument("--mesh", help="the devices: data=8, or data=4,model=2")
     parser.add_argument("--sharding", choices=("replicated", "fsdp", "tensor"), default="replicated")
     parser.add_argument("--remat", action="store_true", help="keep only the inputs of layers for the backward pass")
+    parser.add_argument("--checkpoint", metavar="FOLDER", help="go on from the last one there, save new ones meanwhile")
+    parser.add_argument("--every", type=int, default=20, help="steps between two checkpoints")
     parser.add_argument("--plan", metavar="DEVICES", help="what a step would do on v5e:4x4, h100x8 ...; nothing is run")
     given = parser.parse_args()
     layers, width, heads, words, longest = SIZES[given.size]
@@ -140,14 +155,18 @@ def main():
         return
     mesh = jax.make_mesh(tuple(lengths.values()), tuple(lengths)) if lengths else None
     step = mx.gluon.TrainStep(net, loss, trainer, **({"mesh": mesh, "sharding": rule} if mesh else {}))
-    started, batches = time.time(), texts(length, given.batch, rank, workers)
-    for number in range(given.steps):
+    first = step.restore(given.checkpoint, missing=0) if given.checkpoint else 0
+    started, batches = time.time(), texts(length, given.batch, rank, workers, first)
+    for number in range(first, given.steps):
         value = step(*next(batches)).mean().asscalar()
         if number % 10 == 0 or number == given.steps - 1:
             print(f"step {number}: {value / math.log(2):.3f} bits a letter")
+        if given.checkpoint and (number + 1) % given.every == 0:
+            step.save(given.checkpoint, number + 1, keep=3)
     if mesh is not None:
         print(step.shardings())
-    print(f"{given.steps * given.batch * workers * length / (time.time() - started):.0f} letters a second")
+    print(f"parameters {digest(net)}")
+    print(f"{(given.steps - first) * given.batch * workers * length / (time.time() - started):.0f} letters a second")
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ import math
 import os
 import struct
 import zipfile
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any
 
@@ -33,7 +34,7 @@ from ..util import is_np_shape, np_shape_of_thread
 from . import safetensors_format
 from .kinds import storage, wrap
 
-__all__ = ["dumps", "loads", "read", "read_file", "write"]
+__all__ = ["dumps", "loads", "read", "read_file", "write", "write_each"]
 
 _LIST, _V1, _V2, _V3 = 0x112, 0xF993FAC8, 0xF993FAC9, 0xF993FACA
 _STYPES = {0: "default", 1: "row_sparse", 2: "csr"}
@@ -292,19 +293,24 @@ def _shape_bytes(shape: tuple[int, ...]) -> bytes:
     return struct.pack(f"<i{len(shape)}q", len(shape), *shape)
 
 
-def write(path: str, arrays: list[Any], names: list[str]) -> None:
+def write(path: str, arrays: Sequence[Any], names: list[str]) -> None:
     """Writes arrays (and names, or none) to a file; see `mx.nd.save`."""
+    write_each(path, iter(arrays), len(arrays), names)
+
+
+def write_each(path: str, arrays: Iterator[Any], count: int, names: list[str]) -> None:
+    """Writes so many arrays to a file. Each is asked for when its turn comes, and none is held beside it."""
     with refusals(f"cannot write {path}"), replacing(path) as file:
-        if path.endswith(".safetensors"):
-            file.write(safetensors_format.dumps(arrays, names, path))
+        if path.endswith(".safetensors"):  # its package wants all at once
+            file.write(safetensors_format.dumps(list(arrays), names, path))
             return
-        _write(file, arrays, names, is_np_shape())
+        _write(file, arrays, count, names, is_np_shape())
 
 
-def _write(file: io.BufferedWriter, arrays: list[Any], names: list[str], numpy_shapes: bool) -> None:
-    file.write(struct.pack("<QQQ", _LIST, 0, len(arrays)))
-    for array in arrays:
-        _write_array(file, array, numpy_shapes)
+def _write(file: io.BufferedWriter, arrays: Iterator[Any], count: int, names: list[str], numpy_shapes: bool) -> None:
+    file.write(struct.pack("<QQQ", _LIST, 0, count))
+    for _ in range(count):  # no variable: it would hold an array while the next one is made
+        _write_array(file, next(arrays), numpy_shapes)
     file.write(struct.pack("<Q", len(names)))
     for name in names:
         raw = name.encode()

@@ -13,7 +13,7 @@ from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionS
 
 from ..base import MXNetError
 from ..compile.gathering import gathered
-from ..compile.kernel import Kernel
+from ..compile.kernel import WIDE_DTYPES, Kernel
 from .chunk import Chunk, Pending
 from .creation import Zeros
 from .kinds import wrap
@@ -77,11 +77,10 @@ class _Made(Deferred):
 def together(value: jax.Array) -> jax.Array:
     """A copy of a value of a mesh on one device of this process. Of parts that several processes have it is made by all
     of them: all have to call this."""
-    if not value.is_fully_replicated:
-        if value.is_fully_addressable:
-            return jax.device_put(value, value.addressable_shards[0].device)
-        value = jax.jit(jnp.copy, out_shardings=NamedSharding(value.sharding.mesh, PartitionSpec()))(value)
-    return jnp.copy(value.addressable_data(0))
+    with jax.enable_x64(value.dtype in WIDE_DTYPES):
+        if not value.is_fully_replicated:  # by a program: device_put would keep what it puts together beside the parts
+            value = jax.jit(jnp.copy, out_shardings=NamedSharding(value.sharding.mesh, PartitionSpec()))(value)
+        return jnp.copy(value.addressable_data(0))
 
 
 def without_axis(sharding: NamedSharding, axis: str) -> NamedSharding:

@@ -12,7 +12,6 @@ from typing import Any
 
 from .. import initializer
 from .. import name as _name
-from .. import ndarray as nd
 from .._files import reading, together, write_file
 from ..base import MXNetError
 from ..context import Context
@@ -20,7 +19,7 @@ from ..ndarray import NDArray
 from ..util import is_np_array
 from . import _summary
 from ._formats import check_np
-from .parameter import Parameter, ParameterDict, load_named
+from .parameter import Parameter, ParameterDict, load_named, save_each
 from .utils import HookHandle, _brief_print_list, _indent
 
 __all__ = ["Block", "_BlockScope"]
@@ -232,7 +231,7 @@ class Block:
         params = self._collect_params_with_prefix()
         if deduplicate:
             params = {name: param for param, name in {p: n for n, p in params.items()}.items()}
-        nd.save(filename, {name: param._reduce() for name, param in params.items()})
+        save_each(filename, params)
 
     def load_parameters(self, filename: str, ctx: Context | Sequence[Context] | None = None,
                         allow_missing: bool = False, ignore_extra: bool = False, cast_dtype: bool = False,

@@ -22,7 +22,7 @@ from ._block import Block
 from ._block_plan import plan_of_block
 from ._formats import check_np, flatten, kinds, regroup
 from ._jax_function import block_to_jax
-from .parameter import DeferredInitializationError, Parameter, ParameterDict
+from .parameter import DeferredInitializationError, Parameter, ParameterDict, save_each
 
 __all__ = ["HybridBlock"]
 
@@ -328,8 +328,8 @@ class HybridBlock(Block):
                          **dict.fromkeys(out.list_auxiliary_states(), "aux")}
         with together():
             out.save(f"{path}-symbol.json", remove_amp_cast=remove_amp_cast)
-            nd.save(f"{path}-{epoch:04d}.params", {f"{kinds_by_name[param.name]}:{param.name}": param._reduce()
-                                                  for is_arg, param in self._cached_op_args if not is_arg})
+            save_each(f"{path}-{epoch:04d}.params", {f"{kinds_by_name[param.name]}:{param.name}": param
+                                                     for is_arg, param in self._cached_op_args if not is_arg})
 
     def to_jax(self, *inputs: Any) -> tuple[Callable[..., Any], dict[str, Any], dict[str, Any]]:
         """(apply, params, aux): the block as a pure JAX function; see `mx.interop.block_to_jax`."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections import OrderedDict, defaultdict
-from collections.abc import ItemsView, Iterator, KeysView, Sequence, ValuesView
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from .. import autograd, initializer, symbol
 from .. import ndarray as nd
 from ..array.chunk import forget
 from ..array.creation import zeros_later
+from ..array.file_format import write_each
 from ..base import MXNetError, mx_real_t
 from ..context import Context, cpu, current_context
 from ..ndarray import NDArray
@@ -659,14 +661,14 @@ class ParameterDict:
         Raises:
             ValueError: a name does not begin with it.
         """
-        arrays = {}
+        named = {}
         for param in self.values():
             if not param.name.startswith(strip_prefix):
                 raise ValueError(f"Prefix {strip_prefix!r} is to be stripped before saving, but Parameter's name "
                                  f"{param.name!r} does not start with it: its block shares parameters of another one, "
                                  f"or was made outside name_scope(). See {_NAMING}.")
-            arrays[param.name[len(strip_prefix):]] = param._reduce()
-        nd.save(filename, arrays)
+            named[param.name[len(strip_prefix):]] = param
+        save_each(filename, named)
 
     def load(self, filename: str, ctx: Context | Sequence[Context] | None = None, allow_missing: bool = False,
              ignore_extra: bool = False, restore_prefix: str = "", cast_dtype: bool = False,
@@ -714,6 +716,11 @@ class ParameterDict:
                                      f"in ParameterDict, choices are: {_brief_print_list(self.keys())}. Set "
                                      "ignore_extra to True to ignore. Please make sure source and target networks "
                                      f"have the same prefix; see {_NAMING}.")
+
+
+def save_each(filename: str, params: Mapping[str, Parameter]) -> None:
+    """Writes parameters by name to a file, one after the other: of those in parts one at a time is put together."""
+    write_each(os.fspath(filename), (param._reduce() for param in params.values()), len(params), list(params))
 
 
 def load_named(filename: str) -> dict[str, NDArray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -20,6 +21,8 @@ from ..array.state import Collecting
 from ..base import MXNetError
 from ..ndarray import NDArray
 from ..plan import Plan
+from ._checkpoint import restore, save
+from ._checkpoint_files import Writer
 from ._formats import flatten, regroup
 from ._plan import plan_of
 from ._replay import Replay, Watch
@@ -110,6 +113,7 @@ class TrainStep:
         self._replays: dict[tuple, Replay] = Bounded(64)
         self._begun = False
         self._split: list[Parameter] = []  # those in parts, once it has begun
+        self._writer = Writer()
 
     def __call__(self, *inputs: NDArray, batch_size: int | None = None) -> Any:
         """Does one step.
@@ -182,6 +186,75 @@ class TrainStep:
         """
         self._check(inputs)
         return plan_of(self, inputs, on, batch_size, mesh, sharding)
+
+    def save(self, directory: str | os.PathLike[str], step: int | None = None, *, data: Any = None,
+             keep: int | None = None, wait: bool = False) -> None:
+        """Begins to write a checkpoint of everything that the next steps follow from, and comes back: training goes on
+        while it is written.
+
+        Parameters (in parts, each device's by its process), the optimizer's states and counts, learning rate and
+        schedule, AMP's loss scale, the states of random numbers (MXNet's, NumPy's, Python's) of this thread, and
+        positions in data. Not: gradients, what parameters say (`lr_mult`), attributes of optimizer and schedule that
+        are no numbers or texts. A checkpoint gets its name when it is whole; what a killed process has left is removed
+        by the next that writes there. All processes of a mesh call this together, and see one folder.
+
+        Args:
+            directory: folder of checkpoints, made where need be; a bucket's name ("gs://...") too.
+            step: number of the checkpoint, larger than those that are there; default: how many updates were done.
+            data: a loader, sampler or iterator whose position belongs to it (anything with `state_dict` and
+                `load_state_dict`), or a list or dict of them.
+            keep: how many checkpoints stay, the last ones; default: all.
+            wait: come back when it is on the disk.
+
+        Raises:
+            MXNetError: it cannot be written, or the one before could not be; parameters are sparse; the package is not
+                there (mxjax[checkpoint]).
+            RuntimeError: parameters are not initialized.
+            TypeError, ValueError: an argument is of another kind.
+
+        Example:
+            >>> step.save("checkpoints", data=loader, keep=3)  # doctest: +SKIP
+        """
+        save(self, self._writer, directory, step, data, keep, wait)
+
+    def wait(self) -> None:
+        """Waits until what `save` has begun is on the disk.
+
+        Raises:
+            MXNetError: it could not be written.
+
+        Example:
+            >>> step.wait()  # doctest: +SKIP
+        """
+        self._writer.wait()
+
+    def restore(self, directory: str | os.PathLike[str], step: int | None = None, *, data: Any = None,
+                missing: int | None = None) -> int:
+        """Goes to where `save` was called: the steps that follow are those that followed there.
+
+        Everything is checked and read before something is changed. Each device reads its own parts: the mesh, how
+        parameters lie on it, and the number of processes may be others than they were. Parameters whose
+        initialization waits for a shape get it, and take no memory before. Settings of the optimizer (weight decay,
+        momentum ...) become those of the checkpoint.
+
+        Args:
+            directory: folder of checkpoints.
+            step: number of the checkpoint; default: the last one that is whole.
+            data: what `save` got, or as much of it as is to be resumed.
+            missing: what to return where there is no folder, or no checkpoint in it yet; default: that is an error.
+
+        Returns:
+            The checkpoint's number.
+
+        Raises:
+            MXNetError: there is none; names, shapes, dtypes or the optimizer are others; the files are damaged.
+            ValueError: a position does not fit the data, or a sharding rule a shape.
+            UserWarning: a folder is passed over because it is no whole checkpoint.
+
+        Example:
+            >>> begin = step.restore("checkpoints", data=loader, missing=0)  # doctest: +SKIP
+        """
+        return restore(self, self._writer, directory, step, data, missing)
 
     def _record(self, segment: Segment, parts: Sequence[Sequence[NDArray]], batch_size: int | None) -> Any:
         """Defers a step on the parts of a batch to a segment; returns what the loss will be."""

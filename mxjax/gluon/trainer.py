@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import kvstore as kvs
 from .. import optimizer as opt
-from .._files import reading, write_file
+from .._files import reading, replacing
 from ..context import Context
 from ..kvstore.training import _create_kvstore, _create_sparse_kvstore, _exchange
 from ..ndarray import NDArray
@@ -323,7 +323,8 @@ class Trainer:
                                      "kvstore.")
             self._kvstore.save_optimizer_states(fname, dump_optimizer=True)
             return
-        write_file(fname, self._updaters[0].get_states(dump_optimizer=True))
+        with replacing(fname) as file:
+            self._updaters[0].write_states(file)
 
     def load_states(self, fname: str) -> None:
         """Reads what `save_states` wrote, here or in MXNet; `lr_mult` and `wd_mult` stay the parameters'.

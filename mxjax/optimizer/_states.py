@@ -15,17 +15,18 @@ import sys
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
 from .. import lr_scheduler
 from ..array import file_format
+from ..array.chunk import forget
 from ..base import MXNetError
 from ..ndarray import NDArray
 from .base import Optimizer
 
-__all__ = ["dump", "load"]
+__all__ = ["dump", "load", "write"]
 
 _MOST_STEPS = 1 << 21  # about 70,000 parameters with two arrays each
 _MOST_BITS = 1024  # of an integer
@@ -41,6 +42,13 @@ class _Pickler(pickle._Pickler):
     Classes get the names MXNet knows them by; NumPy's numbers become Python's, which need no classes.
     """
 
+    _in_array = False
+
+    def memoize(self, value: Any) -> None:
+        """Notes what may come again: not an array's content, which would be held until the end."""
+        if not (self._in_array and isinstance(value, bytes | bytearray | tuple | dict)):
+            super().memoize(value)
+
     def save(self, value: Any, save_persistent_id: bool = True) -> None:
         if isinstance(value, np.generic):
             value = value.item()
@@ -48,6 +56,10 @@ class _Pickler(pickle._Pickler):
             self._name(value, value.__module__, value.__qualname__)
         elif value is _reconstruct:
             self._name(value, "numpy.core.multiarray", "_reconstruct")  # as old NumPy has it
+        elif isinstance(value, NDArray):
+            self._in_array = True
+            super().save(value, save_persistent_id)
+            self._in_array = False
         else:
             super().save(value, save_persistent_id)
 
@@ -63,24 +75,32 @@ class _Pickler(pickle._Pickler):
         if not isinstance(value, NDArray):
             return NotImplemented
         array = value.as_nd_ndarray() if value.stype == "default" else value
-        return type(array), (None,), {"handle": bytearray(file_format.dumps(array))}
+        handle = bytearray(file_format.dumps(array))
+        if value.stype == "default":
+            forget(value._chunk)
+        return type(array), (None,), {"handle": handle}
 
 
 _reconstruct = np.zeros(0).__reduce__()[0]
 
 
 def dump(content: Any) -> bytes:
-    """States, or a pair of states and optimizer, as bytes.
+    """States, or a pair of states and optimizer, as bytes; see `write`."""
+    file = io.BytesIO()
+    write(content, file)
+    return file.getvalue()
+
+
+def write(content: Any, file: IO[bytes]) -> None:
+    """Writes states, or a pair of states and optimizer, one array after the other.
 
     Raises:
         MXNetError: something in them cannot be written.
     """
-    file = io.BytesIO()
     try:
         _Pickler(file, protocol=3).dump(content)  # the newest in which names of classes are plain text
     except (pickle.PicklingError, AttributeError, TypeError, RecursionError) as error:
         raise MXNetError(f"optimizer states cannot be written: {error}") from error
-    return file.getvalue()
 
 
 def _mxnet_module(module: str) -> str:

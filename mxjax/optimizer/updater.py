@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ..ndarray import NDArray
 from ._prepared import PreparedUpdate
 from ._states import dump as _dump
 from ._states import load as _load
+from ._states import write as _write
 from .base import Optimizer, _is_list
 
 __all__ = ["Updater", "get_updater"]
@@ -127,6 +128,10 @@ class Updater:
     def get_states(self, dump_optimizer: bool = False) -> bytes:
         """All states in MXNet's format (its Updater reads it), with the optimizer itself if asked for."""
         return _dump((self.states, self.optimizer) if dump_optimizer else self.states)
+
+    def write_states(self, file: IO[bytes]) -> None:
+        """Writes what `get_states(dump_optimizer=True)` returns to an open file, one array after the other."""
+        _write((self.states, self.optimizer), file)
 
     def set_states(self, states: bytes) -> None:
         """Take over what `get_states` returned, here or in MXNet.

@@ -7,7 +7,7 @@ import re
 import time
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from ...._files import together
 from ....metric import CompositeEvalMetric, EvalMetric
 from ....metric import Loss as MetricLoss
 from .utils import _check_metrics
+
+if TYPE_CHECKING:
+    from ...train_step import TrainStep
 
 __all__ = ["BatchBegin", "BatchEnd", "CheckpointHandler", "EarlyStoppingHandler", "EpochBegin", "EpochEnd",
            "GradientUpdateHandler", "LoggingHandler", "MetricHandler", "StoppingHandler", "TrainBegin", "TrainEnd",
@@ -284,10 +287,11 @@ def _monitored(monitor: EvalMetric) -> tuple[str, float]:
     return name, value
 
 
-class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
+class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd, TrainEnd):
     """Saves parameters and the trainer's states, and after the first batch a hybridized network's graph.
 
-    Files: PREFIX-symbol.json; PREFIX-epochEbatchB.params and .states; PREFIX-best.params and .states.
+    Files: PREFIX-symbol.json; PREFIX-epochEbatchB.params and .states; PREFIX-best.params and .states. Of a `TrainStep`:
+    folders PREFIX and PREFIX-best of its checkpoints instead of the latter.
 
     Args:
         model_dir: folder, made where need be.
@@ -299,6 +303,8 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
         epoch_period, batch_period: after how many to save; None: not then.
         max_checkpoints: older ones than so many are removed.
         resume_from_checkpoint: when training begins, load the newest checkpoint, and train for what is left.
+        step: a `gluon.TrainStep` of the network and trainer, by whose `save` and `restore` it is done: in parts, while
+            training goes on, and with all that the next steps follow from.
 
     Raises:
         ValueError: `save_best` without a metric.
@@ -307,8 +313,8 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
     def __init__(self, model_dir: str, model_prefix: str = "model", monitor: EvalMetric | None = None,
                  verbose: int = 0, save_best: bool = False, mode: str = "auto", epoch_period: int | None = 1,
                  batch_period: int | None = None, max_checkpoints: int = 5,
-                 resume_from_checkpoint: bool = False) -> None:
-        self.monitor, self.verbose, self.save_best = monitor, verbose, save_best
+                 resume_from_checkpoint: bool = False, step: TrainStep | None = None) -> None:
+        self.monitor, self.verbose, self.save_best, self.step = monitor, verbose, save_best, step
         if save_best and not isinstance(monitor, EvalMetric):
             raise ValueError("To save best model only, please provide one of the metric objects from "
                              "estimator.train_metrics and estimator.val_metrics as monitor.")
@@ -358,6 +364,19 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
         self.current_epoch += 1
         return False
 
+    def train_end(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
+        """Waits for what a step still writes."""
+        if self.step is not None:
+            self.step.wait()
+
+    def state_dict(self) -> dict[str, int]:
+        """Epoch and batch of the checkpoint that is being saved."""
+        return {"epoch": self._saved[0], "batch": self._saved[1]}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Takes them over as what has been trained."""
+        self.trained_epoch, self.trained_batch = state["epoch"], state["batch"]
+
     def _path(self, name: str) -> str:
         return os.path.join(self.model_dir, name)
 
@@ -367,8 +386,12 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
             epoch += self.trained_epoch + 1
             batch += self.trained_batch + (0 if estimator.max_epoch else 1)
         name = f"{self.model_prefix}-epoch{epoch}batch{batch}"
-        self._save(estimator, name)
-        self.saved_checkpoints.append(name)
+        self._saved = epoch, batch
+        if self.step is None:
+            self._save(estimator, name)
+            self.saved_checkpoints.append(name)
+        else:
+            self.step.save(self._path(self.model_prefix), data=self, keep=self.max_checkpoints)
         self._log(estimator, f"trained total {self.current_batch + 1} batches, saving model at {self.model_dir} with "
                              f"prefix: {name}")
         while len(self.saved_checkpoints) > self.max_checkpoints:
@@ -397,6 +420,9 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
             estimator.logger.info("[Epoch %d] CheckpointHandler: %s", self.current_epoch, message)
 
     def _save(self, estimator: Any, name: str) -> None:
+        if self.step is not None:
+            self.step.save(self._path(name), data=self, keep=1)
+            return
         with together():
             estimator.trainer.save_states(self._path(name + ".states"))
             estimator.net.save_parameters(self._path(name + ".params"))  # last: training is resumed where they are
@@ -412,7 +438,10 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
                                   "model architecture as %s.", path)
 
     def _found(self) -> list[tuple[int, int]]:
-        """(epoch, batch) of all checkpoints in the folder, ascending."""
+        """(epoch, batch) of all checkpoints in the folder, ascending; of a step's the last, which is restored."""
+        if self.step is not None:
+            there = self.step.restore(self._path(self.model_prefix), data=self, missing=-1) >= 0
+            return [(self.trained_epoch, self.trained_batch)] if there else []
         pattern = re.compile(re.escape(self.model_prefix) + r"-epoch(\d+)batch(\d+)\.params")
         matches = (pattern.fullmatch(name) for name in os.listdir(self.model_dir))
         return sorted((int(match[1]), int(match[2])) for match in matches if match)
@@ -423,7 +452,8 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
         unit = "epochs" if kind == "epoch" else "batches"
         target = getattr(estimator, limit)
         found = self._found()
-        self.saved_checkpoints = [f"{self.model_prefix}-epoch{epoch}batch{batch}" for epoch, batch in found]
+        if self.step is None:
+            self.saved_checkpoints = [f"{self.model_prefix}-epoch{epoch}batch{batch}" for epoch, batch in found]
         if not found:
             estimator.logger.info("CheckpointHandler: No checkpoint found, training from scratch for %d %s", target,
                                   unit)
@@ -433,12 +463,13 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
         if done >= target:
             raise ValueError(f"Found checkpoint with maximum number of {kind} {target} reached, please specify "
                              "resume_from_checkpoint=False (default value) if you want to train from scratch.")
-        name = self._path(self.saved_checkpoints[-1])
-        if not os.path.exists(name + ".states"):
-            raise AssertionError(f"Failed to load checkpoint, {name}.states does not exist")
+        if self.step is None:
+            name = self._path(self.saved_checkpoints[-1])
+            if not os.path.exists(name + ".states"):
+                raise AssertionError(f"Failed to load checkpoint, {name}.states does not exist")
+            estimator.net.load_parameters(name + ".params", ctx=estimator.context)
+            estimator.trainer.load_states(name + ".states")
         setattr(estimator, limit, target - done)
-        estimator.net.load_parameters(name + ".params", ctx=estimator.context)
-        estimator.trainer.load_states(name + ".states")
         estimator.logger.warning("CheckpointHandler: Checkpoint resumed from epoch %d batch %d, continue to train for "
                                  "%d %s", self.trained_epoch, self.trained_batch, target - done, unit)
 

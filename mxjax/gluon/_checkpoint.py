@@ -1,0 +1,335 @@
+"""What a checkpoint of a training step holds: all that its next steps follow from, and how a step goes on from it.
+
+Parameters go by the attributes that lead to them ("net.0.weight"), not by names that count the blocks of a process.
+"""
+
+from __future__ import annotations
+
+import os
+import random as python_random
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import SingleDeviceSharding
+
+from .. import _random_streams
+from ..array.chunk import Pending
+from ..array.creation import Zeros, zeros_later
+from ..array.mesh_segment import Spread
+from ..base import MXNetError
+from ..io.state import need_state, plain
+from ..libinfo import __mxjax_version__
+from ..ndarray import NDArray
+from ..ops.params import np_dtype
+from ._checkpoint_files import Found, Target, Writer, find
+from ._sharding import arrays as arrays_of
+from .block import Block
+from .parameter import Parameter, _flavoured
+
+if TYPE_CHECKING:
+    from .train_step import TrainStep
+
+__all__ = ["restore", "save"]
+
+_FORMAT = 1
+
+
+def save(step: TrainStep, writer: Writer, directory: str | os.PathLike[str], number: int | None, data: Any,
+         keep: int | None, wait: bool) -> None:
+    """See `TrainStep.save`."""
+    if number is None:
+        number = step._trainer._optimizer.num_update
+    for name, value, least in (("step", number, 0), ("keep", 1 if keep is None else keep, 1)):
+        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+            raise ValueError(f"TrainStep.save: {name} must be an integer, {least} or more, got {value!r}")
+    own = _own(data)
+    writer.wait()  # before memory is taken for another copy
+    arrays = _arrays(step)
+    state = {"mxjax": __mxjax_version__, "format": _FORMAT, **_shared(step),
+             **{group: {name: [list(a.shape), np.dtype(a.dtype).name] for name, a in named.items()}
+                for group, named in arrays.items()}}
+    writer.write(directory, int(number), {group: {name: _value(a) for name, a in named.items()}
+                                          for group, named in arrays.items()}, own, state, keep)
+    if wait:
+        writer.wait()
+
+
+def restore(step: TrainStep, writer: Writer, directory: str | os.PathLike[str], number: int | None, data: Any,
+            missing: int | None) -> int:
+    """See `TrainStep.restore`."""
+    sources = _sources(data)
+    writer.wait()
+    found = find(directory, number)
+    if found is None:
+        if missing is not None:
+            return missing
+        raise MXNetError(f"{os.fspath(directory)} has no checkpoint of a training step")
+    if found.state.get("format") != _FORMAT:
+        raise MXNetError(f"{found.path}: the format {found.state.get('format')!r} is of another version of mxjax, "
+                         f"{found.state['mxjax']!r}; this is {__mxjax_version__}, which reads {_FORMAT}")
+    try:
+        _restore(step, found, sources)
+    except (KeyError, TypeError, AttributeError, IndexError) as error:  # the state is not what it should be
+        raise MXNetError(f"{found.path}: its state is damaged: {type(error).__name__}: {error}") from error
+    return found.number
+
+
+def _restore(step: TrainStep, found: Found, sources: dict[str, Any]) -> None:
+    """Checks first, then reads, then changes."""
+    trainer, state = step._trainer, found.state
+    params = _named(step)
+    saved = {group: {name: (tuple(map(_integer, shape)), np_dtype(dtype))
+                     for name, (shape, dtype) in state[group].items()} for group in ("parameters", "states")}
+    _check_parameters(found.path, params, saved["parameters"])
+    attributes = list(_new_attributes(step, state, found.path))
+    states = _new_states(step, params, saved, found.path)
+    by_name = {name: trainer._param2idx[param.name] for name, param in params.items()
+               if param.name in trainer._param2idx}
+    counts = {by_name[name]: _integer(count) for name, count in state["counts"].items()}
+    repeated, count, longest = map(_integer, [state["repeated"], *state["rows"]])
+    for name, (shape, _) in saved["parameters"].items():
+        params[name].shape = shape  # known now, where it was not
+
+    places = {name: _place(step, param) for name, param in params.items()}
+    targets = {
+        "parameters": {name: Target(*spec, places[name]) for name, spec in saved["parameters"].items()},
+        "states": {name: Target(*spec, places[_owner(name)] if spec[0] == saved["parameters"][_owner(name)][0] else
+                                _whole(params[_owner(name)])) for name, spec in saved["states"].items()}}
+    read, own = found.read(targets, (count, longest))
+    lacking = [name for name in sources if name not in own["data"]]
+    if lacking:
+        raise MXNetError(f"{found.path} has no position of data {lacking}, but of {list(own['data'])}: give what "
+                         "`save` got")
+    for name, source in sources.items():
+        source.load_state_dict(own["data"][name])
+    _take_random(found.path, own)
+    for name, param in params.items():
+        if param._data is None:
+            param._imagine(param.list_ctx()[0])
+        _set(param._data[0], read["parameters"][name])
+    updater, optimizer = trainer._updaters[0], trainer._optimizer
+    updater.states.clear()
+    updater.states_synced.clear()
+    for name, made in states.items():
+        for i, array in enumerate(arrays_of(made)):
+            _set(array, read["states"][f"{name}.{i}"])
+        updater.states[by_name[name]], updater.states_synced[by_name[name]] = made, True
+    # it goes another way after some updates of the same parameters, whose results differ in their last bits
+    updater._repeated = [i for i, param in enumerate(trainer._params) if param.grad_req != "null"], repeated
+    for owner, values in attributes:
+        vars(owner).update(values)
+    optimizer._all_index_update_counts.clear()
+    optimizer._set_current_context(trainer._contexts[0].device_id)
+    optimizer._index_update_count.update(counts)
+    trainer._prepare()
+    _named(step)  # which refuses a store that updates
+
+
+# ------------------------------------------------------------ names and arrays
+def _named(step: TrainStep) -> dict[str, Parameter]:
+    """The step's parameters by name; one that blocks share is there once."""
+    found: dict[int, tuple[str, Parameter]] = {}
+    for what, part in (("net", step._net), ("loss", step._loss)):
+        if isinstance(part, Block):
+            for name, param in part._collect_params_with_prefix().items():
+                found.setdefault(id(param), (f"{what}.{name}", param))
+    for param in step._params():
+        found.setdefault(id(param), (f"other.{param.name}", param))
+    sparse = next((param.name for _, param in found.values() if param._stype != "default"), None)
+    if sparse is not None:
+        raise MXNetError(f"a checkpoint of a step holds dense parameters; {sparse!r} is sparse: use save_parameters")
+    if step._trainer._kv_initialized and step._trainer._update_on_kvstore:
+        raise MXNetError("the optimizer's states are in the kvstore: make the trainer with update_on_kvstore=False, or "
+                         "use its save_states")
+    return dict(sorted(found.values(), key=lambda pair: pair[0]))
+
+
+def _integer(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise TypeError(f"{value!r} is no count")
+    return value
+
+
+def _owner(state: str) -> str:
+    return state.rpartition(".")[0]
+
+
+def _arrays(step: TrainStep) -> dict[str, dict[str, NDArray]]:
+    """Parameters by name, and the optimizer's states as `name.0`, `name.1` ..."""
+    trainer, params = step._trainer, _named(step)
+    states = {}
+    for name, param in params.items():
+        made = trainer._updaters[0].states.get(trainer._param2idx.get(param.name))
+        states.update({f"{name}.{i}": array for i, array in enumerate(arrays_of(made))})
+    kept = next((key for key, value in vars(trainer._optimizer).items() if _has_arrays(value)), None)
+    if kept is not None:
+        raise MXNetError(f"{type(trainer._optimizer).__name__} keeps arrays in its attribute {kept!r}, which a "
+                         "checkpoint would lose")
+    return {"parameters": {name: param.data() for name, param in params.items()}, "states": states}
+
+
+def _has_arrays(value: Any) -> bool:
+    return isinstance(value, NDArray) or isinstance(value, dict) and any(map(_has_arrays, value.values()))
+
+
+def _value(array: NDArray) -> Any:
+    """What an array's value is, on all its devices. Of several processes each has one of its own; process 0's is saved.
+
+    The next step writes over it, so it has to be copied. From accelerators orbax does that before it comes back; CPUs'
+    memory it would look at meanwhile, and a step that cannot have it is another program, which has to be compiled.
+    """
+    held = array._chunk.peek()
+    value = held.held() if isinstance(held, Pending) else held
+    if value is None:
+        value = array._chunk.read()
+    if jax.process_count() > 1 and value.is_fully_addressable:
+        return np.array(value)
+    if next(iter(value.sharding.device_set)).platform != "cpu":
+        return value
+    with jax.enable_x64(array._chunk.wide):
+        return jnp.copy(value)
+
+
+def _whole(param: Parameter) -> SingleDeviceSharding:
+    return SingleDeviceSharding(param.list_ctx()[0].jax_device)
+
+
+def _place(step: TrainStep, param: Parameter) -> Any:
+    """How a parameter lies: in parts, or whole on its context, from where a step on a mesh brings it to all devices."""
+    sharding = None if step._sharding is None else step._sharding.of(param)
+    return _whole(param) if sharding is None or sharding.is_fully_replicated else sharding
+
+
+def _set(array: NDArray, value: jax.Array) -> None:
+    """Gives an array a value that lies where it is to."""
+    if len(value.sharding.device_set) > 1:
+        array._chunk.defer(Spread(value))
+    else:
+        array._chunk.write(value)
+
+
+def _check_parameters(path: str, params: Mapping[str, Parameter], saved: Mapping[str, tuple]) -> None:
+    missing, extra = sorted(set(params) - set(saved)), sorted(set(saved) - set(params))
+    if missing or extra:
+        raise MXNetError(f"{path} is of another network: " + "; ".join(
+            f"{what} {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}"
+            for what, names in (("it lacks", missing), ("it has besides", extra)) if names))
+    for name, (shape, dtype) in saved.items():
+        own, kind = params[name]._shape, np_dtype(params[name].dtype)
+        if own is not None and (len(own) != len(shape) or any(n not in (0, -1, m) for n, m in
+                                                              zip(own, shape, strict=True))):
+            raise MXNetError(f"{path}: parameter {name!r} has the shape {shape} there, expected {tuple(own)}")
+        if kind != dtype:
+            raise MXNetError(f"{path}: parameter {name!r} has the dtype {dtype.name} there, expected {kind.name}")
+
+
+def _new_states(step: TrainStep, params: Mapping[str, Parameter], saved: Mapping[str, Mapping[str, tuple]],
+                path: str) -> dict[str, Any]:
+    """States as the optimizer makes them, for those parameters that had some; their arrays take no memory yet."""
+    trainer, made = step._trainer, {}
+    for name in dict.fromkeys(map(_owner, saved["states"])):
+        param = params.get(name)
+        if param is None or param.name not in trainer._param2idx:
+            raise MXNetError(f"{path} has states of parameter {name!r}, which this trainer does not train")
+        ctx = param.list_ctx()[0]
+        shape, dtype = saved["parameters"][name]
+        weight = _flavoured(zeros_later(shape, ctx, dtype))
+        made[name] = trainer._optimizer.create_state_multi_precision(trainer._param2idx[param.name], weight)
+        own = arrays_of(made[name])
+        for array in own:
+            array._chunk.defer(Zeros(array.shape, np_dtype(array.dtype), ctx))
+        there = [saved["states"].get(f"{name}.{i}") for i in range(len(own) + 1)]
+        here = [*((tuple(a.shape), np_dtype(a.dtype)) for a in own), None]
+        if there != here:
+            raise MXNetError(f"{path}: the optimizer's states of parameter {name!r} are {_told(there)} there, expected "
+                             f"{_told(here)}: the optimizer has other arguments")
+    return made
+
+
+def _told(specs: list[tuple | None]) -> str:
+    return ", ".join(f"{dtype.name} {shape}" for shape, dtype in filter(None, specs)) or "none"
+
+
+# ------------------------------------------------------------ plain values
+def _shared(step: TrainStep) -> dict[str, Any]:
+    """What is alike in all processes."""
+    trainer, optimizer = step._trainer, step._trainer._optimizer
+    counts = optimizer._all_index_update_counts.get(trainer._contexts[0].device_id, {})
+    return {"repeated": trainer._updaters[0]._repeated[1],
+            "counts": {name: counts[trainer._param2idx[param.name]] for name, param in _named(step).items()
+                       if trainer._param2idx.get(param.name) in counts},
+            "attributes": {what: None if owner is None else {"kind": type(owner).__name__, "values": _plain(owner)}
+                           for what, owner in _owners(step)}}
+
+
+def _owners(step: TrainStep) -> Iterator[tuple[str, Any]]:
+    """The objects whose plain attributes are kept."""
+    trainer = step._trainer
+    yield "optimizer", trainer._optimizer
+    yield "scheduler", trainer._optimizer.lr_scheduler
+    yield "AMP's loss scale", getattr(trainer, "_amp_loss_scaler", None)
+
+
+def _plain(owner: Any) -> dict[str, Any]:
+    """An object's attributes that are numbers, texts, or lists of them; the others are as the script makes them."""
+    values = {name: plain(value) for name, value in vars(owner).items()}
+    return {name: value for name, value in values.items() if _kind(value) is not None}
+
+
+def _kind(value: Any) -> str | None:
+    if isinstance(value, list | tuple):
+        return "list" if all(item is not None and _kind(item) in ("number", "text") for item in value) else None
+    return "number" if isinstance(value, bool | int | float | None) else "text" if isinstance(value, str) else None
+
+
+def _new_attributes(step: TrainStep, state: Mapping[str, Any], path: str) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """(object, its new attributes)."""
+    for what, owner in _owners(step):
+        there = state["attributes"][what]
+        if there is None and what == "AMP's loss scale":
+            continue  # a new one
+        kinds = [None if there is None else there["kind"], None if owner is None else type(owner).__name__]
+        if kinds[0] != kinds[1]:
+            raise MXNetError(f"{path}: the {what} is {kinds[0]} there, expected {kinds[1]}"
+                             + (": call amp.init_trainer(trainer) first" if what.startswith("AMP") else ""))
+        values = {}
+        for name, value in (there["values"] if there else {}).items():
+            own = vars(owner).get(name, owner)
+            if own is owner or None not in (own, value) and _kind(plain(own)) != _kind(value) or _kind(value) is None:
+                raise MXNetError(f"{path}: {kinds[0]}.{name} is {value!r} there, expected one like {own!r}")
+            values[name] = tuple(value) if isinstance(own, tuple) else value
+        if owner is not None:
+            yield owner, values
+
+
+def _sources(data: Any) -> dict[str, Any]:
+    """What has a position in the data, by name."""
+    named = {} if data is None else data if isinstance(data, Mapping) else \
+        dict(enumerate(data)) if isinstance(data, list | tuple) else {"": data}
+    for source in named.values():
+        need_state("TrainStep", source)
+    return {str(name): source for name, source in named.items()}
+
+
+def _own(data: Any) -> dict[str, Any]:
+    """What may differ between processes."""
+    return {"data": {name: plain(source.state_dict()) for name, source in _sources(data).items()},
+            "random": _random_streams.state_dict(), "numpy": plain(np.random.get_state(legacy=False)),
+            "python": python_random.getstate()}
+
+
+def _take_random(path: str, own: Mapping[str, Any]) -> None:
+    """Has random numbers go on from a state."""
+    try:
+        _random_streams.load_state_dict(own["random"])
+        numpy = own["numpy"]
+        inner = {key: np.array(value, np.uint64 if max(value) >> 32 else np.uint32)
+                 if isinstance(value, list) else value for key, value in numpy["state"].items()}
+        np.random.set_state({**numpy, "state": inner})
+        version, words, following = own["python"]
+        python_random.setstate((version, tuple(words), following))
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise MXNetError(f"{path}: its state of random numbers is damaged: {error}") from error

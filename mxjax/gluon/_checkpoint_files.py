@@ -1,0 +1,255 @@
+"""Folders of checkpoints: written by orbax in the background, each whole or not at all; read onto any devices.
+
+A folder has a folder for each step, by its number. In that are `state`, a JSON of names, shapes and plain values, and
+`arrays`, each in the parts that the devices had; what differs between processes is a row of bytes for each of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import threading
+import warnings
+import weakref
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax.experimental import multihost_utils
+from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding
+
+from .._files import reading
+from ..base import MXNetError
+
+__all__ = ["Found", "Target", "Writer", "find"]
+
+_ROWS = "processes"
+
+
+def _package() -> Any:
+    try:
+        import orbax.checkpoint  # here: it is optional, and takes half a second
+        return orbax.checkpoint
+    except ImportError as error:
+        raise MXNetError("checkpoints of a step need orbax-checkpoint: pip install 'mxjax[checkpoint]'") from error
+
+
+def _root(directory: str | os.PathLike[str]) -> str:
+    given = os.fspath(directory)
+    return given if "://" in given else os.path.abspath(given)  # a bucket's name is whole
+
+
+def _of_processes() -> NamedSharding:
+    """A row for each process, on its first device."""
+    firsts: dict[int, Any] = {}
+    for device in sorted(jax.devices(), key=lambda device: device.id):
+        firsts.setdefault(device.process_index, device)
+    return NamedSharding(Mesh([firsts[i] for i in sorted(firsts)], ("process",)), PartitionSpec("process"))
+
+
+def _rows(text: bytes) -> Any:
+    """Each process's bytes as a row of one array, filled up with spaces."""
+    row = np.frombuffer(text, np.uint8)[None]
+    if jax.process_count() == 1:
+        return row
+    longest = int(np.max(multihost_utils.process_allgather(np.int32(row.shape[1]))))
+    row = np.pad(row, ((0, 0), (0, longest - row.shape[1])), constant_values=ord(" "))
+    return jax.make_array_from_process_local_data(_of_processes(), row)
+
+
+class Writer:
+    """Writes checkpoints, one at a time, while training goes on. What went wrong is told at the next call.
+
+    At the end of the program (or of this object) a checkpoint that is being written is finished.
+    """
+
+    def __init__(self) -> None:
+        self._opened: tuple[str | None, int | None] = None, None  # folder, and how many stay
+        self._manager: Any = None
+        self._told = ""
+        self._close: Any = None
+
+    def write(self, directory: str | os.PathLike[str], number: int, arrays: Mapping[str, Mapping[str, Any]],
+              own: Any, state: dict[str, Any], keep: int | None) -> None:
+        """Begins to write a checkpoint; comes back when the arrays may be overwritten.
+
+        Args:
+            directory: folder of checkpoints; made where need be.
+            number: of the step.
+            arrays: groups of arrays by name: on all processes' devices, or NumPy's, of which process 0's are written.
+            own: plain values of this process.
+            state: plain values of all processes.
+            keep: how many checkpoints stay; None: all.
+
+        Raises:
+            MXNetError: it cannot be written, or the one before could not be; there is one of this step or a later one.
+        """
+        orbax, root = _package(), _root(directory)
+        self.wait()
+        with self._failing(f"the checkpoint of step {number} in {root} cannot be written"):
+            if self._opened != (root, keep):
+                self._forget()
+                self._open(orbax, root, keep)
+            latest = self._manager.latest_step()
+            if latest is not None and number <= latest:
+                raise MXNetError(f"{root} has a checkpoint of step {latest} already, and resuming takes the last one: "
+                                 f"to go on from step {number} move it away, or save to another folder")
+            rows = _rows(json.dumps(own).encode())
+            content, state = {**arrays, _ROWS: {"rows": rows}}, {**state, "rows": list(rows.shape)}
+            self._told = f"the checkpoint of step {number} in {root} could not be written"
+            with jax.enable_x64(True):  # else orbax's slices of 64-bit arrays have 32
+                self._manager.save(number, force=True, args=orbax.args.Composite(  # force: at every step, if asked to
+                    arrays=orbax.args.PyTreeSave(content), state=orbax.args.JsonSave(state)))
+
+    def wait(self) -> None:
+        """Waits until what is being written is on the disk.
+
+        Raises:
+            MXNetError: it could not be written.
+        """
+        if self._manager is not None:
+            with self._failing(self._told):
+                self._manager.wait_until_finished()
+
+    def _open(self, orbax: Any, root: str, keep: int | None) -> None:
+        options = orbax.CheckpointManagerOptions(
+            preservation_policy=orbax.checkpoint_managers.LatestN(keep), save_root_metadata=False,
+            cleanup_tmp_directories=True)  # what killed processes have left
+        self._manager = orbax.CheckpointManager(root, options=options)
+        self._opened = root, keep
+        self._close = weakref.finalize(self, self._manager.close)
+        if not _writers:
+            # private, and the only way: when `atexit` comes, Python has shut down the threads that orbax writes with
+            threading._register_atexit(_finish)  # type: ignore[attr-defined]
+        _writers.add(self)
+
+    def writes_to(self, root: str) -> bool:
+        """Whether this is its folder."""
+        return self._opened[0] == root
+
+    def _forget(self) -> None:
+        manager, close = self._manager, self._close
+        self._manager, self._opened, self._close = None, (None, None), None
+        if manager is not None:
+            close.detach()
+            manager.close()
+
+    @contextlib.contextmanager
+    def _failing(self, told: str) -> Iterator[None]:
+        """A block whose failures are told as the checkpoint's; the next one begins anew."""
+        try:
+            yield
+        except MXNetError:
+            raise
+        except Exception as error:
+            with contextlib.suppress(Exception):  # it would tell the same once more
+                self._forget()
+            raise MXNetError(f"{told}: {type(error).__name__}: {str(error).strip().split(chr(10))[0]}") from error
+
+
+_writers: weakref.WeakSet[Writer] = weakref.WeakSet()
+
+
+def _finish() -> None:
+    """Waits for all that is being written, when the program ends."""
+    for writer in list(_writers):
+        try:
+            writer.wait()
+        except MXNetError as error:  # nobody is left to catch it
+            logging.getLogger(__name__).error("%s", error)
+
+
+class Target(NamedTuple):
+    """What an array is to be. sharding: where it lies."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    sharding: Sharding
+
+
+class Found(NamedTuple):
+    """A checkpoint that is there. state: its plain values, as far as they are a dict."""
+
+    path: str
+    number: int
+    state: dict[str, Any]
+    manager: Any
+
+    def read(self, targets: Mapping[str, Mapping[str, Target]], rows: tuple[int, int]) -> tuple[dict[str, Any], Any]:
+        """(The arrays, each part where it is to lie, this process's plain values).
+
+        Args:
+            targets: what the groups' arrays are to be.
+            rows: shape of the array that has a row for each process.
+
+        Raises:
+            MXNetError: the files are damaged, or hold other arrays.
+        """
+        orbax = _package()
+        wanted = {group: dict(named) for group, named in targets.items()}
+        alike = rows[0] == jax.process_count() > 1
+        with reading(self.path, "a checkpoint"), jax.enable_x64(True):
+            arguments = jax.tree.map(lambda t: orbax.ArrayRestoreArgs(
+                restore_type=jax.Array, sharding=t.sharding, global_shape=t.shape, dtype=t.dtype), wanted,
+                is_leaf=lambda t: isinstance(t, Target))
+            if alike:
+                own = orbax.ArrayRestoreArgs(restore_type=jax.Array, sharding=_of_processes(), global_shape=rows,
+                                             dtype=np.uint8)
+            else:
+                own = orbax.RestoreArgs(restore_type=np.ndarray)
+            arguments[_ROWS] = {"rows": own}
+            item = jax.tree.map(lambda _: 0, arguments, is_leaf=lambda a: isinstance(a, orbax.RestoreArgs))
+            read = self.manager.restore(self.number, args=orbax.args.Composite(
+                arrays=orbax.args.PyTreeRestore(item=item, restore_args=arguments)))["arrays"]
+            row = read.pop(_ROWS)["rows"]
+            if row.shape != rows:
+                raise MXNetError(f"there is a row for each of {row.shape[0]} processes, expected {rows[0]}")
+            row = np.asarray(row.addressable_shards[0].data if alike else row)[0]
+            for group, named in wanted.items():
+                for name, target in named.items():
+                    if (read[group][name].shape, read[group][name].dtype) != (target.shape, target.dtype):
+                        raise MXNetError(f"the array {group}/{name} is not what its state says")
+            return read, json.loads(row.tobytes())
+
+
+def find(directory: str | os.PathLike[str], number: int | None) -> Found | None:
+    """A checkpoint of a folder.
+
+    Args:
+        directory: the folder.
+        number: of the step; None: the last one that is whole, if there is one. A warning names what is passed over.
+
+    Raises:
+        MXNetError: there is none of this number.
+    """
+    orbax, root = _package(), _root(directory)
+    if "://" not in root and not os.path.isdir(root):
+        if number is None:
+            return None
+        raise MXNetError(f"there is no folder {root}, so no checkpoint to restore")
+    for writer in list(_writers):
+        if writer.writes_to(root):
+            writer.wait()
+    options = orbax.CheckpointManagerOptions(create=False, save_root_metadata=False)
+    with reading(root, "a folder of checkpoints"):
+        manager = orbax.CheckpointManager(root, options=options)
+        numbers = sorted(manager.all_steps(), reverse=True)
+    if number is not None and number not in numbers:
+        raise MXNetError(f"{root} has no checkpoint of step {number}, but of {numbers or 'none'}")
+    for one in numbers if number is None else [number]:
+        path = os.path.join(root, str(one))
+        try:
+            with reading(path, "a checkpoint"):
+                state = manager.restore(one, args=orbax.args.Composite(state=orbax.args.JsonRestore()))["state"]
+                if not isinstance(state, dict) or "mxjax" not in state:
+                    raise MXNetError("it holds no state of a training step")
+        except (MXNetError, OSError) as error:
+            if number is not None:
+                raise MXNetError(f"{path} is no whole checkpoint of a training step: {error}") from error
+            warnings.warn(f"{path} is passed over, it is no whole checkpoint of a training step: {error}", stacklevel=4)
+            continue
+        return Found(path, one, state, manager)
+    return None
