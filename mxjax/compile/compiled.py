@@ -44,6 +44,7 @@ __all__ = ["PLAIN_PRODUCTS", "STUMBLES", "SOME_OF_ONE", "Compiled", "clear_cache
 
 _FEW, _SOME, SOME_OF_ONE = 256, 1 << 14, 1 << 17  # elements of all arguments together
 _PROGRAM, _OPERATION = 3 << 19, 30 << 10  # bytes of a program, and of each operation in it
+_MANY_OPERATIONS = 1000  # of a program whose compilation takes some hundred MB
 _MADE_OF_FEW, _MADE = 1 << 14, 1 << 16  # elements of all results, what is kept for a backward pass among them
 
 PLAIN_PRODUCTS = {"xla_gpu_enable_triton_gemm": False}  # of cuBLAS: XLA's own ones refuse some shapes in float32,
@@ -191,6 +192,8 @@ class Compiled:
                 first = first_calls(traced, form, lambda: self._compiled(signature, form, size))
         if not on_cpu:
             first = self._tried(signature, form, size)
+        elif first is None and not large and found.operations > _MANY_OPERATIONS:
+            first = self._trimmed(signature, form, size)
         if first is not None:
             self._calls[signature] = first
             return first
@@ -206,6 +209,15 @@ class Compiled:
                 return chosen, chosen(*args)
             chosen, result = tried(once)
             self._compiled(signature, chosen, size)
+            return result
+        return call
+
+    def _trimmed(self, signature: tuple, form: Callable, size: int) -> Callable:
+        """A first call after which the system has the memory again that compiling took: as much as a program's data."""
+        def call(*args: Any) -> Any:
+            result = form(*args)
+            self._compiled(signature, form, size)
+            _trim()
             return result
         return call
 
@@ -286,6 +298,12 @@ def _later_signals() -> Iterator[None]:
                 before(*caught[0])
 
 
+def _trim() -> None:
+    """Has the C library give back to the system what is free."""
+    with contextlib.suppress(OSError, AttributeError):  # only glibc knows the word
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 class _Room:
     """Keeps traces and programs from filling the memory, and the process away from Linux's limit of memory mappings.
 
@@ -346,8 +364,7 @@ class _Room:
                 break
             left -= one.signatures()
             one.clear()
-        with contextlib.suppress(OSError, AttributeError):  # the C library keeps what is freed, but for glibc's word
-            ctypes.CDLL(None).malloc_trim(0)
+        _trim()
         logging.getLogger("mxjax.compile").info(
             "dropped %d of %d signatures of compiled functions, whose programs took about %d MB: there were very many, "
             "or they took more than MXJAX_PROGRAM_MEMORY = %d MB, or came near the limit of memory mappings "
