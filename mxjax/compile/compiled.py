@@ -12,7 +12,6 @@ mappings that Linux allows: beyond it XLA crashes.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import functools
 import itertools
 import logging
@@ -31,6 +30,7 @@ from jax.extend.core import find_top_trace
 
 from .._bounded import clear_all
 from .._capacity import refuse_program, survey
+from .._host_memory import give_back
 from .._process import starts
 from ..base import MXNetError
 from .barriers import BARRIER_OPTIONS, with_barriers
@@ -345,8 +345,7 @@ class _Room:
                 break
             left -= one.signatures()
             one.clear()
-        with contextlib.suppress(OSError, AttributeError):  # the C library keeps what is freed, but for glibc's word
-            ctypes.CDLL(None).malloc_trim(0)
+        give_back()
         logging.getLogger("mxjax.compile").info(
             "dropped %d of %d signatures of compiled functions, whose programs took about %d MB: there were very many, "
             "or they took more than MXJAX_PROGRAM_MEMORY = %d MB, or came near the limit of memory mappings "
