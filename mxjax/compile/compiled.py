@@ -157,7 +157,7 @@ class Compiled:
     def _form(self, on_cpu: bool, level: int) -> Callable:
         found = self._forms.get((on_cpu, level))
         if found is None:
-            passes = [with_quotients]
+            passes = [functools.partial(with_quotients, on_cpu=on_cpu)]
             if not on_cpu:
                 passes.append(with_precision)
             elif self._most < SOME_OF_ONE:  # one operator is no long chain
