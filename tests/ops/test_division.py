@@ -78,9 +78,9 @@ def test_a_number_divided_by_itself(hybridize):
 
 
 def test_the_sums_under_a_softmax_are_not_written_for_each_element():
-    """On a CPU, one array for the exponentials is all that a softmax needs beside its result."""
+    """On a CPU, softmax needs no array beside its result: the exponentials lie in that."""
     x = np.ones((512, 1024), "f")
     compiled = Compiled(lambda x: jax.nn.softmax(x, -1), SOME_OF_ONE)
     np.testing.assert_allclose(compiled(x), np.full(x.shape, 1 / 1024, "f"))
     [form] = [f for f in compiled._forms.values() if f._cache_size()]
-    assert form.lower(x).compile().memory_analysis().temp_size_in_bytes < 1.5 * x.nbytes
+    assert form.lower(x).compile().memory_analysis().temp_size_in_bytes < x.nbytes / 2
