@@ -34,6 +34,7 @@ from .._host_memory import give_back
 from .._process import starts
 from ..base import MXNetError
 from .barriers import BARRIER_OPTIONS, with_barriers
+from .convolutions import with_sample_gradients
 from .division import with_quotients
 from .first_calls import first_calls
 from .policy import LOOK_EVERY, MOST_MAPPINGS, MOST_SIGNATURES
@@ -160,8 +161,10 @@ class Compiled:
             passes = [functools.partial(with_quotients, on_cpu=on_cpu)]
             if not on_cpu:
                 passes.append(with_precision)
-            elif self._most < SOME_OF_ONE:  # one operator is no long chain
-                passes.append(with_barriers)
+            else:
+                passes.append(with_sample_gradients)
+                if self._most < SOME_OF_ONE:  # one operator is no long chain
+                    passes.append(with_barriers)
             if "out_shardings" in self._options:
                 passes.append(without_kernels)
             options = _options()[level] if on_cpu else PLAIN_PRODUCTS if level else {}
