@@ -65,6 +65,12 @@ def test_much_weight_for_few_places_takes_the_product():
     assert not _product_is_faster(deep, 32, (3, 3), (1, 1), (1, 1), (1, 1), None)
 
 
+def test_windows_of_many_channels_take_the_product_where_the_result_is_small():
+    for channels, size, product in ((8, 28, True), (32, 28, False), (32, 7, True)):
+        data = jax.ShapeDtypeStruct((8, channels, size, size), "float32")
+        assert _product_is_faster(data, 32, (4, 4), (1, 1), (1, 1), (0, 0), None) == product
+
+
 @pytest.mark.parametrize("filters, layout, kernel, stride, dilate, pad", [
     (1, "NCHW", (3, 3), (2, 1), (1, 1), (1, 1)), (2, "NHWC", (3, 2), (2, 1), (1, 2), (2, 1)),
     (1, "NCW", (5,), (3,), (2,), (0,)), (1, "NCHW", (1, 1), (2, 2), (1, 1), (0, 0))])
