@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from ._host_memory import give_back
 from .base import MXNetError
 
 __all__ = ["Survey", "bytes_of", "capacity", "refuse_program", "refuse_result", "survey"]
@@ -44,6 +45,15 @@ def capacity(device: jax.Device | None = None) -> float:
     return math.inf if device.platform != "cpu" else min([math.inf, *_host_limits()])
 
 
+def _room(size: float, device: jax.Device | None) -> float:
+    """The capacity, where that is too little after what is kept for later has been given back."""
+    most = capacity(device)
+    if size > most:
+        give_back()
+        most = capacity(device)
+    return most
+
+
 def _host_limits() -> Iterator[float]:
     with contextlib.suppress(OSError, ValueError, IndexError):
         text = pathlib.Path("/proc/meminfo").read_text(encoding="ascii")
@@ -68,7 +78,7 @@ def refuse_result(shape: Sequence[int], dtype: Any, device: jax.Device | None = 
         return
     size = bytes_of(shape, dtype)
     if size > _LOOK:
-        most = capacity(device or jax.local_devices(backend="cpu")[0])
+        most = _room(size, device or jax.local_devices(backend="cpu")[0])
         if size > most:
             raise MXNetError(_told(f"{what} of shape {tuple(shape)} and dtype {np.dtype(dtype).name}", size, most))
 
@@ -98,7 +108,7 @@ def refuse_program(traced: Any, found: Survey, device: jax.Device | None) -> boo
     shape, dtype, largest, _ = found
     if max(made, largest) <= _LOOK:
         return False
-    most = capacity(device)
+    most = _room(max(made, largest), device)
     if made > most:
         described = ", ".join([f"{np.dtype(o.dtype).name if o.dtype != jax.dtypes.float0 else 'float0'}"
                                f"{tuple(o.shape)}" for o in outs[:4]]) + ", ..." * (len(outs) > 4)

@@ -21,6 +21,7 @@ from typing import Any
 
 import jax
 
+from ._host_memory import keep_freed
 from .base import MXNetError
 
 __all__ = ["check", "forked", "starts", "waits", "when_closed"]
@@ -41,7 +42,9 @@ _forever = threading.Lock()
 def starts() -> None:
     """XLA is about to be used."""
     global _started
-    _started = True
+    if not _started:
+        _started = True
+        keep_freed()
 
 
 def check() -> None:

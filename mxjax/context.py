@@ -11,6 +11,7 @@ from typing import ClassVar
 import jax
 
 from ._bounded import Bounded
+from ._host_memory import give_back
 from .base import MXNetError
 
 __all__ = ["Context", "cpu", "cpu_pinned", "gpu", "tpu", "num_gpus", "num_tpus", "gpu_memory_info", "current_context"]
@@ -84,8 +85,9 @@ class Context(metaclass=_ContextType):
             raise
 
     def empty_cache(self) -> None:
-        """Kept for MXNet's sake: XLA's allocator gives memory back by itself."""
+        """Gives the memory of arrays that are gone back to the system; accelerators' stays in XLA's pool."""
         self.jax_device  # noqa: B018  a device that is not there is an error here as well
+        give_back()
 
     def __hash__(self) -> int:
         return hash((self.device_typeid, self.device_id))

@@ -214,7 +214,7 @@ def _sum(old: Any, grad: Any, ctx: Any) -> Any:
 
 
 _ADD = Kernel("gradient accumulation", lambda a, b: (a + b.astype(a.dtype),), 2, 1)
-_ones_known: dict[Any, Any] = Bounded(256)
+_ones_known: dict[Any, Any] = Bounded(64)
 
 
 _ONES = object()  # stands for the gradient of a head that nobody gave one for, until it is needed
@@ -231,7 +231,7 @@ def _ones(node: Node, index: int) -> Any:
     found = _ones_known.get(key)
     if found is None:
         found = put(np.ones(shape, dtype), ctx)
-        if found.size <= 4096 and not isinstance(found, jax.core.Tracer):
+        if found.size <= 1 << 18 and not isinstance(found, jax.core.Tracer):
             _ones_known[key] = found
     return found
 

@@ -12,7 +12,6 @@ mappings that Linux allows: beyond it XLA crashes.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import functools
 import itertools
 import logging
@@ -31,9 +30,11 @@ from jax.extend.core import find_top_trace
 
 from .._bounded import clear_all
 from .._capacity import refuse_program, survey
+from .._host_memory import give_back
 from .._process import starts
 from ..base import MXNetError
 from .barriers import BARRIER_OPTIONS, with_barriers
+from .convolutions import with_sample_gradients
 from .division import with_quotients
 from .first_calls import first_calls
 from .policy import LOOK_EVERY, MOST_MAPPINGS, MOST_SIGNATURES
@@ -158,11 +159,13 @@ class Compiled:
     def _form(self, on_cpu: bool, level: int) -> Callable:
         found = self._forms.get((on_cpu, level))
         if found is None:
-            passes = [with_quotients]
+            passes = [functools.partial(with_quotients, on_cpu=on_cpu)]
             if not on_cpu:
                 passes.append(with_precision)
-            elif self._most < SOME_OF_ONE:  # one operator is no long chain
-                passes.append(with_barriers)
+            else:
+                passes.append(with_sample_gradients)
+                if self._most < SOME_OF_ONE:  # one operator is no long chain
+                    passes.append(with_barriers)
             if "out_shardings" in self._options:
                 passes.append(without_kernels)
             options = _options()[level] if on_cpu else PLAIN_PRODUCTS if level else {}
@@ -217,7 +220,7 @@ class Compiled:
         def call(*args: Any) -> Any:
             result = form(*args)
             self._compiled(signature, form, size)
-            _trim()
+            give_back()
             return result
         return call
 
@@ -298,12 +301,6 @@ def _later_signals() -> Iterator[None]:
                 before(*caught[0])
 
 
-def _trim() -> None:
-    """Has the C library give back to the system what is free."""
-    with contextlib.suppress(OSError, AttributeError):  # only glibc knows the word
-        ctypes.CDLL(None).malloc_trim(0)
-
-
 class _Room:
     """Keeps traces and programs from filling the memory, and the process away from Linux's limit of memory mappings.
 
@@ -364,7 +361,7 @@ class _Room:
                 break
             left -= one.signatures()
             one.clear()
-        _trim()
+        give_back()
         logging.getLogger("mxjax.compile").info(
             "dropped %d of %d signatures of compiled functions, whose programs took about %d MB: there were very many, "
             "or they took more than MXJAX_PROGRAM_MEMORY = %d MB, or came near the limit of memory mappings "

@@ -7,6 +7,7 @@ max(y, min(x, y)) is y, so a division by that stays what it is (docs/design/0020
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import jax
@@ -19,8 +20,10 @@ from .rewriting import each_equation
 __all__ = ["is_quotient", "with_quotients"]
 
 
-@jax.jit
-def _exact_quotient(x: jax.Array, y: jax.Array) -> jax.Array:
+@functools.partial(jax.jit, static_argnames="apart")
+def _exact_quotient(x: jax.Array, y: jax.Array, apart: bool = False) -> jax.Array:
+    if apart:
+        y = lax.optimization_barrier(y)
     x, y = jnp.broadcast_arrays(x, y)
     least = lax.min(x, y)
     return lax.div(lax.max(x, least), lax.max(y, least))  # where either is NaN, so is the quotient
@@ -31,12 +34,15 @@ def is_quotient(eqn: JaxprEqn) -> bool:
     return eqn.params.get("name") == _exact_quotient.__name__
 
 
-def with_quotients(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """A program in which all divisions of floats are exact, those in loops and branches among them."""
-    return each_equation(closed, _exact)
+def with_quotients(closed: ClosedJaxpr, on_cpu: bool = False) -> ClosedJaxpr:
+    """A program in which all divisions of floats are exact, those in loops and branches among them.
+
+    On CPUs divisors that are broadcast are computed first: XLA would write the sums of rows as often as they are read.
+    """
+    return each_equation(closed, functools.partial(_exact, on_cpu=on_cpu))
 
 
-def _exact(eqn: JaxprEqn) -> JaxprEqn | None:
+def _exact(eqn: JaxprEqn, on_cpu: bool) -> JaxprEqn | None:
     if is_quotient(eqn):
         return eqn
     if eqn.primitive is not lax.div_p:
@@ -44,10 +50,12 @@ def _exact(eqn: JaxprEqn) -> JaxprEqn | None:
     x, y = [v.aval for v in eqn.invars]
     if not jnp.issubdtype(x.dtype, jnp.floating):
         return eqn
-    return _call(x.shape, y.shape, x.dtype).replace(invars=eqn.invars, outvars=eqn.outvars,
+    apart = on_cpu and 1 < math.prod(y.shape) < math.prod(x.shape)
+    return _call(x.shape, y.shape, x.dtype, apart).replace(invars=eqn.invars, outvars=eqn.outvars,
                                                     source_info=eqn.source_info)
 
 
 @functools.lru_cache(maxsize=4096)
-def _call(x: tuple[int, ...], y: tuple[int, ...], dtype: Any) -> JaxprEqn:
-    return jax.make_jaxpr(_exact_quotient)(jax.ShapeDtypeStruct(x, dtype), jax.ShapeDtypeStruct(y, dtype)).eqns[0]
+def _call(x: tuple[int, ...], y: tuple[int, ...], dtype: Any, apart: bool) -> JaxprEqn:
+    call = functools.partial(_exact_quotient, apart=apart)
+    return jax.make_jaxpr(call)(jax.ShapeDtypeStruct(x, dtype), jax.ShapeDtypeStruct(y, dtype)).eqns[0]

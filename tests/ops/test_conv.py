@@ -1,6 +1,7 @@
 """Convolution: every formulation against XLA's own, with gradients."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
@@ -8,6 +9,7 @@ from opcall import call, gradients
 
 from mxjax.base import MXNetError
 from mxjax.ops.nn._correlation import dimension_numbers
+from mxjax.ops.nn._depthwise import depthwise
 from mxjax.ops.nn.convolution import _as_product, _product_is_faster
 
 RANDOM = np.random.default_rng(3)
@@ -61,6 +63,12 @@ def test_much_weight_for_few_places_takes_the_product():
     deep = jax.ShapeDtypeStruct((16, 512, 4, 4), "float32")
     assert _product_is_faster(deep, 512, (3, 3), (1, 1), (1, 1), (1, 1), None)
     assert not _product_is_faster(deep, 32, (3, 3), (1, 1), (1, 1), (1, 1), None)
+
+
+def test_windows_of_many_channels_take_the_product_where_the_result_is_small():
+    for channels, size, product in ((8, 28, True), (32, 28, False), (32, 7, True)):
+        data = jax.ShapeDtypeStruct((8, channels, size, size), "float32")
+        assert _product_is_faster(data, 32, (4, 4), (1, 1), (1, 1), (0, 0), None) == product
 
 
 @pytest.mark.parametrize("filters, layout, kernel, stride, dilate, pad", [
@@ -168,3 +176,26 @@ def test_power_pooling_keeps_signs():
         np.testing.assert_allclose(gradients("Pooling", data, heads=[head], **params)[0].ravel(), slopes, rtol=1e-5)
     with pytest.raises(MXNetError, match="p_value must be 1, 2 or 3, got 4"):
         call("Pooling", data, **dict(params, p_value=4))
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_gradients_of_depthwise_gradients(layout):
+    """On a CPU the weight's gradient is one loop over all sums; its own gradients are those of XLA's convolution."""
+    last = layout[-1] == "C"
+    data = jnp.asarray(RANDOM.normal(size=(2, 6, 5, 3) if last else (2, 3, 6, 5)), "float32")
+    weight = jnp.asarray(RANDOM.normal(size=(3, 3, 3, 1) if last else (3, 1, 3, 3)), "float32")
+
+    def slopes(function):
+        def value(data, weight):
+            by_data, by_weight = jax.grad(lambda d, w: jnp.sum(jnp.sin(function(d, w))), (0, 1))(data, weight)
+            return jnp.sum(by_data ** 2) + jnp.sum(by_weight ** 3)
+        return jax.jit(jax.grad(value, (0, 1)))(data, weight)
+
+    def whole(data, weight):
+        return lax.conv_general_dilated(data, weight, (2, 1), [(1, 1), (1, 1)], feature_group_count=3,
+                                        dimension_numbers=dimension_numbers(2, layout))
+
+    def ours(data, weight):
+        return depthwise(data, weight, (2, 1), (1, 1), (1, 1), last)
+    for found, expected in zip(slopes(ours), slopes(whole), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=2e-3, atol=2e-3)

@@ -12,6 +12,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from ..common import Array, accumulation, is_float
@@ -89,10 +90,38 @@ def _backward(stride: Numbers, dilate: Numbers, pad: Numbers, last: bool, saved:
     turned = jnp.flip(weight, range(1, weight.ndim))
     by_data = _correlate(_padded(head, widths, last), turned, (1,) * len(pad), dilate, last)
     padded = _padded(data, [(p, p, 0) for p in pad], last)
-    others = tuple(a for a in range(data.ndim) if a != (data.ndim - 1 if last else 1))
-    by_weight = [(_seen(padded, place, space, stride, dilate, last) * head).sum(others)
-                 for place in _places(weight.shape[1:])]
-    return by_data, jnp.stack(by_weight, -1).reshape(weight.shape)
+    return by_data, _by_weight(stride, dilate, last, weight.shape, padded, head)
+
+
+def _products(stride: Numbers, dilate: Numbers, last: bool, shape: Numbers, padded: Array, head: Array) -> list[Array]:
+    """For each element of the kernel what its gradient is the sum of."""
+    space = head.shape[1:-1] if last else head.shape[2:]
+    return [_seen(padded, place, space, stride, dilate, last) * head for place in _places(shape[1:])]
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2, 3))
+def _by_weight(stride: Numbers, dilate: Numbers, last: bool, shape: Numbers, padded: Array, head: Array) -> Array:
+    """The gradient of a weight (channel, *kernel), all sums in one loop: one by one each would write its product.
+
+    The last axis of space is summed by itself: sums of fewer numbers are more precise.
+    """
+    products = _products(stride, dilate, last, shape, padded, head)
+    channel, row = (head.ndim - 1, head.ndim - 2) if last else (1, head.ndim - 1)
+    others = [a for a in range(head.ndim) if a not in (channel, row)]
+    zeros = [np.zeros((), head.dtype)] * len(products)
+    sums = lax.reduce(products, zeros, lambda a, b: [x + y for x, y in zip(a, b, strict=True)], others)
+    return jnp.stack(sums, -1).sum(0 if last else 1).reshape(shape)
+
+
+@_by_weight.defjvp
+def _by_weight_jvp(stride: Numbers, dilate: Numbers, last: bool, shape: Numbers, primals: tuple,
+                   tangents: tuple) -> tuple[Array, Array]:
+    """JAX transposes sums, but not such a loop."""
+    def plain(padded: Array, head: Array) -> Array:
+        others = tuple(a for a in range(head.ndim) if a != (head.ndim - 1 if last else 1))
+        products = _products(stride, dilate, last, shape, padded, head)
+        return jnp.stack([p.sum(others) for p in products], -1).reshape(shape)
+    return _by_weight(stride, dilate, last, shape, *primals), jax.jvp(plain, primals, tangents)[1]
 
 
 _sum.defvjp(_forward, _backward)

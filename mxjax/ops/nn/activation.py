@@ -18,8 +18,16 @@ from ..params import Scalar
 from ..random import _draw
 from ..registry import get, register
 
+
+@jax.custom_jvp
+def _softplus(x: Array) -> Array:
+    return jax.nn.softplus(x)
+
+
+_softplus.defjvps(lambda tangent, y, x: tangent * jax.nn.sigmoid(x))  # JAX's takes six times as long on a CPU
+
 _ACTIVATIONS = {
-    "relu": jax.nn.relu, "sigmoid": jax.nn.sigmoid, "softrelu": jax.nn.softplus, "softsign": jax.nn.soft_sign,
+    "relu": jax.nn.relu, "sigmoid": jax.nn.sigmoid, "softrelu": _softplus, "softsign": jax.nn.soft_sign,
     "tanh": jnp.tanh,
 }
 

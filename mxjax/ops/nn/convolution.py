@@ -104,6 +104,9 @@ def _convolution(data: Array, weight: Array, bias: Array | None = None, *, kerne
     return _add_bias(out, bias, layout)
 
 
+_FULL_VECTORS = 16  # channels from which XLA's convolution is the faster one, unless most places have no result
+
+
 def _product_is_faster(data: Array, num_filter: int, kernel: tuple, stride: tuple, dilate: tuple, pad: tuple,
                        layout: str | None) -> bool:
     """Whether one matrix product beats XLA's convolution on a CPU, forward and backward (benchmarks/convolution.py)."""
@@ -112,13 +115,16 @@ def _product_is_faster(data: Array, num_filter: int, kernel: tuple, stride: tupl
     space = data.shape[1:-1] if channels_last(layout) else data.shape[2:]
     outputs = [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, d, p in
                zip(space, kernel, stride, dilate, pad, strict=True)]
-    row, count = math.prod(kernel) * data.shape[-1 if channels_last(layout) else 1], math.prod(outputs)
+    channels, count = data.shape[-1 if channels_last(layout) else 1], math.prod(outputs)
+    row = math.prod(kernel) * channels
     if not isinstance(data.shape[0], int):  # a batch of any size (`jax.export`)
         return False
     if data.shape[0] * count <= 4 * num_filter:  # much weight for few places: its layout is what costs
         return True
     if count <= 16 and data.shape[0] * count * row <= 8 * data.size:  # kernels nearly as large as the picture
         return True
+    if channels >= _FULL_VECTORS and 2 * count > math.prod(space):
+        return False
     return row <= 512 and data.shape[0] * count * row <= 3_000_000
 
 

@@ -50,14 +50,15 @@ def box_nms(data: Array, *, overlap_thresh: float = 0.5, valid_thresh: float = 0
         if id_index >= 0:
             valid &= boxes[:, id_index] != background_id
         best = order(jnp.where(valid, scores, -jnp.inf), descending=True)
-        places = (places if in_format == "corner" else corners(places))[best]
-        size, classes = areas(places), boxes[best, id_index].astype(jnp.int32)
+        top = best[:limit]
+        places = (places if in_format == "corner" else corners(places))[top]
+        size, classes = areas(places), boxes[top, id_index].astype(jnp.int32)
 
         def suppressed_by(i: Array) -> Array:
             shared = intersection(places[i], places)
             over = shared / (size[i] + size - shared) > overlap_thresh
             return over if force_suppress or id_index < 0 else over & (classes == classes[i])
-        left = suppress(valid[best] & (jnp.arange(count) < limit), suppressed_by)
+        left = jnp.pad(suppress(valid[top], suppressed_by), (0, count - limit))
         first = order(~left)
         return best[first], left[first]
     chosen, left = jax.vmap(kept)(lax.stop_gradient(boxes))

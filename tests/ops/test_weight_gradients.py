@@ -1,0 +1,74 @@
+"""Large gradients of convolutions by their weight, which CPUs compute sample by sample."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from mxjax.compile import convolutions
+from mxjax.compile.compiled import Compiled
+
+RANDOM = np.random.default_rng(7)
+
+
+def _slope(space, kernel, **given):
+    def value(data, weight):
+        return jnp.sum(jnp.sin(lax.conv_general_dilated(data, weight, **given)))
+    data = RANDOM.normal(size=(3, 2, *space)).astype("float32")
+    return jax.grad(value, 1), data, RANDOM.normal(size=(4, 2, *kernel)).astype("float32")
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Small ones are treated as large ones are; counts them."""
+    count = []
+    monkeypatch.setattr(convolutions, "_LEAST", 0)
+    monkeypatch.setattr(convolutions, "_LEAST_SPACE", 0)
+    original = convolutions._sum_of_products
+    monkeypatch.setattr(convolutions, "_sum_of_products", lambda *a, **k: count.append(1) or original(*a, **k))
+    convolutions._call.cache_clear()
+    yield count
+    convolutions._call.cache_clear()
+
+
+@pytest.mark.parametrize("space, kernel, given", [
+    ((7, 9), (3, 2), dict(window_strides=(1, 1), padding=[(1, 1), (0, 0)])),
+    ((8, 9), (3, 3), dict(window_strides=(2, 3), padding=[(1, 1), (2, 2)])),  # what the strides do not reach is cut off
+    ((9, 9), (2, 3), dict(window_strides=(2, 1), padding=[(0, 0), (1, 2)], rhs_dilation=(3, 2))),
+    ((5, 5), (5, 5), dict(window_strides=(1, 1), padding=[(0, 0), (0, 0)])),  # one place
+    ((11,), (4,), dict(window_strides=(3,), padding=[(2, 1)])),
+    ((5, 4, 6), (2, 1, 3), dict(window_strides=(1, 2, 1), padding=[(0, 1), (0, 0), (1, 1)])),
+])
+def test_values(small, space, kernel, given):
+    slope, data, weight = _slope(space, kernel, **given)
+    found = Compiled(slope)(data, weight)
+    assert small
+    np.testing.assert_allclose(found, slope(data, weight), rtol=1e-4, atol=1e-4)
+
+
+def test_gradients_of_gradients(small):
+    slope, data, weight = _slope((6, 6), (3, 3), window_strides=(1, 1), padding=[(1, 1), (1, 1)])
+    twice = jax.grad(lambda data, weight: jnp.sum(slope(data, weight) ** 2), (0, 1))
+    for found, expected in zip(Compiled(twice)(data, weight), twice(data, weight), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("given", [dict(feature_group_count=2), dict(lhs_dilation=(2, 2)),
+                                   dict(dimension_numbers=("NHWC", "HWIO", "NHWC"))])
+def test_others_stay(small, given):
+    data, weight = RANDOM.normal(size=(3, 4, 6, 4)).astype("f"), RANDOM.normal(size=(4, 4, 3, 3)).astype("f")
+    weight = weight[:, :2] if "feature_group_count" in given else weight
+    weight = weight.transpose(2, 3, 1, 0) if "dimension_numbers" in given else weight
+    slope = jax.grad(lambda w: jnp.sum(jnp.sin(
+        lax.conv_general_dilated(data, w, (1, 1), [(1, 1), (1, 1)], **given))))
+    np.testing.assert_allclose(Compiled(slope)(weight), slope(weight), rtol=1e-4, atol=1e-4)
+    assert not small
+
+
+def test_small_ones_stay_and_large_ones_are_a_loop():
+    for channels, loops in ((8, 0), (64, 1)):
+        data, weight = (np.ones(shape, "f") for shape in ((2, channels, 28, 28), (channels, channels, 3, 3)))
+        slope = jax.grad(lambda w, data=data: jnp.sum(lax.conv_general_dilated(data, w, (1, 1), "SAME") ** 2))
+        closed = convolutions.with_sample_gradients(jax.make_jaxpr(slope)(weight))
+        assert str(closed).count("scan[") == loops

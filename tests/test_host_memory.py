@@ -1,0 +1,46 @@
+"""What a process keeps of the memory of arrays that are gone."""
+
+import os
+import platform
+import subprocess
+import sys
+
+import pytest
+
+_ADDING = """
+import resource, mxjax as mx
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096 >> 20
+a = mx.nd.ones((10, 1024, 1024))
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    (a + 1).wait_to_read()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+print(sorted(faults() for _ in range(30))[15])
+most = resident()
+del a
+mx.nd.waitall()
+mx.cpu().empty_cache()
+print(most - resident())
+"""
+
+
+def _measured(**environment):
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("MALLOC_", "GLIBC_TUNABLES"))}
+    done = subprocess.run([sys.executable, "-c", _ADDING], capture_output=True, text=True, check=True, timeout=300,
+                          env={**kept, **environment})
+    return list(map(int, done.stdout.split()))
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="limits of glibc's malloc")
+def test_large_arrays_take_the_place_of_those_that_are_gone():
+    """The result of an addition (40 MB, 10240 pages) lies where an earlier one lay, until the memory is given back."""
+    faults, returned = _measured()
+    assert faults < 1000
+    assert returned > 60
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="limits of glibc's malloc")
+def test_limits_in_the_environment_stay():
+    assert _measured(MALLOC_MMAP_THRESHOLD_="1000000")[0] > 9000
