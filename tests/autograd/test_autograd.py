@@ -8,6 +8,7 @@ import pytest
 
 import mxjax as mx
 from mxjax import autograd
+from mxjax.array.lazy import Lazy
 from mxjax.base import MXNetError
 
 X = np.array([0.5, -1.0, 2.0], "float32")
@@ -460,3 +461,88 @@ def test_gradients_that_are_added_up_are_part_of_the_program(hybrid, compiles):
             np.testing.assert_allclose(param.grad().asnumpy(), total, rtol=1e-4, atol=1e-6)
             assert param.data()._fresh_grad
     np.testing.assert_array_equal(np.asarray(held), before)  # what somebody holds is not written over
+
+
+# ------------------------------------------------------------ operators after a graph's run
+@pytest.fixture
+def forwards(monkeypatch):
+    """Counts the runs whose forward was computed by itself."""
+    seen, original = [], Lazy.forward
+
+    def forward(self):
+        seen.append(self.origin)
+        return original(self)
+    monkeypatch.setattr(Lazy, "forward", forward)
+    return seen
+
+
+def hybrid():
+    mx.random.seed(4)
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Dense(6, activation="tanh", in_units=3), mx.gluon.nn.Dense(4, in_units=6))
+    net.initialize(mx.init.Uniform(0.5))
+    net.hybridize()
+    return net, mx.nd.array(np.random.default_rng(1).normal(size=(5, 3)))
+
+
+def test_a_loss_of_operators_is_in_the_program_of_its_network(forwards):
+    net, x = hybrid()
+    label, loss = mx.nd.array([0, 3, 1, 2, 0]), mx.gluon.loss.SoftmaxCrossEntropyLoss()
+    found = []
+    for look in (False, True):
+        with autograd.record():
+            out = net(x)
+            value = loss(out, label) * 2
+        if look:
+            value.asnumpy()
+        value.backward()
+        assert bool(forwards) == look
+        found.append([value.asnumpy(), out.asnumpy(), *[p.grad().asnumpy() for p in net.collect_params().values()]])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+def test_operators_on_several_runs_wait_for_neither(forwards):
+    net, x = hybrid()
+    with autograd.record():
+        total = net(x).sum() + net(x * 2).sum()
+    total.backward()
+    assert forwards
+    grads = [p.grad().asnumpy() for p in net.collect_params().values()]
+    separate = [np.zeros_like(g) for g in grads]
+    for factor in (1, 2):
+        with autograd.record():
+            out = net(x * factor).sum()
+        out.backward()
+        separate = [a + p.grad().asnumpy() for a, p in zip(separate, net.collect_params().values(), strict=True)]
+    for one, other in zip(grads, separate, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+
+
+def test_derivatives_of_higher_order_through_operators_after_a_run():
+    net, x = hybrid()
+    x.attach_grad()
+    grads = []
+    for hybridized in (True, False):
+        net.hybridize(hybridized)
+        with autograd.record():
+            out = (net(x) ** 2).sum()
+            slope = autograd.grad(out, [x], create_graph=True, retain_graph=True)[0]
+            again = (slope * slope).sum()
+        again.backward()
+        grads.append(x.grad.asnumpy())
+    np.testing.assert_allclose(*grads, rtol=1e-4, atol=1e-5)
+
+
+def test_symbols_of_operators_after_a_run():
+    net, x = hybrid()
+    with autograd.record():
+        out = mx.nd.log_softmax(net(x) * 2.0)
+    found = autograd.get_symbol(out)
+    assert "log_softmax" in found.tojson() and "_mul_scalar" in found.tojson()
+
+
+def test_mistakes_after_a_run_are_told_at_once():
+    net, x = hybrid()
+    with autograd.record(), pytest.raises(MXNetError):
+        net(x) + mx.nd.ones((7, 7))
