@@ -313,7 +313,5 @@ def lrn(data: Array, *, alpha: Scalar = 1e-4, beta: Scalar = 0.75, knorm: Scalar
     window, around = [1] * data.ndim, [(0, 0)] * data.ndim
     window[1], around[1] = nsize, (nsize // 2, nsize // 2)
     total = lax.reduce_window(wide * wide, wide.dtype.type(0), lax.add, window, [1] * data.ndim, around)
-    base = knorm + alpha / nsize * total
     # exp and log are loops over vectors on a CPU, a power is a call for each number
-    power = jnp.exp(-beta * jnp.log(base)) if knorm > 0 and alpha >= 0 else base ** -beta
-    return (wide * power).astype(data.dtype)
+    return (wide * jnp.exp(-beta * jnp.log(knorm + alpha / nsize * total))).astype(data.dtype)
