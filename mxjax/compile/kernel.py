@@ -22,6 +22,7 @@ from .._bounded import Bounded
 from .._mersenne import Source
 from .._process import when_closed
 from ..base import MXNetError
+from ..ops.by_device import traced_for
 from ..ops.params import WIDE
 from ..ops.random._draw import Drawn
 from ..ops.registry import Op
@@ -177,8 +178,11 @@ class Kernel:
             wide = self.wide or any(is_wide(s.dtype) for s in structs if hasattr(s, "dtype"))
             try:
                 with jax.enable_x64(wide):
-                    if self.eager or part:
-                        result = jax.eval_shape(self.fn if self.eager else self.once, *structs)
+                    if self.eager:
+                        result = jax.eval_shape(self.fn, *structs)
+                    elif part:  # traced as programs are, mostly
+                        with traced_for("cpu" if jax.default_backend() == "cpu" else None):
+                            result = jax.eval_shape(self.once, *structs)
                     else:
                         result = self.jitted.eval_shape(*structs)
             except (MXNetError, *USER_MISTAKES) as error:

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ...base import MXNetError
+from ..by_device import by_device
 from ..common import Array, accumulation, normalized, size_of
 from ..infer import elementwise, first, unify
 from ..params import Range, Scalar
@@ -37,10 +38,10 @@ def _standardize_forward(data: Array, gamma: Array, beta: Array, near: Array | N
     wide = data.astype(accumulation(data.dtype))
     two = partial(_moments, axes)
     if near is not None:
-        mean, var = lax.platform_dependent(
+        mean, var = by_device(
             wide, near, cpu=lambda wide, _: two(wide), default=partial(_moments_near, axes))
     elif size_of(tuple(data.shape[a] for a in axes)) <= _SHORT:
-        mean, var = lax.platform_dependent(wide, cpu=two, default=partial(_moments_merged, axes))
+        mean, var = by_device(wide, cpu=two, default=partial(_moments_merged, axes))
     else:
         mean, var = two(wide)
     scale = lax.rsqrt(var + eps)
