@@ -512,12 +512,9 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
 
 def as_numbers(vector: Any) -> list[jax.Array]:
     """The numbers in a vector, each as what a Python float is: it takes the dtype of the array it meets."""
-    return [_weak(number) for number in jnp.asarray(vector)]
-
-
-def _weak(number: jax.Array) -> jax.Array:
-    """A number out of a vector as what a Python float is: it takes the dtype of the array it meets."""
-    return jax.lax.convert_element_type_p.bind(number, new_dtype=number.dtype, weak_type=True, sharding=None)
+    vector = jnp.asarray(vector)
+    return list(jnp.unstack(jax.lax.convert_element_type_p.bind(
+        vector, new_dtype=vector.dtype, weak_type=True, sharding=None)))
 
 
 def never(params: dict[str, Any]) -> bool:

@@ -135,7 +135,8 @@ def _as_product(data: Array, weight: Array, kernel: tuple, stride: tuple, dilate
     dims = len(kernel)
     if not last:
         data, weight = jnp.moveaxis(data, 1, -1), jnp.moveaxis(weight, 1, -1)
-    data = jnp.pad(data, [(0, 0), *((p, p) for p in pad), (0, 0)])
+    if any(pad):
+        data = jnp.pad(data, [(0, 0), *((p, p) for p in pad), (0, 0)])
     space = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(data.shape[1:-1], kernel, stride, dilate,
                                                                   strict=True)]
     batch, channels = data.shape[0], data.shape[-1]
@@ -150,6 +151,8 @@ def _as_product(data: Array, weight: Array, kernel: tuple, stride: tuple, dilate
     else:  # axis by axis: XLA computes what it can of the data anew for each slice, so they had better be few
         rows = data
         for axis in range(dims, 0, -1):
+            if kernel[axis - 1] == stride[axis - 1] == 1:
+                continue  # the data as they are
             starts = [o * dilate[axis - 1] for o in range(kernel[axis - 1])]
             length = (space[axis - 1] - 1) * stride[axis - 1] + 1
             rows = jnp.concatenate([lax.slice_in_dim(rows, b, b + length, stride[axis - 1], axis) for b in starts], -1)
