@@ -135,6 +135,11 @@ def _readable(size: float) -> str:
 
 def survey(jaxpr: Any) -> Survey:
     """Looks through a program, and what it calls."""
+    return _survey(jaxpr, {})
+
+
+def _survey(jaxpr: Any, known: dict[int, Survey]) -> Survey:
+    """`known`: what was found in functions so far, by identity: some are called often."""
     shape, dtype, largest, operations = (), "", 0, len(jaxpr.eqns)
     for eqn in jaxpr.eqns:
         for out in eqn.outvars:
@@ -148,7 +153,7 @@ def survey(jaxpr: Any) -> Survey:
             for inner in value if isinstance(value, (tuple, list)) else (value,):
                 inner = getattr(inner, "jaxpr", inner)
                 if hasattr(inner, "eqns"):
-                    deeper = survey(inner)
+                    deeper = known.get(id(inner)) or known.setdefault(id(inner), _survey(inner, known))
                     operations += deeper.operations
                     if deeper.largest > largest:
                         shape, dtype, largest, _ = deeper

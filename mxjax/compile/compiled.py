@@ -169,8 +169,9 @@ class Compiled:
             if "out_shardings" in self._options:
                 passes.append(without_kernels)
             options = _options()[level] if on_cpu else PLAIN_PRODUCTS if level else {}
-            found = self._forms[on_cpu, level] = jax.jit(rewritten(self._original, *passes), **self._options, **(
-                {"compiler_options": options} if options else {}))
+            found = self._forms[on_cpu, level] = jax.jit(
+                rewritten(self._original, *passes, kind="cpu" if on_cpu else None), **self._options,
+                **({"compiler_options": options} if options else {}))
         return found
 
     def _choose(self, signature: tuple, args: Sequence[Any]) -> Callable:

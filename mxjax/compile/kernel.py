@@ -22,6 +22,7 @@ from .._bounded import Bounded
 from .._mersenne import Source
 from .._process import when_closed
 from ..base import MXNetError
+from ..ops.by_device import traced_for
 from ..ops.params import WIDE
 from ..ops.random._draw import Drawn
 from ..ops.registry import Op
@@ -177,8 +178,11 @@ class Kernel:
             wide = self.wide or any(is_wide(s.dtype) for s in structs if hasattr(s, "dtype"))
             try:
                 with jax.enable_x64(wide):
-                    if self.eager or part:
-                        result = jax.eval_shape(self.fn if self.eager else self.once, *structs)
+                    if self.eager:
+                        result = jax.eval_shape(self.fn, *structs)
+                    elif part:  # traced as programs are, mostly
+                        with traced_for("cpu" if jax.default_backend() == "cpu" else None):
+                            result = jax.eval_shape(self.once, *structs)
                     else:
                         result = self.jitted.eval_shape(*structs)
             except (MXNetError, *USER_MISTAKES) as error:
@@ -508,12 +512,9 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
 
 def as_numbers(vector: Any) -> list[jax.Array]:
     """The numbers in a vector, each as what a Python float is: it takes the dtype of the array it meets."""
-    return [_weak(number) for number in jnp.asarray(vector)]
-
-
-def _weak(number: jax.Array) -> jax.Array:
-    """A number out of a vector as what a Python float is: it takes the dtype of the array it meets."""
-    return jax.lax.convert_element_type_p.bind(number, new_dtype=number.dtype, weak_type=True, sharding=None)
+    vector = jnp.asarray(vector)
+    return list(jnp.unstack(jax.lax.convert_element_type_p.bind(
+        vector, new_dtype=vector.dtype, weak_type=True, sharding=None)))
 
 
 def never(params: dict[str, Any]) -> bool:

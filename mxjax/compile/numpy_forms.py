@@ -24,7 +24,7 @@ _KNOWN = {np.dtype(t) for t in ("bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4"
 _GIVEN, _MOVED, _MADE = range(3)  # arguments as they are; arguments and constants elsewhere; all other values
 _MOVES = frozenset("""
     broadcast_in_dim concatenate copy dynamic_slice expand_dims optimization_barrier reshape rev slice split squeeze
-    stack stop_gradient tile transpose
+    stack stop_gradient tile transpose unstack
 """.split())
 _ROUNDS = frozenset("add add_any sub mul div sqrt square integer_pow scatter-add scatter_add".split())
 
@@ -399,6 +399,7 @@ _FORMS: dict[str, Callable[[dict, list, Any], Callable]] = {  # of parameters, i
     "stack": lambda p, ins, out: lambda *xs: np.stack(xs, p["axis"]),
     "tile": lambda p, ins, out: lambda x: np.tile(x, p["reps"]),
     "split": lambda p, ins, out: lambda x: np.split(x, np.cumsum(p["sizes"])[:-1], p["axis"]),
+    "unstack": lambda p, ins, out: lambda x: list(np.moveaxis(x, p["axis"], 0)),
     "reduce_sum": _whole(np.add), "reduce_prod": _whole(np.multiply), "reduce_max": _whole(np.maximum),
     "reduce_min": _whole(np.minimum), "reduce_and": _whole(np.bitwise_and), "reduce_or": _whole(np.bitwise_or),
     "argmax": lambda p, ins, out: lambda x: np.argmax(x, p["axes"][0]),

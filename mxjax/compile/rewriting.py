@@ -9,6 +9,8 @@ from typing import Any
 import jax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, jaxpr_as_fun, jaxprs_in_params
 
+from ..ops.by_device import traced_for
+
 __all__ = ["each_equation", "rewritten", "without_kernels"]
 
 _NOT_ENTERED = ("pallas_call", "custom_partitioning")  # programs of another kind
@@ -16,12 +18,16 @@ _KERNELS = ("pallas_call", "dot_product_attention")
 Rule = Callable[[JaxprEqn], "JaxprEqn | None"]
 
 
-def rewritten(function: Callable, *passes: Callable[[ClosedJaxpr], ClosedJaxpr]) -> Callable:
-    """The function, whose program goes through the passes whenever it is traced; it is for being compiled."""
+def rewritten(function: Callable, *passes: Callable[[ClosedJaxpr], ClosedJaxpr], kind: str | None = None) -> Callable:
+    """The function, whose program goes through the passes whenever it is traced; it is for being compiled.
+
+    kind: of the devices that it is for alone, "cpu"; None: whatever it is lowered for.
+    """
     @functools.wraps(function)
     def call(*args: Any) -> Any:
-        # as a call of one compiled function, which is not evaluated equation by equation once more
-        closed, shapes = jax.make_jaxpr(jax.jit(function), return_shape=True)(*args)
+        with traced_for(kind):
+            # as a call of one compiled function, which is not evaluated equation by equation once more
+            closed, shapes = jax.make_jaxpr(jax.jit(function), return_shape=True)(*args)
         for each in passes:
             closed = each(closed)
         return jax.tree.unflatten(jax.tree.structure(shapes), jaxpr_as_fun(closed)(*jax.tree.leaves(args)))

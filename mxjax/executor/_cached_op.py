@@ -264,7 +264,7 @@ class CachedOp:
         if any(w and v.dtype.kind in "biu" for w, v in zip(wanted, values[:count], strict=True)):
             return False
         kernel = self._kernel(train)
-        specs, programs = kernel.specs(values), self._forms.programs
+        specs, programs = kernel.specs(values, True), self._forms.programs
         part = programs.get(("part", wanted, train))
         if part is None:
             part = programs["part", wanted, train] = GraphPart(self._forms, kernel, wanted, train)

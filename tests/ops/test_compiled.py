@@ -244,3 +244,45 @@ def test_a_refused_program_is_compiled_otherwise(monkeypatch):
     other._forms[False, 0] = _Refusing(other._form(False, 0), "RESOURCE_EXHAUSTED: out of memory")
     with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE"):
         other(x)
+
+
+def _traced(net, *inputs):
+    """The programs that a recorded forward and its backward are, as they are compiled."""
+    found = []
+    whole = compiled.survey
+
+    def survey(jaxpr):
+        found.append(str(jaxpr))
+        return whole(jaxpr)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiled, "survey", survey)
+        with mx.autograd.record():
+            out = net(*inputs)
+        out.backward()
+        out.wait_to_read()
+    return found
+
+
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="of programs for CPUs")
+def test_programs_for_cpus_have_no_forms_for_other_devices():
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Conv2D(8, 1, in_channels=3), mx.gluon.nn.BatchNorm(in_channels=8), mx.gluon.nn.MaxPool2D())
+    net.initialize()
+    net.hybridize()
+    programs = _traced(net, mx.nd.ones((2, 3, 8, 8)))
+    assert programs and not any("platform_index" in text or "cond[" in text for text in programs)
+    assert "platform_index" in str(jax.make_jaxpr(  # in a user's program, which may be for any device, all are there
+        lambda *given: mx.nd.Convolution(*map(mx.interop.from_jax, given), kernel=(1, 1), num_filter=8, no_bias=True)
+        ._read())(jnp.ones((2, 3, 8, 8)), jnp.ones((8, 3, 1, 1))))
+
+
+def test_layers_of_one_signature_are_traced_once(monkeypatch):
+    count, product = [], mx.ops.nn.convolution._as_product
+    monkeypatch.setattr(mx.ops.nn.convolution, "_as_product", lambda *args: count.append(1) or product(*args))
+    net = mx.gluon.nn.HybridSequential()
+    for _ in range(5):
+        net.add(mx.gluon.nn.Conv2D(7, 3, padding=1, in_channels=7), mx.gluon.nn.BatchNorm(in_channels=7))
+    net.initialize()
+    net.hybridize()
+    _traced(net, mx.nd.ones((1, 7, 5, 5)))
+    assert len(count) == 1

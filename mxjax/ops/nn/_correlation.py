@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ..by_device import by_device
 from ..common import Array
 
 __all__ = ["channels_last", "correlate", "dimension_numbers", "transposed"]
@@ -59,7 +60,7 @@ def transposed(data: Array, weight: Array, stride: Sizes, dilate: Sizes, pad: Si
             return _spread(data, weight, stride, dilate, pad, adj, groups, layout)
         if not by_phase:
             return whole(data, weight)
-        return lax.platform_dependent(data, weight, default=whole, cpu=lambda data, weight: _phases(
+        return by_device(data, weight, default=whole, cpu=lambda data, weight: _phases(
             data, weight, stride, pad, adj, layout))
 
     def backward(saved: tuple[Array, Array], head: Array) -> tuple[Array, Array]:

@@ -15,6 +15,7 @@ from jax import lax
 
 from ..._capacity import refuse_result
 from ...base import MXNetError
+from ..by_device import by_device
 from ..common import Array, accumulation, broadcast, is_float
 from ..infer import computed, filled
 from ..params import Count, Lengths, Range, Shape
@@ -94,11 +95,11 @@ def _convolution(data: Array, weight: Array, bias: Array | None = None, *, kerne
     def product(data: Array, weight: Array) -> Array:
         return _as_product(data, weight, kernel, stride, dilate, pad, channels_last(layout))
     if is_depthwise(data, kernel, num_group, channels_last(layout)):
-        out = lax.platform_dependent(data, weight, default=whole, cpu=lambda data, weight: depthwise(
+        out = by_device(data, weight, default=whole, cpu=lambda data, weight: depthwise(
             data, weight, stride, dilate, pad, channels_last(layout)))
     elif num_group == 1 and is_float(data.dtype) and \
             _product_is_faster(data, num_filter, kernel, stride, dilate, pad, layout):
-        out = lax.platform_dependent(data, weight, cpu=product, default=whole)
+        out = by_device(data, weight, cpu=product, default=whole)
     else:
         out = whole(data, weight)
     return _add_bias(out, bias, layout)
@@ -134,7 +135,8 @@ def _as_product(data: Array, weight: Array, kernel: tuple, stride: tuple, dilate
     dims = len(kernel)
     if not last:
         data, weight = jnp.moveaxis(data, 1, -1), jnp.moveaxis(weight, 1, -1)
-    data = jnp.pad(data, [(0, 0), *((p, p) for p in pad), (0, 0)])
+    if any(pad):
+        data = jnp.pad(data, [(0, 0), *((p, p) for p in pad), (0, 0)])
     space = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(data.shape[1:-1], kernel, stride, dilate,
                                                                   strict=True)]
     batch, channels = data.shape[0], data.shape[-1]
@@ -149,6 +151,8 @@ def _as_product(data: Array, weight: Array, kernel: tuple, stride: tuple, dilate
     else:  # axis by axis: XLA computes what it can of the data anew for each slice, so they had better be few
         rows = data
         for axis in range(dims, 0, -1):
+            if kernel[axis - 1] == stride[axis - 1] == 1:
+                continue  # the data as they are
             starts = [o * dilate[axis - 1] for o in range(kernel[axis - 1])]
             length = (space[axis - 1] - 1) * stride[axis - 1] + 1
             rows = jnp.concatenate([lax.slice_in_dim(rows, b, b + length, stride[axis - 1], axis) for b in starts], -1)
@@ -341,7 +345,7 @@ def _pooling(data: Array, *, kernel: Lengths = (), pool_type: Literal["avg", "lp
         if sum(kernel) > _SMALL_WINDOW:
             return whole(values)
         if function is lax.max and is_float(values.dtype):  # XLA's own on accelerators keeps less for the backward
-            return lax.platform_dependent(values, cpu=_kept(slices, whole), default=whole)
+            return by_device(values, cpu=_kept(slices, whole), default=whole)
         return _kept(slices, whole)(values)
     if pool_type == "max" and is_float(data.dtype):
         least = jnp.finfo(data.dtype).min  # MXNet's maximum of nothing; NaN is none, either

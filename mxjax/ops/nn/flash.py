@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
+from ..by_device import by_device
 from ..common import Array
 
 __all__ = ["CALLS", "HALVES", "KERNELS", "Parts", "attend", "plainly"]
@@ -69,7 +69,7 @@ def attend(plain: Callable[[], Array], parts: Parts, give: Callable[[Array], Arr
         return branch
     fitting = () if getattr(_local, "plainly", False) else KERNELS.items()
     kernels = {name: by(kernel) for name, (fits, kernel) in fitting if fits(parts)}
-    return lax.platform_dependent(**kernels, default=plain) if kernels else plain()
+    return by_device(**kernels, default=plain) if kernels else plain()
 
 
 _local = threading.local()

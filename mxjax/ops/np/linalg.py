@@ -12,6 +12,7 @@ import numpy as np
 from jax import lax
 
 from ...base import MXNetError
+from ..by_device import by_device
 from ..common import Array, absolute, is_float, no_gradient
 from ..infer import first
 from ..linalg.decompositions import cholesky as factor
@@ -101,7 +102,7 @@ def eig(A: Array) -> tuple[Array, Array]:
     """Eigenvalues (..., n) and eigenvectors (columns) of general matrices; real parts."""
     _need_square("_npi_eig", A)
     wide = _wide(A)
-    return lax.platform_dependent(wide, tpu=_eig_on_host, default=_eig)
+    return by_device(wide, tpu=_eig_on_host, default=_eig)
 
 
 def _eig(A: Array) -> tuple[Array, Array]:  # noqa: N803

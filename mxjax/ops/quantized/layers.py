@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ...base import MXNetError
+from ..by_device import by_device
 from ..common import Array, no_gradient
 from ..infer import filled, first
 from ..nn._correlation import dimension_numbers
@@ -127,7 +128,7 @@ def quantized_conv(data: Array, weight: Array, bias: Array | None = None, min_da
         return _in_floats(data, weight, (numbers[0].index("C"), numbers[1].index("I")), native, kernel=kernel,
                           stride=stride, dilate=dilate, pad=pad, num_filter=num_filter, num_group=num_group,
                           layout=layout)
-    out = lax.platform_dependent(data, weight, cpu=floats, cuda=floats, rocm=floats, default=native)
+    out = by_device(data, weight, cpu=floats, cuda=floats, rocm=floats, default=native)
     edge = _product_range(data, a)
     if not no_bias:
         bias = _bias(a)

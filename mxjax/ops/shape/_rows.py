@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ..by_device import by_device
 from ..common import Array, size_of
 
 __all__ = ["rows"]
@@ -37,7 +38,7 @@ def _added(count: int, values: Array, index: Array) -> Array:
     def add(i: Array, total: Array) -> Array:
         row = lax.dynamic_index_in_dim(total, places[i], keepdims=False) + long[i]
         return lax.dynamic_update_index_in_dim(total, row, places[i], 0)
-    total = lax.platform_dependent(
+    total = by_device(
         cpu=lambda: lax.fori_loop(0, len(places), add, zeros),
         default=lambda: zeros.at[places].add(long, mode="promise_in_bounds"))
     return total.reshape(count, *values.shape[index.ndim:])

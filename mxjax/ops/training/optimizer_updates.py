@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import jax.numpy as jnp
+from jax import lax
 
 from ...base import MXNetError
 from ..common import Array
@@ -136,7 +137,8 @@ def _multi(name: str, rule: Rule, each: dict[str, str], *, mixed: bool = False, 
 
 def _clipped(x: Array, limit: Any) -> Array:
     """x limited to [-limit, limit]; a negative limit is none."""
-    return jnp.where(limit >= 0, jnp.clip(x, -limit, limit), x)
+    most = jnp.where(limit >= 0, limit, jnp.inf).astype(x.dtype)
+    return lax.clamp(-most, x, most)
 
 
 def _average(old: Array, new: Array, decay: Any) -> Array:

@@ -1,0 +1,33 @@
+"""Operators that have another form on some kind of device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import jax
+from jax import lax
+
+__all__ = ["by_device", "traced_for"]
+
+_kind = jax.make_user_context(None)  # jit's caches tell by it what was traced for which device
+
+
+def traced_for(kind: str | None) -> AbstractContextManager:
+    """A block whose traces are for this kind of device alone ("cpu"); None: for whatever they are lowered for."""
+    return _kind(kind)
+
+
+def by_device(*args: Any, default: Callable[..., Any], **forms: Callable[..., Any]) -> Any:
+    """The result of the device's form: `jax.lax.platform_dependent`, but for forms that are known not to be needed.
+
+    They would be traced and differentiated for nothing (docs/design/0011).
+
+    Args:
+        args: what each form gets.
+        default: the form for kinds of devices that are not named.
+        forms: by kind: cpu, cuda, rocm, tpu.
+    """
+    kind = _kind.value
+    return lax.platform_dependent(*args, default=default, **forms) if kind is None else forms.get(kind, default)(*args)
