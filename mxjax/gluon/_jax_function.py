@@ -36,10 +36,10 @@ def block_to_jax(block: Any, *inputs: Any) -> tuple[Callable[..., Any], dict[str
         MXNetError: the block's graph is not known yet and there are no example inputs, or part of it runs on the host.
 
     Example:
-        >>> net = mx.gluon.nn.Dense(2, in_units=3)
+        >>> net = mx.gluon.nn.Dense(2, in_units=3, prefix="dense_")
         >>> net.initialize()
         >>> apply, params, aux = net.to_jax(mx.nd.ones((1, 3)))
-        >>> jax.grad(lambda p: apply(p, aux, jnp.ones((4, 3)))[0].sum())(params)["dense0_bias"]
+        >>> jax.grad(lambda p: apply(p, aux, jnp.ones((4, 3)))[0].sum())(params)["dense_bias"]
         Array([4., 4.], dtype=float32)
     """
     arrays = [from_jax(a) if isinstance(a, jax.Array) else a for a in inputs]

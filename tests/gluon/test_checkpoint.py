@@ -54,10 +54,10 @@ class Made:
                 for a in (p.data(), *arrays(states.get(self.trainer._param2idx[p.name])))]
 
 
-def same(a, b):
+def same(a, b, rtol=0.0, atol=0.0):
     for one, other in zip(a, b, strict=True):
         assert one.dtype == other.dtype
-        np.testing.assert_array_equal(one, other)
+        np.testing.assert_allclose(one, other, rtol=rtol, atol=atol)
 
 
 def schedule():
@@ -81,11 +81,15 @@ def test_what_is_resumed_is_what_would_have_been(tmp_path, optimizer, options, d
     second = made()
     assert second.net[0].weight._data is None  # its shape is not known yet
     assert second.step.restore(tmp_path, data={"loader": second.loader}) == 7
-    assert second.go(7) == expected and second.trainer.learning_rate == first.trainer.learning_rate
-    same(second.values(), first.values())
+    # an optimizer without a kernel of its own: XLA has several programs for a step, which round the last bit differently
+    exact = optimizer != "nadam"
+    near = {"rtol": 0 if exact else 1e-13, "atol": 0 if exact else 1e-15}
+    np.testing.assert_allclose(second.go(7), expected, **near)
+    assert second.trainer.learning_rate == first.trainer.learning_rate
+    same(second.values(), first.values(), **near)
     second.step.restore(tmp_path, data={"loader": second.loader})  # of a step that goes already
     second.batches = second.endless()
-    assert second.go(7) == expected
+    np.testing.assert_allclose(second.go(7), expected, **near)
 
 
 def test_saving_compiles_no_step(tmp_path, compiles):
