@@ -81,7 +81,7 @@ def test_what_is_resumed_is_what_would_have_been(tmp_path, optimizer, options, d
     second = made()
     assert second.net[0].weight._data is None  # its shape is not known yet
     assert second.step.restore(tmp_path, data={"loader": second.loader}) == 7
-    # an optimizer without a kernel of its own: XLA has several programs for a step, which round the last bit differently
+    # no kernel of its own: a step has several programs, which round the last bit differently
     exact = optimizer != "nadam"
     near = {"rtol": 0 if exact else 1e-13, "atol": 0 if exact else 1e-15}
     np.testing.assert_allclose(second.go(7), expected, **near)
