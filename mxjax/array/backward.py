@@ -214,7 +214,7 @@ def _sum(old: Any, grad: Any, ctx: Any) -> Any:
 
 
 _ADD = Kernel("gradient accumulation", lambda a, b: (a + b.astype(a.dtype),), 2, 1)
-_ones_known: dict[Any, Any] = Bounded(64)
+_ones_known: dict[Any, Any] = Bounded(16)  # of 1 or 2 MB at most
 
 
 _ONES = object()  # stands for the gradient of a head that nobody gave one for, until it is needed

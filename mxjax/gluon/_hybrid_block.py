@@ -144,18 +144,19 @@ class HybridBlock(Block):
         if policy is not None and policy not in POLICIES:
             raise ValueError(f"hybridize: remat must be True, False or one of {', '.join(POLICIES)}; got {remat!r}")
 
+        blocks = [block for block in _repeated(self) or [self] if block._traced]
+        if policy is not None and not blocks:
+            raise ValueError(f"hybridize: remat needs blocks, {type(self).__name__} is a graph")
+
         def forget(block: Block) -> None:
             if isinstance(block, HybridBlock):
                 block._again = None
                 block._clear_cached_op()
         self.apply(forget)
-        blocks = [block for block in _repeated(self) or [self] if block._traced]
-        if policy is not None and not blocks:
-            raise ValueError(f"hybridize: remat needs blocks, {type(self).__name__} is a graph")
         for block in blocks:
             block._again = policy
 
-    def _stage(self, name: str) -> AbstractContextManager:
+    def _stage(self, name: str | None) -> AbstractContextManager:
         """Marks operators as those of a block that backward passes compute once more, if this is one."""
         if self._again is None:
             return nullcontext()

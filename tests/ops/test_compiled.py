@@ -263,7 +263,7 @@ def _traced(net, *inputs):
     return found
 
 
-@pytest.mark.skipif(jax.default_backend() != "cpu", reason="of programs for CPUs")
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="beside a GPU, shapes are told for all devices")
 def test_programs_for_cpus_have_no_forms_for_other_devices():
     net = mx.gluon.nn.HybridSequential()
     net.add(mx.gluon.nn.Conv2D(8, 1, in_channels=3), mx.gluon.nn.BatchNorm(in_channels=8), mx.gluon.nn.MaxPool2D())
