@@ -23,6 +23,9 @@ __all__ = ["Survey", "bytes_of", "capacity", "refuse_program", "refuse_result", 
 
 _HOPELESS = 64  # times the capacity: what no fusion makes short work of
 _LOOK = 64 << 20  # bytes below which nobody looks how much there is
+_CURVES = frozenset(("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cos", "cosh", "digamma",
+                     "erf", "erf_inv", "erfc", "exp", "exp2", "expm1", "lgamma", "log", "log1p", "logistic", "pow",
+                     "sin", "sinh", "tan", "tanh"))  # primitives that take a processor many operations
 
 
 def bytes_of(shape: Sequence[int], dtype: Any) -> int:
@@ -84,12 +87,15 @@ def refuse_result(shape: Sequence[int], dtype: Any, device: jax.Device | None = 
 
 
 class Survey(NamedTuple):
-    """What a traced program consists of: the largest value made anywhere in it, and the number of its operations."""
+    """What a traced program consists of: the largest value made anywhere in it, the number of its operations, and
+    of them multiplications in convolutions, however these are done, and results of functions such as `exp`."""
 
     shape: tuple[int, ...]
     dtype: str
     largest: int
     operations: int
+    convolved: int
+    curved: int
 
 
 def refuse_program(traced: Any, found: Survey, device: jax.Device | None) -> bool:
@@ -105,7 +111,7 @@ def refuse_program(traced: Any, found: Survey, device: jax.Device | None) -> boo
     """
     outs = [leaf for leaf in jax.tree.leaves(traced.out_info) if hasattr(leaf, "dtype")]
     made = sum([bytes_of(o.shape, o.dtype) for o in outs])
-    shape, dtype, largest, _ = found
+    shape, dtype, largest = found[:3]
     if max(made, largest) <= _LOOK:
         return False
     most = _room(max(made, largest), device)
@@ -135,12 +141,12 @@ def _readable(size: float) -> str:
 
 def survey(jaxpr: Any) -> Survey:
     """Looks through a program, and what it calls."""
-    return _survey(jaxpr, {})
+    return _survey(jaxpr, False, {})
 
 
-def _survey(jaxpr: Any, known: dict[int, Survey]) -> Survey:
-    """`known`: what was found in functions so far, by identity: some are called often."""
-    shape, dtype, largest, operations = (), "", 0, len(jaxpr.eqns)
+def _survey(jaxpr: Any, convolves: bool, known: dict[Any, Survey]) -> Survey:
+    """`convolves`: it is of a convolution; `known`: what was found in functions so far: some are called often."""
+    shape, dtype, largest, operations, convolved, curved = (), "", 0, len(jaxpr.eqns), 0, 0
     for eqn in jaxpr.eqns:
         for out in eqn.outvars:
             aval = out.aval
@@ -149,12 +155,42 @@ def _survey(jaxpr: Any, known: dict[int, Survey]) -> Survey:
                 size = bytes_of(lengths, aval.dtype)
                 if size > largest:
                     shape, dtype, largest = lengths, str(aval.dtype), size
+        name = eqn.primitive.name
+        if name in _PRODUCTS:
+            if convolves or name == "conv_general_dilated":
+                convolved += _PRODUCTS[name](eqn)
+        elif name in _CURVES:
+            curved += _count(eqn.outvars[0].aval.shape)
         for value in eqn.params.values():
             for inner in value if isinstance(value, (tuple, list)) else (value,):
                 inner = getattr(inner, "jaxpr", inner)
                 if hasattr(inner, "eqns"):
-                    deeper = known.get(id(inner)) or known.setdefault(id(inner), _survey(inner, known))
+                    within = convolves or "onvolution" in str(eqn.params.get("name", ""))
+                    key = id(inner), within
+                    deeper = known.get(key) or known.setdefault(key, _survey(inner, within, known))
                     operations += deeper.operations
+                    convolved += deeper.convolved
+                    curved += deeper.curved
                     if deeper.largest > largest:
-                        shape, dtype, largest, _ = deeper
-    return Survey(shape, dtype, largest, operations)
+                        shape, dtype, largest = deeper[:3]
+    return Survey(shape, dtype, largest, operations, convolved, curved)
+
+
+def _count(shape: Sequence[Any]) -> int:
+    return math.prod([n if isinstance(n, int) else 1 for n in shape])  # else: a batch of any size (`jax.export`)
+
+
+def _convolved(eqn: Any) -> int:
+    """Multiplications of a convolution: each result's window is as large as a filter."""
+    weight = eqn.invars[1].aval.shape
+    filters = _count(weight[eqn.params["dimension_numbers"].rhs_spec[0]:][:1])
+    return _count(eqn.outvars[0].aval.shape) * _count(weight) // max(filters, 1)
+
+
+def _multiplied(eqn: Any) -> int:
+    """Multiplications of a matrix product."""
+    data, summed = eqn.invars[0].aval.shape, eqn.params["dimension_numbers"][0][0]
+    return _count(eqn.outvars[0].aval.shape) * _count([data[axis] for axis in summed])
+
+
+_PRODUCTS = {"conv_general_dilated": _convolved, "dot_general": _multiplied}

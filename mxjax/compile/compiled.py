@@ -45,6 +45,7 @@ __all__ = ["PLAIN_PRODUCTS", "STUMBLES", "SOME_OF_ONE", "Compiled", "clear_cache
 
 _FEW, _SOME, SOME_OF_ONE = 256, 1 << 14, 1 << 17  # elements of all arguments together
 _PROGRAM, _OPERATION = 3 << 19, 30 << 10  # bytes of a program, and of each operation in it
+_CONVOLVED = 200  # multiplications in convolutions for each result of `exp` and the like: beyond, fusing costs more
 _MANY_OPERATIONS = 1000  # of a program whose compilation takes some hundred MB
 _MADE_OF_FEW, _MADE = 1 << 14, 1 << 16  # elements of all results, what is kept for a backward pass among them
 
@@ -77,12 +78,13 @@ class Compiled:
         options: further arguments of `jax.jit`.
     """
 
-    __slots__ = ("_original", "_most", "_options", "_plain", "_forms", "_calls", "_warm", "held",
+    __slots__ = ("_original", "_most", "_options", "_plain", "_rewritten", "_forms", "_calls", "_warm", "held",
                  "__weakref__")
 
     def __init__(self, function: Callable, most: int = _SOME, **options: Any) -> None:
         self._most, self._options, self._original = most, options, function
         self._plain: Callable | None = None
+        self._rewritten: dict[bool, Callable] = {}  # for CPUs or others; JAX traces it once for all its forms
         self._forms: dict[tuple[bool, int], Callable] = {}  # for CPUs or others; in full, for some numbers, for few
         self._calls: dict[tuple, Callable] = {}  # what is called for each signature
         self._warm: dict[tuple, Callable] = {}  # those of them that `deliver` has called
@@ -159,20 +161,24 @@ class Compiled:
     def _form(self, on_cpu: bool, level: int) -> Callable:
         found = self._forms.get((on_cpu, level))
         if found is None:
-            passes = [functools.partial(with_quotients, on_cpu=on_cpu)]
-            if not on_cpu:
-                passes.append(with_precision)
-            else:
-                passes.append(with_sample_gradients)
-                if self._most < SOME_OF_ONE:  # one operator is no long chain
-                    passes.append(with_barriers)
-            if "out_shardings" in self._options:
-                passes.append(without_kernels)
+            if on_cpu not in self._rewritten:
+                self._rewritten[on_cpu] = rewritten(self._original, *self._passes(on_cpu),
+                                                    kind="cpu" if on_cpu else None)
             options = _options()[level] if on_cpu else PLAIN_PRODUCTS if level else {}
             found = self._forms[on_cpu, level] = jax.jit(
-                rewritten(self._original, *passes, kind="cpu" if on_cpu else None), **self._options,
-                **({"compiler_options": options} if options else {}))
+                self._rewritten[on_cpu], **self._options, **({"compiler_options": options} if options else {}))
         return found
+
+    def _passes(self, on_cpu: bool) -> Iterator[Callable]:
+        yield functools.partial(with_quotients, on_cpu=on_cpu)
+        if not on_cpu:
+            yield with_precision
+        else:
+            yield with_sample_gradients
+            if self._most < SOME_OF_ONE:  # one operator is no long chain
+                yield with_barriers
+        if "out_shardings" in self._options:
+            yield without_kernels
 
     def _choose(self, signature: tuple, args: Sequence[Any]) -> Callable:
         """What is called for these arguments; raises MXNetError where the device has no room for what they make."""
@@ -187,7 +193,7 @@ class Compiled:
         large = refuse_program(traced, found, _device(args))
         size = _PROGRAM + _OPERATION * found.operations
         if given > self._most or full == least:
-            form = self._form(on_cpu, 0)
+            form = self._form(on_cpu, int(on_cpu and found.convolved > _CONVOLVED * found.curved))
         else:
             made = _elements(traced.out_info)
             level = 0 if made > max(self._most, _MADE) else 1 if given > _FEW or made > _MADE_OF_FEW else 2
