@@ -12,6 +12,8 @@ import pytest
 import mxjax as mx
 from mxjax.compile import compiled
 from mxjax.compile.compiled import Compiled
+from mxjax.compile.kernel import prepare
+from mxjax.ops import registry
 
 reducing = pytest.mark.skipif(len(set(map(str, compiled._options()))) < 3,
                               reason="this JAX has no options to compile with less effort")
@@ -32,6 +34,33 @@ def test_effort_by_the_number_of_elements():
 def test_a_program_that_makes_many_numbers_of_few_is_compiled_in_full():
     program = Compiled(lambda x: jnp.broadcast_to(x, (300, 300)))
     assert program(jnp.ones(1)).shape == (300, 300)
+    assert program.forms() == (1, 0, 0)
+
+
+@reducing
+@pytest.mark.parametrize("activation, forms", [("relu", (0, 1, 0)), ("tanh", (1, 0, 0))])
+def test_programs_of_convolutions_are_compiled_without_emitters(activation, forms):
+    op = registry.get("Convolution")
+    given = {"kernel": (3, 3), "pad": (1, 1), "num_filter": 16, "no_bias": True}
+    convolve = prepare(op, op.parse(given), 2, True).once
+
+    def function(x, weight):
+        for _ in range(2):  # 144 multiplications for each result
+            x = getattr(jax.nn, activation)(convolve(x, weight)[0])
+        return x
+    program = Compiled(function)
+    x, weight = np.ones((2, 16, 32, 32), "float32"), np.full((16, 16, 3, 3), 0.01, "float32")
+    np.testing.assert_allclose(program(x, weight), jax.jit(function)(x, weight), rtol=1e-5)
+    assert program.forms() == forms
+    gradient = Compiled(jax.grad(lambda x, weight: function(x, weight).sum(), argnums=1))
+    np.testing.assert_allclose(gradient(x, weight), jax.jit(gradient)(x, weight), rtol=1e-4)
+    assert gradient.forms() == (0, 1, 0)  # three times as many
+
+
+@reducing
+def test_programs_of_other_products_keep_emitters():
+    program = Compiled(lambda x: jnp.maximum(x @ x, 0))
+    program(jnp.ones((256, 256)))
     assert program.forms() == (1, 0, 0)
 
 
