@@ -46,9 +46,10 @@ class Attention(nn.HybridBlock):
             self.out = nn.Dense(width, flatten=False, prefix="out_")
 
     def hybrid_forward(self, F, x, mask):
-        qkv = F.reshape(self.qkv(x), (0, 0, 3, self._heads, -1))  # (batch, length, 3, heads, width of a head)
-        q, k, v = (F.reshape(F.transpose(F.squeeze(part, axis=2), (0, 2, 1, 3)), (-3, -2)) for part in F.split(
-            qkv, num_outputs=3, axis=2))
+        # (batch, length, heads, 3, width of a head): a split of the rows of the weight is one of the heads
+        qkv = F.reshape(self.qkv(x), (0, 0, self._heads, 3, -1))
+        q, k, v = (F.reshape(F.transpose(F.squeeze(part, axis=3), (0, 2, 1, 3)), (-3, -2)) for part in F.split(
+            qkv, num_outputs=3, axis=3))
         scores = F.broadcast_add(F.batch_dot(F.contrib.div_sqrt_dim(q), k, transpose_b=True), mask)
         seen = F.batch_dot(F.softmax(scores, axis=-1), v)
         seen = F.transpose(F.reshape(seen, (-4, -1, self._heads, -2)), (0, 2, 1, 3))
