@@ -12,22 +12,22 @@ import os
 
 __all__ = ["give_back", "keep_freed"]
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # glibc's numbers of `mallopt`
-_MOST = 1 << 30
+_LIMITS = {"trim_threshold": -1, "top_pad": -2, "mmap_threshold": -3}  # glibc's numbers of `mallopt`
+_MOST, _HEAP = 1 << 30, 1 << 26  # bytes; the latter is what a heap of another thread than the first one holds
 
 
 def keep_freed() -> None:
     """From now on blocks of up to 1 GB, or an eighth of the memory, are kept when they are freed.
 
-    In threads of XLA's own it is 64 MB, the most that glibc's heap of a thread holds.
-    Where somebody has set the C library's limits in the environment, those stay; other libraries have none.
+    In threads of XLA's own it is 64 MB, the most that glibc's heap of a thread holds; those heaps stay when nothing
+    lies in them (else it depends on where blocks came to lie whether each step begins with new pages).
+    A limit that somebody has set in the environment stays; other libraries have none.
     """
-    if any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ):
-        return
     with contextlib.suppress(OSError, AttributeError, ValueError):
         most = min(_MOST, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8)
-        for limit in (_MMAP_THRESHOLD, _TRIM_THRESHOLD):
-            ctypes.CDLL(None).mallopt(limit, most)
+        for name, number in _LIMITS.items():
+            if f"MALLOC_{name.upper()}_" not in os.environ and name not in os.environ.get("GLIBC_TUNABLES", ""):
+                ctypes.CDLL(None).mallopt(number, _HEAP if name == "top_pad" else most)
 
 
 def give_back() -> None:
