@@ -315,7 +315,8 @@ class Source(threading.local):
             for begin in range(0, step, most):
                 turn = min(most, step - begin)
                 found[rows, begin:begin + turn] = draw(rows, np.clip(counts[rows] - begin, 0, turn), turn)
-        in_groups(len(counts), max(_AT_ONCE // max(min(step, most), 1), 1), count, make)
+        for rows in _groups(len(counts), max(_AT_ONCE // max(min(step, most), 1), 1)):
+            make(rows)  # by this thread: others would wait for each other between NumPy's short calls
         return found.reshape(-1)[:count]
 
 
@@ -324,13 +325,17 @@ def in_groups(lanes: int, size: int, count: int, make: Callable[[slice], None]) 
 
     They have a `Source` of their own: `make` must hold on to the lanes of the thread that asks.
     """
-    groups = [slice(i, min(i + size, lanes)) for i in range(0, lanes, size)]
+    groups = _groups(lanes, size)
     if count < _MANY:
         for rows in groups:
             make(rows)
     else:  # NumPy lets them work meanwhile
         with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
             list(pool.map(make, groups))
+
+
+def _groups(lanes: int, size: int) -> list[slice]:
+    return [slice(i, min(i + size, lanes)) for i in range(0, lanes, size)]
 
 
 def unit(words: np.ndarray, wide: bool = False) -> np.ndarray:
