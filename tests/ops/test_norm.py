@@ -1,5 +1,6 @@
 """Normalisation against NumPy formulas; derivatives by finite differences."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -130,6 +131,17 @@ def test_instance_norm():
 def test_l2_normalization(mode, axes):
     np.testing.assert_allclose(call("L2Normalization", X, mode=mode),
                                X / np.sqrt((X ** 2).sum(axes, keepdims=True) + 1e-10), rtol=1e-5)
+
+
+@pytest.mark.parametrize("nsize", [1, 3, 17])  # 17: a loop over windows on all devices
+def test_gradient_of_lrn(nsize):
+    def formula(x):
+        padded = jnp.pad(x * x, [(0, 0), (nsize // 2, nsize // 2), (0, 0), (0, 0)])
+        around = sum(padded[:, i:i + x.shape[1]] for i in range(nsize))
+        return x * (1.5 + 0.3 / nsize * around) ** -0.5
+    expected = jax.jit(jax.grad(lambda x: (formula(x) * X[::-1]).sum()))(X)
+    found, = gradients("LRN", X, nsize=nsize, alpha=0.3, beta=0.5, knorm=1.5, heads=[X[::-1]])
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_lrn():

@@ -17,6 +17,7 @@ from ..infer import elementwise, first, unify
 from ..params import Range, Scalar
 from ..registry import register
 
+_FEW_CHANNELS = 16  # of a window: more slices than these are more operations than a loop over windows is worth
 _SHORT = 1 << 13  # numbers in a row that a GPU reduces in one step; of more it would write what it merges to memory
 
 
@@ -311,6 +312,19 @@ def l2_normalization(data: Array, *, eps: float = 1e-10,
     return (wide / jnp.sqrt(total + eps)).astype(data.dtype)
 
 
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _channel_sums(nsize: int, x: Array) -> Array:
+    """Sums of an odd number of channels around each: a loop over vectors; XLA's over windows takes number by number."""
+    around = [(nsize // 2, nsize // 2) if axis == 1 else (0, 0) for axis in range(x.ndim)]
+    padded = lax.optimization_barrier(jnp.pad(x, around))
+    return sum([lax.slice_in_dim(padded, i, i + x.shape[1], axis=1) for i in range(nsize)])
+
+
+# each number is in the sums around those that are in its own
+_channel_sums.defvjp(lambda nsize, x: (_channel_sums(nsize, x), None),
+                     lambda nsize, _, head: (_channel_sums(nsize, head),))
+
+
 @register("LRN", infer_shape=elementwise)
 def lrn(data: Array, *, alpha: Scalar = 1e-4, beta: Scalar = 0.75, knorm: Scalar = 2.0,
         nsize: Annotated[int, Range(1)]) -> Array:
@@ -321,8 +335,12 @@ def lrn(data: Array, *, alpha: Scalar = 1e-4, beta: Scalar = 0.75, knorm: Scalar
     if nsize % 2 == 0:
         raise MXNetError(f"LRN: nsize must be odd, got {nsize}")
     wide = data.astype(accumulation(data.dtype))
-    window, around = [1] * data.ndim, [(0, 0)] * data.ndim
-    window[1], around[1] = nsize, (nsize // 2, nsize // 2)
-    total = lax.reduce_window(wide * wide, wide.dtype.type(0), lax.add, window, [1] * data.ndim, around)
+    window = [nsize if axis == 1 else 1 for axis in range(data.ndim)]
+
+    def windows(squares: Array) -> Array:
+        around = [(n // 2, n // 2) for n in window]
+        return lax.reduce_window(squares, squares.dtype.type(0), lax.add, window, [1] * data.ndim, around)
+    total = by_device(wide * wide, default=windows,
+                      cpu=partial(_channel_sums, nsize) if nsize <= _FEW_CHANNELS else windows)
     # exp and log are loops over vectors on a CPU, a power is a call for each number
     return (wide * jnp.exp(-beta * jnp.log(knorm + alpha / nsize * total))).astype(data.dtype)
