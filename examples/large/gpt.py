@@ -26,11 +26,11 @@ from jax.sharding import PartitionSpec as P
 import mxjax as mx
 from mxjax.gluon import nn
 
-SIZES = {  # layers, width, heads, words, length of a text
+SIZES = {  # layers, width, heads, words (GPT-2's 50257 and some that it has not, to be divided), length of a text
     "tiny": (2, 64, 4, 128, 64),
-    "small": (12, 768, 12, 50257, 1024),  # 124 M parameters
-    "medium": (24, 1024, 16, 50257, 1024),  # 355 M
-    "xl": (48, 1600, 25, 50257, 1024),  # 1.5 B
+    "small": (12, 768, 12, 50304, 1024),  # 124 M parameters
+    "medium": (24, 1024, 16, 50304, 1024),  # 355 M
+    "xl": (48, 1600, 25, 50304, 1024),  # 1.5 B
     "7b": (32, 4096, 32, 32000, 2048),  # 6.7 B
 }
 
