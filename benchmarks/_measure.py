@@ -54,7 +54,7 @@ def run(script, python, package, only, seconds):
                           cwd=os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
                           env={**os.environ, "MXNET_STORAGE_FALLBACK_LOG_VERBOSE": "0",
                                # MXNet's own choice is half of the processors
-                               "OMP_NUM_THREADS": str(len(os.sched_getaffinity(0)))})
+                               "OMP_NUM_THREADS": str(os.cpu_count())})
     return {k: v for line in done.stdout.splitlines() if line.startswith("{") for k, v in json.loads(line).items()}
 
 

@@ -161,11 +161,11 @@ def _survey(jaxpr: Any, convolves: bool, known: dict[Any, Survey]) -> Survey:
                 convolved += _PRODUCTS[name](eqn)
         elif name in _CURVES:
             curved += _count(eqn.outvars[0].aval.shape)
+        within = convolves or "onvolution" in str(eqn.params.get("name", ""))  # kernels are functions of that name
         for value in eqn.params.values():
             for inner in value if isinstance(value, (tuple, list)) else (value,):
                 inner = getattr(inner, "jaxpr", inner)
                 if hasattr(inner, "eqns"):
-                    within = convolves or "onvolution" in str(eqn.params.get("name", ""))
                     key = id(inner), within
                     deeper = known.get(key) or known.setdefault(key, _survey(inner, within, known))
                     operations += deeper.operations
@@ -182,9 +182,8 @@ def _count(shape: Sequence[Any]) -> int:
 
 def _convolved(eqn: Any) -> int:
     """Multiplications of a convolution: each result's window is as large as a filter."""
-    weight = eqn.invars[1].aval.shape
-    filters = _count(weight[eqn.params["dimension_numbers"].rhs_spec[0]:][:1])
-    return _count(eqn.outvars[0].aval.shape) * _count(weight) // max(filters, 1)
+    weight, filters = eqn.invars[1].aval.shape, eqn.params["dimension_numbers"].rhs_spec[0]
+    return _count(eqn.outvars[0].aval.shape) * _count(weight[:filters] + weight[filters + 1:])
 
 
 def _multiplied(eqn: Any) -> int:

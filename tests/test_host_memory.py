@@ -34,7 +34,7 @@ def _measured(**environment):
     return list(map(int, done.stdout.split()))
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="others have no such limits: nothing is set")
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the limits are glibc's: for others none is set")
 def test_large_arrays_take_the_place_of_those_that_are_gone():
     """Results of 40 MB, 10240 pages, lie where earlier ones lay, until the memory is given back: also the second one,
     for which a thread's first heap has no room."""
@@ -43,7 +43,7 @@ def test_large_arrays_take_the_place_of_those_that_are_gone():
     assert returned > 60
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="others have no such limits: nothing is set")
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the limits are glibc's: for others none is set")
 @pytest.mark.parametrize("limit", [{"MALLOC_MMAP_THRESHOLD_": "1000000"}, {"MALLOC_TOP_PAD_": "0"},
                                    {"GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=1000000"}])
 def test_limits_in_the_environment_stay(limit):

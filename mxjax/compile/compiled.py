@@ -1,9 +1,9 @@
-"""Compiled functions: `jax.jit` that spends less on programs of few numbers.
+"""Compiled functions: `jax.jit` that spends less on programs of few numbers, and on those of convolutions.
 
 Most of the time of a small program's first call is XLA's compilation. So NumPy computes the first calls of one, and
 most are never called again. On a CPU, a program of a few hundred numbers is then done in no time without any
-optimization, and one of some thousand gains nothing from fusion emitters, which take half of the compilation. XLA's
-options say so per program (docs/design/0011).
+optimization, and one of some thousand gains nothing from fusion emitters, which take half of the compilation; nor
+does a large one that consists of convolutions. XLA's options say so per program (docs/design/0011).
 
 Programs are kept until they take much memory, there are very many, or the process comes near the number of memory
 mappings that Linux allows: beyond it XLA crashes.
@@ -41,7 +41,7 @@ from .policy import LOOK_EVERY, MOST_MAPPINGS, MOST_SIGNATURES
 from .precision import with_precision
 from .rewriting import rewritten, without_kernels
 
-__all__ = ["PLAIN_PRODUCTS", "STUMBLES", "SOME_OF_ONE", "Compiled", "clear_caches", "tried"]
+__all__ = ["PLAIN_PRODUCTS", "STUMBLES", "SOME_OF_ONE", "Compiled", "clear_caches", "runs_on_cpu", "tried"]
 
 _FEW, _SOME, SOME_OF_ONE = 256, 1 << 14, 1 << 17  # elements of all arguments together
 _PROGRAM, _OPERATION = 3 << 19, 30 << 10  # bytes of a program, and of each operation in it
@@ -85,7 +85,7 @@ class Compiled:
         self._most, self._options, self._original = most, options, function
         self._plain: Callable | None = None
         self._rewritten: dict[bool, Callable] = {}  # for CPUs or others; JAX traces it once for all its forms
-        self._forms: dict[tuple[bool, int], Callable] = {}  # for CPUs or others; in full, for some numbers, for few
+        self._forms: dict[tuple[bool, int], Callable] = {}  # for CPUs or others; in full, less, least
         self._calls: dict[tuple, Callable] = {}  # what is called for each signature
         self._warm: dict[tuple, Callable] = {}  # those of them that `deliver` has called
         self.held = 0  # bytes of programs, by estimate
@@ -98,7 +98,7 @@ class Compiled:
             _room.make()
         signature = tuple([_signature(a) if (aval := getattr(a, "aval", None)) is None else aval for a in args])
         if _room.several:
-            signature += (_on_cpu(args),)
+            signature += (runs_on_cpu(args),)
         return (self._calls.get(signature) or self._choose(signature, args))(*args)
 
     def deliver(self, made: list[Any], args: Sequence[Any]) -> None:
@@ -110,7 +110,7 @@ class Compiled:
             _room.make()
         signature = tuple([_signature(a) if (aval := getattr(a, "aval", None)) is None else aval for a in args])
         if _room.several:
-            signature += (_on_cpu(args),)
+            signature += (runs_on_cpu(args),)
         call = self._warm.get(signature)
         if call is not None:
             made.extend(itertools.starmap(call, (args,)))
@@ -135,10 +135,10 @@ class Compiled:
 
     def eval_shape(self, *args: Any) -> Any:
         """Shapes and dtypes of the results for arguments or ShapeDtypeStructs; a call will not trace again."""
-        return self._form(jax.default_backend() == "cpu", 0).eval_shape(*args)
+        return self._form(runs_on_cpu(args), 0).eval_shape(*args)
 
     def forms(self) -> tuple[int, ...]:
-        """How many programs there are: in full, for some numbers, for few."""
+        """How many programs there are: compiled in full, without fusion emitters, and without optimization."""
         sizes = [0, 0, 0]
         for (_, level), form in self._forms.items():
             sizes[level] += form._cache_size()
@@ -185,7 +185,7 @@ class Compiled:
         starts()
         _room.several = jax.default_backend() != "cpu"
         _room.note()
-        on_cpu = _on_cpu(args)
+        on_cpu = runs_on_cpu(args)
         full, _, least = _options() if on_cpu else ({},) * 3
         given, first = _elements(args), None
         traced = self._form(on_cpu, 0).trace(*args)
@@ -265,10 +265,10 @@ def _elements(tree: Any) -> int:
     return sum([math.prod(getattr(leaf, "shape", ())) for leaf in jax.tree.leaves(tree)])
 
 
-def _on_cpu(args: Sequence[Any]) -> bool:
+def runs_on_cpu(args: Sequence[Any]) -> bool:
     """Whether a call runs on a CPU: where its arrays are, else where JAX computes by itself."""
     for leaf in jax.tree.leaves(args):
-        if isinstance(leaf, jax.Array):
+        if isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer):
             return next(iter(leaf.devices())).platform == "cpu"
     return jax.default_backend() == "cpu"
 

@@ -263,7 +263,7 @@ print("good")
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows limits no file's size: no disk to fill up")
+@pytest.mark.skipif(sys.platform == "win32", reason="RLIMIT_FSIZE stands for a full disk; Windows lacks it")
 def test_what_goes_wrong_in_the_background_is_told_and_the_end_waits(tmp_path):
     done = subprocess.run([sys.executable, "-c", FULL, str(tmp_path)], capture_output=True, text=True, timeout=250)
     assert done.stdout.strip() == "good" and done.returncode == 0, done.stdout + done.stderr

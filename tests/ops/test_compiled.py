@@ -261,7 +261,7 @@ class _Refusing:
 
 
 def test_a_refused_program_is_compiled_otherwise(monkeypatch):
-    monkeypatch.setattr(compiled, "_on_cpu", lambda args: False)
+    monkeypatch.setattr(compiled, "runs_on_cpu", lambda args: False)
     monkeypatch.setattr(compiled, "PLAIN_PRODUCTS", {"xla_gpu_enable_triton_gemm": False})
     x = jnp.ones((2, 2))
     program = Compiled(lambda x: x @ x)
@@ -292,10 +292,13 @@ def _traced(net, *inputs):
     return found
 
 
-@pytest.mark.skipif(jax.default_backend() != "cpu", reason="beside a GPU, shapes are told for all devices")
-def test_programs_for_cpus_have_no_forms_for_other_devices():
+# the arrays are on a CPU: that decides, not what else is there (another number of filters is another program)
+@pytest.mark.parametrize("default, filters", [("cpu", 8), ("gpu", 9)])
+def test_programs_for_cpus_have_no_forms_for_other_devices(monkeypatch, default, filters):
+    monkeypatch.setattr(jax, "default_backend", lambda: default)
     net = mx.gluon.nn.HybridSequential()
-    net.add(mx.gluon.nn.Conv2D(8, 1, in_channels=3), mx.gluon.nn.BatchNorm(in_channels=8), mx.gluon.nn.MaxPool2D())
+    net.add(mx.gluon.nn.Conv2D(filters, 1, in_channels=3), mx.gluon.nn.BatchNorm(in_channels=filters),
+            mx.gluon.nn.MaxPool2D())
     net.initialize()
     net.hybridize()
     programs = _traced(net, mx.nd.ones((2, 3, 8, 8)))
@@ -305,13 +308,16 @@ def test_programs_for_cpus_have_no_forms_for_other_devices():
         ._read())(jnp.ones((2, 3, 8, 8)), jnp.ones((8, 3, 1, 1))))
 
 
-def test_layers_of_one_signature_are_traced_once(monkeypatch):
+@pytest.mark.parametrize("default, filters", [("cpu", 7), ("gpu", 6)])
+def test_layers_of_one_signature_are_traced_once(monkeypatch, default, filters):
+    monkeypatch.setattr(jax, "default_backend", lambda: default)
     count, product = [], mx.ops.nn.convolution._as_product
     monkeypatch.setattr(mx.ops.nn.convolution, "_as_product", lambda *args: count.append(1) or product(*args))
     net = mx.gluon.nn.HybridSequential()
     for _ in range(5):
-        net.add(mx.gluon.nn.Conv2D(7, 3, padding=1, in_channels=7), mx.gluon.nn.BatchNorm(in_channels=7))
+        net.add(mx.gluon.nn.Conv2D(filters, 3, padding=1, in_channels=filters),
+                mx.gluon.nn.BatchNorm(in_channels=filters))
     net.initialize()
     net.hybridize()
-    _traced(net, mx.nd.ones((1, 7, 5, 5)))
+    _traced(net, mx.nd.ones((1, filters, 5, 5)))
     assert len(count) == 1

@@ -144,6 +144,21 @@ def test_gradient_of_lrn(nsize):
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("alpha, beta, knorm",
+                         [(-3, 1, 1), (-3, 2, 1), (1, 1, -2), (-3, 0.75, 1), (1, 0, 0), (0, 0.75, 0)])
+def test_lrn_of_any_base(alpha, beta, knorm):
+    around = np.pad(X.astype("float64") ** 2, [(0, 0), (1, 1), (0, 0), (0, 0)])
+    base = knorm + alpha / 3 * (around[:, :-2] + around[:, 1:-1] + around[:, 2:])
+    with np.errstate(all="ignore"):
+        power, slope = base ** -beta, -beta * base ** (-beta - 1.0) * X
+        by_data = np.pad(slope, [(0, 0), (1, 1), (0, 0), (0, 0)])
+        expected = power + 2 * alpha / 3 * X * (by_data[:, :-2] + by_data[:, 1:-1] + by_data[:, 2:])
+    given = {"nsize": 3, "alpha": alpha, "beta": beta, "knorm": knorm}
+    np.testing.assert_allclose(call("LRN", X, **given), X * power, rtol=1e-3)
+    if np.isfinite(expected).all():
+        np.testing.assert_allclose(gradients("LRN", X, **given)[0], expected, rtol=1e-2, atol=1e-3)
+
+
 def test_lrn():
     squares = np.pad(X ** 2, [(0, 0), (1, 1), (0, 0), (0, 0)])
     around = squares[:, :-2] + squares[:, 1:-1] + squares[:, 2:]

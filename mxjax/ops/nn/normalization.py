@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.scipy.special import xlogy
 
 from ...base import MXNetError
 from ..by_device import by_device
@@ -325,6 +326,14 @@ _channel_sums.defvjp(lambda nsize, x: (_channel_sums(nsize, x), None),
                      lambda nsize, _, head: (_channel_sums(nsize, head),))
 
 
+def _power(base: Array, exponent: Any) -> Array:
+    """base ** exponent by exp and log, which are loops over vectors on a CPU: a power is a call for each number."""
+    exponent = jnp.asarray(exponent, base.dtype)
+    size = jnp.exp(xlogy(exponent, jnp.abs(base)))
+    whole, odd = exponent % 1 == 0, exponent % 2 == 1
+    return jnp.where(base < 0, jnp.where(whole, jnp.where(odd, -size, size), jnp.nan), size)
+
+
 @register("LRN", infer_shape=elementwise)
 def lrn(data: Array, *, alpha: Scalar = 1e-4, beta: Scalar = 0.75, knorm: Scalar = 2.0,
         nsize: Annotated[int, Range(1)]) -> Array:
@@ -342,5 +351,4 @@ def lrn(data: Array, *, alpha: Scalar = 1e-4, beta: Scalar = 0.75, knorm: Scalar
         return lax.reduce_window(squares, squares.dtype.type(0), lax.add, window, [1] * data.ndim, around)
     total = by_device(wide * wide, default=windows,
                       cpu=partial(_channel_sums, nsize) if nsize <= _FEW_CHANNELS else windows)
-    # exp and log are loops over vectors on a CPU, a power is a call for each number
-    return (wide * jnp.exp(-beta * jnp.log(knorm + alpha / nsize * total))).astype(data.dtype)
+    return (wide * _power(knorm + alpha / nsize * total, -beta)).astype(data.dtype)
