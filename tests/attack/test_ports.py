@@ -192,7 +192,9 @@ def _strangers(role, port, rng):
     heard = _claim(greeting, SECRET.encode(), role)  # as somebody in between would have heard it
     sock.close()
     yield "a proof heard before", says(heard)
-    yield "a changed proof", says(lambda greeting: _claim(greeting, SECRET.encode(), role)[:-1] + rng.randbytes(1))
+    flips = rng.randrange(1, 256)  # not a random byte: of 256 one is the right one
+    yield "a changed proof", says(lambda greeting: (proof := _claim(greeting, SECRET.encode(), role))[:-1] +
+                                  bytes([proof[-1] ^ flips]))
     yield "a proof for another number", says(lambda greeting: _claim(b"MXJ2" + bytes(32), SECRET.encode(), role))
     yield "garbage", says(rng.randbytes(rng.randrange(1, 200)))
     yield "garbage, with the right beginning", says(b"MXJM" + rng.randbytes(rng.randrange(1, 200)))
