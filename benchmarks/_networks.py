@@ -65,8 +65,8 @@ def _norm(train: bool, x: Any) -> Any:
     return linen.BatchNorm(use_running_average=not train, momentum=0.9, dtype=x.dtype)(x)
 
 
-def _conv(x: Any, width: int, size: int, stride: int = 1, groups: int = 1) -> Any:
-    return linen.Conv(width, (size, size), (stride, stride), padding=size // 2, use_bias=False,
+def _conv(x: Any, width: int, size: int, stride: int = 1, groups: int = 1, bias: bool = False) -> Any:
+    return linen.Conv(width, (size, size), (stride, stride), padding=size // 2, use_bias=bias,
                       feature_group_count=groups)(x)
 
 
@@ -86,15 +86,15 @@ class FlaxResNet(linen.Module):
 
     def maps(self, x: Any) -> Any:
         """The features after each stage."""
-        def layer(x: Any, width: int, size: int, stride: int = 1) -> Any:
-            return _norm(self.train, _conv(x, width, size, stride))
+        def layer(x: Any, width: int, size: int, stride: int = 1, bias: bool = False) -> Any:
+            return _norm(self.train, _conv(x, width, size, stride, bias=bias))
         x = linen.max_pool(linen.relu(layer(x, 64, 7, 2)), (3, 3), (2, 2), ((1, 1), (1, 1)))
         for stage, blocks in enumerate(self.stages):
             for block in range(blocks):
                 width, stride = 64 << stage, 2 if stage and not block else 1
-                if self.deep:
-                    y = linen.relu(layer(linen.relu(layer(x, width, 1, stride)), width, 3))
-                    y = layer(y, 4 * width, 1)
+                if self.deep:  # the model zoo's has biases there
+                    y = linen.relu(layer(linen.relu(layer(x, width, 1, stride, True)), width, 3))
+                    y = layer(y, 4 * width, 1, bias=True)
                 else:
                     y = layer(linen.relu(layer(x, width, 3, stride)), width, 3)
                 x = linen.relu((x if x.shape == y.shape else layer(x, y.shape[-1], 1, stride)) + y)

@@ -312,3 +312,17 @@ def test_optax_states_round_trip(dtype):
 def test_optax_takes_transformations_only():
     with pytest.raises(TypeError, match="optax transformation"):
         opt.Optax(optax.adam)
+
+
+@pytest.mark.parametrize("name, states, options", [("sgd_update", 0, {}), ("sgd_mom_update", 1, {"momentum": 0.9}),
+                                                   ("adam_update", 2, {})])
+def test_updates_of_bfloat16_round_once(name, states, options):
+    """At the end: 0.1 alone would be rounded to 0.1001."""
+    random = np.random.RandomState(3)
+    arrays = [mx.nd.array(np.abs(random.rand(40))).astype("bfloat16") for _ in range(2 + states)]
+    exact = [a.astype("float32") for a in arrays]
+    getattr(mx.nd, name)(*arrays, out=arrays[0], lr=0.1, wd=0.037, **options)
+    getattr(mx.nd, name)(*exact, out=exact[0], lr=0.1, wd=0.037, **options)
+    for one, other in zip(arrays, exact, strict=True):
+        assert np.dtype(one.dtype).name == "bfloat16" and other.dtype == np.float32
+        np.testing.assert_array_equal(one.asnumpy(), other.astype("bfloat16").asnumpy())

@@ -240,7 +240,7 @@ class Segment:
         program = _programs.find(
             (tuple(calls), places, wide, form),
             lambda: Kernel("bulk segment", self._function(calls, places, values), len(values), len(places),
-                           options=options),
+                           options={**options, "again": self.whole}),
             self.trials)
         made: list[Sequence[Any]] = []
         self._outcome = made, wanted, values, len(self.values)

@@ -37,6 +37,7 @@ from .barriers import BARRIER_OPTIONS, with_barriers
 from .convolutions import with_sample_gradients
 from .division import with_quotients
 from .first_calls import first_calls
+from .layouts import CHOOSE, Laid, replaced
 from .policy import LOOK_EVERY, MOST_MAPPINGS, MOST_SIGNATURES
 from .precision import with_precision
 from .rewriting import rewritten, without_kernels
@@ -75,14 +76,15 @@ class Compiled:
         function: a pure function of arrays.
         most: up to how many elements of all arguments it is compiled without fusion emitters: by default where many
             operators could be fused; SOME_OF_ONE for a single one.
+        again: the results are the arguments of the next call, where one has the other's memory: XLA may lay them.
         options: further arguments of `jax.jit`.
     """
 
-    __slots__ = ("_original", "_most", "_options", "_plain", "_rewritten", "_forms", "_calls", "_warm", "held",
-                 "__weakref__")
+    __slots__ = ("_original", "_most", "_again", "_options", "_plain", "_rewritten", "_forms", "_calls", "_warm",
+                 "held", "__weakref__")
 
-    def __init__(self, function: Callable, most: int = _SOME, **options: Any) -> None:
-        self._most, self._options, self._original = most, options, function
+    def __init__(self, function: Callable, most: int = _SOME, again: bool = False, **options: Any) -> None:
+        self._most, self._again, self._options, self._original = most, again, options, function
         self._plain: Callable | None = None
         self._rewritten: dict[bool, Callable] = {}  # for CPUs or others; JAX traces it once for all its forms
         self._forms: dict[tuple[bool, int], Callable] = {}  # for CPUs or others; in full, less, least
@@ -131,7 +133,7 @@ class Compiled:
 
     def __reduce__(self) -> tuple:
         """Other processes compile for themselves."""
-        return functools.partial(Compiled, most=self._most, **self._options), (self._original,)
+        return functools.partial(Compiled, most=self._most, again=self._again, **self._options), (self._original,)
 
     def eval_shape(self, *args: Any) -> Any:
         """Shapes and dtypes of the results for arguments or ShapeDtypeStructs; a call will not trace again."""
@@ -200,8 +202,9 @@ class Compiled:
             form = self._form(on_cpu, level)
             if level:
                 first = first_calls(traced, form, lambda: self._compiled(signature, form, size))
-        if not on_cpu:
-            first = self._tried(signature, form, size)
+        laid = self._laid(traced, args)
+        if laid is not None or not on_cpu:
+            first = self._tried(signature, laid or form, size)
         elif first is None and not large and found.operations > _MANY_OPERATIONS:
             first = self._trimmed(signature, form, size)
         if first is not None:
@@ -221,6 +224,15 @@ class Compiled:
             self._compiled(signature, chosen, size)
             return result
         return call
+
+    def _laid(self, traced: Any, args: Sequence[Any]) -> Laid | None:
+        """What is called where XLA lays what the program writes over; None where that saves nothing."""
+        if not self._again or _platform(args) not in CHOOSE:
+            return None
+        made = traced.out_info
+        follows = replaced(self._options.get("donate_argnums", ()), args, made)
+        return Laid(self._rewritten[runs_on_cpu(args)], follows, len(made), lambda lowered: lowered.compile(),
+                    self._options.get("out_shardings")) if follows else None
 
     def _trimmed(self, signature: tuple, form: Callable, size: int) -> Callable:
         """A first call after which the system has the memory again that compiling took: as much as a program's data."""
@@ -267,10 +279,14 @@ def _elements(tree: Any) -> int:
 
 def runs_on_cpu(args: Sequence[Any]) -> bool:
     """Whether a call runs on a CPU: where its arrays are, else where JAX computes by itself."""
+    return _platform(args) == "cpu"
+
+
+def _platform(args: Sequence[Any]) -> str:
     for leaf in jax.tree.leaves(args):
         if isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer):
-            return next(iter(leaf.devices())).platform == "cpu"
-    return jax.default_backend() == "cpu"
+            return next(iter(leaf.devices())).platform
+    return jax.default_backend()
 
 
 @functools.cache

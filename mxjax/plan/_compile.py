@@ -1,16 +1,18 @@
 """Compiles an exported program for devices that are not here: a process of its own, so that JAX finds no others.
 
-    python _compile.py REQUEST RESULT
+    python -m mxjax.plan._compile REQUEST RESULT
 
 REQUEST (JSON): `program`, a file of `jax.export`; `platform`; `topology`, its description; `donate`; `mesh`, lengths of
-the mesh's axes by name; `arguments` and `results`, how each lies on it; `otherwise`, XLA's options for a second try
-where its error says what `stumbles` does. RESULT gets the sizes of memory and the program's text, or what is missing.
+the mesh's axes by name; `arguments` and `results`, how each lies on it; `follows`, which result has the layout that
+XLA chooses for an argument; `otherwise`, XLA's options for a second try where its error says what `stumbles` does.
+RESULT gets the sizes of memory and the program's text, or what is missing.
 """
 
 import json
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 
 def main(request: str, result: str) -> None:
@@ -19,7 +21,10 @@ def main(request: str, result: str) -> None:
     import numpy as np
     from jax import export, jit, tree
     from jax.experimental import topologies
+    from jax.experimental.layout import Layout
     from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+    from mxjax.compile.layouts import compile_laid
     try:
         devices = topologies.get_topology_desc(platform=given["platform"], **given["topology"]).devices
     except Exception as error:  # noqa: BLE001  whatever a plugin that is missing, or of another version, says
@@ -33,14 +38,16 @@ def main(request: str, result: str) -> None:
         return NamedSharding(mesh, PartitionSpec(*[tuple(n) if isinstance(n, list) else n for n in spec]))
     arguments, results = (tuple(map(lies, given[name])) for name in ("arguments", "results"))
     start = time.time()
-    for again in (False, True):
+    for options in (None, given["otherwise"]):
+        def compile(before: tuple, after: tuple, options: dict | None = options) -> Any:
+            return jit(exported.call, donate_argnums=tuple(given["donate"]), in_shardings=before,
+                       out_shardings=tree.unflatten(exported.out_tree, after)).trace(*exported.in_avals).lower(
+                lowering_platforms=(given["platform"],)).compile(options)
         try:
-            compiled = jit(exported.call, donate_argnums=tuple(given["donate"]), in_shardings=arguments,
-                           out_shardings=tree.unflatten(exported.out_tree, results)).trace(*exported.in_avals).lower(
-                lowering_platforms=(given["platform"],)).compile(given["otherwise"] if again else None)
+            compiled, _ = compile_laid(dict(given["follows"]), arguments, results, lambda i: Layout.AUTO, compile)
             break
         except Exception as error:  # noqa: BLE001  what XLA refuses
-            if again or given["stumbles"] not in str(error):
+            if options or given["stumbles"] not in str(error):
                 Path(result).write_text(json.dumps({"refused": f"{type(error).__name__}: {error}"}), encoding="utf-8")
                 return
     memory = compiled.memory_analysis()

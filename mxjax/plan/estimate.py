@@ -150,7 +150,8 @@ def make_plan(model: str, function: Callable[..., Any], groups: Sequence[Group],
             specs.append((first,) if group.split else tuple(group.specs[i]) if group.specs else ())
             arguments.append(struct)
             sizes_here.append(_size(struct) // _parts(specs[-1], mesh))
-    found = compile_for(function, arguments, devices, donate=donate, mesh=mesh, specs=specs, results=results, wide=wide)
+    found = compile_for(function, arguments, devices, donate=donate, mesh=mesh, specs=specs, results=results, wide=wide,
+                        again=bool(donate))
     told, sizes = figures(found["text"], devices.device.platform == "tpu"), found["memory"]
     memory: dict[str, int] = {}
     every = iter(sizes_here)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,7 @@ from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from ..base import MXNetError
 from ..compile.compiled import PLAIN_PRODUCTS, STUMBLES
 from ..compile.division import with_quotients
+from ..compile.layouts import CHOOSE, replaced
 from ..compile.precision import with_precision
 from ..compile.rewriting import rewritten, without_kernels
 from ..ops.nn.flash import CALLS
@@ -33,7 +35,7 @@ def abstract(mesh: Mapping[str, int]) -> AbstractMesh:
 
 def compile_for(function: Callable[..., Any], arguments: Sequence[jax.ShapeDtypeStruct], on: Target, *,
                 donate: Sequence[int] = (), mesh: Mapping[str, int] | None = None, specs: Sequence[tuple] = (),
-                results: Sequence[tuple] = (), wide: bool = False) -> dict[str, Any]:
+                results: Sequence[tuple] = (), wide: bool = False, again: bool = False) -> dict[str, Any]:
     """Compiles a pure function for devices.
 
     Args:
@@ -45,6 +47,7 @@ def compile_for(function: Callable[..., Any], arguments: Sequence[jax.ShapeDtype
         specs, results: for each argument and result the mesh axes along which its axes are split; by default each
             device has all of it.
         wide: whether 64-bit numbers stay so.
+        again: the results are the arguments of the next call, where one has the other's memory, as `Compiled` has it.
 
     Returns:
         `memory` (bytes of a device by kind), `text` of the program, `flops` of all devices, `seconds` of compilation.
@@ -58,27 +61,33 @@ def compile_for(function: Callable[..., Any], arguments: Sequence[jax.ShapeDtype
         divided = (without_kernels,) if on.count > 1 else ()
         program = rewritten(function, with_quotients, with_precision, *divided)
         specs = list(specs) or [()] * len(arguments)
-        results = list(results) or [()] * len(jax.tree.leaves(jax.eval_shape(program, *arguments)))
+        tree = jax.tree.structure(jax.eval_shape(program, *arguments))
+        results = list(results) or [()] * tree.num_leaves
         jitted = jax.jit(program)
         flops = (jitted.lower(*arguments).cost_analysis() or {}).get("flops", 0.0)
         if on.count > 1:
             lies, made = ([NamedSharding(abstract(mesh), PartitionSpec(*spec)) for spec in each]
                           for each in (specs, results))
-            jitted = jax.jit(program, in_shardings=lies, out_shardings=made)
+            jitted = jax.jit(program, in_shardings=lies, out_shardings=jax.tree.unflatten(tree, made))
         try:
             exported = jax.export.export(jitted, platforms=[platform], disabled_checks=[
-                jax.export.DisabledSafetyCheck.custom_call(name) for name in CALLS])(*arguments).serialize()
+                jax.export.DisabledSafetyCheck.custom_call(name) for name in CALLS])(*arguments)
+            written = exported.serialize()
         except ImportError as error:
             raise MXNetError(f"plan: {error}; pip install {_EXTRAS[platform]}") from None
+    chosen = again and platform in CHOOSE
     with tempfile.TemporaryDirectory(prefix="mxjax-plan-") as folder:
         program, request, result = (Path(folder, name) for name in ("program", "request.json", "result.json"))
-        program.write_bytes(exported)
+        program.write_bytes(written)
         request.write_text(json.dumps({
             "program": str(program), "platform": platform, "topology": on.description, "donate": list(donate),
             "mesh": mesh, "otherwise": PLAIN_PRODUCTS, "stumbles": STUMBLES, "arguments": specs, "results": results,
+            "follows": list(replaced(donate, arguments, exported.out_avals).items()) if chosen else [],
         }), encoding="utf-8")
-        done = subprocess.run([sys.executable, str(Path(__file__).with_name("_compile.py")), str(request), str(result)],
-                              env=on.environment(), capture_output=True, text=True, check=False)
+        path = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
+        done = subprocess.run([sys.executable, "-m", f"{__package__}._compile", str(request), str(result)],
+                              env={**on.environment(), "PYTHONPATH": os.pathsep.join(path)}, capture_output=True,
+                              text=True, check=False)
         if not result.exists():
             raise MXNetError(f"plan: the compiler for {on.name} ended with {done.returncode}:\n{done.stderr[-2000:]}")
         found = json.loads(result.read_text(encoding="utf-8"))

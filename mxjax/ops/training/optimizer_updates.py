@@ -50,14 +50,15 @@ def _apply(rule: Rule, mixed: bool, arrays: Sequence[Array], **options: Any) -> 
 
     Returns the new weight, the new states and, where the rule gives one, the new gradient, each in the dtype it had.
     """
-    weight, grad, *states = arrays
+    # the arithmetic of bfloat16 is float32's on all devices; numbers in it would be rounded first, each by itself
+    weight, grad, *states = [a.astype(jnp.float32) if a.dtype == jnp.bfloat16 else a for a in arrays]
     if mixed:
         master = states.pop()
         new, *after = _tuple(rule(master, grad.astype(master.dtype), *states, **options))
         after = [new, *after, new]
     else:
         after = _tuple(rule(weight, grad, *states, **options))
-    return tuple(new.astype(old.dtype) for new, old in zip(after, [weight, *arrays[2:], grad], strict=False))
+    return tuple(new.astype(old.dtype) for new, old in zip(after, [arrays[0], *arrays[2:], arrays[1]], strict=False))
 
 
 def _tuple(result: Any) -> tuple:
