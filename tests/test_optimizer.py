@@ -3,6 +3,8 @@
 import pickle
 import warnings
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
@@ -10,6 +12,8 @@ import pytest
 import mxjax as mx
 from mxjax import optimizer as opt
 from mxjax.base import MXNetError
+from mxjax.ops import registry
+from mxjax.ops.by_device import traced_for
 
 # name, arguments, and the first rows of two weights after 4 updates by MXNet 1.9.1 (see `trained`)
 TABLE = [
@@ -316,13 +320,16 @@ def test_optax_takes_transformations_only():
 
 @pytest.mark.parametrize("name, states, options", [("sgd_update", 0, {}), ("sgd_mom_update", 1, {"momentum": 0.9}),
                                                    ("adam_update", 2, {})])
-def test_updates_of_bfloat16_round_once(name, states, options):
+def test_updates_of_bfloat16_on_a_tpu_round_once(name, states, options):
     """At the end: 0.1 alone would be rounded to 0.1001."""
-    random = np.random.RandomState(3)
-    arrays = [mx.nd.array(np.abs(random.rand(40))).astype("bfloat16") for _ in range(2 + states)]
-    exact = [a.astype("float32") for a in arrays]
-    getattr(mx.nd, name)(*arrays, out=arrays[0], lr=0.1, wd=0.037, **options)
-    getattr(mx.nd, name)(*exact, out=exact[0], lr=0.1, wd=0.037, **options)
-    for one, other in zip(arrays, exact, strict=True):
-        assert np.dtype(one.dtype).name == "bfloat16" and other.dtype == np.float32
-        np.testing.assert_array_equal(one.asnumpy(), other.astype("bfloat16").asnumpy())
+    random, op = np.random.RandomState(3), registry.get(name)
+    compute, given = op.get_attr("FCompute"), op.parse({**options, "lr": 0.1, "wd": 0.037})
+    arrays = [jnp.asarray(random.rand(40), "bfloat16") for _ in range(2 + states)]
+    with traced_for("tpu"):
+        found = jax.jit(lambda *a: compute(*a, **given))(*arrays)
+    exact = compute(*[a.astype("float32") for a in arrays], **given)
+    rounded = compute(*arrays, **given)
+    for one, other in zip(found, exact, strict=True):
+        assert one.dtype == jnp.bfloat16
+        np.testing.assert_allclose(one.astype("float32"), other, rtol=2 ** -8)
+    assert any(np.any(np.asarray(one != other)) for one, other in zip(found, rounded, strict=True))

@@ -271,7 +271,7 @@ class NDArray(_Base):
         if isinstance(value, jax.core.Tracer):
             raise MXNetError("asnumpy() inside a JAX transformation (jit, grad, vmap ...): there is no value yet")
         try:
-            return _Single.of(np.array(value))
+            return _Single.of(np.array(value, order="C"))
         except (jax.errors.JaxRuntimeError, MemoryError) as error:
             raise mistake("asnumpy", [value], error) from None
 

@@ -54,6 +54,7 @@ def history(folder):
     for turn in range(6):
         found.append(step(x, y).asnumpy())
         orders.append(order(net[0].weight))
+        assert net[0].weight.data().asnumpy().flags.c_contiguous
         if turn == 1:
             net[0].weight.set_data(net[0].weight.data() * 0.5)
         if turn == 2:

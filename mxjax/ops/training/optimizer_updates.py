@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ...base import MXNetError
+from ..by_device import by_device
 from ..common import Array
 from ..infer import elementwise, typed, unify
 from ..params import Range, Scalar, Scalars
@@ -50,15 +51,21 @@ def _apply(rule: Rule, mixed: bool, arrays: Sequence[Array], **options: Any) -> 
 
     Returns the new weight, the new states and, where the rule gives one, the new gradient, each in the dtype it had.
     """
-    # the arithmetic of bfloat16 is float32's on all devices; numbers in it would be rounded first, each by itself
-    weight, grad, *states = [a.astype(jnp.float32) if a.dtype == jnp.bfloat16 else a for a in arrays]
-    if mixed:
-        master = states.pop()
-        new, *after = _tuple(rule(master, grad.astype(master.dtype), *states, **options))
-        after = [new, *after, new]
-    else:
-        after = _tuple(rule(weight, grad, *states, **options))
-    return tuple(new.astype(old.dtype) for new, old in zip(after, [arrays[0], *arrays[2:], arrays[1]], strict=False))
+    before = [arrays[0], *arrays[2:], arrays[1]]
+
+    def update(weight: Array, grad: Array, *states: Array) -> tuple[Array, ...]:
+        if mixed:
+            *states, master = states
+            new, *after = _tuple(rule(master, grad.astype(master.dtype), *states, **options))
+            after = [new, *after, new]
+        else:
+            after = _tuple(rule(weight, grad, *states, **options))
+        return tuple(new.astype(old.dtype) for new, old in zip(after, before, strict=False))
+    if all(a.dtype != jnp.bfloat16 for a in arrays):
+        return update(*arrays)
+    # a TPU's arithmetic is float32's, and rounding each number of `options` to bfloat16 first is a launch of its own
+    return by_device(*arrays, default=update, tpu=lambda *arrays: update(
+        *[a.astype(jnp.float32) if a.dtype == jnp.bfloat16 else a for a in arrays]))
 
 
 def _tuple(result: Any) -> tuple:
