@@ -237,10 +237,11 @@ class Segment:
         wanted = self._wanted()
         places = tuple([(d.call, d.index) for d in wanted])
         form, options = self._form(values, wanted)
+        again = self._first_update > 0  # a training step, whose results the next one is given
         program = _programs.find(
-            (tuple(calls), places, wide, form),
+            (tuple(calls), places, wide, form, again),
             lambda: Kernel("bulk segment", self._function(calls, places, values), len(values), len(places),
-                           options={**options, "again": self.whole}),
+                           options={**options, "again": again}),
             self.trials)
         made: list[Sequence[Any]] = []
         self._outcome = made, wanted, values, len(self.values)

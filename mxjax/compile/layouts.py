@@ -20,8 +20,8 @@ __all__ = ["CHOOSE", "Laid", "compile_laid", "replaced"]
 CHOOSE = frozenset({"tpu"})  # platforms where that was found to save copies
 
 
-def preferred(array: Any) -> Any:
-    """The layout of an array that is written over: XLA chooses."""
+def preferred(shape: tuple[int, ...]) -> Any:
+    """The layout of what is written over and has this shape: XLA chooses."""
     return Layout.AUTO
 
 
@@ -75,7 +75,7 @@ class Laid:
         told = [jax.ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) if i in self._follows else a
                 for i, a in enumerate(args)]
         made = self._results or [given[self._place]] * self._made
-        return compile_laid(self._follows, given, made, lambda i: preferred(args[i]), lambda before, after:
+        return compile_laid(self._follows, given, made, lambda i: preferred(args[i].shape), lambda before, after:
                             self._compile(jax.jit(self._function, donate_argnums=tuple(self._follows),
                                                   in_shardings=before, out_shardings=after).trace(*told).lower()))
 
@@ -91,7 +91,7 @@ def compile_laid(follows: Mapping[int, int], given: Sequence[Any], made: Sequenc
         compile: function(arguments' shardings and formats, those of results) -> compiled program.
 
     Returns:
-        The program, and the formats of what is written over.
+        The program, and the formats of what is written over, but for what it does not read.
     """
     def program(layout: Callable[[int], Any]) -> Any:
         before, after = list(given), list(made)
@@ -100,9 +100,10 @@ def compile_laid(follows: Mapping[int, int], given: Sequence[Any], made: Sequenc
         return compile(tuple(before), tuple(after))
     found = program(layout)
     formats, results = (jax.tree.leaves(f) for f in (found.input_formats, found.output_formats))
-    if any(results[k].layout != formats[i].layout for i, k in follows.items()):
+    read = {i: k for i, k in follows.items() if formats[i].layout is not None}
+    if any(results[k].layout != formats[i].layout for i, k in read.items()):
         found = program(lambda i: formats[i].layout)  # the next call takes what this one gives
-    return found, {i: formats[i] for i in follows}
+    return found, {i: formats[i] for i in read}
 
 
 @bounded_cache(64)

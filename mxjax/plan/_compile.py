@@ -21,10 +21,9 @@ def main(request: str, result: str) -> None:
     import numpy as np
     from jax import export, jit, tree
     from jax.experimental import topologies
-    from jax.experimental.layout import Layout
     from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-    from mxjax.compile.layouts import compile_laid
+    from mxjax.compile.layouts import compile_laid, preferred
     try:
         devices = topologies.get_topology_desc(platform=given["platform"], **given["topology"]).devices
     except Exception as error:  # noqa: BLE001  whatever a plugin that is missing, or of another version, says
@@ -44,7 +43,8 @@ def main(request: str, result: str) -> None:
                        out_shardings=tree.unflatten(exported.out_tree, after)).trace(*exported.in_avals).lower(
                 lowering_platforms=(given["platform"],)).compile(options)
         try:
-            compiled, _ = compile_laid(dict(given["follows"]), arguments, results, lambda i: Layout.AUTO, compile)
+            compiled, _ = compile_laid(dict(given["follows"]), arguments, results,
+                                       lambda i: preferred(exported.in_avals[i].shape), compile)
             break
         except Exception as error:  # noqa: BLE001  what XLA refuses
             if options or given["stumbles"] not in str(error):

@@ -85,7 +85,7 @@ def compile_for(function: Callable[..., Any], arguments: Sequence[jax.ShapeDtype
             "follows": list(replaced(donate, arguments, exported.out_avals).items()) if chosen else [],
         }), encoding="utf-8")
         path = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
-        done = subprocess.run([sys.executable, "-m", f"{__package__}._compile", str(request), str(result)],
+        done = subprocess.run([sys.executable, "-P", "-m", f"{__package__}._compile", str(request), str(result)],
                               env={**on.environment(), "PYTHONPATH": os.pathsep.join(path)}, capture_output=True,
                               text=True, check=False)
         if not result.exists():

@@ -18,8 +18,8 @@ from mxjax.compile.policy import Programs
 from mxjax.plan import program
 
 
-def turned(array):
-    return Layout(tuple(range(len(array.shape)))[::-1])
+def turned(shape):
+    return Layout(tuple(range(len(shape)))[::-1])
 
 
 @pytest.fixture
@@ -134,6 +134,34 @@ def test_a_result_that_would_lie_otherwise_lies_as_its_argument():
     assert formats[0].layout == program.output_formats[0].layout and formats[0].layout.major_to_minor == (0, 1)
 
 
+def test_what_is_not_read_may_lie_anyhow(turning):
+    """Its memory is taken for a result all the same, whose layout the next call need not care for."""
+    compiled_for = []
+
+    def compile(lowered):
+        compiled_for.append(lowered)
+        return lowered.compile()
+    laid = layouts.Laid(lambda w, label, m, x: (w * x, jnp.ones((3, 4))), {0: 0, 2: 1}, 2, compile)
+    w, m = jnp.arange(6.0).reshape(2, 3), jnp.zeros((3, 4))
+    for _ in range(3):
+        w, m = laid(w, jnp.ones(5), m, np.float32(2))
+    np.testing.assert_array_equal(w, 8 * np.arange(6.0).reshape(2, 3))
+    assert w.format.layout.major_to_minor == (1, 0) and len(compiled_for) == 1
+
+
+def test_updates_of_the_classic_loop_lay_nothing(turning):
+    """Whose forward programs take the weights as they lie."""
+    net = network()
+    net.hybridize()
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1, "momentum": 0.9})
+    for _ in range(3):
+        with mx.autograd.record():
+            loss = net(mx.nd.ones((4, 2, 6, 6))).sum()
+        loss.backward()
+        trainer.step(4)
+        assert order(net[0].weight) == (0, 1, 2, 3)
+
+
 def test_arguments_that_give_their_memory_are_paired_as_jax_does():
     a, b = jax.ShapeDtypeStruct((2, 3), "float32"), jax.ShapeDtypeStruct((2, 3), "bfloat16")
     assert layouts.replaced([3, 0, 1], [a, b, a, a], [b, a, a]) == {0: 1, 1: 0, 3: 2}
@@ -172,7 +200,7 @@ for rule in ("replicated", {".*weight": jax.sharding.PartitionSpec("data")}):
     compiled.CHOOSE = frozenset()
     mx.clear_caches()
     before, plain = run(rule)
-    compiled.CHOOSE, layouts.preferred = frozenset({"cpu"}), lambda a: Layout(tuple(range(len(a.shape)))[::-1])
+    compiled.CHOOSE, layouts.preferred = frozenset({"cpu"}), lambda shape: Layout(tuple(range(len(shape)))[::-1])
     mx.array.segment._programs = mx.array.segment.Programs()
     after, turned = run(rule)
     assert (plain, turned) == ((0, 1), (1, 0)), (plain, turned)

@@ -61,11 +61,10 @@ def _apply(rule: Rule, mixed: bool, arrays: Sequence[Array], **options: Any) -> 
         else:
             after = _tuple(rule(weight, grad, *states, **options))
         return tuple(new.astype(old.dtype) for new, old in zip(after, before, strict=False))
-    if all(a.dtype != jnp.bfloat16 for a in arrays):
+    if mixed or arrays[0].dtype != jnp.bfloat16:
         return update(*arrays)
     # a TPU's arithmetic is float32's, and rounding each number of `options` to bfloat16 first is a launch of its own
-    return by_device(*arrays, default=update, tpu=lambda *arrays: update(
-        *[a.astype(jnp.float32) if a.dtype == jnp.bfloat16 else a for a in arrays]))
+    return by_device(*arrays, default=update, tpu=lambda *arrays: update(*[a.astype(jnp.float32) for a in arrays]))
 
 
 def _tuple(result: Any) -> tuple:
