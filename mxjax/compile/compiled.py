@@ -235,12 +235,11 @@ class Compiled:
                     self._options.get("out_shardings")) if follows else None
 
     def _trimmed(self, signature: tuple, form: Callable, size: int) -> Callable:
-        """A first call, before which the system gets back what compiling took: as much memory as a program's data."""
+        """A first call after which the system has the memory again that compiling took: as much as a program's data."""
         def call(*args: Any) -> Any:
-            form.trace(*args).lower().compile()  # the call finds it
-            give_back()
             result = form(*args)
             self._compiled(signature, form, size)
+            give_back()
             return result
         return call
 

@@ -321,25 +321,3 @@ def test_layers_of_one_signature_are_traced_once(monkeypatch, default, filters):
     net.hybridize()
     _traced(net, mx.nd.ones((1, filters, 5, 5)))
     assert len(count) == 1
-
-
-def test_a_large_program_is_compiled_once():
-    """It is compiled before its first call, whose memory comes after that of compiling."""
-    done = subprocess.run([sys.executable, "-c", """
-import jax, jax.numpy as jnp
-from mxjax.compile.compiled import Compiled
-seconds = []
-jax.monitoring.register_event_duration_secs_listener(
-    lambda name, duration, **_: seconds.append(duration) if name.endswith("backend_compile_duration") else None)
-def long(x):
-    for i in range(400):
-        x = jnp.sin(x) * (i + 1) - x
-    return x
-program, x = Compiled(long, donate_argnums=0), jnp.ones((200, 200))
-Compiled(jnp.sin)(x)  # finds out which options XLA has
-before = len(seconds)
-for _ in range(3):
-    x = program(x)
-print(len(seconds) - before, *program.forms())
-"""], capture_output=True, text=True, timeout=240, check=False)
-    assert done.stdout == "1 1 0 0\n", (done.stdout, done.stderr)
