@@ -192,4 +192,10 @@ def _multiplied(eqn: Any) -> int:
     return _count(eqn.outvars[0].aval.shape) * _count([data[axis] for axis in summed])
 
 
-_PRODUCTS = {"conv_general_dilated": _convolved, "dot_general": _multiplied}
+def _called(eqn: Any) -> int:
+    """Multiplications of a convolution by a library, whose result has channels last."""
+    out = eqn.outvars[0].aval.shape
+    return _count(out[:-1]) * _count(eqn.invars[1].aval.shape)
+
+
+_PRODUCTS = {"conv_general_dilated": _convolved, "dot_general": _multiplied, "ffi_call": _called}

@@ -15,7 +15,7 @@ import jax
 from jax import lax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
-__all__ = ["BARRIER_OPTIONS", "called", "with_barriers"]
+__all__ = ["BARRIER_OPTIONS", "CALLS", "called", "with_barriers"]
 
 BARRIER_OPTIONS = {"xla_disable_hlo_passes": "cse_barrier_expander"}  # jaxlib < 0.12 drops barriers before it fuses
 
@@ -25,7 +25,7 @@ _CHEAP = frozenset("""
     floor gather ge gt imag integer_pow iota is_finite le lt max min mul ne neg not or pad real reduce_precision reshape
     rev round select_n sign slice split square squeeze stop_gradient sub transpose xor
 """.split())  # what XLA's fusion takes as not expensive
-_CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "custom_jvp_call": "call_jaxpr",
+CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "custom_jvp_call": "call_jaxpr",
           "custom_vjp_call": "call_jaxpr"}
 
 _Path = tuple[int, ...]  # positions of an equation: in the program, in the function called there ...
@@ -38,7 +38,7 @@ def with_barriers(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 def called(eqn: JaxprEqn) -> ClosedJaxpr | None:
     """The function that an equation calls, where XLA puts it in its place."""
-    inner = eqn.params.get(_CALLS.get(eqn.primitive.name, ""))
+    inner = eqn.params.get(CALLS.get(eqn.primitive.name, ""))
     return inner if isinstance(inner, ClosedJaxpr) else None
 
 
@@ -85,7 +85,7 @@ def _with_barriers(closed: ClosedJaxpr, path: _Path, places: set[_Path]) -> Clos
         if here not in places:
             eqns.append(eqn)
         elif inner is not None:
-            name = _CALLS[eqn.primitive.name]
+            name = CALLS[eqn.primitive.name]
             eqns.append(eqn.replace(params={**eqn.params, name: _with_barriers(inner, here, places)}))
         else:
             barrier = jax.make_jaxpr(lambda *values: lax.optimization_barrier(values))(*(v.aval for v in eqn.outvars))

@@ -34,15 +34,18 @@ from .._host_memory import give_back
 from .._process import starts
 from ..base import MXNetError
 from .barriers import BARRIER_OPTIONS, with_barriers
-from .convolutions import with_sample_gradients
+from .channels_last import with_channels_last
+from .convolutions import with_fast_convolutions
 from .division import with_quotients
 from .first_calls import first_calls
 from .layouts import CHOOSE, Laid, replaced
+from .onednn import available as onednn_available
 from .policy import LOOK_EVERY, MOST_MAPPINGS, MOST_SIGNATURES
 from .precision import with_precision
 from .rewriting import rewritten, without_kernels
 
-__all__ = ["PLAIN_PRODUCTS", "STUMBLES", "SOME_OF_ONE", "Compiled", "clear_caches", "runs_on_cpu", "tried"]
+__all__ = ["PLAIN_PRODUCTS", "STUMBLES", "SOME_OF_ONE", "Compiled", "clear_caches", "kind_of_device", "runs_on_cpu",
+           "tried"]
 
 _FEW, _SOME, SOME_OF_ONE = 256, 1 << 14, 1 << 17  # elements of all arguments together
 _PROGRAM, _OPERATION = 3 << 19, 30 << 10  # bytes of a program, and of each operation in it
@@ -164,19 +167,20 @@ class Compiled:
         found = self._forms.get((on_cpu, level))
         if found is None:
             if on_cpu not in self._rewritten:
-                self._rewritten[on_cpu] = rewritten(self._original, *self._passes(on_cpu),
-                                                    kind="cpu" if on_cpu else None)
+                kind = kind_of_device(on_cpu, "out_shardings" in self._options)
+                self._rewritten[on_cpu] = rewritten(self._original, *self._passes(kind), kind=kind)
             options = _options()[level] if on_cpu else PLAIN_PRODUCTS if level else {}
             found = self._forms[on_cpu, level] = jax.jit(
                 self._rewritten[on_cpu], **self._options, **({"compiler_options": options} if options else {}))
         return found
 
-    def _passes(self, on_cpu: bool) -> Iterator[Callable]:
-        yield functools.partial(with_quotients, on_cpu=on_cpu)
-        if not on_cpu:
+    def _passes(self, kind: str | None) -> Iterator[Callable]:
+        yield functools.partial(with_quotients, on_cpu=kind is not None)
+        if kind is None:
             yield with_precision
         else:
-            yield with_sample_gradients
+            yield with_channels_last
+            yield functools.partial(with_fast_convolutions, library=kind == "onednn")
             if self._most < SOME_OF_ONE:  # one operator is no long chain
                 yield with_barriers
         if "out_shardings" in self._options:
@@ -280,6 +284,14 @@ def _elements(tree: Any) -> int:
 def runs_on_cpu(args: Sequence[Any]) -> bool:
     """Whether a call runs on a CPU: where its arrays are, else where JAX computes by itself."""
     return _platform(args) == "cpu"
+
+
+def kind_of_device(on_cpu: bool, several: bool = False) -> str | None:
+    """What programs are traced for (`ops.by_device`); `several`: on devices that they are divided among by XLA.
+
+    It knows how to divide its own convolutions, not those of a library.
+    """
+    return None if not on_cpu else "cpu" if several or not onednn_available() else "onednn"
 
 
 def _platform(args: Sequence[Any]) -> str:

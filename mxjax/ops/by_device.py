@@ -15,7 +15,10 @@ _kind = jax.make_user_context(None)  # jit's caches tell by it what was traced f
 
 
 def traced_for(kind: str | None) -> AbstractContextManager:
-    """A block whose traces are for this kind of device alone ("cpu"); None: for whatever they are lowered for."""
+    """A block whose traces are for this kind of device alone; None: for whatever they are lowered for.
+
+    Kinds are "cpu", and "onednn": CPUs whose programs have their convolutions from oneDNN.
+    """
     return _kind(kind)
 
 
@@ -27,7 +30,9 @@ def by_device(*args: Any, default: Callable[..., Any], **forms: Callable[..., An
     Args:
         args: what each form gets.
         default: the form for kinds of devices that are not named.
-        forms: by kind: cpu, cuda, rocm, tpu.
+        forms: by kind: cpu, cuda, rocm, tpu; onednn, where that is not as cpu.
     """
-    kind = _kind.value
-    return lax.platform_dependent(*args, default=default, **forms) if kind is None else forms.get(kind, default)(*args)
+    kind, library = _kind.value, forms.pop("onednn", forms.get("cpu", default))
+    if kind is None:
+        return lax.platform_dependent(*args, default=default, **forms)
+    return (library if kind == "onednn" else forms.get(kind, default))(*args)

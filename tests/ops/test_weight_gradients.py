@@ -1,4 +1,6 @@
-"""Large gradients of convolutions by their weight, which CPUs compute sample by sample."""
+"""Gradients of convolutions as products of matrices: by the weight sample by sample or at once, by the data spread."""
+
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -8,6 +10,7 @@ from jax import lax
 
 from mxjax.compile import convolutions
 from mxjax.compile.compiled import Compiled
+from mxjax.compile.rewriting import rewritten
 
 RANDOM = np.random.default_rng(7)
 
@@ -25,6 +28,7 @@ def small(monkeypatch):
     count = []
     monkeypatch.setattr(convolutions, "_LEAST", 0)
     monkeypatch.setattr(convolutions, "_LEAST_SPACE", 0)
+    monkeypatch.setattr(convolutions, "_FULL_VECTORS", 1)
     original = convolutions._sum_of_products
     monkeypatch.setattr(convolutions, "_sum_of_products", lambda *a, **k: count.append(1) or original(*a, **k))
     convolutions._call.cache_clear()
@@ -54,21 +58,45 @@ def test_gradients_of_gradients(small):
         np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize("given", [dict(feature_group_count=2), dict(lhs_dilation=(2, 2)),
-                                   dict(dimension_numbers=("NHWC", "HWIO", "NHWC"))])
+@pytest.mark.parametrize("given", [dict(feature_group_count=2), dict(lhs_dilation=(2, 2))])
 def test_others_stay(small, given):
     data, weight = RANDOM.normal(size=(3, 4, 6, 4)).astype("f"), RANDOM.normal(size=(4, 4, 3, 3)).astype("f")
     weight = weight[:, :2] if "feature_group_count" in given else weight
-    weight = weight.transpose(2, 3, 1, 0) if "dimension_numbers" in given else weight
     slope = jax.grad(lambda w: jnp.sum(jnp.sin(
         lax.conv_general_dilated(data, w, (1, 1), [(1, 1), (1, 1)], **given))))
     np.testing.assert_allclose(Compiled(slope)(weight), slope(weight), rtol=1e-4, atol=1e-4)
     assert not small
 
 
+SHAPES = [((7, 9), (3, 2), dict(window_strides=(1, 1), padding=[(1, 1), (0, 0)])),
+          ((8, 9), (3, 3), dict(window_strides=(2, 3), padding=[(1, 1), (2, 2)])),
+          ((6, 8), (3, 3), dict(window_strides=(2, 2), padding=[(1, 1), (0, 1)])),
+          ((9, 9), (2, 3), dict(window_strides=(2, 1), padding=[(0, 0), (1, 2)], rhs_dilation=(3, 2))),
+          ((11,), (4,), dict(window_strides=(3,), padding=[(2, 1)])),
+          ((5, 4, 6), (2, 1, 3), dict(window_strides=(1, 2, 1), padding=[(0, 1), (0, 0), (1, 1)]))]
+
+
+@pytest.mark.parametrize("space, kernel, given", SHAPES)
+@pytest.mark.parametrize("form, wanted", [("_product", 1), ("_spread", 0)])
+def test_one_product(monkeypatch, form, wanted, space, kernel, given):
+    """Of small pictures by the weight, and by the data where the convolution moves by several places."""
+    count, original = [], getattr(convolutions, form)
+    monkeypatch.setattr(convolutions, form, lambda *a: count.append(1) or original(*a))
+    monkeypatch.setattr(convolutions, "_FULL_VECTORS", 1)
+    data, weight = (RANDOM.normal(size=shape).astype("f") for shape in ((2, 3, *space), (150, 3, *kernel)))
+
+    def value(data, weight):
+        return jnp.sum(jnp.sin(lax.conv_general_dilated(data, weight, **given)))
+    slope = jax.grad(value, wanted)
+    found = jax.jit(rewritten(slope, functools.partial(convolutions.with_fast_convolutions, library=True)))
+    np.testing.assert_allclose(found(data, weight), slope(data, weight), rtol=1e-4, atol=2e-4)
+    moves = max(given["window_strides"]) > 1 and "rhs_dilation" not in given
+    assert bool(count) == (moves if form == "_spread" else True)
+
+
 def test_small_ones_stay_and_large_ones_are_a_loop():
     for channels, loops in ((8, 0), (64, 1)):
         data, weight = (np.ones(shape, "f") for shape in ((2, channels, 28, 28), (channels, channels, 3, 3)))
         slope = jax.grad(lambda w, data=data: jnp.sum(lax.conv_general_dilated(data, w, (1, 1), "SAME") ** 2))
-        closed = convolutions.with_sample_gradients(jax.make_jaxpr(slope)(weight))
+        closed = convolutions.with_fast_convolutions(jax.make_jaxpr(slope)(weight), library=False)
         assert str(closed).count("scan[") == loops

@@ -99,7 +99,7 @@ def _convolution(data: Array, weight: Array, bias: Array | None = None, *, kerne
             data, weight, stride, dilate, pad, channels_last(layout)))
     elif num_group == 1 and is_float(data.dtype) and \
             _product_is_faster(data, num_filter, kernel, stride, dilate, pad, layout):
-        out = by_device(data, weight, cpu=product, default=whole)
+        out = by_device(data, weight, cpu=product, onednn=product if math.prod(kernel) == 1 else whole, default=whole)
     else:
         out = whole(data, weight)
     return _add_bias(out, bias, layout)
