@@ -1,8 +1,9 @@
-"""Convolution on a CPU: XLA's own against one matrix product of all windows, forward + backward, in one run.
+"""Convolution on a CPU: XLA's own, one matrix product of all windows, and mxjax's, forward + backward, in one run.
 
     python benchmarks/convolution.py
 
-The rule in `mxjax/ops/nn/convolution.py` (`_product_is_faster`) comes from this table.
+The rule in `mxjax/ops/nn/convolution.py` (`_product_is_faster`) comes from this table; mxjax's programs have oneDNN's
+convolutions where jaxlib is known to have them, and then products for kernels of size 1 and very few channels alone.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import jax
 import numpy as np
 from jax import lax
 
-from mxjax.ops.nn.convolution import _as_product, _product_is_faster
+from mxjax.compile.compiled import Compiled
+from mxjax.ops.nn.convolution import _as_product, _convolution, _product_is_faster
 
 SHAPES = [(64, 1, 28, 20, 5, 1, 0), (64, 20, 12, 50, 5, 1, 0), (32, 3, 32, 32, 3, 1, 1), (32, 32, 16, 64, 3, 1, 1),
           (16, 64, 28, 64, 3, 1, 1), (16, 128, 14, 128, 3, 1, 1), (16, 256, 7, 256, 3, 1, 1), (16, 3, 112, 64, 7, 2, 3),
@@ -38,7 +40,8 @@ def best(steps: list[Callable[[], Any]], repeats: int = 8) -> list[float]:
 
 def main() -> None:
     """Prints the table."""
-    print(f"{'batch, channels, size, filters, kernel, stride, pad':52s}{'XLA ms':>9s}{'product ms':>12s}{'chosen':>9s}")
+    print(f"{'batch, channels, size, filters, kernel, stride, pad':52s}{'XLA ms':>9s}{'product ms':>12s}"
+          f"{'mxjax ms':>10s}{'rule':>9s}")
     for batch, channels, size, filters, kernel, stride, pad in SHAPES:
         random = np.random.RandomState(0)
         x = random.rand(batch, channels, size, size).astype("float32")
@@ -50,15 +53,19 @@ def main() -> None:
 
         def product(x: Any, w: Any, rule: tuple = rule) -> Any:
             return _as_product(x, w, *rule, False)
+
+        def operator(x: Any, w: Any, rule: tuple = rule) -> Any:
+            kernel, stride, _, pad = rule
+            return _convolution(x, w, kernel=kernel, stride=stride, pad=pad, num_filter=len(w), no_bias=True)
         x, w = jax.device_put(x), jax.device_put(w)
         steps = []
-        for function in (native, product):
-            step = jax.jit(lambda x, w, f=function: jax.vjp(f, x, w)[1](f(x, w)))
+        for function, compiles in ((native, jax.jit), (product, jax.jit), (operator, Compiled)):
+            step = compiles(lambda x, w, f=function: jax.vjp(f, x, w)[1](f(x, w)))
             steps.append(lambda step=step, x=x, w=w: step(x, w))
-        a, b = best(steps)
+        times = best(steps)
         label = f"{batch, channels, size, filters, kernel, stride, pad}"
         chosen = "product" if _product_is_faster(x, filters, *rule, None) else "XLA"
-        print(f"{label:52s}{a:9.2f}{b:12.2f}{chosen:>9s}")
+        print(f"{label:52s}{times[0]:9.2f}{times[1]:12.2f}{times[2]:10.2f}{chosen:>9s}")
 
 
 if __name__ == "__main__":

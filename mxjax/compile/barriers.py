@@ -15,7 +15,9 @@ import jax
 from jax import lax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
-__all__ = ["BARRIER_OPTIONS", "CALLS", "called", "with_barriers"]
+from .rewriting import CALLS, called
+
+__all__ = ["BARRIER_OPTIONS", "with_barriers"]
 
 BARRIER_OPTIONS = {"xla_disable_hlo_passes": "cse_barrier_expander"}  # jaxlib < 0.12 drops barriers before it fuses
 
@@ -25,21 +27,12 @@ _CHEAP = frozenset("""
     floor gather ge gt imag integer_pow iota is_finite le lt max min mul ne neg not or pad real reduce_precision reshape
     rev round select_n sign slice split square squeeze stop_gradient sub transpose xor
 """.split())  # what XLA's fusion takes as not expensive
-CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "custom_jvp_call": "call_jaxpr",
-          "custom_vjp_call": "call_jaxpr"}
-
 _Path = tuple[int, ...]  # positions of an equation: in the program, in the function called there ...
 
 
 def with_barriers(closed: ClosedJaxpr) -> ClosedJaxpr:
     """A program with barriers in long chains of cheap operators, for CPUs."""
     return _with_barriers(closed, (), _places(closed.jaxpr))
-
-
-def called(eqn: JaxprEqn) -> ClosedJaxpr | None:
-    """The function that an equation calls, where XLA puts it in its place."""
-    inner = eqn.params.get(CALLS.get(eqn.primitive.name, ""))
-    return inner if isinstance(inner, ClosedJaxpr) else None
 
 
 def _flat(jaxpr: Jaxpr, ids: dict[Any, Any], path: _Path) -> Iterator[tuple[JaxprEqn, _Path, list, list]]:

@@ -16,7 +16,7 @@ import jax
 from jax import lax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
-from .barriers import CALLS, called
+from .rewriting import CALLS, called
 
 __all__ = ["with_channels_last"]
 

@@ -44,8 +44,7 @@ from .policy import LOOK_EVERY, MOST_MAPPINGS, MOST_SIGNATURES
 from .precision import with_precision
 from .rewriting import rewritten, without_kernels
 
-__all__ = ["PLAIN_PRODUCTS", "STUMBLES", "SOME_OF_ONE", "Compiled", "clear_caches", "kind_of_device", "runs_on_cpu",
-           "tried"]
+__all__ = ["PLAIN_PRODUCTS", "STUMBLES", "SOME_OF_ONE", "Compiled", "clear_caches", "kind_of", "runs_on_cpu", "tried"]
 
 _FEW, _SOME, SOME_OF_ONE = 256, 1 << 14, 1 << 17  # elements of all arguments together
 _PROGRAM, _OPERATION = 3 << 19, 30 << 10  # bytes of a program, and of each operation in it
@@ -89,8 +88,8 @@ class Compiled:
     def __init__(self, function: Callable, most: int = _SOME, again: bool = False, **options: Any) -> None:
         self._most, self._again, self._options, self._original = most, again, options, function
         self._plain: Callable | None = None
-        self._rewritten: dict[bool, Callable] = {}  # for CPUs or others; JAX traces it once for all its forms
-        self._forms: dict[tuple[bool, int], Callable] = {}  # for CPUs or others; in full, less, least
+        self._rewritten: dict[str | None, Callable] = {}  # by kind of device; JAX traces it once for all its forms
+        self._forms: dict[tuple[str | None, int], Callable] = {}  # by kind of device; in full, less, least
         self._calls: dict[tuple, Callable] = {}  # what is called for each signature
         self._warm: dict[tuple, Callable] = {}  # those of them that `deliver` has called
         self.held = 0  # bytes of programs, by estimate
@@ -103,7 +102,7 @@ class Compiled:
             _room.make()
         signature = tuple([_signature(a) if (aval := getattr(a, "aval", None)) is None else aval for a in args])
         if _room.several:
-            signature += (runs_on_cpu(args),)
+            signature += (kind_of(args),)
         return (self._calls.get(signature) or self._choose(signature, args))(*args)
 
     def deliver(self, made: list[Any], args: Sequence[Any]) -> None:
@@ -115,7 +114,7 @@ class Compiled:
             _room.make()
         signature = tuple([_signature(a) if (aval := getattr(a, "aval", None)) is None else aval for a in args])
         if _room.several:
-            signature += (runs_on_cpu(args),)
+            signature += (kind_of(args),)
         call = self._warm.get(signature)
         if call is not None:
             made.extend(itertools.starmap(call, (args,)))
@@ -140,7 +139,7 @@ class Compiled:
 
     def eval_shape(self, *args: Any) -> Any:
         """Shapes and dtypes of the results for arguments or ShapeDtypeStructs; a call will not trace again."""
-        return self._form(runs_on_cpu(args), 0).eval_shape(*args)
+        return self._form(self._kind(args), 0).eval_shape(*args)
 
     def forms(self) -> tuple[int, ...]:
         """How many programs there are: compiled in full, without fusion emitters, and without optimization."""
@@ -163,15 +162,18 @@ class Compiled:
             if form is not None:
                 form.clear_cache()
 
-    def _form(self, on_cpu: bool, level: int) -> Callable:
-        found = self._forms.get((on_cpu, level))
+    def _kind(self, args: Sequence[Any]) -> str | None:
+        kind = kind_of(args)
+        return "cpu" if kind == "onednn" and "out_shardings" in self._options else kind
+
+    def _form(self, kind: str | None, level: int) -> Callable:
+        found = self._forms.get((kind, level))
         if found is None:
-            if on_cpu not in self._rewritten:
-                kind = kind_of_device(on_cpu, "out_shardings" in self._options)
-                self._rewritten[on_cpu] = rewritten(self._original, *self._passes(kind), kind=kind)
-            options = _options()[level] if on_cpu else PLAIN_PRODUCTS if level else {}
-            found = self._forms[on_cpu, level] = jax.jit(
-                self._rewritten[on_cpu], **self._options, **({"compiler_options": options} if options else {}))
+            if kind not in self._rewritten:
+                self._rewritten[kind] = rewritten(self._original, *self._passes(kind), kind=kind)
+            options = PLAIN_PRODUCTS if kind is None and level else {} if kind is None else _options()[level]
+            found = self._forms[kind, level] = jax.jit(
+                self._rewritten[kind], **self._options, **({"compiler_options": options} if options else {}))
         return found
 
     def _passes(self, kind: str | None) -> Iterator[Callable]:
@@ -189,21 +191,22 @@ class Compiled:
     def _choose(self, signature: tuple, args: Sequence[Any]) -> Callable:
         """What is called for these arguments; raises MXNetError where the device has no room for what they make."""
         starts()
-        _room.several = jax.default_backend() != "cpu"
+        _room.several = jax.default_backend() != "cpu" or jax.local_device_count("cpu") > 1
         _room.note()
-        on_cpu = runs_on_cpu(args)
+        kind = self._kind(args)
+        on_cpu = kind is not None
         full, _, least = _options() if on_cpu else ({},) * 3
         given, first = _elements(args), None
-        traced = self._form(on_cpu, 0).trace(*args)
+        traced = self._form(kind, 0).trace(*args)
         found = survey(traced.jaxpr.jaxpr)
         large = refuse_program(traced, found, _device(args))
         size = _PROGRAM + _OPERATION * found.operations
         if given > self._most or full == least:
-            form = self._form(on_cpu, int(on_cpu and found.convolved > _CONVOLVED * found.curved))
+            form = self._form(kind, int(on_cpu and found.convolved > _CONVOLVED * found.curved))
         else:
             made = _elements(traced.out_info)
             level = 0 if made > max(self._most, _MADE) else 1 if given > _FEW or made > _MADE_OF_FEW else 2
-            form = self._form(on_cpu, level)
+            form = self._form(kind, level)
             if level:
                 first = first_calls(traced, form, lambda: self._compiled(signature, form, size))
         laid = self._laid(traced, args)
@@ -222,7 +225,7 @@ class Compiled:
         """A first call on a device where XLA may refuse to compile: nothing has run then, nothing was given away."""
         def call(*args: Any) -> Any:
             def once(options: Any) -> tuple[Callable, Any]:
-                chosen = self._form(False, 1) if options else form
+                chosen = self._form(None, 1) if options else form
                 return chosen, chosen(*args)
             chosen, result = tried(once)
             self._compiled(signature, chosen, size)
@@ -235,7 +238,7 @@ class Compiled:
             return None
         made = traced.out_info
         follows = replaced(self._options.get("donate_argnums", ()), args, made)
-        return Laid(self._rewritten[runs_on_cpu(args)], follows, len(made), lambda lowered: lowered.compile(),
+        return Laid(self._rewritten[self._kind(args)], follows, len(made), lambda lowered: lowered.compile(),
                     self._options.get("out_shardings")) if follows else None
 
     def _trimmed(self, signature: tuple, form: Callable, size: int) -> Callable:
@@ -286,12 +289,16 @@ def runs_on_cpu(args: Sequence[Any]) -> bool:
     return _platform(args) == "cpu"
 
 
-def kind_of_device(on_cpu: bool, several: bool = False) -> str | None:
-    """What programs are traced for (`ops.by_device`); `several`: on devices that they are divided among by XLA.
+def kind_of(args: Sequence[Any]) -> str | None:
+    """What programs for a call are traced for (`ops.by_device`).
 
-    It knows how to divide its own convolutions, not those of a library.
+    XLA divides its own convolutions among several devices, and not those of a library.
     """
-    return None if not on_cpu else "cpu" if several or not onednn_available() else "onednn"
+    if not runs_on_cpu(args):
+        return None
+    arrays = [leaf for leaf in jax.tree.leaves(args) if isinstance(leaf, jax.Array)]
+    several = any(len(a.devices()) > 1 for a in arrays if not isinstance(a, jax.core.Tracer))
+    return "cpu" if several or not onednn_available() else "onednn"
 
 
 def _platform(args: Sequence[Any]) -> str:
@@ -342,8 +349,8 @@ class _Room:
     A signature takes some ten kilobytes, a program for a CPU 3 to 50 mappings, and memory by the number of its
     operations: XLA does not tell how much, so that is estimated by what was measured.
 
-    short: whether the next call of a compiled function has to make room; several: whether there are devices beside
-    CPUs, so that where arrays are decides; held: bytes of all programs; most: how many
+    short: whether the next call of a compiled function has to make room; several: whether there are more devices than
+    one CPU, so that where arrays are decides; held: bytes of all programs; most: how many
     there may be (MXJAX_PROGRAM_MEMORY, in MB; default 1024, or an eighth of the machine's memory where that is less).
     """
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -21,7 +21,7 @@ import numpy as np
 from jax import lax
 from jax.extend.core import ClosedJaxpr, JaxprEqn
 
-from .onednn import by_onednn
+from .onednn import by_onednn, laid, last, may_compute
 from .rewriting import each_equation
 
 __all__ = ["with_fast_convolutions"]
@@ -29,6 +29,7 @@ __all__ = ["with_fast_convolutions"]
 _LEAST = 20_000_000  # products of two numbers for each sample: below, a loop's steps are too short for two threads
 _LEAST_SPACE, _MOST_KERNEL = 400, 64  # of fewer places the loop is no faster; of more elements the windows are many
 _FULL_VECTORS = 16  # channels: with fewer, products over them are short
+_TOLD = ("dimension_numbers", "window_strides", "padding", "lhs_dilation", "rhs_dilation", "feature_group_count")
 Numbers = tuple[int, ...]
 
 
@@ -40,107 +41,115 @@ def with_fast_convolutions(closed: ClosedJaxpr, library: bool) -> ClosedJaxpr:
 def _fast(eqn: JaxprEqn, library: bool) -> JaxprEqn | None:
     if eqn.primitive is not lax.conv_general_dilated_p:
         return None
+    avals = [v.aval for v in (*eqn.invars, *eqn.outvars)]
+    if any(aval.dtype != np.float32 or not all(isinstance(n, int) and n for n in aval.shape) for aval in avals):
+        return None  # a size that is not a number: a batch of any size (`jax.export`)
     form = _form(eqn, library)
     if form is None:
-        return by_onednn(eqn) if library else None
-    p, (data, other, made) = eqn.params, [v.aval.shape for v in (*eqn.invars, *eqn.outvars)]
-    call = _call(form, data, other, made, p["dimension_numbers"], p["window_strides"], p["padding"], p["lhs_dilation"],
-                 p["rhs_dilation"])
+        return None
+    told = tuple((name, eqn.params[name]) for name in _TOLD)
+    call = _call(form, *[aval.shape for aval in avals], told)
     return call.replace(invars=eqn.invars, outvars=eqn.outvars, source_info=eqn.source_info)
 
 
 def _form(eqn: JaxprEqn, library: bool) -> Callable | None:
-    """The function that computes it with products of matrices, where that is faster."""
-    p, numbers, avals = eqn.params, eqn.params["dimension_numbers"], [v.aval for v in (*eqn.invars, *eqn.outvars)]
-    if p["feature_group_count"] * p["batch_group_count"] != 1 or any(aval.dtype != np.float32 or not all(
-            isinstance(n, int) and n for n in aval.shape) for aval in avals):  # a batch of any size (`jax.export`)
-        return None
-    data, other, made = [aval.shape for aval in avals]
-    spreads = max(p["lhs_dilation"]) > 1
-    if numbers.lhs_spec[1] == 0 and not spreads:  # the gradient by the weight: its channels are the batch
-        filters, places, taps = (other[numbers.rhs_spec[0]], math.prod(other[axis] for axis in numbers.rhs_spec[2:]),
-                                 math.prod(made[axis] for axis in numbers.out_spec[2:]))
-        if taps > _MOST_KERNEL:
-            return None
-        if data[0] > 1 and places >= _LEAST_SPACE and math.prod(made) * places >= _LEAST:
-            return _sum_of_products
-        return _product if library and taps > 1 and data[0] * places <= 2 * filters else None
-    if library and spreads and max(*p["window_strides"], *p["rhs_dilation"]) == 1:
-        wide = min(other[axis] for axis in numbers.rhs_spec[:2]) >= _FULL_VECTORS
-        return _spread if wide and math.prod(other[axis] for axis in numbers.rhs_spec[2:]) <= _MOST_KERNEL else None
-    return None
+    """The function that computes a convolution faster than XLA's; None: there is none."""
+    p, numbers = eqn.params, eqn.params["dimension_numbers"]
+    data, other, made = [v.aval.shape for v in (*eqn.invars, *eqn.outvars)]
+    if p["feature_group_count"] == p["batch_group_count"] == 1:
+        spreads = max(p["lhs_dilation"]) > 1
+        if numbers.lhs_spec[1] == 0 and not spreads:  # the gradient by the weight: its channels are the batch
+            filters, places = other[numbers.rhs_spec[0]], _size(other, numbers.rhs_spec)
+            taps = _size(made, numbers.out_spec)
+            if taps <= _MOST_KERNEL:
+                if data[0] > 1 and places >= _LEAST_SPACE and math.prod(made) * places >= _LEAST:
+                    return _sum_of_products
+                if library and taps > 1 and data[0] * places <= 2 * filters:
+                    return _product
+        elif library and spreads and max(*p["window_strides"], *p["rhs_dilation"]) == 1 and \
+                min(other[axis] for axis in numbers.rhs_spec[:2]) >= _FULL_VECTORS and \
+                _size(other, numbers.rhs_spec) <= _MOST_KERNEL:
+            return _spread
+    return by_onednn if library and may_compute(eqn) else None
+
+
+def _size(shape: Numbers, spec: Sequence[int]) -> int:
+    """The elements of what is space in a shape."""
+    return math.prod(shape[axis] for axis in spec[2:])
 
 
 @functools.lru_cache(maxsize=1024)
-def _call(form: Callable, data: Numbers, other: Numbers, *told: Any) -> JaxprEqn:
+def _call(form: Callable, data: Numbers, other: Numbers, made: Numbers, told: tuple) -> JaxprEqn:
     @jax.jit
-    def convolution(*args: jax.Array) -> jax.Array:
-        return form(*args, *told)
+    def convolution(data: jax.Array, other: jax.Array) -> jax.Array:
+        return form(data, other, made, dict(told))
     return jax.make_jaxpr(convolution)(*[jax.ShapeDtypeStruct(shape, np.float32) for shape in (data, other)]).eqns[0]
 
 
-def _last(image: jax.Array, spec: Sequence[int]) -> jax.Array:
-    """An image with channels last; spec: where its batch, its channels and its space are."""
-    return lax.transpose(image, (spec[0], *spec[2:], spec[1]))
+def _images(data: jax.Array, head: jax.Array, made: Numbers,
+            p: dict[str, Any]) -> tuple[jax.Array, jax.Array, Numbers, Numbers]:
+    """Of a gradient by the weight both images with channels last, the kernel's size, and places of the result."""
+    numbers = p["dimension_numbers"]
+    data, head = [last(image, (spec[1], spec[0], *spec[2:])) for image, spec in (
+        (data, numbers.lhs_spec), (head, numbers.rhs_spec))]  # what counts as channels was the batch
+    return data, head, tuple([made[axis] for axis in numbers.out_spec[2:]]), head.shape[1:-1]
 
 
-def _windows(image: jax.Array, kernel: Sequence[int], places: Sequence[int], steps: Numbers, strides: Numbers,
-             first: int) -> Iterator[jax.Array]:
-    """What each element of a kernel sees of an image whose space begins at an axis."""
+def _windows(image: jax.Array, kernel: Numbers, places: Numbers, p: dict[str, Any]) -> list[jax.Array]:
+    """What each element of a kernel sees of an image whose space begins at axis 1."""
+    seen, behind = [], image.ndim - len(kernel) - 1
     for place in itertools.product(*map(range, kernel)):
-        start, stop, stride = [0] * image.ndim, list(image.shape), [1] * image.ndim
-        for axis, (i, step, wide, count) in enumerate(zip(place, steps, strides, places, strict=True), first):
-            start[axis], stop[axis], stride[axis] = i * step, i * step + wide * (count - 1) + 1, wide
-        yield lax.slice(image, start, stop, stride)
+        start = [i * step for i, step in zip(place, p["window_strides"], strict=True)]
+        stop = [a + wide * (n - 1) + 1 for a, wide, n in zip(start, p["rhs_dilation"], places, strict=True)]
+        seen.append(lax.slice(image, (0, *start, *[0] * behind), (len(image), *stop, *image.shape[1 + len(kernel):]),
+                              (1, *p["rhs_dilation"], *[1] * behind)))
+    return seen
 
 
-def _sum_of_products(data: jax.Array, head: jax.Array, made: Numbers, numbers: lax.ConvDimensionNumbers,
-                     steps: Numbers, padding: tuple, _: Numbers, strides: Numbers) -> jax.Array:
+def _padded(image: jax.Array, p: dict[str, Any]) -> jax.Array:
+    """An image whose space begins at axis 1, with zeros around."""
+    around = [(0, 0, 0), *((before, behind, 0) for before, behind in p["padding"])]
+    return lax.pad(image, np.float32(0), around + [(0, 0, 0)] * (image.ndim - len(around)))
+
+
+def _sum_of_products(data: jax.Array, head: jax.Array, made: Numbers, p: dict[str, Any]) -> jax.Array:
     """The gradient by the weight of the data and of the gradient of the result, sample by sample."""
-    data, head = [_last(image, (spec[1], spec[0], *spec[2:])) for image, spec in (
-        (data, numbers.lhs_spec), (head, numbers.rhs_spec))]
-    kernel, (_, *places, filters) = [made[axis] for axis in numbers.out_spec[2:]], head.shape
+    data, head, kernel, places = _images(data, head, made, p)
+    channels, filters, dims = data.shape[-1], head.shape[-1], data.ndim
 
     def add(total: jax.Array, sample: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
         image, slope = sample
-        image = lax.pad(jnp.moveaxis(image, -1, 0), np.float32(0), [(0, 0, 0), *(around + (0,) for around in padding)])
-        seen = jnp.stack(list(_windows(image, kernel, places, steps, strides, 1)), 1)
+        seen = jnp.stack(_windows(_padded(jnp.moveaxis(image, -1, 0), p), kernel, places, p), 1)
         return total + seen.reshape(len(total), -1) @ slope.reshape(-1, filters), None
-    channels = data.shape[-1]
     total = lax.scan(add, jnp.zeros((channels * math.prod(kernel), filters), np.float32), (data, head))[0]
-    return _laid(total.reshape(channels, *kernel, filters), (0, len(made) - 1, *range(1, len(made) - 1)), numbers)
+    return laid(total.reshape(channels, *kernel, filters), (0, dims - 1, *range(1, dims - 1)), p["dimension_numbers"])
 
 
-def _product(data: jax.Array, head: jax.Array, made: Numbers, numbers: lax.ConvDimensionNumbers,
-             steps: Numbers, padding: tuple, _: Numbers, strides: Numbers) -> jax.Array:
+def _product(data: jax.Array, head: jax.Array, made: Numbers, p: dict[str, Any]) -> jax.Array:
     """The gradient by the weight of the data and of the gradient of the result, as one product."""
-    data, head = [_last(image, (spec[1], spec[0], *spec[2:])) for image, spec in (
-        (data, numbers.lhs_spec), (head, numbers.rhs_spec))]
-    kernel, (_, *places, filters), channels = [made[axis] for axis in numbers.out_spec[2:]], head.shape, data.shape[-1]
-    data = lax.pad(data, np.float32(0), [(0, 0, 0), *(around + (0,) for around in padding), (0, 0, 0)])
-    seen = jnp.stack(list(_windows(data, kernel, places, steps, strides, 1)), -1)  # as weights are: these are larger
+    data, head, kernel, places = _images(data, head, made, p)
+    channels, filters = data.shape[-1], head.shape[-1]
+    seen = jnp.stack(_windows(_padded(data, p), kernel, places, p), -1)  # ordered as weights are: these are larger
     total = head.reshape(-1, filters).T @ seen.reshape(-1, channels * math.prod(kernel))
-    return _laid(total.reshape(filters, channels, *kernel), (1, 0, *range(2, len(made))), numbers)
+    return laid(total.reshape(filters, channels, *kernel), (1, 0, *range(2, data.ndim)), p["dimension_numbers"])
 
 
-def _spread(data: jax.Array, weight: jax.Array, made: Numbers, numbers: lax.ConvDimensionNumbers, _: Numbers,
-            padding: tuple, apart: Numbers, __: Numbers) -> jax.Array:
+def _spread(data: jax.Array, weight: jax.Array, made: Numbers, p: dict[str, Any]) -> jax.Array:
     """A convolution of data with zeros in between: what each place gives, added where it reaches."""
-    data = _last(data, numbers.lhs_spec)
+    numbers, dims = p["dimension_numbers"], data.ndim
+    data = last(data, numbers.lhs_spec)
     filters, channels, *space = numbers.rhs_spec
     weight = lax.transpose(weight, (channels, *space, filters))
     kernel, sizes = weight.shape[1:-1], [made[axis] for axis in numbers.out_spec[2:]]
     given = (data.reshape(-1, data.shape[-1]) @ weight.reshape(len(weight), -1)).reshape(
         *data.shape[:-1], math.prod(kernel), -1)
-    total = None
+    parts = []
     for i, place in enumerate(itertools.product(*map(range, kernel))):
-        around = [(first - at, size - (first - at) - (count - 1) * step - 1, step - 1) for at, (first, _), step, size,
-                  count in zip(place, padding, apart, sizes, data.shape[1:-1], strict=True)]
-        part = lax.pad(lax.index_in_dim(given, i, data.ndim - 1, False), np.float32(0), [(0, 0, 0), *around, (0, 0, 0)])
-        total = part if total is None else total + part
-    return _laid(total, (0, len(made) - 1, *range(1, len(made) - 1)), numbers)
-
-
-def _laid(result: jax.Array, axes: Sequence[int], numbers: lax.ConvDimensionNumbers) -> jax.Array:
-    """A result as a convolution gives it; axes: where what is its batch, its channels and its space are now."""
-    return lax.transpose(result, [axes[numbers.out_spec.index(axis)] for axis in range(result.ndim)])
+        around = []
+        for at, (before, _), apart, size, count in zip(place, p["padding"], p["lhs_dilation"], sizes, data.shape[1:-1],
+                                                       strict=True):
+            first = before - at
+            around.append((first, size - first - (count - 1) * apart - 1, apart - 1))
+        part = lax.index_in_dim(given, i, dims - 1, False)
+        parts.append(lax.pad(part, np.float32(0), [(0, 0, 0), *around, (0, 0, 0)]))
+    return laid(functools.reduce(lax.add, parts), (0, dims - 1, *range(1, dims - 1)), numbers)

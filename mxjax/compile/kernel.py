@@ -26,7 +26,7 @@ from ..ops.by_device import traced_for
 from ..ops.params import WIDE
 from ..ops.random._draw import Drawn
 from ..ops.registry import Op
-from .compiled import SOME_OF_ONE, Compiled, kind_of_device, runs_on_cpu
+from .compiled import SOME_OF_ONE, Compiled, kind_of
 
 __all__ = ["USER_MISTAKES", "WIDE_DTYPES", "Absent", "Kernel", "as_numbers", "cotangent", "is_wide", "never", "prepare",
            "run", "run_program", "watch", "watched"]
@@ -181,7 +181,7 @@ class Kernel:
                     if self.eager:
                         result = jax.eval_shape(self.fn, *structs)
                     elif part:  # traced as programs are, mostly
-                        with traced_for(kind_of_device(runs_on_cpu(args))):
+                        with traced_for(kind_of(args)):
                             result = jax.eval_shape(self.once, *structs)
                     else:
                         result = self.jitted.eval_shape(*structs)

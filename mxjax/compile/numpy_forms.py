@@ -15,8 +15,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from .barriers import called
 from .division import is_quotient
+from .rewriting import called
 
 __all__ = ["by_numpy"]
 

@@ -11,7 +11,11 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, jaxpr_as_fun, jaxprs_i
 
 from ..ops.by_device import traced_for
 
-__all__ = ["each_equation", "rewritten", "without_kernels"]
+__all__ = ["CALLS", "called", "each_equation", "rewritten", "without_kernels"]
+
+CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "custom_jvp_call": "call_jaxpr",
+         "custom_vjp_call": "call_jaxpr"}  # equations that call a function, and the parameter that holds it
+
 
 _NOT_ENTERED = ("pallas_call", "custom_partitioning")  # programs of another kind
 _KERNELS = ("pallas_call", "dot_product_attention")
@@ -32,6 +36,12 @@ def rewritten(function: Callable, *passes: Callable[[ClosedJaxpr], ClosedJaxpr],
             closed = each(closed)
         return jax.tree.unflatten(jax.tree.structure(shapes), jaxpr_as_fun(closed)(*jax.tree.leaves(args)))
     return call
+
+
+def called(eqn: JaxprEqn) -> ClosedJaxpr | None:
+    """The function that an equation calls, where XLA puts it in its place."""
+    inner = eqn.params.get(CALLS.get(eqn.primitive.name, ""))
+    return inner if isinstance(inner, ClosedJaxpr) else None
 
 
 def each_equation(closed: ClosedJaxpr, rule: Rule) -> ClosedJaxpr:

@@ -1,5 +1,9 @@
 """Programs of convolutions with channels last inside, and oneDNN's convolutions: the numbers of those without."""
 
+import functools
+import os
+import subprocess
+import sys
 import threading
 
 import jax
@@ -8,9 +12,9 @@ import numpy as np
 import pytest
 from jax import lax
 
-from mxjax.compile import channels_last, onednn
+from mxjax.compile import channels_last, convolutions, onednn
 from mxjax.compile.compiled import Compiled
-from mxjax.compile.rewriting import each_equation, rewritten
+from mxjax.compile.rewriting import rewritten
 
 RANDOM = np.random.default_rng(11)
 
@@ -65,7 +69,7 @@ CASES = {
     "spread": lambda x: lax.conv_general_dilated(conv(x), WEIGHT, (1, 1), [(2, 1), (1, 2)], lhs_dilation=(2, 3)),
     "weights of its own making": lambda x: conv(x, conv(WEIGHT)),
     "channels last by itself": lambda x: lax.conv_general_dilated(
-        conv(x), WEIGHT, (1, 1), "SAME", dimension_numbers=("NHWC", "OIHW", "NHWC")) if x.shape[3] == 4 else conv(x),
+        jnp.transpose(conv(x), (0, 2, 3, 1)), WEIGHT, (1, 1), "SAME", dimension_numbers=("NHWC", "OIHW", "NHWC")),
     "one place": lambda x: conv(conv(x)[:, :, :1, :1]) * VECTOR.reshape(1, 4, 1, 1),
     "nothing of it": lambda x: (conv(x), x, MORE)[1:],
 }
@@ -106,17 +110,11 @@ def test_programs_without_convolutions_and_those_of_channels_by_themselves_stay(
     assert channels_last.with_channels_last(products) is products
 
 
-def by_library(function):
-    """The function with oneDNN's convolutions, and for how many of them there were some."""
-    found = []
-
-    def rule(eqn):
-        if eqn.primitive is not lax.conv_general_dilated_p:
-            return None
-        call = onednn.by_onednn(eqn)
-        found.append(call is not None)
-        return call
-    return jax.jit(rewritten(function, lambda closed: each_equation(closed, rule), kind="cpu")), found
+def by_library(monkeypatch, function):
+    """The function in the forms that oneDNN is among, and for how many convolutions it was asked."""
+    asked = []
+    monkeypatch.setattr(convolutions, "by_onednn", lambda *args: asked.append(1) or onednn.by_onednn(*args))
+    return jax.jit(rewritten(function, functools.partial(convolutions.with_fast_convolutions, library=True))), asked
 
 
 needs_library = pytest.mark.skipif(not onednn.available(), reason="this release of jaxlib is not known to have oneDNN")
@@ -135,26 +133,26 @@ needs_library = pytest.mark.skipif(not onednn.available(), reason="this release 
      dict(window_strides=(1, 1), padding=[(4, 4), (0, 9)], feature_group_count=6)),
     ((1, 1, 1, 1), (1, 1, 1, 1), ("NCHW", "OIHW", "NCHW"), dict(window_strides=(1, 1), padding=[(0, 0), (0, 0)])),
 ])
-def test_onednn(data, weight, numbers, given):
+def test_onednn(monkeypatch, data, weight, numbers, given):
     def function(x, w):
         return lax.conv_general_dilated(x, w, dimension_numbers=numbers, **given)
     x, w = normal(*data), normal(*weight)
-    compiled, found = by_library(function)
+    compiled, asked = by_library(monkeypatch, function)
     close(compiled(x, w), function(x, w))
-    assert found == [True]
+    assert asked
 
 
 @needs_library
-def test_what_onednn_is_not_asked_for():
+def test_what_onednn_is_not_asked_for(monkeypatch):
     """It would end the process, or be slow: other dtypes, nothing, zeros in between, what is cut off, large kernels."""
     for function in (lambda: conv(DATA.astype("float16"), WEIGHT.astype("float16")),
                      lambda: conv(DATA[:0]), lambda: conv(DATA[:, :0], WEIGHT[:, :0]),
                      lambda: lax.conv_general_dilated(DATA, WEIGHT, (1, 1), [(1, 1), (1, 1)], lhs_dilation=(2, 1)),
                      lambda: lax.conv_general_dilated(DATA, WEIGHT, (1, 1), [(-1, 0), (0, 0)]),
                      lambda: lax.conv_general_dilated(LARGE, LARGE, (1, 1), "SAME")):
-        compiled, found = by_library(function)
+        compiled, asked = by_library(monkeypatch, function)
         close(compiled(), function())
-        assert found == [False]
+        assert not asked
 
 
 @needs_library
@@ -186,3 +184,25 @@ def test_mxnets_switch(monkeypatch):
         assert not onednn.available()
     finally:
         onednn.available.cache_clear()
+
+
+DIVIDED = """
+import jax, jax.numpy as jnp, numpy as np
+from jax import lax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from mxjax.compile.compiled import Compiled
+function = Compiled(lambda x, w: jnp.tanh(lax.conv_general_dilated(x, w, (1, 1), "SAME")))
+x, w = (np.random.default_rng(i).normal(size=n).astype("f") for i, n in enumerate(((4, 4, 6, 6), (4, 4, 3, 3))))
+whole = function(x, w)  # on one device first: what is made then is not for several
+mesh = Mesh(np.array(jax.devices()), ("batch",))
+lies = NamedSharding(mesh, PartitionSpec("batch"))
+found = function(jax.device_put(x, lies), jax.device_put(w, NamedSharding(mesh, PartitionSpec())))
+np.testing.assert_allclose(found, whole, rtol=1e-5, atol=1e-5)
+assert found.sharding.is_equivalent_to(lies, 4), found.sharding
+"""
+
+
+def test_on_several_devices_images_stay_divided():
+    environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run([sys.executable, "-c", DIVIDED], env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr

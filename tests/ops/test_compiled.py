@@ -139,9 +139,10 @@ def test_chains_with_many_readers_are_computed_once(call):
     for got, want in zip([*outputs, state["state"]], [*expected, last["state"]], strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-5)
     cpu = jax.device_put(x, jax.local_devices(backend="cpu")[0])
-    products = program._form(True, 0).lower(cpu, cpu).compile().as_text().count(" multiply(")
+    kind = compiled.kind_of((cpu,))
+    products = program._form(kind, 0).lower(cpu, cpu).compile().as_text().count(" multiply(")
     assert products < 48 * 15  # 48 * 48 without barriers
-    barriers = ["optimization_barrier" in str(program._form(cpu, 0).trace(x, x).jaxpr) for cpu in (True, False)]
+    barriers = ["optimization_barrier" in str(program._form(of, 0).trace(x, x).jaxpr) for of in (kind, None)]
     assert barriers == [True, False]  # programs for other devices are left as they are
 
 
@@ -153,8 +154,9 @@ def test_where_arrays_are_decides(monkeypatch):
     program(cpu, cpu)
     monkeypatch.setattr(compiled._room, "several", True)
     program(cpu, cpu)
-    assert {on_cpu for on_cpu, _ in program._forms} == {True}
-    assert [key[-1] for key in program._calls] == [cpu.aval, True]
+    kind = compiled.kind_of((cpu,))
+    assert kind is not None and {of for of, _ in program._forms} == {kind}
+    assert [key[-1] for key in program._calls] == [cpu.aval, kind]
 
 
 def test_programs_with_barriers_are_differentiated():
@@ -265,12 +267,12 @@ def test_a_refused_program_is_compiled_otherwise(monkeypatch):
     monkeypatch.setattr(compiled, "PLAIN_PRODUCTS", {"xla_gpu_enable_triton_gemm": False})
     x = jnp.ones((2, 2))
     program = Compiled(lambda x: x @ x)
-    program._forms[False, 0] = _Refusing(program._form(False, 0), f"INTERNAL: {compiled.STUMBLES} that satisfy hlo")
+    program._forms[None, 0] = _Refusing(program._form(None, 0), f"INTERNAL: {compiled.STUMBLES} that satisfy hlo")
     for _ in range(2):
         np.testing.assert_allclose(program(x), 2 * np.ones((2, 2)))
-    assert set(program._calls.values()) == {program._forms[False, 1]}
+    assert set(program._calls.values()) == {program._forms[None, 1]}
     other = Compiled(lambda x: x + 1)
-    other._forms[False, 0] = _Refusing(other._form(False, 0), "RESOURCE_EXHAUSTED: out of memory")
+    other._forms[None, 0] = _Refusing(other._form(None, 0), "RESOURCE_EXHAUSTED: out of memory")
     with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE"):
         other(x)
 

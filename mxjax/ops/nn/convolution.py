@@ -99,12 +99,14 @@ def _convolution(data: Array, weight: Array, bias: Array | None = None, *, kerne
             data, weight, stride, dilate, pad, channels_last(layout)))
     elif num_group == 1 and is_float(data.dtype) and \
             _product_is_faster(data, num_filter, kernel, stride, dilate, pad, layout):
-        out = by_device(data, weight, cpu=product, onednn=product if math.prod(kernel) == 1 else whole, default=whole)
+        library = product if math.prod(kernel) == 1 or _channels(params, data.shape) < _VERY_FEW else whole
+        out = by_device(data, weight, cpu=product, onednn=library, default=whole)
     else:
         out = whole(data, weight)
     return _add_bias(out, bias, layout)
 
 
+_VERY_FEW = 3  # channels: with fewer a product is faster than oneDNN's convolution with its gradients
 _FULL_VECTORS = 16  # channels from which XLA's convolution is the faster one, unless most places have no result
 
 
