@@ -8,7 +8,7 @@ from jax import lax
 
 import mxjax as mx
 from mxjax.compile import compiled
-from mxjax.compile.compiled import SOME_OF_ONE, Compiled
+from mxjax.compile.compiled import SOME_OF_ONE, Compiled, kind_of
 from mxjax.compile.division import with_quotients
 from mxjax.compile.numpy_forms import by_numpy
 from mxjax.compile.rewriting import rewritten
@@ -145,7 +145,7 @@ def test_numpy_has_the_bits_of_xla(name, wide):
         got = found([np.asarray(a) for a in args])
         for level in (1, 2):
             program = Compiled(lambda *a: jax.tree.leaves(function(*a)), most=SOME_OF_ONE)
-            assert bits(got) == bits(program._form(True, level)(*args))
+            assert bits(got) == bits(program._form(kind_of(args), level)(*args))
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -207,7 +207,7 @@ def test_one_operation_on_any_numbers(operation, wide):
         got = by_numpy(traced(operation, x, y))([x, y])
         assert got is not None
         for level in range(3):
-            assert bits(got) == bits(Compiled(operation, most=SOME_OF_ONE)._form(True, level)(x, y))
+            assert bits(got) == bits(Compiled(operation, most=SOME_OF_ONE)._form(kind_of((x, y)), level)(x, y))
 
 
 @by_cpu

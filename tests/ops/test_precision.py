@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from mxjax.compile.compiled import Compiled
+from mxjax.compile.compiled import Compiled, kind_of
 from mxjax.compile.precision import with_precision
 
 X = jnp.ones((2, 2))
@@ -49,5 +49,5 @@ def test_the_switch_of_mxnet(monkeypatch, value, in_full):
 def test_programs_for_cpus_need_none():
     program = Compiled(lambda x: x @ x)
     np.testing.assert_allclose(program(X), 2 * np.ones((2, 2)))
-    assert "HIGHEST" not in str(program._form(True, 0).trace(X).jaxpr)
-    assert "HIGHEST" in str(program._form(False, 0).trace(X).jaxpr)
+    assert "HIGHEST" not in str(program._form(kind_of((X,)), 0).trace(X).jaxpr)
+    assert "HIGHEST" in str(program._form(None, 0).trace(X).jaxpr)
