@@ -14,6 +14,7 @@ from mxjax.compile.numpy_forms import by_numpy
 from mxjax.compile.rewriting import rewritten
 
 by_cpu = pytest.mark.skipif(compiled._options()[0] == compiled._options()[2], reason="everything is compiled in full")
+CPU = jax.local_devices(backend="cpu")[0]
 rng = np.random.default_rng(7)
 X = rng.normal(size=(4, 3, 5)).astype("float32")
 Y = rng.normal(size=(4, 3, 5)).astype("float32")
@@ -138,7 +139,7 @@ def traced(function, *args):
 def test_numpy_has_the_bits_of_xla(name, wide):
     function, *args = ALIKE[name]
     with jax.enable_x64(wide):
-        args = [jnp.asarray(a.astype("float64") if wide and a.dtype == "float32" and name != "bits" else a)
+        args = [jax.device_put(a.astype("float64") if wide and a.dtype == "float32" and name != "bits" else a, CPU)
                 for a in map(np.asarray, args)]
         found = by_numpy(traced(function, *args))
         assert found is not None
@@ -206,8 +207,9 @@ def test_one_operation_on_any_numbers(operation, wide):
                 for x in (x, y))
         got = by_numpy(traced(operation, x, y))([x, y])
         assert got is not None
+        args = jax.device_put((x, y), CPU)
         for level in range(3):
-            assert bits(got) == bits(Compiled(operation, most=SOME_OF_ONE)._form(kind_of((x, y)), level)(x, y))
+            assert bits(got) == bits(Compiled(operation, most=SOME_OF_ONE)._form(kind_of(args), level)(*args))
 
 
 @by_cpu

@@ -47,7 +47,7 @@ def test_the_switch_of_mxnet(monkeypatch, value, in_full):
 
 
 def test_programs_for_cpus_need_none():
-    program = Compiled(lambda x: x @ x)
-    np.testing.assert_allclose(program(X), 2 * np.ones((2, 2)))
-    assert "HIGHEST" not in str(program._form(kind_of((X,)), 0).trace(X).jaxpr)
-    assert "HIGHEST" in str(program._form(None, 0).trace(X).jaxpr)
+    program, x = Compiled(lambda x: x @ x), jax.device_put(X, jax.local_devices(backend="cpu")[0])
+    np.testing.assert_allclose(program(x), 2 * np.ones((2, 2)))
+    assert "HIGHEST" not in str(program._form(kind_of((x,)), 0).trace(x).jaxpr)
+    assert "HIGHEST" in str(program._form(None, 0).trace(x).jaxpr)
