@@ -24,10 +24,11 @@ import numpy as np
 from jax import lax
 from jax.extend.core import JaxprEqn
 
+from ..ops.by_device import MOST_KERNEL
+
 __all__ = ["available", "by_onednn", "laid", "last", "may_compute"]
 
 _TRIED = frozenset(("0.10.0", "0.10.1", "0.10.2", "0.11.0", "0.11.1", "0.11.2", "0.12.0", "0.12.0.1"))
-_MOST_KERNEL = 128  # elements of one filter's window: a kernel as large as a picture has no fast implementation
 _STATUS_RETURNING = 2  # the version of XLA's interface for custom calls in which the pass writes it
 
 
@@ -43,7 +44,7 @@ def may_compute(eqn: JaxprEqn) -> bool:
     p, weight = eqn.params, eqn.invars[1].aval.shape
     return 3 <= len(weight) <= 5 and p["batch_group_count"] == max(p["lhs_dilation"]) == 1 and \
         all(n >= 0 for around in p["padding"] for n in around) and \
-        math.prod(weight[axis] for axis in p["dimension_numbers"].rhs_spec[2:]) <= _MOST_KERNEL
+        math.prod(weight[axis] for axis in p["dimension_numbers"].rhs_spec[2:]) <= MOST_KERNEL
 
 
 def by_onednn(data: jax.Array, weight: jax.Array, made: Sequence[int], p: dict[str, Any]) -> jax.Array:

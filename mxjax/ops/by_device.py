@@ -9,7 +9,9 @@ from typing import Any
 import jax
 from jax import lax
 
-__all__ = ["by_device", "traced_for"]
+__all__ = ["MOST_KERNEL", "by_device", "traced_for"]
+
+MOST_KERNEL = 128  # elements of one filter's window: for one as large as a picture oneDNN has no fast implementation
 
 _kind = jax.make_user_context(None)  # jit's caches tell by it what was traced for which device
 

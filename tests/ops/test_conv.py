@@ -8,9 +8,11 @@ from jax import lax
 from opcall import call, gradients
 
 from mxjax.base import MXNetError
+from mxjax.compile import onednn
+from mxjax.compile.compiled import Compiled, kind_of
 from mxjax.ops.nn._correlation import dimension_numbers
 from mxjax.ops.nn._depthwise import depthwise
-from mxjax.ops.nn.convolution import _as_product, _product_is_faster
+from mxjax.ops.nn.convolution import _as_product, _convolution, _product_is_faster
 
 RANDOM = np.random.default_rng(3)
 CASES = [  # data, kernel, stride, dilate, pad
@@ -57,6 +59,22 @@ def test_kernels_as_large_as_the_picture_take_the_product():
     large = jax.ShapeDtypeStruct((4, 3, 64, 64), "float32")
     assert _product_is_faster(large, 8, (64, 64), (1, 1), (1, 1), (0, 0), None)
     assert not _product_is_faster(large, 8, (32, 32), (1, 1), (1, 1), (0, 0), None)
+
+
+@pytest.mark.parametrize("library", ["0", "1"])
+def test_they_keep_it_where_a_library_computes_the_others(monkeypatch, library):
+    monkeypatch.setenv("MXNET_MKLDNN_ENABLED", library)
+    onednn.available.cache_clear()
+    try:
+        shapes = (2, 3, 24, 24), (4, 3, 24, 24)
+        args = [jnp.ones(shape, jnp.float32, device=jax.local_devices(backend="cpu")[0]) for shape in shapes]
+        slope = jax.grad(lambda *given: jnp.sum(_convolution(*given, kernel=(24, 24), num_filter=4)), (0, 1))
+        program = Compiled(slope)
+        assert "conv_general_dilated" not in str(program._form(kind_of(args), 0).trace(*args).jaxpr)
+        for found, shape, expected in zip(program(*args), shapes, (4, 2), strict=True):
+            np.testing.assert_array_equal(found, np.full(shape, expected))
+    finally:
+        onednn.available.cache_clear()
 
 
 def test_much_weight_for_few_places_takes_the_product():

@@ -15,7 +15,7 @@ from jax import lax
 
 from ..._capacity import refuse_result
 from ...base import MXNetError
-from ..by_device import by_device
+from ..by_device import MOST_KERNEL, by_device
 from ..common import Array, accumulation, broadcast, is_float
 from ..infer import computed, filled
 from ..params import Count, Lengths, Range, Shape
@@ -99,8 +99,8 @@ def _convolution(data: Array, weight: Array, bias: Array | None = None, *, kerne
             data, weight, stride, dilate, pad, channels_last(layout)))
     elif num_group == 1 and is_float(data.dtype) and \
             _product_is_faster(data, num_filter, kernel, stride, dilate, pad, layout):
-        library = product if math.prod(kernel) == 1 or _channels(params, data.shape) < _VERY_FEW else whole
-        out = by_device(data, weight, cpu=product, onednn=library, default=whole)
+        better = 1 < math.prod(kernel) <= MOST_KERNEL and _channels(params, data.shape) >= _VERY_FEW
+        out = by_device(data, weight, cpu=product, onednn=whole if better else product, default=whole)
     else:
         out = whole(data, weight)
     return _add_bias(out, bias, layout)
