@@ -19,7 +19,8 @@ from .rewriting import CALLS, called
 
 __all__ = ["BARRIER_OPTIONS", "with_barriers"]
 
-BARRIER_OPTIONS = {"xla_disable_hlo_passes": "cse_barrier_expander"}  # jaxlib < 0.12 drops barriers before it fuses
+# jaxlib < 0.12 drops barriers before it fuses; and a loop of few numbers, as one kernel, could not have any
+BARRIER_OPTIONS = {"xla_disable_hlo_passes": "cse_barrier_expander,small-while-loop-hoisting"}
 
 _LONGEST = 12  # cheap operators in a row that several readers may each compute
 _CHEAP = frozenset("""

@@ -159,6 +159,24 @@ def test_where_arrays_are_decides(monkeypatch):
     assert [key[-1] for key in program._calls] == [cpu.aval, kind]
 
 
+def test_loops_of_few_numbers_have_barriers():
+    """XLA would make one kernel of such a loop, and has no code for a barrier in it."""
+    def normalized(x):
+        body = lambda i, c: jax.lax.optimization_barrier(c / c.sum(1, keepdims=True)) + 1  # noqa: E731
+        return jax.lax.fori_loop(0, 5, body, x)
+
+    for rows in (3, 300):
+        x = jnp.asarray(np.random.default_rng(0).uniform(1, 2, (rows, 2)), np.float32)
+        expected = np.asarray(x)
+        for _ in range(5):
+            expected = expected / expected.sum(1, keepdims=True) + 1
+        program = Compiled(normalized)
+        for _ in range(2):
+            np.testing.assert_allclose(program(x), expected, rtol=1e-6)
+        for level in range(3):  # of all that it may be compiled at
+            np.testing.assert_allclose(program._form("cpu", level)(x), expected, rtol=1e-6)
+
+
 def test_programs_with_barriers_are_differentiated():
     @jax.custom_vjp
     def doubled(x):
