@@ -17,15 +17,21 @@ import jax
 import numpy as np
 
 from ._host_memory import give_back
+from ._process import starts
 from .base import MXNetError
 
-__all__ = ["Survey", "bytes_of", "capacity", "refuse_program", "refuse_result", "survey"]
+__all__ = ["ELEMENTWISE", "Survey", "bytes_of", "capacity", "refuse_program", "refuse_result", "survey"]
 
 _HOPELESS = 64  # times the capacity: what no fusion makes short work of
 _LOOK = 64 << 20  # bytes below which nobody looks how much there is
 _CURVES = frozenset(("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cos", "cosh", "digamma",
                      "erf", "erf_inv", "erfc", "exp", "exp2", "expm1", "lgamma", "log", "log1p", "logistic", "pow",
                      "sin", "sinh", "tan", "tanh"))  # primitives that take a processor many operations
+ELEMENTWISE = _CURVES | frozenset("""
+    abs add add_any and ceil clamp convert_element_type copy div eq floor ge gt integer_pow is_finite le lt max min mul
+    ne neg nextafter not or reduce_precision rem round rsqrt select_n sign sqrt square stop_gradient sub xor
+""".split())  # primitives that make each number of one number of each argument
+_LOOPS = ELEMENTWISE | {"broadcast_in_dim", "iota", "reshape", "squeeze"}  # each number by itself, in memory's order
 
 
 def bytes_of(shape: Sequence[int], dtype: Any) -> int:
@@ -39,6 +45,7 @@ def capacity(device: jax.Device | None = None) -> float:
     On the host that is what the system says is available, within the limits of a container. Default: the device that
     JAX computes on where it is not told.
     """
+    starts()
     default = jax.config.jax_default_device
     device = device or (default if isinstance(default, jax.Device) else jax.local_devices()[0])
     with contextlib.suppress(jax.errors.JaxRuntimeError, NotImplementedError):
@@ -81,6 +88,7 @@ def refuse_result(shape: Sequence[int], dtype: Any, device: jax.Device | None = 
         return
     size = bytes_of(shape, dtype)
     if size > _LOOK:
+        starts()
         most = _room(size, device or jax.local_devices(backend="cpu")[0])
         if size > most:
             raise MXNetError(_told(f"{what} of shape {tuple(shape)} and dtype {np.dtype(dtype).name}", size, most))
@@ -88,7 +96,8 @@ def refuse_result(shape: Sequence[int], dtype: Any, device: jax.Device | None = 
 
 class Survey(NamedTuple):
     """What a traced program consists of: the largest value made anywhere in it, the number of its operations, and
-    of them multiplications in convolutions, however these are done, and results of functions such as `exp`."""
+    of them multiplications in convolutions, however these are done, results of functions such as `exp`, and the
+    largest values of operations that are no element-wise loop: sums, products, those that move numbers elsewhere."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -96,6 +105,7 @@ class Survey(NamedTuple):
     operations: int
     convolved: int
     curved: int
+    arranged: int
 
 
 def refuse_program(traced: Any, found: Survey, device: jax.Device | None) -> bool:
@@ -146,7 +156,7 @@ def survey(jaxpr: Any) -> Survey:
 
 def _survey(jaxpr: Any, convolves: bool, known: dict[Any, Survey]) -> Survey:
     """`convolves`: it is of a convolution; `known`: what was found in functions so far: some are called often."""
-    shape, dtype, largest, operations, convolved, curved = (), "", 0, len(jaxpr.eqns), 0, 0
+    shape, dtype, largest, operations, convolved, curved, arranged = (), "", 0, len(jaxpr.eqns), 0, 0, 0
     for eqn in jaxpr.eqns:
         for out in eqn.outvars:
             aval = out.aval
@@ -161,19 +171,25 @@ def _survey(jaxpr: Any, convolves: bool, known: dict[Any, Survey]) -> Survey:
                 convolved += _PRODUCTS[name](eqn)
         elif name in _CURVES:
             curved += _count(eqn.outvars[0].aval.shape)
+        calls = False
         within = convolves or "onvolution" in str(eqn.params.get("name", ""))  # kernels are functions of that name
         for value in eqn.params.values():
             for inner in value if isinstance(value, (tuple, list)) else (value,):
                 inner = getattr(inner, "jaxpr", inner)
                 if hasattr(inner, "eqns"):
+                    calls = True
                     key = id(inner), within
                     deeper = known.get(key) or known.setdefault(key, _survey(inner, within, known))
                     operations += deeper.operations
                     convolved += deeper.convolved
                     curved += deeper.curved
+                    arranged += deeper.arranged
                     if deeper.largest > largest:
                         shape, dtype, largest = deeper[:3]
-    return Survey(shape, dtype, largest, operations, convolved, curved)
+        if name not in _LOOPS and not calls:
+            arranged += max([_count(v.aval.shape) for v in (*eqn.invars, *eqn.outvars) if hasattr(v.aval, "shape")],
+                            default=0)
+    return Survey(shape, dtype, largest, operations, convolved, curved, arranged)
 
 
 def _count(shape: Sequence[Any]) -> int:

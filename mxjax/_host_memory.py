@@ -12,22 +12,28 @@ import os
 
 __all__ = ["give_back", "keep_freed"]
 
-_LIMITS = {"trim_threshold": -1, "top_pad": -2, "mmap_threshold": -3}  # glibc's numbers of `mallopt`
+_LIMITS = {"trim_threshold": -1, "top_pad": -2, "mmap_threshold": -3, "arena_max": -8}  # glibc's numbers of `mallopt`
 _MOST, _HEAP = 1 << 30, 1 << 26  # bytes; the latter is what a heap of another thread than the first one holds
+_FEW = 4  # processors: the threads of a compiler hardly wait for each other where they share one heap
 
 
 def keep_freed() -> None:
     """From now on blocks of up to 1 GB, or an eighth of the memory, are kept when they are freed.
 
-    In threads of XLA's own it is 64 MB, the most that glibc's heap of a thread holds; those heaps stay when nothing
-    lies in them (else it depends on where blocks came to lie whether each step begins with new pages).
-    A limit that somebody has set in the environment stays; other libraries have none.
+    Where there are few processors, all threads share one heap. Where there are many, each of XLA's has heaps of 64 MB,
+    which hold no larger block; those stay when nothing lies in them (else it depends on where blocks came to lie
+    whether each step begins with new pages). A limit that somebody has set in the environment stays; other libraries
+    have none.
     """
     with contextlib.suppress(OSError, AttributeError, ValueError):
         most = min(_MOST, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8)
-        for name, number in _LIMITS.items():
-            if f"MALLOC_{name.upper()}_" not in os.environ and name not in os.environ.get("GLIBC_TUNABLES", ""):
-                ctypes.CDLL(None).mallopt(number, _HEAP if name == "top_pad" else most)
+        limits = {"trim_threshold": most, "top_pad": _HEAP, "mmap_threshold": most}
+        if len(os.sched_getaffinity(0)) <= _FEW:
+            limits["arena_max"] = 1
+        for name, limit in limits.items():
+            if f"MALLOC_{name.upper()}" not in os.environ and f"MALLOC_{name.upper()}_" not in os.environ and \
+                    name not in os.environ.get("GLIBC_TUNABLES", ""):
+                ctypes.CDLL(None).mallopt(_LIMITS[name], limit)
 
 
 def give_back() -> None:

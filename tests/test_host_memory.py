@@ -12,7 +12,7 @@ import resource, mxjax as mx
 def resident():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * 4096 >> 20
-a = mx.nd.ones((10, 1024, 1024))
+a = mx.nd.ones((MANY, 1024, 1024))
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     b, c = a + 1, a + 2
@@ -27,9 +27,10 @@ print(most - resident())
 """
 
 
-def _measured(**environment):
+def _measured(many=10, **environment):
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("MALLOC_", "GLIBC_TUNABLES"))}
-    done = subprocess.run([sys.executable, "-c", _ADDING], capture_output=True, text=True, check=True, timeout=300,
+    code = _ADDING.replace("MANY", str(many))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300,
                           env={**kept, **environment})
     return list(map(int, done.stdout.split()))
 
@@ -44,7 +45,17 @@ def test_large_arrays_take_the_place_of_those_that_are_gone():
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the limits are glibc's: for others none is set")
-@pytest.mark.parametrize("limit", [{"MALLOC_MMAP_THRESHOLD_": "1000000"}, {"MALLOC_TOP_PAD_": "0"},
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) > 4, reason="with many processors each thread has heaps of its own")
+def test_so_do_those_that_no_heap_of_a_thread_holds():
+    """Results of 80 MB, 20480 pages."""
+    faults, returned = _measured(20)
+    assert faults < 1000
+    assert returned > 120
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the limits are glibc's: for others none is set")
+@pytest.mark.parametrize("limit", [{"MALLOC_MMAP_THRESHOLD_": "1000000"},
+                                   {"MALLOC_TOP_PAD_": "0", "MALLOC_ARENA_MAX": "9"},
                                    {"GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=1000000"}])
 def test_limits_in_the_environment_stay(limit):
     assert _measured(**limit)[0] > 9000

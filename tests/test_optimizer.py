@@ -187,6 +187,24 @@ def test_16_bits_without_multi_precision_warn():
         opt.create("sgd").create_state_multi_precision(0, start("float16")[0])
 
 
+@pytest.mark.parametrize("name, given", [("sgd", {"momentum": 0.9}), ("adam", {}), ("lamb", {})])
+def test_weights_of_one_shape_keep_their_memory(name, given):
+    """What replaces an array takes its memory, not that of another one of its shape: that would be copied first."""
+    def arrays():
+        return [mx.nd.ones((300, 2), ctx=mx.cpu()) for _ in range(3)]
+    weights, grads = arrays(), arrays()
+    alone = mx.nd.ones((300, 2), ctx=mx.cpu())
+    update, update_alone = (opt.get_updater(opt.create(name, **given)) for _ in range(2))
+    for step in range(3):
+        before = [w._chunk.read().unsafe_buffer_pointer() for w in weights]
+        update([0, 1, 2], grads, weights)
+        update_alone(0, grads[0], alone)
+        if step:
+            assert [w._chunk.read().unsafe_buffer_pointer() for w in weights] == before
+    for weight in weights:
+        np.testing.assert_allclose(weight.asnumpy(), alone.asnumpy(), rtol=1e-6)
+
+
 def test_aggregation_size(monkeypatch):
     sizes = []
 

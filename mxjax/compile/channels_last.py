@@ -16,15 +16,11 @@ import jax
 from jax import lax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
+from .._capacity import ELEMENTWISE
 from .rewriting import CALLS, called
 
 __all__ = ["with_channels_last"]
 
-_ELEMENTWISE = frozenset("""
-    abs add add_any and atan2 cbrt ceil clamp convert_element_type copy cos div eq erf erf_inv erfc exp exp2 expm1
-    floor ge gt integer_pow is_finite le log log1p logistic lt max min mul ne neg nextafter not or pow reduce_precision
-    rem round rsqrt select_n sign sin sqrt square stop_gradient sub tan tanh xor
-""".split())
 _REDUCTIONS = ("argmax", "argmin", "reduce_and", "reduce_max", "reduce_min", "reduce_or", "reduce_prod", "reduce_sum")
 _BY_AXIS = {  # parameters with a value for each axis
     "pad": ("padding_config",), "slice": ("start_indices", "limit_indices", "strides"),
@@ -275,5 +271,5 @@ _BEGINNINGS: dict[str, Rule] = {  # where channels may be last though nothing th
     **dict.fromkeys(CALLS, _call), "broadcast_in_dim": _broadcast, "conv_general_dilated": _convolution,
     "transpose": _transpose}
 _RULES: dict[str, Rule] = {
-    **dict.fromkeys(_ELEMENTWISE, _elementwise), **dict.fromkeys(_REDUCTIONS, _reduction),
+    **dict.fromkeys(ELEMENTWISE, _elementwise), **dict.fromkeys(_REDUCTIONS, _reduction),
     **dict.fromkeys(_BY_AXIS, _by_axis), **dict.fromkeys(_OF_AXES, _of_axes), "optimization_barrier": _barrier}

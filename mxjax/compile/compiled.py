@@ -16,12 +16,13 @@ import functools
 import itertools
 import logging
 import math
+import operator
 import os
 import pathlib
 import signal
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -44,7 +45,8 @@ from .policy import LOOK_EVERY, MOST_MAPPINGS, MOST_SIGNATURES
 from .precision import with_precision
 from .rewriting import rewritten, without_kernels
 
-__all__ = ["PLAIN_PRODUCTS", "STUMBLES", "SOME_OF_ONE", "Compiled", "clear_caches", "kind_of", "runs_on_cpu", "tried"]
+__all__ = ["PLAIN_PRODUCTS", "STUMBLES", "SOME_OF_ONE", "Compiled", "Overwriting", "clear_caches", "kind_of",
+           "runs_on_cpu", "tried"]
 
 _FEW, _SOME, SOME_OF_ONE = 256, 1 << 14, 1 << 17  # elements of all arguments together
 _PROGRAM, _OPERATION = 3 << 19, 30 << 10  # bytes of a program, and of each operation in it
@@ -202,7 +204,8 @@ class Compiled:
         large = refuse_program(traced, found, _device(args))
         size = _PROGRAM + _OPERATION * found.operations
         if given > self._most or full == least:
-            form = self._form(kind, int(on_cpu and found.convolved > _CONVOLVED * found.curved))
+            form = self._form(kind, int(on_cpu and (found.arranged <= _SOME or
+                                                    found.convolved > _CONVOLVED * found.curved)))
         else:
             made = _elements(traced.out_info)
             level = 0 if made > max(self._most, _MADE) else 1 if given > _FEW or made > _MADE_OF_FEW else 2
@@ -259,6 +262,52 @@ class Compiled:
     def __del__(self) -> None:
         if _room is not None:  # the interpreter is ending
             _room.held -= self.held
+
+
+class Overwriting(Compiled):
+    """A function that gives results in arguments' places; which ones, JAX decides by their order: it gives each
+    argument's memory to the first result of its shape that has none. In another order each result would be written
+    over what others are still computed from, and XLA would copy all of that first.
+
+    Args:
+        function: a pure function of arrays; gives a tuple.
+        order: its results in the order of the arguments that they replace.
+        options: further arguments of `Compiled`.
+    """
+
+    __slots__ = ("_function", "_order", "_restored")
+
+    def __init__(self, function: Callable, order: Sequence[int], **options: Any) -> None:
+        @functools.wraps(function)
+        def ordered(*args: Any) -> tuple:
+            return operator.itemgetter(*order)(function(*args))
+        super().__init__(ordered, **options)
+        self._function, self._order = function, order
+        self._restored = operator.itemgetter(*[order.index(i) for i in range(len(order))])
+
+    def __call__(self, *args: Any) -> tuple:
+        return self._restored(super().__call__(*args))
+
+    def deliver(self, made: list[Any], args: Sequence[Any]) -> None:
+        super().deliver(_Through(self._restored, made), args)
+
+    def __reduce__(self) -> tuple:
+        return functools.partial(Overwriting, order=self._order, most=self._most, again=self._again,
+                                 **self._options), (self._function,)
+
+
+class _Through(list):
+    """A list whose elements go to another one through a function, in one call of C."""
+
+    def __init__(self, function: Callable[[Any], Any], made: list[Any]) -> None:
+        super().__init__()
+        self._function, self._made = function, made
+
+    def append(self, one: Any) -> None:
+        self.extend((one,))
+
+    def extend(self, several: Iterable[Any]) -> None:
+        self._made.extend(map(self._function, several))
 
 
 def _device(args: Sequence[Any]) -> Any:

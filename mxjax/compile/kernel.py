@@ -26,7 +26,7 @@ from ..ops.by_device import traced_for
 from ..ops.params import WIDE
 from ..ops.random._draw import Drawn
 from ..ops.registry import Op
-from .compiled import SOME_OF_ONE, Compiled, kind_of
+from .compiled import SOME_OF_ONE, Compiled, Overwriting, kind_of
 
 __all__ = ["USER_MISTAKES", "WIDE_DTYPES", "Absent", "Kernel", "as_numbers", "cotangent", "is_wide", "never", "prepare",
            "run", "run_program", "watch", "watched"]
@@ -159,10 +159,16 @@ class Kernel:
 
     def donating(self, positions: tuple[int, ...]) -> Callable[..., tuple]:
         """The compiled function that may reuse the memory of the arguments at these positions."""
-        if positions not in self._donated:
-            self._donated[positions] = self.fn if self.eager else \
-                Compiled(self.fn, donate_argnums=positions, **self.options)
-        return self._donated[positions]
+        found = self._donated.get(positions)
+        if found is None:
+            own = [place for place in positions if place not in self.mutated]  # the outputs' own, one by one
+            places = [*own, *self.mutated] if len(own) == self.num_outputs else []
+            order = sorted(range(len(places)), key=places.__getitem__)
+            options = {"donate_argnums": positions, **self.options}
+            found = self._donated[positions] = \
+                self.fn if self.eager else Compiled(self.fn, **options) if order == list(range(len(order))) else \
+                Overwriting(self.fn, order, **options)
+        return found
 
     def specs(self, args: Sequence[Any], part: bool = False) -> tuple[Spec, ...]:
         """Shapes and dtypes of all results for arguments given as arrays, scalars or ShapeDtypeStructs.
