@@ -209,10 +209,12 @@ def _multiplied(eqn: Any) -> int:
 
 
 def _called(eqn: Any) -> int:
-    """Multiplications of a convolution by a library, whose result has channels last."""
-    if not eqn.params["target_name"].endswith("convolution"):
+    """Multiplications of a convolution by a library, whose result has channels last, or of its products of rows."""
+    out, name = eqn.outvars[0].aval.shape, eqn.params["target_name"]
+    if name.endswith("matmul"):
+        return _count(out) * _count(eqn.invars[0].aval.shape[:1])
+    if not name.endswith("convolution"):
         return 0
-    out = eqn.outvars[0].aval.shape
     return _count(out[:-1]) * _count(eqn.invars[1].aval.shape)
 
 

@@ -1,10 +1,10 @@
 """Convolutions in the forms that CPUs compute fastest, chosen after differentiation for each of a layer's three.
 
 XLA takes the gradient by the weight for a convolution with a kernel as large as the picture. It is a sum of matrix
-products, sample by sample where pictures are large, whose windows then stay in the processor's cache, and one product
-where they are small. Where a convolution moves by several places, XLA multiplies the zeros in between for its gradient
-by the data, which is one product, too, whose results are spread. All others oneDNN computes, where jaxlib has it
-(docs/design/0005, 0028).
+products: one for each element of the kernel where oneDNN computes them; else sample by sample where pictures are large,
+whose windows then stay in the processor's cache. Where a convolution moves by several places, XLA multiplies the zeros
+in between for its gradient by the data, which is one product, too, whose results are spread. All others oneDNN
+computes, where jaxlib has it (docs/design/0005, 0028), as well as the gradients of dense layers by their weights.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from jax import lax
 from jax.extend.core import ClosedJaxpr, JaxprEqn
 
-from .onednn import by_onednn, laid, last, may_compute
+from .onednn import by_onednn, laid, last, may_compute, product_of_rows
 from .rewriting import each_equation
 
 __all__ = ["with_fast_convolutions"]
@@ -29,6 +29,7 @@ __all__ = ["with_fast_convolutions"]
 _LEAST = 20_000_000  # products of two numbers for each sample: below, a loop's steps are too short for two threads
 _LEAST_SPACE, _MOST_KERNEL = 400, 64  # of fewer places the loop is no faster; of more elements the windows are many
 _FULL_VECTORS = 16  # channels: with fewer, products over them are short
+_ROWS, _PRODUCTS = 256, 1_000_000  # from so many rows, and so many products of two numbers, on oneDNN is faster
 _TOLD = ("dimension_numbers", "window_strides", "padding", "lhs_dilation", "rhs_dilation", "feature_group_count")
 Numbers = tuple[int, ...]
 
@@ -39,15 +40,16 @@ def with_fast_convolutions(closed: ClosedJaxpr, library: bool) -> ClosedJaxpr:
 
 
 def _fast(eqn: JaxprEqn, library: bool) -> JaxprEqn | None:
-    if eqn.primitive is not lax.conv_general_dilated_p:
+    find, names = _FORMS.get(eqn.primitive, (None, ()))
+    if find is None:
         return None
     avals = [v.aval for v in (*eqn.invars, *eqn.outvars)]
     if any(aval.dtype != np.float32 or not all(isinstance(n, int) and n for n in aval.shape) for aval in avals):
         return None  # a size that is not a number: a batch of any size (`jax.export`)
-    form = _form(eqn, library)
+    form = find(eqn, library)
     if form is None:
         return None
-    told = tuple((name, eqn.params[name]) for name in _TOLD)
+    told = tuple((name, eqn.params[name]) for name in names)
     call = _call(form, *[aval.shape for aval in avals], told)
     return call.replace(invars=eqn.invars, outvars=eqn.outvars, source_info=eqn.source_info)
 
@@ -62,15 +64,20 @@ def _form(eqn: JaxprEqn, library: bool) -> Callable | None:
             filters, places = other[numbers.rhs_spec[0]], _size(other, numbers.rhs_spec)
             taps = _size(made, numbers.out_spec)
             if taps <= _MOST_KERNEL:
+                channels, rows = data[numbers.lhs_spec[0]], other[numbers.rhs_spec[1]] * places
+                if library and _full(channels) and _full(filters) and channels * filters * rows >= _PRODUCTS:
+                    return _by_element
                 if data[0] > 1 and places >= _LEAST_SPACE and math.prod(made) * places >= _LEAST:
                     return _sum_of_products
-                if library and taps > 1 and data[0] * places <= 2 * filters:
-                    return _product
         elif library and spreads and max(*p["window_strides"], *p["rhs_dilation"]) == 1 and \
                 min(other[axis] for axis in numbers.rhs_spec[:2]) >= _FULL_VECTORS and \
                 _size(other, numbers.rhs_spec) <= _MOST_KERNEL:
             return _spread
     return by_onednn if library and may_compute(eqn) else None
+
+
+def _full(channels: int) -> bool:
+    return channels % _FULL_VECTORS == 0
 
 
 def _size(shape: Numbers, spec: Sequence[int]) -> int:
@@ -125,13 +132,14 @@ def _sum_of_products(data: jax.Array, head: jax.Array, made: Numbers, p: dict[st
     return laid(total.reshape(channels, *kernel, filters), (0, dims - 1, *range(1, dims - 1)), p["dimension_numbers"])
 
 
-def _product(data: jax.Array, head: jax.Array, made: Numbers, p: dict[str, Any]) -> jax.Array:
-    """The gradient by the weight of the data and of the gradient of the result, as one product."""
+def _by_element(data: jax.Array, head: jax.Array, made: Numbers, p: dict[str, Any]) -> jax.Array:
+    """The gradient by the weight of the data and of the gradient of the result, for each element of the kernel."""
     data, head, kernel, places = _images(data, head, made, p)
-    channels, filters = data.shape[-1], head.shape[-1]
-    seen = jnp.stack(_windows(_padded(data, p), kernel, places, p), -1)  # ordered as weights are: these are larger
-    total = head.reshape(-1, filters).T @ seen.reshape(-1, channels * math.prod(kernel))
-    return laid(total.reshape(filters, channels, *kernel), (1, 0, *range(2, data.ndim)), p["dimension_numbers"])
+    slopes = head.reshape(-1, head.shape[-1])
+    parts = [product_of_rows(slopes, seen.reshape(-1, seen.shape[-1]))
+             for seen in _windows(_padded(data, p), kernel, places, p)]
+    total = jnp.stack(parts, -1).reshape(*parts[0].shape, *kernel)
+    return laid(total, (1, 0, *range(2, data.ndim)), p["dimension_numbers"])
 
 
 def _spread(data: jax.Array, weight: jax.Array, made: Numbers, p: dict[str, Any]) -> jax.Array:
@@ -153,3 +161,24 @@ def _spread(data: jax.Array, weight: jax.Array, made: Numbers, p: dict[str, Any]
         part = lax.index_in_dim(given, i, dims - 1, False)
         parts.append(lax.pad(part, np.float32(0), [(0, 0, 0), *around, (0, 0, 0)]))
     return laid(functools.reduce(lax.add, parts), (0, dims - 1, *range(1, dims - 1)), numbers)
+
+
+def _of_rows(eqn: JaxprEqn, library: bool) -> Callable | None:
+    """The function that computes a product of two matrices' first axes faster than XLA's; None: there is none."""
+    (left, right), batches = eqn.params["dimension_numbers"]
+    count = len(left)
+    if not library or batches != ((), ()) or left != right or left != tuple(range(count)):
+        return None
+    shapes = [v.aval.shape for v in eqn.invars]
+    rows, columns = math.prod(shapes[0][:count]), [math.prod(shape[count:]) for shape in shapes]
+    faster = rows >= _ROWS and min(columns) >= _FULL_VECTORS and rows * math.prod(columns) >= _PRODUCTS
+    return _product if faster else None
+
+
+def _product(left: jax.Array, right: jax.Array, made: Numbers, p: dict[str, Any]) -> jax.Array:
+    """The product of all first axes."""
+    rows = math.prod(left.shape[:len(p["dimension_numbers"][0][0])])
+    return product_of_rows(left.reshape(rows, -1), right.reshape(rows, -1)).reshape(made)
+
+
+_FORMS = {lax.conv_general_dilated_p: (_form, _TOLD), lax.dot_general_p: (_of_rows, ("dimension_numbers",))}

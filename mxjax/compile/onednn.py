@@ -1,6 +1,6 @@
-"""Convolutions by oneDNN, the library that computes them in MXNet, out of jaxlib.
+"""Convolutions and some products by oneDNN, the library that computes them in MXNet, out of jaxlib.
 
-jaxlib has it within, for a pass of XLA's that is not switched on; the operation which that pass would write into a
+jaxlib has it within, for a pass of XLA's that is not switched on; the operations which that pass would write into a
 program can be written by others, too. It is nobody's documented interface: what it says of axes is counted differently
 in older releases, and what it is not told rightly ends the process. So it is used only with releases of jaxlib that it
 was tried with, one by one, on the one system that has it, for numbers and shapes that oneDNN always has an
@@ -26,7 +26,7 @@ from jax.extend.core import JaxprEqn
 
 from ..ops.by_device import MOST_KERNEL
 
-__all__ = ["available", "by_onednn", "laid", "last", "may_compute"]
+__all__ = ["available", "by_onednn", "laid", "last", "may_compute", "product_of_rows"]
 
 _TRIED = frozenset(("0.10.0", "0.10.1", "0.10.2", "0.11.0", "0.11.1", "0.11.2", "0.12.0", "0.12.0.1"))
 _STATUS_RETURNING = 2  # the version of XLA's interface for custom calls in which the pass writes it
@@ -62,10 +62,20 @@ def by_onednn(data: jax.Array, weight: jax.Array, made: Sequence[int], p: dict[s
                        "pad_left": [before for before, _ in p["padding"]],
                        "pad_right": [behind for _, behind in p["padding"]], "window_dilations": p["rhs_dilation"]}}
     batch, filters, *places = [made[axis] for axis in numbers.out_spec]
-    found = jax.ffi.ffi_call("__onednn$convolution", jax.ShapeDtypeStruct((batch, *places, filters), np.float32),
-                             custom_call_api_version=_STATUS_RETURNING,
-                             legacy_backend_config=json.dumps({"onednn_conv_config": told}))
-    return laid(found(last(data, numbers.lhs_spec), weight), (0, dims - 1, *range(1, dims - 1)), numbers)
+    found = _call("convolution", (batch, *places, filters), {"onednn_conv_config": told},
+                  last(data, numbers.lhs_spec), weight)
+    return laid(found, (0, dims - 1, *range(1, dims - 1)), numbers)
+
+
+def product_of_rows(left: jax.Array, right: jax.Array) -> jax.Array:
+    """left.T @ right: the sum of all rows' products; faster than XLA's where rows are many."""
+    made = left.shape[1], right.shape[1]
+    return _call("matmul", made, {"onednn_matmul_config": {"transpose_a": True}}, left, right)
+
+
+def _call(name: str, made: Sequence[int], told: dict[str, Any], *given: jax.Array) -> jax.Array:
+    return jax.ffi.ffi_call("__onednn$" + name, jax.ShapeDtypeStruct(tuple(made), np.float32),
+                            custom_call_api_version=_STATUS_RETURNING, legacy_backend_config=json.dumps(told))(*given)
 
 
 def last(image: jax.Array, spec: Sequence[int]) -> jax.Array:

@@ -1,4 +1,4 @@
-"""Gradients of convolutions as products of matrices: by the weight sample by sample or at once, by the data spread."""
+"""Gradients as products of matrices: by a weight sample by sample or for each of its elements, by the data spread."""
 
 import functools
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from mxjax.compile import convolutions
+from mxjax.compile import convolutions, onednn
 from mxjax.compile.compiled import Compiled
 from mxjax.compile.rewriting import rewritten
 
@@ -77,12 +77,14 @@ SHAPES = [((7, 9), (3, 2), dict(window_strides=(1, 1), padding=[(1, 1), (0, 0)])
 
 
 @pytest.mark.parametrize("space, kernel, given", SHAPES)
-@pytest.mark.parametrize("form, wanted", [("_product", 1), ("_spread", 0)])
-def test_one_product(monkeypatch, form, wanted, space, kernel, given):
-    """Of small pictures by the weight, and by the data where the convolution moves by several places."""
+@pytest.mark.parametrize("form, wanted", [("_by_element", 1), ("_spread", 0)])
+@pytest.mark.skipif(not onednn.available(), reason="this release of jaxlib is not known to have oneDNN")
+def test_of_the_library(monkeypatch, form, wanted, space, kernel, given):
+    """By the weight, and by the data where the convolution moves by several places."""
     count, original = [], getattr(convolutions, form)
     monkeypatch.setattr(convolutions, form, lambda *a: count.append(1) or original(*a))
     monkeypatch.setattr(convolutions, "_FULL_VECTORS", 1)
+    monkeypatch.setattr(convolutions, "_PRODUCTS", 0)
     data, weight = (RANDOM.normal(size=shape).astype("f") for shape in ((2, 3, *space), (150, 3, *kernel)))
 
     def value(data, weight):
@@ -100,3 +102,23 @@ def test_small_ones_stay_and_large_ones_are_a_loop():
         slope = jax.grad(lambda w, data=data: jnp.sum(lax.conv_general_dilated(data, w, (1, 1), "SAME") ** 2))
         closed = convolutions.with_fast_convolutions(jax.make_jaxpr(slope)(weight), library=False)
         assert str(closed).count("scan[") == loops
+
+
+@pytest.mark.skipif(not onednn.available(), reason="this release of jaxlib is not known to have oneDNN")
+@pytest.mark.parametrize("left, right, axes, asked", [
+    ((300, 64), (300, 80), ((0,), (0,)), 1), ((3, 100, 64), (3, 100, 80), ((0, 1), (0, 1)), 1),
+    ((300, 4, 16), (300, 17, 5), ((0,), (0,)), 1), ((100, 64), (100, 200), ((0,), (0,)), 0),
+    ((300, 8), (300, 800), ((0,), (0,)), 0), ((64, 300), (300, 80), ((1,), (0,)), 0),
+    ((300, 100, 64), (100, 300, 80), ((0, 1), (1, 0)), 0), ((2, 300, 64), (2, 300, 80), ((1,), (1,)), 0)])
+def test_products_of_rows(monkeypatch, left, right, axes, asked):
+    """As gradients of dense layers by their weights are."""
+    count, original = [], convolutions.product_of_rows
+    monkeypatch.setattr(convolutions, "product_of_rows", lambda *a: count.append(1) or original(*a))
+    convolutions._call.cache_clear()
+    a, b = (RANDOM.normal(size=shape).astype("f") for shape in (left, right))
+    batches = ((0,), (0,)) if axes == ((1,), (1,)) else ((), ())
+    program = jax.jit(rewritten(lambda a, b: lax.dot_general(a, b, (axes, batches)), functools.partial(
+        convolutions.with_fast_convolutions, library=True)))
+    expected = jax.lax.dot_general(a, b, (axes, batches), precision="highest")
+    np.testing.assert_allclose(program(a, b), expected, rtol=1e-4, atol=1e-4)
+    assert len(count) == asked
