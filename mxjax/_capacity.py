@@ -20,7 +20,7 @@ from ._host_memory import give_back
 from ._process import starts
 from .base import MXNetError
 
-__all__ = ["ELEMENTWISE", "Survey", "bytes_of", "capacity", "refuse_program", "refuse_result", "survey"]
+__all__ = ["ELEMENTWISE", "LOOPS", "Survey", "bytes_of", "capacity", "refuse_program", "refuse_result", "survey"]
 
 _HOPELESS = 64  # times the capacity: what no fusion makes short work of
 _LOOK = 64 << 20  # bytes below which nobody looks how much there is
@@ -31,7 +31,7 @@ ELEMENTWISE = _CURVES | frozenset("""
     abs add add_any and ceil clamp convert_element_type copy div eq floor ge gt integer_pow is_finite le lt max min mul
     ne neg nextafter not or reduce_precision rem round rsqrt select_n sign sqrt square stop_gradient sub xor
 """.split())  # primitives that make each number of one number of each argument
-_LOOPS = ELEMENTWISE | {"broadcast_in_dim", "iota", "reshape", "squeeze"}  # each number by itself, in memory's order
+LOOPS = ELEMENTWISE | {"broadcast_in_dim", "iota", "reshape", "squeeze"}  # each number by itself, in memory's order
 
 
 def bytes_of(shape: Sequence[int], dtype: Any) -> int:
@@ -167,7 +167,8 @@ def _survey(jaxpr: Any, convolves: bool, known: dict[Any, Survey]) -> Survey:
                     shape, dtype, largest = lengths, str(aval.dtype), size
         name = eqn.primitive.name
         if name in _PRODUCTS:
-            if convolves or name == "conv_general_dilated":
+            if convolves or name == "conv_general_dilated" or \
+                    name == "ffi_call" and eqn.params["target_name"].endswith("convolution"):
                 convolved += _PRODUCTS[name](eqn)
         elif name in _CURVES:
             curved += _count(eqn.outvars[0].aval.shape)
@@ -186,7 +187,7 @@ def _survey(jaxpr: Any, convolves: bool, known: dict[Any, Survey]) -> Survey:
                     arranged += deeper.arranged
                     if deeper.largest > largest:
                         shape, dtype, largest = deeper[:3]
-        if name not in _LOOPS and not calls:
+        if name not in LOOPS and not calls:
             arranged += max([_count(v.aval.shape) for v in (*eqn.invars, *eqn.outvars) if hasattr(v.aval, "shape")],
                             default=0)
     return Survey(shape, dtype, largest, operations, convolved, curved, arranged)

@@ -27,7 +27,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.extend.core import find_top_trace
+from jax.extend.core import find_top_trace, jaxpr_as_fun
 
 from .._bounded import clear_all
 from .._capacity import refuse_program, survey
@@ -38,6 +38,7 @@ from .barriers import BARRIER_OPTIONS, with_barriers
 from .channels_last import with_channels_last
 from .convolutions import with_fast_convolutions
 from .division import with_quotients
+from .epilogues import Derived, Standing, split, with_epilogues
 from .first_calls import first_calls
 from .layouts import CHOOSE, Laid, replaced
 from .onednn import available as onednn_available
@@ -85,7 +86,7 @@ class Compiled:
     """
 
     __slots__ = ("_original", "_most", "_again", "_options", "_plain", "_rewritten", "_forms", "_calls", "_warm",
-                 "held", "__weakref__")
+                 "_derived", "_rests", "held", "__weakref__")
 
     def __init__(self, function: Callable, most: int = _SOME, again: bool = False, **options: Any) -> None:
         self._most, self._again, self._options, self._original = most, again, options, function
@@ -93,6 +94,8 @@ class Compiled:
         self._rewritten: dict[str | None, Callable] = {}  # by kind of device; JAX traces it once for all its forms
         self._forms: dict[tuple[str | None, int], Callable] = {}  # by kind of device; in full, less, least
         self._calls: dict[tuple, Callable] = {}  # what is called for each signature
+        self._derived: dict[tuple, Derived] = {}  # what programs make of weights
+        self._rests: list[tuple[int, Callable]] = []  # what they do besides, by effort
         self._warm: dict[tuple, Callable] = {}  # those of them that `deliver` has called
         self.held = 0  # bytes of programs, by estimate
         _room.add(self)
@@ -146,7 +149,7 @@ class Compiled:
     def forms(self) -> tuple[int, ...]:
         """How many programs there are: compiled in full, without fusion emitters, and without optimization."""
         sizes = [0, 0, 0]
-        for (_, level), form in self._forms.items():
+        for level, form in (*[(level, form) for (_, level), form in self._forms.items()], *self._rests):
             sizes[level] += form._cache_size()
         return tuple(sizes)
 
@@ -158,6 +161,8 @@ class Compiled:
         """Drops all signatures and programs: they are traced and compiled again when they are called."""
         self._calls.clear()
         self._warm.clear()
+        self._derived.clear()
+        self._rests.clear()
         _room.held -= self.held
         self.held = 0
         for form in (self._plain, *self._forms.values()):
@@ -178,14 +183,26 @@ class Compiled:
                 self._rewritten[kind], **self._options, **({"compiler_options": options} if options else {}))
         return found
 
+    @property
+    def _is_one(self) -> bool:
+        """Whether it is a single operator."""
+        return self._most >= SOME_OF_ONE
+
+    @property
+    def _keeps(self) -> bool:
+        """Whether it may keep what it makes of weights: it gives nothing away."""
+        return not (self._is_one or self._options)
+
     def _passes(self, kind: str | None) -> Iterator[Callable]:
         yield functools.partial(with_quotients, on_cpu=kind is not None)
         if kind is None:
             yield with_precision
         else:
             yield with_channels_last
+            if kind == "onednn" and self._keeps:
+                yield with_epilogues
             yield functools.partial(with_fast_convolutions, library=kind == "onednn")
-            if self._most < SOME_OF_ONE:  # one operator is no long chain
+            if not self._is_one:  # which is no long chain
                 yield with_barriers
         if "out_shardings" in self._options:
             yield without_kernels
@@ -204,14 +221,16 @@ class Compiled:
         large = refuse_program(traced, found, _device(args))
         size = _PROGRAM + _OPERATION * found.operations
         if given > self._most or full == least:
-            form = self._form(kind, int(on_cpu and (found.arranged <= _SOME or
-                                                    found.convolved > _CONVOLVED * found.curved)))
+            level = int(on_cpu and (found.arranged <= _SOME or found.convolved > _CONVOLVED * found.curved))
+            form = self._form(kind, level)
         else:
             made = _elements(traced.out_info)
             level = 0 if made > max(self._most, _MADE) else 1 if given > _FEW or made > _MADE_OF_FEW else 2
             form = self._form(kind, level)
             if level:
                 first = first_calls(traced, form, lambda: self._compiled(signature, form, size))
+        if kind == "onednn" and self._keeps and not (first or large):
+            form = self._split(traced, args, form, level)
         laid = self._laid(traced, args)
         if laid is not None or not on_cpu:
             first = self._tried(signature, laid or form, size)
@@ -223,6 +242,19 @@ class Compiled:
         if not large:
             self._compiled(signature, form, size)
         return form
+
+    def _split(self, traced: Any, args: Sequence[Any], form: Callable, level: int) -> Callable:
+        """The program in two, where something is made of weights alone: that is done once, so with least effort."""
+        parts = split(traced.jaxpr)
+        if parts is None:
+            return form
+        before, rest = (jax.jit(jaxpr_as_fun(part), compiler_options=_options()[effort] or None)
+                        for part, effort in ((parts.before, 2), (parts.rest, level)))
+        key = parts.places, str(parts.before)  # batches of every size have the same
+        derived = self._derived.setdefault(key, Derived(parts.places, before))
+        self._rests.append((level, rest))
+        tree = jax.tree.structure(args)
+        return Standing(derived, parts.others, rest, jax.tree.structure(traced.out_info), tree.num_leaves > len(args))
 
     def _tried(self, signature: tuple, form: Callable, size: int) -> Callable:
         """A first call on a device where XLA may refuse to compile: nothing has run then, nothing was given away."""

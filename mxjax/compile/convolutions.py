@@ -24,13 +24,13 @@ from jax.extend.core import ClosedJaxpr, JaxprEqn
 from .onednn import by_onednn, laid, last, may_compute, product_of_rows
 from .rewriting import each_equation
 
-__all__ = ["with_fast_convolutions"]
+__all__ = ["TOLD", "computed_by_library", "with_fast_convolutions"]
 
 _LEAST = 20_000_000  # products of two numbers for each sample: below, a loop's steps are too short for two threads
 _LEAST_SPACE, _MOST_KERNEL = 400, 64  # of fewer places the loop is no faster; of more elements the windows are many
 _FULL_VECTORS = 16  # channels: with fewer, products over them are short
 _ROWS, _PRODUCTS = 256, 1_000_000  # from so many rows, and so many products of two numbers, on oneDNN is faster
-_TOLD = ("dimension_numbers", "window_strides", "padding", "lhs_dilation", "rhs_dilation", "feature_group_count")
+TOLD = ("dimension_numbers", "window_strides", "padding", "lhs_dilation", "rhs_dilation", "feature_group_count")
 Numbers = tuple[int, ...]
 
 
@@ -39,18 +39,26 @@ def with_fast_convolutions(closed: ClosedJaxpr, library: bool) -> ClosedJaxpr:
     return each_equation(closed, functools.partial(_fast, library=library))
 
 
+def computed_by_library(eqn: JaxprEqn) -> bool:
+    """Whether it is a convolution that oneDNN computes, where it is there."""
+    return _are_numbers(eqn) and _form(eqn, True) is by_onednn
+
+
+def _are_numbers(eqn: JaxprEqn) -> bool:
+    """Whether all arrays are float32 and not empty; their sizes are not those of a batch of any size (`jax.export`)."""
+    return all(v.aval.dtype == np.float32 and all(isinstance(n, int) and n for n in v.aval.shape)
+               for v in (*eqn.invars, *eqn.outvars))
+
+
 def _fast(eqn: JaxprEqn, library: bool) -> JaxprEqn | None:
     find, names = _FORMS.get(eqn.primitive, (None, ()))
-    if find is None:
+    if find is None or not _are_numbers(eqn):
         return None
-    avals = [v.aval for v in (*eqn.invars, *eqn.outvars)]
-    if any(aval.dtype != np.float32 or not all(isinstance(n, int) and n for n in aval.shape) for aval in avals):
-        return None  # a size that is not a number: a batch of any size (`jax.export`)
     form = find(eqn, library)
     if form is None:
         return None
     told = tuple((name, eqn.params[name]) for name in names)
-    call = _call(form, *[aval.shape for aval in avals], told)
+    call = _call(form, *[v.aval.shape for v in (*eqn.invars, *eqn.outvars)], told)
     return call.replace(invars=eqn.invars, outvars=eqn.outvars, source_info=eqn.source_info)
 
 
@@ -181,4 +189,4 @@ def _product(left: jax.Array, right: jax.Array, made: Numbers, p: dict[str, Any]
     return product_of_rows(left.reshape(rows, -1), right.reshape(rows, -1)).reshape(made)
 
 
-_FORMS = {lax.conv_general_dilated_p: (_form, _TOLD), lax.dot_general_p: (_of_rows, ("dimension_numbers",))}
+_FORMS = {lax.conv_general_dilated_p: (_form, TOLD), lax.dot_general_p: (_of_rows, ("dimension_numbers",))}

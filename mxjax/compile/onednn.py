@@ -26,9 +26,10 @@ from jax.extend.core import JaxprEqn
 
 from ..ops.by_device import MOST_KERNEL
 
-__all__ = ["available", "by_onednn", "laid", "last", "may_compute", "product_of_rows"]
+__all__ = ["available", "by_onednn", "is_convolution", "laid", "last", "may_compute", "product_of_rows"]
 
 _TRIED = frozenset(("0.10.0", "0.10.1", "0.10.2", "0.11.0", "0.11.1", "0.11.2", "0.12.0", "0.12.0.1"))
+_TARGET = "__onednn$"
 _STATUS_RETURNING = 2  # the version of XLA's interface for custom calls in which the pass writes it
 
 
@@ -47,10 +48,17 @@ def may_compute(eqn: JaxprEqn) -> bool:
         math.prod(weight[axis] for axis in p["dimension_numbers"].rhs_spec[2:]) <= MOST_KERNEL
 
 
-def by_onednn(data: jax.Array, weight: jax.Array, made: Sequence[int], p: dict[str, Any]) -> jax.Array:
+def is_convolution(eqn: JaxprEqn) -> bool:
+    """Whether it is a convolution by oneDNN."""
+    return eqn.primitive.name == "ffi_call" and eqn.params["target_name"] == _TARGET + "convolution"
+
+
+def by_onednn(data: jax.Array, weight: jax.Array, made: Sequence[int], p: dict[str, Any],
+              operations: Sequence[str] = (), operands: Sequence[jax.Array] = ()) -> jax.Array:
     """A convolution; data and result have channels last, where oneDNN is fastest, and weights it turns by itself.
 
-    made: the result's shape; p: the parameters of JAX's operation.
+    made: the result's shape; p: the parameters of JAX's operation; operations: what is done with the result, of "BIAS",
+    which adds a vector, "BINARY_ADD", an image with channels last, and "RELU", with these operands.
     """
     numbers, dims = p["dimension_numbers"], data.ndim
     images = {"dims": dims, "data": {"batch_dim": 0, "feature_dim": dims - 1, "spatial_dims": list(range(1, dims - 1))}}
@@ -61,9 +69,11 @@ def by_onednn(data: jax.Array, weight: jax.Array, made: Sequence[int], p: dict[s
             "window": {"size": [weight.shape[axis] for axis in kernel], "strides": p["window_strides"],
                        "pad_left": [before for before, _ in p["padding"]],
                        "pad_right": [behind for _, behind in p["padding"]], "window_dilations": p["rhs_dilation"]}}
+    if operations:
+        told["fusions"] = {"ops": list(operations)}
     batch, filters, *places = [made[axis] for axis in numbers.out_spec]
     found = _call("convolution", (batch, *places, filters), {"onednn_conv_config": told},
-                  last(data, numbers.lhs_spec), weight)
+                  last(data, numbers.lhs_spec), weight, *operands)
     return laid(found, (0, dims - 1, *range(1, dims - 1)), numbers)
 
 
@@ -74,7 +84,7 @@ def product_of_rows(left: jax.Array, right: jax.Array) -> jax.Array:
 
 
 def _call(name: str, made: Sequence[int], told: dict[str, Any], *given: jax.Array) -> jax.Array:
-    return jax.ffi.ffi_call("__onednn$" + name, jax.ShapeDtypeStruct(tuple(made), np.float32),
+    return jax.ffi.ffi_call(_TARGET + name, jax.ShapeDtypeStruct(tuple(made), np.float32),
                             custom_call_api_version=_STATUS_RETURNING, legacy_backend_config=json.dumps(told))(*given)
 
 
