@@ -20,12 +20,14 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax import lax
 
 from .. import engine
 from ..base import MXNetError
 from ..compile.kernel import Kernel, run
 from ..compile.policy import TRIALS, Programs
 from ..context import Context
+from ..ops.by_device import for_cpus
 from .chunk import ALONE, Pending, RLock, identity
 from .state import Collecting, state
 
@@ -182,7 +184,7 @@ class Segment:
     def _function(self, calls: list[tuple[Kernel, tuple]], places: tuple,
                   values: Sequence[Any]) -> Callable[..., tuple]:
         """The calls as one function of the values."""
-        return _composed(calls, places)
+        return _composed(calls, places, self._first_update)
 
     def run(self) -> None:
         """Runs the deferred calls and sets the values that are still wanted.
@@ -239,7 +241,7 @@ class Segment:
         form, options = self._form(values, wanted)
         again = self._first_update > 0  # a training step, whose results the next one is given
         program = _programs.find(
-            (tuple(calls), places, wide, form, again),
+            (tuple(calls), places, wide, form, self._first_update),
             lambda: Kernel("bulk segment", self._function(calls, places, values), len(values), len(places),
                            options={**options, "again": again}),
             self.trials)
@@ -299,14 +301,32 @@ def lookup(ref: tuple, values: Sequence[Any], done: list[Sequence[Any]]) -> Any:
     return values[place] if kind == "value" else values[-1][place:place + index]
 
 
-def _composed(calls: list[tuple[Kernel, tuple]], places: tuple) -> Any:
+def _composed(calls: list[tuple[Kernel, tuple]], places: tuple, first_update: int) -> Any:
     """One function of the external values that does all calls."""
     def fn(*values: Any) -> tuple:
-        done: list[Sequence[Any]] = []
-        for kernel, refs in calls:
-            done.append(kernel.once(*[lookup(r, values, done) for r in refs]))
+        given, done = list(values), list[Sequence[Any]]()
+        for number, (kernel, refs) in enumerate(calls):
+            if number == first_update > 0 and for_cpus():
+                _wait(calls[number:], given, done)
+            done.append(kernel.once(*[lookup(r, given, done) for r in refs]))
         return tuple(done[c][i] for c, i in places)
     return fn
+
+
+def _wait(updates: Sequence[tuple[Kernel, tuple]], values: list[Any], done: list[Sequence[Any]]) -> None:
+    """Has updates begin when all gradients are there.
+
+    Then nobody reads a weight any more, and it is written over. Else XLA copies it first: nothing in a program says
+    that the gradient by a layer's data comes before the layer's update (docs/design/0011).
+    """
+    refs = sorted({ref for _, each in updates for ref in each if ref[0] == "value" or ref[0] == "call" and
+                   ref[1] < len(done)})
+    for (kind, place, index), value in zip(refs, lax.optimization_barrier([lookup(r, values, done) for r in refs]),
+                                           strict=True):
+        if kind == "value":
+            values[place] = value
+        else:
+            done[place] = [*done[place][:index], value, *done[place][index + 1:]]
 
 
 def _one_by_one(calls: list[tuple[Kernel, tuple]], values: list[Any], places: tuple, wide: bool) -> list[Any]:

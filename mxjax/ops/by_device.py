@@ -9,7 +9,7 @@ from typing import Any
 import jax
 from jax import lax
 
-__all__ = ["MOST_KERNEL", "by_device", "traced_for"]
+__all__ = ["MOST_KERNEL", "by_device", "for_cpus", "traced_for"]
 
 MOST_KERNEL = 128  # elements of one filter's window: for one as large as a picture oneDNN has no fast implementation
 
@@ -22,6 +22,11 @@ def traced_for(kind: str | None) -> AbstractContextManager:
     Kinds are "cpu", and "onednn": CPUs whose programs have their convolutions from oneDNN.
     """
     return _kind(kind)
+
+
+def for_cpus() -> bool:
+    """Whether what is traced now is for CPUs alone."""
+    return _kind.value is not None
 
 
 def by_device(*args: Any, default: Callable[..., Any], **forms: Callable[..., Any]) -> Any:

@@ -1,5 +1,7 @@
 """TrainStep: the numbers of the classic loop, in one program."""
 
+import os
+import re
 import subprocess
 import sys
 
@@ -220,6 +222,30 @@ def test_every_result_takes_the_memory_of_what_it_replaces(optimizer):
     for _ in range(3):
         step(x, y).wait_to_read()
     assert pointers() == before and len(set(before)) == len(before)
+
+
+_LAYERS = """
+import mxjax as mx
+net = mx.gluon.nn.HybridSequential()
+net.add(*[mx.gluon.nn.Dense(210, in_units=210, activation="tanh") for _ in range(3)])
+net.initialize(ctx=mx.cpu())
+trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1, "momentum": 0.9})
+step = mx.gluon.TrainStep(net, mx.gluon.loss.L2Loss(), trainer)
+x = mx.nd.ones((64, 210), ctx=mx.cpu())
+for _ in range(3):
+    step(x, x).wait_to_read()
+"""
+
+
+def test_weights_are_not_copied_before_they_are_written_over(tmp_path):
+    """Each layer's gradient by its data reads the weight: XLA copies it where nothing says that this comes first."""
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu",
+                   "XLA_FLAGS": f"--xla_dump_to={tmp_path} --xla_dump_hlo_as_text"}
+    subprocess.run([sys.executable, "-c", _LAYERS], env=environment, check=True, timeout=300)
+    texts = [path.read_text() for path in tmp_path.glob("*after_optimizations.txt")]
+    program = max(texts, key=len)
+    assert program.count("f32[210,210]") > 20
+    assert not re.findall(r"f32\[210,210\]\S* copy\(", program)
 
 
 def test_a_recurrent_layer_alone():
