@@ -253,8 +253,8 @@ class Compiled:
         key = parts.places, str(parts.before)  # batches of every size have the same
         derived = self._derived.setdefault(key, Derived(parts.places, before))
         self._rests.append((level, rest))
-        tree = jax.tree.structure(args)
-        return Standing(derived, parts.others, rest, jax.tree.structure(traced.out_info), tree.num_leaves > len(args))
+        nested = jax.tree.structure(args) != jax.tree.structure((0,) * len(args))
+        return Standing(derived, parts.others, rest, jax.tree.structure(traced.out_info), nested)
 
     def _tried(self, signature: tuple, form: Callable, size: int) -> Callable:
         """A first call on a device where XLA may refuse to compile: nothing has run then, nothing was given away."""

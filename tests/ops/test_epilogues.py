@@ -151,10 +151,13 @@ def test_batches_of_every_size_share_it(made):
 
 
 def test_trees_and_numpy_arrays(made):
-    program, weights, x = Compiled(lambda given, x: {"out": network(x, *given)}), parameters(), images(4)
+    weights, x = parameters(), images(4)
+    program = Compiled(lambda given, x: {"out": network(x, *given)})
     for given in (weights, weights, [np.asarray(w) for w in weights]):
         close(program(given, x)["out"], network(x, *weights))
-    assert len(made) >= 1
+    as_executors = Compiled(lambda args, aux, key, more: network(*args))  # as many arrays as arguments
+    close(as_executors([x, *weights], [], (), None), network(x, *weights))
+    assert len(made) >= 2
 
 
 def test_threads_with_weights_of_their_own():
