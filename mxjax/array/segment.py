@@ -314,13 +314,15 @@ def _composed(calls: list[tuple[Kernel, tuple]], places: tuple, first_update: in
 
 
 def _wait(updates: Sequence[tuple[Kernel, tuple]], values: list[Any], done: list[Sequence[Any]]) -> None:
-    """Has updates begin when all gradients are there.
+    """Has updates of convolutions' weights begin when all their gradients are there.
 
     Then nobody reads a weight any more, and it is written over. Else XLA copies it first: nothing in a program says
-    that the gradient by a layer's data comes before the layer's update (docs/design/0011).
+    that the gradient by a layer's data comes before the layer's update. Where layers are dense, the copies cost less
+    than gradients that all are there at once (docs/design/0011).
     """
     refs = sorted({ref for _, each in updates for ref in each if ref[0] == "value" or ref[0] == "call" and
                    ref[1] < len(done)})
+    refs = [ref for ref in refs if np.ndim(lookup(ref, values, done)) > 2]
     for (kind, place, index), value in zip(refs, lax.optimization_barrier([lookup(r, values, done) for r in refs]),
                                            strict=True):
         if kind == "value":
