@@ -45,7 +45,8 @@ def test_large_arrays_take_the_place_of_those_that_are_gone():
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the limits are glibc's: for others none is set")
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) > 4, reason="with many processors each thread has heaps of its own")
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) > 4,
+                    reason="with many processors each thread has heaps of its own")
 def test_so_do_those_that_no_heap_of_a_thread_holds():
     """Results of 80 MB, 20480 pages."""
     faults, returned = _measured(20)
