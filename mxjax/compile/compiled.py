@@ -244,12 +244,13 @@ class Compiled:
         return form
 
     def _split(self, traced: Any, args: Sequence[Any], form: Callable, level: int) -> Callable:
-        """The program in two, where something is made of weights alone: that is done once, so with least effort."""
+        """The program in two, where something is made of weights alone, which need not be done each time."""
         parts = split(traced.jaxpr)
         if parts is None:
             return form
+        efforts = (parts.before, 0), (parts.rest, level)  # the first one turns weights, which emitters do fast
         before, rest = (jax.jit(jaxpr_as_fun(part), compiler_options=_options()[effort] or None)
-                        for part, effort in ((parts.before, 2), (parts.rest, level)))
+                        for part, effort in efforts)
         key = parts.places, str(parts.before)  # batches of every size have the same
         derived = self._derived.setdefault(key, Derived(parts.places, before))
         self._rests.append((level, rest))
