@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from ._host_memory import give_back
-from ._process import starts
+from ._host_memory import give_back, keep_freed
 from .base import MXNetError
 
 __all__ = ["ELEMENTWISE", "LOOPS", "Survey", "bytes_of", "capacity", "refuse_program", "refuse_result", "survey"]
@@ -45,7 +44,7 @@ def capacity(device: jax.Device | None = None) -> float:
     On the host that is what the system says is available, within the limits of a container. Default: the device that
     JAX computes on where it is not told.
     """
-    starts()
+    keep_freed()
     default = jax.config.jax_default_device
     device = device or (default if isinstance(default, jax.Device) else jax.local_devices()[0])
     with contextlib.suppress(jax.errors.JaxRuntimeError, NotImplementedError):
@@ -88,7 +87,7 @@ def refuse_result(shape: Sequence[int], dtype: Any, device: jax.Device | None = 
         return
     size = bytes_of(shape, dtype)
     if size > _LOOK:
-        starts()
+        keep_freed()
         most = _room(size, device or jax.local_devices(backend="cpu")[0])
         if size > most:
             raise MXNetError(_told(f"{what} of shape {tuple(shape)} and dtype {np.dtype(dtype).name}", size, most))

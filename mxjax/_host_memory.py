@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import os
 
 __all__ = ["give_back", "keep_freed"]
@@ -17,12 +18,14 @@ _MOST, _HEAP = 1 << 30, 1 << 26  # bytes; the latter is what a heap of another t
 _FEW = 4  # processors: the threads of a compiler hardly wait for each other where they share one heap
 
 
+@functools.cache
 def keep_freed() -> None:
     """From now on blocks of up to 1 GB, or an eighth of the memory, are kept when they are freed.
 
     Where there are few processors, all threads share one heap. Where there are many, each of XLA's has heaps of 64 MB,
     which hold no larger block; those stay when nothing lies in them (else it depends on where blocks came to lie
-    whether each step begins with new pages). A limit that somebody has set in the environment stays; other libraries
+    whether each step begins with new pages). Called before JAX makes its threads: glibc counts heaps when one first
+    asks for memory. A limit that somebody has set in the environment stays; other libraries
     have none.
     """
     with contextlib.suppress(OSError, AttributeError, ValueError):

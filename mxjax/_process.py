@@ -40,7 +40,7 @@ _forever = threading.Lock()
 
 
 def starts() -> None:
-    """XLA is about to be used, for the first time it may be: it makes its threads then."""
+    """XLA is about to be used."""
     global _started
     if not _started:
         _started = True

@@ -11,8 +11,7 @@ from typing import ClassVar
 import jax
 
 from ._bounded import Bounded
-from ._host_memory import give_back
-from ._process import starts
+from ._host_memory import give_back, keep_freed
 from .base import MXNetError
 
 __all__ = ["Context", "cpu", "cpu_pinned", "gpu", "tpu", "num_gpus", "num_tpus", "gpu_memory_info", "current_context"]
@@ -122,7 +121,7 @@ _PLATFORMS = {"gpu": ("cuda", "rocm", "gpu"), "tpu": ("tpu",)}
 @functools.cache
 def _devices(kind: str) -> tuple[jax.Device, ...]:
     """This process's JAX devices of a kind; empty where the platform is not there."""
-    starts()
+    keep_freed()
     for platform in _PLATFORMS.get(kind, ("cpu",)):
         try:
             return tuple(jax.local_devices(backend=platform))

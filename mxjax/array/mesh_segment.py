@@ -156,7 +156,7 @@ class MeshSegment(Segment):
         results = tuple([ways[d.place][0] if d.place < len(ways) and ways[d.place] else d.lies or self._same
                          for d in wanted])
         lie = tuple([getattr(v, "sharding", None) for v in values])
-        return (self._mesh, self._axis, lie, tuple(ways), results, self._first_update), {"out_shardings": results}
+        return (self._mesh, self._axis, lie, tuple(ways), results), {"out_shardings": results}
 
     def _function(self, calls: list[tuple[Kernel, tuple]], places: tuple,
                   values: Sequence[Any]) -> Callable[..., tuple]:

@@ -323,8 +323,8 @@ def _wait(updates: Sequence[tuple[Kernel, tuple]], values: list[Any], done: list
     refs = sorted({ref for _, each in updates for ref in each if ref[0] == "value" or ref[0] == "call" and
                    ref[1] < len(done)})
     refs = [ref for ref in refs if np.ndim(lookup(ref, values, done)) > 2]
-    for (kind, place, index), value in zip(refs, lax.optimization_barrier([lookup(r, values, done) for r in refs]),
-                                           strict=True):
+    behind = lax.optimization_barrier([lookup(ref, values, done) for ref in refs])
+    for (kind, place, index), value in zip(refs, behind, strict=True):
         if kind == "value":
             values[place] = value
         else:

@@ -86,7 +86,7 @@ class Compiled:
     """
 
     __slots__ = ("_original", "_most", "_again", "_options", "_plain", "_rewritten", "_forms", "_calls", "_warm",
-                 "_derived", "_rests", "held", "__weakref__")
+                 "_derived", "held", "__weakref__")
 
     def __init__(self, function: Callable, most: int = _SOME, again: bool = False, **options: Any) -> None:
         self._most, self._again, self._options, self._original = most, again, options, function
@@ -95,7 +95,6 @@ class Compiled:
         self._forms: dict[tuple[str | None, int], Callable] = {}  # by kind of device; in full, less, least
         self._calls: dict[tuple, Callable] = {}  # what is called for each signature
         self._derived: dict[tuple, Derived] = {}  # what programs make of weights
-        self._rests: list[tuple[int, Callable]] = []  # what they do besides, by effort
         self._warm: dict[tuple, Callable] = {}  # those of them that `deliver` has called
         self.held = 0  # bytes of programs, by estimate
         _room.add(self)
@@ -149,8 +148,11 @@ class Compiled:
     def forms(self) -> tuple[int, ...]:
         """How many programs there are: compiled in full, without fusion emitters, and without optimization."""
         sizes = [0, 0, 0]
-        for level, form in (*[(level, form) for (_, level), form in self._forms.items()], *self._rests):
+        for (_, level), form in self._forms.items():
             sizes[level] += form._cache_size()
+        for call in self._calls.values():
+            if isinstance(call, Standing):
+                sizes[call.effort] += 1
         return tuple(sizes)
 
     def signatures(self) -> int:
@@ -162,7 +164,6 @@ class Compiled:
         self._calls.clear()
         self._warm.clear()
         self._derived.clear()
-        self._rests.clear()
         _room.held -= self.held
         self.held = 0
         for form in (self._plain, *self._forms.values()):
@@ -253,9 +254,8 @@ class Compiled:
                         for part, effort in efforts)
         key = parts.places, str(parts.before)  # batches of every size have the same
         derived = self._derived.setdefault(key, Derived(parts.places, before))
-        self._rests.append((level, rest))
         nested = jax.tree.structure(args) != jax.tree.structure((0,) * len(args))
-        return Standing(derived, parts.others, rest, jax.tree.structure(traced.out_info), nested)
+        return Standing(derived, parts.others, rest, jax.tree.structure(traced.out_info), nested, level)
 
     def _tried(self, signature: tuple, form: Callable, size: int) -> Callable:
         """A first call on a device where XLA may refuse to compile: nothing has run then, nothing was given away."""

@@ -353,10 +353,12 @@ class Standing:
         rest: its second part, compiled, of the arguments at `others` and of what the first makes.
         results: the tree of its results.
         nested: whether an argument is a tree of arrays.
+        effort: the level that `rest` is compiled at.
     """
 
     def __init__(self, derived: Derived, others: Sequence[int], rest: Callable[..., Sequence[jax.Array]], results: Any,
-                 nested: bool) -> None:
+                 nested: bool, effort: int) -> None:
+        self.effort = effort
         self._derived, self._others, self._rest, self._results, self._nested = derived, others, rest, results, nested
 
     def __call__(self, *args: Any) -> Any:

@@ -165,9 +165,13 @@ class Kernel:
             places = [*own, *self.mutated] if len(own) == self.num_outputs else []
             order = sorted(range(len(places)), key=places.__getitem__)
             options = {"donate_argnums": positions, **self.options}
-            found = self._donated[positions] = \
-                self.fn if self.eager else Compiled(self.fn, **options) if order == list(range(len(order))) else \
-                Overwriting(self.fn, order, **options)
+            if self.eager:
+                found = self.fn
+            elif order == sorted(order):
+                found = Compiled(self.fn, **options)
+            else:
+                found = Overwriting(self.fn, order, **options)
+            self._donated[positions] = found
         return found
 
     def specs(self, args: Sequence[Any], part: bool = False) -> tuple[Spec, ...]:

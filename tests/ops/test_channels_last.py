@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from marks import needs_onednn
 
 from mxjax.compile import channels_last, convolutions, onednn
 from mxjax.compile.compiled import Compiled
@@ -117,10 +118,7 @@ def by_library(monkeypatch, function):
     return jax.jit(rewritten(function, functools.partial(convolutions.with_fast_convolutions, library=True))), asked
 
 
-needs_library = pytest.mark.skipif(not onednn.available(), reason="this release of jaxlib is not known to have oneDNN")
-
-
-@needs_library
+@needs_onednn
 @pytest.mark.parametrize("data, weight, numbers, given", [
     ((2, 5, 9, 7), (4, 5, 3, 2), ("NCHW", "OIHW", "NCHW"), dict(window_strides=(1, 2), padding=[(1, 0), (0, 2)])),
     ((2, 9, 7, 5), (4, 3, 2, 5), ("NHWC", "OHWI", "NHWC"), dict(window_strides=(3, 1), padding=[(1, 0), (0, 2)])),
@@ -142,7 +140,7 @@ def test_onednn(monkeypatch, data, weight, numbers, given):
     assert asked
 
 
-@needs_library
+@needs_onednn
 def test_what_onednn_is_not_asked_for(monkeypatch):
     """It would end the process, or be slow: other dtypes, nothing, zeros in between, what is cut off, large kernels."""
     for function in (lambda: conv(DATA.astype("float16"), WEIGHT.astype("float16")),
@@ -155,7 +153,7 @@ def test_what_onednn_is_not_asked_for(monkeypatch):
         assert not asked
 
 
-@needs_library
+@needs_onednn
 def test_threads_share_onednns_convolutions():
     function = Compiled(lambda x: conv(jnp.tanh(conv(x))))
     expected, wrong = np.asarray(function(DATA)), []

@@ -10,13 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from marks import needs_onednn
 
 import mxjax as mx
 from mxjax.compile import channels_last, convolutions, epilogues, onednn
 from mxjax.compile.compiled import Compiled
 from mxjax.compile.rewriting import rewritten
 
-pytestmark = pytest.mark.skipif(not onednn.available(), reason="this release of jaxlib is not known to have oneDNN")
+pytestmark = needs_onednn
 RANDOM = np.random.default_rng(5)
 
 

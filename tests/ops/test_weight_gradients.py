@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from marks import needs_onednn
 
-from mxjax.compile import convolutions, onednn
+from mxjax.compile import convolutions
 from mxjax.compile.compiled import Compiled
 from mxjax.compile.rewriting import rewritten
 
@@ -78,7 +79,7 @@ SHAPES = [((7, 9), (3, 2), dict(window_strides=(1, 1), padding=[(1, 1), (0, 0)])
 
 @pytest.mark.parametrize("space, kernel, given", SHAPES)
 @pytest.mark.parametrize("form, wanted", [("_by_element", 1), ("_spread", 0)])
-@pytest.mark.skipif(not onednn.available(), reason="this release of jaxlib is not known to have oneDNN")
+@needs_onednn
 def test_of_the_library(monkeypatch, form, wanted, space, kernel, given):
     """By the weight, and by the data where the convolution moves by several places."""
     count, original = [], getattr(convolutions, form)
@@ -104,7 +105,7 @@ def test_small_ones_stay_and_large_ones_are_a_loop():
         assert str(closed).count("scan[") == loops
 
 
-@pytest.mark.skipif(not onednn.available(), reason="this release of jaxlib is not known to have oneDNN")
+@needs_onednn
 @pytest.mark.parametrize("left, right, axes, asked", [
     ((300, 64), (300, 80), ((0,), (0,)), 1), ((3, 100, 64), (3, 100, 80), ((0, 1), (0, 1)), 1),
     ((300, 4, 16), (300, 17, 5), ((0,), (0,)), 1), ((100, 64), (100, 200), ((0,), (0,)), 0),
