@@ -95,8 +95,9 @@ def refuse_result(shape: Sequence[int], dtype: Any, device: jax.Device | None = 
 
 class Survey(NamedTuple):
     """What a traced program consists of: the largest value made anywhere in it, the number of its operations, and
-    of them multiplications in convolutions, however these are done, results of functions such as `exp`, and the
-    largest values of operations that are no element-wise loop: sums, products, those that move numbers elsewhere."""
+    of them multiplications in convolutions, however these are done, results of functions such as `exp`, the largest
+    values of operations that are no element-wise loop (sums, products, those that move numbers elsewhere), and the
+    targets of calls of a library."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -105,6 +106,7 @@ class Survey(NamedTuple):
     convolved: int
     curved: int
     arranged: int
+    called: frozenset[str]
 
 
 def refuse_program(traced: Any, found: Survey, device: jax.Device | None) -> bool:
@@ -156,6 +158,7 @@ def survey(jaxpr: Any) -> Survey:
 def _survey(jaxpr: Any, convolves: bool, known: dict[Any, Survey]) -> Survey:
     """`convolves`: it is of a convolution; `known`: what was found in functions so far: some are called often."""
     shape, dtype, largest, operations, convolved, curved, arranged = (), "", 0, len(jaxpr.eqns), 0, 0, 0
+    called: set[str] = set()
     for eqn in jaxpr.eqns:
         for out in eqn.outvars:
             aval = out.aval
@@ -171,6 +174,8 @@ def _survey(jaxpr: Any, convolves: bool, known: dict[Any, Survey]) -> Survey:
                 convolved += _PRODUCTS[name](eqn)
         elif name in _CURVES:
             curved += _count(eqn.outvars[0].aval.shape)
+        if name == "ffi_call":
+            called.add(eqn.params["target_name"])
         calls = False
         within = convolves or "onvolution" in str(eqn.params.get("name", ""))  # kernels are functions of that name
         for value in eqn.params.values():
@@ -184,12 +189,13 @@ def _survey(jaxpr: Any, convolves: bool, known: dict[Any, Survey]) -> Survey:
                     convolved += deeper.convolved
                     curved += deeper.curved
                     arranged += deeper.arranged
+                    called |= deeper.called
                     if deeper.largest > largest:
                         shape, dtype, largest = deeper[:3]
         if name not in LOOPS and not calls:
             arranged += max([_count(v.aval.shape) for v in (*eqn.invars, *eqn.outvars) if hasattr(v.aval, "shape")],
                             default=0)
-    return Survey(shape, dtype, largest, operations, convolved, curved, arranged)
+    return Survey(shape, dtype, largest, operations, convolved, curved, arranged, frozenset(called))
 
 
 def _count(shape: Sequence[Any]) -> int:

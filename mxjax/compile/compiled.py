@@ -42,6 +42,7 @@ from .epilogues import Derived, Standing, split, with_epilogues
 from .first_calls import first_calls
 from .layouts import CHOOSE, Laid, replaced
 from .onednn import available as onednn_available
+from .onednn import in_no_file
 from .policy import LOOK_EVERY, MOST_MAPPINGS, MOST_SIGNATURES
 from .precision import with_precision
 from .rewriting import rewritten, without_kernels
@@ -219,19 +220,19 @@ class Compiled:
         given, first = _elements(args), None
         traced = self._form(kind, 0).trace(*args)
         found = survey(traced.jaxpr.jaxpr)
-        large = refuse_program(traced, found, _device(args))
+        large = in_no_file(refuse_program, found.called)(traced, found, _device(args))
         size = _PROGRAM + _OPERATION * found.operations
         if given > self._most or full == least:
             level = int(on_cpu and (found.arranged <= _SOME or found.convolved > _CONVOLVED * found.curved))
-            form = self._form(kind, level)
+            form = in_no_file(self._form(kind, level), found.called)
         else:
             made = _elements(traced.out_info)
             level = 0 if made > max(self._most, _MADE) else 1 if given > _FEW or made > _MADE_OF_FEW else 2
-            form = self._form(kind, level)
+            form = in_no_file(self._form(kind, level), found.called)
             if level:
                 first = first_calls(traced, form, lambda: self._compiled(signature, form, size))
         if kind == "onednn" and self._keeps and not (first or large):
-            form = self._split(traced, args, form, level)
+            form = self._split(traced, args, form, level, found.called)
         laid = self._laid(traced, args)
         if laid is not None or not on_cpu:
             first = self._tried(signature, laid or form, size)
@@ -244,7 +245,7 @@ class Compiled:
             self._compiled(signature, form, size)
         return form
 
-    def _split(self, traced: Any, args: Sequence[Any], form: Callable, level: int) -> Callable:
+    def _split(self, traced: Any, args: Sequence[Any], form: Callable, level: int, called: Iterable[str]) -> Callable:
         """The program in two, where something is made of weights alone, which need not be done each time."""
         parts = split(traced.jaxpr)
         if parts is None:
@@ -254,7 +255,7 @@ class Compiled:
                         for part, effort in efforts)
         key = parts.places, str(parts.before)  # batches of every size have the same
         derived = self._derived.setdefault(key, Derived(parts.places, before))
-        nested = jax.tree.structure(args) != jax.tree.structure((0,) * len(args))
+        nested, rest = jax.tree.structure(args) != jax.tree.structure((0,) * len(args)), in_no_file(rest, called)
         return Standing(derived, parts.others, rest, jax.tree.structure(traced.out_info), nested, level)
 
     def _tried(self, signature: tuple, form: Callable, size: int) -> Callable:

@@ -15,7 +15,7 @@ import math
 import os
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
@@ -26,7 +26,7 @@ from jax.extend.core import JaxprEqn
 
 from ..ops.by_device import MOST_KERNEL
 
-__all__ = ["available", "by_onednn", "is_convolution", "laid", "last", "may_compute", "product_of_rows"]
+__all__ = ["available", "by_onednn", "in_no_file", "is_convolution", "laid", "last", "may_compute", "product_of_rows"]
 
 _TRIED = frozenset(("0.10.0", "0.10.1", "0.10.2", "0.11.0", "0.11.1", "0.11.2", "0.12.0", "0.12.0.1"))
 _TARGET = "__onednn$"
@@ -75,6 +75,26 @@ def by_onednn(data: jax.Array, weight: jax.Array, made: Sequence[int], p: dict[s
     found = _call("convolution", (batch, *places, filters), {"onednn_conv_config": told},
                   last(data, numbers.lhs_spec), weight, *operands)
     return laid(found, (0, dims - 1, *range(1, dims - 1)), numbers)
+
+
+def in_no_file(program: Callable[..., Any], called: Iterable[str]) -> Callable[..., Any]:
+    """A program that JAX's compilation cache does not keep, where it calls oneDNN; else itself.
+
+    XLA has no form in files for such a call: it takes it for another kind of call, and reads that one's fields out of
+    memory that is not there. JAX compiles a program again in a later call, too, where arrays are bound to a device.
+
+    Args:
+        program: a jitted function, or one that compiles.
+        called: the targets of the calls in it.
+    """
+    if not any(target.startswith(_TARGET) for target in called):
+        return program
+    from jax._src.config import persistent_cache_min_compile_time_secs  # every release that was tried has it
+
+    def unkept(*args: Any) -> Any:
+        with persistent_cache_min_compile_time_secs(math.inf):  # of this thread
+            return program(*args)
+    return unkept
 
 
 def product_of_rows(left: jax.Array, right: jax.Array) -> jax.Array:
