@@ -10,11 +10,13 @@ import math
 import os
 import pathlib
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jax.extend.core import Var
 
 from ._host_memory import give_back, keep_freed
 from .base import MXNetError
@@ -96,8 +98,8 @@ def refuse_result(shape: Sequence[int], dtype: Any, device: jax.Device | None = 
 class Survey(NamedTuple):
     """What a traced program consists of: the largest value made anywhere in it, the number of its operations, and
     of them multiplications in convolutions, however these are done, results of functions such as `exp`, the largest
-    values of operations that are no element-wise loop (sums, products, those that move numbers elsewhere), and the
-    targets of calls of a library."""
+    values of operations that are no element-wise loop (sums, products, those that move numbers elsewhere), how many
+    operations read one value that an element-wise loop has made, at most, and the targets of calls of a library."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -106,6 +108,7 @@ class Survey(NamedTuple):
     convolved: int
     curved: int
     arranged: int
+    readers: int
     called: frozenset[str]
 
 
@@ -159,6 +162,9 @@ def _survey(jaxpr: Any, convolves: bool, known: dict[Any, Survey]) -> Survey:
     """`convolves`: it is of a convolution; `known`: what was found in functions so far: some are called often."""
     shape, dtype, largest, operations, convolved, curved, arranged = (), "", 0, len(jaxpr.eqns), 0, 0, 0
     called: set[str] = set()
+    reads = Counter(v for eqn in jaxpr.eqns for v in {v for v in eqn.invars if isinstance(v, Var)} if v.aval.shape)
+    readers = max([reads[out] for eqn in jaxpr.eqns if eqn.primitive.name not in LOOPS - ELEMENTWISE
+                   for out in eqn.outvars], default=0)
     for eqn in jaxpr.eqns:
         for out in eqn.outvars:
             aval = out.aval
@@ -189,13 +195,14 @@ def _survey(jaxpr: Any, convolves: bool, known: dict[Any, Survey]) -> Survey:
                     convolved += deeper.convolved
                     curved += deeper.curved
                     arranged += deeper.arranged
+                    readers = max(readers, deeper.readers)
                     called |= deeper.called
                     if deeper.largest > largest:
                         shape, dtype, largest = deeper[:3]
         if name not in LOOPS and not calls:
             arranged += max([_count(v.aval.shape) for v in (*eqn.invars, *eqn.outvars) if hasattr(v.aval, "shape")],
                             default=0)
-    return Survey(shape, dtype, largest, operations, convolved, curved, arranged, frozenset(called))
+    return Survey(shape, dtype, largest, operations, convolved, curved, arranged, readers, frozenset(called))
 
 
 def _count(shape: Sequence[Any]) -> int:

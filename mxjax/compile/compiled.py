@@ -53,6 +53,7 @@ __all__ = ["PLAIN_PRODUCTS", "STUMBLES", "SOME_OF_ONE", "Compiled", "Overwriting
 _FEW, _SOME, SOME_OF_ONE = 256, 1 << 14, 1 << 17  # elements of all arguments together
 _PROGRAM, _OPERATION = 3 << 19, 30 << 10  # bytes of a program, and of each operation in it
 _CONVOLVED = 200  # multiplications in convolutions for each result of `exp` and the like: beyond, fusing costs more
+_READERS = 4  # of one value in an element-wise loop: XLA makes several loops of it without fusion emitters
 _MANY_OPERATIONS = 1000  # of a program whose compilation takes some hundred MB
 _MADE_OF_FEW, _MADE = 1 << 14, 1 << 16  # elements of all results, what is kept for a backward pass among them
 
@@ -223,7 +224,8 @@ class Compiled:
         large = in_no_file(refuse_program, found.called)(traced, found, _device(args))
         size = _PROGRAM + _OPERATION * found.operations
         if given > self._most or full == least:
-            level = int(on_cpu and (found.arranged <= _SOME or found.convolved > _CONVOLVED * found.curved))
+            loops = found.arranged <= _SOME and found.readers <= _READERS
+            level = int(on_cpu and (loops or found.convolved > _CONVOLVED * found.curved))
             form = in_no_file(self._form(kind, level), found.called)
         else:
             made = _elements(traced.out_info)
@@ -396,6 +398,7 @@ def _options() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """XLA's options for CPUs' programs of many, some and few numbers; empty where it has none."""
     cpu = jax.local_devices(backend="cpu")[0]
     full = {**BARRIER_OPTIONS, "xla_backend_optimization_level": 1,  # as fast as what LLVM makes of it at level 3
+            "xla_cpu_prefer_vector_width": 512,  # two vectors at once where they are of 256 bits: loops of log in half
             "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"}  # training: 0.3 to 0.7 of the temporaries
     for less in ({"xla_cpu_use_fusion_emitters": False}, {}):  # newer releases know only the other option
         reduced = {**full, **less}

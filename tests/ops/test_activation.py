@@ -66,3 +66,12 @@ def test_softsign_is_flat_at_infinity():
         y = mx.nd.softsign(x)
     y.backward()
     np.testing.assert_allclose(x.grad.asnumpy(), [0, 0, 0.25])
+
+
+def test_softrelu_is_as_exact_as_float32():
+    """Its own series is compiled for CPUs: values of a program, not of NumPy's first calls."""
+    x = np.linspace(-80, 20, 1 << 18, dtype="float32")
+    exact = np.logaddexp(0, x.astype("float64"))
+    assert np.abs(call("Activation", x, act_type="softrelu") / exact - 1).max() < 4e-7
+    extremes = np.resize(np.array([np.nan, np.inf, -np.inf], "float32"), 1 << 18)
+    np.testing.assert_array_equal(call("Activation", extremes, act_type="softrelu")[:3], [np.nan, np.inf, 0])

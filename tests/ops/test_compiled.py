@@ -59,6 +59,20 @@ def test_programs_of_convolutions_are_compiled_without_emitters(activation, form
 
 
 @reducing
+@pytest.mark.parametrize("readers, forms", [(3, (0, 1, 0)), (7, (1, 0, 0))])
+def test_loops_in_which_one_value_is_read_often_keep_emitters(readers, forms):
+    """XLA would make several loops of such a one."""
+    def polynomial(x):
+        s, total = x / (x + 2), 0
+        for power in range(readers):
+            total = total * s + power
+        return total
+    program = Compiled(polynomial)
+    x = np.linspace(0, 1, 1 << 18, dtype="float32")
+    np.testing.assert_allclose(program(x), polynomial(x), rtol=1e-5, atol=1e-6)
+    assert program.forms() == forms
+
+
 def test_programs_of_other_products_keep_emitters():
     program = Compiled(lambda x: jnp.maximum(x @ x, 0))
     program(jnp.ones((256, 256)))

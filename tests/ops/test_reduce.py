@@ -89,3 +89,21 @@ def test_halves_are_added_up_exactly_and_rounded_once(operator, shapes, params):
     for found, wanted in zip(half, double, strict=True):
         assert found.dtype == np.float16
         np.testing.assert_allclose(found, wanted, rtol=2e-3)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+def test_positions_of_equals_and_nan(name, dtype):
+    """Large enough for a compiled program: the first of equal extremes, or the first NaN."""
+    values = np.random.RandomState(0).randint(0, 60, (512, 70)).astype(dtype)
+    if dtype.startswith("f"):
+        values[3, 40] = values[3, 50] = values[9, 0] = np.nan
+        values[4, 7], values[5, 8] = np.inf, -np.inf
+    for axis in (0, 1):
+        expected = getattr(np, name)(values, axis)
+        for given in ({}, {"keepdims": True}):
+            found = call(name, values, axis=axis, **given)
+            np.testing.assert_array_equal(found.reshape(-1), expected)
+            assert found.ndim == 1 + bool(given)
+    flat = call(name, values.astype("float32"), keepdims=True)
+    assert flat.shape == (1, 1) and flat == getattr(np, name)(values.astype("float32"))

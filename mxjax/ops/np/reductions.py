@@ -14,7 +14,7 @@ from ..._capacity import refuse_result
 from ...base import MXNetError
 from ..common import Array, gives, is_float, no_gradient, normalized, size_of
 from ..params import DType, Range, Shape, np_dtype
-from ..reduce.reductions import _extreme
+from ..reduce.reductions import _extreme, first_position
 from ..registry import register
 
 Axes = tuple[int, ...]
@@ -128,7 +128,7 @@ _limit("_np_max", jnp.max, "_np_amax", "Maximum")
 _limit("_np_min", jnp.min, "_np_amin", "Minimum")
 
 
-def _position(name: str, function: Callable[..., Array], doc: str) -> None:
+def _position(name: str, extreme: Callable[..., Array], doc: str) -> None:
     def compute(data: Array, *, axis: int | None = None, keepdims: bool = False) -> Array:
         if data.dtype == jnp.bool_:
             raise MXNetError(f"operator {name} does not take boolean arrays")
@@ -138,13 +138,13 @@ def _position(name: str, function: Callable[..., Array], doc: str) -> None:
         if axis is not None:
             axis = normalized(axis, data.ndim)
         _not_empty(name, data, tuple(range(data.ndim)) if axis is None else (axis,))
-        return function(data, axis, keepdims=keepdims).astype(jnp.int64)
+        return first_position(extreme, data, axis, keepdims).astype(jnp.int64)
     compute.__doc__ = f"Position (int64) of the first {doc} along an axis (None: in the flattened array)."
     register(name, wide=True, infer_type=gives("int64"))(compute)
 
 
-_position("_npi_argmax", jnp.argmax, "maximum")
-_position("_npi_argmin", jnp.argmin, "minimum")
+_position("_npi_argmax", jnp.max, "maximum")
+_position("_npi_argmin", jnp.min, "minimum")
 
 
 # ------------------------------------------------------------ truth

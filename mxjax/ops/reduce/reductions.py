@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ...base import MXNetError
+from ..by_device import by_device
 from ..common import Array, absolute, accumulation, axes_of, in_float, is_float, normalized
 from ..params import DType, Shape, np_dtype
 from ..registry import register
@@ -107,11 +108,30 @@ def norm(data: Array, *, ord: int = 2, axis: Shape | None = None,
     return _at_least_1d(result.astype(np_dtype(out_dtype or data.dtype)))
 
 
-def _position(name: str, function: Callable[..., Array], doc: str) -> None:
+_EXACT = 1 << 24  # whole numbers that float32 holds
+
+
+def first_position(extreme: Callable[..., Array], data: Array, axis: int | None, keepdims: bool = False) -> Array:
+    """Position of the first `jnp.max` or `jnp.min` along an axis (None: in the flattened array); NaN is the extreme."""
+    def of_pairs(data: Array) -> Array:
+        return {jnp.max: jnp.argmax, jnp.min: jnp.argmin}[extreme](data, axis, keepdims=keepdims).astype(int)
+
+    def of_values(data: Array) -> Array:  # two loops that are vectorized; XLA's one over pairs takes four times as long
+        along, values = (0, data.reshape(-1)) if axis is None else (axis, data)
+        places = lax.broadcasted_iota(jnp.float32 if values.shape[along] < _EXACT else int, values.shape, along)
+        found = values == extreme(values, along, keepdims=True)
+        if is_float(values.dtype):
+            found |= jnp.isnan(values)
+        first = jnp.min(jnp.where(found, places, values.shape[along]), along, keepdims=keepdims).astype(int)
+        return first.reshape((1,) * data.ndim) if keepdims and axis is None else first
+    return by_device(data, cpu=of_values, default=of_pairs)
+
+
+def _position(name: str, extreme: Callable[..., Array], doc: str) -> None:
     def compute(data: Array, *, axis: int | None = None, keepdims: bool = False) -> Array:
         if axis is not None:
             axis = normalized(axis, data.ndim)
-        return _at_least_1d(function(data, axis, keepdims=keepdims)).astype(data.dtype)
+        return _at_least_1d(first_position(extreme, data, axis, keepdims)).astype(data.dtype)
     compute.__doc__ = f"""Position of the first {doc} along an axis (by default in the flattened array).
 
     The positions have the dtype of the data; NaN counts as the extreme.
@@ -119,14 +139,14 @@ def _position(name: str, function: Callable[..., Array], doc: str) -> None:
     register(name)(compute)
 
 
-_position("argmax", jnp.argmax, "maximum")
-_position("argmin", jnp.argmin, "minimum")
+_position("argmax", jnp.max, "maximum")
+_position("argmin", jnp.min, "minimum")
 
 
 @register("argmax_channel")
 def argmax_channel(data: Array) -> Array:
     """Position of the maximum along axis 1.  data: (batch, channel, ...) -> (batch, ...), the same dtype."""
-    return jnp.argmax(data, normalized(1, data.ndim)).astype(data.dtype)
+    return first_position(jnp.max, data, normalized(1, data.ndim)).astype(data.dtype)
 
 
 @register("moments", num_outputs=2)
