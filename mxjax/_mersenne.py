@@ -107,7 +107,8 @@ class Twisters:
                 self._fill(rows.start + i, first)
             other = other[:0]
         if len(other) > _FEW:
-            found = np.take_along_axis(self._words[rows], begins[:, None] + np.arange(count), 1)
+            places = np.arange(rows.start, rows.stop) * _KEPT + begins
+            found = self._words.reshape(-1).take(places[:, None] + np.arange(count))
         else:
             found = self._words[rows, first:first + count]
             if len(other):
@@ -262,9 +263,17 @@ class Source(threading.local):
     def normal(self, count: int, wide: bool = False) -> np.ndarray:
         """Standard normal numbers from the single twister: of each accepted pair both."""
         found = np.empty((-(-count // 2), 2), np.float64 if wide else np.float32)
-        for begin in range(0, len(found), _PAIRS):
-            part = found[begin:begin + _PAIRS]
-            part[:, 1], part[:, 0] = _pairs(self._single, slice(0, 1), np.array([len(part)]), wide)
+        done = 0
+        while done < len(found):
+            most = min(len(found) - done, _AT_ONCE)
+            words = self.twister.take(_tries(most) * (2 << wide))
+            points, square, accepted = _points(words, wide)
+            chosen = accepted[:most]
+            if len(chosen) == most:
+                self.twister.give_back(words[(int(chosen[-1]) + 1) * (2 << wide):])
+            part = found[done:done + len(chosen)]
+            part[:, 1], part[:, 0] = _normals(points, square, chosen)
+            done += len(chosen)
         return found.reshape(-1)[:count]
 
     # ------------------------------------------------------------ in parallel
@@ -293,7 +302,7 @@ class Source(threading.local):
         lanes = self.lanes
 
         def draw(rows: slice, counts: np.ndarray, most: int) -> np.ndarray:
-            _, values = _pairs(lanes, rows, counts, wide)
+            values = _pairs(lanes, rows, counts, wide)[1]
             if counts[-1] == most:
                 return values.reshape(len(counts), most)
             found = np.empty((len(counts), most), values.dtype)
@@ -369,18 +378,9 @@ def _pairs(twisters: Twisters, rows: slice, counts: np.ndarray, wide: bool) -> t
     """
     most = int(counts.max(initial=0))
     each, lanes = 2 << wide, np.arange(len(counts))
-    tries = int(most * 1.2733 + 4 * most ** 0.5) + 4  # 4 / pi points for each in the circle
+    tries = _tries(most)
     while True:
-        words = twisters.take(rows, tries * each)
-        points = unit(words, wide)
-        points *= 2
-        points -= 1
-        x, y = points[:, ::2], points[:, 1::2]
-        square = x * x
-        square += y * y
-        inside = square <= 1
-        inside &= square != 0
-        accepted = np.flatnonzero(inside)  # one lane's after the other's
+        points, square, accepted = _points(twisters.take(rows, tries * each), wide)  # one lane's after the other's
         begins = np.searchsorted(accepted, lanes * tries)
         if (np.diff(begins, append=len(accepted)) >= counts).all():
             break
@@ -391,11 +391,33 @@ def _pairs(twisters: Twisters, rows: slice, counts: np.ndarray, wide: bool) -> t
     twisters.give_back(rows, (tries - used) * each)
     chosen = begins[:, None] + np.arange(most)
     chosen = accepted[chosen.reshape(-1) if counts[-1] == most else chosen[np.arange(most) < counts[:, None]]]
+    return _normals(points, square, chosen)
+
+
+def _tries(pairs: int) -> int:
+    """How many points to try for so many in the circle: 4 / pi for each, and what chance may ask for."""
+    return int(pairs * 1.2733 + 4 * pairs ** 0.5) + 4
+
+
+def _points(words: np.ndarray, wide: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Points of the square around 0, x and y in turns; the squares of their distances; numbers of those inside."""
+    points = unit(words, wide)
+    points *= 2
+    points -= 1
+    x, y = points[..., ::2], points[..., 1::2]
+    square = x * x
+    square += y * y
+    inside = square <= 1
+    inside &= square != 0
+    return points, square, np.flatnonzero(inside)
+
+
+def _normals(points: np.ndarray, square: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Two standard normal numbers for each chosen point inside."""
     square = square.reshape(-1)[chosen]
-    factor = c_function("log" if wide else "logf")(square)
+    factor = c_function("log" if square.dtype == np.float64 else "logf")(square)
     factor *= -2
     factor /= square
     np.sqrt(factor, out=factor)
-    chosen *= 2
-    points = points.reshape(-1)
-    return points[chosen] * factor, points[chosen + 1] * factor
+    points, places = points.reshape(-1), 2 * chosen
+    return points[places] * factor, points[places + 1] * factor

@@ -103,7 +103,7 @@ def _without_masks(items: list[Any], shape: tuple[int, ...]) -> list[Any]:
             raise IndexError(f"a boolean index of shape {mask.shape} does not match axes {axis} ... of an array of "
                              f"shape {shape}")
         else:
-            result += np.nonzero(mask)
+            result += np.unravel_index(np.flatnonzero(mask), mask.shape)  # `nonzero` takes three times as long
             axis += mask.ndim
     return result
 

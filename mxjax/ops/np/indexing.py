@@ -112,11 +112,10 @@ def unique(data: Array, *, return_index: bool = False, return_inverse: bool = Fa
     """
     if data.ndim == 0:
         data = data.reshape(1)
-    found = np.unique(np.asarray(data), True, True, True,
+    found = np.unique(np.asarray(data), return_index, return_inverse, return_counts,
                       None if axis is None else normalized(axis, data.ndim))
-    wanted = [True, return_index, return_inverse, return_counts]
-    return tuple(jnp.asarray(f if i == 0 else f.reshape(-1).astype(np.int64))
-                 for i, (f, w) in enumerate(zip(found, wanted, strict=True)) if w)
+    values, *others = found if isinstance(found, tuple) else (found,)
+    return tuple([jnp.asarray(values), *[jnp.asarray(f.reshape(-1).astype(np.int64)) for f in others]])
 
 
 @register("_npi_diag_indices_from", wide=True, infer_type=gives("int64"))
