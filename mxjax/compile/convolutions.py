@@ -4,7 +4,7 @@ XLA takes the gradient by the weight for a convolution with a kernel as large as
 products: one for each element of the kernel where oneDNN computes them; else sample by sample where pictures are large,
 whose windows then stay in the processor's cache. Where a convolution moves by several places, XLA multiplies the zeros
 in between for its gradient by the data, which is one product, too, whose results are spread. All others oneDNN
-computes, where jaxlib has it (docs/design/0005, 0028), as well as the gradients of dense layers by their weights.
+computes, where jaxlib has it (docs/design/0005, 0028).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["TOLD", "computed_by_library", "with_fast_convolutions"]
 _LEAST = 20_000_000  # products of two numbers for each sample: below, a loop's steps are too short for two threads
 _LEAST_SPACE, _MOST_KERNEL = 400, 64  # of fewer places the loop is no faster; of more elements the windows are many
 _FULL_VECTORS = 16  # channels: with fewer, products over them are short
-_ROWS, _PRODUCTS = 256, 1_000_000  # from so many rows, and so many products of two numbers, on oneDNN is faster
+_PRODUCTS = 1_000_000  # of two numbers: from so many on oneDNN is faster
 TOLD = ("dimension_numbers", "window_strides", "padding", "lhs_dilation", "rhs_dilation", "feature_group_count")
 Numbers = tuple[int, ...]
 
@@ -51,13 +51,12 @@ def _are_numbers(eqn: JaxprEqn) -> bool:
 
 
 def _fast(eqn: JaxprEqn, library: bool) -> JaxprEqn | None:
-    find, names = _FORMS.get(eqn.primitive, (None, ()))
-    if find is None or not _are_numbers(eqn):
+    if eqn.primitive is not lax.conv_general_dilated_p or not _are_numbers(eqn):
         return None
-    form = find(eqn, library)
+    form = _form(eqn, library)
     if form is None:
         return None
-    told = tuple((name, eqn.params[name]) for name in names)
+    told = tuple((name, eqn.params[name]) for name in TOLD)
     call = _call(form, *[v.aval.shape for v in (*eqn.invars, *eqn.outvars)], told)
     return call.replace(invars=eqn.invars, outvars=eqn.outvars, source_info=eqn.source_info)
 
@@ -169,24 +168,3 @@ def _spread(data: jax.Array, weight: jax.Array, made: Numbers, p: dict[str, Any]
         part = lax.index_in_dim(given, i, dims - 1, False)
         parts.append(lax.pad(part, np.float32(0), [(0, 0, 0), *around, (0, 0, 0)]))
     return laid(functools.reduce(lax.add, parts), (0, dims - 1, *range(1, dims - 1)), numbers)
-
-
-def _of_rows(eqn: JaxprEqn, library: bool) -> Callable | None:
-    """The function that computes a product of two matrices' first axes faster than XLA's; None: there is none."""
-    (left, right), batches = eqn.params["dimension_numbers"]
-    count = len(left)
-    if not library or batches != ((), ()) or left != right or left != tuple(range(count)):
-        return None
-    shapes = [v.aval.shape for v in eqn.invars]
-    rows, columns = math.prod(shapes[0][:count]), [math.prod(shape[count:]) for shape in shapes]
-    faster = rows >= _ROWS and min(columns) >= _FULL_VECTORS and rows * math.prod(columns) >= _PRODUCTS
-    return _product if faster else None
-
-
-def _product(left: jax.Array, right: jax.Array, made: Numbers, p: dict[str, Any]) -> jax.Array:
-    """The product of all first axes."""
-    rows = math.prod(left.shape[:len(p["dimension_numbers"][0][0])])
-    return product_of_rows(left.reshape(rows, -1), right.reshape(rows, -1)).reshape(made)
-
-
-_FORMS = {lax.conv_general_dilated_p: (_form, TOLD), lax.dot_general_p: (_of_rows, ("dimension_numbers",))}

@@ -103,23 +103,3 @@ def test_small_ones_stay_and_large_ones_are_a_loop():
         slope = jax.grad(lambda w, data=data: jnp.sum(lax.conv_general_dilated(data, w, (1, 1), "SAME") ** 2))
         closed = convolutions.with_fast_convolutions(jax.make_jaxpr(slope)(weight), library=False)
         assert str(closed).count("scan[") == loops
-
-
-@needs_onednn
-@pytest.mark.parametrize("left, right, axes, asked", [
-    ((300, 64), (300, 80), ((0,), (0,)), 1), ((3, 100, 64), (3, 100, 80), ((0, 1), (0, 1)), 1),
-    ((300, 4, 16), (300, 17, 5), ((0,), (0,)), 1), ((100, 64), (100, 200), ((0,), (0,)), 0),
-    ((300, 8), (300, 800), ((0,), (0,)), 0), ((64, 300), (300, 80), ((1,), (0,)), 0),
-    ((300, 100, 64), (100, 300, 80), ((0, 1), (1, 0)), 0), ((2, 300, 64), (2, 300, 80), ((1,), (1,)), 0)])
-def test_products_of_rows(monkeypatch, left, right, axes, asked):
-    """As gradients of dense layers by their weights are."""
-    count, original = [], convolutions.product_of_rows
-    monkeypatch.setattr(convolutions, "product_of_rows", lambda *a: count.append(1) or original(*a))
-    convolutions._call.cache_clear()
-    a, b = (RANDOM.normal(size=shape).astype("f") for shape in (left, right))
-    batches = ((0,), (0,)) if axes == ((1,), (1,)) else ((), ())
-    program = jax.jit(rewritten(lambda a, b: lax.dot_general(a, b, (axes, batches)), functools.partial(
-        convolutions.with_fast_convolutions, library=True)))
-    expected = jax.lax.dot_general(a, b, (axes, batches), precision="highest")
-    np.testing.assert_allclose(program(a, b), expected, rtol=1e-4, atol=1e-4)
-    assert len(count) == asked
