@@ -105,5 +105,7 @@ def test_positions_of_equals_and_nan(name, dtype):
             found = call(name, values, axis=axis, **given)
             np.testing.assert_array_equal(found.reshape(-1), expected)
             assert found.ndim == 1 + bool(given)
+    deep = np.resize(values, (7, 6, 10, 8, 9))
+    np.testing.assert_array_equal(call(name, deep, axis=1), getattr(np, name)(deep, 1))
     flat = call(name, values.astype("float32"), keepdims=True)
     assert flat.shape == (1, 1) and flat == getattr(np, name)(values.astype("float32"))

@@ -124,7 +124,8 @@ def first_position(extreme: Callable[..., Array], data: Array, axis: int | None,
             found |= jnp.isnan(values)
         first = jnp.min(jnp.where(found, places, values.shape[along]), along, keepdims=keepdims).astype(int)
         return first.reshape((1,) * data.ndim) if keepdims and axis is None else first
-    return by_device(data, cpu=of_values, default=of_pairs)
+    narrow = is_float(data.dtype) and data.dtype.itemsize < 4  # XLA's minimum of float16 on CPUs forgets NaN
+    return by_device(data, cpu=of_pairs if narrow else of_values, default=of_pairs)
 
 
 def _position(name: str, extreme: Callable[..., Array], doc: str) -> None:
