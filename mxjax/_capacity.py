@@ -162,7 +162,8 @@ def _survey(jaxpr: Any, convolves: bool, known: dict[Any, Survey]) -> Survey:
     """`convolves`: it is of a convolution; `known`: what was found in functions so far: some are called often."""
     shape, dtype, largest, operations, convolved, curved, arranged = (), "", 0, len(jaxpr.eqns), 0, 0, 0
     called: set[str] = set()
-    reads = Counter(v for eqn in jaxpr.eqns for v in {v for v in eqn.invars if isinstance(v, Var)} if v.aval.shape)
+    reads = Counter(read for eqn in jaxpr.eqns for read in {v for v in eqn.invars if isinstance(v, Var)}
+                    if getattr(read.aval, "shape", ()))
     readers = max([reads[out] for eqn in jaxpr.eqns if eqn.primitive.name not in LOOPS - ELEMENTWISE
                    for out in eqn.outvars], default=0)
     for eqn in jaxpr.eqns:

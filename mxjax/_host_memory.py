@@ -25,8 +25,7 @@ def keep_freed() -> None:
     Where there are few processors, all threads share one heap. Where there are many, each of XLA's has heaps of 64 MB,
     which hold no larger block; those stay when nothing lies in them (else it depends on where blocks came to lie
     whether each step begins with new pages). Called before JAX makes its threads: glibc counts heaps when one first
-    asks for memory. A limit that somebody has set in the environment stays; other libraries
-    have none.
+    asks for memory. A limit that somebody has set in the environment stays; other libraries have none.
     """
     with contextlib.suppress(OSError, AttributeError, ValueError):
         most = min(_MOST, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8)

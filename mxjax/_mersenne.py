@@ -271,8 +271,9 @@ class Source(threading.local):
             chosen = accepted[:most]
             if len(chosen) == most:
                 self.twister.give_back(words[(int(chosen[-1]) + 1) * (2 << wide):])
-            part = found[done:done + len(chosen)]
-            part[:, 1], part[:, 0] = _normals(points, square, chosen)
+            factors, part = _factors(square, chosen), found[done:done + len(chosen)]
+            for place in (0, 1):
+                np.multiply(points[1 - place::2][chosen], factors, out=part[:, place])
             done += len(chosen)
         return found.reshape(-1)[:count]
 
@@ -302,7 +303,7 @@ class Source(threading.local):
         lanes = self.lanes
 
         def draw(rows: slice, counts: np.ndarray, most: int) -> np.ndarray:
-            values = _pairs(lanes, rows, counts, wide)[1]
+            values = _seconds(lanes, rows, counts, wide)
             if counts[-1] == most:
                 return values.reshape(len(counts), most)
             found = np.empty((len(counts), most), values.dtype)
@@ -371,8 +372,8 @@ def _last_word(limit: float, same: bool) -> int:
     return low
 
 
-def _pairs(twisters: Twisters, rows: slice, counts: np.ndarray, wide: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Standard normal numbers, two for each point that is accepted, `counts` points of each twister in turn.
+def _seconds(twisters: Twisters, rows: slice, counts: np.ndarray, wide: bool) -> np.ndarray:
+    """Standard normal numbers, the second ones of accepted points, `counts` points of each twister in turn.
 
     Source: Marsaglia's polar method.
     """
@@ -391,7 +392,7 @@ def _pairs(twisters: Twisters, rows: slice, counts: np.ndarray, wide: bool) -> t
     twisters.give_back(rows, (tries - used) * each)
     chosen = begins[:, None] + np.arange(most)
     chosen = accepted[chosen.reshape(-1) if counts[-1] == most else chosen[np.arange(most) < counts[:, None]]]
-    return _normals(points, square, chosen)
+    return points.reshape(-1, 2)[chosen, 1] * _factors(square, chosen)
 
 
 def _tries(pairs: int) -> int:
@@ -412,12 +413,10 @@ def _points(words: np.ndarray, wide: bool) -> tuple[np.ndarray, np.ndarray, np.n
     return points, square, np.flatnonzero(inside)
 
 
-def _normals(points: np.ndarray, square: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Two standard normal numbers for each chosen point inside."""
+def _factors(square: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """What x and y of the chosen points inside are multiplied with to be normal numbers."""
     square = square.reshape(-1)[chosen]
     factor = c_function("log" if square.dtype == np.float64 else "logf")(square)
     factor *= -2
     factor /= square
-    np.sqrt(factor, out=factor)
-    points, places = points.reshape(-1), 2 * chosen
-    return points[places] * factor, points[places + 1] * factor
+    return np.sqrt(factor, out=factor)

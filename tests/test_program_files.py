@@ -65,8 +65,6 @@ def test_a_second_process_finds_them(script, capsys):
 
 
 CONVOLUTIONS = """
-import logging
-import os
 import jax
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 jax.config.update("jax_raise_persistent_cache_errors", True)

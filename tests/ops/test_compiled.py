@@ -73,6 +73,7 @@ def test_loops_in_which_one_value_is_read_often_keep_emitters(readers, forms):
     assert program.forms() == forms
 
 
+@reducing
 def test_programs_of_other_products_keep_emitters():
     program = Compiled(lambda x: jnp.maximum(x @ x, 0))
     program(jnp.ones((256, 256)))
