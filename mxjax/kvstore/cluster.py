@@ -43,6 +43,7 @@ class Place:
         hosts: whether this process runs the scheduler.
         servers: number of server processes.
         source: whose variables said so.
+        device: number of the one GPU of its machine that is this worker's; None: it sees all that there are.
     """
 
     size: int
@@ -51,6 +52,7 @@ class Place:
     hosts: bool = False
     servers: int = 0
     source: str = ""
+    device: int | None = None
 
 
 _DEFAULT_PORT = 9091
@@ -65,7 +67,12 @@ _LAUNCHERS = {
     "SLURM": ("SLURM_PROCID", "SLURM_NTASKS", None, "SLURM_JOB_ID"),
 }
 
-_LOCAL_SIZES = ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "LOCAL_WORLD_SIZE")  # how many are on this machine
+_ON_MACHINE = {  # rank and size among the workers of one machine
+    "Open MPI": ("OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"),
+    "PMI": ("MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
+    "torchrun or Kubeflow": ("LOCAL_RANK", "LOCAL_WORLD_SIZE"),
+    "SLURM": ("SLURM_LOCALID", None),
+}
 
 
 def _number(env: Mapping[str, str], name: str, least: int = 0) -> int:
@@ -104,8 +111,24 @@ def find_place(env: Mapping[str, str] = os.environ) -> Place | None:
             raise MXNetError(f"{rank_name}={rank}, but {size_name}={size}: ranks are numbered from 0")
         if size == 1:
             continue
-        return Place(size, rank, _address(env, source, size, address_name, port_name), rank == 0, 0, source)
+        return Place(size, rank, _address(env, source, size, address_name, port_name), rank == 0, 0, source,
+                     _device(env, source, size))
     return None
+
+
+def _nodes(env: Mapping[str, str]) -> str | None:
+    """Number of machines, as SLURM says it."""
+    return env.get("SLURM_STEP_NUM_NODES") or env.get("SLURM_NNODES")
+
+
+def _device(env: Mapping[str, str], source: str, size: int) -> int | None:
+    """`Place.device`: workers that share a machine have a GPU each, unless something else has dealt them already."""
+    rank_name, size_name = _ON_MACHINE.get(source, ("", None))
+    alone = env.get(size_name) == "1" if size_name else _nodes(env) == str(size)
+    if rank_name not in env or alone or "JAX_LOCAL_DEVICE_IDS" in env:
+        return None
+    number, visible = _number(env, rank_name), env.get("CUDA_VISIBLE_DEVICES")
+    return None if visible is not None and number >= len(visible.split(",")) else number
 
 
 def _address(env: Mapping[str, str], source: str, size: int, address_name: str | None,
@@ -120,8 +143,8 @@ def _address(env: Mapping[str, str], source: str, size: int, address_name: str |
     digits = re.sub(r"\D", "", env.get(port_name or "", ""))
     if digits:  # jobs on one machine should not meet
         port = int(digits) if port_name == "MASTER_PORT" else 20000 + int(digits) % 20000
-    local = next((env[name] for name in _LOCAL_SIZES if name in env), None)
-    if local == str(size) or source == "SLURM" and (env.get("SLURM_STEP_NUM_NODES") or env.get("SLURM_NNODES")) == "1":
+    local = env.get(_ON_MACHINE.get(source, ("", None))[1] or "")
+    if local == str(size) or source == "SLURM" and _nodes(env) == "1":
         return "127.0.0.1", port  # all on one machine: nobody else needs to reach the scheduler
     if address_name and address_name in env:
         return env[address_name], port
@@ -195,7 +218,7 @@ class Cluster:
     """
 
     def __init__(self, place: Place, xla: bool = True) -> None:
-        self.size, self.servers = place.size, place.servers
+        self.size, self.servers, self._device = place.size, place.servers, place.device
         self.failure = ""
         self.gone = ""  # who has left of their own accord
         self._busy = 0.0
@@ -245,7 +268,10 @@ class Cluster:
         jax.config.update("jax_enable_recoverability", True)  # that others die is for us to report, not to abort for
         jax.config.update("jax_enable_preemption_service", False)  # nobody asks it, and it complains when others die
         try:
+            # the place is known: JAX's own look at the environment would be another opinion, and may refuse it
             jax.distributed.initialize(self._relay.address, self.size, self.rank,
+                                       None if self._device is None else [self._device],
+                                       cluster_detection_method="deactivate",
                                        coordinator_bind_address=self._relay.address,
                                        initialization_timeout=int(timeout), heartbeat_timeout_seconds=1 << 20,
                                        shutdown_timeout_seconds=int(self._grace) or 1)

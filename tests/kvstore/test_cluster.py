@@ -53,6 +53,25 @@ def test_places(env, place):
     assert find_place(env) == place
 
 
+@pytest.mark.parametrize("env, device", [
+    ({"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_RANK": "1",
+      "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}, 1),
+    ({"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_RANK": "0",
+      "OMPI_COMM_WORLD_LOCAL_SIZE": "1"}, None),  # alone on its machine
+    ({"PMI_RANK": "3", "PMI_SIZE": "4", "MPI_LOCALRANKID": "0", "MPI_LOCALNRANKS": "2"}, 0),
+    ({"PMI_RANK": "3", "PMI_SIZE": "4"}, None),
+    ({"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4"}, 1),
+    ({"SLURM_PROCID": "5", "SLURM_NTASKS": "8", "SLURM_LOCALID": "1", "SLURM_NNODES": "2"}, 1),
+    ({"SLURM_PROCID": "1", "SLURM_NTASKS": "2", "SLURM_LOCALID": "0", "SLURM_NNODES": "2"}, None),
+    ({"SLURM_PROCID": "5", "SLURM_NTASKS": "8", "SLURM_LOCALID": "1", "CUDA_VISIBLE_DEVICES": "3"}, None),
+    ({"SLURM_PROCID": "5", "SLURM_NTASKS": "8", "SLURM_LOCALID": "1", "CUDA_VISIBLE_DEVICES": "2,3"}, 1),
+    ({"SLURM_PROCID": "5", "SLURM_NTASKS": "8", "SLURM_LOCALID": "1", "JAX_LOCAL_DEVICE_IDS": "0,1"}, None),
+    ({"MXJAX_RANK": "1", "MXJAX_NUM_WORKERS": "2", "SLURM_LOCALID": "0"}, None),
+])
+def test_workers_of_one_machine_have_a_gpu_each(env, device):
+    assert find_place({"MXJAX_COORDINATOR": "node1:9091", **env}).device == device
+
+
 def test_where_to_listen(monkeypatch):
     monkeypatch.delenv("DMLC_NODE_HOST", raising=False)
     assert door.listening_addresses("127.0.0.1") == ["127.0.0.1"] and door.is_local("127.0.0.1")
