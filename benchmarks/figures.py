@@ -16,6 +16,7 @@ gigabytes. `torch.compile` needs a C++ compiler.
 from __future__ import annotations
 
 import argparse
+import compileall
 import fnmatch
 import importlib.metadata
 import json
@@ -110,7 +111,8 @@ def busy() -> float | None:
 
 def run(python: str, side: str, program: str, seconds: float, threads: int) -> dict[str, Any] | None:
     """A program's figures, or None where it fails; nothing that a package has compiled before is there."""
-    given = {k: v for k, v in os.environ.items() if not k.startswith(("JAX_", "XLA_", "MXJAX_", "TORCH", "KERAS_"))}
+    ours = ("JAX_", "XLA_", "MXJAX_", "TORCH", "KERAS_", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
+    given = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
     one = {k: str(threads) for k in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NPROC", "MXNET_CPU_WORKER_NTHREADS")}
     script = HERE / "references" / f"{SIDES[side].script}_reference.py"
     start, before = time.perf_counter(), busy()
@@ -130,6 +132,7 @@ def run(python: str, side: str, program: str, seconds: float, threads: int) -> d
 
 def measure(found: dict[str, Any], rounds: int, only: str, out: Path) -> None:
     """Adds to `found` what is missing of so many rounds, and writes it to `out` after each program."""
+    compileall.compile_dir(ROOT / "mxjax", quiet=1)  # as pip does with what it installs
     todo = [(i, program, side) for i in range(rounds) for program in PROGRAMS for side in SIDES
             if fnmatch.fnmatch(f"{program}/{side}", only) and (program, side) != ("resnet18-predict", "mxjax-step")
             and len(found["runs"].get(program, {}).get(side, [])) <= i]

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.scipy.special import xlogy
 
 from ...base import MXNetError
 from ..by_device import by_device
@@ -326,16 +325,17 @@ _channel_sums.defvjp(lambda nsize, x: (_channel_sums(nsize, x), None),
                      lambda nsize, _, head: (_channel_sums(nsize, head),))
 
 
-def _power(base: Array, exponent: Any) -> Array:
-    """base ** exponent by exp and log, which are loops over vectors on a CPU: a power is a call for each number."""
-    exponent = jnp.asarray(exponent, base.dtype)
-    size = jnp.exp(xlogy(exponent, jnp.abs(base)))
-    whole, odd = exponent % 1 == 0, exponent % 2 == 1
-    return jnp.where(base < 0, jnp.where(whole, jnp.where(odd, -size, size), jnp.nan), size)
+def _power(base: Array, exponent: float) -> Array:
+    """base ** exponent by products and roots, else by exp and log: loops over vectors on a CPU, not a call for each."""
+    if exponent % 1 == 0:
+        return lax.integer_pow(base, int(exponent))
+    if exponent % 0.25 == 0 and abs(exponent) < 2:
+        return lax.integer_pow(lax.sqrt(lax.sqrt(base)), int(4 * exponent))
+    return jnp.exp(exponent * jnp.log(base))
 
 
 @register("LRN", infer_shape=elementwise)
-def lrn(data: Array, *, alpha: Scalar = 1e-4, beta: Scalar = 0.75, knorm: Scalar = 2.0,
+def lrn(data: Array, *, alpha: Scalar = 1e-4, beta: float = 0.75, knorm: Scalar = 2.0,
         nsize: Annotated[int, Range(1)]) -> Array:
     """Local response normalization (Krizhevsky et al., 2012): data / (knorm + alpha/nsize · s)^beta.
 

@@ -69,35 +69,36 @@ def _count(shape: tuple[int, ...]) -> int:
 def _unpacked(layout: list[Piece], parameters: Array) -> dict[tuple[int, str], list[Array]]:
     """Arrays by layer and name, one for each direction."""
     found: dict[tuple[int, str], list[Array]] = {}
-    position = 0
-    for piece in layout:
-        values = lax.slice(parameters, (position,), (position + _count(piece.shape),))
+    parts = lax.split(parameters, [_count(piece.shape) for piece in layout])  # whose gradient is one concatenation
+    for piece, values in zip(layout, parts, strict=True):
         found.setdefault((piece.layer, piece.name), []).append(values.reshape(piece.shape))
-        position += _count(piece.shape)
     return found
 
 
 # ------------------------------------------------------------ one step
 State = tuple[Array, ...]
-Step = Callable[[Array, Array, State], State]
+Step = Callable[[tuple[Array, ...], State], State]
 
 
 def _step(mode: str, clip: Callable[[Array], Array]) -> Step:
-    """function(part of the gates from the input, part from the state, (h, [c])) -> new (h, [c]), before projection."""
-    def lstm(x: Array, h: Array, state: State) -> State:
-        i, f, g, o = jnp.split(x + h, 4, axis=-1)
+    """function(gates, (h, [c])) -> new (h, [c]), before projection; element by element.
+
+    The gates are what comes from the input and what comes from the state: their sum alone, or for a GRU both.
+    """
+    def lstm(gates: tuple[Array, ...], state: State) -> State:
+        i, f, g, o = jnp.split(gates[0], 4, axis=-1)
         c = clip(jax.nn.sigmoid(f) * state[1] + jax.nn.sigmoid(i) * jnp.tanh(g))
         return jax.nn.sigmoid(o) * jnp.tanh(c), c
 
-    def gru(x: Array, h: Array, state: State) -> State:
-        (xr, xz, xn), (hr, hz, hn) = jnp.split(x, 3, axis=-1), jnp.split(h, 3, axis=-1)
+    def gru(gates: tuple[Array, ...], state: State) -> State:
+        (xr, xz, xn), (hr, hz, hn) = [jnp.split(part, 3, axis=-1) for part in gates]
         z = jax.nn.sigmoid(xz + hz)
         n = jnp.tanh(xn + jax.nn.sigmoid(xr + hr) * hn)
         return ((1 - z) * n + z * state[0],)
     if mode in ("lstm", "gru"):
         return {"lstm": lstm, "gru": gru}[mode]
     function = jax.nn.relu if mode == "rnn_relu" else jnp.tanh
-    return lambda x, h, state: (function(x + h),)
+    return lambda gates, state: (function(gates[0]),)
 
 
 def _clipping(low: float | None, high: float | None, nan: bool) -> Callable[[Array], Array]:
@@ -112,54 +113,92 @@ def _clipping(low: float | None, high: float | None, nan: bool) -> Callable[[Arr
 
 
 # ------------------------------------------------------------ one layer in one direction
-def _scan(step: Step, inputs: Array, extra: Array, valid: Array | None, state: State, weight: Array, bias: Array,
-          projection: Array | None) -> tuple[Array, State]:
-    """All steps: inputs and extra (time, batch, gates · state) -> (h after each step, last state)."""
-    def body(state: State, now: tuple) -> tuple[State, Array]:
-        x, e, keep = now
-        new = step(x, state[0] @ weight.T + bias + e, state)
-        if projection is not None:
-            new = (new[0] @ projection.T, *new[1:])
-        if keep is not None:
-            new = tuple(jnp.where(keep, n, s) for n, s in zip(new, state, strict=True))
-        return new, new[0]
-    if len(inputs) == 1:  # decoding step by step: a loop would take longer to compile and to run
-        last, output = body(state, (inputs[0], extra[0], None if valid is None else valid[0]))
-        return output[None], last
-    last, outputs = lax.scan(body, state, (inputs, extra, valid))
-    return outputs, last
+class _Layer(NamedTuple):
+    """What does not change from step to step: the function of one step, and whether it takes a sum of gates."""
+
+    step: Step
+    summed: bool
+
+
+def _scan(body: Callable[[State, tuple], tuple[State, Any]], start: State, each: tuple, back: bool = False) -> tuple:
+    """`lax.scan`; a single step without a loop, which would take longer to compile and to run."""
+    if len(each[0]) != 1:
+        return lax.scan(body, start, each, reverse=back)
+    last, made = body(start, jax.tree.map(lambda x: x[0], each))
+    return last, jax.tree.map(lambda x: x[None], made)
+
+
+def _before(layer: _Layer, x: Array, state: State, weight: Array, bias: Array) -> tuple[Array, ...]:
+    """The gates of one step."""
+    h = state[0] @ weight.T + bias
+    return (x + h,) if layer.summed else (x, h)
+
+
+def _after(new: State, state: State, keep: Array | None, projection: Array | None) -> State:
+    """The state that a step leaves."""
+    if projection is not None:
+        new = (new[0] @ projection.T, *new[1:])
+    return new if keep is None else tuple(jnp.where(keep, n, s) for n, s in zip(new, state, strict=True))
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _recurrence(step: Step, inputs: Array, valid: Array | None, state: State, weight: Array, bias: Array,
+def _recurrence(layer: _Layer, inputs: Array, valid: Array | None, start: State, weight: Array, bias: Array,
                 projection: Array | None) -> tuple[Array, State]:
-    """`_scan`, whose gradient of the recurrent weight is one product over all steps, not a sum made step by step."""
-    return _scan(step, inputs, jnp.zeros_like(inputs), valid, state, weight, bias, projection)
+    """All steps: inputs (time, batch, gates · state) -> (h after each step, last state).
+
+    The gradient is a loop over the steps backward, which multiplies with the weight as it is; those of the weights are
+    products over all steps, not sums made step by step.
+    """
+    def body(state: State, now: tuple) -> tuple[State, Array]:
+        x, keep = now
+        new = layer.step(_before(layer, x, state, weight, bias), state)
+        state = _after(new, state, keep, projection)
+        return state, state[0]
+    last, outputs = _scan(body, start, (inputs, valid))
+    return outputs, last
 
 
-def _recurrence_forward(step: Step, inputs: Array, valid: Array | None, state: State, weight: Array, bias: Array,
+def _recurrence_forward(layer: _Layer, inputs: Array, valid: Array | None, start: State, weight: Array, bias: Array,
                         projection: Array | None) -> tuple:
-    def run(inputs: Array, extra: Array, state: State, projection: Array | None) -> tuple[Array, State]:
-        return _scan(step, inputs, extra, valid, state, weight, bias, projection)
-    (outputs, last), pull = jax.vjp(run, inputs, jnp.zeros_like(inputs), state, projection)
-    return (outputs, last), (pull, outputs, state[0])
+    def body(state: State, now: tuple) -> tuple[State, tuple]:
+        x, keep = now
+        gates = _before(layer, x, state, weight, bias)
+        new = layer.step(gates, state)
+        after = _after(new, state, keep, projection)
+        return after, (after[0], gates, state, None if projection is None else new[0])
+    last, (outputs, *kept) = _scan(body, start, (inputs, valid))
+    return (outputs, last), (kept, valid, weight, projection)
 
 
-def _recurrence_backward(step: Step, saved: tuple, heads: tuple) -> tuple:
-    pull, outputs, start = saved
-    by_inputs, by_extra, by_state, by_projection = pull(heads)
-    before = jnp.concatenate([start[None], outputs[:-1]])
-    by_weight = jnp.einsum("tng,tnh->gh", by_extra, before)
-    return by_inputs, None, by_state, by_weight, by_extra.sum((0, 1)), by_projection
+def _recurrence_backward(layer: _Layer, saved: tuple, heads: tuple) -> tuple:
+    (gates, states, inner), valid, weight, projection = saved
+
+    def body(after: State, now: tuple) -> tuple[State, tuple]:
+        head, gates, state, keep = now
+        after = (after[0] + head, *after[1:])
+        skipped = None
+        if keep is not None:
+            skipped = [jnp.where(keep, 0, s) for s in after]
+            after = tuple(jnp.where(keep, s, 0) for s in after)
+        new = after if projection is None else (after[0] @ projection, *after[1:])
+        by_gates, before = jax.vjp(layer.step, gates, state)[1](new)
+        before = (before[0] + by_gates[-1] @ weight, *before[1:])
+        if skipped is not None:
+            before = tuple(b + s for b, s in zip(before, skipped, strict=True))
+        return before, (by_gates, None if projection is None else after[0])
+    by_start, (by_gates, projected) = _scan(body, heads[1], (heads[0], gates, states, valid), back=True)
+    by_weight = jnp.einsum("tng,tnh->gh", by_gates[-1], states[0])
+    by_projection = None if projection is None else jnp.einsum("tnp,tnh->ph", projected, inner)
+    return by_gates[0], None, by_start, by_weight, by_gates[-1].sum((0, 1)), by_projection
 
 
 _recurrence.defvjp(_recurrence_forward, _recurrence_backward)
 
 
-def _direction(step: Step, data: Array, valid: Array | None, state: State, i2h: Array, h2h: Array, i2h_bias: Array,
+def _direction(layer: _Layer, data: Array, valid: Array | None, state: State, i2h: Array, h2h: Array, i2h_bias: Array,
                h2h_bias: Array, h2r: Array | None) -> tuple[Array, State]:
     """A layer in one direction; the products with the inputs of all steps are one matrix product."""
-    return _recurrence(step, jnp.einsum("tni,gi->tng", data, i2h) + i2h_bias, valid, state, h2h, h2h_bias, h2r)
+    return _recurrence(layer, jnp.einsum("tni,gi->tng", data, i2h) + i2h_bias, valid, state, h2h, h2h_bias, h2r)
 
 
 # ------------------------------------------------------------ the operator
@@ -238,7 +277,7 @@ def rnn(data: Array, parameters: Array, state: Array, state_cell: Array | None =
             raise MXNetError(f"RNN: {name} must have the shape {shape}, got {array.shape}")
 
     weights = _unpacked(layout, parameters)
-    step = _step(mode, _clipping(lstm_state_clip_min, lstm_state_clip_max, lstm_state_clip_nan))
+    kind = _Layer(_step(mode, _clipping(lstm_state_clip_min, lstm_state_clip_max, lstm_state_clip_nan)), mode != "gru")
     valid = None
     if use_sequence_length:
         valid = (jnp.arange(steps)[:, None] < sequence_length.astype(jnp.int32))[..., None]
@@ -256,7 +295,7 @@ def rnn(data: Array, parameters: Array, state: Array, state_cell: Array | None =
             own = [weights.get((layer, name), [None] * 2)[direction]
                    for name in ("i2h_weight", "h2h_weight", "i2h_bias", "h2h_bias", "h2r_weight")]
             begin = tuple(s[layer * directions + direction] for s in starts)
-            out, end = _direction(step, turned(data), turned(valid), begin, *own)
+            out, end = _direction(kind, turned(data), turned(valid), begin, *own)
             outputs.append(turned(out))
             last.append(end)
         data = jnp.concatenate(outputs, axis=-1) if bidirectional else outputs[0]
