@@ -20,7 +20,7 @@ import os
 import struct
 import zipfile
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import IO, Any
 
 import jax
@@ -51,9 +51,10 @@ def aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 
 
 class _Reader:
-    """A cursor over a file or a buffer.
+    """A cursor over a file or a buffer, used in a `with` block.
 
-    Every step, and every size before memory is taken, is checked against the end.
+    Every step, and every size before memory is taken, is checked against the end. The values of a large file are read
+    by two threads, while its headers are read.
     """
 
     def __init__(self, content: int | memoryview, size: int, source: str) -> None:
@@ -61,6 +62,15 @@ class _Reader:
         self._window, self._first = b"", 0  # what was last read of a file for headers, and its offset
         self._slab = np.empty(0, np.uint8)
         self._later: list[tuple[np.ndarray, int]] = []  # arrays to be read, and their offsets
+        self._threads = ThreadPoolExecutor(2) if size > _LARGE else None
+        self._reading: list[Future[None]] = []
+
+    def __enter__(self) -> _Reader:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if self._threads is not None:
+            self._threads.shutdown(cancel_futures=True)
 
     def error(self, what: str, offset: int | None = None) -> MXNetError:
         """The error for damage at an offset (default: here)."""
@@ -124,30 +134,36 @@ class _Reader:
     def _space(self, count: int) -> np.ndarray:
         """Memory for an array, cut from slabs: new memory costs as much as reading, in large pieces half of it."""
         if count > len(self._slab):
+            self._begin()
             self._slab = aligned((max(count, min(_SLAB, self.size - self.offset)),), np.dtype(np.uint8))
         space, self._slab = self._slab[:count], self._slab[-(-count // 64) * 64:]
         return space
 
-    def _read(self, values: np.ndarray, offset: int) -> None:
-        if not isinstance(self.content, int):
-            values[:] = np.frombuffer(self.content, np.uint8, len(values), offset)
-            return
-        while len(values):  # one call reads at most 2 GiB
-            count = os.preadv(self.content, [values], offset)
-            if not count:
-                raise self.error("the file has become shorter while it was read", offset)
-            values, offset = values[count:], offset + count
+    def _begin(self) -> None:
+        """Begins to read the values of the arrays so far."""
+        entries, self._later = self._later, []
+        if self._threads is None:
+            self._read(entries)
+        else:
+            self._reading.append(self._threads.submit(self._read, entries))
+
+    def _read(self, entries: list[tuple[np.ndarray, int]]) -> None:
+        for values, offset in entries:
+            if not isinstance(self.content, int):
+                values[:] = np.frombuffer(self.content, np.uint8, len(values), offset)
+                continue
+            while len(values):  # one call reads at most 2 GiB
+                count = os.preadv(self.content, [values], offset)
+                if not count:
+                    raise self.error("the file has become shorter while it was read", offset)
+                values, offset = values[count:], offset + count
 
     def fill(self) -> None:
-        """Reads the values of all arrays so far."""
-        if isinstance(self.content, int) and self.size > _LARGE:  # mostly copying, so two threads
-            with ThreadPoolExecutor(2) as pool:
-                for done in [pool.submit(self._read, *entry) for entry in self._later]:
-                    done.result()
-        else:
-            for entry in self._later:
-                self._read(*entry)
-        self._later.clear()
+        """Waits for the values of all arrays so far."""
+        self._begin()
+        for part in self._reading:
+            part.result()
+        self._reading.clear()
 
 
 def read_file(path: str) -> Any:
@@ -210,6 +226,14 @@ def read(buffer: memoryview, source: str) -> Any:
 
 
 def _read_list(reader: _Reader) -> Any:
+    with reader:
+        arrays, names = _entries(reader)
+    arrays = _on_device(arrays)
+    return arrays if names is None else dict(zip(names, arrays, strict=True))
+
+
+def _entries(reader: _Reader) -> tuple[list[Any], list[str] | None]:
+    """The arrays (dense ones as NumPy's), and their names where they have some."""
     magic = reader.number("Q", "file header")
     reader.number("Q", "file header")
     if magic != _LIST:
@@ -230,8 +254,7 @@ def _read_list(reader: _Reader) -> Any:
             raise reader.error("Invalid NDArray file format: a name that is not UTF-8", reader.offset - len(raw)) \
                 from None
     reader.fill()
-    arrays = _on_device(arrays)
-    return dict(zip(names, arrays, strict=True)) if named else arrays
+    return arrays, names if named else None
 
 
 def _on_device(arrays: list[Any]) -> list[Any]:
@@ -348,7 +371,7 @@ def dumps(array: Any) -> bytes:
 
 def loads(raw: Any) -> Any:
     """The array `dumps` wrote."""
-    reader = _Reader(memoryview(raw), len(raw), "pickled array")
-    array = _read_array(reader, check=False)
-    reader.fill()
+    with _Reader(memoryview(raw), len(raw), "pickled array") as reader:
+        array = _read_array(reader, check=False)
+        reader.fill()
     return _on_device([array])[0]
