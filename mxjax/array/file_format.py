@@ -144,7 +144,7 @@ class _Reader:
         entries, self._later = self._later, []
         if self._threads is None:
             self._read(entries)
-        else:
+        elif entries:
             self._reading.append(self._threads.submit(self._read, entries))
 
     def _read(self, entries: list[tuple[np.ndarray, int]]) -> None:

@@ -67,11 +67,11 @@ _LAUNCHERS = {
     "SLURM": ("SLURM_PROCID", "SLURM_NTASKS", None, "SLURM_JOB_ID"),
 }
 
-_ON_MACHINE = {  # rank and size among the workers of one machine
-    "Open MPI": ("OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"),
-    "PMI": ("MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
-    "torchrun or Kubeflow": ("LOCAL_RANK", "LOCAL_WORLD_SIZE"),
-    "SLURM": ("SLURM_LOCALID", None),
+_ON_MACHINE = {  # rank and size among the workers of one machine, as the launcher says it; `srun` speaks PMI, too
+    "Open MPI": {"OMPI_COMM_WORLD_LOCAL_RANK": "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    "PMI": {"MPI_LOCALRANKID": "MPI_LOCALNRANKS", "SLURM_LOCALID": ""},
+    "torchrun or Kubeflow": {"LOCAL_RANK": "LOCAL_WORLD_SIZE"},
+    "SLURM": {"SLURM_LOCALID": ""},
 }
 
 
@@ -123,9 +123,11 @@ def _nodes(env: Mapping[str, str]) -> str | None:
 
 def _device(env: Mapping[str, str], source: str, size: int) -> int | None:
     """`Place.device`: workers that share a machine have a GPU each, unless something else has dealt them already."""
-    rank_name, size_name = _ON_MACHINE.get(source, ("", None))
-    alone = env.get(size_name) == "1" if size_name else _nodes(env) == str(size)
-    if rank_name not in env or alone or "JAX_LOCAL_DEVICE_IDS" in env:
+    names = _ON_MACHINE.get(source, {})
+    rank_name = next((name for name in names if name in env), "")
+    if not rank_name or "JAX_LOCAL_DEVICE_IDS" in env:
+        return None
+    if env.get(names[rank_name]) == "1" if names[rank_name] else _nodes(env) == str(size):  # alone on its machine
         return None
     number, visible = _number(env, rank_name), env.get("CUDA_VISIBLE_DEVICES")
     return None if visible is not None and number >= len(visible.split(",")) else number
@@ -143,8 +145,8 @@ def _address(env: Mapping[str, str], source: str, size: int, address_name: str |
     digits = re.sub(r"\D", "", env.get(port_name or "", ""))
     if digits:  # jobs on one machine should not meet
         port = int(digits) if port_name == "MASTER_PORT" else 20000 + int(digits) % 20000
-    local = env.get(_ON_MACHINE.get(source, ("", None))[1] or "")
-    if local == str(size) or source == "SLURM" and _nodes(env) == "1":
+    local = [env.get(name) for name in _ON_MACHINE.get(source, {}).values()]
+    if str(size) in local or source == "SLURM" and _nodes(env) == "1":
         return "127.0.0.1", port  # all on one machine: nobody else needs to reach the scheduler
     if address_name and address_name in env:
         return env[address_name], port

@@ -60,6 +60,8 @@ def test_places(env, place):
       "OMPI_COMM_WORLD_LOCAL_SIZE": "1"}, None),  # alone on its machine
     ({"PMI_RANK": "3", "PMI_SIZE": "4", "MPI_LOCALRANKID": "0", "MPI_LOCALNRANKS": "2"}, 0),
     ({"PMI_RANK": "3", "PMI_SIZE": "4"}, None),
+    ({"PMI_RANK": "3", "PMI_SIZE": "4", "SLURM_LOCALID": "1", "SLURM_NNODES": "2"}, 1),  # by srun --mpi=pmi2
+    ({"PMI_RANK": "3", "PMI_SIZE": "4", "MPI_LOCALRANKID": "1", "MPI_LOCALNRANKS": "2", "SLURM_LOCALID": "0"}, 1),
     ({"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4"}, 1),
     ({"SLURM_PROCID": "5", "SLURM_NTASKS": "8", "SLURM_LOCALID": "1", "SLURM_NNODES": "2"}, 1),
     ({"SLURM_PROCID": "1", "SLURM_NTASKS": "2", "SLURM_LOCALID": "0", "SLURM_NNODES": "2"}, None),

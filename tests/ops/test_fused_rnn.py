@@ -89,6 +89,16 @@ def test_derivatives(mode, projection):
     check_derivatives(lambda *a: recurrent.rnn(*a, state_outputs=True, **params), tuple(arrays), 2, rtol=1e-4)
 
 
+@pytest.mark.parametrize("mode, projection", [("lstm", 3), ("gru", None)])
+@pytest.mark.parametrize("steps", [1, T])
+def test_derivatives_of_lengths(mode, projection, steps):
+    arrays, params = _arguments(mode, 1, 2, projection)
+    arrays[0] = arrays[0][:steps]
+    lengths = np.array([max(steps - 2, 0), steps], "int32")
+    check_derivatives(lambda *a: recurrent.rnn(*a, lengths, state_outputs=True, use_sequence_length=True, **params),
+                      tuple(arrays), 1, rtol=1e-4)
+
+
 def test_clipped_cell():
     arrays, params = _arguments("lstm", 1, 1)
     cell = call("RNN", *arrays, state_outputs=True, lstm_state_clip_min=-0.1, lstm_state_clip_max=0.1, **params)[2]

@@ -3,12 +3,13 @@
 import jax
 import numpy as np
 import pytest
-from opcall import call, gradients
+from opcall import call, check_derivatives, gradients
 
 import mxjax as mx
 from mxjax.base import MXNetError
 from mxjax.compile import kernel
 from mxjax.ops import registry
+from mxjax.ops.shape import indexing
 from mxjax.ops.shape._rows import rows
 
 F = np.array([[1, 2], [3, 4], [5, 6]], "float32")
@@ -60,6 +61,22 @@ def test_pick_and_batch_take():
     assert call("pick", F, index[:, None], keepdims=True).shape == (3, 1)
     assert call("batch_take", F, index.astype("int32")).tolist() == [1, 4, 6]
     assert gradients("pick", F, index)[0].tolist() == [[1, 0], [0, 1], [0, 1]]
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_derivatives_of_pick(axis):
+    data = np.random.default_rng(5).normal(size=(3, 4, 2))
+    index = np.random.default_rng(6).integers(-1, 5, np.delete(data.shape, axis))
+
+    def function(x):
+        return indexing.pick(jax.numpy.sin(x), index, axis=axis)
+    check_derivatives(function, (data,), 2)
+    with jax.enable_x64(True):  # forward over backward, as Newton's methods have it
+        _, along = jax.jvp(jax.grad(lambda x: function(x).sum()), (data,), (np.ones_like(data),))
+        places = np.expand_dims(np.clip(index, 0, data.shape[axis] - 1), axis)
+        chosen = np.zeros_like(data)
+        np.put_along_axis(chosen, places, 1, axis)
+        np.testing.assert_allclose(along, -np.sin(data) * chosen, rtol=1e-6)
 
 
 def test_one_hot_and_legacy_forms():

@@ -128,19 +128,6 @@ def _scan(body: Callable[[State, tuple], tuple[State, Any]], start: State, each:
     return last, jax.tree.map(lambda x: x[None], made)
 
 
-def _before(layer: _Layer, x: Array, state: State, weight: Array, bias: Array) -> tuple[Array, ...]:
-    """The gates of one step."""
-    h = state[0] @ weight.T + bias
-    return (x + h,) if layer.summed else (x, h)
-
-
-def _after(new: State, state: State, keep: Array | None, projection: Array | None) -> State:
-    """The state that a step leaves."""
-    if projection is not None:
-        new = (new[0] @ projection.T, *new[1:])
-    return new if keep is None else tuple(jnp.where(keep, n, s) for n, s in zip(new, state, strict=True))
-
-
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _recurrence(layer: _Layer, inputs: Array, valid: Array | None, start: State, weight: Array, bias: Array,
                 projection: Array | None) -> tuple[Array, State]:
@@ -149,23 +136,20 @@ def _recurrence(layer: _Layer, inputs: Array, valid: Array | None, start: State,
     The gradient is a loop over the steps backward, which multiplies with the weight as it is; those of the weights are
     products over all steps, not sums made step by step.
     """
-    def body(state: State, now: tuple) -> tuple[State, Array]:
-        x, keep = now
-        new = layer.step(_before(layer, x, state, weight, bias), state)
-        state = _after(new, state, keep, projection)
-        return state, state[0]
-    last, outputs = _scan(body, start, (inputs, valid))
-    return outputs, last
+    return _recurrence_forward(layer, inputs, valid, start, weight, bias, projection)[0]  # what is kept is dead code
 
 
 def _recurrence_forward(layer: _Layer, inputs: Array, valid: Array | None, start: State, weight: Array, bias: Array,
                         projection: Array | None) -> tuple:
     def body(state: State, now: tuple) -> tuple[State, tuple]:
         x, keep = now
-        gates = _before(layer, x, state, weight, bias)
-        new = layer.step(gates, state)
-        after = _after(new, state, keep, projection)
-        return after, (after[0], gates, state, None if projection is None else new[0])
+        h = state[0] @ weight.T + bias
+        gates = (x + h,) if layer.summed else (x, h)
+        inner, *cell = layer.step(gates, state)
+        after = (inner if projection is None else inner @ projection.T, *cell)
+        if keep is not None:
+            after = tuple(jnp.where(keep, a, s) for a, s in zip(after, state, strict=True))
+        return after, (after[0], gates, state, None if projection is None else inner)
     last, (outputs, *kept) = _scan(body, start, (inputs, valid))
     return (outputs, last), (kept, valid, weight, projection)
 
@@ -176,15 +160,14 @@ def _recurrence_backward(layer: _Layer, saved: tuple, heads: tuple) -> tuple:
     def body(after: State, now: tuple) -> tuple[State, tuple]:
         head, gates, state, keep = now
         after = (after[0] + head, *after[1:])
-        skipped = None
-        if keep is not None:
-            skipped = [jnp.where(keep, 0, s) for s in after]
-            after = tuple(jnp.where(keep, s, 0) for s in after)
+        skipped = [0] * len(after)
+        if keep is not None:  # elsewhere a step leaves its state as it was
+            skipped = [jnp.where(keep, 0, a) for a in after]
+            after = tuple(jnp.where(keep, a, 0) for a in after)
         new = after if projection is None else (after[0] @ projection, *after[1:])
         by_gates, before = jax.vjp(layer.step, gates, state)[1](new)
         before = (before[0] + by_gates[-1] @ weight, *before[1:])
-        if skipped is not None:
-            before = tuple(b + s for b, s in zip(before, skipped, strict=True))
+        before = tuple(b + s for b, s in zip(before, skipped, strict=True))
         return before, (by_gates, None if projection is None else after[0])
     by_start, (by_gates, projected) = _scan(body, heads[1], (heads[0], gates, states, valid), back=True)
     by_weight = jnp.einsum("tng,tnh->gh", by_gates[-1], states[0])

@@ -53,21 +53,20 @@ def _one_of_each(data: Array, index: Array, axis: int, mode: str) -> Array:
     """data[..., index[...], ...] along an axis that the result keeps with size 1."""
     index, size = whole(index), data.shape[axis]
     index = jnp.clip(index, 0, size - 1) if mode == "clip" else jnp.mod(index, size)
-    return _along(axis, size, data, index.reshape(*data.shape[:axis], 1, *data.shape[axis + 1:]))
+    return _along(axis, data, index.reshape(*data.shape[:axis], 1, *data.shape[axis + 1:]))
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(0, 1))
-def _along(axis: int, size: int, data: Array, index: Array) -> Array:
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _along(axis: int, data: Array, index: Array) -> Array:
     return jnp.take_along_axis(data, index, axis, mode="promise_in_bounds")
 
 
-def _placed(axis: int, size: int, index: Array, head: Array) -> tuple[Array, None]:
-    """Each number at its index: a comparison, which XLA does where the gradient is used, and no scatter."""
-    places = lax.broadcasted_iota(index.dtype, (*index.shape[:axis], size, *index.shape[axis + 1:]), axis)
-    return jnp.where(places == index, head, jnp.zeros((), head.dtype)), None
-
-
-_along.defvjp(lambda axis, size, data, index: (_along(axis, size, data, index), index), _placed)
+@_along.defjvp
+def _along_tangent(axis: int, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    """By a sum, whose transpose is a comparison: XLA does it where the gradient is used, and needs no scatter."""
+    (data, index), (tangent, _) = primals, tangents
+    here = lax.broadcasted_iota(index.dtype, data.shape, axis) == index
+    return _along(axis, data, index), jnp.where(here, tangent, 0).sum(axis, keepdims=True, dtype=tangent.dtype)
 
 
 def _pick_shapes(params: dict[str, Any], ins: list[Any], outs: list[Any]) -> None:
