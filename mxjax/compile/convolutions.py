@@ -30,6 +30,7 @@ _LEAST = 20_000_000  # products of two numbers for each sample: below, a loop's 
 _LEAST_SPACE, _MOST_KERNEL = 400, 64  # of fewer places the loop is no faster; of more elements the windows are many
 _FULL_VECTORS = 16  # channels: with fewer, products over them are short
 _PRODUCTS = 1_000_000  # of two numbers: from so many on oneDNN is faster
+_FEW_ROWS = 2  # times as many as filters: all windows of so few take about as much memory as what they give
 TOLD = ("dimension_numbers", "window_strides", "padding", "lhs_dilation", "rhs_dilation", "feature_group_count")
 Numbers = tuple[int, ...]
 
@@ -140,13 +141,17 @@ def _sum_of_products(data: jax.Array, head: jax.Array, made: Numbers, p: dict[st
 
 
 def _by_element(data: jax.Array, head: jax.Array, made: Numbers, p: dict[str, Any]) -> jax.Array:
-    """The gradient by the weight of the data and of the gradient of the result, for each element of the kernel."""
+    """The gradient by the weight of the data and of the gradient of the result: a product for each element of the
+    kernel, or one for all of them where rows are few."""
     data, head, kernel, places = _images(data, head, made, p)
-    slopes = head.reshape(-1, head.shape[-1])
-    parts = [product_of_rows(slopes, seen.reshape(-1, seen.shape[-1]))
-             for seen in _windows(_padded(data, p), kernel, places, p)]
-    total = jnp.stack(parts, -1).reshape(*parts[0].shape, *kernel)
-    return laid(total, (1, 0, *range(2, data.ndim)), p["dimension_numbers"])
+    channels, filters = data.shape[-1], head.shape[-1]
+    slopes, seen = head.reshape(-1, filters), _windows(_padded(data, p), kernel, places, p)
+    if len(slopes) <= _FEW_ROWS * filters:
+        every = jnp.concatenate(seen, -1).reshape(len(slopes), -1)
+        total = jnp.moveaxis(product_of_rows(slopes, every).reshape(filters, -1, channels), 1, -1)
+    else:
+        total = jnp.stack([product_of_rows(slopes, one.reshape(-1, channels)) for one in seen], -1)
+    return laid(total.reshape(filters, channels, *kernel), (1, 0, *range(2, data.ndim)), p["dimension_numbers"])
 
 
 def _spread(data: jax.Array, weight: jax.Array, made: Numbers, p: dict[str, Any]) -> jax.Array:

@@ -60,11 +60,18 @@ def _mean(x: Array, axes: tuple[int, ...]) -> Array:
     return _sum(x, axes) / size_of(tuple(x.shape[a] for a in axes))
 
 
+def _averaged(total: Array, x: Array, axes: tuple[int, ...]) -> Array:
+    """A sum over the axes of x as a mean that need not be exact: a product is a part of the loop that reads it, an
+    exact quotient is a kernel of its own, to be compiled (docs/design/0020)."""
+    count = size_of(tuple(x.shape[a] for a in axes))
+    return total * (1 / count) if isinstance(count, int) and count else total / count
+
+
 def _moments(axes: tuple[int, ...], data: Array) -> tuple[Array, Array]:
-    """Mean and variance over the axes, which are kept."""
+    """Mean and variance over the axes, which are kept. The mean is exact: of equal numbers it is that number."""
     mean = _mean(data, axes)
     centred = data - mean
-    return mean, _mean(centred * centred, axes)
+    return mean, _averaged(_sum(centred * centred, axes), data, axes)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -103,8 +110,7 @@ def _standardize_backward(axes: tuple[int, ...], eps: float, saved: tuple, heads
     inside = any(gamma.shape[a] != 1 for a in axes)
     pulled, factor = (head * gamma, scale) if inside else (head, scale * gamma)
     first, second = (_sum(x, axes) for x in (pulled, pulled * unit))
-    count = size_of(tuple(data.shape[a] for a in axes))
-    by_data = factor * (pulled - first / count - unit * (second / count))
+    by_data = factor * (pulled - _averaged(first, data, axes) - unit * _averaged(second, data, axes))
     by_beta, by_gamma = (head, head * unit) if inside else (first, second)
     return by_data.astype(data.dtype), _summed(by_gamma, gamma), _summed(by_beta, beta), None
 
