@@ -1,10 +1,10 @@
 """Convolutions in the forms that CPUs compute fastest, chosen after differentiation for each of a layer's three.
 
 XLA takes the gradient by the weight for a convolution with a kernel as large as the picture. It is a sum of matrix
-products: one for each element of the kernel where oneDNN computes them; else sample by sample where pictures are large,
-whose windows then stay in the processor's cache. Where a convolution moves by several places, XLA multiplies the zeros
-in between for its gradient by the data, which is one product, too, whose results are spread. All others oneDNN
-computes, where jaxlib has it (docs/design/0005, 0028).
+products: where oneDNN computes them one for each element of the kernel, or one for all if there are few places; else
+sample by sample where pictures are large, whose windows then stay in the processor's cache. Where a convolution moves
+by several places, XLA multiplies the zeros in between for its gradient by the data, which is one product, too, whose
+results are spread. All others oneDNN computes, where jaxlib has it (docs/design/0005, 0028).
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _form(eqn: JaxprEqn, library: bool) -> Callable | None:
             if taps <= _MOST_KERNEL:
                 channels, rows = data[numbers.lhs_spec[0]], other[numbers.rhs_spec[1]] * places
                 if library and _full(channels) and _full(filters) and channels * filters * rows >= _PRODUCTS:
-                    return _by_element
+                    return _at_once if rows <= _FEW_ROWS * filters else _by_element
                 if data[0] > 1 and places >= _LEAST_SPACE and math.prod(made) * places >= _LEAST:
                     return _sum_of_products
         elif library and spreads and max(*p["window_strides"], *p["rhs_dilation"]) == 1 and \
@@ -141,17 +141,22 @@ def _sum_of_products(data: jax.Array, head: jax.Array, made: Numbers, p: dict[st
 
 
 def _by_element(data: jax.Array, head: jax.Array, made: Numbers, p: dict[str, Any]) -> jax.Array:
-    """The gradient by the weight of the data and of the gradient of the result: a product for each element of the
-    kernel, or one for all of them where rows are few."""
+    """The gradient by the weight of the data and of the gradient of the result, for each element of the kernel."""
     data, head, kernel, places = _images(data, head, made, p)
-    channels, filters = data.shape[-1], head.shape[-1]
-    slopes, seen = head.reshape(-1, filters), _windows(_padded(data, p), kernel, places, p)
-    if len(slopes) <= _FEW_ROWS * filters:
-        every = jnp.concatenate(seen, -1).reshape(len(slopes), -1)
-        total = jnp.moveaxis(product_of_rows(slopes, every).reshape(filters, -1, channels), 1, -1)
-    else:
-        total = jnp.stack([product_of_rows(slopes, one.reshape(-1, channels)) for one in seen], -1)
-    return laid(total.reshape(filters, channels, *kernel), (1, 0, *range(2, data.ndim)), p["dimension_numbers"])
+    slopes = head.reshape(-1, head.shape[-1])
+    parts = [product_of_rows(slopes, seen.reshape(-1, seen.shape[-1]))
+             for seen in _windows(_padded(data, p), kernel, places, p)]
+    total = jnp.stack(parts, -1).reshape(*parts[0].shape, *kernel)
+    return laid(total, (1, 0, *range(2, data.ndim)), p["dimension_numbers"])
+
+
+def _at_once(data: jax.Array, head: jax.Array, made: Numbers, p: dict[str, Any]) -> jax.Array:
+    """The gradient by the weight of the data and of the gradient of the result, for all elements of the kernel."""
+    data, head, kernel, places = _images(data, head, made, p)
+    channels, filters, dims = data.shape[-1], head.shape[-1], data.ndim
+    slopes, seen = head.reshape(-1, filters), jnp.concatenate(_windows(_padded(data, p), kernel, places, p), -1)
+    total = product_of_rows(slopes, seen.reshape(len(slopes), -1)).reshape(filters, *kernel, channels)
+    return laid(total, (dims - 1, 0, *range(1, dims - 1)), p["dimension_numbers"])
 
 
 def _spread(data: jax.Array, weight: jax.Array, made: Numbers, p: dict[str, Any]) -> jax.Array:

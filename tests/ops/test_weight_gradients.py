@@ -78,7 +78,7 @@ SHAPES = [((7, 9), (3, 2), dict(window_strides=(1, 1), padding=[(1, 1), (0, 0)])
 
 
 @pytest.mark.parametrize("space, kernel, given", SHAPES)
-@pytest.mark.parametrize("form, wanted", [("_by_element", 1), ("_spread", 0)])
+@pytest.mark.parametrize("form, wanted", [("_by_element", 1), ("_at_once", 1), ("_spread", 0)])
 @needs_onednn
 def test_of_the_library(monkeypatch, form, wanted, space, kernel, given):
     """By the weight, and by the data where the convolution moves by several places."""
@@ -86,6 +86,8 @@ def test_of_the_library(monkeypatch, form, wanted, space, kernel, given):
     monkeypatch.setattr(convolutions, form, lambda *a: count.append(1) or original(*a))
     monkeypatch.setattr(convolutions, "_FULL_VECTORS", 1)
     monkeypatch.setattr(convolutions, "_PRODUCTS", 0)
+    if form == "_by_element":
+        monkeypatch.setattr(convolutions, "_FEW_ROWS", 0)
     data, weight = (RANDOM.normal(size=shape).astype("f") for shape in ((2, 3, *space), (150, 3, *kernel)))
 
     def value(data, weight):

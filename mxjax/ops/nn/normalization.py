@@ -68,7 +68,7 @@ def _averaged(total: Array, x: Array, axes: tuple[int, ...]) -> Array:
 
 
 def _moments(axes: tuple[int, ...], data: Array) -> tuple[Array, Array]:
-    """Mean and variance over the axes, which are kept. The mean is exact: of equal numbers it is that number."""
+    """Mean and variance over the axes, which are kept; the mean of ones is one, so that one divides."""
     mean = _mean(data, axes)
     centred = data - mean
     return mean, _averaged(_sum(centred * centred, axes), data, axes)
