@@ -110,6 +110,21 @@ ENTRY %main (t: (s32[], f32[10,8], f32[8,8])) -> (s32[], f32[10,8], f32[8,8]) {
     assert figures(known)["launches"] == 7
 
 
+def test_what_is_fetched_in_the_background_counts_as_what_is_read_and_written():
+    def moved(*lines):
+        text = "\n  ".join(("HloModule m\nENTRY %main (a: f32[64,8]) -> f32[64,8] {",
+                           "%a = f32[64,8]{1,0:T(8,128)} parameter(0)", *lines))
+        return figures(f"{text}\n}}\n", on_chip=True)["moved"]
+    part = "(f32[64,8]{1,0:T(8,128)}), f32[16,8]{1,0:T(8,128)S(1)}, s32[]{:S(2)}"
+    assert moved(f"%s = ({part}) slice-start(%a), slice={{[0:16], [0:8]}}") == 16 * 8 * 4
+    assert moved(f"%s = ({part.replace('S(1)', '')}) slice-start(%a), slice={{[0:16], [0:8]}}") == 2 * 16 * 8 * 4
+    near = "%n = f32[64,8]{1,0:T(8,128)S(1)} copy(%a)"  # reads what there is of it once
+    assert moved(near) == 64 * 8 * 4
+    assert moved(near, "%s = f32[16,8]{1,0:T(8,128)S(1)} slice(%n), slice={[0:16], [0:8]}") == 64 * 8 * 4
+    assert moved(near, "%s = f32[16,8]{1,0:T(8,128)} slice(%n), slice={[0:16], [0:8]}") == (64 + 16) * 8 * 4
+
+
+
 def test_the_largest_batch():
     asked = []
 

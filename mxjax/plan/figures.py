@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,7 +18,8 @@ _NOTHING = frozenset("""parameter get-tuple-element tuple bitcast constant after
 _ON_NUMBERS = frozenset("""add and compare copy convert maximum minimum multiply not or remainder select
     subtract""".split())  # scalars of a loop
 _COLLECTIVES = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
-_PARTS = ("dynamic-slice", "slice", "gather")  # they read as much of their first operand as they give
+_PARTS = ("dynamic-slice", "slice", "gather")  # they read as much of their first operand as they give, at once or
+                                               # in the background (slice-start)
 _SAME = ("bitcast", "reshape", "copy", "convert")  # inside a fusion
 _COMPUTATION = re.compile(r"(ENTRY )?(%?[\w.\-]+) \(.*\{$")
 _INSTRUCTION = re.compile(r"\s*(ROOT )?(%?[\w.\-]+) = (\(.*?\)|\S+) ([\w\-]+)\((.*)")
@@ -99,13 +101,12 @@ class _Program:
 
     def _bytes(self, kind: str, everywhere: bool = False) -> int:
         """Of a type, or of all types in a tuple; `everywhere`: in fast memory, too."""
-        total = 0
-        for name, lengths, layout in _ARRAY.findall(kind):
-            count = 1
-            for length in lengths.split(","):
-                count *= int(length) if length else 1
-            total += 0 if self._on_chip and "S(1)" in layout and not everywhere else _WIDTH.get(name, 1) * count
-        return total
+        return sum(self._size(*one, everywhere=everywhere) for one in _ARRAY.findall(kind))
+
+    def _size(self, name: str, lengths: str, layout: str, everywhere: bool = False) -> int:
+        if self._on_chip and "S(1)" in layout and not everywhere:
+            return 0
+        return _WIDTH.get(name, 1) * math.prod(int(length) for length in lengths.split(",") if length)
 
     def _cost(self, name: str) -> _Cost:
         cost, types = _Cost(), {}
@@ -147,8 +148,9 @@ class _Program:
         return max([int(found[1]) for rest in compared if (found := re.match(r"(\d+)\)", rest))], default=1)
 
     def _moved(self, one: _Instruction, sizes: list[int], types: dict[str, str]) -> int:
-        if one.operation in _PARTS:
-            return 2 * self._bytes(one.kind)
+        if one.operation.removesuffix("-start") in _PARTS:
+            kind = _ARRAY.findall(one.kind)[len(sizes) if one.operation.endswith("-start") else 0]
+            return (self._size(*kind, everywhere=True) if sizes[0] else 0) + self._size(*kind)
         if one.operation == "dynamic-update-slice":
             return 2 * sizes[1]
         if one.operation.endswith("-start") and one.kind.startswith("("):  # it names the operands again
