@@ -500,10 +500,14 @@ def _head(source: str) -> str:
 
 _FOOT = '''def load(path: str | pathlib.Path = pathlib.Path(__file__).with_name("model.safetensors")) -> {name}:
     """The model with its weights, ready to predict."""
-    model, weights = {name}(nnx.Rngs(0)), load_file(path)
-    variables = nnx.to_flat_state(nnx.state(model, nnx.Not(nnx.RngState)))
-    nnx.update(model, nnx.from_flat_state(
-        [(keys, variable.replace(weights[".".join(map(str, keys))])) for keys, variable in variables]))
+    @nnx.jit  # so that no random weights are computed first
+    def filled(weights: dict[str, jax.Array]) -> {name}:
+        model = {name}(nnx.Rngs(0))
+        variables = nnx.to_flat_state(nnx.state(model, nnx.Not(nnx.RngState)))
+        nnx.update(model, nnx.from_flat_state(
+            [(keys, variable.replace(weights[".".join(map(str, keys))])) for keys, variable in variables]))
+        return model
+    model = filled(load_file(path))
     model.eval()
     return model'''
 
