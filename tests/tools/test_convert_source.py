@@ -350,7 +350,7 @@ MODELS = {
     "resnet50_v1": (_zoo("resnet50_v1", classes=10), {"data": (1, 3, 32, 32)}, 105, 4),
     "mobilenet": (_zoo("mobilenet0.25"), {"data": (1, 3, 64, 64)}, 75, 2),
     "squeezenet": (_zoo("squeezenet1.1"), {"data": (1, 3, 224, 224)}, 70, 2),
-    "densenet121": (_zoo("densenet121"), {"data": (1, 3, 224, 224)}, 85, 3),
+    "densenet": (lambda: vision.DenseNet(16, 8, [3, 6, 4, 3], classes=10), {"data": (1, 3, 224, 224)}, 85, 3),
     "lstm": (lambda: Language(gluon.rnn.LSTM), {"data": (7, 3)}, 75, 2),
     "gru": (lambda: Language(gluon.rnn.GRU, bidirectional=True), {"data": (7, 3)}, 85, 2),
     "states": (lambda: Stateful(gluon.rnn.LSTM(6, num_layers=2, input_size=5, bidirectional=True)),
