@@ -112,13 +112,24 @@ def _images(data: jax.Array, head: jax.Array, made: Numbers,
 
 def _windows(image: jax.Array, kernel: Numbers, places: Numbers, p: dict[str, Any]) -> list[jax.Array]:
     """What each element of a kernel sees of an image whose space begins at axis 1."""
-    seen, behind = [], image.ndim - len(kernel) - 1
-    for place in itertools.product(*map(range, kernel)):
-        start = [i * step for i, step in zip(place, p["window_strides"], strict=True)]
-        stop = [a + wide * (n - 1) + 1 for a, wide, n in zip(start, p["rhs_dilation"], places, strict=True)]
-        seen.append(lax.slice(image, (0, *start, *[0] * behind), (len(image), *stop, *image.shape[1 + len(kernel):]),
-                              (1, *p["rhs_dilation"], *[1] * behind)))
+    seen = [image]
+    for axis, size in enumerate(kernel, 1):
+        seen = [part for one in seen for part in _along(one, axis, size, axis, places, p)]
     return seen
+
+
+def _stacked(image: jax.Array, kernel: Numbers, places: Numbers, p: dict[str, Any]) -> jax.Array:
+    """The same in one array, the kernel's axes before those of space, made axis by axis: 14 slices are compiled for a
+    kernel of 7 x 7, not 49."""
+    for axis, size in enumerate(kernel, 1):
+        image = jnp.stack(_along(image, 2 * axis - 1, size, axis, places, p), axis)
+    return image
+
+
+def _along(image: jax.Array, at: int, size: int, axis: int, places: Numbers, p: dict[str, Any]) -> list[jax.Array]:
+    """What each row of a kernel sees of an image along an axis of space, which is here the image's axis `at`."""
+    step, wide, reach = p["window_strides"][axis - 1], p["rhs_dilation"][axis - 1], places[axis - 1] - 1
+    return [lax.slice_in_dim(image, i * step, i * step + wide * reach + 1, wide, at) for i in range(size)]
 
 
 def _padded(image: jax.Array, p: dict[str, Any]) -> jax.Array:
@@ -134,7 +145,7 @@ def _sum_of_products(data: jax.Array, head: jax.Array, made: Numbers, p: dict[st
 
     def add(total: jax.Array, sample: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
         image, slope = sample
-        seen = jnp.stack(_windows(_padded(jnp.moveaxis(image, -1, 0), p), kernel, places, p), 1)
+        seen = _stacked(_padded(jnp.moveaxis(image, -1, 0), p), kernel, places, p)
         return total + seen.reshape(len(total), -1) @ slope.reshape(-1, filters), None
     total = lax.scan(add, jnp.zeros((channels * math.prod(kernel), filters), np.float32), (data, head))[0]
     return laid(total.reshape(channels, *kernel, filters), (0, dims - 1, *range(1, dims - 1)), p["dimension_numbers"])
