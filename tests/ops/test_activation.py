@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from opcall import call, gradients, partial_shapes
-from scipy.special import erf, expit
+from scipy.special import erf, expit, ndtr
 
 import mxjax as mx
 from mxjax.base import MXNetError
@@ -75,3 +75,11 @@ def test_softrelu_is_as_exact_as_float32():
     assert np.abs(call("Activation", x, act_type="softrelu") / exact - 1).max() < 4e-7
     extremes = np.resize(np.array([np.nan, np.inf, -np.inf], "float32"), 1 << 18)
     np.testing.assert_array_equal(call("Activation", extremes, act_type="softrelu")[:3], [np.nan, np.inf, 0])
+
+
+def test_gelu_of_half_precision_keeps_its_digits():
+    x = np.linspace(-4, 4, 33).astype("float16")
+    wanted = x.astype("float64") * ndtr(x.astype("float64"))
+    found = mx.nd.LeakyReLU(mx.nd.array(x, dtype="float16"), act_type="gelu")
+    assert found.dtype == np.float16
+    np.testing.assert_allclose(found.asnumpy(), wanted, rtol=3e-3)  # of what is -4 times 3e-5, too

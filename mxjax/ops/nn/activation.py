@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -14,7 +15,7 @@ from jax import lax
 from ..._mersenne import Source
 from ...base import MXNetError
 from ..by_device import by_device
-from ..common import Array, broadcast, need_float
+from ..common import Array, accumulation, broadcast, need_float
 from ..infer import elementwise, first, known, unify
 from ..params import Scalar
 from ..random import _draw
@@ -29,6 +30,14 @@ def _softplus_series(x: Array) -> Array:
     for odd in range(13, 0, -2):
         total = total * square + x.dtype.type(1 / odd)
     return jnp.maximum(x, 0) + 2 * ratio * total
+
+
+def _gelu(x: Array) -> Array:
+    """In float32 or wider. XLA's loops on CPUs vectorize erf; erfc is what its programs for a TPU keep less for."""
+    def product(x: Array) -> Array:
+        return x * 0.5 * (1 + lax.erf(x * np.sqrt(0.5).astype(x.dtype)))
+    wide = x.astype(accumulation(x.dtype))
+    return by_device(wide, cpu=product, default=functools.partial(jax.nn.gelu, approximate=False)).astype(x.dtype)
 
 
 @jax.custom_jvp
@@ -138,7 +147,7 @@ def leaky_relu(data: Array, gamma: Array | None = None, *,
     if act_type == "elu":
         return jnp.where(data > 0, data, slope * jnp.expm1(jnp.where(data > 0, 0, data)))
     return {"leaky": lambda: _leaky(data, slope), "selu": lambda: _selu(data),
-            "gelu": lambda: data * 0.5 * (1 + lax.erf(data * np.sqrt(0.5).astype(data.dtype)))}[act_type]()
+            "gelu": lambda: _gelu(data)}[act_type]()
 
 
 # The learnt slope starts at 0.25 (arXiv:1502.01852) unless the user says otherwise.
