@@ -124,7 +124,6 @@ def test_what_is_fetched_in_the_background_counts_as_what_is_read_and_written():
     assert moved(near, "%s = f32[16,8]{1,0:T(8,128)} slice(%n), slice={[0:16], [0:8]}") == (64 + 16) * 8 * 4
 
 
-
 def test_the_largest_batch():
     asked = []
 

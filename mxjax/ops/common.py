@@ -20,9 +20,12 @@ def is_float(dtype: Any) -> bool:
 
 
 def in_float(function: Any, *arrays: Array) -> Array:
-    """`function` of the arrays, in the first array's dtype: integers are computed in float32, as in MXNet."""
+    """`function` of the arrays, in the first array's dtype. Integers and the half precision types are computed in
+    float32 and rounded once, as in MXNet."""
     dtype = arrays[0].dtype
     if is_float(dtype):
+        if accumulation(dtype) != dtype:
+            arrays = tuple([a.astype(jnp.promote_types(a.dtype, jnp.float32)) for a in arrays])
         return function(*arrays).astype(dtype)
     return converted(function(*(a.astype(jnp.float32) for a in arrays)), dtype)
 

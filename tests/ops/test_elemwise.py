@@ -219,3 +219,19 @@ def test_integers_stay_what_they_are_beside_fractions():
     found = mx.nd.array([1, 2], dtype="int32") + 1.5
     assert found.dtype == np.int32
     np.testing.assert_array_equal(found.asnumpy(), [2, 3])
+
+
+@pytest.mark.parametrize("name, function, slope", [
+    ("sigmoid", lambda x: 1 / (1 + np.exp(-x)), lambda x: np.exp(-x) / (1 + np.exp(-x)) ** 2),
+    ("expm1", np.expm1, np.exp), ("log2", np.log2, lambda x: 1 / (x * np.log(2))),
+    ("rcbrt", lambda x: x ** (-1 / 3), lambda x: -x ** (-4 / 3) / 3)])
+def test_half_precision_is_rounded_once(name, function, slope):
+    x = np.linspace(0.25, 8, 63).astype("float16") * (-1 if name == "expm1" else 1)
+    data = mx.nd.array(x, dtype="float16")
+    data.attach_grad()
+    with mx.autograd.record():
+        value = getattr(mx.nd, name)(data)
+    value.backward()
+    for found, exact in ((value, function(x.astype(float))), (data.grad, slope(x.astype(float)))):
+        assert found.dtype == np.float16
+        assert (np.abs(found.asnumpy() - exact) <= 0.52 * np.spacing(np.abs(exact).astype("float16"))).all()

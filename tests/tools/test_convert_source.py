@@ -344,7 +344,7 @@ def loops():
 
 # name: (network, shapes of inputs, most lines, most classes)
 MODELS = {
-    "mlp": (mlp, {"data": (5, 20)}, 45, 1), "lenet": (lenet, {"data": (2, 1, 28, 28)}, 46, 1),
+    "mlp": (mlp, {"data": (5, 20)}, 45, 1), "lenet": (lenet, {"data": (2, 1, 28, 28)}, 45, 1),
     "resnet18_v1": (_zoo("resnet18_v1", classes=10), {"data": (1, 3, 32, 32)}, 90, 3),
     "resnet18_v2": (_zoo("resnet18_v2", classes=10), {"data": (1, 3, 32, 32)}, 95, 4),
     "resnet50_v1": (_zoo("resnet50_v1", classes=10), {"data": (1, 3, 32, 32)}, 105, 4),

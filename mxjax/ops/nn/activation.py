@@ -15,7 +15,7 @@ from jax import lax
 from ..._mersenne import Source
 from ...base import MXNetError
 from ..by_device import by_device
-from ..common import Array, accumulation, broadcast, need_float
+from ..common import Array, broadcast, in_float, need_float
 from ..infer import elementwise, first, known, unify
 from ..params import Scalar
 from ..random import _draw
@@ -33,11 +33,9 @@ def _softplus_series(x: Array) -> Array:
 
 
 def _gelu(x: Array) -> Array:
-    """In float32 or wider. XLA's loops on CPUs vectorize erf; erfc is what its programs for a TPU keep less for."""
-    def product(x: Array) -> Array:
-        return x * 0.5 * (1 + lax.erf(x * np.sqrt(0.5).astype(x.dtype)))
-    wide = x.astype(accumulation(x.dtype))
-    return by_device(wide, cpu=product, default=functools.partial(jax.nn.gelu, approximate=False)).astype(x.dtype)
+    """By erf on CPUs, whose loops vectorize it, elsewhere by erfc: a TPU keeps less of it for the backward pass."""
+    return by_device(x, cpu=lambda x: x * 0.5 * (1 + lax.erf(x * np.sqrt(0.5).astype(x.dtype))),
+                     default=functools.partial(jax.nn.gelu, approximate=False))
 
 
 @jax.custom_jvp
@@ -62,7 +60,8 @@ def activation(data: Array, *, act_type: Literal["relu", "sigmoid", "softrelu", 
     data: any shape, float -> the same shape and dtype.
     """
     need_float("Activation", data)
-    return _ACTIVATIONS[act_type](data)
+    function = _ACTIVATIONS[act_type]
+    return function(data) if act_type == "relu" else in_float(function, data)
 
 
 def _leaky(data: Array, slope: Any) -> Array:
@@ -145,9 +144,8 @@ def leaky_relu(data: Array, gamma: Array | None = None, *,
     if act_type == "prelu":
         return _leaky(data, broadcast(_channel_aligned(gamma, data), data.shape))
     if act_type == "elu":
-        return jnp.where(data > 0, data, slope * jnp.expm1(jnp.where(data > 0, 0, data)))
-    return {"leaky": lambda: _leaky(data, slope), "selu": lambda: _selu(data),
-            "gelu": lambda: _gelu(data)}[act_type]()
+        return in_float(lambda x: jnp.where(x > 0, x, slope.astype(x.dtype) * jnp.expm1(jnp.where(x > 0, 0, x))), data)
+    return _leaky(data, slope) if act_type == "leaky" else in_float({"selu": _selu, "gelu": _gelu}[act_type], data)
 
 
 # The learnt slope starts at 0.25 (arXiv:1502.01852) unless the user says otherwise.

@@ -504,8 +504,7 @@ _FOOT = '''def load(path: str | pathlib.Path = pathlib.Path(__file__).with_name(
     def filled(weights: dict[str, jax.Array]) -> {name}:
         model = {name}(nnx.Rngs(0))
         variables = nnx.to_flat_state(nnx.state(model, nnx.Not(nnx.RngState)))
-        nnx.update(model, nnx.from_flat_state(
-            [(keys, variable.replace(weights[".".join(map(str, keys))])) for keys, variable in variables]))
+        nnx.update(model, nnx.from_flat_state([(k, v.replace(weights[".".join(map(str, k))])) for k, v in variables]))
         return model
     model = filled(load_file(path))
     model.eval()
