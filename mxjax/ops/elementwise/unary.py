@@ -76,6 +76,10 @@ def _softsign(x: Array) -> Array:
 _softsign.defjvps(lambda tangent, result, x: tangent / jnp.square(1 + jnp.abs(x)))  # 0 at infinity, not NaN
 
 
+_expm1 = jax.custom_jvp(jnp.expm1)
+_expm1.defjvps(lambda tangent, result, x: tangent * jnp.exp(x))  # 1 + result has few digits where x is far below 0
+
+
 # name, function, documentation; the aliases are those that MXNet has (`_sparse_` for its sparse namespace)
 for _name, _function, _doc, *_prefixes in [
     ("sigmoid", jax.nn.sigmoid, "1 / (1 + exp(-x))", "_sparse_"),
@@ -85,7 +89,7 @@ for _name, _function, _doc, *_prefixes in [
     ("gamma", _gamma, "Gamma function", "_npx_", "_sparse_"),
     ("gammaln", _gammaln, "Logarithm of the absolute value of the gamma function", "_npx_", "_sparse_"),
     ("exp", jnp.exp, "Exponential", "_sparse_"),
-    ("expm1", jnp.expm1, "exp(x) - 1, precise near zero", "_sparse_"),
+    ("expm1", _expm1, "exp(x) - 1, precise near zero", "_sparse_"),
     ("log", jnp.log, "Natural logarithm", "_sparse_"),
     ("log10", jnp.log10, "Logarithm to base 10", "_sparse_"),
     ("log2", jnp.log2, "Logarithm to base 2", "_sparse_"),
