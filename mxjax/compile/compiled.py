@@ -210,6 +210,16 @@ class Compiled:
         if "out_shardings" in self._options:
             yield without_kernels
 
+    def _rewrites(self, avals: Sequence[Any]) -> bool:
+        """Whether it writes over several arrays where only fusion emitters make loops of vectors, as an update does.
+
+        LLVM does not know that such a loop reads and writes one place at a time, emitters do. They divide to find the
+        place in filters of 3 x 3, though, and that costs more than vectors save.
+        """
+        odd = sum([math.prod(a.shape) for a in avals if len(a.shape) > 2 and any([n & n - 1 for n in a.shape[1:]])])
+        return len(self._options.get("donate_argnums", ())) > 1 and \
+            2 * odd <= sum([math.prod(a.shape) for a in avals])
+
     def _choose(self, signature: tuple, args: Sequence[Any]) -> Callable:
         """What is called for these arguments; raises MXNetError where the device has no room for what they make."""
         starts()
@@ -224,7 +234,7 @@ class Compiled:
         large = in_no_file(refuse_program, found.called)(traced, found, _device(args))
         size = _PROGRAM + _OPERATION * found.operations
         if given > self._most or full == least:
-            loops = found.arranged <= _SOME and found.readers <= _READERS
+            loops = found.arranged <= _SOME and found.readers <= _READERS and not self._rewrites(traced.jaxpr.in_avals)
             level = int(on_cpu and (loops or found.convolved > _CONVOLVED * found.curved))
             form = in_no_file(self._form(kind, level), found.called)
         else:

@@ -59,6 +59,21 @@ def test_programs_of_convolutions_are_compiled_without_emitters(activation, form
 
 
 @reducing
+@pytest.mark.parametrize("shape, given, forms", [
+    ((512, 512), (0, 2), (1, 0, 0)), ((256, 256, 2, 2), (0, 2), (1, 0, 0)),  # LLVM would make no loops of vectors
+    ((256, 256, 3, 3), (0, 2), (0, 1, 0)), ((512, 512), (0,), (0, 1, 0))])
+def test_programs_that_write_over_several_arrays_keep_emitters(shape, given, forms):
+    def update(weight, grad, state):
+        state = 0.9 * state - 0.1 * grad
+        return weight + state, state
+    program, arrays = Compiled(update, donate_argnums=given), [np.full(shape, n, "float32") for n in (1, 2, 3)]
+    weight, state = program(*[jnp.asarray(a) for a in arrays])
+    np.testing.assert_allclose(state, np.full(shape, 2.5), rtol=1e-6)
+    np.testing.assert_allclose(weight, np.full(shape, 3.5), rtol=1e-6)
+    assert program.forms() == forms
+
+
+@reducing
 @pytest.mark.parametrize("readers, forms", [(3, (0, 1, 0)), (7, (1, 0, 0))])
 def test_loops_in_which_one_value_is_read_often_keep_emitters(readers, forms):
     """XLA would make several loops of such a one."""
