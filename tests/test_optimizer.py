@@ -1,5 +1,6 @@
 """Optimizers: one row each, with what MXNet 1.9.1 computes, and what every row owes."""
 
+import functools
 import pickle
 import warnings
 
@@ -203,6 +204,47 @@ def test_weights_of_one_shape_keep_their_memory(name, given):
             assert [w._chunk.read().unsafe_buffer_pointer() for w in weights] == before
     for weight in weights:
         np.testing.assert_allclose(weight.asnumpy(), alone.asnumpy(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name, given", [("sgd", {"momentum": 0.9}), ("sgd", {"clip_gradient": 0.1}), ("adam", {}),
+                                         ("nag", {"momentum": 0.9, "wd": 0.1})])
+def test_many_weights_are_updated_one_by_one_first(name, given):
+    """... and by one program from then on, with the same results."""
+    weights = [mx.nd.array(np.linspace(-1, 1, 6 + i % 2), ctx=mx.cpu()) for i in range(20)]
+    alone = [w.copy() for w in weights]
+    grads = [w * 0.5 + 1 for w in weights]
+    make = functools.partial(opt.create, name, learning_rate=0.1, rescale_grad=0.5, **given)
+    update, update_alone = opt.get_updater(make()), opt.get_updater(make())
+    together = []
+    for _ in range(23):
+        update(list(range(20)), grads, weights)
+        together.append(update._prepared.together)
+        for i in range(20):
+            update_alone(i, grads[i], alone[i])
+    assert together == [False] * 19 + [True] * 4
+    for weight, other in zip(weights, alone, strict=True):
+        np.testing.assert_allclose(weight.asnumpy(), other.asnumpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_large_weights_are_always_updated_one_by_one(monkeypatch):
+    monkeypatch.setattr("mxjax.optimizer.updater.CALL_NUMBERS", 6)
+    weights, grads = ([mx.nd.full((6,), n, ctx=mx.cpu()) for _ in range(20)] for n in (40, 1))
+    update = opt.get_updater(opt.create("sgd", learning_rate=1, rescale_grad=1))
+    for _ in range(30):
+        update(list(range(20)), grads, weights)
+    assert not update._prepared.together
+    assert all((w.asnumpy() == 10).all() for w in weights)
+
+
+@pytest.mark.parametrize("count", [2, 20])
+def test_updates_do_not_take_each_others_numbers(count):
+    """Programs are shared, whatever numbers they were made with."""
+    def updated(**given):
+        weights, grads = ([mx.nd.full((5,), n, ctx=mx.cpu()) for _ in range(count)] for n in (1, 2))
+        opt.get_updater(opt.create("sgd", learning_rate=0.5, rescale_grad=1, **given))(
+            list(range(count)), grads, weights)
+        return weights[-1].asnumpy()[0]
+    assert [updated(clip_gradient=0.1), updated(), updated(clip_gradient=1)] == pytest.approx([0.95, 0, 0.5])
 
 
 def test_aggregation_size(monkeypatch):

@@ -55,7 +55,8 @@ class Watch:
         """Whether a step of these could be replayed: nothing of it is Python code of the user's, on one context."""
         return as_graph(net) and (loss is None or as_graph(loss)) and trainer._kv_initialized and \
             trainer._kvstore is None and len(trainer._updaters) == 1 and \
-            trainer._updaters[0]._prepared is not None and not hasattr(trainer, "_amp_loss_scaler") and \
+            (prepared := trainer._updaters[0]._prepared) is not None and prepared.together and \
+            not hasattr(trainer, "_amp_loss_scaler") and \
             all(type(a) is NDArray and a._view is None and a._entry is None for a in inputs) and \
             sum(block._cached_op.lowered.random for block in (net, loss) if block is not None) < 2 and \
             all(p._data is not None and len(p._data) == 1 and p._data[0]._plain and p._data[0]._view is None

@@ -24,10 +24,12 @@ class PreparedUpdate:
     Args:
         optimizer: one whose `_operator` says what it does.
         indices, weights, grads, states: the parameters.
+        separately: how often each weight is updated by itself, by one program for all of its shape, before all of them
+            are by one.
     """
 
     def __init__(self, optimizer: Optimizer, indices: list[Any], weights: list[NDArray], grads: list[NDArray],
-                 states: list[Any]) -> None:
+                 states: list[Any], separately: float = 0) -> None:
         self.indices, self._weights, self._grads, self._states = indices, weights, grads, states
         self._arrays: list[NDArray] = []
         self.states: list[NDArray] = []
@@ -40,6 +42,16 @@ class PreparedUpdate:
         self._varied = self._forms[0].varied
         self._kernel = _kernel(self._forms, which)
         self._wide = any(a._chunk.wide for a in self._arrays)
+        self._separately, self._ones = separately, list[tuple[Kernel, dict[str, Any], list[NDArray], NDArray]]()
+        if separately:
+            kernels = [_one(form, pack=True) for form in self._forms]
+            for form, weight, grad, state in zip(which, weights, grads, states, strict=True):
+                self._ones.append((*kernels[form], [weight, grad, *optimizer._state_arrays(state)], weight))
+
+    @property
+    def together(self) -> bool:
+        """Whether all weights are updated by one program by now."""
+        return not self._separately
 
     @staticmethod
     def possible(optimizer: Optimizer, weights: Sequence[NDArray], grads: Sequence[NDArray],
@@ -83,10 +95,24 @@ class PreparedUpdate:
         numbers = self.numbers(optimizer)
         if numbers is None:
             return False
+        if self._separately:
+            self._separately -= 1
+            self._one_by_one(numbers.tolist())
+            return True
+        self._ones.clear()
         extras = (numbers,)
         if not overwrite(self._kernel, self._arrays, extras, self._weights):
             invoke(self._kernel, self._arrays, extras, self._weights)
         return True
+
+
+    def _one_by_one(self, numbers: list[float]) -> None:
+        count = len(self._ones)
+        shared = dict(zip(self._varied, numbers[2 * count:], strict=True))
+        for rate, decay, (kernel, given, arrays, weight) in zip(numbers, numbers[count:], self._ones, strict=False):
+            extras = kernel.extras({**given, **shared, "lr": rate, "wd": decay}, self._wide)
+            if not overwrite(kernel, arrays, extras, (weight,)):
+                invoke(kernel, arrays, extras, weight)
 
 
 class _Form(NamedTuple):
@@ -116,6 +142,18 @@ def _fixed(options: dict[str, Any], varied: tuple[str, ...]) -> tuple:
     return tuple([item for item in options.items() if item[0] not in varied])
 
 
+def _one(form: _Form, pack: bool = False) -> tuple[Kernel, dict[str, Any]]:
+    """(The update of one weight, in its place, all its parameters); pack: numbers are given as one vector.
+
+    The kernel may have been made for other numbers.
+    """
+    op = registry.get(form.name)
+    given = {**dict(form.fixed), **dict.fromkeys((*form.varied, "lr", "wd"), 0.5)}  # any numbers: they are arguments
+    given = op.parse({name: given[name] for name in op.params if name in given})
+    one = prepare(op, given, form.width, False, pack=pack)
+    return one.in_place or one, given
+
+
 _kernels: dict[tuple, Kernel] = Bounded(256)
 
 
@@ -124,12 +162,8 @@ def _kernel(forms: Sequence[_Form], which: Sequence[int]) -> Kernel:
     key = tuple(forms), tuple(which)
     found = _kernels.get(key)
     if found is None:
-        count, varied, ones = len(which), forms[0].varied, []
-        for form in forms:
-            op = registry.get(form.name)
-            some = dict.fromkeys(varied, 0.5)  # any numbers: the program takes them as arguments
-            one = prepare(op, op.parse({**dict(form.fixed), **some, "lr": 0.1, "wd": 0.1}), form.width, False)
-            ones.append(one.in_place or one)  # weights are overwritten
+        count, varied = len(which), forms[0].varied
+        ones = [_one(form) for form in forms]
         starts = [0, *itertools.accumulate(forms[i].width for i in which)]
 
         def fn(*args: Any) -> tuple:
@@ -137,12 +171,13 @@ def _kernel(forms: Sequence[_Form], which: Sequence[int]) -> Kernel:
             shared = dict(zip(varied, numbers[2 * count:], strict=True))
             weights, states = [], []
             for i, place in enumerate(which):
-                one, own = ones[place], {**shared, "lr": numbers[i], "wd": numbers[count + i]}
-                results = one.once(*args[starts[i]:starts[i + 1]], *[own.get(n, one.params[n]) for n in one.dynamic])
+                one, given = ones[place]
+                own = {**given, **shared, "lr": numbers[i], "wd": numbers[count + i]}
+                results = one.once(*args[starts[i]:starts[i + 1]], *[own[n] for n in one.dynamic])
                 weights.append(results[0])
                 states += results[1:]
             return (*weights, *states)
-        mutated = tuple([starts[i] + place for i, form in enumerate(which) for place in ones[form].mutated])
+        mutated = tuple([starts[i] + place for i, form in enumerate(which) for place in ones[form][0].mutated])
         found = _kernels[key] = Kernel(f"{forms[0].name} of {count}", fn, starts[-1], count, mutated=mutated,
                                        like=(*starts[:-1], *mutated))
     return found

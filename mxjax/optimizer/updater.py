@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from typing import IO, Any
 
 import numpy as np
 
 from ..array.segment import deferred
+from ..array.state import state as thread
 from ..base import MXNetError
-from ..compile.policy import STEADY
+from ..compile.policy import CALL_NUMBERS, STEADY
 from ..context import Context
 from ..ndarray import NDArray
 from ._prepared import PreparedUpdate
@@ -22,6 +24,7 @@ __all__ = ["Updater", "get_updater"]
 
 
 _FEW = 4  # weights for which that would gain nothing
+_MANY = 16  # weights whose update as one program takes seconds to compile
 
 
 class Updater:
@@ -60,7 +63,8 @@ class Updater:
         """
         optimizer, prepared = self.optimizer, self._prepared
         if prepared is not None and type(index) is list:
-            if prepared.fits(optimizer, index, weight, grad, self.states):
+            if prepared.fits(optimizer, index, weight, grad, self.states) and \
+                    (thread.segment is None or prepared.together):
                 optimizer._set_current_context(weight[0]._chunk.ctx.device_id)
                 if prepared(optimizer):
                     return
@@ -77,10 +81,11 @@ class Updater:
         before, times = self._repeated
         self._repeated = index, times + 1 if index == before else 0
         steady = self._repeated[1] >= STEADY and len(rows) >= _FEW
-        if steady or listed and self.aggregate_updates:
+        separately = max(0, self._separately(rows) - self._repeated[1])
+        if steady or listed and (separately or self.aggregate_updates):
             columns = list(weight), list(grad), [row[3] for row in rows]
             if PreparedUpdate.possible(optimizer, *columns):
-                self._prepared = PreparedUpdate(optimizer, index, *columns)
+                self._prepared = PreparedUpdate(optimizer, index, *columns, separately)
                 if self._prepared(optimizer):
                     return
         if steady and all(row[1]._plain and row[2]._plain for row in rows):
@@ -88,6 +93,18 @@ class Updater:
                 self._update(rows)
         else:
             self._update(rows)
+
+    @staticmethod
+    def _separately(rows: list[tuple]) -> float:
+        """How many updates of these weights go one by one before they are one program, which takes long to compile.
+
+        Always, where weights are so large that calls take no time; never on an accelerator, whose launches do, and in
+        what becomes a larger program.
+        """
+        if len(rows) < _MANY or thread.segment is not None or not rows[0][1].context.device_type.startswith("cpu"):
+            return 0
+        large = sum([row[1].size for row in rows]) >= CALL_NUMBERS * len(rows)
+        return math.inf if large else max(STEADY, len(rows))
 
     def _update(self, rows: list[tuple]) -> None:
         size = self.optimizer.aggregate_num
