@@ -98,7 +98,7 @@ class _Aggregated(_Momentum):
     def __init__(self, momentum: float = 0.0, lazy_update: bool = True, **kwargs: Any) -> None:
         super().__init__(momentum, **kwargs)
         self.lazy_update = lazy_update
-        self.aggregate_num = _aggregation_size(default=256)  # MXNet: 4; for XLA one program for all is best
+        self.aggregate_num = _aggregation_size(default=256)  # MXNet: 4; for XLA many are one program
 
     def _apply(self, weight: NDArray, grad: NDArray, state: Any, multi_precision: bool, **options: Any) -> None:
         if not multi_precision:
