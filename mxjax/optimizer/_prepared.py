@@ -105,7 +105,6 @@ class PreparedUpdate:
             invoke(self._kernel, self._arrays, extras, self._weights)
         return True
 
-
     def _one_by_one(self, numbers: list[float]) -> None:
         count = len(self._ones)
         shared = dict(zip(self._varied, numbers[2 * count:], strict=True))
