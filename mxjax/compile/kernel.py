@@ -415,6 +415,7 @@ def _named(kernel: Kernel, args: Sequence[Any], error: BaseException) -> BaseExc
     return mistake(kernel.name, args, error)
 
 
+_TOLD = 12  # inputs that an error names: a network as one program has hundreds
 _IN_PLAIN_WORDS = {  # how JAX says it: how we do
     r"dot_general requires contracting dimensions to have the same shape, got (.*) and (.*)\.":
         r"the axes that are multiplied and summed have different sizes, \1 and \2",
@@ -425,7 +426,10 @@ _IN_PLAIN_WORDS = {  # how JAX says it: how we do
 
 def mistake(name: str, args: Sequence[Any], error: BaseException) -> MXNetError:
     """What a user reads when operator `name` cannot take these arguments."""
-    got = ", ".join(f"{np.dtype(a.dtype).name}{tuple(a.shape)}" for a in args if hasattr(a, "shape"))
+    arrays = [a for a in args if hasattr(a, "shape")]
+    got = ", ".join([f"{np.dtype(a.dtype).name}{tuple(a.shape)}" for a in arrays[:_TOLD]])
+    if len(arrays) > _TOLD:
+        got += f" and {len(arrays) - _TOLD} more"
     reason = str(error).strip().split("\n")[0]
     for pattern, words in _IN_PLAIN_WORDS.items():
         reason = re.sub(pattern, words, reason)

@@ -100,3 +100,11 @@ def test_inputs_that_the_parameters_do_not_ask_for(name, shapes, params):
     names = registry.get(name).input_names[:len(shapes)]
     with pytest.raises(MXNetError, match="has no input"):
         getattr(mx.sym, name)(**{n: mx.sym.var(n) for n in names}, **params)
+
+
+def test_of_many_inputs_the_first_are_named():
+    wrong = [mx.nd.ones((2, i + 1)) for i in range(20)]
+    with pytest.raises(mx.MXNetError) as caught:
+        mx.nd.concat(*wrong, dim=0)
+    told = str(caught.value)
+    assert "float32(2, 1), float32(2, 2)" in told and told.endswith("float32(2, 12) and 8 more]"), told
