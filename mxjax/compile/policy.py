@@ -12,13 +12,15 @@ from typing import Any
 
 from .._bounded import Bounded
 
-__all__ = ["CALL_NUMBERS", "FIRST_CALLS", "LOOK_EVERY", "MOST_CALLS", "MOST_MAPPINGS", "MOST_SIGNATURES", "STEADY",
-           "VARIED_SLICES", "Programs"]
+__all__ = ["CALL_NUMBERS", "FEW_WEIGHTS", "FIRST_CALLS", "LOOK_EVERY", "MANY_WEIGHTS", "MOST_CALLS", "MOST_MAPPINGS",
+           "MOST_SIGNATURES", "STEADY", "VARIED_SLICES", "Programs"]
 
 TRIALS = 2  # how often a structure of calls is seen before it becomes a program
 FIRST_CALLS = 2  # of a new signature, by NumPy where it can: the next one is compiled
 MOST_CALLS = 64  # of operators one by one, in one backward program: beyond, their own work outweighs what calls cost
 STEADY = 8  # updates of the same weights in a row, before all of them become one program: that is a large one
+FEW_WEIGHTS = 4  # for which that would gain nothing
+MANY_WEIGHTS = 16  # whose update as one program takes seconds to compile, so that they go one by one at first
 CALL_NUMBERS = 1 << 17  # of a weight that is updated, beyond which its call by itself takes nothing to speak of
 VARIED_SLICES = 16  # different slices, from which on where one begins is an argument of its program: slower, but one
 LOOK_EVERY = 64  # new signatures and programs, between two looks at how much there is of them: up to 40 ms

@@ -11,7 +11,7 @@ import numpy as np
 from ..array.segment import deferred
 from ..array.state import state as thread
 from ..base import MXNetError
-from ..compile.policy import CALL_NUMBERS, STEADY
+from ..compile.policy import CALL_NUMBERS, FEW_WEIGHTS, MANY_WEIGHTS, STEADY
 from ..context import Context
 from ..ndarray import NDArray
 from ._prepared import PreparedUpdate
@@ -21,10 +21,6 @@ from ._states import write as _write
 from .base import Optimizer, _is_list
 
 __all__ = ["Updater", "get_updater"]
-
-
-_FEW = 4  # weights for which that would gain nothing
-_MANY = 16  # weights whose update as one program takes seconds to compile
 
 
 class Updater:
@@ -80,7 +76,7 @@ class Updater:
         optimizer._set_current_context(rows[0][1].context.device_id)
         before, times = self._repeated
         self._repeated = index, times + 1 if index == before else 0
-        steady = self._repeated[1] >= STEADY and len(rows) >= _FEW
+        steady = self._repeated[1] >= STEADY and len(rows) >= FEW_WEIGHTS
         separately = max(0, self._separately(rows) - self._repeated[1])
         if steady or listed and (separately or self.aggregate_updates):
             columns = list(weight), list(grad), [row[3] for row in rows]
@@ -101,7 +97,8 @@ class Updater:
         Always, where weights are so large that calls take no time; never on an accelerator, whose launches do, and in
         what becomes a larger program.
         """
-        if len(rows) < _MANY or thread.segment is not None or not rows[0][1].context.device_type.startswith("cpu"):
+        on_cpu = rows[0][1].context.device_type.startswith("cpu")
+        if not on_cpu or len(rows) < MANY_WEIGHTS or thread.segment is not None:
             return 0
         large = sum([row[1].size for row in rows]) >= CALL_NUMBERS * len(rows)
         return math.inf if large else max(STEADY, len(rows))

@@ -257,3 +257,29 @@ def test_a_recurrent_layer_alone():
     x, y = mx.nd.ones((2, 4, 5)), mx.nd.ones((2, 4, 3))
     losses = [step(x, y).mean().asscalar() for _ in range(3)]
     assert losses[2] < losses[1] < losses[0]
+
+
+@pytest.mark.parametrize("plan", ["eet" + "e" * 20, "e" * 22 + "t", "etb" * 7 + "te"])
+def test_steps_of_many_weights_in_turns(plan):
+    """By the loop (e), as one program (t) and with calls in bulk (b): updates one by one and together are the same."""
+    def trained(plan):
+        net = mx.gluon.nn.HybridSequential()
+        for _ in range(8):
+            net.add(mx.gluon.nn.Dense(4, activation="tanh", in_units=4))
+        net.initialize(mx.init.One())
+        net.hybridize()
+        data, label = mx.nd.array(np.linspace(-1, 1, 8).reshape(2, 4)), mx.nd.zeros((2, 4))
+        loss = mx.gluon.loss.L2Loss()
+        trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1, "momentum": 0.9}, kvstore=None)
+        step = mx.gluon.TrainStep(net, loss, trainer)
+        for kind in plan:
+            if kind == "t":
+                step(data, label)
+                continue
+            with mx.engine.bulk(50 if kind == "b" else 0):
+                with mx.autograd.record():
+                    value = loss(net(data), label)
+                value.backward()
+                trainer.step(2)
+        return np.concatenate([p.data().asnumpy().ravel() for p in net.collect_params().values()])
+    np.testing.assert_allclose(trained(plan), trained("e" * len(plan)), rtol=1e-4, atol=1e-6)
