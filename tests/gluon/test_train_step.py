@@ -93,14 +93,15 @@ def test_mesh_gives_the_numbers_of_one_device():
     assert done.stdout.strip() == "good", done.stderr
 
 
-def test_one_program_for_all_steps_and_learning_rates():
+@pytest.mark.parametrize("optimizer, params", [("sgd", {"momentum": 0.9}), ("adam", {})])
+def test_one_program_for_all_steps_and_learning_rates(optimizer, params):
     net = network(dropout=0.5)
     x, y = mx.nd.array(DATA), mx.nd.array(LABEL)
     schedule = mx.lr_scheduler.FactorScheduler(step=1, factor=0.5, base_lr=0.1)
-    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"lr_scheduler": schedule, "momentum": 0.9})
+    trainer = mx.gluon.Trainer(net.collect_params(), optimizer, {"learning_rate": 0.1, "lr_scheduler": schedule, **params})
     step = mx.gluon.TrainStep(net, mx.gluon.loss.SoftmaxCrossEntropyLoss(), trainer)
     before = len(segment._programs.made)
-    losses = [step(x, y).asnumpy() for _ in range(4)]
+    losses = [step(x, y).asnumpy() for _ in range(12)]  # the loop's updates become one program after some
     assert len(segment._programs.made) == before + 1
     assert not np.array_equal(losses[2], losses[3])  # new random numbers in each step
 
