@@ -102,7 +102,7 @@ class Updater:
         if not on_cpu or len(rows) < MANY_WEIGHTS or thread.segment is not None:
             return 0
         large = sum([row[1].size for row in rows]) >= CALL_NUMBERS * len(rows)
-        return math.inf if large else max(STEADY, len(rows))
+        return math.inf if large else STEADY * len(rows)
 
     def _update(self, rows: list[tuple]) -> None:
         size = self.optimizer.aggregate_num
