@@ -98,7 +98,8 @@ def test_one_program_for_all_steps_and_learning_rates(optimizer, params):
     net = network(dropout=0.5)
     x, y = mx.nd.array(DATA), mx.nd.array(LABEL)
     schedule = mx.lr_scheduler.FactorScheduler(step=1, factor=0.5, base_lr=0.1)
-    trainer = mx.gluon.Trainer(net.collect_params(), optimizer, {"learning_rate": 0.1, "lr_scheduler": schedule, **params})
+    params = {"learning_rate": 0.1, "lr_scheduler": schedule, **params}
+    trainer = mx.gluon.Trainer(net.collect_params(), optimizer, params)
     step = mx.gluon.TrainStep(net, mx.gluon.loss.SoftmaxCrossEntropyLoss(), trainer)
     before = len(segment._programs.made)
     losses = [step(x, y).asnumpy() for _ in range(12)]  # the loop's updates become one program after some
