@@ -192,19 +192,20 @@ def _zeros_like(c: Call) -> Any:
 
 
 # ------------------------------------------------------------ two arrays, element by element
-def _aligned(a: RowSparseNDArray, b: RowSparseNDArray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(row numbers of either, values of a in memory of their own, values of b), with zeros for rows that one has not
-    stored."""
-    places = _host(a.indices), _host(b.indices)
+def _joined(function: np.ufunc, a: RowSparseNDArray, b: RowSparseNDArray) -> RowSparseNDArray:
+    """`function` of two arrays: rows that one of them has not stored are zero there."""
+    places, x, y = (_host(a.indices), _host(b.indices)), _host(a.data), _host(b.data)
     if np.array_equal(*places):
-        return places[0], _host(a.data).copy(), _host(b.data)
+        return _rows(function(x, y), places[0], a)
     ids = _distinct(np.concatenate(places))
-    values = []
-    for array, mine in zip((a, b), places, strict=True):
-        full = np.zeros((len(ids), *array.shape[1:]), array.dtype)
-        full[np.searchsorted(ids, mine)] = _host(array.data)
-        values.append(full)
-    return ids, *values
+    values, both = np.zeros((len(ids), *a.shape[1:]), a.dtype), np.searchsorted(ids, places[1])
+    values[np.searchsorted(ids, places[0])] = x
+    if function not in (np.add, np.subtract):  # which leave rows of a alone as they are
+        alone = np.ones(len(ids), bool)
+        alone[both] = False
+        values[alone] = function(values[alone], 0)
+    values[both] = function(values[both], y)
+    return _rows(values, ids, a)
 
 
 def _elementwise(function: np.ufunc, of_matrices: Callable[[Any, Any], Any]) -> Form:
@@ -215,8 +216,7 @@ def _elementwise(function: np.ufunc, of_matrices: Callable[[Any, Any], Any]) -> 
         if c.stypes == ("csr", "csr"):
             return _csr(of_matrices(_scipy(a), _scipy(b)), a)
         if c.stypes == ("row_sparse", "row_sparse"):
-            ids, x, y = _aligned(a, b)
-            return _rows(function(x, y, out=x, casting="unsafe"), ids, a)
+            return _joined(function, a, b)
         return None
     return form
 
@@ -258,9 +258,8 @@ def _multiply(c: Call) -> Any:
     if a.stype == "row_sparse" and b.stype == "default":
         return a._with(_dense(_host(a.data) * _host(b)[_host(a.indices)], a))
     if c.stypes == ("row_sparse", "row_sparse"):
-        ids, x, y = _aligned(a, b)
-        both = np.isin(ids, _host(a.indices)) & np.isin(ids, _host(b.indices))
-        return _rows((x * y)[both], ids[both], a)
+        ids, mine, others = np.intersect1d(_host(a.indices), _host(b.indices), return_indices=True)
+        return _rows(_host(a.data)[mine] * _host(b.data)[others], ids, a)
     return None
 
 
