@@ -207,7 +207,9 @@ def test_weights_of_one_shape_keep_their_memory(name, given):
 
 
 @pytest.mark.parametrize("name, given", [("sgd", {"momentum": 0.9}), ("sgd", {"clip_gradient": 0.1}), ("adam", {}),
-                                         ("nag", {"momentum": 0.9, "wd": 0.1})])
+                                         ("nag", {"momentum": 0.9, "wd": 0.1}), ("rmsprop", {"clip_weights": 0.9}),
+                                         ("rmsprop", {"centered": True}), ("signum", {"wd_lh": 0.1}), ("ftrl", {}),
+                                         ("signum", {"momentum": 0.0, "wd": 0.1})])
 def test_many_weights_are_updated_one_by_one_first(name, given, monkeypatch):
     """... and by one program from then on, with the same results."""
     monkeypatch.setattr("mxjax.optimizer.updater.STEADY", 1)  # for one step for each weight
@@ -275,6 +277,34 @@ def test_own_optimizer_gets_master_copies():
     for _ in range(10):  # each step is too small for float16
         update(0, mx.nd.ones((2,), dtype="float16"), weight)
     np.testing.assert_allclose(weight.asnumpy(), 0.999, atol=5e-4)
+
+
+@pytest.mark.parametrize("name", ["signum", "rmsprop", "adam", "lamb"])
+def test_many_weights_of_16_bits_have_wider_copies(name):
+    """Whether they are updated as a list or each by itself."""
+    weights = [mx.nd.array(np.linspace(-1, 1, 5), dtype="float16", ctx=mx.cpu()) for _ in range(17)]
+    alone = [w.copy() for w in weights]
+    grads = [w * 0.5 + 1 for w in weights]
+    update, update_alone = (opt.get_updater(opt.create(name, learning_rate=1e-4, multi_precision=True))
+                            for _ in range(2))
+    for _ in range(10):
+        update(list(range(17)), grads, weights)
+        for i in range(17):
+            update_alone(i, grads[i], alone[i])
+    for found, expected in zip(weights, alone, strict=True):
+        np.testing.assert_array_equal(found.asnumpy(), expected.asnumpy())
+    assert (weights[0].asnumpy() != np.linspace(-1, 1, 5).astype("float16")).any()
+
+
+def test_lists_of_many_weights_compile_what_one_does(compiles):
+    """LAMB's operator of several weights is a larger program the more there are."""
+    update = opt.get_updater(opt.create("lamb"))
+    weights = [mx.nd.array(np.linspace(-1, 1, 7 + i % 2), ctx=mx.cpu()) for i in range(20)]
+    grads = [w * 0.5 + 1 for w in weights]
+    compiles.clear()
+    for _ in range(12):
+        update(list(range(20)), grads, weights)
+    assert len(compiles) <= 2  # one for each shape
 
 
 def test_new_learning_rates_compile_nothing_new():

@@ -57,9 +57,9 @@ class PreparedUpdate:
     def possible(optimizer: Optimizer, weights: Sequence[NDArray], grads: Sequence[NDArray],
                  states: Sequence[Any]) -> bool:
         """Whether each of these weights is updated by one call of an operator, and those share their numbers."""
-        if "_operator" not in vars(type(optimizer)):  # a subclass may do something else
-            return False
         for weight, grad, state in zip(weights, grads, states, strict=True):
+            if not optimizer._is_one_call(weight):
+                return False
             arrays = (weight, grad, *optimizer._state_arrays(state))
             if not all(isinstance(a, NDArray) and a._plain for a in arrays) or \
                     weight._chunk.ctx != weights[0]._chunk.ctx:

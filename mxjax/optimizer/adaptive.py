@@ -222,14 +222,13 @@ class RMSProp(_Stepwise):
     def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, ...]:
         return tuple(_zeros(weight, weight.stype) for _ in range(3 if self.centered else 1))
 
-    def _step(self, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
+    def _operator(self, weight: NDArray, state: Any) -> tuple[str, dict[str, Any]]:
         options = {"gamma1": self.gamma1, "epsilon": self.epsilon, **self._grad_options()}
         if self.clip_weights:
             options["clip_weights"] = self.clip_weights
         if self.centered:
-            nd.rmspropalex_update(weight, grad, *state, out=weight, lr=lr, wd=wd, gamma2=self.gamma2, **options)
-        else:
-            nd.rmsprop_update(weight, grad, *state, out=weight, lr=lr, wd=wd, **options)
+            return "rmspropalex_update", {"gamma2": self.gamma2, **options}
+        return "rmsprop_update", options
 
 
 @register
@@ -283,9 +282,8 @@ class Ftrl(_Stepwise):
     def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray]:
         return _zeros(weight, weight.stype), _zeros(weight, weight.stype)
 
-    def _step(self, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
-        nd.ftrl_update(weight, grad, *state, out=weight, lr=lr, wd=wd, lamda1=self.lamda1, beta=self.beta,
-                       **self._grad_options())
+    def _operator(self, weight: NDArray, state: Any) -> tuple[str, dict[str, Any]]:
+        return "ftrl_update", {"lamda1": self.lamda1, "beta": self.beta, **self._grad_options()}
 
 
 @register
@@ -305,6 +303,7 @@ class LAMB(_TwoMoments):
     """
 
     lazy_update = True  # only so that the states have the weight's storage type
+    _alike_alone = True
 
     def __init__(self, learning_rate: float = 0.001, beta1: float = 0.9, beta2: float = 0.999,
                  epsilon: float = 1e-6, lower_bound: float | None = None, upper_bound: float | None = None,

@@ -257,6 +257,12 @@ class Optimizer:
     # ------------------------------------------------------------------ prepared updates
     # A class that defines `_operator(weight, state) -> (operator, parameters but lr and wd)` says that its update of
     # a weight is one call of that operator, on weight, gradient and `_state_arrays(state)`, with `_rates`.
+    _alike_alone = False  # whether `update` of a list does what it does of each by itself
+
+    def _is_one_call(self, weight: NDArray) -> bool:
+        """Whether `_operator` tells of this weight; a subclass of such a class may do something else."""
+        return "_operator" in vars(type(self)) and not self._uses_master(weight)
+
     @staticmethod
     def _state_arrays(state: Any) -> tuple:
         """A state as the operator's arguments."""
@@ -301,8 +307,12 @@ class _Stepwise(Optimizer):
         self._step(weight, grad, state, self._get_lr(index), self._get_wd(index), self._index_update_count[index])
 
     def _step(self, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
-        """Update one parameter for the `t`-th time (from 1)."""
-        raise NotImplementedError
+        """Update one parameter for the `t`-th time (from 1); by default as `_operator` says."""
+        name, options = self._operator(weight, state)
+        getattr(nd, name)(weight, grad, *self._state_arrays(state), out=weight, lr=lr, wd=wd, **options)
+
+    def _operator(self, weight: NDArray, state: Any) -> tuple[str, dict[str, Any]]:
+        raise NotImplementedError(f"{type(self).__name__} must define _step")
 
 
 def _zeros(weight: NDArray, stype: str = "default") -> NDArray:

@@ -59,6 +59,9 @@ class _Momentum(Optimizer):
                                                self._get_wds(indices), strict=True):
             self._apply(weight, grad, state, multi_precision, lr=lr, wd=wd)
 
+    def _is_one_call(self, weight: NDArray) -> bool:
+        return "_operator" in vars(type(self))  # 16-bit weights have an operator of their own
+
     def _operator_of(self, weight: NDArray, state: Any) -> tuple[str, dict[str, Any]]:
         """See `Optimizer._state_arrays`."""
         mixed = isinstance(state, tuple)
@@ -208,13 +211,10 @@ class Signum(_Stepwise):
     def create_state(self, index: Any, weight: NDArray) -> NDArray | None:
         return _zeros(weight, weight.stype) if self.momentum else None
 
-    def _step(self, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
-        options = self._grad_options()
+    def _operator(self, weight: NDArray, state: Any) -> tuple[str, dict[str, Any]]:
         if state is None:
-            nd.signsgd_update(weight, grad, out=weight, lr=lr, wd=wd, **options)
-        else:
-            nd.signum_update(weight, grad, state, out=weight, lr=lr, wd=wd, momentum=self.momentum,
-                             wd_lh=self.wd_lh, **options)
+            return "signsgd_update", self._grad_options()
+        return "signum_update", {"momentum": self.momentum, "wd_lh": self.wd_lh, **self._grad_options()}
 
 
 @register

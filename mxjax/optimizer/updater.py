@@ -79,17 +79,18 @@ class Updater:
         whole = thread.segment is not None and thread.segment.whole  # it is compiled now, and must stay as it is
         steady = (whole or self._repeated[1] >= STEADY) and len(rows) >= FEW_WEIGHTS
         separately = max(0, self._separately(rows) - self._repeated[1])
+        size = 1 if separately and optimizer._alike_alone else optimizer.aggregate_num
         if steady or listed and (separately or self.aggregate_updates):
             columns = list(weight), list(grad), [row[3] for row in rows]
             if PreparedUpdate.possible(optimizer, *columns):
                 self._prepared = PreparedUpdate(optimizer, index, *columns, separately)
                 if self._prepared(optimizer):
                     return
-        if steady and all(row[1]._plain and row[2]._plain for row in rows):
+        if steady and size <= 0 and all(row[1]._plain and row[2]._plain for row in rows):
             with deferred():  # this goes on for long: one program for all weights is worth being compiled
-                self._update(rows)
+                self._update(rows, size)
         else:
-            self._update(rows)
+            self._update(rows, size)
 
     @staticmethod
     def _separately(rows: list[tuple]) -> float:
@@ -104,8 +105,8 @@ class Updater:
         large = sum([row[1].size for row in rows]) >= CALL_NUMBERS * len(rows)
         return math.inf if large else STEADY * len(rows)
 
-    def _update(self, rows: list[tuple]) -> None:
-        size = self.optimizer.aggregate_num
+    def _update(self, rows: list[tuple], size: int) -> None:
+        """Updates weights; `size`: as many at a time, where that is not 0."""
         if size <= 0:
             for row in rows:
                 self.optimizer.update_multi_precision(*row)
