@@ -77,9 +77,10 @@ class Watch:
 
     def replay(self, segment: Segment, out: Any) -> Replay | None:
         """How to do the step again; None where something in it is not known."""
-        if not self._complete or segment.ran is None or self._prepared is not self._trainer._updaters[0]._prepared:
+        ran, segment.ran = segment.ran, None  # else it would hold its own results, and so what they are to replace
+        if not self._complete or ran is None or self._prepared is not self._trainer._updaters[0]._prepared:
             return None
-        (kernel, wanted, free), segment.ran = segment.ran, None
+        kernel, wanted, free = ran
         flat, form = flatten(out, "output")
         targets: list[Any] = []
         for result in wanted:

@@ -283,8 +283,8 @@ class TrainStep:
         """Computes the gradients of a batch in parts; returns what the loss is."""
         outs = []
         for number, part in enumerate(parts):
-            if number == 1:
-                self._mark("add")
+            if len(parts) > 1 and number < 2:  # before the first part, too: who is marked last comes first in programs
+                self._mark("add" if number else "write")
             with autograd.record():
                 out = self._net(*part) if self._loss is None else self._loss(self._net(*part[:-1]), part[-1])
             autograd.backward(flatten(out, "output")[0])
