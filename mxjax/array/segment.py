@@ -24,14 +24,14 @@ from jax import lax
 
 from .. import engine
 from ..base import MXNetError
-from ..compile.kernel import Kernel, run
+from ..compile.kernel import WIDE_DTYPES, Kernel, run
 from ..compile.policy import TRIALS, Programs
 from ..context import Context
 from ..ops.by_device import for_cpus
 from .chunk import ALONE, Pending, RLock, identity
 from .state import Collecting, state
 
-__all__ = ["Deferred", "Segment", "bulk_changed", "deferred", "flush", "lookup"]
+__all__ = ["Deferred", "Segment", "apart", "bulk_changed", "deferred", "flush", "lookup"]
 
 _programs = Programs()
 
@@ -279,15 +279,30 @@ class Segment:
                   made: list[Sequence[Any]]) -> None:
         """Puts into `made` what the segment's program makes, which may write it over values that nobody else holds."""
         room = Counter([(d.shape, d.dtype) for d in wanted])
+        replaced = {d.place for d in wanted} if self.whole else ()
         free = []
         for i in range(len(values)):
-            if getrefcount(values[i]) == ALONE and isinstance(values[i], jax.Array) and \
+            alone = getrefcount(values[i]) == ALONE
+            if (alone or i in replaced) and isinstance(values[i], jax.Array) and \
                     not isinstance(values[i], jax.core.Tracer) and room[values[i].shape, values[i].dtype] > 0:
                 room[values[i].shape, values[i].dtype] -= 1
                 free.append(i)
+                if not alone:
+                    self._sources.append(values[i])
+                    values[i] = apart(values[i])
         if self.watched:
             self.ran = kernel, wanted, free
         run(kernel, values, wide, kernel.donating(tuple(free)) if free else None, made)
+
+
+def apart(value: jax.Array) -> jax.Array:
+    """A copy, for a program to write over in place of what somebody holds.
+
+    Else another program would have to be compiled, which does not write over it: of a training step that takes seconds,
+    and the memory is the same.
+    """
+    with jax.enable_x64(value.dtype in WIDE_DTYPES):
+        return jax.device_put(value, value.sharding if value.committed else None, may_alias=False)
 
 
 def _deleted(value: Any) -> bool:

@@ -13,7 +13,7 @@ from ..array.dense import NDArray
 from ..array.kinds import wrap
 from ..array.late import set_to
 from ..array.lazy import Value
-from ..array.segment import Segment
+from ..array.segment import Segment, apart
 from ..array.state import state
 from ..compile.kernel import run
 from ._formats import flatten, regroup
@@ -87,7 +87,8 @@ class Watch:
             chunk = next((c for c in self._chunks if _promised(c) is result), None)
             place = next((i for i, a in enumerate(flat) if a._view is None and _promised(a._chunk) is result), None)
             targets.append(place if chunk is None else chunk)
-        if None in targets or len({t for t in targets if isinstance(t, int)}) != len(flat):
+        if None in targets or len({t for t in targets if isinstance(t, int)}) != len(flat) or \
+                not all(isinstance(self._found[i], Chunk) and self._found[i] in targets for i in free):
             return None
         return Replay(self._blocks, self._trainer, self._prepared, self._params, kernel, self._found, targets, free,
                       segment.wide, form)
@@ -104,6 +105,7 @@ class Replay:
         self._params = [(p, p._data[0], p._grad_req) for p in params]
         self._trained = [p._grad_req for p in trainer._params]
         self._kernel, self._sources, self._targets, self._free = kernel, sources, targets, free
+        self._program = kernel.donating(tuple(free)) if free else None
         self._wide, self._form = wide, form
         self._chunks = [t for t in targets if isinstance(t, Chunk)]
         self._fixed = [(block._cached_op_args[place][1]._data[0], number)
@@ -170,18 +172,15 @@ class Replay:
                     args[place] = key[source]
                 elif source is _NUMBERS:
                     args[place] = numbers
-            free = []
             for k, target in enumerate(self._targets):
                 place = places.get(target, -1) if isinstance(target, Chunk) else -1
                 if place >= 0:
                     target.stash = args, place, made, k
             for place in self._free:
-                source = self._sources[place]
-                if isinstance(source, Chunk) and source in chunks and not source.lent and \
-                        getrefcount(args[place]) == ALONE:
-                    free.append(place)
+                if self._sources[place].lent or getrefcount(args[place]) != ALONE:
+                    args[place] = apart(args[place])
             try:
-                run(self._kernel, args, self._wide, self._kernel.donating(tuple(free)) if free else None, made)
+                run(self._kernel, args, self._wide, self._program, made)
             finally:
                 if made:
                     for target, value in zip(self._targets, made[0], strict=True):

@@ -121,6 +121,26 @@ def test_steps_that_cannot_be_replayed_are_one_program_and_in_place(options):
     assert len(set(places)) == 1
 
 
+@pytest.mark.parametrize("options", [{}, {"clip_norm": 1.0}])
+def test_arrays_that_somebody_holds_stay_and_compile_nothing(options, compiles):
+    """They are copied, as another program that spares them would take long to compile."""
+    net, x, y = network(), mx.nd.array(DATA), mx.nd.array(LABEL)
+    trainer = mx.gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 0.1})
+    step = mx.gluon.TrainStep(net, mx.gluon.loss.SoftmaxCrossEntropyLoss(), trainer, **options)
+    for _ in range(3):
+        step(x, y).wait_to_read()
+    compiles.clear()
+    held, values = [], []
+    for block in (net[0], net[3], net[0]):
+        held.append(block.weight.data().to_jax())
+        values.append(block.weight.data().asnumpy().copy())
+        step(x, y).wait_to_read()
+    assert not compiles
+    for array, value in zip(held, values, strict=True):
+        np.testing.assert_array_equal(array, value)
+    assert (net[0].weight.data().asnumpy() != values[2]).all()
+
+
 def test_memory_is_updated_in_place_and_gradients_are_left_alone():
     net = network()
     x, y = mx.nd.array(DATA), mx.nd.array(LABEL)
