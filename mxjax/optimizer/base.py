@@ -296,7 +296,7 @@ create = Optimizer.create_optimizer
 
 
 class _Stepwise(Optimizer):
-    """An optimizer defined by `_step`, what it does to one parameter at one time."""
+    """An optimizer defined by what it does to one parameter at one time: `_operator`, or `_step` where that is more."""
 
     def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         if _is_list(index):
@@ -307,12 +307,13 @@ class _Stepwise(Optimizer):
         self._step(weight, grad, state, self._get_lr(index), self._get_wd(index), self._index_update_count[index])
 
     def _step(self, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float, t: int) -> None:
-        """Update one parameter for the `t`-th time (from 1); by default as `_operator` says."""
+        """Update one parameter for the `t`-th time (from 1)."""
         name, options = self._operator(weight, state)
         getattr(nd, name)(weight, grad, *self._state_arrays(state), out=weight, lr=lr, wd=wd, **options)
 
     def _operator(self, weight: NDArray, state: Any) -> tuple[str, dict[str, Any]]:
-        raise NotImplementedError(f"{type(self).__name__} must define _step")
+        """The operator that updates a weight, and its parameters but lr and wd; abstract: there is none for all."""
+        raise NotImplementedError(f"{type(self).__name__} must define _operator or _step")
 
 
 def _zeros(weight: NDArray, stype: str = "default") -> NDArray:

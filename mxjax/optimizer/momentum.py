@@ -330,11 +330,8 @@ class LBSGD(_Momentum):
     def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         lr, wd = self._get_lr(index), self._get_wd(index)  # before counting, as in MXNet
         self._update_count(index)
-        summed = self.cumgrads.get(index, {"num_cums": 0})
-        if summed["num_cums"] > 0:
-            summed = {"cum_grad": summed["cum_grad"] + grad, "num_cums": summed["num_cums"] + 1}
-        else:  # a copy: the caller overwrites its gradient in the next batch
-            summed = {"cum_grad": grad.copy(), "num_cums": self.init_updates + 1}
+        before = self.cumgrads.get(index, {"cum_grad": 0, "num_cums": self.init_updates})
+        summed = {"cum_grad": before["cum_grad"] + grad, "num_cums": before["num_cums"] + 1}
         self.cumgrads[index] = summed
         if summed["num_cums"] % self.batch_scale:
             return

@@ -75,10 +75,11 @@ class Updater:
             return
         optimizer._set_current_context(rows[0][1].context.device_id)
         before, times = self._repeated
-        self._repeated = index, times + 1 if index == before else 0
+        times = times + 1 if index == before else 0
+        self._repeated = index, times
         whole = thread.segment is not None and thread.segment.whole  # it is compiled now, and must stay as it is
-        steady = (whole or self._repeated[1] >= STEADY) and len(rows) >= FEW_WEIGHTS
-        separately = max(0, self._separately(rows) - self._repeated[1])
+        steady = (whole or times >= STEADY) and len(rows) >= FEW_WEIGHTS
+        separately = max(0, self._separately(rows) - times)
         size = 1 if separately and optimizer._alike_alone else optimizer.aggregate_num
         if steady or listed and (separately or self.aggregate_updates):
             columns = list(weight), list(grad), [row[3] for row in rows]

@@ -93,7 +93,7 @@ def test_mesh_gives_the_numbers_of_one_device():
     assert done.stdout.strip() == "good", done.stderr
 
 
-@pytest.mark.parametrize("optimizer, params", [("sgd", {"momentum": 0.9}), ("adam", {})])
+@pytest.mark.parametrize("optimizer, params", [("sgd", {"momentum": 0.9}), ("adam", {}), ("lbsgd", {})])
 def test_one_program_for_all_steps_and_learning_rates(optimizer, params):
     net = network(dropout=0.5)
     x, y = mx.nd.array(DATA), mx.nd.array(LABEL)
