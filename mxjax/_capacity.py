@@ -20,6 +20,7 @@ from jax.extend.core import Var
 
 from ._host_memory import give_back, keep_freed
 from .base import MXNetError
+from .context import default_device
 
 __all__ = ["ELEMENTWISE", "LOOPS", "Survey", "bytes_of", "capacity", "refuse_program", "refuse_result", "survey"]
 
@@ -47,8 +48,7 @@ def capacity(device: jax.Device | None = None) -> float:
     JAX computes on where it is not told.
     """
     keep_freed()
-    default = jax.config.jax_default_device
-    device = device or (default if isinstance(default, jax.Device) else jax.local_devices()[0])
+    device = device or default_device()
     with contextlib.suppress(jax.errors.JaxRuntimeError, NotImplementedError):
         stats = device.memory_stats()
         if stats and stats.get("bytes_limit"):

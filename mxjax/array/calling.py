@@ -14,7 +14,7 @@ from .._process import check, starts
 from .._random_streams import next_key, on_host, source
 from ..base import MXNetError
 from ..compile.kernel import USER_MISTAKES, Kernel, is_wide, mistake, never, prepare, run, watched
-from ..context import Context, current_context
+from ..context import Context, current_context, default_device
 from ..ops.registry import Op
 from .chunk import ALONE, Chunk, Pending, changing, transformation
 from .host_work import HostPending, push_kernel
@@ -27,14 +27,9 @@ from .tape import Node, entries, record
 __all__ = ["call", "change", "invoke", "perform", "put", "stored_as_asked", "waiting_value"]
 
 
-_default_device: list[Any] = []
-
-
 def on_default_device(ctx: Context) -> bool:
     """Whether a context's device is the one JAX computes on by itself."""
-    if not _default_device:
-        _default_device.append(jax.local_devices()[0])
-    return ctx.jax_device == _default_device[0]
+    return ctx.jax_device == default_device()
 
 
 def call(op: Op, arrays: Sequence[Any], params: dict[str, Any], out: Any = None, ctx: Context | None = None) -> Any:

@@ -34,6 +34,7 @@ from .._capacity import refuse_program, survey
 from .._host_memory import give_back
 from .._process import starts
 from ..base import MXNetError
+from ..context import default_device
 from .barriers import BARRIER_OPTIONS, with_barriers
 from .channels_last import with_channels_last
 from .convolutions import with_fast_convolutions
@@ -47,8 +48,7 @@ from .policy import LOOK_EVERY, MOST_MAPPINGS, MOST_SIGNATURES
 from .precision import with_precision
 from .rewriting import rewritten, without_kernels
 
-__all__ = ["PLAIN_PRODUCTS", "STUMBLES", "SOME_OF_ONE", "Compiled", "Overwriting", "clear_caches", "kind_of",
-           "runs_on_cpu", "tried"]
+__all__ = ["PLAIN_PRODUCTS", "STUMBLES", "SOME_OF_ONE", "Compiled", "Overwriting", "clear_caches", "kind_of", "tried"]
 
 _FEW, _SOME, SOME_OF_ONE = 256, 1 << 14, 1 << 17  # elements of all arguments together
 _PROGRAM, _OPERATION = 3 << 19, 30 << 10  # bytes of a program, and of each operation in it
@@ -108,7 +108,11 @@ class Compiled:
             _room.make()
         signature = tuple([_signature(a) if (aval := getattr(a, "aval", None)) is None else aval for a in args])
         if _room.several:
-            signature += (kind_of(args),)
+            kind, device = _placed(args)
+            if device is not None:
+                with jax.default_device(device):
+                    return self(*args)
+            signature += (kind,)
         return (self._calls.get(signature) or self._choose(signature, args))(*args)
 
     def deliver(self, made: list[Any], args: Sequence[Any]) -> None:
@@ -120,7 +124,12 @@ class Compiled:
             _room.make()
         signature = tuple([_signature(a) if (aval := getattr(a, "aval", None)) is None else aval for a in args])
         if _room.several:
-            signature += (kind_of(args),)
+            kind, device = _placed(args)
+            if device is not None:
+                with jax.default_device(device):
+                    self.deliver(made, args)
+                return
+            signature += (kind,)
         call = self._warm.get(signature)
         if call is not None:
             made.extend(itertools.starmap(call, (args,)))
@@ -231,7 +240,7 @@ class Compiled:
         given, first = _elements(args), None
         traced = self._form(kind, 0).trace(*args)
         found = survey(traced.jaxpr.jaxpr)
-        large = in_no_file(refuse_program, found.called)(traced, found, _device(args))
+        large = in_no_file(refuse_program, found.called)(traced, found, _at(args)[1])
         size = _PROGRAM + _OPERATION * found.operations
         if given > self._most or full == least:
             loops = found.arranged <= _SOME and found.readers <= _READERS and not self._rewrites(traced.jaxpr.in_avals)
@@ -283,7 +292,7 @@ class Compiled:
 
     def _laid(self, traced: Any, args: Sequence[Any]) -> Laid | None:
         """What is called where XLA lays what the program writes over; None where that saves nothing."""
-        if not self._again or _platform(args) not in CHOOSE:
+        if not self._again or _at(args)[1].platform not in CHOOSE:
             return None
         made = traced.out_info
         follows = replaced(self._options.get("donate_argnums", ()), args, made)
@@ -356,15 +365,6 @@ class _Through(list):
         self._made.extend(map(self._function, several))
 
 
-def _device(args: Sequence[Any]) -> Any:
-    """The device that a call runs on; None: JAX's default, or several."""
-    for leaf in jax.tree.leaves(args):
-        if isinstance(leaf, jax.Array):
-            devices = leaf.devices()
-            return next(iter(devices)) if len(devices) == 1 else None
-    return None
-
-
 def _signature(arg: Any) -> Any:
     """What JAX compiles for where an argument is no array of JAX's: a number, a NumPy array, or a tree."""
     if isinstance(arg, (np.ndarray, np.generic)):
@@ -379,9 +379,26 @@ def _elements(tree: Any) -> int:
     return sum([math.prod(getattr(leaf, "shape", ())) for leaf in jax.tree.leaves(tree)])
 
 
-def runs_on_cpu(args: Sequence[Any]) -> bool:
-    """Whether a call runs on a CPU: where its arrays are, else where JAX computes by itself."""
-    return _platform(args) == "cpu"
+def _at(args: Sequence[Any]) -> tuple[jax.Array | None, jax.Device, bool]:
+    """A call's first array (None: it has none), a device that it runs on, and whether it runs on several."""
+    first, device, several = None, None, False
+    for leaf in jax.tree.leaves(args):
+        if isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer):
+            devices = leaf.sharding.device_set
+            several = several or len(devices) > 1
+            if first is None:
+                first, device = leaf, next(iter(devices))
+    return first, device or default_device(), several
+
+
+def _placed(args: Sequence[Any]) -> tuple[str | None, jax.Device | None]:
+    """The kind of a call, and where its arrays are, if JAX would move them: those bound to no device go to its default.
+
+    A user may have set that (`jax.default_device`), for own arrays.
+    """
+    first, device, several = _at(args)
+    kind = None if device.platform != "cpu" else "cpu" if several or not onednn_available() else "onednn"
+    return kind, None if first is None or first.committed or device == default_device() else device
 
 
 def kind_of(args: Sequence[Any]) -> str | None:
@@ -389,18 +406,7 @@ def kind_of(args: Sequence[Any]) -> str | None:
 
     XLA divides its own convolutions among several devices, and not those of a library.
     """
-    if not runs_on_cpu(args):
-        return None
-    arrays = [leaf for leaf in jax.tree.leaves(args) if isinstance(leaf, jax.Array)]
-    several = any(len(a.devices()) > 1 for a in arrays if not isinstance(a, jax.core.Tracer))
-    return "cpu" if several or not onednn_available() else "onednn"
-
-
-def _platform(args: Sequence[Any]) -> str:
-    for leaf in jax.tree.leaves(args):
-        if isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer):
-            return next(iter(leaf.devices())).platform
-    return jax.default_backend()
+    return _placed(args)[0]
 
 
 @functools.cache

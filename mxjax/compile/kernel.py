@@ -376,6 +376,9 @@ def run(kernel: Kernel, args: Sequence[Any], wide: bool, call: Callable[..., tup
             return made[0]
         return _delivered(call, args, made)
     except (MXNetError, *USER_MISTAKES) as error:
+        if _guarded(error):
+            with jax.transfer_guard("allow"):
+                return run(kernel, args, wide, call, made)
         raise _named(kernel, args, error) from None
 
 
@@ -395,7 +398,15 @@ def run_program(name: str, program: Callable[..., Any], args: Sequence[Any], wid
     except MXNetError:
         raise
     except USER_MISTAKES as error:
+        if _guarded(error):
+            with jax.transfer_guard("allow"):
+                return run_program(name, program, args, wide, blamed)
         raise mistake(name, blamed, error) from None
+
+
+def _guarded(error: BaseException) -> bool:
+    """Whether a user's `jax.transfer_guard`, for own code, refused an operator's parameters; nothing has run then."""
+    return isinstance(error, jax.errors.JaxRuntimeError) and "Disallowed host-to-device transfer" in str(error)
 
 
 def _delivered(call: Callable[..., tuple], args: Sequence[Any], made: list[tuple]) -> tuple:
@@ -482,6 +493,7 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
         given = iter(arrays)
         return [next(given) if m else None for m in mask]
 
+    @_by_own_rules
     def fn(*args: Any) -> tuple:
         extras = dict(static)
         rest = args[count:]
@@ -524,6 +536,17 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
                   in_place=in_place and _build(op, params, dynamic, packed, present, train, in_place))
 
 
+def _by_own_rules(formula: Callable[..., tuple]) -> Callable[..., tuple]:
+    """An operator's formula, by the rules of promotion that it is written for: a user may have set strict ones."""
+    @functools.wraps(formula)
+    def call(*args: Any) -> tuple:
+        if jax.config.jax_numpy_rank_promotion == "allow" and jax.config.jax_numpy_dtype_promotion == "standard":
+            return formula(*args)
+        with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
+            return formula(*args)
+    return call
+
+
 def as_numbers(vector: Any) -> list[jax.Array]:
     """The numbers in a vector, each as what a Python float is: it takes the dtype of the array it meets."""
     vector = jnp.asarray(vector)
@@ -555,6 +578,7 @@ def _with_gradient(function: Callable, gradient: Callable, params: dict[str, Any
         outputs = compute(*inputs)
         return outputs, (inputs, outputs, traced)
 
+    @_by_own_rules
     def backward(saved: tuple, heads: tuple) -> tuple:
         inputs, outputs, values = saved
         grads = _tuple(gradient(heads, inputs, outputs, **{**params, **values}))

@@ -28,13 +28,20 @@ def rewritten(function: Callable, *passes: Callable[[ClosedJaxpr], ClosedJaxpr],
     kind: of the devices that it is for alone, "cpu"; None: whatever it is lowered for.
     """
     @functools.wraps(function)
-    def call(*args: Any) -> Any:
+    def traced(*args: Any) -> Any:
         with traced_for(kind):
             # as a call of one compiled function, which is not evaluated equation by equation once more
             closed, shapes = jax.make_jaxpr(jax.jit(function), return_shape=True)(*args)
         for each in passes:
             closed = each(closed)
         return jax.tree.unflatten(jax.tree.structure(shapes), jaxpr_as_fun(closed)(*jax.tree.leaves(args)))
+
+    @functools.wraps(function)
+    def call(*args: Any) -> Any:
+        if jax.config.jax_disable_jit:  # a user looks into own functions: JAX calls this in place of its program
+            with jax.disable_jit(False):
+                return jax.jit(traced)(*args)
+        return traced(*args)
     return call
 
 
