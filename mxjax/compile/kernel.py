@@ -23,6 +23,7 @@ from .._mersenne import Source
 from .._process import when_closed
 from ..base import MXNetError
 from ..ops.by_device import traced_for
+from ..ops.common import by_own_rules
 from ..ops.params import WIDE
 from ..ops.random._draw import Drawn
 from ..ops.registry import Op
@@ -493,7 +494,7 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
         given = iter(arrays)
         return [next(given) if m else None for m in mask]
 
-    @_by_own_rules
+    @by_own_rules
     def fn(*args: Any) -> tuple:
         extras = dict(static)
         rest = args[count:]
@@ -536,17 +537,6 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
                   in_place=in_place and _build(op, params, dynamic, packed, present, train, in_place))
 
 
-def _by_own_rules(formula: Callable[..., tuple]) -> Callable[..., tuple]:
-    """An operator's formula, by the rules of promotion that it is written for: a user may have set strict ones."""
-    @functools.wraps(formula)
-    def call(*args: Any) -> tuple:
-        if jax.config.jax_numpy_rank_promotion == "allow" and jax.config.jax_numpy_dtype_promotion == "standard":
-            return formula(*args)
-        with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
-            return formula(*args)
-    return call
-
-
 def as_numbers(vector: Any) -> list[jax.Array]:
     """The numbers in a vector, each as what a Python float is: it takes the dtype of the array it meets."""
     vector = jnp.asarray(vector)
@@ -578,7 +568,7 @@ def _with_gradient(function: Callable, gradient: Callable, params: dict[str, Any
         outputs = compute(*inputs)
         return outputs, (inputs, outputs, traced)
 
-    @_by_own_rules
+    @by_own_rules
     def backward(saved: tuple, heads: tuple) -> tuple:
         inputs, outputs, values = saved
         grads = _tuple(gradient(heads, inputs, outputs, **{**params, **values}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,21 @@ import jax.numpy as jnp
 from ..base import MXNetError
 
 Array = jax.Array
+
+
+def by_own_rules(formula: Callable[..., Any]) -> Callable[..., Any]:
+    """A formula by the rules of promotion that operators are written for; a user may have set strict ones for own code.
+
+    Operators' formulas and hand-written gradients have it from `compile.Kernel`; gradients within a formula
+    (`jax.custom_vjp`) are called when it has ended, and need it themselves.
+    """
+    @functools.wraps(formula)
+    def call(*args: Any) -> Any:
+        if jax.config.jax_numpy_rank_promotion == "allow" and jax.config.jax_numpy_dtype_promotion == "standard":
+            return formula(*args)
+        with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
+            return formula(*args)
+    return call
 
 
 def is_float(dtype: Any) -> bool:

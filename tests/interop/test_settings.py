@@ -51,6 +51,24 @@ def trained(hybridized):
     return [*losses, np.array(metric.get()[1]), *[p.data().asnumpy() for p in net.collect_params().values()]]
 
 
+def gradients():
+    """Gradients of operators that have them of their own."""
+    x = mx.nd.arange(96).reshape((2, 4, 3, 4)) / 50
+    w, shift, sequence = mx.nd.ones((4, 1, 3, 3)) / 7, mx.nd.ones(4), mx.nd.arange(24).reshape((3, 2, 4)) / 20
+    weights, state = mx.nd.ones(4 * 3 * 4 + 4 * 3 * 3 + 24) / 9, mx.nd.ones((1, 2, 3)) / 3
+    given = [x, w, shift, sequence, weights, state]
+    for one in given:
+        one.attach_grad()
+    with autograd.record():
+        y = mx.nd.Convolution(x, w, shift, kernel=(3, 3), num_filter=4, num_group=4)
+        z = mx.nd.BatchNorm(mx.nd.LRN(x, nsize=3), shift, shift, mx.nd.zeros(4), mx.nd.ones(4), fix_gamma=False)
+        r = mx.nd.RNN(sequence, weights, state, state, state_size=3, num_layers=1, mode="lstm")
+        taken = mx.nd.Embedding(mx.nd.array([1, 0]), w.reshape((4, 9)), 4, 9)
+        loss = (y * y).sum() + (z * x).sum() + (r * r).sum() + taken.sum()
+    loss.backward()
+    return [one.grad.asnumpy() for one in given]
+
+
 def operators():
     """What operators give whose formulas mix ranks and dtypes."""
     x = mx.nd.arange(24).reshape((2, 3, 4)) / 7
@@ -69,8 +87,8 @@ def operators():
 
 
 @setting
-@pytest.mark.parametrize("work", [lambda: trained(False), lambda: trained(True), operators],
-                         ids=["imperative", "hybridized", "operators"])
+@pytest.mark.parametrize("work", [lambda: trained(False), lambda: trained(True), operators, gradients],
+                         ids=["imperative", "hybridized", "operators", "gradients"])
 def test_numbers_do_not_depend_on_a_users_settings(work, setting):
     expected = work()
     with setting():

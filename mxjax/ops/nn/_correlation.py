@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..by_device import by_device
-from ..common import Array
+from ..common import Array, by_own_rules
 
 __all__ = ["channels_last", "correlate", "dimension_numbers", "transposed"]
 
@@ -63,6 +63,7 @@ def transposed(data: Array, weight: Array, stride: Sizes, dilate: Sizes, pad: Si
         return by_device(data, weight, default=whole, cpu=lambda data, weight: _phases(
             data, weight, stride, pad, adj, layout))
 
+    @by_own_rules
     def backward(saved: tuple[Array, Array], head: Array) -> tuple[Array, Array]:
         data, weight = saved
         found, pull = jax.vjp(lambda h, w: correlate(h, w, stride, dilate, pad, groups, layout), head, weight)

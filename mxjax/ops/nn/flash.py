@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..by_device import by_device
-from ..common import Array
+from ..common import Array, by_own_rules
 
 __all__ = ["CALLS", "HALVES", "KERNELS", "Parts", "attend", "plainly"]
 
@@ -99,6 +99,7 @@ def _biased_forward(run: Callable[..., Array], query: Array, key: Array, value: 
     return out, (pull, query, key, value, bias, out)
 
 
+@by_own_rules
 def _biased_backward(run: Any, kept: tuple, head: Array) -> tuple:
     pull, query, key, value, bias, out = kept
     product = functools.partial(jnp.einsum, preferred_element_type=jnp.float32)

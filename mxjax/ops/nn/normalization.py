@@ -12,7 +12,7 @@ from jax import lax
 
 from ...base import MXNetError
 from ..by_device import by_device
-from ..common import Array, accumulation, normalized, size_of
+from ..common import Array, accumulation, by_own_rules, normalized, size_of
 from ..infer import elementwise, first, unify
 from ..params import Range, Scalar
 from ..registry import register
@@ -102,6 +102,7 @@ def _moments_near(axes: tuple[int, ...], data: Array, near: Array) -> tuple[Arra
     return near + first, jnp.maximum(second - first * first, 0)
 
 
+@by_own_rules
 def _standardize_backward(axes: tuple[int, ...], eps: float, saved: tuple, heads: tuple) -> tuple:
     data, mean, scale, gamma, beta = saved
     head = heads[0].astype(mean.dtype)

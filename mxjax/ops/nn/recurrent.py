@@ -14,7 +14,7 @@ from jax import lax
 
 from ..._mersenne import Source
 from ...base import MXNetError
-from ..common import Array, same_dtype
+from ..common import Array, by_own_rules, same_dtype
 from ..infer import filled, typed
 from ..params import Count, Fraction
 from ..random import _draw
@@ -154,6 +154,7 @@ def _recurrence_forward(layer: _Layer, inputs: Array, valid: Array | None, start
     return (outputs, last), (kept, valid, weight, projection)
 
 
+@by_own_rules
 def _recurrence_backward(layer: _Layer, saved: tuple, heads: tuple) -> tuple:
     (gates, states, inner), valid, weight, projection = saved
 
