@@ -207,6 +207,27 @@ def _subscript(items: tuple, arrays: tuple) -> tuple:
                  for i in items)
 
 
+def _gathered(data: Any, items: tuple, arrays: tuple) -> Any:
+    """The elements at index arrays."""
+    kept, new = _beside_arrays(items)
+    found = data[_subscript(kept, arrays)]
+    return found if kept is items else jnp.expand_dims(found, new)
+
+
+def _beside_arrays(items: tuple) -> tuple[tuple, list[int]]:
+    """What is to be indexed with, and where the key has new axes without its index arrays.
+
+    Where the arrays stand side by side, MXNet indexes without new axes, and puts those there: `x[rows, None]` has the
+    shape (1, rows, ...). An assignment does not see them.
+    """
+    new = [n for n, item in enumerate([item for item in items if item != "array"]) if item is None]
+    places = [n for n, item in enumerate(items) if item == "array"]
+    if not new or True in items or False in items:
+        return items, []
+    apart = places[-1] - places[0] >= len(places)
+    return items if apart else tuple([item for item in items if item is not None]), new
+
+
 def _integers(array: Any) -> Any:
     return array if jnp.issubdtype(array.dtype, jnp.integer) else array.astype(jnp.int32)
 
@@ -245,8 +266,9 @@ def read_kernel(kind: str, shape: tuple[int, ...], sizes: tuple[int, ...], items
     def fn(data: Any, *rest: Any) -> tuple:
         if kind == "box":
             return (lax.dynamic_slice(data, rest, sizes).reshape(shape),)
-        result = data[_subscript(items, rest)]
-        return (result.reshape(shape) if kind == "strided" else result,)
+        if kind == "strided":
+            return (data[_subscript(items, rest)].reshape(shape),)
+        return (_gathered(data, items, rest),)
 
     def box(*starts: Any) -> list:
         begin = tuple(map(int, starts))
@@ -265,8 +287,13 @@ def write_kernel(kind: str, shape: tuple[int, ...], sizes: tuple[int, ...], item
         value = jnp.asarray(value).astype(data.dtype)
         if kind == "box":
             return (lax.dynamic_update_slice(data, _fitted(value, shape).reshape(sizes), rest),)
-        where = data.at[_subscript(items, rest)]
-        return (where.set(_fitted(value, where.get().shape)),)
+        kept, new = _beside_arrays(items) if kind == "gather" else (items, ())
+        where = data.at[_subscript(kept, rest)]
+        made = where.get().shape
+        if kept is items and new:  # the arrays' own axes come first
+            new = [axis + len(made) - len(items) + items.count("array") for axis in new]
+            value = _fitted(value, tuple([n for axis, n in enumerate(made) if axis not in new])).reshape(made)
+        return (where.set(_fitted(value, made)),)
     return Kernel("index assignment", fn, 2 + count, 1)
 
 

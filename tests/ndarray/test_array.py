@@ -294,3 +294,9 @@ def test_unknown_shapes_are_refused_outside_of_np_shape(make, shape):
     with mx.np_shape():
         assert make(shape).size == (shape == ())
     assert mx.nd.empty(shape).size == (shape == ())
+
+
+def test_a_histogram_without_a_range_is_numpys():
+    counts, edges = found = mx.nd.histogram(mx.nd.array([0.0, 1.0, 1.0, 4.0]), bins=2)
+    assert type(found) is tuple and counts.dtype == edges.dtype == np.float32
+    assert counts.asnumpy().tolist() == [3, 1] and edges.asnumpy().tolist() == [0, 2, 4]

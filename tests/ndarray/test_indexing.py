@@ -67,6 +67,30 @@ def test_write(key):
     np.testing.assert_array_equal(array.asnumpy(), wanted)
 
 
+ROWS, COLUMNS = np.array([1, 0]), np.array([2, 1])
+
+
+@pytest.mark.parametrize("key,same,shape", [  # as MXNet 1.9.1: new axes stay where the key has them without its arrays
+    ((ROWS, None), ROWS, (1, 2, 3, 5)), ((ROWS, slice(None), None), ROWS, (2, 1, 3, 5)),
+    ((ROWS, ..., None), ROWS, (2, 3, 1, 5)), ((None, ROWS, None), ROWS, (1, 1, 2, 3, 5)),
+    ((slice(None), ROWS, None), (slice(None), ROWS), (4, 1, 2, 5)),
+    ((ROWS, COLUMNS, None), (ROWS, COLUMNS), (1, 2, 5)), ((ROWS, None, COLUMNS), (ROWS, COLUMNS), (2, 1, 5))], ids=str)
+def test_new_axes_beside_index_arrays(key, same, shape):
+    array = mx.nd.array(VALUES)
+    np.testing.assert_array_equal(array[key].asnumpy(), VALUES[same].reshape(shape))
+    wanted = VALUES.copy()
+    wanted[same] = wanted[same][::-1] * 2
+    array[key] = array[same][::-1] * 2  # an assignment does not see them
+    np.testing.assert_array_equal(array.asnumpy(), wanted)
+
+
+def test_an_assignment_to_arrays_apart_has_their_axes_first():
+    array, wanted, value = mx.nd.array(VALUES), VALUES.copy(), np.arange(8, dtype="float32").reshape(2, 4)
+    array[:, ROWS, None, COLUMNS] = value
+    wanted[:, ROWS, COLUMNS] = value.T
+    np.testing.assert_array_equal(array.asnumpy(), wanted)
+
+
 @pytest.mark.parametrize("key", MASKS, ids=["all", "rows", "columns"])
 def test_masks(key):
     """In arrays of mx.np; classic ones take booleans for the positions 0 and 1, as MXNet's do."""
