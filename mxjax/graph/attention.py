@@ -14,7 +14,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from ..ops.common import Array
+from ..ops.common import Array, by_own_rules
 from ..ops.nn.flash import HALVES, Parts, attend
 from .node import Node
 
@@ -72,6 +72,7 @@ def forced(value: Any) -> Any:
     return value.value() if isinstance(value, _Later) else value
 
 
+@by_own_rules
 def step(node: Node, inputs: list[Any], run: Run, alone: bool, train: bool) -> Sequence[Any]:
     """The results of a node: computed by `run`, or put off.
 

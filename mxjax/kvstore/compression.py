@@ -19,6 +19,7 @@ from ..array.kinds import wrap
 from ..base import MXNetError
 from ..compile.kernel import Kernel, run
 from ..ndarray import NDArray
+from ..ops.common import by_own_rules
 
 __all__ = ["Compression"]
 
@@ -47,6 +48,7 @@ def _packer(kind: str) -> Kernel:
     bits, quantize = _BITS[kind], _KERNELS[kind].fn
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
 
+    @by_own_rules
     def fn(gradient: Any, residual: Any, threshold: Any) -> tuple:
         sent, residual = quantize(gradient, residual, threshold)
         codes = (sent > 0).astype(jnp.uint8) + (2 * (sent < 0).astype(jnp.uint8) if bits == 2 else 0)
@@ -61,6 +63,7 @@ def _summer(kind: str) -> Callable[[Any], Any]:
     bits = _BITS[kind]
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
 
+    @by_own_rules
     def fn(packed: Any) -> Any:
         codes = (packed[:, None] >> shifts[:, None] & (1 << bits) - 1).astype(jnp.int8)
         signs = (codes & 1) - (codes >> 1) if bits == 2 else 2 * codes - 1

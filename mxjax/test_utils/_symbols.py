@@ -18,6 +18,7 @@ from .._random_streams import next_key
 from ..compile.compiled import Compiled
 from ..context import Context
 from ..ndarray import NDArray
+from ..ops.common import by_own_rules
 from ..ops.params import np_dtype
 from ..symbol import Symbol
 from ._compare import _numpy, assert_almost_equal
@@ -110,6 +111,7 @@ def _differences(executor: Any, varied: list[str], eps: float, train: bool, dtyp
     key = next_key(executor._ctx, len(graph.steps)) if graph.random else ()
     with jax.enable_x64(graph.wide([*args.values(), *aux], train)):
         @Compiled
+        @by_own_rules
         def all_differences(args: dict[str, Any], aux: list[Any], key: tuple, eps: Any) -> dict[str, Any]:
             flat, restored = ravel_pytree({name: args[name] for name in varied})
 
