@@ -218,7 +218,7 @@ def _beside_arrays(items: tuple) -> tuple[tuple, list[int]]:
     """What is to be indexed with, and where the key has new axes without its index arrays.
 
     Where the arrays stand side by side, MXNet indexes without new axes, and puts those there: `x[rows, None]` has the
-    shape (1, rows, ...). An assignment does not see them.
+    shape (1, rows, ...). A value that is assigned may have them or not.
     """
     new = [n for n, item in enumerate([item for item in items if item != "array"]) if item is None]
     places = [n for n, item in enumerate(items) if item == "array"]
@@ -290,10 +290,13 @@ def write_kernel(kind: str, shape: tuple[int, ...], sizes: tuple[int, ...], item
         kept, new = _beside_arrays(items) if kind == "gather" else (items, ())
         where = data.at[_subscript(kept, rest)]
         made = where.get().shape
+        seen = made
         if kept is items and new:  # the arrays' own axes come first
             new = [axis + len(made) - len(items) + items.count("array") for axis in new]
-            value = _fitted(value, tuple([n for axis, n in enumerate(made) if axis not in new])).reshape(made)
-        return (where.set(_fitted(value, made)),)
+            seen = tuple([n for axis, n in enumerate(made) if axis not in new])
+        if value.ndim == len(seen) + len(new) and all(value.shape[axis] == 1 for axis in new):
+            value = lax.squeeze(value, new)
+        return (where.set(_fitted(value, seen).reshape(made)),)
     return Kernel("index assignment", fn, 2 + count, 1)
 
 

@@ -80,7 +80,10 @@ def test_new_axes_beside_index_arrays(key, same, shape):
     np.testing.assert_array_equal(array[key].asnumpy(), VALUES[same].reshape(shape))
     wanted = VALUES.copy()
     wanted[same] = wanted[same][::-1] * 2
-    array[key] = array[same][::-1] * 2  # an assignment does not see them
+    array[key] = array[same][::-1] * 2  # the value may have them or not
+    np.testing.assert_array_equal(array.asnumpy(), wanted)
+    array[key] = array[same].reshape(shape) * 3
+    wanted[same] *= 3
     np.testing.assert_array_equal(array.asnumpy(), wanted)
 
 
@@ -88,6 +91,9 @@ def test_an_assignment_to_arrays_apart_has_their_axes_first():
     array, wanted, value = mx.nd.array(VALUES), VALUES.copy(), np.arange(8, dtype="float32").reshape(2, 4)
     array[:, ROWS, None, COLUMNS] = value
     wanted[:, ROWS, COLUMNS] = value.T
+    np.testing.assert_array_equal(array.asnumpy(), wanted)
+    array[:, ROWS, None, COLUMNS] = value[:, :, None] * 2
+    wanted[:, ROWS, COLUMNS] *= 2
     np.testing.assert_array_equal(array.asnumpy(), wanted)
 
 
