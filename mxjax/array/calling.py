@@ -99,6 +99,7 @@ def type_of(arrays: Sequence[Any]) -> type:
 def check_inputs(op: Op, params: dict[str, Any], count: int) -> None:
     """Raises MXNetError where the number of inputs is not what the operator takes."""
     if op.variadic and not op.get_attr("own_count"):
+        op.require_arrays(count)
         return
     names = op.inputs(params)
     if op.variadic:

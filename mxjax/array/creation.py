@@ -228,7 +228,13 @@ def moveaxis(tensor: NDArray, source: int | Sequence[int], destination: int | Se
 
 
 def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = True) -> NDArray:
-    """Joins arrays along an axis; a single array is returned itself unless `always_copy`."""
+    """Joins arrays along an axis; a single array is returned itself unless `always_copy`.
+
+    Raises:
+        AssertionError: there is no array.
+    """
+    if not arrays:
+        raise AssertionError("concatenate takes at least one array")
     if len(arrays) == 1 and not always_copy:
         return arrays[0]
     return call(registry.get("Concat"), list(arrays), {"dim": axis})

@@ -159,6 +159,11 @@ class Op:
             given = {k: v for k, v in given.items() if k != self.variadic}
         return _params.parse(self.name, self.params, given)
 
+    def require_arrays(self, count: int) -> None:
+        """Raises MXNetError where an operator of any number of arrays was given none."""
+        if not count and self.variadic and not self.input_names and "FListInputNames" not in self._attrs:
+            raise MXNetError(f"operator {self.name} takes at least one array")
+
     def inputs(self, params: dict[str, Any], count: int | None = None) -> list[str]:
         """Names of the inputs; `count` is how many a variadic operator has."""
         rule = self._attrs.get("FListInputNames")

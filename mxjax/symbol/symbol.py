@@ -677,6 +677,7 @@ def apply(op_name: str, hint: str, inputs: Sequence[Symbol], params: dict[str, A
     entries = [_one(s, op.name) for s in inputs] if not op.variadic else [e for s in inputs for e in s._outputs]
     if op.variadic and not op.input_names:
         entries += [_one(s, op.name) for s in named.values()]
+        op.require_arrays(len(entries))
     if op.variadic and (not op.input_names or op.variadic in op.params) and op.variadic not in params \
             and not op.get_attr("own_count"):
         params = {**params, op.variadic: len(entries)}

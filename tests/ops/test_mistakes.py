@@ -108,3 +108,17 @@ def test_of_many_inputs_the_first_are_named():
         mx.nd.concat(*wrong, dim=0)
     told = str(caught.value)
     assert "float32(2, 1), float32(2, 2)" in told and told.endswith("float32(2, 12) and 8 more]"), told
+
+
+def test_no_array_where_any_number_goes():
+    """MXNet refuses it in the call, for symbols when they are composed."""
+    open_ended = [op for op in _operators() if op.variadic and op.get_attr("FListInputNames") is None]
+    assert {"Concat", "stack", "add_n", "_npi_concatenate"} <= {op.name for op in open_ended}
+    for op in open_ended:
+        given = {n: p.choices[0] if p.choices else SOME.get(p.kind, 1) for n, p in op.params.items() if p.required}
+        given.pop(op.variadic, None)
+        for call in (mx.nd, mx.sym):
+            with pytest.raises(MXNetError, match=f"operator {op.name}.* at least one array|{op.variadic} must be int"):
+                (getattr(call._internal, op.name, None) or getattr(call, op.name))(**given)
+    with pytest.raises(AssertionError, match="at least one array"):
+        mx.nd.concatenate([])

@@ -13,7 +13,7 @@ from jax import lax
 from ...base import MXNetError
 from ..common import Array, absolute, converted, in_float, is_float
 from ..infer import elementwise, unify
-from ..params import DType, Scalar, np_dtype
+from ..params import Count, DType, Scalar, np_dtype
 from ..registry import get, register
 
 
@@ -280,7 +280,7 @@ def _multicast_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
 
 @register("amp_multicast", variadic="num_outputs", num_outputs=lambda p: p["num_outputs"],
           infer_shape=_multicast_shapes)
-def amp_multicast(*data: Array, num_outputs: int, cast_narrow: bool = False) -> tuple[Array, ...]:
+def amp_multicast(*data: Array, num_outputs: Count, cast_narrow: bool = False) -> tuple[Array, ...]:
     """All arrays in the widest (or narrowest) of their floating point dtypes; other dtypes stay as they are."""
     if len(data) != num_outputs:
         raise MXNetError(f"operator amp_multicast: num_outputs={num_outputs}, but {len(data)} arrays")

@@ -12,7 +12,7 @@ import numpy as np
 from ...base import MXNetError
 from ..common import Array, need_float, no_gradient, normalized, same_dtype, size_of
 from ..infer import UNKNOWN, broadcasted, elementwise, known, unify
-from ..params import Scalar, Shape, Shapes
+from ..params import Count, Scalar, Shape, Shapes
 from ..registry import register
 from ..shape.slicing import _joined_shapes, _stacked_shapes, split_v2
 from .reductions import axes_of
@@ -230,7 +230,7 @@ def _lifted(shape: Any, ndim: int) -> Any:
 
 
 def _at_least(ndim: int) -> None:
-    def compute(*arys: Array, num_args: int) -> tuple[Array, ...]:
+    def compute(*arys: Array, num_args: Count) -> tuple[Array, ...]:
         function = getattr(jnp, f"atleast_{ndim}d")
         return tuple(function(a) for a in arys)
     compute.__doc__ = f"The arrays with at least {ndim} dimensions."
@@ -455,8 +455,6 @@ def tensordot(a: Array, b: Array, *, a_axes_summed: Shape, b_axes_summed: Shape)
 @register("_npi_einsum")
 def einsum(*data: Array, subscripts: str = "", optimize: int = 0) -> Array:
     """Sums of products in Einstein's notation, e.g. "ij,jk->ik"."""
-    if not data:
-        raise MXNetError("operator _npi_einsum takes at least one array")
     same_dtype("_npi_einsum", *data)
     return jnp.einsum(subscripts, *data, optimize="optimal" if optimize else False).astype(data[0].dtype)
 

@@ -18,7 +18,7 @@ from ...base import MXNetError
 from ..by_device import by_device
 from ..common import Array
 from ..infer import elementwise, typed, unify
-from ..params import Range, Scalar, Scalars
+from ..params import Count, Range, Scalar, Scalars
 from ..registry import register
 
 Rule = Callable[..., Any]
@@ -135,7 +135,7 @@ def _multi(name: str, rule: Rule, each: dict[str, str], *, mixed: bool = False, 
         return (*weights, *states)
     options = {each.get(n, n): (Scalars, inspect.Parameter.empty) if n in each else row
                for n, row in _options(rule).items() if not (preloaded and n in each)}
-    _declare(compute, None, {**options, count: (int, 1)})
+    _declare(compute, None, {**options, count: (Count, 1)})
     compute.__doc__ = (f"{inspect.getdoc(rule)}\n\nFor `{count}` weights at once: the inputs are {', '.join(names)} of "
                        f"the first, then of the second, and so on{', then ' * bool(last)}{', '.join(last)}.")
     register(name, variadic=count, own_count=True, num_outputs=lambda p: p[count], inputs=inputs, infer_shape=shapes,
@@ -443,14 +443,14 @@ def _listed(params: dict[str, Any]) -> list[str]:
 
 
 @register("multi_sum_sq", variadic="num_arrays", own_count=True, inputs=_listed)
-def multi_sum_sq(*data: Array, num_arrays: int) -> Array:
+def multi_sum_sq(*data: Array, num_arrays: Count) -> Array:
     """Sums of squares of the arrays -> (num_arrays,) float32."""
     return jnp.stack([jnp.sum(jnp.square(a.astype(jnp.float32))) for a in data])
 
 
 @register("reset_arrays", variadic="num_arrays", own_count=True, inputs=_listed, num_outputs=0,
           mutates=lambda p: tuple(_listed(p)))
-def reset_arrays(*data: Array, num_arrays: int) -> tuple[Array, ...]:
+def reset_arrays(*data: Array, num_arrays: Count) -> tuple[Array, ...]:
     """Sets all arrays to zero."""
     return tuple(jnp.zeros_like(a) for a in data)
 
@@ -461,7 +461,7 @@ def _goes_on(params: dict[str, Any]) -> bool:
 
 @register("multi_all_finite", variadic="num_arrays", own_count=True, inputs=_listed, FTakesOut=_goes_on,
           FPartialShape=lambda p, *_: (1,))
-def multi_all_finite(*data: Array, num_arrays: int = 1, init_output: bool = True) -> Array:
+def multi_all_finite(*data: Array, num_arrays: Count = 1, init_output: bool = True) -> Array:
     """1 where no value of any array is infinite or NaN, else 0 -> (1,) float32.
 
     With `init_output` off, `out` must have been 1 as well: the answer for many arrays in several calls.
