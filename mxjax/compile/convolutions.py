@@ -3,14 +3,13 @@
 XLA takes the gradient by the weight for a convolution with a kernel as large as the picture. It is a sum of matrix
 products: where oneDNN computes them one for each element of the kernel, or one for all if there are few places; else
 sample by sample where pictures are large, whose windows then stay in the processor's cache. Where a convolution moves
-by several places, XLA multiplies the zeros in between for its gradient by the data, which is one product, too, whose
-results are spread. All others oneDNN computes, where jaxlib has it (docs/design/0005, 0028).
+by several places, its gradient by the data has zeros in between, which XLA multiplies, too: it is several convolutions
+without zeros. All others oneDNN computes, where jaxlib has it (docs/design/0005, 0028).
 """
 
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,6 +20,7 @@ import numpy as np
 from jax import lax
 from jax.extend.core import ClosedJaxpr, JaxprEqn
 
+from ..ops.by_device import MOST_KERNEL
 from .onednn import by_onednn, laid, last, may_compute, product_of_rows
 from .rewriting import each_equation
 
@@ -30,6 +30,7 @@ _LEAST = 20_000_000  # products of two numbers for each sample: below, a loop's 
 _LEAST_SPACE, _MOST_KERNEL = 400, 64  # of fewer places the loop is no faster; of more elements the windows are many
 _FULL_VECTORS = 16  # channels: with fewer, products over them are short
 _PRODUCTS = 1_000_000  # of two numbers: from so many on oneDNN is faster
+_MOST_PHASES = 8  # of more, one convolution for all
 _FEW_ROWS = 2  # times as many as filters: all windows of so few take about as much memory as what they give
 TOLD = ("dimension_numbers", "window_strides", "padding", "lhs_dilation", "rhs_dilation", "feature_group_count")
 Numbers = tuple[int, ...]
@@ -64,24 +65,36 @@ def _fast(eqn: JaxprEqn, library: bool) -> JaxprEqn | None:
 
 def _form(eqn: JaxprEqn, library: bool) -> Callable | None:
     """The function that computes a convolution faster than XLA's; None: there is none."""
-    p, numbers = eqn.params, eqn.params["dimension_numbers"]
+    p = eqn.params
+    if max(p["lhs_dilation"]) > 1:
+        return _form_of_phases(eqn) if library else None
+    by_weight = p["feature_group_count"] == p["batch_group_count"] == 1 and p["dimension_numbers"].lhs_spec[1] == 0
+    form = _form_by_weight(eqn, library) if by_weight else None  # what counts as its channels is the batch
+    return by_onednn if form is None and library and may_compute(eqn) else form
+
+
+def _form_by_weight(eqn: JaxprEqn, library: bool) -> Callable | None:
+    numbers = eqn.params["dimension_numbers"]
     data, other, made = [v.aval.shape for v in (*eqn.invars, *eqn.outvars)]
-    if p["feature_group_count"] == p["batch_group_count"] == 1:
-        spreads = max(p["lhs_dilation"]) > 1
-        if numbers.lhs_spec[1] == 0 and not spreads:  # the gradient by the weight: its channels are the batch
-            filters, places = other[numbers.rhs_spec[0]], _size(other, numbers.rhs_spec)
-            taps = _size(made, numbers.out_spec)
-            if taps <= _MOST_KERNEL:
-                channels, rows = data[numbers.lhs_spec[0]], other[numbers.rhs_spec[1]] * places
-                if library and _full(channels) and _full(filters) and channels * filters * rows >= _PRODUCTS:
-                    return _at_once if rows <= _FEW_ROWS * filters else _by_element
-                if data[0] > 1 and places >= _LEAST_SPACE and math.prod(made) * places >= _LEAST:
-                    return _sum_of_products
-        elif library and spreads and max(*p["window_strides"], *p["rhs_dilation"]) == 1 and \
-                min(other[axis] for axis in numbers.rhs_spec[:2]) >= _FULL_VECTORS and \
-                _size(other, numbers.rhs_spec) <= _MOST_KERNEL:
-            return _spread
-    return by_onednn if library and may_compute(eqn) else None
+    if _size(made, numbers.out_spec) > _MOST_KERNEL:
+        return None
+    filters, places = other[numbers.rhs_spec[0]], _size(other, numbers.rhs_spec)
+    channels, rows = data[numbers.lhs_spec[0]], other[numbers.rhs_spec[1]] * places
+    if library and _full(channels) and _full(filters) and channels * filters * rows >= _PRODUCTS:
+        return _at_once if rows <= _FEW_ROWS * filters else _by_element
+    if data[0] > 1 and places >= _LEAST_SPACE and math.prod(made) * places >= _LEAST:
+        return _sum_of_products
+    return None
+
+
+def _form_of_phases(eqn: JaxprEqn) -> Callable | None:
+    p, weight, spec = eqn.params, eqn.invars[1].aval.shape, eqn.params["dimension_numbers"].rhs_spec
+    taps = math.prod([-(-weight[axis] // step) for axis, step in zip(spec[2:], p["lhs_dilation"], strict=True)])
+    if max(p["batch_group_count"], *p["window_strides"], *p["rhs_dilation"]) > 1 or taps > MOST_KERNEL:
+        return None
+    if math.prod(p["lhs_dilation"]) <= _MOST_PHASES and weight[spec[0]] >= _FULL_VECTORS:
+        return _by_phase
+    return _phases_at_once if p["feature_group_count"] == 1 else None
 
 
 def _full(channels: int) -> bool:
@@ -170,22 +183,71 @@ def _at_once(data: jax.Array, head: jax.Array, made: Numbers, p: dict[str, Any])
     return laid(total, (dims - 1, 0, *range(1, dims - 1)), p["dimension_numbers"])
 
 
-def _spread(data: jax.Array, weight: jax.Array, made: Numbers, p: dict[str, Any]) -> jax.Array:
-    """A convolution of data with zeros in between: what each place gives, added where it reaches."""
-    numbers, dims = p["dimension_numbers"], data.ndim
-    data = last(data, numbers.lhs_spec)
-    filters, channels, *space = numbers.rhs_spec
-    weight = lax.transpose(weight, (channels, *space, filters))
-    kernel, sizes = weight.shape[1:-1], [made[axis] for axis in numbers.out_spec[2:]]
-    given = (data.reshape(-1, data.shape[-1]) @ weight.reshape(len(weight), -1)).reshape(
-        *data.shape[:-1], math.prod(kernel), -1)
-    parts = []
-    for i, place in enumerate(itertools.product(*map(range, kernel))):
-        around = []
-        for at, (before, _), apart, size, count in zip(place, p["padding"], p["lhs_dilation"], sizes, data.shape[1:-1],
-                                                       strict=True):
-            first = before - at
-            around.append((first, size - first - (count - 1) * apart - 1, apart - 1))
-        part = lax.index_in_dim(given, i, dims - 1, False)
-        parts.append(lax.pad(part, np.float32(0), [(0, 0, 0), *around, (0, 0, 0)]))
-    return laid(functools.reduce(lax.add, parts), (0, dims - 1, *range(1, dims - 1)), numbers)
+def _by_phase(data: jax.Array, weight: jax.Array, made: Numbers, p: dict[str, Any]) -> jax.Array:
+    """A convolution of data with zeros in between: results as far apart as data see the same elements of the kernel,
+    so each such phase is a convolution without zeros."""
+    numbers, apart, sizes = p["dimension_numbers"], p["lhs_dilation"], _sizes(made, p)
+    image, phases = last(data, numbers.lhs_spec), []
+    counts = [-(-size // step) for size, step in zip(sizes, apart, strict=True)]
+    for phase in np.ndindex(*apart):
+        kernel, begins = weight, []
+        for axis, begin, step, (before, _) in zip(numbers.rhs_spec[2:], phase, apart, p["padding"], strict=True):
+            first = (before - begin) % step  # of the kernel's elements, the first one that meets data
+            kernel = lax.slice_in_dim(kernel, min(first, kernel.shape[axis]), None, step, axis)
+            begins.append((begin - before + first) // step)
+        phases.append(_without_zeros(image, kernel, numbers.rhs_spec, begins, counts, p["feature_group_count"]))
+    return _woven(jnp.stack(phases, -2), [0] * len(sizes), sizes, p)
+
+
+def _phases_at_once(data: jax.Array, weight: jax.Array, made: Numbers, p: dict[str, Any]) -> jax.Array:
+    """The same by one convolution, whose filters are those of all phases: as many elements of the kernel as there are
+    phases see one place of data."""
+    numbers, apart, sizes = p["dimension_numbers"], p["lhs_dilation"], _sizes(made, p)
+    skipped, begins, counts, around, split = [], [], [], [], []
+    for step, size, (before, _), taps in zip(apart, sizes, p["padding"], [weight.shape[axis] for axis in
+                                                                         numbers.rhs_spec[2:]], strict=True):
+        skipped.append((-1 - before) % step)  # results, without which all phases begin to see data at one place
+        begins.append(1 - (before + skipped[-1] + 1) // step)
+        counts.append(-(-(size + skipped[-1]) // step))
+        around.append((0, -taps % step, 0))
+        split += [-(-taps // step), step]
+    kernel = lax.pad(lax.transpose(weight, numbers.rhs_spec), np.float32(0), [(0, 0, 0), (0, 0, 0), *around])
+    kernel = kernel.reshape(*kernel.shape[:2], *split)
+    phases, taps = range(3, kernel.ndim, 2), range(2, kernel.ndim, 2)
+    kernel = lax.transpose(lax.rev(kernel, phases), (*phases, 0, 1, *taps))
+    kernel = kernel.reshape(-1, *kernel.shape[len(sizes) + 1:])
+    found = _without_zeros(last(data, numbers.lhs_spec), kernel, range(kernel.ndim), begins, counts, 1)
+    return _woven(found.reshape(*found.shape[:-1], math.prod(apart), -1), skipped, sizes, p)
+
+
+def _sizes(made: Numbers, p: dict[str, Any]) -> list[int]:
+    return [made[axis] for axis in p["dimension_numbers"].out_spec[2:]]
+
+
+def _without_zeros(image: jax.Array, kernel: jax.Array, spec: Sequence[int], begins: Sequence[int],
+                   counts: Sequence[int], groups: int) -> jax.Array:
+    """A convolution of an image with channels last, whose first results see what begins at `begins`; spec: where the
+    kernel's filters, channels and space are."""
+    made, taps = (len(image), *counts, kernel.shape[spec[0]]), [kernel.shape[axis] for axis in spec[2:]]
+    if not all(taps):
+        return jnp.zeros(made, np.float32)
+    around = [(-begin, begin + count + n - 1 - size)
+              for begin, count, n, size in zip(begins, counts, taps, image.shape[1:-1], strict=True)]
+    if min(map(min, around)) < 0:
+        image, around = _padded(image, {"padding": around}), [(0, 0)] * len(around)
+    ones, images = (1,) * len(taps), (0, image.ndim - 1, *range(1, image.ndim - 1))
+    return by_onednn(image, kernel, made, {
+        "dimension_numbers": lax.ConvDimensionNumbers(images, tuple(spec), images), "window_strides": ones,
+        "padding": around, "rhs_dilation": ones, "feature_group_count": groups})
+
+
+def _woven(phases: jax.Array, begins: Sequence[int], sizes: Sequence[int], p: dict[str, Any]) -> jax.Array:
+    """Results out of (batch, places, phases, channels): the phases of a place side by side."""
+    apart, (batch, *places, _, channels) = p["lhs_dilation"], phases.shape
+    dims = len(places)
+    image = phases.reshape(batch, *places, *apart, channels)
+    image = lax.transpose(image, (0, *[n for i in range(1, dims + 1) for n in (i, dims + i)], 2 * dims + 1))
+    image = image.reshape(batch, *[n * step for n, step in zip(places, apart, strict=True)], channels)
+    for axis, (begin, size) in enumerate(zip(begins, sizes, strict=True), 1):
+        image = lax.slice_in_dim(image, begin, begin + size, axis=axis)
+    return laid(image, (0, dims + 1, *range(1, dims + 1)), p["dimension_numbers"])

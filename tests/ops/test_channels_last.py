@@ -146,7 +146,7 @@ def test_what_onednn_is_not_asked_for(monkeypatch):
     """It would end the process, or be slow: other dtypes, nothing, zeros in between, what is cut off, large kernels."""
     for function in (lambda: conv(DATA.astype("float16"), WEIGHT.astype("float16")),
                      lambda: conv(DATA[:0]), lambda: conv(DATA[:, :0], WEIGHT[:, :0]),
-                     lambda: lax.conv_general_dilated(DATA, WEIGHT, (1, 1), [(1, 1), (1, 1)], lhs_dilation=(2, 1)),
+                     lambda: lax.conv_general_dilated(DATA, WEIGHT, (1, 1), [(1, 2)] * 2, (2, 1), (1, 2)),
                      lambda: lax.conv_general_dilated(DATA, WEIGHT, (1, 1), [(-1, 0), (0, 0)]),
                      lambda: lax.conv_general_dilated(LARGE, LARGE, (1, 1), "SAME")):
         compiled, asked = by_library(monkeypatch, function)

@@ -1,4 +1,4 @@
-"""Gradients as products of matrices: by a weight sample by sample or for each of its elements, by the data spread."""
+"""Forms of gradients: by a weight sample by sample or for each of its elements; by the data by phases."""
 
 import functools
 
@@ -9,6 +9,7 @@ import pytest
 from jax import lax
 from marks import needs_onednn
 
+import mxjax as mx
 from mxjax.compile import convolutions
 from mxjax.compile.compiled import Compiled
 from mxjax.compile.rewriting import rewritten
@@ -78,7 +79,8 @@ SHAPES = [((7, 9), (3, 2), dict(window_strides=(1, 1), padding=[(1, 1), (0, 0)])
 
 
 @pytest.mark.parametrize("space, kernel, given", SHAPES)
-@pytest.mark.parametrize("form, wanted", [("_by_element", 1), ("_at_once", 1), ("_spread", 0)])
+@pytest.mark.parametrize("form, wanted", [("_by_element", 1), ("_at_once", 1), ("_by_phase", 0),
+                                          ("_phases_at_once", 0)])
 @needs_onednn
 def test_of_the_library(monkeypatch, form, wanted, space, kernel, given):
     """By the weight, and by the data where the convolution moves by several places."""
@@ -88,6 +90,8 @@ def test_of_the_library(monkeypatch, form, wanted, space, kernel, given):
     monkeypatch.setattr(convolutions, "_PRODUCTS", 0)
     if form == "_by_element":
         monkeypatch.setattr(convolutions, "_FEW_ROWS", 0)
+    if form == "_phases_at_once":
+        monkeypatch.setattr(convolutions, "_MOST_PHASES", 0)
     data, weight = (RANDOM.normal(size=shape).astype("f") for shape in ((2, 3, *space), (150, 3, *kernel)))
 
     def value(data, weight):
@@ -96,7 +100,28 @@ def test_of_the_library(monkeypatch, form, wanted, space, kernel, given):
     found = jax.jit(rewritten(slope, functools.partial(convolutions.with_fast_convolutions, library=True)))
     np.testing.assert_allclose(found(data, weight), slope(data, weight), rtol=1e-4, atol=2e-4)
     moves = max(given["window_strides"]) > 1 and "rhs_dilation" not in given
-    assert bool(count) == (moves if form == "_spread" else True)
+    assert bool(count) == (True if wanted else moves)
+
+
+@pytest.mark.parametrize("kernel, stride, pad", [(9, 2, 0), (16, 8, 4), (2, 3, 1), (1, 2, 0), (5, 3, 6), (4, 4, 0)])
+@pytest.mark.parametrize("groups, filters", [(1, 32), (1, 3), (2, 32)])
+@needs_onednn
+def test_transposed_by_phases(kernel, stride, pad, groups, filters):
+    """Of kernels larger and smaller than what they move by, with padding that cuts off all that some elements give."""
+    data = RANDOM.normal(size=(2, 4 * groups, 5, 3)).astype("f")
+    weight = RANDOM.normal(size=(4 * groups, filters // groups, kernel, kernel)).astype("f")
+    size = [(n - 1) * stride + kernel - 2 * pad for n in data.shape[2:]]
+    if min(size) < 1:
+        size, pad = [(n - 1) * stride + kernel for n in data.shape[2:]], 0
+    given = dict(kernel=(kernel,) * 2, stride=(stride,) * 2, pad=(pad,) * 2, num_filter=filters, num_group=groups)
+    found = mx.nd.Deconvolution(mx.nd.array(data), mx.nd.array(weight), **given).asnumpy()
+    whole = np.zeros((2, filters, *[n + 2 * pad for n in size]))
+    part, kept = filters // groups, 4
+    for g, i, j in np.ndindex(groups, *data.shape[2:]):
+        given = np.einsum("nc,cfhw->nfhw", data[:, g * kept:][:, :kept, i, j], weight[g * kept:][:kept].astype(float))
+        whole[:, g * part:(g + 1) * part, i * stride:i * stride + kernel, j * stride:j * stride + kernel] += given
+    wanted = whole[:, :, pad:pad + size[0], pad:pad + size[1]]
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
 
 
 def test_small_ones_stay_and_large_ones_are_a_loop():
