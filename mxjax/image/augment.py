@@ -47,9 +47,14 @@ class Augmenter(Described):
         kwargs: the arguments, for `dumps`.
     """
 
+    _in_place = False  # whether an image of floats is written over, as by MXNet
+
     def __call__(self, src: Any) -> Any:
         """The changed image; an NDArray (or NumPy array) as `src` is."""
-        return like(self._change(host(src)), src)
+        return like(self._change(host(src)), src, src if self._writes_over(src) else None)
+
+    def _writes_over(self, src: Any) -> bool:
+        return self._in_place and isinstance(src, NDArray) and np.issubdtype(src.dtype, np.floating)
 
     def _change(self, pixels: np.ndarray) -> np.ndarray:
         """The changed image, on the host; `pixels` must not be written to."""
@@ -57,13 +62,24 @@ class Augmenter(Described):
 
 
 def chain(augmenters: Iterable[Any], src: Any) -> Any:
-    """An image after augmenters, ours and users' own."""
-    image = src
+    """An image after augmenters, ours and users' own; `src` itself where all of them write over it."""
+    image, same, due = src, isinstance(src, NDArray), None  # due: what is to be written to src
     for augmenter in augmenters:
         if isinstance(augmenter, Augmenter) and type(augmenter).__call__ is Augmenter.__call__:
-            image = augmenter._change(host(image))
+            pixels = host(image)
+            image = augmenter._change(pixels)
+            same = same and (image is pixels or augmenter._writes_over(src))
+            due = image if same and image is not pixels else due
         else:
+            if due is not None:
+                written, due = like(due, src, src), None
+                image = written if same else image
             image = augmenter(image if isinstance(image, NDArray) else like(image, src))
+            same = same and image is src
+    if due is not None:
+        like(due, src, src)
+    if same:
+        return src
     return like(image, src) if isinstance(src, NDArray) and not isinstance(image, NDArray) else image
 
 
@@ -166,6 +182,8 @@ class BrightnessJitterAug(Augmenter):
         brightness: how far from 1.
     """
 
+    _in_place = True
+
     def __init__(self, brightness: float) -> None:
         super().__init__(brightness=brightness)
         self.brightness = brightness
@@ -180,6 +198,8 @@ class ContrastJitterAug(Augmenter):
     Args:
         contrast: how far from 1.
     """
+
+    _in_place = True
 
     def __init__(self, contrast: float) -> None:
         super().__init__(contrast=contrast)
@@ -196,6 +216,8 @@ class SaturationJitterAug(Augmenter):
     Args:
         saturation: how far from 1.
     """
+
+    _in_place = True
 
     def __init__(self, saturation: float) -> None:
         super().__init__(saturation=saturation)
@@ -252,6 +274,8 @@ class LightingAug(Augmenter):
         eigval, eigvec: the components, (3,) and (3, 3).
     """
 
+    _in_place = True
+
     def __init__(self, alphastd: float, eigval: Any, eigvec: Any) -> None:
         super().__init__(alphastd=alphastd, eigval=eigval, eigvec=eigvec)
         self.alphastd, self.eigval, self.eigvec = alphastd, eigval, eigvec
@@ -267,6 +291,8 @@ class ColorNormalizeAug(Augmenter):
     Args:
         mean, std: one number for each channel, or None.
     """
+
+    _in_place = True
 
     def __init__(self, mean: Any, std: Any) -> None:
         super().__init__(mean=mean, std=std)

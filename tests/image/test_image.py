@@ -98,7 +98,7 @@ def test_rotation():
 def apply(augmenter, seed=0, like=image.astype("float32")):
     random.seed(seed)
     np.random.seed(seed)
-    return augmenter(like).asnumpy()
+    return augmenter(like.copy()).asnumpy()
 
 
 def test_colour_augmenters():
@@ -193,3 +193,32 @@ def test_own_augmenters_get_ndarrays(files):
     batches = mx.image.ImageIter(2, (3, 8, 8), path_imgrec=str(files / "x.rec"),
                                  aug_list=[mx.img.CenterCropAug((8, 8)), mx.img.CastAug(), mine])
     assert (next(batches).data[0].asnumpy() == 7).all() and set(seen) == {mx.nd.NDArray}
+
+
+def test_colours_are_changed_in_the_image_itself():
+    """MXNet writes over an image of floats, and gives it back; so does what comes before another shape in a chain."""
+    pixels = np.random.default_rng(3).integers(0, 255, (4, 5, 3)).astype(np.float32)
+    own = [mx.image.BrightnessJitterAug(0.5), mx.image.ContrastJitterAug(0.5), mx.image.SaturationJitterAug(0.5),
+           mx.image.LightingAug(0.1, np.ones(3), np.eye(3)), mx.image.ColorNormalizeAug(np.ones(3), np.full(3, 2.0)),
+           mx.image.ColorJitterAug(0.3, 0.3, 0.3)]
+    for augmenter in own:
+        image = mx.nd.array(pixels)
+        assert augmenter(image) is image and (image.asnumpy() != pixels).any()
+    for other in (mx.image.HueJitterAug(0.5), mx.image.HorizontalFlipAug(1), mx.image.CastAug()):
+        image = mx.nd.array(pixels)
+        assert other(image) is not image and (image.asnumpy() == pixels).all()
+
+    seen = []
+
+    class Looks(mx.image.Augmenter):
+        def __call__(self, src):
+            seen.append(src)
+            return src
+    image, crop = mx.nd.array(pixels), mx.image.CenterCropAug((2, 2))
+    chain = mx.image.SequentialAug([own[0], Looks(), own[1], crop, own[4], Looks()])
+    found = chain(image)
+    assert seen[0] is image and seen[1] is found and found is not image
+    np.testing.assert_allclose(found.asnumpy(), (crop(image).asnumpy() - 1) / 2, rtol=1e-6)
+    assert (image.asnumpy() != pixels).any()
+    small = mx.nd.array(pixels.astype(np.uint8), dtype="uint8")
+    assert own[0](small) is not small and (small.asnumpy() == pixels).all()
