@@ -30,7 +30,7 @@ _LEAST = 20_000_000  # products of two numbers for each sample: below, a loop's 
 _LEAST_SPACE, _MOST_KERNEL = 400, 64  # of fewer places the loop is no faster; of more elements the windows are many
 _FULL_VECTORS = 16  # channels: with fewer, products over them are short
 _PRODUCTS = 1_000_000  # of two numbers: from so many on oneDNN is faster
-_MOST_PHASES = 8  # of more, one convolution for all
+_MOST_PHASES = 9  # of more, one convolution for all
 _FEW_ROWS = 2  # times as many as filters: all windows of so few take about as much memory as what they give
 TOLD = ("dimension_numbers", "window_strides", "padding", "lhs_dilation", "rhs_dilation", "feature_group_count")
 Numbers = tuple[int, ...]
@@ -66,6 +66,8 @@ def _fast(eqn: JaxprEqn, library: bool) -> JaxprEqn | None:
 def _form(eqn: JaxprEqn, library: bool) -> Callable | None:
     """The function that computes a convolution faster than XLA's; None: there is none."""
     p = eqn.params
+    if not 3 <= len(eqn.outvars[0].aval.shape) <= 5:
+        return None
     if max(p["lhs_dilation"]) > 1:
         return _form_of_phases(eqn) if library else None
     by_weight = p["feature_group_count"] == p["batch_group_count"] == 1 and p["dimension_numbers"].lhs_spec[1] == 0

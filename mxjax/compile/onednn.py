@@ -41,9 +41,9 @@ def available() -> bool:
 
 
 def may_compute(eqn: JaxprEqn) -> bool:
-    """Whether oneDNN has a fast implementation for a convolution of float32, none of whose axes is empty."""
+    """Whether oneDNN has a fast implementation for a convolution of float32 over one to three axes, none of them empty."""
     p, weight = eqn.params, eqn.invars[1].aval.shape
-    return 3 <= len(weight) <= 5 and p["batch_group_count"] == max(p["lhs_dilation"]) == 1 and \
+    return p["batch_group_count"] == max(p["lhs_dilation"]) == 1 and \
         all(n >= 0 for around in p["padding"] for n in around) and \
         math.prod(weight[axis] for axis in p["dimension_numbers"].rhs_spec[2:]) <= MOST_KERNEL
 
