@@ -41,7 +41,7 @@ def available() -> bool:
 
 
 def may_compute(eqn: JaxprEqn) -> bool:
-    """Whether oneDNN has a fast implementation for a convolution of float32 over one to three axes, none of them empty."""
+    """Whether oneDNN has a fast implementation for a convolution of float32 over one to three axes, none empty."""
     p, weight = eqn.params, eqn.invars[1].aval.shape
     return p["batch_group_count"] == max(p["lhs_dilation"]) == 1 and \
         all(n >= 0 for around in p["padding"] for n in around) and \
