@@ -233,7 +233,7 @@ def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = Tr
     Raises:
         AssertionError: there is no array.
     """
-    if not arrays:
+    if not len(arrays):
         raise AssertionError("concatenate takes at least one array")
     if len(arrays) == 1 and not always_copy:
         return arrays[0]

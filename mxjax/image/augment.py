@@ -62,24 +62,16 @@ class Augmenter(Described):
 
 
 def chain(augmenters: Iterable[Any], src: Any) -> Any:
-    """An image after augmenters, ours and users' own; `src` itself where all of them write over it."""
-    image, same, due = src, isinstance(src, NDArray), None  # due: what is to be written to src
+    """An image after augmenters, ours and users' own; `src` itself where all of them write over it or leave it."""
+    image = src
     for augmenter in augmenters:
-        if isinstance(augmenter, Augmenter) and type(augmenter).__call__ is Augmenter.__call__:
+        ours = isinstance(augmenter, Augmenter) and type(augmenter).__call__ is Augmenter.__call__
+        if ours and not (image is src and augmenter._writes_over(src)):
             pixels = host(image)
-            image = augmenter._change(pixels)
-            same = same and (image is pixels or augmenter._writes_over(src))
-            due = image if same and image is not pixels else due
+            changed = augmenter._change(pixels)
+            image = image if changed is pixels else changed
         else:
-            if due is not None:
-                written, due = like(due, src, src), None
-                image = written if same else image
             image = augmenter(image if isinstance(image, NDArray) else like(image, src))
-            same = same and image is src
-    if due is not None:
-        like(due, src, src)
-    if same:
-        return src
     return like(image, src) if isinstance(src, NDArray) and not isinstance(image, NDArray) else image
 
 
