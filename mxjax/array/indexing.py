@@ -245,7 +245,10 @@ def view_kernel(shape: tuple[int, ...]) -> Kernel:
         if data.size == count:
             return (data.reshape(shape),)
         return (lax.dynamic_slice(data.reshape(-1), (offset,), (count,)).reshape(shape),)
-    return Kernel("view", fn, 1, 1, operators=lambda offset: [
+
+    def moves(data: np.ndarray, offset: np.ndarray) -> np.ndarray:
+        return data.reshape(-1)[int(offset):int(offset) + count].reshape(shape)
+    return Kernel("view", fn, 1, 1, options={"moves": moves}, operators=lambda offset: [
         ("reshape", {"shape": (-1,)}), _slice((int(offset),), (int(offset) + count,)), ("reshape", {"shape": shape})])
 
 
@@ -270,6 +273,11 @@ def read_kernel(kind: str, shape: tuple[int, ...], sizes: tuple[int, ...], items
             return (data[_subscript(items, rest)].reshape(shape),)
         return (_gathered(data, items, rest),)
 
+    def moves(data: np.ndarray, *rest: np.ndarray) -> np.ndarray:
+        part = tuple([slice(int(b), int(b) + n) for b, n in zip(rest, sizes, strict=True)]) if kind == "box" else \
+            _subscript(items, ())
+        return data[part].reshape(shape)
+
     def box(*starts: Any) -> list:
         begin = tuple(map(int, starts))
         return [_slice(begin, tuple(b + n for b, n in zip(begin, sizes, strict=True))), ("reshape", {"shape": shape})]
@@ -277,7 +285,8 @@ def read_kernel(kind: str, shape: tuple[int, ...], sizes: tuple[int, ...], items
     def strided() -> list:
         parts = [i if isinstance(i, tuple) else (i, i + 1, 1) for i in items if i is not None]
         return [_slice(*zip(*parts, strict=True)), ("reshape", {"shape": shape})]
-    return Kernel("indexing", fn, 1 + count, 1, operators={"box": box, "strided": strided}.get(kind))
+    options = {"any_size": True} if kind == "gather" else {"moves": moves}
+    return Kernel("indexing", fn, 1 + count, 1, options=options, operators={"box": box, "strided": strided}.get(kind))
 
 
 @bounded_cache(4096)

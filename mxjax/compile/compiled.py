@@ -35,16 +35,18 @@ from .._host_memory import give_back
 from .._process import starts
 from ..base import MXNetError
 from ..context import default_device
+from .any_size import AnySize
 from .barriers import BARRIER_OPTIONS, with_barriers
 from .channels_last import with_channels_last
 from .convolutions import with_fast_convolutions
 from .division import with_quotients
 from .epilogues import Derived, Standing, split, with_epilogues
-from .first_calls import first_calls
+from .first_calls import exact_form, first_calls
 from .layouts import CHOOSE, Laid, replaced
+from .numpy_forms import Exact, moved_by_numpy
 from .onednn import available as onednn_available
 from .onednn import in_no_file
-from .policy import LOOK_EVERY, MOST_MAPPINGS, MOST_SIGNATURES
+from .policy import FIRST_CALLS, LOOK_EVERY, MOST_MAPPINGS, MOST_SIGNATURES, VARIED_CALLS, VARIED_SHAPES
 from .precision import with_precision
 from .rewriting import rewritten, without_kernels
 
@@ -55,6 +57,7 @@ _PROGRAM, _OPERATION = 3 << 19, 30 << 10  # bytes of a program, and of each oper
 _CONVOLVED = 200  # multiplications in convolutions for each result of `exp` and the like: beyond, fusing costs more
 _READERS = 4  # of one value in an element-wise loop: XLA makes several loops of it without fusion emitters
 _MANY_OPERATIONS = 1000  # of a program whose compilation takes some hundred MB
+_ONE = jax.tree.structure((0,))
 _MADE_OF_FEW, _MADE = 1 << 14, 1 << 16  # elements of all results, what is kept for a backward pass among them
 
 PLAIN_PRODUCTS = {"xla_gpu_enable_triton_gemm": False}  # of cuBLAS: XLA's own ones refuse some shapes in float32,
@@ -84,14 +87,18 @@ class Compiled:
         most: up to how many elements of all arguments it is compiled without fusion emitters: by default where many
             operators could be fused; SOME_OF_ONE for a single one.
         again: the results are the arguments of the next call, where one has the other's memory: XLA may lay them.
+        moves: function(*arrays) -> the only result, where that is arguments' numbers elsewhere, by NumPy.
+        any_size: the function nowhere asks whether a size is a certain number, but for 0 and 1 (see `any_size`).
         options: further arguments of `jax.jit`.
     """
 
-    __slots__ = ("_original", "_most", "_again", "_options", "_plain", "_rewritten", "_forms", "_calls", "_warm",
-                 "_derived", "held", "__weakref__")
+    __slots__ = ("_original", "_most", "_again", "_moves", "_options", "_plain", "_rewritten", "_forms", "_calls",
+                 "_any_size", "_warm", "_derived", "held", "__weakref__")
 
-    def __init__(self, function: Callable, most: int = _SOME, again: bool = False, **options: Any) -> None:
+    def __init__(self, function: Callable, most: int = _SOME, again: bool = False,
+                 moves: Callable[..., np.ndarray] | None = None, any_size: bool = False, **options: Any) -> None:
         self._most, self._again, self._options, self._original = most, again, options, function
+        self._moves, self._any_size = moves, AnySize(function) if any_size else None
         self._plain: Callable | None = None
         self._rewritten: dict[str | None, Callable] = {}  # by kind of device; JAX traces it once for all its forms
         self._forms: dict[tuple[str | None, int], Callable] = {}  # by kind of device; in full, less, least
@@ -150,7 +157,8 @@ class Compiled:
 
     def __reduce__(self) -> tuple:
         """Other processes compile for themselves."""
-        return functools.partial(Compiled, most=self._most, again=self._again, **self._options), (self._original,)
+        return functools.partial(Compiled, most=self._most, again=self._again, moves=self._moves,
+                                 any_size=self._any_size is not None, **self._options), (self._original,)
 
     def eval_shape(self, *args: Any) -> Any:
         """Shapes and dtypes of the results for arguments or ShapeDtypeStructs; a call will not trace again."""
@@ -174,6 +182,8 @@ class Compiled:
         """Drops all signatures and programs: they are traced and compiled again when they are called."""
         self._calls.clear()
         self._warm.clear()
+        if self._any_size is not None:
+            self._any_size.clear()
         self._derived.clear()
         _room.held -= self.held
         self.held = 0
@@ -229,8 +239,11 @@ class Compiled:
         return len(self._options.get("donate_argnums", ())) > 1 and \
             2 * odd <= sum([math.prod(a.shape) for a in avals])
 
-    def _choose(self, signature: tuple, args: Sequence[Any]) -> Callable:
-        """What is called for these arguments; raises MXNetError where the device has no room for what they make."""
+    def _choose(self, signature: tuple, args: Sequence[Any], compiled: bool = False) -> Callable:
+        """What is called for these arguments; raises MXNetError where the device has no room for what they make.
+
+        compiled: NumPy has computed the first calls.
+        """
         starts()
         _room.several = jax.default_backend() != "cpu" or jax.local_device_count("cpu") > 1
         _room.note()
@@ -238,11 +251,17 @@ class Compiled:
         on_cpu = kind is not None
         full, _, least = _options() if on_cpu else ({},) * 3
         given, first = _elements(args), None
+        small = on_cpu and full != least and given <= self._most
+        if small and not compiled:
+            found = (moved_by_numpy(self._moves, len(args)), _ONE) if self._moves else \
+                self._any_size.find(args) if self._any_size else None
+            if found is not None:
+                return self._at_first(signature, *found, VARIED_CALLS)
         traced = self._form(kind, 0).trace(*args)
         found = survey(traced.jaxpr.jaxpr)
         large = in_no_file(refuse_program, found.called)(traced, found, _at(args)[1])
         size = _PROGRAM + _OPERATION * found.operations
-        if given > self._most or full == least:
+        if not small:
             loops = found.arranged <= _SOME and found.readers <= _READERS and not self._rewrites(traced.jaxpr.in_avals)
             level = int(on_cpu and (loops or found.convolved > _CONVOLVED * found.curved))
             form = in_no_file(self._form(kind, level), found.called)
@@ -250,14 +269,19 @@ class Compiled:
             made = _elements(traced.out_info)
             level = 0 if made > max(self._most, _MADE) else 1 if given > _FEW or made > _MADE_OF_FEW else 2
             form = in_no_file(self._form(kind, level), found.called)
-            if level:
-                first = first_calls(traced, form, lambda: self._compiled(signature, form, size))
-        if kind == "onednn" and self._keeps and not (first or large):
+            exact = exact_form(traced) if level and not compiled else None
+            if exact is not None:
+                tree = jax.tree.structure(traced.out_info)
+                if self._any_size is not None:
+                    self._any_size.learn(args, exact, tree, kind)
+                count = FIRST_CALLS if len(self._calls) < VARIED_SHAPES else VARIED_CALLS
+                return self._at_first(signature, exact, tree, count)
+        if kind == "onednn" and self._keeps and not large:
             form = self._split(traced, args, form, level, found.called)
         laid = self._laid(traced, args)
         if laid is not None or not on_cpu:
             first = self._tried(signature, laid or form, size)
-        elif first is None and not large and found.operations > _MANY_OPERATIONS:
+        elif not large and found.operations > _MANY_OPERATIONS:
             first = self._trimmed(signature, form, size)
         if first is not None:
             self._calls[signature] = first
@@ -265,6 +289,16 @@ class Compiled:
         if not large:
             self._compiled(signature, form, size)
         return form
+
+    def _at_first(self, signature: tuple, exact: Exact, tree: Any, count: int) -> Callable:
+        """What is called for this signature while NumPy computes it."""
+        def compiled(*args: Any) -> Any:
+            return self._choose(signature, args, compiled=True)(*args)
+
+        def last() -> None:
+            self._calls[signature] = compiled
+        call = self._calls[signature] = first_calls(exact, tree, count, compiled, last)
+        return call
 
     def _split(self, traced: Any, args: Sequence[Any], form: Callable, level: int, called: Iterable[str]) -> Callable:
         """The program in two, where something is made of weights alone, which need not be done each time."""
@@ -348,7 +382,7 @@ class Overwriting(Compiled):
 
     def __reduce__(self) -> tuple:
         return functools.partial(Overwriting, order=self._order, most=self._most, again=self._again,
-                                 **self._options), (self._function,)
+                                 any_size=self._any_size is not None, **self._options), (self._function,)
 
 
 class _Through(list):

@@ -38,6 +38,7 @@ USER_MISTAKES = (TypeError, ValueError, IndexError, ZeroDivisionError, NotImplem
                   jax.errors.JaxRuntimeError)
 
 
+_OURS = __name__.partition(".")[0] + "."  # modules whose formulas never ask whether a size is this or that number
 WIDE_DTYPES = frozenset(map(np.dtype, sorted(WIDE)))  # they need JAX's 64-bit mode
 
 
@@ -530,7 +531,8 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
     refuse = op.get_attr("FRefuse") if count else None
     return Kernel(op.name, fn, count, num_outputs, num_visible=op.num_visible(params),
                   wide=bool(wide(params) if callable(wide) else wide), mutated=mutated,
-                  eager=op.eager or op.get_attr("eager_when", never)(params), options={"most": SOME_OF_ONE},
+                  eager=op.eager or op.get_attr("eager_when", never)(params),
+                  options={"most": SOME_OF_ONE, "any_size": getattr(function, "__module__", "").startswith(_OURS)},
                   op=op, params=params, dynamic=dynamic, packed=packed, uses_key=op.uses_key,
                   by_rows=op.by_rows(params), check=op.get_attr("FCheck"),
                   refuses=refuse and functools.partial(refuse, params), draw=draw, smooth=smooth,

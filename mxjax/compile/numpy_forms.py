@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -18,13 +18,15 @@ import numpy as np
 from .division import is_quotient
 from .rewriting import called
 
-__all__ = ["by_numpy"]
+__all__ = ["Exact", "by_numpy", "moved_by_numpy"]
 
+Exact = Callable[[Sequence[Any]], "list[np.ndarray] | None"]
 _KNOWN = {np.dtype(t) for t in ("bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")}
+_MOST = 1 << 20  # elements of a value: XLA need not make the whole of it
 _GIVEN, _MOVED, _MADE = range(3)  # arguments as they are; arguments and constants elsewhere; all other values
 _MOVES = frozenset("""
-    broadcast_in_dim concatenate copy dynamic_slice expand_dims optimization_barrier reshape rev slice split squeeze
-    stack stop_gradient tile transpose unstack
+    broadcast_in_dim concatenate copy dim_as_value dynamic_slice expand_dims optimization_barrier reshape rev slice
+    split squeeze stack stop_gradient tile transpose unstack
 """.split())
 _ROUNDS = frozenset("add add_any sub mul div sqrt square integer_pow scatter-add scatter_add".split())
 
@@ -33,22 +35,39 @@ class _Unknown(Exception):
     """A primitive, a form of it, or numbers that are not for NumPy."""
 
 
-def by_numpy(closed: Any) -> Callable[[Sequence[Any]], list[np.ndarray] | None] | None:
+def _as_it_is(size: Any) -> Any:
+    return size
+
+
+def by_numpy(closed: Any, known: Callable[[Any], Any] = _as_it_is) -> Exact | None:
     """What a closed jaxpr computes, as a function of a list of arrays; None where XLA has to compile it.
 
     The function returns None for numbers of which XLA makes something else than IEEE 754 says, or nothing defined:
     denormal ones, zeros of both signs where one is chosen or they are added, floats beyond the integers they become,
     places that are written twice.
+
+    Args:
+        closed: the jaxpr.
+        known: function(size) -> the number it is, for a jaxpr of arrays whose sizes are symbols; what is none, it gives
+            back.
     """
     try:
-        run, _ = _program(closed.jaxpr, closed.consts)
+        run, _ = _program(closed.jaxpr, closed.consts, known)
     except _Unknown:
         return None
+    return _with_care(run, [v.aval.dtype for v in closed.jaxpr.invars])
 
+
+def moved_by_numpy(function: Callable[..., np.ndarray], count: int) -> Exact:
+    """The same of a function of `count` NumPy arrays that moves numbers."""
+    return _with_care(lambda arrays: [function(*arrays)], [None] * count)
+
+
+def _with_care(run: Callable[[list[Any]], list[np.ndarray]], dtypes: Sequence[Any]) -> Exact:
     def call(arrays: Sequence[Any]) -> list[np.ndarray] | None:
         try:
             with np.errstate(all="ignore"):
-                return run([_normal(x) for x in arrays])
+                return run([_normal(np.asarray(x, d)) for x, d in zip(arrays, dtypes, strict=True)])
         except _Unknown:
             return None
     return call
@@ -71,7 +90,13 @@ def _need(holds: Any) -> None:
         raise _Unknown
 
 
-def _program(jaxpr: Any, consts: Sequence[Any], kinds: Sequence[int] | None = None) -> tuple[Callable, list[int]]:
+class _Aval(NamedTuple):
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+
+def _program(jaxpr: Any, consts: Sequence[Any], known: Callable[[Any], Any],
+             kinds: Sequence[int] | None = None) -> tuple[Callable, list[int]]:
     """(the program, what its results are), for arguments that are `kinds`."""
     _need(not jaxpr.effects)
     places: dict[Any, int] = {}
@@ -103,17 +128,20 @@ def _program(jaxpr: Any, consts: Sequence[Any], kinds: Sequence[int] | None = No
         quotient = is_quotient(eqn)
         inner = None if quotient else called(eqn)
         if inner is not None:
-            function, after = _program(inner.jaxpr, inner.consts, before)
+            function, after = _program(inner.jaxpr, inner.consts, known, before)
             outs = [(place(v, None, k), None) for v, k in zip(eqn.outvars, after, strict=True)]
             steps.append(((lambda *xs, run=function: run(xs)), ins, outs, True))
             continue
         name = "div" if quotient else eqn.primitive.name
-        arguments, out = [v.aval for v in eqn.invars], eqn.outvars[0].aval
+        *arguments, out = [_Aval(tuple(map(known, v.aval.shape)), v.aval.dtype)
+                           for v in (*eqn.invars, eqn.outvars[0])]
         upon = max([_MOVED, *[k for k, a in zip(before, arguments, strict=True) if a.dtype == arguments[0].dtype]])
         rounds = name in _ROUNDS and out.dtype.kind == "f"
         _need(out.dtype in _KNOWN and (name in _FUNCTIONS or name in _FORMS) and not (rounds and upon == _MADE))
+        _need(math.prod(out.shape) <= _MOST)
         _need(name != "div" or quotient)  # integers divide by other rules
-        function = _FUNCTIONS.get(name) or _FORMS[name](eqn.params, arguments, out)
+        function = _FUNCTIONS.get(name) or _FORMS[name](
+            {key: _each(known, value) for key, value in eqn.params.items()}, arguments, out)
         if rounds or name in ("convert_element_type", "bitcast_convert_type"):
             function = lambda *xs, run=function: _normal(run(*xs))
         kind = upon if name in _MOVES or name == "convert_element_type" and _same_numbers(arguments[0], out) else _MADE
@@ -131,6 +159,11 @@ def _program(jaxpr: Any, consts: Sequence[Any], kinds: Sequence[int] | None = No
                 values[i] = value if dtype in (None, value.dtype) else value.astype(dtype)
         return [values[i] for i in results]
     return run, [made[i] for i in results]
+
+
+def _each(known: Callable[[Any], Any], value: Any) -> Any:
+    """A parameter of an equation, whose sizes are known."""
+    return tuple([_each(known, v) for v in value]) if type(value) is tuple else known(value)
 
 
 # ------------------------------------------------------------ numbers
@@ -393,6 +426,7 @@ _FORMS: dict[str, Callable[[dict, list, Any], Callable]] = {  # of parameters, i
     "scatter": _scattering(_write), "scatter-add": _scattering(_increase), "scatter_add": _scattering(_increase),
     "dynamic_slice": lambda p, ins, out: lambda x, *starts: x[_window(x.shape, starts, out.shape)],
     "dynamic_update_slice": _dynamic_update_slice,
+    "dim_as_value": lambda p, ins, out: lambda: np.asarray(p["dim"], out.dtype),
     "transpose": lambda p, ins, out: lambda x: x.transpose(p["permutation"]),
     "rev": lambda p, ins, out: lambda x: np.flip(x, p["dimensions"]),
     "concatenate": lambda p, ins, out: lambda *xs: np.concatenate(xs, p["dimension"]),

@@ -13,10 +13,12 @@ from typing import Any
 from .._bounded import Bounded
 
 __all__ = ["CALL_NUMBERS", "FEW_WEIGHTS", "FIRST_CALLS", "LOOK_EVERY", "MANY_WEIGHTS", "MOST_CALLS", "MOST_MAPPINGS",
-           "MOST_SIGNATURES", "STEADY", "VARIED_SLICES", "Programs"]
+           "MOST_SIGNATURES", "STEADY", "VARIED_CALLS", "VARIED_SHAPES", "VARIED_SLICES", "Programs"]
 
 TRIALS = 2  # how often a structure of calls is seen before it becomes a program
 FIRST_CALLS = 2  # of a new signature, by NumPy where it can: the next one is compiled
+VARIED_SHAPES = 4  # of one function, after which it is expected to meet more, few of them often
+VARIED_CALLS = 32  # of each of those by NumPy: they cost 0.1 ms more than compiled ones, compiling 20
 MOST_CALLS = 64  # of operators one by one, in one backward program: beyond, their own work outweighs what calls cost
 STEADY = 8  # updates of the same weights in a row, before all of them become one program: that is a large one
 FEW_WEIGHTS = 4  # for which that would gain nothing

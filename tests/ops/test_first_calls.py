@@ -1,5 +1,7 @@
 """NumPy computes the first calls of a signature where it has XLA's results to the bit, and leaves the rest to XLA."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +13,7 @@ from mxjax.compile import compiled
 from mxjax.compile.compiled import SOME_OF_ONE, Compiled, kind_of
 from mxjax.compile.division import with_quotients
 from mxjax.compile.numpy_forms import by_numpy
+from mxjax.compile.policy import VARIED_CALLS
 from mxjax.compile.rewriting import rewritten
 
 by_cpu = pytest.mark.skipif(compiled._options()[0] == compiled._options()[2], reason="everything is compiled in full")
@@ -246,3 +249,115 @@ def test_the_same_bits_whenever_a_call_comes():
         z.backward(head[:, 0])
         found.append(bits([z.to_jax(), y.grad.to_jax()]))
     assert found[0] == found[1] == found[2] == found[3]
+
+
+FIXED = ("shapes", "legacy order", "parts", "spread", "quotient by something made", "rows added", "gradient of parts",
+         "gradient of rows")  # functions of one size
+GATHERING = ("difference of parts, negated", "products", "quotient by rows")  # parts, where one size may be any
+
+
+def grown(x, count):
+    """An array with `count` rows, those of `x` again and again."""
+    x = np.asarray(x)
+    return jax.device_put(x if x.ndim == 0 else x[np.arange(count) % len(x)], CPU)
+
+
+def noting(function):
+    """A function compiled for any size, and the shapes of the first arguments that it is traced for."""
+    shapes = []
+
+    def noted(*args):
+        shapes.append(args[0].shape)
+        return function(*args)
+    return Compiled(noted, most=SOME_OF_ONE, any_size=True), shapes
+
+
+@by_cpu
+@pytest.mark.parametrize("name", [name for name in ALIKE if name not in FIXED and len(ALIKE[name]) > 1])
+def test_new_sizes_have_the_bits_of_xla_without_a_trace(name):
+    function, *args = ALIKE[name]
+    program, shapes = noting(lambda *a: jax.tree.leaves(function(*a)))
+    for count in (4, 5, 7, 8):
+        program(*[grown(a, count) for a in args])
+    given = [grown(a, 6) for a in args]
+    got = program(*given)
+    assert len(shapes) == 5 + (name in GATHERING) and not isinstance(shapes[4][0], int)  # each size, and any
+    assert bits(got) == bits(program._form(kind_of(given), 1)(*given))
+
+
+@by_cpu
+def test_sizes_that_vary_together_and_apart():
+    program, shapes = noting(lambda x, y: {"rows": jnp.concatenate([x, y]), "turned": [x.T, y[::-1]]})
+    for rows, more, columns in [(4, 4, 3), (5, 2, 3), (6, 8, 3), (7, 3, 3), (9, 9, 3), (2, 7, 3),  # any rows by now
+                                (8, 2, 5), (8, 3, 6), (8, 2, 7), (8, 7, 8), (5, 4, 9), (6, 4, 3),  # any columns
+                                (1, 3, 4), (0, 3, 4), (2, 1, 4)]:
+        x, y = np.arange(rows * columns, dtype="float32").reshape(rows, columns), np.ones((more, columns), "float32")
+        got = program(jax.device_put(x, CPU), jax.device_put(y, CPU))
+        np.testing.assert_array_equal(got["rows"], np.concatenate([x, y]))
+        np.testing.assert_array_equal(got["turned"][0], x.T)
+        assert got["turned"][1].shape == y.shape
+    assert [s for s in shapes if all(isinstance(n, int) for n in s)] == [
+        (4, 3), (5, 3), (6, 3), (7, 3), (8, 5), (8, 6), (8, 7), (8, 8), (1, 4), (0, 4), (2, 4)]
+    with pytest.raises(TypeError):  # as without what was learnt
+        program(jnp.ones((3, 4)), jnp.ones((3, 5)))
+
+
+@by_cpu
+@pytest.mark.parametrize("function", [
+    lambda x: x[:3] if x.shape[0] > 5 else x[:2], lambda x: x.reshape(-1, 2), lambda x: x * float(x.shape[0]),
+    lambda x: jnp.exp(x), lambda x: jnp.squeeze(x)])
+def test_what_asks_for_sizes_is_traced_for_each(function):
+    program, shapes = noting(function)
+    for count in (4, 6, 8, 10, 12, 14):
+        x = np.arange(count, dtype="float32")
+        np.testing.assert_allclose(program(jax.device_put(x, CPU)), jax.jit(function)(x), rtol=1e-6)
+    assert [s for s in shapes if isinstance(s[0], int)] == [(n,) for n in (4, 6, 8, 10, 12, 14)]
+
+
+@by_cpu
+def test_of_many_sizes_those_that_come_often_are_compiled(compiles):
+    program, _ = noting(lambda x: x + x)
+    for count in range(2, 30):
+        program(jax.device_put(np.ones(count, "float32"), CPU))
+    assert not compiles
+    for _ in range(VARIED_CALLS):
+        assert program(jax.device_put(np.ones(29, "float32"), CPU)).tolist() == [2] * 29
+    assert len(compiles) == sum(program.forms()) == 1
+    program.clear()
+    assert program(jax.device_put(np.ones(3, "float32"), CPU)).tolist() == [2] * 3
+
+
+def test_a_users_formula_may_ask_for_a_size():
+    @mx.operator.from_jax
+    def special_size(x):
+        return x * (2 if x.shape[0] == 9 else 3)
+    for count in (3, 4, 5, 6, 7, 8, 9, 10):
+        assert special_size(mx.nd.ones((count,))).asnumpy().tolist() == [2 if count == 9 else 3] * count
+
+
+def test_sizes_are_learnt_by_several_threads():
+    program, _ = noting(lambda x, y: [x + y, x.T])
+
+    def work(first):
+        for rows in range(first, first + 40):
+            x = np.full((rows, 3), rows, "float32")
+            total, turned = program(jax.device_put(x, CPU), jax.device_put(x, CPU))
+            np.testing.assert_array_equal(total, 2 * x)
+            np.testing.assert_array_equal(turned, x.T)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, [2, 3, 20, 30]))
+
+
+def test_a_loop_whose_sizes_depend_on_data_compiles_nothing(compiles):
+    boxes = np.sort(rng.uniform(size=(40, 4)).astype("float32"), 1)
+    kept, rounds = [], 0
+    left = mx.np.array(boxes)
+    while left.shape[0] > 1:
+        rounds += 1
+        rows = left[1:]
+        wide = rows[:, 2] - rows[:, 0]
+        overlap = mx.np.minimum(left[0, 2], rows[:, 2]) - mx.np.maximum(left[0, 0], rows[:, 0])
+        kept.append(left[0].asnumpy())
+        left = rows[mx.np.nonzero(overlap <= 0.9 * wide)[0]]
+        compiles.clear() if rounds == 5 else None
+    assert rounds > 5 and len(compiles) == 0
