@@ -102,3 +102,9 @@ def test_layers_name_parameters_as_their_cells():
     assert [s["shape"] for s in rnn.LSTM(3, projection_size=2).state_info(5)] == [(1, 5, 2), (1, 5, 3)]
     with pytest.raises(AssertionError, match="layout"):
         rnn.GRU(3, layout="NCT")
+
+
+@mx.util.use_np
+def test_states_of_layers_to_begin_with_are_of_the_kind_in_use():
+    for layer in (rnn.GRU(3), rnn.LSTM(3, bidirectional=True)):
+        assert {type(state) for state in layer.begin_state(batch_size=2)} == {mx.np.ndarray}

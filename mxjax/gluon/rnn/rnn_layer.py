@@ -9,6 +9,7 @@ from typing import Any
 from ... import ndarray as nd
 from ... import symbol
 from ...ndarray import NDArray
+from ...util import is_np_array
 from ..block import HybridBlock
 from ..parameter import Parameter, tensor_types
 from . import rnn_cell
@@ -87,8 +88,9 @@ class _RNNLayer(HybridBlock):
 
     def begin_state(self, batch_size: int = 0, func: Callable = nd.zeros, **kwargs: Any) -> list[Any]:
         """States to begin with; arguments as in `RecurrentCell.begin_state`."""
-        return [func(name=f"{self.prefix}h0_{i}", **{**info, **kwargs})
-                for i, info in enumerate(self.state_info(batch_size))]
+        states = [func(name=f"{self.prefix}h0_{i}", **{**info, **kwargs})
+                  for i, info in enumerate(self.state_info(batch_size))]
+        return [state.as_np_ndarray() for state in states] if is_np_array() else states
 
     def _unfuse(self) -> rnn_cell.HybridSequentialRNNCell:
         """The same network as cells, which share this layer's parameters."""
