@@ -467,7 +467,10 @@ class Constant(Parameter):
     """
 
     def __init__(self, name: str, value: Any) -> None:
-        self.value = value if isinstance(value, NDArray) else nd.array(value)
+        if not isinstance(value, NDArray):
+            value = nd.array(value)
+            value = value.as_np_ndarray() if is_np_array() else value
+        self.value = value
         super().__init__(name, grad_req="null", shape=self.value.shape, dtype=self.value.dtype,
                          init=initializer.Constant(self.value))
 

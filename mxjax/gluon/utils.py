@@ -97,12 +97,13 @@ def clip_global_norm(arrays: Sequence[NDArray], max_norm: float, check_isfinite:
             sums = nd.add_n(*[array.norm().square() for array in group])
         squares.append(sums.astype("float32", copy=False).as_in_context(ctx))
     total = nd.sqrt(nd.add_n(*squares))
-    if check_isfinite and not np.isfinite(total.asscalar()):
+    norm = total.asnumpy().reshape(-1)[0] if check_isfinite else total
+    if check_isfinite and not np.isfinite(norm):
         warnings.warn("nan or inf is detected. Clipping results will be undefined.", UserWarning, stacklevel=2)
     scale = nd.minimum(max_norm / (total + 1e-8), 1.0)
     for array in arrays:
         array *= scale.as_in_context(array.context).astype(array.dtype, copy=False)
-    return total.asscalar() if check_isfinite else total
+    return norm
 
 
 # -------------------------------------------------------------------- helpers

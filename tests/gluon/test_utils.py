@@ -86,3 +86,11 @@ def test_shape_is_known():
         assert utils.shape_is_known(()) and utils.shape_is_known((0,)) and not utils.shape_is_known((-1,))
     with pytest.raises(AssertionError, match="less than"):
         utils.shape_is_known((-1,))
+
+
+@mx.util.use_np
+def test_arrays_of_the_kind_in_use():
+    arrays = [mx.np.full((2, 2), 3.0), mx.np.full((4,), 4.0)]
+    assert utils.clip_global_norm(arrays, 5.0) == pytest.approx(10)
+    np.testing.assert_allclose(arrays[1].asnumpy(), 2)
+    assert type(mx.gluon.Constant("numbers", [1, 2]).value) is mx.np.ndarray
