@@ -160,5 +160,6 @@ def _same(one: Exact | None, other: Exact, args: Sequence[Any]) -> bool:
         return False
     leaves = jax.tree.leaves(args)
     found, expected = one(leaves), other(leaves)
-    return found is not None and expected is not None and all(f.shape == e.shape and f.dtype == e.dtype and f.tobytes() == e.tobytes()
-               for f, e in zip(found, expected, strict=True))
+    return found is not None and expected is not None and all([
+        f.shape == e.shape and f.dtype == e.dtype and f.tobytes() == e.tobytes()
+        for f, e in zip(found, expected, strict=True)])
