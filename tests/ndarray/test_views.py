@@ -5,6 +5,7 @@ import pytest
 
 import mxjax as mx
 from mxjax.base import MXNetError
+from mxjax.compile.policy import VARIED_CALLS
 
 SIZE = 1 << 12
 
@@ -127,7 +128,8 @@ WRITES = [in_place_operator, assignment, out, unary_out, optimizer, mutated]
 
 @pytest.mark.parametrize("write", WRITES, ids=lambda f: f.__name__)
 def test_memory_is_reused(write):
-    for _ in range(3):  # the first calls may be NumPy's, which reuses nothing; nor may XLA reuse memory of NumPy
+    # the first calls may be NumPy's, which reuses nothing; nor may XLA reuse memory of NumPy
+    for _ in range(VARIED_CALLS + 1):
         a = mx.nd.ones((SIZE,)) * 1
         before = pointer(a)
         write(a)
