@@ -117,9 +117,12 @@ class AnySize:
         if len(calls.seen) < VARIED_SHAPES << calls.trials:
             return
         calls.trials += 1
-        form = self._traced(args, list(calls.seen), kind)
-        if form is not None and _same(form.at(_sizes(args)), exact, args):
-            calls.form = form
+        try:
+            form = self._traced(args, list(calls.seen), kind)
+            if form is not None and _same(form.at(_sizes(args)), exact, args):
+                calls.form = form
+        except Exception:  # whatever a formula does that cannot be done, or decided, with a symbol
+            return
 
     def _traced(self, args: Sequence[Any], seen: list[tuple[int, ...]], kind: str) -> _Form | None:
         """The function for arguments with a symbol for sizes that vary, one for all that vary together."""
@@ -130,15 +133,14 @@ class AnySize:
         symbols = dict(zip(varying, _symbols(), strict=False))
         given = iter([symbols.get(column, column[0]) for column in columns])
         leaves, tree = jax.tree.flatten(args)
-        specs = [jax.ShapeDtypeStruct([next(given) for _ in leaf.shape], leaf.dtype, weak_type=leaf.weak_type)
-                 if isinstance(leaf, jax.Array) else
-                 jax.ShapeDtypeStruct([next(given) for _ in leaf.shape], leaf.dtype)
-                 if hasattr(leaf, "shape") else leaf for leaf in leaves]
-        try:
-            with traced_for(kind):
-                closed = with_quotients(jax.make_jaxpr(self._function)(*jax.tree.unflatten(tree, specs)), on_cpu=True)
-        except Exception:  # whatever a formula does that cannot be done, or decided, with a symbol
-            return None
+        specs = []
+        for leaf in leaves:
+            if hasattr(leaf, "shape"):
+                weak = {"weak_type": leaf.weak_type} if isinstance(leaf, jax.Array) else {}
+                leaf = jax.ShapeDtypeStruct([next(given) for _ in leaf.shape], leaf.dtype, **weak)
+            specs.append(leaf)
+        with traced_for(kind):
+            closed = with_quotients(jax.make_jaxpr(self._function)(*jax.tree.unflatten(tree, specs)), on_cpu=True)
         return _Form(closed, tuple([str(symbols[c]) if c in symbols else c[0] for c in columns]))
 
 
