@@ -12,6 +12,7 @@ import numpy as np
 from .._capacity import refuse_result
 from .._process import check, starts
 from .._random_streams import next_key, on_host, source
+from .._transfer import to_device
 from ..base import MXNetError
 from ..compile.kernel import USER_MISTAKES, Kernel, is_wide, mistake, never, prepare, run, watched
 from ..context import Context, current_context, default_device
@@ -485,9 +486,9 @@ def put(array: np.ndarray, ctx: Context) -> jax.Array:
     starts()
     device = None if on_default_device(ctx) else ctx.jax_device
     if not is_wide(array.dtype):
-        return jax.device_put(array, device)  # not jax.numpy.asarray, which compiles a program for each new shape
+        return to_device(array, device)
     with jax.enable_x64(True):
-        return jax.device_put(array, device)
+        return to_device(array, device)
 
 
 def perform(kernel: Kernel, args: list[Any], ctx: Context, wide: bool) -> Sequence[Any]:

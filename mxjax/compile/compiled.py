@@ -27,12 +27,13 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.extend.core import find_top_trace, jaxpr_as_fun
+from jax.extend.core import jaxpr_as_fun
 
 from .._bounded import clear_all
 from .._capacity import refuse_program, survey
 from .._host_memory import give_back
 from .._process import starts
+from .._tracing import EVALUATES, find_top_trace
 from ..base import MXNetError
 from ..context import default_device
 from .any_size import AnySize
@@ -41,12 +42,12 @@ from .channels_last import with_channels_last
 from .convolutions import with_fast_convolutions
 from .division import with_quotients
 from .epilogues import Derived, Standing, split, with_epilogues
-from .first_calls import exact_form, first_calls
+from .first_calls import exact_form, of_arrays
 from .layouts import CHOOSE, Laid, replaced
 from .numpy_forms import Exact, moved_by_numpy
 from .onednn import available as onednn_available
 from .onednn import in_no_file
-from .policy import FIRST_CALLS, LOOK_EVERY, MOST_MAPPINGS, MOST_SIGNATURES, VARIED_CALLS, VARIED_SHAPES
+from .policy import LOOK_EVERY, MOST_MAPPINGS, MOST_SIGNATURES, VARIED_SHAPES, first_calls
 from .precision import with_precision
 from .rewriting import rewritten, without_kernels
 
@@ -75,10 +76,6 @@ def tried(compile: Callable[[dict[str, Any] | None], Any]) -> Any:
     return compile(PLAIN_PRODUCTS)
 
 
-with jax.ensure_compile_time_eval():
-    _EVALUATES = find_top_trace(None)  # JAX's trace outside of all transformations: it computes what it is given
-
-
 class Compiled:
     """A function compiled after its first calls with each signature.
 
@@ -101,7 +98,8 @@ class Compiled:
         self._moves, self._any_size = moves, AnySize(function) if any_size else None
         self._plain: Callable | None = None
         self._rewritten: dict[str | None, Callable] = {}  # by kind of device; JAX traces it once for all its forms
-        self._forms: dict[tuple[str | None, int], Callable] = {}  # by kind of device; in full, less, least
+        # by kind of device; in full, less, least, or traced alone
+        self._forms: dict[tuple[str | None, int | None], Callable] = {}
         self._calls: dict[tuple, Callable] = {}  # what is called for each signature
         self._derived: dict[tuple, Derived] = {}  # what programs make of weights
         self._warm: dict[tuple, Callable] = {}  # those of them that `deliver` has called
@@ -109,7 +107,7 @@ class Compiled:
         _room.add(self)
 
     def __call__(self, *args: Any) -> Any:
-        if find_top_trace(None) is not _EVALUATES:
+        if find_top_trace(None) is not EVALUATES:
             return self._in_transformation(args)
         if _room.short:
             _room.make()
@@ -124,7 +122,7 @@ class Compiled:
 
     def deliver(self, made: list[Any], args: Sequence[Any]) -> None:
         """Calls it and puts the result into `made`, in one call of C: no signal is handled between the two."""
-        if find_top_trace(None) is not _EVALUATES:
+        if find_top_trace(None) is not EVALUATES:
             made.append(self._in_transformation(args))
             return
         if _room.short:
@@ -162,13 +160,13 @@ class Compiled:
 
     def eval_shape(self, *args: Any) -> Any:
         """Shapes and dtypes of the results for arguments or ShapeDtypeStructs; a call will not trace again."""
-        return self._form(self._kind(args), 0).eval_shape(*args)
+        return self._form(self._kind(args), None).eval_shape(*args)
 
     def forms(self) -> tuple[int, ...]:
         """How many programs there are: compiled in full, without fusion emitters, and without optimization."""
         sizes = [0, 0, 0]
         for (_, level), form in self._forms.items():
-            sizes[level] += form._cache_size()
+            sizes[level or 0] += form._cache_size()
         for call in self._calls.values():
             if isinstance(call, Standing):
                 sizes[call.effort] += 1
@@ -195,12 +193,13 @@ class Compiled:
         kind = kind_of(args)
         return "cpu" if kind == "onednn" and "out_shardings" in self._options else kind
 
-    def _form(self, kind: str | None, level: int) -> Callable:
+    def _form(self, kind: str | None, level: int | None) -> Callable:
+        """level: None: to be traced alone; what XLA's options are costs a program, once."""
         found = self._forms.get((kind, level))
         if found is None:
             if kind not in self._rewritten:
                 self._rewritten[kind] = rewritten(self._original, *self._passes(kind), kind=kind)
-            options = PLAIN_PRODUCTS if kind is None and level else {} if kind is None else _options()[level]
+            options = {} if level is None else (PLAIN_PRODUCTS if level else {}) if kind is None else _options()[level]
             found = self._forms[kind, level] = jax.jit(
                 self._rewritten[kind], **self._options, **({"compiler_options": options} if options else {}))
         return found
@@ -249,33 +248,30 @@ class Compiled:
         _room.note()
         kind = self._kind(args)
         on_cpu = kind is not None
-        full, _, least = _options() if on_cpu else ({},) * 3
         given, first = _elements(args), None
-        small = on_cpu and full != least and given <= self._most
+        small = on_cpu and given <= self._most
         if small and not compiled:
             found = (moved_by_numpy(self._moves, len(args)), _ONE) if self._moves else \
                 self._any_size.find(args) if self._any_size else None
             if found is not None:
-                return self._at_first(signature, *found, VARIED_CALLS)
-        traced = self._form(kind, 0).trace(*args)
+                return self._at_first(signature, *found, first_calls(VARIED_SHAPES))
+        traced = self._form(kind, None).trace(*args)
         found = survey(traced.jaxpr.jaxpr)
         large = in_no_file(refuse_program, found.called)(traced, found, _at(args)[1])
         size = _PROGRAM + _OPERATION * found.operations
         if not small:
             loops = found.arranged <= _SOME and found.readers <= _READERS and not self._rewrites(traced.jaxpr.in_avals)
             level = int(on_cpu and (loops or found.convolved > _CONVOLVED * found.curved))
-            form = in_no_file(self._form(kind, level), found.called)
         else:
             made = _elements(traced.out_info)
             level = 0 if made > max(self._most, _MADE) else 1 if given > _FEW or made > _MADE_OF_FEW else 2
-            form = in_no_file(self._form(kind, level), found.called)
             exact = exact_form(traced) if level and not compiled else None
             if exact is not None:
                 tree = jax.tree.structure(traced.out_info)
                 if self._any_size is not None:
                     self._any_size.learn(args, exact, tree, kind)
-                count = FIRST_CALLS if len(self._calls) < VARIED_SHAPES else VARIED_CALLS
-                return self._at_first(signature, exact, tree, count)
+                return self._at_first(signature, exact, tree, first_calls(len(self._calls)))
+        form = in_no_file(self._form(kind, level), found.called)
         if kind == "onednn" and self._keeps and not large:
             form = self._split(traced, args, form, level, found.called)
         laid = self._laid(traced, args)
@@ -297,7 +293,7 @@ class Compiled:
 
         def last() -> None:
             self._calls[signature] = compiled
-        call = self._calls[signature] = first_calls(exact, tree, count, compiled, last)
+        call = self._calls[signature] = of_arrays(exact, tree, count, compiled, last)
         return call
 
     def _split(self, traced: Any, args: Sequence[Any], form: Callable, level: int, called: Iterable[str]) -> Callable:

@@ -8,9 +8,10 @@ from typing import Any
 import jax
 import numpy as np
 
+from .._transfer import to_device
 from .numpy_forms import Exact, by_numpy
 
-__all__ = ["exact_form", "first_calls"]
+__all__ = ["exact_form", "of_arrays"]
 
 
 def exact_form(traced: Any) -> Exact | None:
@@ -20,8 +21,8 @@ def exact_form(traced: Any) -> Exact | None:
     return by_numpy(traced.jaxpr)
 
 
-def first_calls(exact: Exact, tree: Any, count: int, then: Callable[..., Any],
-                last: Callable[[], None]) -> Callable[..., Any]:
+def of_arrays(exact: Exact, tree: Any, count: int, then: Callable[..., Any],
+              last: Callable[[], None]) -> Callable[..., Any]:
     """A function of arguments like these that NumPy computes, with XLA's results.
 
     Args:
@@ -46,5 +47,6 @@ def first_calls(exact: Exact, tree: Any, count: int, then: Callable[..., Any],
         if results is None:  # or else JAX distributes, or complains
             return then(*args)
         results = [np.array(r) for r in results]  # no views: JAX takes their memory over
-        return jax.tree.unflatten(tree, jax.device_put(results, placed[0] if placed else None))
+        device = next(iter(placed[0].device_set)) if placed else None
+        return jax.tree.unflatten(tree, [to_device(r, device) for r in results])
     return call

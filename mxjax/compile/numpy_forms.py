@@ -213,7 +213,8 @@ def _convert(params: dict, ins: list, out: Any) -> Callable:
     if new.kind == "b":
         return lambda x: x != 0
     if old.kind != "f" or new.kind == "f":
-        return _to_number(new) if old != new and _same_numbers(ins[0], out) else lambda x: x.astype(new)
+        scalar = old != new and _same_numbers(ins[0], out) and not _holds(new, old)
+        return _to_number(new) if scalar else lambda x: x.astype(new)
     least, most = float(np.iinfo(new).min) - 1, 2.0 ** (8 * new.itemsize - (new.kind == "i"))
 
     def to_integers(x: Any) -> Any:
@@ -224,8 +225,14 @@ def _convert(params: dict, ins: list, out: Any) -> Callable:
 
 
 def _same_numbers(old: Any, new: Any) -> bool:
-    """Whether a conversion changes nothing: not the type, or an integer that a scalar argument is."""
-    return old.dtype == new.dtype or old.dtype.kind in "iu" and new.dtype.kind == "f" and new.shape == ()
+    """Whether a conversion changes nothing: not the type, or integers that floats hold, or one, a scalar argument."""
+    return old.dtype == new.dtype or \
+        old.dtype.kind in "iu" and new.dtype.kind == "f" and (new.shape == () or _holds(new.dtype, old.dtype))
+
+
+def _holds(new: np.dtype, old: np.dtype) -> bool:
+    """Whether floats of a type hold all integers of another."""
+    return 8 * old.itemsize <= np.finfo(new).nmant
 
 
 def _to_number(dtype: Any) -> Callable:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from .. import _pixels
-from ..array.creation import array
-from ..array.kinds import wrap
+from ..array.dense import NDArray, _from_host
 from ..base import MXNetError
+from ..context import current_context
 from ..ops.common import Array, gives
 from ..ops.on_host import on_host
 from ..ops.params import Floats, Shape
@@ -23,7 +23,7 @@ def _on_pixels(name: str, aliases: tuple[str, ...] = (), **attrs: Any) -> Callab
         @functools.wraps(function)
         def of_arrays(*arrays: Any, _ctx: Any = None, **params: Any) -> list[Any]:
             result = function(*[a.asnumpy() for a in arrays], **params)
-            return [wrap(array(result, _ctx, result.dtype)._read(), _ctx, type(arrays[0]) if arrays else None)]
+            return [_from_host(result, _ctx or current_context(), type(arrays[0]) if arrays else NDArray)]
         on_host(name, aliases, **attrs)(of_arrays)
         return function
     return decorate

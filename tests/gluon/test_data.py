@@ -229,6 +229,22 @@ def test_workers_end_with_their_process(tmp_path):
     assert not any(os.path.exists(f"/proc/{pid}") for pid in pids)
 
 
+def test_workers_know_their_own_numbers():
+    """The process that starts them answers in the order it was asked, whoever asks, and whoever wants to know first."""
+    with multiprocessing.pool.ThreadPool(3) as threads:
+        loaders = threads.map(lambda n: data.DataLoader(list(range(n, n + 8)), 4, num_workers=2), range(3))
+    workers = [w for loader in loaders for w in loader._worker_pool._workers]
+    pids = {w: w.pid for w in reversed(workers)}
+    assert len(set(pids.values())) == 6
+    for n, loader in enumerate(loaders):
+        assert [batch.asnumpy().tolist() for batch in loader] == [list(range(k, k + 4)) for k in (n, n + 4)]
+    os.kill(pids[workers[0]], 9)
+    with pytest.raises(mx.MXNetError, match=f"pid {pids[workers[0]]}.*SIGKILL"):
+        for _ in range(3):
+            list(loaders[0])
+    assert workers[0].pid is None
+
+
 def test_queues_of_arrays():
     function, arguments = data.dataloader.reduce_ndarray(mx.nd.array([[1, 2], [3, 4]]))
     assert function(*arguments).asnumpy().tolist() == [[1, 2], [3, 4]]

@@ -1,5 +1,7 @@
 """Views share memory in both directions; in-place writes reuse memory exactly where nobody else holds it."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -185,3 +187,48 @@ def test_out():
         mx.nd.sqrt(a, out=mx.nd.zeros((3,)))
     with pytest.raises(MXNetError, match="out"):
         mx.nd.split(a, num_outputs=2, axis=0, out=[mx.nd.zeros((1,))])
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int64", "float16", "float32", "bool"])
+@pytest.mark.parametrize("make", [mx.nd.array, mx.np.array])
+def test_parts_are_copies_of_what_the_array_is_now(make, dtype):
+    values = (np.arange(24).reshape(4, 3, 2) % 7).astype(dtype)
+    array = make(values, dtype=dtype)
+    row, rows = array[1], array[1:3]
+    part = row.asnumpy()
+    np.testing.assert_array_equal(part, values[1])
+    assert part.dtype == values.dtype and part.flags.writeable
+    part[:] = 5
+    np.testing.assert_array_equal(rows.asnumpy(), values[1:3])
+    array[1] = 3
+    values[1] = 3
+    np.testing.assert_array_equal(row.asnumpy(), values[1])
+    row[2] = 0
+    values[1, 2] = 0
+    np.testing.assert_array_equal(rows.asnumpy(), values[1:3])
+
+
+def test_a_look_at_a_part_does_not_make_writing_a_copy():
+    array, places = mx.nd.zeros((SIZE, 3)), set()
+    for i in range(VARIED_CALLS + 3):
+        assert array[2].asnumpy().tolist() == [0 if i < 3 else 2] * 3
+        array[i] = i
+        places.add(pointer(array))
+    assert len(places) < 4
+
+
+def test_a_look_at_parts_while_another_thread_writes():
+    array, torn, done = mx.nd.zeros((8, 50)), [], threading.Event()
+
+    def write():
+        for i in range(3000):
+            array[5] = i
+        done.set()
+    writer = threading.Thread(target=write)
+    writer.start()
+    while not done.is_set():
+        part = array[5].asnumpy()
+        if (part != part[0]).any():
+            torn.append(part)
+    writer.join()
+    assert not torn and array[5].asnumpy()[0] == 2999

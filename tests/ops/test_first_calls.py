@@ -54,6 +54,9 @@ ALIKE = {
     "floats to integers": (lambda x: [x.astype("int32"), x.astype("int8"), jnp.abs(x).astype("uint8"), x.astype(bool)],
                            INTS.astype("float32") * 0.7),
     "integers to floats": (lambda x: [x.astype("float32"), x.astype("int8"), x.astype("uint16")], INTS * 99999),
+    "narrow integers, as floats in one operation": (
+        lambda x, y: [x.astype("float32") / 255, x.astype("float32") * 0.1, 1.7 - x.astype("float32"),
+                      y.astype("float32") * x.astype("float32")], INTS.astype("int8"), INTS.astype("uint16")),
     "sums of one": (lambda x: [x[:, :1].sum(1), x[:1].prod(0)], X),
     "largest": (lambda x: [x.max(1), x.min((0, 2)), x.argmax(2), x.argmin(0), (x > 0).any(1), (x > 0).all()], X),
     "largest with NaN": (lambda x: [x.max(1), x.min(), x.argmax(1), x.argmin(0)], ONE_ZERO),
@@ -89,6 +92,7 @@ OTHERS = {
     "two products": (lambda x, y: x * 3 * y, X, Y),
     "two operations with constants": (lambda: jnp.arange(4.0) * 0.1 + 0.3,),
     "converted, then multiplied": (lambda x: x.astype("float32") * 0.1, INTS),
+    "narrow integers, two operations": (lambda x: x.astype("float32") / 255 - 0.5, INTS.astype("uint8")),
     "product with a comparison": (lambda x, y: x * (y > 0), X, Y),
     "product with a truth": (lambda x, n: x * (n > 0).astype("int32").astype("float32"), X, np.int32(3)),
     "product with a choice": (lambda x, y: x * jnp.where(y > 0, 1.0, 0.0), X, Y),

@@ -57,6 +57,7 @@ class _Server:
     def __init__(self) -> None:
         self._owner = os.getpid()
         self._requests = threading.Lock()
+        self._unanswered: deque[list[int]] = deque()
         self._socket, theirs = socket.socketpair()
         start = f"import sys; sys.path[:] = {sys.path!r}; from mxjax.gluon.data._worker import serve; " \
                 f"serve({theirs.fileno()})"
@@ -73,22 +74,39 @@ class _Server:
             self._socket.close()
             self._process.wait()
 
-    def _ask(self, request: bytes, fds: Sequence[int] = ()) -> int:
+    def _ask(self, request: bytes, fds: Sequence[int] = ()) -> Callable[[], int]:
+        """Sends a request; a function that waits for its answer, which come in the order of the requests."""
+        answer: list[int] = []
         with self._requests:
             try:
                 socket.send_fds(self._socket, [request], fds)
-                return int(self._socket.recv(20))
-            except (OSError, ValueError):
-                raise MXNetError("the process that starts DataLoader workers has ended with status "
-                                 f"{self._process.wait()}; what it printed says why") from None
+            except OSError:
+                raise self._ended() from None
+            self._unanswered.append(answer)
 
-    def start(self, sock: socket.socket, last_words: Any) -> int:
-        """Starts a worker; its pid."""
+        def wait() -> int:
+            with self._requests:
+                while not answer:
+                    try:
+                        while self._unanswered[0]:
+                            self._unanswered.popleft()
+                        self._unanswered[0].append(int(self._socket.recv(20, socket.MSG_WAITALL)))
+                    except (OSError, ValueError, IndexError):
+                        raise self._ended() from None
+            return answer[0]
+        return wait
+
+    def _ended(self) -> MXNetError:
+        return MXNetError("the process that starts DataLoader workers has ended with status "
+                          f"{self._process.wait()}; what it printed says why")
+
+    def start(self, sock: socket.socket, last_words: Any) -> Callable[[], int]:
+        """Starts a worker; a function that waits for its pid: a server that has just been started takes a second."""
         return self._ask(b"start", [sock.fileno(), last_words.fileno()])
 
     def end(self, pid: int) -> int:
         """Ends a worker; its status, negative where a signal ended it."""
-        return self._ask(b"%d" % pid)
+        return self._ask(b"%d" % pid)()
 
 
 class _Worker:
@@ -100,11 +118,16 @@ class _Worker:
         self.last_words = tempfile.TemporaryFile()
         self.socket, theirs = socket.socketpair()
         with theirs:
-            self.pid: int | None = server.start(theirs, self.last_words)
+            self._pid: Callable[[], int] | None = server.start(theirs, self.last_words)
+
+    @property
+    def pid(self) -> int | None:
+        """The process's number, once it has been started; None: it has ended."""
+        return self._pid and self._pid()
 
     def end(self) -> int | None:
         """Ends the process; its status, negative where a signal ended it."""
-        pid, self.pid = self.pid, None
+        pid, self._pid = self.pid, None
         return None if pid is None else self.server.end(pid)
 
     def post_mortem(self) -> str:

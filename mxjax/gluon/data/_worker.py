@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from ...compile.policy import expect_few_calls
 from ...random import seed
 from ...util import set_np
 from . import _transport
@@ -88,6 +89,7 @@ def _work(sock: socket.socket) -> None:
         if setup["alias"]:  # `import mxnet` means mxjax there, so it must here
             importlib.import_module("mxjax.interop").install_mxnet_alias()
         set_np(*setup["numpy"])
+        expect_few_calls()
         random.seed(setup["seeds"][0])
         np.random.seed(setup["seeds"][1])
         seed(setup["seeds"][2])

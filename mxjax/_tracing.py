@@ -1,0 +1,11 @@
+"""Whether JAX computes what it is given, or traces it for a transformation (jit, grad, vmap ...)."""
+
+from __future__ import annotations
+
+import jax
+from jax.extend.core import find_top_trace
+
+__all__ = ["EVALUATES", "find_top_trace"]
+
+with jax.ensure_compile_time_eval():
+    EVALUATES = find_top_trace(None)  # outside of all transformations, `find_top_trace(None)` is this
