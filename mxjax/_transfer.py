@@ -33,7 +33,10 @@ def to_device(array: np.ndarray, device: jax.Device | None = None) -> jax.Array:
     if put is None or type(array) is not np.ndarray or find_top_trace(None) is not EVALUATES or not (
             array.dtype in _PLAIN or array.dtype in _WIDE and jax.config.jax_enable_x64):
         return jax.device_put(array, device)
-    return put(array, device)
+    try:
+        return put(array, device)
+    except jax.errors.JaxRuntimeError:  # a user's `jax.transfer_guard`, to which this looks like no wish of anybody's
+        return jax.device_put(array, device)
 
 
 @functools.cache

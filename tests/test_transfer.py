@@ -38,6 +38,8 @@ def test_the_default_device_and_transformations():
     seen = []
     jax.jit(lambda x: seen.append(type(to_device(one)) is type(jax.device_put(one))) or x)(one)
     assert seen == [True]
+    with jax.transfer_guard("disallow"):
+        assert to_device(np.ones((20, 6), "float32")).shape == (20, 6)
     with jax.transfer_guard("disallow_explicit"), pytest.raises(jax.errors.JaxRuntimeError, match="Disallowed"):
         to_device(one)
 
