@@ -81,6 +81,8 @@ def test_derivatives_of_pick(axis):
 
 def test_one_hot_and_legacy_forms():
     assert call("one_hot", POSITIONS, depth=3).tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 0], [0, 1, 0]]
+    wrapped = call("one_hot", np.array([0, 1]), depth=2, on_value=300.7, off_value=-1, dtype="uint8")
+    assert wrapped.tolist() == [[44, 255], [255, 44]]  # recorded from MXNet
     got = call("one_hot", np.array([[0], [1]]), depth=2, on_value=8, off_value=-1, dtype="int32")
     assert got.dtype == np.int32 and got.tolist() == [[[8, -1]], [[-1, 8]]]
     assert call("_onehot_encode", np.array([0, 2]), np.zeros((2, 3), "float32")).tolist() == [[1, 0, 0], [0, 0, 1]]

@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 
 from ...base import MXNetError
-from ..common import Array, gives, normalized, same_dtype, whole
+from ..common import Array, converted, gives, normalized, same_dtype, whole
 from ..infer import filled, first, unify
 from ..params import Count, DType, Floats, Scalar, Shape, np_dtype
 from ..registry import register
@@ -118,7 +118,7 @@ def one_hot(indices: Array, *, depth: int, on_value: Scalar = 1.0, off_value: Sc
     if depth < 0:
         raise MXNetError(f"operator one_hot: depth must be 0 or more, got {depth}")
     hot = whole(indices)[..., None] == jnp.arange(depth)
-    on, off = (jnp.asarray(v).astype(np_dtype(dtype)) for v in (on_value, off_value))
+    on, off = (converted(v, np_dtype(dtype)) for v in (on_value, off_value))
     return jnp.where(hot, on, off)
 
 
