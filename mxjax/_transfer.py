@@ -29,9 +29,10 @@ def to_device(array: np.ndarray, device: jax.Device | None = None) -> jax.Array:
         array: of NumPy.
         device: which the buffer is bound to; None: none, it is on the default device.
     """
-    put = _fast_put()
-    if put is None or type(array) is not np.ndarray or find_top_trace(None) is not EVALUATES or not (
-            array.dtype in _PLAIN or array.dtype in _WIDE and jax.config.jax_enable_x64):
+    plain = type(array) is np.ndarray and find_top_trace(None) is EVALUATES and (
+        array.dtype in _PLAIN or array.dtype in _WIDE and jax.config.jax_enable_x64)
+    put = _fast_put() if plain else None  # outside of transformations: it tries what it gives
+    if put is None:
         return jax.device_put(array, device)
     try:
         return put(array, device)
@@ -57,7 +58,7 @@ def _fast_put() -> Callable[[np.ndarray, jax.Device | None], jax.Array] | None:
         return batched_device_put(ShapedArray(array.shape, array.dtype), sharding(where), [array], [where],
                                   committed=device is not None)
     probe = np.arange(6, dtype="i4").reshape(2, 3).T
-    with contextlib.suppress(Exception):
+    with contextlib.suppress(Exception), jax.transfer_guard("allow"):
         for device in (None, default_device()):
             made, expected = put(probe, device), jax.device_put(probe, device)
             if made.aval != expected.aval or made.sharding != expected.sharding or \

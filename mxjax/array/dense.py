@@ -290,11 +290,11 @@ class NDArray(_Base):
         waits()
         try:
             base.block_until_ready()
-        except jax.errors.JaxRuntimeError as error:
+            # not by `numpy.asarray`: JAX would keep that for good, and copy the array whenever it is written to
+            whole = np.from_dlpack(base).reshape(-1)
+            return _Single.of(whole[offset:offset + math.prod(shape)].reshape(shape).copy())
+        except (jax.errors.JaxRuntimeError, MemoryError) as error:
             raise mistake("asnumpy", [base], error) from None
-        # not by `numpy.asarray`: JAX would keep that for good, and copy the array whenever it is written to
-        whole = np.from_dlpack(base).reshape(-1)
-        return _Single.of(whole[offset:offset + math.prod(shape)].reshape(shape).copy())
 
     def asscalar(self) -> Any:
         """The only element as a Python/NumPy scalar.

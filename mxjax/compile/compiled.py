@@ -47,7 +47,7 @@ from .layouts import CHOOSE, Laid, replaced
 from .numpy_forms import Exact, moved_by_numpy
 from .onednn import available as onednn_available
 from .onednn import in_no_file
-from .policy import LOOK_EVERY, MOST_MAPPINGS, MOST_SIGNATURES, VARIED_SHAPES, first_calls
+from .policy import LOOK_EVERY, MOST_MAPPINGS, MOST_SIGNATURES, VARIED_SHAPES, calls_at_first
 from .precision import with_precision
 from .rewriting import rewritten, without_kernels
 
@@ -58,7 +58,7 @@ _PROGRAM, _OPERATION = 3 << 19, 30 << 10  # bytes of a program, and of each oper
 _CONVOLVED = 200  # multiplications in convolutions for each result of `exp` and the like: beyond, fusing costs more
 _READERS = 4  # of one value in an element-wise loop: XLA makes several loops of it without fusion emitters
 _MANY_OPERATIONS = 1000  # of a program whose compilation takes some hundred MB
-_ONE = jax.tree.structure((0,))
+_ONE = jax.tree.structure((0,))  # what a call with one result gives
 _MADE_OF_FEW, _MADE = 1 << 14, 1 << 16  # elements of all results, what is kept for a backward pass among them
 
 PLAIN_PRODUCTS = {"xla_gpu_enable_triton_gemm": False}  # of cuBLAS: XLA's own ones refuse some shapes in float32,
@@ -254,7 +254,7 @@ class Compiled:
             found = (moved_by_numpy(self._moves, len(args)), _ONE) if self._moves else \
                 self._any_size.find(args) if self._any_size else None
             if found is not None:
-                return self._at_first(signature, *found, first_calls(VARIED_SHAPES))
+                return self._at_first(signature, *found, calls_at_first(True, given))
         traced = self._form(kind, None).trace(*args)
         found = survey(traced.jaxpr.jaxpr)
         large = in_no_file(refuse_program, found.called)(traced, found, _at(args)[1])
@@ -270,7 +270,8 @@ class Compiled:
                 tree = jax.tree.structure(traced.out_info)
                 if self._any_size is not None:
                     self._any_size.learn(args, exact, tree, kind)
-                return self._at_first(signature, exact, tree, first_calls(len(self._calls)))
+                return self._at_first(signature, exact, tree,
+                                      calls_at_first(len(self._calls) >= VARIED_SHAPES, given))
         form = in_no_file(self._form(kind, level), found.called)
         if kind == "onednn" and self._keeps and not large:
             form = self._split(traced, args, form, level, found.called)

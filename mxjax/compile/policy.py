@@ -12,15 +12,16 @@ from typing import Any
 
 from .._bounded import Bounded
 
-__all__ = ["CALL_NUMBERS", "FEW_CALLS", "FEW_WEIGHTS", "FIRST_CALLS", "LOOK_EVERY", "MANY_WEIGHTS", "MOST_CALLS",
-           "MOST_MAPPINGS", "MOST_SIGNATURES", "STEADY", "VARIED_CALLS", "VARIED_SHAPES", "VARIED_SLICES", "Programs",
-           "expect_few_calls", "first_calls"]
+__all__ = ["CALL_NUMBERS", "FEW_CALLS", "FEW_NUMBERS", "FEW_WEIGHTS", "FIRST_CALLS", "LOOK_EVERY",
+           "MANY_WEIGHTS", "MOST_CALLS", "MOST_MAPPINGS", "MOST_SIGNATURES", "STEADY", "VARIED_CALLS", "VARIED_SHAPES",
+           "VARIED_SLICES", "Programs", "calls_at_first", "expect_few_calls"]
 
 TRIALS = 2  # how often a structure of calls is seen before it becomes a program
 FIRST_CALLS = 2  # of a new signature, by NumPy where it can: the next one is compiled
 VARIED_SHAPES = 4  # of one function, after which it is expected to meet more, few of them often
 VARIED_CALLS = 32  # of each of those by NumPy: they cost 0.1 ms more than compiled ones, compiling 20
-FEW_CALLS = 1000  # NumPy computes at first in processes that do not live long
+FEW_CALLS = 1000  # NumPy computes at first in processes that do not live long,
+FEW_NUMBERS = 1 << 22  # of arguments of as many elements together: beyond, compiling is the shorter work
 MOST_CALLS = 64  # of operators one by one, in one backward program: beyond, their own work outweighs what calls cost
 STEADY = 8  # updates of the same weights in a row, before all of them become one program: that is a large one
 FEW_WEIGHTS = 4  # for which that would gain nothing
@@ -32,18 +33,24 @@ MOST_MAPPINGS = 0.5  # share of the memory mappings that Linux allows a process,
 MOST_SIGNATURES = 1 << 14  # of all compiled functions, which take some ten kilobytes each
 
 
-_at_first = FIRST_CALLS
+_short_lived = False
 
 
-def first_calls(signatures: int) -> int:
-    """How many calls of a new signature NumPy computes, where a function has had so many of them."""
-    return _at_first if signatures < VARIED_SHAPES else max(VARIED_CALLS, _at_first)
+def calls_at_first(varied: bool, elements: int) -> int:
+    """How many calls of a new signature NumPy computes.
+
+    Args:
+        varied: more signatures of the function are expected, few of them often.
+        elements: of all arguments of a call.
+    """
+    calls = VARIED_CALLS if varied else FIRST_CALLS
+    return max(calls, min(FEW_CALLS, FEW_NUMBERS // max(elements, 1))) if _short_lived else calls
 
 
 def expect_few_calls() -> None:
     """In processes that live for seconds a program seldom earns what it costs: NumPy computes what it can."""
-    global _at_first
-    _at_first = FEW_CALLS
+    global _short_lived
+    _short_lived = True
 
 
 class Programs:

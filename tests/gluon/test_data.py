@@ -243,6 +243,9 @@ def test_workers_know_their_own_numbers():
         for _ in range(3):
             list(loaders[0])
     assert workers[0].pid is None
+    with multiprocessing.pool.ThreadPool(3) as threads:  # requests of several threads at once stay apart
+        threads.map(lambda loader: loader._worker_pool.close(), loaders)
+    assert not any(os.path.exists(f"/proc/{pid}") for pid in pids.values())
 
 
 def test_queues_of_arrays():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import hashlib
+import itertools
 import multiprocessing
 import os
 import pickle
@@ -12,6 +13,7 @@ import random
 import selectors
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -56,8 +58,9 @@ class _Server:
 
     def __init__(self) -> None:
         self._owner = os.getpid()
-        self._requests = threading.Lock()
-        self._unanswered: deque[list[int]] = deque()
+        self._numbers, self._receiving = itertools.count(), threading.Lock()
+        self._heard: list[bytes] = []
+        self._answers: dict[int, int] = {}  # by the numbers of requests, until the worker has ended
         self._socket, theirs = socket.socketpair()
         start = f"import sys; sys.path[:] = {sys.path!r}; from mxjax.gluon.data._worker import serve; " \
                 f"serve({theirs.fileno()})"
@@ -74,39 +77,41 @@ class _Server:
             self._socket.close()
             self._process.wait()
 
-    def _ask(self, request: bytes, fds: Sequence[int] = ()) -> Callable[[], int]:
-        """Sends a request; a function that waits for its answer, which come in the order of the requests."""
-        answer: list[int] = []
-        with self._requests:
-            try:
-                socket.send_fds(self._socket, [request], fds)
-            except OSError:
-                raise self._ended() from None
-            self._unanswered.append(answer)
+    def _ask(self, pid: int, fds: Sequence[int] = ()) -> int:
+        """Sends a request; the number by which `answer` knows it."""
+        number = next(self._numbers)
+        try:
+            socket.send_fds(self._socket, [_transport.REQUEST.pack(number, pid)], fds)
+        except OSError:
+            raise self._ended() from None
+        return number
 
-        def wait() -> int:
-            with self._requests:
-                while not answer:
-                    try:
-                        while self._unanswered[0]:
-                            self._unanswered.popleft()
-                        self._unanswered[0].append(int(self._socket.recv(20, socket.MSG_WAITALL)))
-                    except (OSError, ValueError, IndexError):
-                        raise self._ended() from None
-            return answer[0]
-        return wait
+    def answer(self, number: int) -> int:
+        """The answer to a request, for which this waits: a server that has just been started takes a second."""
+        with self._receiving:
+            while number not in self._answers:
+                try:  # in one call: no signal is handled between receiving and keeping
+                    self._heard.extend(map(self._socket.recv, [_transport.REQUEST.size], [socket.MSG_WAITALL]))
+                    self._answers.update(map(_transport.REQUEST.unpack, self._heard))
+                except (OSError, struct.error):
+                    raise self._ended() from None
+                self._heard.clear()
+            return self._answers[number]
 
     def _ended(self) -> MXNetError:
         return MXNetError("the process that starts DataLoader workers has ended with status "
                           f"{self._process.wait()}; what it printed says why")
 
-    def start(self, sock: socket.socket, last_words: Any) -> Callable[[], int]:
-        """Starts a worker; a function that waits for its pid: a server that has just been started takes a second."""
-        return self._ask(b"start", [sock.fileno(), last_words.fileno()])
+    def start(self, sock: socket.socket, last_words: Any) -> int:
+        """Starts a worker; the answer to this request is its pid."""
+        return self._ask(0, [sock.fileno(), last_words.fileno()])
 
-    def end(self, pid: int) -> int:
-        """Ends a worker; its status, negative where a signal ended it."""
-        return self._ask(b"%d" % pid)()
+    def end(self, number: int) -> int:
+        """Ends the worker that this request has started; its status, negative where a signal ended it."""
+        request = self._ask(self.answer(number))
+        status = self.answer(request)
+        del self._answers[number], self._answers[request]
+        return status
 
 
 class _Worker:
@@ -118,17 +123,17 @@ class _Worker:
         self.last_words = tempfile.TemporaryFile()
         self.socket, theirs = socket.socketpair()
         with theirs:
-            self._pid: Callable[[], int] | None = server.start(theirs, self.last_words)
+            self._start: int | None = server.start(theirs, self.last_words)
 
     @property
     def pid(self) -> int | None:
         """The process's number, once it has been started; None: it has ended."""
-        return self._pid and self._pid()
+        return None if self._start is None else self.server.answer(self._start)
 
     def end(self) -> int | None:
         """Ends the process; its status, negative where a signal ended it."""
-        pid, self._pid = self.pid, None
-        return None if pid is None else self.server.end(pid)
+        number, self._start = self._start, None
+        return None if number is None else self.server.end(number)
 
     def post_mortem(self) -> str:
         """How the worker ended, at what, and where, if it could still say so."""

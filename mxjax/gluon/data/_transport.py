@@ -26,8 +26,9 @@ from ...array.dense import _from_host
 from ...context import cpu
 from ...ndarray import NDArray
 
-__all__ = ["receive", "send"]
+__all__ = ["REQUEST", "receive", "send"]
 
+REQUEST = struct.Struct("<Qq")  # to the server of workers, all of one length: number, pid to end or 0; answers alike
 _HEADER = struct.Struct("<QI")  # length of the pickled object; number of buffers + 1 where there is shared memory
 _SPAN = struct.Struct("<QQ")  # offset and length of a buffer
 _SMALL = 2048  # bytes that may go through the socket, so that sending never has to wait for the other side

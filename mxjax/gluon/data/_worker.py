@@ -31,7 +31,8 @@ __all__ = ["serve"]
 def serve(fd: int) -> None:
     """The server's loop, over the socket `fd`.
 
-    Requests: ("start", fd of the worker's socket, fd for its last words) -> pid; ("kill", pid) -> its exit status.
+    Requests (`_transport.REQUEST`): to start a worker, with its socket and a file for its last words -> pid; to end the
+    worker with this pid -> its exit status. Answers have the request's number.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the training process's affair
     with contextlib.suppress(ImportError):
@@ -39,19 +40,18 @@ def serve(fd: int) -> None:
     importlib.import_module("mxjax.image")
     control = socket.socket(fileno=fd)
     while True:
-        request, fds, _, _ = socket.recv_fds(control, 64, 2)
+        request, fds, _, _ = socket.recv_fds(control, _transport.REQUEST.size, 2)
         if not request:
             return
+        number, pid = _transport.REQUEST.unpack(request)
         if fds:
             pid = os.fork()
             if not pid:
                 control.close()
                 _run(socket.socket(fileno=fds[0]), fds[1])
-            for number in fds:
-                os.close(number)
-            control.sendall(b"%20d" % pid)
-        else:
-            control.sendall(b"%20d" % _end(int(request)))
+            for fd in fds:
+                os.close(fd)
+        control.sendall(_transport.REQUEST.pack(number, pid if fds else _end(pid)))
 
 
 def _end(pid: int) -> int:
