@@ -11,6 +11,7 @@ this is not.
 from __future__ import annotations
 
 import functools
+import gc
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
@@ -123,6 +124,8 @@ class AnySize:
                 calls.form = form
         except Exception:  # whatever a formula does that cannot be done, or decided, with a symbol
             return
+        finally:
+            gc.collect(1)  # errors that JAX catches on its way hold all callers' arguments, in a circle
 
     def _traced(self, args: Sequence[Any], seen: list[tuple[int, ...]], kind: str) -> _Form | None:
         """The function for arguments with a symbol for sizes that vary, one for all that vary together."""

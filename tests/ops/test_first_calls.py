@@ -1,5 +1,7 @@
 """NumPy computes the first calls of a signature where it has XLA's results to the bit, and leaves the rest to XLA."""
 
+import gc
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import jax
@@ -329,6 +331,21 @@ def test_of_many_sizes_those_that_come_often_are_compiled(compiles):
     assert len(compiles) == sum(program.forms()) == 1
     program.clear()
     assert program(jax.device_put(np.ones(3, "float32"), CPU)).tolist() == [2] * 3
+
+
+@pytest.mark.parametrize("function", [lambda x: x + x, lambda x: x[:3] if x.shape[0] > 5 else x[:2]])
+def test_learning_holds_no_arguments(function):
+    program, _ = noting(function)
+    gc.disable()
+    try:
+        for count in range(4, 13):
+            x = jnp.ones(count)
+            held = weakref.ref(x)
+            program(x)
+            del x
+            assert held() is None
+    finally:
+        gc.enable()
 
 
 def test_a_users_formula_may_ask_for_a_size():
