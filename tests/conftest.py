@@ -5,7 +5,7 @@ import logging
 import jax
 import pytest
 
-from mxjax.compile import compiled
+from mxjax.compile import compiled, policy
 
 _compiled = []
 # Programs are dropped when a process has very many, at a moment that no test can know: only who asks hears of it.
@@ -24,8 +24,10 @@ def _listening():
 def compiles(_listening, monkeypatch):
     """A list that grows by an item with every XLA program that is compiled (in any thread).
 
-    What has been compiled stays meanwhile, however much it is.
+    What has been compiled stays meanwhile, however much it is, and a new signature is compiled at its third call
+    whatever shapes its operator has had in the tests before.
     """
+    monkeypatch.setattr(policy, "VARIED_CALLS", policy.FIRST_CALLS)
     monkeypatch.setattr(compiled._room, "most", 1 << 50)
     _compiled.clear()
     return _compiled
