@@ -15,8 +15,9 @@ import numpy as np
 
 from .._bounded import Bounded
 from ..base import MXNetError
-from ..compile.kernel import WIDE_DTYPES, Absent, Kernel, run
-from ..compile.policy import MOST_CALLS, Programs
+from ..compile.absent import Absent
+from ..compile.kernel import WIDE_DTYPES, Kernel, run
+from ..compile.policy import MOST_CALLS, Programs, next_round
 from ..context import current_context
 from .calling import invoke, perform, put
 from .chunk import ALONE, Pending, changing, holding, point
@@ -47,6 +48,7 @@ def walk_back(heads: Sequence[Any], head_grads: Sequence[Any], retain: bool, cre
 
     Gradients are buffers, or NDArrays on the tape themselves where `create_graph` is set.
     """
+    next_round()
     totals: Totals = {}
     for head, given in zip(heads, head_grads, strict=True):
         if head._entry is None:
@@ -213,7 +215,7 @@ def _sum(old: Any, grad: Any, ctx: Any) -> Any:
     return perform(_ADD, values, ctx, values[1].dtype in WIDE_DTYPES)[0]
 
 
-_ADD = Kernel("gradient accumulation", lambda a, b: (a + b.astype(a.dtype),), 2, 1)
+_ADD = Kernel("gradient accumulation", lambda a, b: (a + b.astype(a.dtype),), 2, 1, options={"any_size": True})
 _ones_known: dict[Any, Any] = Bounded(16)  # of 1 or 2 MB at most
 
 

@@ -18,6 +18,7 @@ from .._pixels import decode
 from .._process import forked, waits
 from ..base import MXNetError, integer_types
 from ..compile.kernel import WIDE_DTYPES, mistake, watched
+from ..compile.policy import next_round
 from ..context import Context, current_context, devices_in_use
 from ..ops import registry
 from ..ops.params import np_dtype
@@ -364,6 +365,7 @@ def waitall() -> None:
     if forked():  # all that there is was finished before
         return
     waits()
+    next_round()
     arrays = jax.live_arrays()
     try:
         jax.block_until_ready(arrays)

@@ -18,6 +18,7 @@ from .._handles import pointer, taken
 from .._process import waits
 from ..base import MXNetError, integer_types, numeric_types
 from ..compile.kernel import WIDE_DTYPES, Kernel, mistake, prepare, run
+from ..compile.policy import next_round
 from ..context import Context, current_context
 from ..ops import registry
 from ..ops.params import DTYPES, np_dtype
@@ -271,6 +272,7 @@ class NDArray(_Base):
             return part
         value = self._read()
         waits()
+        next_round()
         if isinstance(value, jax.core.Tracer):
             raise MXNetError("asnumpy() inside a JAX transformation (jit, grad, vmap ...): there is no value yet")
         try:
@@ -288,6 +290,7 @@ class NDArray(_Base):
         if len(devices) != 1 or next(iter(devices)).platform != "cpu":
             return None
         waits()
+        next_round()
         try:
             base.block_until_ready()
             # not by `numpy.asarray`: JAX would keep that for good, and copy the array whenever it is written to
@@ -312,6 +315,7 @@ class NDArray(_Base):
         """Waits until the value is there; raises what computing it raised."""
         value = self._read()
         waits()
+        next_round()
         if not isinstance(value, jax.core.Tracer):
             try:
                 value.block_until_ready()

@@ -248,7 +248,7 @@ def view_kernel(shape: tuple[int, ...]) -> Kernel:
 
     def moves(data: np.ndarray, offset: np.ndarray) -> np.ndarray:
         return data.reshape(-1)[int(offset):int(offset) + count].reshape(shape)
-    return Kernel("view", fn, 1, 1, options={"moves": moves}, operators=lambda offset: [
+    return Kernel("view", fn, 1, 1, options={"moves": moves, "any_size": True}, operators=lambda offset: [
         ("reshape", {"shape": (-1,)}), _slice((int(offset),), (int(offset) + count,)), ("reshape", {"shape": shape})])
 
 
@@ -260,7 +260,7 @@ def write_view_kernel(shape: tuple[int, ...]) -> Kernel:
         if data.size == value.size:
             return (value.reshape(data.shape),)
         return (lax.dynamic_update_slice(data.reshape(-1), value, (offset,)).reshape(data.shape),)
-    return Kernel("view assignment", fn, 2, 1)
+    return Kernel("view assignment", fn, 2, 1, options={"any_size": True})
 
 
 @bounded_cache(4096)

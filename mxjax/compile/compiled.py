@@ -90,12 +90,12 @@ class Compiled:
     """
 
     __slots__ = ("_original", "_most", "_again", "_moves", "_options", "_plain", "_rewritten", "_forms", "_calls",
-                 "_any_size", "_warm", "_derived", "held", "__weakref__")
+                 "_any_size", "_sizes", "_warm", "_derived", "held", "__weakref__")
 
     def __init__(self, function: Callable, most: int = _SOME, again: bool = False,
                  moves: Callable[..., np.ndarray] | None = None, any_size: bool = False, **options: Any) -> None:
         self._most, self._again, self._options, self._original = most, again, options, function
-        self._moves, self._any_size = moves, AnySize(function) if any_size else None
+        self._moves, self._any_size, self._sizes = moves, any_size, AnySize(function, any_size)
         self._plain: Callable | None = None
         self._rewritten: dict[str | None, Callable] = {}  # by kind of device; JAX traces it once for all its forms
         # by kind of device; in full, less, least, or traced alone
@@ -156,7 +156,7 @@ class Compiled:
     def __reduce__(self) -> tuple:
         """Other processes compile for themselves."""
         return functools.partial(Compiled, most=self._most, again=self._again, moves=self._moves,
-                                 any_size=self._any_size is not None, **self._options), (self._original,)
+                                 any_size=self._any_size, **self._options), (self._original,)
 
     def eval_shape(self, *args: Any) -> Any:
         """Shapes and dtypes of the results for arguments or ShapeDtypeStructs; a call will not trace again."""
@@ -180,8 +180,7 @@ class Compiled:
         """Drops all signatures and programs: they are traced and compiled again when they are called."""
         self._calls.clear()
         self._warm.clear()
-        if self._any_size is not None:
-            self._any_size.clear()
+        self._sizes.clear()
         self._derived.clear()
         _room.held -= self.held
         self.held = 0
@@ -250,9 +249,13 @@ class Compiled:
         on_cpu = kind is not None
         given, first = _elements(args), None
         small = on_cpu and given <= self._most
-        if small and not compiled:
-            found = (moved_by_numpy(self._moves, len(args)), _ONE) if self._moves else \
-                self._any_size.find(args) if self._any_size else None
+        if on_cpu and not compiled:
+            found = None
+            nearly = self._sizes.note(args, given) and "out_shardings" not in self._options
+            if small and self._moves:
+                found = moved_by_numpy(self._moves, len(args)), _ONE
+            elif small or nearly:
+                found = self._sizes.find(args, nearly) or (self._sizes.trace(args, kind) if nearly else None)
             if found is not None:
                 return self._at_first(signature, *found, calls_at_first(True, given))
         traced = self._form(kind, None).trace(*args)
@@ -268,8 +271,7 @@ class Compiled:
             exact = exact_form(traced) if level and not compiled else None
             if exact is not None:
                 tree = jax.tree.structure(traced.out_info)
-                if self._any_size is not None:
-                    self._any_size.learn(args, exact, tree, kind)
+                self._sizes.learn(args, exact, tree, kind)
                 return self._at_first(signature, exact, tree,
                                       calls_at_first(len(self._calls) >= VARIED_SHAPES, given))
         form = in_no_file(self._form(kind, level), found.called)
@@ -379,7 +381,7 @@ class Overwriting(Compiled):
 
     def __reduce__(self) -> tuple:
         return functools.partial(Overwriting, order=self._order, most=self._most, again=self._again,
-                                 any_size=self._any_size is not None, **self._options), (self._function,)
+                                 any_size=self._any_size, **self._options), (self._function,)
 
 
 class _Through(list):

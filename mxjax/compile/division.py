@@ -7,7 +7,6 @@ max(y, min(x, y)) is y, so a division by that stays what it is (docs/design/0020
 from __future__ import annotations
 
 import functools
-import math
 from typing import Any
 
 import jax
@@ -50,7 +49,8 @@ def _exact(eqn: JaxprEqn, on_cpu: bool) -> JaxprEqn | None:
     x, y = [v.aval for v in eqn.invars]
     if not jnp.issubdtype(x.dtype, jnp.floating):
         return eqn
-    apart = on_cpu and 1 < math.prod(y.shape) < math.prod(x.shape)
+    pairs = list(zip(y.shape, x.shape, strict=False))  # compared one by one: sizes may be symbols
+    apart = on_cpu and any(n != 1 for n in y.shape) and any(n == 1 != m for n, m in pairs)
     return _call(x.shape, y.shape, x.dtype, apart).replace(invars=eqn.invars, outvars=eqn.outvars,
                                                     source_info=eqn.source_info)
 

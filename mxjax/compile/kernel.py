@@ -27,9 +27,11 @@ from ..ops.common import by_own_rules
 from ..ops.params import WIDE
 from ..ops.random._draw import Drawn
 from ..ops.registry import Op
+from .absent import Absent, absent
+from .any_size import AnySize
 from .compiled import SOME_OF_ONE, Compiled, Overwriting, kind_of
 
-__all__ = ["USER_MISTAKES", "WIDE_DTYPES", "Absent", "Kernel", "as_numbers", "cotangent", "is_wide", "never", "prepare",
+__all__ = ["USER_MISTAKES", "WIDE_DTYPES", "Kernel", "as_numbers", "cotangent", "is_wide", "never", "prepare",
            "run", "run_program", "watch", "watched"]
 
 Spec = tuple[tuple[int, ...], np.dtype]
@@ -45,32 +47,6 @@ WIDE_DTYPES = frozenset(map(np.dtype, sorted(WIDE)))  # they need JAX's 64-bit m
 def is_wide(dtype: np.dtype) -> bool:
     """Whether a dtype needs JAX's 64-bit mode."""
     return dtype in WIDE_DTYPES
-
-
-class Absent:
-    """Stands for an argument that a backward pass does not read: only its shape and dtype are kept.
-
-    One is made for each shape and dtype (`absent`), so that they are compared by identity.
-    """
-
-    __slots__ = ("shape", "dtype")
-
-    def __init__(self, shape: tuple[int, ...], dtype: np.dtype) -> None:
-        self.shape, self.dtype = shape, dtype
-
-
-_absent: dict[tuple, Absent] = Bounded(4096)
-
-
-def absent(shape: tuple[int, ...], dtype: np.dtype) -> Absent:
-    """The `Absent` of this shape and dtype."""
-    found = _absent.get((shape, dtype))
-    if found is None:
-        found = _absent.setdefault((shape, dtype), Absent(shape, dtype))
-    return found
-
-
-jax.tree_util.register_static(Absent)
 
 
 class Kernel:
@@ -248,7 +224,7 @@ class Kernel:
 
         backward.__name__ = self.name + "_backward"
         return Kernel(backward.__name__, backward, self.num_arrays, len(positions), wide=self.wide,
-                      eager=self.eager, options=self.options if self.op is not None else None)
+                      eager=self.eager, options={n: self.options[n] for n in ("most", "any_size") if n in self.options})
 
     def kept(self, args: Sequence[Any], parents: Sequence[Any]) -> Sequence[Any]:
         """The arguments, with those that the backward pass does not read replaced by `Absent`.
@@ -288,15 +264,31 @@ class Kernel:
         key = (wanted, heads, tuple((a.shape, a.dtype) if hasattr(a, "shape") else type(a) for a in args))
         found = self._needs.get(key)
         if found is None:
-            outs = self.specs(args)
             structs = [jax.ShapeDtypeStruct(a.shape, a.dtype) if hasattr(a, "shape") else a for a in args]
-            grads = [jax.ShapeDtypeStruct(*outs[i]) for i, h in enumerate(heads) if h]
-            wide = self.wide or any(is_wide(s.dtype) for s in [*structs, *grads] if hasattr(s, "dtype"))
-            with jax.enable_x64(wide):
-                closed = jax.make_jaxpr(self.vjp(wanted, heads).fn)(*structs, *grads)
-            live = _live_inputs(closed.jaxpr, [True] * len(closed.jaxpr.outvars))
-            found = self._needs[key] = tuple(live[:len(args)])
+            with jax.enable_x64(self.wide or any(is_wide(s.dtype) for s in structs if hasattr(s, "dtype"))):
+                found = self._needs[key] = self._live(structs, wanted, heads)
         return found
+
+    def _live(self, structs: Sequence[Any], wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> tuple[bool, ...]:
+        """Which of these arguments a backward pass reads."""
+        trace = self._needs.get((wanted, heads))
+        if trace is None:
+            def gradients(*args: Any) -> tuple:
+                outs = jax.eval_shape(self.fn, *args)
+                given = [jnp.zeros(o.shape, o.dtype) for o, h in zip(outs, heads, strict=False) if h]
+                return self.vjp(wanted, heads).fn(*args, *given)
+            trace = self._needs[wanted, heads] = AnySize(gradients, self.options.get("any_size", False))
+        general = trace.general(structs)
+        if general is None:
+            jaxpr = jax.make_jaxpr(trace.function)(*structs).jaxpr
+        elif general in self._needs:
+            return self._needs[general]
+        else:
+            jaxpr = general.closed.jaxpr
+        live = tuple(_live_inputs(jaxpr, [True] * len(jaxpr.outvars)))
+        if general is not None:
+            self._needs[general] = live
+        return live
 
 
 def _differentiable(value: Any) -> Any:

@@ -18,7 +18,7 @@ import numpy as np
 from .division import is_quotient
 from .rewriting import called
 
-__all__ = ["Exact", "by_numpy", "moved_by_numpy"]
+__all__ = ["EXACT", "Exact", "Rules", "Unknown", "as_it_is", "by_numpy", "moved_by_numpy", "scattering"]
 
 Exact = Callable[[Sequence[Any]], "list[np.ndarray] | None"]
 _KNOWN = {np.dtype(t) for t in ("bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")}
@@ -31,15 +31,33 @@ _MOVES = frozenset("""
 _ROUNDS = frozenset("add add_any sub mul div sqrt square integer_pow scatter-add scatter_add".split())
 
 
-class _Unknown(Exception):
+class Unknown(Exception):
     """A primitive, a form of it, or numbers that are not for NumPy."""
 
 
-def _as_it_is(size: Any) -> Any:
+class Rules(NamedTuple):
+    """What NumPy computes, and how: functions of arrays by the name of a primitive.
+
+    Args:
+        functions: those that need no more.
+        forms: function(parameters, avals of the inputs, aval of the first output) -> the function of arrays.
+        programs: function(parameters, function(closed jaxpr) -> its function of a list of arrays) -> the function of
+            arrays, which gives several: loops and branches.
+        exact: what is not exact by definition is unknown.
+    """
+
+    functions: dict[str, Callable]
+    forms: dict[str, Callable[[dict, list, Any], Callable]]
+    programs: dict[str, Callable[[dict, Callable], Callable]]
+    exact: bool
+
+
+def as_it_is(size: Any) -> Any:
+    """The size of an array, which is a number."""
     return size
 
 
-def by_numpy(closed: Any, known: Callable[[Any], Any] = _as_it_is) -> Exact | None:
+def by_numpy(closed: Any, known: Callable[[Any], Any] = as_it_is, rules: Rules | None = None) -> Exact | None:
     """What a closed jaxpr computes, as a function of a list of arrays; None where XLA has to compile it.
 
     The function returns None for numbers of which XLA makes something else than IEEE 754 says, or nothing defined:
@@ -50,12 +68,14 @@ def by_numpy(closed: Any, known: Callable[[Any], Any] = _as_it_is) -> Exact | No
         closed: the jaxpr.
         known: function(size) -> the number it is, for a jaxpr of arrays whose sizes are symbols; what is none, it gives
             back.
+        rules: by default what is exact by definition.
     """
+    rules = rules or EXACT
     try:
-        run, _ = _program(closed.jaxpr, closed.consts, known)
-    except _Unknown:
+        run, _ = _program(closed.jaxpr, closed.consts, known, rules)
+    except Unknown:
         return None
-    return _with_care(run, [v.aval.dtype for v in closed.jaxpr.invars])
+    return _with_care(run, [v.aval.dtype for v in closed.jaxpr.invars], rules.exact)
 
 
 def moved_by_numpy(function: Callable[..., np.ndarray], count: int) -> Exact:
@@ -63,12 +83,14 @@ def moved_by_numpy(function: Callable[..., np.ndarray], count: int) -> Exact:
     return _with_care(lambda arrays: [function(*arrays)], [None] * count)
 
 
-def _with_care(run: Callable[[list[Any]], list[np.ndarray]], dtypes: Sequence[Any]) -> Exact:
+def _with_care(run: Callable[[list[Any]], list[np.ndarray]], dtypes: Sequence[Any], exact: bool = True) -> Exact:
+    accepted = _normal if exact else as_it_is
+
     def call(arrays: Sequence[Any]) -> list[np.ndarray] | None:
         try:
             with np.errstate(all="ignore"):
-                return run([_normal(np.asarray(x, d)) for x, d in zip(arrays, dtypes, strict=True)])
-        except _Unknown:
+                return run([accepted(np.asarray(x, d)) for x, d in zip(arrays, dtypes, strict=True)])
+        except Unknown:
             return None
     return call
 
@@ -87,7 +109,7 @@ def _one_zero(x: Any) -> Any:
 
 def _need(holds: Any) -> None:
     if not holds:
-        raise _Unknown
+        raise Unknown
 
 
 class _Aval(NamedTuple):
@@ -95,10 +117,14 @@ class _Aval(NamedTuple):
     dtype: np.dtype
 
 
-def _program(jaxpr: Any, consts: Sequence[Any], known: Callable[[Any], Any],
+def _program(jaxpr: Any, consts: Sequence[Any], known: Callable[[Any], Any], rules: Rules,
              kinds: Sequence[int] | None = None) -> tuple[Callable, list[int]]:
     """(the program, what its results are), for arguments that are `kinds`."""
     _need(not jaxpr.effects)
+    accepted = _normal if rules.exact else as_it_is
+
+    def within(closed: Any) -> Callable:
+        return _program(closed.jaxpr, closed.consts, known, rules)[0]
     places: dict[Any, int] = {}
     first: list[Any] = []
     made: list[int] = []
@@ -111,7 +137,7 @@ def _program(jaxpr: Any, consts: Sequence[Any], known: Callable[[Any], Any],
         else:
             places[variable] = len(first)
         _need(getattr(variable.aval, "dtype", None) in _KNOWN)
-        first.append(value if value is None else _normal(value))
+        first.append(value if value is None else accepted(value))
         made.append(kind)
         return len(first) - 1
 
@@ -119,30 +145,32 @@ def _program(jaxpr: Any, consts: Sequence[Any], known: Callable[[Any], Any],
         place(variable, np.asarray(value))
     given = [place(v, None, k) for v, k in zip(jaxpr.invars, kinds or [_GIVEN] * len(jaxpr.invars), strict=True)]
     steps = []
-    for eqn in jaxpr.eqns:
-        if not eqn.outvars:  # a branch whose results are what came in
-            _need(not eqn.effects)
-            continue
+    for eqn in _used(jaxpr):
         ins = [place(v) for v in eqn.invars]
         before = [made[i] for i in ins]
         quotient = is_quotient(eqn)
         inner = None if quotient else called(eqn)
         if inner is not None:
-            function, after = _program(inner.jaxpr, inner.consts, known, before)
+            function, after = _program(inner.jaxpr, inner.consts, known, rules, before)
             outs = [(place(v, None, k), None) for v, k in zip(eqn.outvars, after, strict=True)]
             steps.append(((lambda *xs, run=function: run(xs)), ins, outs, True))
             continue
         name = "div" if quotient else eqn.primitive.name
+        if name in rules.programs:
+            function = rules.programs[name]({key: _each(known, value) for key, value in eqn.params.items()}, within)
+            steps.append((function, ins, [(place(v, None, _MADE), None) for v in eqn.outvars], True))
+            continue
         *arguments, out = [_Aval(tuple(map(known, v.aval.shape)), v.aval.dtype)
                            for v in (*eqn.invars, eqn.outvars[0])]
         upon = max([_MOVED, *[k for k, a in zip(before, arguments, strict=True) if a.dtype == arguments[0].dtype]])
-        rounds = name in _ROUNDS and out.dtype.kind == "f"
-        _need(out.dtype in _KNOWN and (name in _FUNCTIONS or name in _FORMS) and not (rounds and upon == _MADE))
+        rounds = rules.exact and name in _ROUNDS and out.dtype.kind == "f"
+        _need(out.dtype in _KNOWN and (name in rules.functions or name in rules.forms))
+        _need(not (rounds and upon == _MADE))
         _need(math.prod(out.shape) <= _MOST)
-        _need(name != "div" or quotient)  # integers divide by other rules
-        function = _FUNCTIONS.get(name) or _FORMS[name](
+        _need(name != "div" or quotient or not rules.exact and out.dtype.kind in "iu")
+        function = rules.functions.get(name) or rules.forms[name](
             {key: _each(known, value) for key, value in eqn.params.items()}, arguments, out)
-        if rounds or name in ("convert_element_type", "bitcast_convert_type"):
+        if rounds or rules.exact and name in ("convert_element_type", "bitcast_convert_type"):
             function = lambda *xs, run=function: _normal(run(*xs))
         kind = upon if name in _MOVES or name == "convert_element_type" and _same_numbers(arguments[0], out) else _MADE
         outs = [(place(v, None, kind), v.aval.dtype) for v in eqn.outvars]
@@ -159,6 +187,16 @@ def _program(jaxpr: Any, consts: Sequence[Any], known: Callable[[Any], Any],
                 values[i] = value if dtype in (None, value.dtype) else value.astype(dtype)
         return [values[i] for i in results]
     return run, [made[i] for i in results]
+
+
+def _used(jaxpr: Any) -> list[Any]:
+    """The equations that results depend on."""
+    live, found = {v for v in jaxpr.outvars if not hasattr(v, "val")}, []
+    for eqn in reversed(jaxpr.eqns):
+        if not live.isdisjoint(eqn.outvars):
+            found.append(eqn)
+            live.update([v for v in eqn.invars if not hasattr(v, "val")])
+    return found[::-1]
 
 
 def _each(known: Callable[[Any], Any], value: Any) -> Any:
@@ -363,7 +401,8 @@ def _gather(params: dict, ins: list, out: Any) -> Callable:
     return gather
 
 
-def _scattering(combine: Callable[[Any, tuple, Any], None]) -> Callable:
+def scattering(combine: Callable[[Any, tuple, Any], None]) -> Callable:
+    """The form of a scatter whose function(array, index, new values) changes the array."""
     def make(params: dict, ins: list, out: Any) -> Callable:
         numbers, shape, new = params["dimension_numbers"], ins[0].shape, ins[2].shape
         _need(math.prod(shape) > 0 and math.prod(new) > 0)
@@ -430,7 +469,7 @@ _FORMS: dict[str, Callable[[dict, list, Any], Callable]] = {  # of parameters, i
     "integer_pow": _integer_pow, "round": _round, "convert_element_type": _convert, "bitcast_convert_type": _bitcast,
     "select_n": _select, "reshape": _reshape, "squeeze": _reshape, "expand_dims": _reshape,
     "broadcast_in_dim": _broadcast, "iota": _iota, "slice": _slice, "pad": _pad, "gather": _gather,
-    "scatter": _scattering(_write), "scatter-add": _scattering(_increase), "scatter_add": _scattering(_increase),
+    "scatter": scattering(_write), "scatter-add": scattering(_increase), "scatter_add": scattering(_increase),
     "dynamic_slice": lambda p, ins, out: lambda x, *starts: x[_window(x.shape, starts, out.shape)],
     "dynamic_update_slice": _dynamic_update_slice,
     "dim_as_value": lambda p, ins, out: lambda: np.asarray(p["dim"], out.dtype),
@@ -446,3 +485,4 @@ _FORMS: dict[str, Callable[[dict, list, Any], Callable]] = {  # of parameters, i
     "argmax": lambda p, ins, out: lambda x: np.argmax(x, p["axes"][0]),
     "argmin": lambda p, ins, out: lambda x: np.argmin(x, p["axes"][0]), "sort": _sort,
 }
+EXACT = Rules(_FUNCTIONS, _FORMS, {}, True)

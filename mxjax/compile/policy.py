@@ -7,19 +7,23 @@ compiled again lies in memories of bounded size, which `compiled.clear_caches` e
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable, Hashable
 from typing import Any
 
 from .._bounded import Bounded
 
 __all__ = ["CALL_NUMBERS", "FEW_CALLS", "FEW_NUMBERS", "FEW_WEIGHTS", "FIRST_CALLS", "LOOK_EVERY",
-           "MANY_WEIGHTS", "MOST_CALLS", "MOST_MAPPINGS", "MOST_SIGNATURES", "STEADY", "VARIED_CALLS", "VARIED_SHAPES",
-           "VARIED_SLICES", "Programs", "calls_at_first", "expect_few_calls"]
+           "MANY_WEIGHTS", "MOST_CALLS", "MOST_MAPPINGS", "MOST_SIGNATURES", "STEADY", "VARIED_CALLS", "VARIED_ROUNDS",
+           "VARIED_SHAPES", "VARIED_SLICES", "Programs", "calls_at_first", "expect_few_calls", "next_round",
+           "this_round", "varies"]
 
 TRIALS = 2  # how often a structure of calls is seen before it becomes a program
 FIRST_CALLS = 2  # of a new signature, by NumPy where it can: the next one is compiled
 VARIED_SHAPES = 4  # of one function, after which it is expected to meet more, few of them often
 VARIED_CALLS = 32  # of each of those by NumPy: they cost 0.1 ms more than compiled ones, compiling 20
+VARIED_ROUNDS = 3  # of a program, each with a new size: then it will meet ever new ones, and NumPy computes what it can
 FEW_CALLS = 1000  # NumPy computes at first in processes that do not live long,
 FEW_NUMBERS = 1 << 22  # of arguments of as many elements together: beyond, compiling is the shorter work
 MOST_CALLS = 64  # of operators one by one, in one backward program: beyond, their own work outweighs what calls cost
@@ -43,14 +47,48 @@ def calls_at_first(varied: bool, elements: int) -> int:
         varied: more signatures of the function are expected, few of them often.
         elements: of all arguments of a call.
     """
-    calls = VARIED_CALLS if varied else FIRST_CALLS
-    return max(calls, min(FEW_CALLS, FEW_NUMBERS // max(elements, 1))) if _short_lived else calls
+    most = max(FEW_NUMBERS // max(elements, 1), 1)
+    calls = min(VARIED_CALLS, most) if varied else FIRST_CALLS
+    return max(calls, min(FEW_CALLS, most)) if _short_lived else calls
 
 
 def expect_few_calls() -> None:
     """In processes that live for seconds a program seldom earns what it costs: NumPy computes what it can."""
     global _short_lived
     _short_lived = True
+
+
+class _Rounds(threading.local):
+    """How often a thread has looked at results: what lies between is a round of its loop, or a step of training."""
+
+    count = 0
+
+
+_rounds = _Rounds()
+
+
+def next_round() -> None:
+    """Notes that this thread goes back to its first operator, it seems: it reads numbers, or asks for gradients."""
+    _rounds.count += 1
+
+
+def this_round() -> int:
+    """The number of this thread's round."""
+    return _rounds.count
+
+
+def varies(rounds: int, elements: int) -> bool:
+    """Whether NumPy may compute a new signature of a program as well as XLA, but for the last bits.
+
+    A network meets all its sizes in its first steps. What still meets new ones after some, each time to be compiled,
+    would be a hundred times as slow as without a compiler.
+
+    Args:
+        rounds: in which it has had new sizes.
+        elements: of all arguments.
+    """
+    return rounds > VARIED_ROUNDS and elements <= FEW_NUMBERS and \
+        os.environ.get("MXNET_ENFORCE_DETERMINISM", "0") in ("", "0", "false", "False")
 
 
 class Programs:

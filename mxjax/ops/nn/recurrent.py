@@ -122,7 +122,7 @@ class _Layer(NamedTuple):
 
 def _scan(body: Callable[[State, tuple], tuple[State, Any]], start: State, each: tuple, back: bool = False) -> tuple:
     """`lax.scan`; a single step without a loop, which would take longer to compile and to run."""
-    if len(each[0]) != 1:
+    if each[0].shape[0] != 1:
         return lax.scan(body, start, each, reverse=back)
     last, made = body(start, jax.tree.map(lambda x: x[0], each))
     return last, jax.tree.map(lambda x: x[None], made)
