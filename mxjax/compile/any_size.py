@@ -25,7 +25,7 @@ from .absent import Absent
 from .division import with_quotients
 from .numpy_forms import Exact, as_it_is, by_numpy
 from .numpy_functions import ROUNDED
-from .policy import VARIED_SHAPES, this_round, varies
+from .policy import VARIED_SHAPES, Variety
 
 __all__ = ["AnySize", "Form"]
 
@@ -89,14 +89,14 @@ class Form:
 class _Calls:
     """Calls with arguments that differ in sizes alone; `tree`: what their results are."""
 
-    __slots__ = ("tree", "form", "seen", "trials", "round", "rounds", "is_for_xla")
+    __slots__ = ("tree", "form", "seen", "trials", "variety", "is_for_xla")
 
     def __init__(self) -> None:
         self.tree: Any = None
         self.form: Form | None = None
         self.seen: list[tuple[int, ...]] = []
         self.trials = 0
-        self.round, self.rounds = -1, 0  # the last one with new sizes, and how many there were
+        self.variety = Variety()
         self.is_for_xla = False  # whatever sizes come
 
 
@@ -117,9 +117,7 @@ class AnySize:
     def note(self, args: Sequence[Any], elements: int) -> bool:
         """Notes a new signature of so many elements; whether NumPy may compute it but for the last bits."""
         calls = self._noted(args)
-        if calls.round != this_round():
-            calls.round, calls.rounds = this_round(), calls.rounds + 1
-        return not calls.is_for_xla and varies(calls.rounds, elements)
+        return calls.variety.note(elements) and not calls.is_for_xla
 
     def general(self, args: Sequence[Any]) -> Form | None:
         """The trace for arguments like these with symbols for their sizes; None: there is none (yet).

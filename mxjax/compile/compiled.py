@@ -251,13 +251,13 @@ class Compiled:
         small = on_cpu and given <= self._most
         if on_cpu and not compiled:
             found = None
-            nearly = self._sizes.note(args, given) and "out_shardings" not in self._options
+            nearly = self._sizes.note(args, given) and not self._options
             if small and self._moves:
                 found = moved_by_numpy(self._moves, len(args)), _ONE
             elif small or nearly:
                 found = self._sizes.find(args, nearly) or (self._sizes.trace(args, kind) if nearly else None)
             if found is not None:
-                return self._at_first(signature, *found, calls_at_first(True, given))
+                return self._at_first(signature, *found, calls_at_first(True, given, nearly))
         traced = self._form(kind, None).trace(*args)
         found = survey(traced.jaxpr.jaxpr)
         large = in_no_file(refuse_program, found.called)(traced, found, _at(args)[1])

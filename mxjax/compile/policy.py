@@ -7,23 +7,25 @@ compiled again lies in memories of bounded size, which `compiled.clear_caches` e
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 from .._bounded import Bounded
 
 __all__ = ["CALL_NUMBERS", "FEW_CALLS", "FEW_NUMBERS", "FEW_WEIGHTS", "FIRST_CALLS", "LOOK_EVERY",
            "MANY_WEIGHTS", "MOST_CALLS", "MOST_MAPPINGS", "MOST_SIGNATURES", "STEADY", "VARIED_CALLS", "VARIED_ROUNDS",
-           "VARIED_SHAPES", "VARIED_SLICES", "Programs", "calls_at_first", "expect_few_calls", "next_round",
-           "this_round", "varies"]
+           "VARIED_SHAPES", "VARIED_SLICES", "Programs", "Variety", "calls_at_first", "expect_few_calls", "next_round",
+           "same_round"]
 
 TRIALS = 2  # how often a structure of calls is seen before it becomes a program
 FIRST_CALLS = 2  # of a new signature, by NumPy where it can: the next one is compiled
 VARIED_SHAPES = 4  # of one function, after which it is expected to meet more, few of them often
 VARIED_CALLS = 32  # of each of those by NumPy: they cost 0.1 ms more than compiled ones, compiling 20
-VARIED_ROUNDS = 3  # of a program, each with a new size: then it will meet ever new ones, and NumPy computes what it can
+VARIED_ROUNDS = 3  # of a program with new sizes, one soon after the other: then it will meet ever new ones
+SOON = 64  # rounds: models that are trained one after the other have new sizes, too, but later
 FEW_CALLS = 1000  # NumPy computes at first in processes that do not live long,
 FEW_NUMBERS = 1 << 22  # of arguments of as many elements together: beyond, compiling is the shorter work
 MOST_CALLS = 64  # of operators one by one, in one backward program: beyond, their own work outweighs what calls cost
@@ -40,16 +42,17 @@ MOST_SIGNATURES = 1 << 14  # of all compiled functions, which take some ten kilo
 _short_lived = False
 
 
-def calls_at_first(varied: bool, elements: int) -> int:
+def calls_at_first(varied: bool, elements: int, nearly: bool = False) -> int:
     """How many calls of a new signature NumPy computes.
 
     Args:
         varied: more signatures of the function are expected, few of them often.
         elements: of all arguments of a call.
+        nearly: the last bits are not XLA's; so that two runs seldom differ, it goes on until a program would have paid.
     """
-    most = max(FEW_NUMBERS // max(elements, 1), 1)
+    most = max(min(FEW_CALLS, FEW_NUMBERS // max(elements, 1)), 1)
     calls = min(VARIED_CALLS, most) if varied else FIRST_CALLS
-    return max(calls, min(FEW_CALLS, most)) if _short_lived else calls
+    return max(calls, most) if _short_lived or nearly else calls
 
 
 def expect_few_calls() -> None:
@@ -72,23 +75,37 @@ def next_round() -> None:
     _rounds.count += 1
 
 
-def this_round() -> int:
-    """The number of this thread's round."""
-    return _rounds.count
+@contextlib.contextmanager
+def same_round() -> Iterator[None]:
+    """A block in which what is looked at counts for nothing: one round's batch is made there, say."""
+    before = _rounds.count
+    try:
+        yield
+    finally:
+        _rounds.count = before
 
 
-def varies(rounds: int, elements: int) -> bool:
-    """Whether NumPy may compute a new signature of a program as well as XLA, but for the last bits.
+class Variety:
+    """Whether a program meets ever new sizes: it does once it has met some in several rounds, one soon after the other.
 
     A network meets all its sizes in its first steps. What still meets new ones after some, each time to be compiled,
     would be a hundred times as slow as without a compiler.
-
-    Args:
-        rounds: in which it has had new sizes.
-        elements: of all arguments.
     """
-    return rounds > VARIED_ROUNDS and elements <= FEW_NUMBERS and \
-        os.environ.get("MXNET_ENFORCE_DETERMINISM", "0") in ("", "0", "false", "False")
+
+    __slots__ = ("_round", "_rounds")
+
+    def __init__(self) -> None:
+        self._round, self._rounds = -SOON, 0  # the last one with a new size, and how many there were
+
+    def note(self, elements: int) -> bool:
+        """Notes a new size, of so many elements in all; whether NumPy may compute it but for the last bits."""
+        now = _rounds.count
+        if now != self._round:
+            if self._rounds <= VARIED_ROUNDS:
+                self._rounds = self._rounds + 1 if abs(now - self._round) <= SOON else 1
+            self._round = now
+        return self._rounds > VARIED_ROUNDS and elements <= FEW_NUMBERS and \
+            os.environ.get("MXNET_ENFORCE_DETERMINISM", "0") in ("", "0", "false", "False")
 
 
 class Programs:

@@ -123,14 +123,15 @@ def sums(program, counts):
 
 @by_cpu
 @pytest.mark.parametrize("any_size", [True, False])
-def test_ever_new_sizes_compile_nothing(compiles, any_size):
+def test_ever_new_sizes_compile_nothing(compiles, monkeypatch, any_size):
     program = Compiled(lambda x: jnp.exp(x).sum(0), most=SOME_OF_ONE, any_size=any_size)
     sums(program, [2, 3, 4])
     assert sum(program.forms()) == policy.VARIED_ROUNDS == 3
     compiles.clear()
     sums(program, range(5, 25))
     assert not compiles and sum(program.forms()) == 3
-    sums(program, [7] * (policy.FIRST_CALLS + 1))  # what comes often after all is compiled
+    monkeypatch.setattr(policy, "FEW_CALLS", 5)
+    sums(program, [30] * 6)  # what comes often after all is compiled
     assert len(compiles) == 1 and sum(program.forms()) == 4
 
 
@@ -146,6 +147,22 @@ def test_the_first_round_of_a_network_is_for_xla():
         sums(program, [2 + steps % 2])
     sums(program, [5])
     assert sum(program.forms()) == 3
+    program.clear()
+    for size in range(2, 8):  # one network after the other
+        sums(program, [size] * (policy.SOON + 1))
+    assert sum(program.forms()) == 6
+
+
+def test_batches_that_a_loader_makes_are_one_round():
+    class Samples(mx.gluon.data.Dataset):
+        def __len__(self):
+            return 6
+
+        def __getitem__(self, index):
+            return mx.nd.array([index]).asnumpy()
+    before = policy._rounds.count
+    assert [batch.shape for batch in mx.gluon.data.DataLoader(Samples(), 3)] == [(3, 1)] * 2
+    assert policy._rounds.count == before
 
 
 @by_cpu

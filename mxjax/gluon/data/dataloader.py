@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...array.dense import _from_host
+from ...compile.policy import same_round
 from ...context import cpu_pinned, current_context
 from ...io.state import check_state
 from ...ndarray import NDArray, stack
@@ -104,7 +105,8 @@ class _Batches:
         loader = self._loader
         for indices in self.progress.begin():
             state = self.progress.now()
-            batch = loader._placed(loader._batchify_fn([loader._dataset[i] for i in indices]))
+            with same_round():  # samples may be looked at one by one
+                batch = loader._placed(loader._batchify_fn([loader._dataset[i] for i in indices]))
             self.progress.state = state
             yield batch
 
