@@ -18,15 +18,23 @@ from ..ops.common import Array, by_own_rules
 from ..ops.nn.flash import HALVES, Parts, attend
 from .node import Node
 
-__all__ = ["forced", "step"]
+__all__ = ["Later", "forced", "step"]
 
 Run = Callable[[list[Any]], Sequence[Any]]
 _LOW = -1e3  # a score that nothing is left of after exp
 
 
+class Later:
+    """A value that is computed if somebody asks."""
+
+    def value(self) -> Array:
+        """The array."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class _Later:
-    """A value that is computed by `run` of `inputs` if somebody asks."""
+class _Later(Later):
+    """A value that is computed by `run` of `inputs`."""
 
     run: Run
     inputs: list[Any]
@@ -69,7 +77,7 @@ class Scores(_Later):
 
 def forced(value: Any) -> Any:
     """The array that a value is."""
-    return value.value() if isinstance(value, _Later) else value
+    return value.value() if isinstance(value, Later) else value
 
 
 @by_own_rules

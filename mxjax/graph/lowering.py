@@ -24,6 +24,7 @@ from ..util import is_np_shape
 from . import attention
 from .inference import infer_shapes, infer_types
 from .node import Entry, Node, auxiliary, topological
+from .rolling import Loop, Row, as_rows, find_loops, joined, run_loop
 
 __all__ = ["POLICIES", "Forms", "Lowered", "Touched"]
 
@@ -51,13 +52,15 @@ class _Stretch(NamedTuple):
     """Consecutive steps.
 
     steps: their numbers; again: what backward passes keep of them, by the name of a policy, computing the rest once
-    more, or None: whatever they need; reads: the entries that come from before; gives: those that are wanted after.
+    more, or None: whatever they need; reads: the entries that come from before; gives: those that are wanted after;
+    loop: they repeat themselves.
     """
 
     steps: list[int]
-    again: str | None
-    reads: list[Any]
-    gives: list[Any]
+    again: str | None = None
+    reads: Sequence[Any] = ()
+    gives: Sequence[Any] = ()
+    loop: Loop | None = None
 
 
 class Lowered:
@@ -92,6 +95,7 @@ class Lowered:
         self._forms: Forms | None = None
         self._alone: frozenset[tuple[int, int]] | None = None
         self._parts: list[_Stretch] | None = None
+        self._rolls = False  # whether some are loops
         self.touches = any(n.op.get_attr("FDecay") or n.op.get_attr("FFixed") for n in self.steps)
         self._late: dict[int, list[Node]] | None = None
         self._touched: dict[tuple, Touched] = Bounded(64)
@@ -189,11 +193,17 @@ class Lowered:
             if kernel.uses_key:
                 extras[-1] += [key[0], key[1] + np.uint32(number)] if drawn is None else _next(drawn)
 
-        def do(numbers: list[int], values: dict[tuple[int, int], Any]) -> None:
+        def do(numbers: Sequence[int], values: dict[tuple[int, int], Any]) -> None:
             for number in numbers:
                 self._step(self.steps[number], kernels[number], extras[number], values, train)
+
+        def compute(number: int, inputs: list[Any], extras: list[Any]) -> Sequence[Any]:
+            return self._results(self.steps[number], kernels[number], extras, inputs, train)
         for stretch in self._stretches():
-            if stretch.again is None or forward:
+            if stretch.loop is not None:
+                if not run_loop(stretch.loop, stretch.steps, values, self.steps, kernels, extras, compute):
+                    do(stretch.steps, values)
+            elif stretch.again is None or forward:
                 do(stretch.steps, values)
             else:
                 values.update(_again(stretch, values, do))
@@ -203,15 +213,23 @@ class Lowered:
     def _step(self, node: Node, kernel: Kernel, extras: list[Any], values: dict[tuple[int, int], Any],
               train: bool) -> None:
         """Computes a node; its results are `values`, too, then."""
-        with jax.named_scope(node.name):
-            results = attention.step(node, [values[id(n), i] for n, i in node.inputs],
-                                     functools.partial(self._run, node, kernel, extras),
-                                     (id(node), 0) in self._read_once(), train)
+        results = self._results(node, kernel, extras, [values[id(n), i] for n, i in node.inputs], train)
         for i in range(kernel.num_outputs):
             values[id(node), i] = results[i]
         for position, value in zip(kernel.mutated, results[kernel.num_outputs:], strict=True):
             source = node.inputs[position]
             values[id(source[0]), source[1]] = value
+
+    def _results(self, node: Node, kernel: Kernel, extras: list[Any], inputs: list[Any],
+                 train: bool) -> Sequence[Any]:
+        whole = joined(node, inputs)
+        if whole is not None:
+            return [whole]
+        inputs = [x.value() if isinstance(x, Row) else x for x in inputs]
+        with jax.named_scope(node.name):
+            results = attention.step(node, inputs, functools.partial(self._run, node, kernel, extras),
+                                     (id(node), 0) in self._read_once(), train)
+        return as_rows(node, inputs, results) if self._rolls else results
 
     def _stretches(self) -> list[_Stretch]:
         """All steps, those that backward passes compute again (MXNet's attribute `force_mirroring`) stage by stage."""
@@ -228,8 +246,21 @@ class Lowered:
                     made.update(dict.fromkeys(entries[i] for i in node.mutated()))
                 found.append(_Stretch(group, kind[0], list(reads), [e for e in made if e in wanted]))
                 wanted.update(reads)
-            self._parts = found[::-1]
+            self._parts = self._with_loops() if len(found) == 1 and found[0].again is None and not self.cut else \
+                found[::-1]
         return self._parts
+
+    def _with_loops(self) -> list[_Stretch]:
+        """All steps, those that repeat themselves as loops."""
+        numbers = range(len(self.steps))
+        order = sorted(numbers, key=lambda i: bool(self.steps[i].inputs))  # first states are made amid the first step
+        found, done = [], 0
+        for loop in find_loops([self.steps[i] for i in order], self.outputs):
+            end = loop.start + loop.period * loop.count
+            found += [_Stretch(order[done:loop.start]), _Stretch(order[loop.start:end], loop=loop)]
+            done = end
+        self._rolls = bool(found)
+        return [*found, _Stretch(order[done:])]
 
     def _stages(self) -> list[tuple[tuple, list[int]]]:
         """(`_mirrored`, the numbers of steps that follow each other), in an order that keeps stages together: what is

@@ -1,0 +1,307 @@
+"""Unrolled recurrences as loops: a graph that repeats itself step after step is traced and compiled for one step.
+
+MXNet users unroll recurrent cells, for each of their buckets anew. XLA takes a quarter of a second for each step and
+layer of that, and for a loop as much as for one step.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .attention import Later, forced
+from .node import Entry, Node
+
+__all__ = ["Loop", "Row", "as_rows", "find_loops", "joined", "run_loop"]
+
+_TIMES, _LEAST, _MOST = 5, 4, 1024  # repetitions at least; nodes of one, at least and at most
+_MADE, _BEFORE, _SAME, _EACH = range(4)  # where an input is from
+
+Place = tuple[int, int]  # a node of a repetition and the number of its output
+
+
+class Loop(NamedTuple):
+    """Nodes that repeat themselves.
+
+    Args:
+        start: the number of the first one among all operators.
+        period: nodes of a repetition.
+        count: repetitions.
+        links: for each node of one where its inputs are from: (_MADE, a place of this repetition), (_BEFORE, number of
+            what the last repetition carries over), (_SAME, number in `fixed`), (_EACH, number in `each`).
+        carried: the places whose values the next repetition reads.
+        initial: what the first one reads in their place.
+        fixed: entries that all repetitions read.
+        each: entries that one repetition reads each.
+        gives: the places that something else reads: place and repetitions.
+    """
+
+    start: int
+    period: int
+    count: int
+    links: list[list[tuple[int, Any]]]
+    carried: list[Place]
+    initial: list[Entry]
+    fixed: list[Entry]
+    each: list[list[Entry]]
+    gives: dict[Place, list[int]]
+
+
+class _Rows:
+    """Arrays of one shape that are, or may be, parts of one."""
+
+    def __init__(self, count: int, whole: Callable[[], Any], parts: Callable[[], Sequence[Any]]) -> None:
+        self.count, self._whole, self._parts = count, whole, parts
+        self._known: Sequence[Any] | None = None
+
+    def whole(self) -> Any:
+        """All of them, stacked along a new first axis."""
+        return self._whole()
+
+    def part(self, number: int) -> Any:
+        """One of them; made with all others: the gradient of each by itself would be as large as the whole."""
+        if self._known is None:
+            self._known = self._parts()
+        return self._known[number]
+
+
+class Row(Later):
+    """One of `_Rows`."""
+
+    def __init__(self, rows: _Rows, number: int) -> None:
+        self.rows, self.number = rows, number
+
+    def value(self) -> Any:
+        return self.rows.part(self.number)
+
+
+def as_rows(node: Node, inputs: Sequence[Any], results: Sequence[Any]) -> Sequence[Any]:
+    """The results of a node that takes an array apart, so that a loop can have it as a whole."""
+    count = len(results)
+    if node.op.name != "SliceChannel" or count < _TIMES:
+        return results
+    axis = node.params["axis"] % inputs[0].ndim
+
+    def whole() -> Any:
+        shape = list(inputs[0].shape)
+        shape[axis:axis + 1] = [count] if node.params["squeeze_axis"] else [count, shape[axis] // count]
+        return jnp.moveaxis(inputs[0].reshape(shape), axis, 0)
+    rows = _Rows(count, whole, lambda: results)
+    return [Row(rows, number) for number in range(count)]
+
+
+def joined(node: Node, inputs: Sequence[Any]) -> Any | None:
+    """The result of a node that puts together what a loop has as a whole; None where it is something else."""
+    axis = _JOINED.get(node.op.name)
+    rows = _all_rows(inputs) if axis is not None else None
+    if rows is None:
+        return None
+    whole = rows.whole()
+    if node.op.name in _STACKED:
+        return jnp.moveaxis(whole, 0, node.params[axis] % whole.ndim)
+    axis = node.params[axis] % (whole.ndim - 1)
+    shape = list(whole.shape[1:])
+    shape[axis] *= rows.count
+    return jnp.moveaxis(whole, 0, axis).reshape(shape)
+
+
+_STACKED = ("stack", "_npi_stack")
+_JOINED = {"Concat": "dim", **dict.fromkeys(_STACKED, "axis")}  # the parameter that says along which axis
+
+
+def _all_rows(values: Sequence[Any]) -> _Rows | None:
+    """The rows that these values are, all of them in their order."""
+    rows = values[0].rows if values and isinstance(values[0], Row) else None
+    return rows if rows is not None and rows.count == len(values) and all(
+        isinstance(v, Row) and v.rows is rows and v.number == i for i, v in enumerate(values)) else None
+
+
+def find_loops(steps: Sequence[Node], outputs: Sequence[Entry]) -> list[Loop]:
+    """The loops in a graph's operators, in their order.
+
+    Args:
+        steps: the operators, each behind those that it reads.
+        outputs: the entries that are read in the end.
+    """
+    if len(steps) < _TIMES * _LEAST:
+        return []
+    known: dict[Any, int] = {}
+    kinds = np.array([known.setdefault(_kind(node), len(known)) for node in steps])
+    place = {id(node): i for i, node in enumerate(steps)}
+    free = np.ones(len(steps), bool)
+    found = []
+    for period in range(_LEAST, min(len(steps) // _TIMES, _MOST) + 1):
+        alike = (kinds[period:] == kinds[:-period]) & free[period:] & free[:-period]
+        for start, end in _runs(alike, period * (_TIMES - 1)):
+            loop = next(filter(None, (_loop(steps, place, first, period, (end + period - first) // period)
+                                      for first in range(start, min(start + period, end)))), None)
+            if loop is not None:
+                free[loop.start:loop.start + loop.period * loop.count] = False
+                found.append(loop)
+    for loop in found:
+        _note_readers(loop, steps, place, outputs)
+    return sorted(found)
+
+
+def _kind(node: Node) -> Any:
+    """What nodes have in common that may be one node of a loop."""
+    alone = node.subgraphs or node.mutated() or node.op.eager or node.op.get_attr("FHost")
+    return id(node) if alone else (node.op, len(node.inputs), repr(node.params))
+
+
+def _runs(alike: np.ndarray, least: int) -> Iterator[tuple[int, int]]:
+    """(begin, end) of all places in a row that are true, at least so many."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], alike, [False]]).astype(np.int8)))
+    for begin, end in edges.reshape(-1, 2).tolist():
+        if end - begin >= least:
+            yield begin, end
+
+
+def _loop(steps: Sequence[Node], place: dict[int, int], start: int, period: int, most: int) -> Loop | None:
+    """The loop whose first repetition begins at `start`; None where nodes are alike, but not what they read."""
+    def sources(turn: int) -> list[list[tuple[int, Any]]]:
+        """Where the inputs of a repetition are from; what is made before all of them is told by its entry."""
+        begin = start + turn * period
+        rows = []
+        for node in steps[begin:begin + period]:
+            row: list[tuple[int, Any]] = []
+            for source, i in node.inputs:
+                at = place.get(id(source), -1)
+                if at >= begin:
+                    row.append((_MADE, (at - begin, i)))
+                elif turn and at >= begin - period:
+                    row.append((_BEFORE, (at - begin + period, i)))
+                else:
+                    row.append((_EACH, (source, i)))
+            rows.append(row)
+        return rows
+    first, pattern = sources(0), sources(1)
+    turns = [first, pattern]
+    while len(turns) < most and _agree(pattern, following := sources(len(turns)), place, start):
+        turns.append(following)
+    if len(turns) < _TIMES or not _agree(pattern, first, place, start):
+        return None
+    links: list[list[tuple[int, Any]]] = []
+    carried: dict[tuple[Place, Any], tuple[Place, Entry]] = {}
+    fixed: dict[Any, Entry] = {}
+    each: dict[Any, list[Entry]] = {}
+    for j, row in enumerate(pattern):
+        links.append([])
+        for k, (kind, value) in enumerate(row):
+            entries = [turn[j][k][1] for turn in turns]
+            if kind == _MADE:
+                links[j].append((_MADE, value))
+                continue
+            keys = [(id(source), i) for source, i in entries] if kind == _EACH else []
+            if kind == _BEFORE:
+                source, i = entries[0]
+                key = value, (id(source), i)
+                carried.setdefault(key, (value, entries[0]))
+                links[j].append((_BEFORE, list(carried).index(key)))
+            elif len(set(keys)) == 1:
+                fixed.setdefault(keys[0], entries[0])
+                links[j].append((_SAME, list(fixed).index(keys[0])))
+            elif all(source.op is not None for source, _ in entries) or steps[start + j].input_names()[k] == "data":
+                each.setdefault(tuple(keys), entries)
+                links[j].append((_EACH, list(each).index(tuple(keys))))
+            else:
+                return None  # layers, each with weights of its own: to stack them takes longer than to compile
+    return Loop(start, period, len(turns), links, [p for p, _ in carried.values()], [e for _, e in carried.values()],
+                list(fixed.values()), list(each.values()), {})
+
+
+def _agree(pattern: list, other: list, place: dict[int, int], start: int) -> bool:
+    """Whether another repetition reads what the pattern does; the first one reads other entries for what is carried."""
+    for row, found in zip(pattern, other, strict=True):
+        for (kind, value), (its, entry) in zip(row, found, strict=True):
+            if its == _EACH:
+                if kind == _MADE or place.get(id(entry[0]), -1) >= start or kind == _BEFORE and other is pattern:
+                    return False
+            elif (kind, value) != (its, entry):
+                return False
+    return True
+
+
+def _note_readers(loop: Loop, steps: Sequence[Node], place: dict[int, int], outputs: Sequence[Entry]) -> None:
+    """Notes what of a loop's values is read outside."""
+    inside = range(loop.start, loop.start + loop.period * loop.count)
+    read = [e for i, node in enumerate(steps) if i not in inside for e in node.inputs]
+    found = {(place[id(source)], i) for source, i in [*read, *outputs] if place.get(id(source), -1) in inside}
+    for number, i in sorted(found):
+        turn, node = divmod(number - loop.start, loop.period)
+        loop.gives.setdefault((node, i), []).append(turn)
+
+
+def run_loop(loop: Loop, numbers: Sequence[int], values: dict[tuple[int, int], Any], steps: Sequence[Node],
+             kernels: Sequence[Any], extras: Sequence[list[Any]],
+             compute: Callable[[int, list[Any], list[Any]], Sequence[Any]]) -> bool:
+    """Computes a loop's nodes; what others read of them is among `values` then.
+
+    Args:
+        loop: the loop.
+        numbers: those of its nodes.
+        values: by node and number of the output.
+        steps, kernels, extras: of all operators by number; extras: what a kernel takes beside arrays, the last of which
+            may be a random key, or numbers drawn.
+        compute: function(number, inputs, extras) -> a node's results.
+
+    Returns:
+        False: nothing was done, because repetitions differ in shapes after all.
+    """
+    def given(entries: Sequence[Entry]) -> list[Any]:
+        return [forced(values[id(source), i]) for source, i in entries]
+
+    def body(carry: list[Any], rows: tuple[list[Any], list[list[Any]]]) -> tuple[list[Any], list[Any]]:
+        each, more = rows
+        made: dict[Place, Any] = {}
+        read = {_MADE: made, _BEFORE: carry, _SAME: fixed, _EACH: each}
+        for j, row in enumerate(loop.links):
+            kept = extras[numbers[j]]
+            results = compute(numbers[j], [read[kind][at] for kind, at in row],
+                              [*kept[:len(kept) - len(more[j])], *more[j]])
+            made.update({(j, i): result for i, result in enumerate(results)})
+        return [forced(made[p]) for p in loop.carried], [forced(made[p]) for p in loop.gives]
+    turns = [numbers[j::loop.period] for j in range(loop.period)]
+    fixed, initial = given(loop.fixed), given(loop.initial)
+    columns = [[values[id(source), i] for source, i in entries] for entries in loop.each]
+    drawn = [list(zip(*[_arrays(extras[n]) for n in each], strict=True)) for each in turns]
+    if not all(kernels[n] is kernels[each[0]] for each in turns for n in each) or \
+            not all(_like(forced(x), forced(column[0])) for column in [*columns, *sum(drawn, [])] for x in column):
+        return False
+    rows = list(map(_stacked, columns)), [list(map(_stacked, each)) for each in drawn]
+    after, _ = jax.eval_shape(body, initial, jax.tree.map(lambda x: x[0], rows))
+    if not all(map(_like, after, initial)):
+        return False
+    last, results = jax.lax.scan(body, initial, rows, length=loop.count)
+    for (place, read), result in zip(loop.gives.items(), results, strict=True):
+        if read == [loop.count - 1]:
+            parts = {read[0]: last[loop.carried.index(place)] if place in loop.carried else result[-1]}
+        else:
+            parts = _Rows(loop.count, functools.partial(_itself, result), functools.partial(jnp.unstack, result))
+        for turn in read:
+            values[id(steps[turns[place[0]][turn]]), place[1]] = \
+                Row(parts, turn) if isinstance(parts, _Rows) else parts[turn]
+    return True
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _stacked(column: Sequence[Any]) -> Any:
+    rows = _all_rows(column)
+    return jnp.stack(list(map(forced, column))) if rows is None else rows.whole()
+
+
+def _arrays(extras: Sequence[Any]) -> list[Any]:
+    """Those that are arrays; numbers come before them."""
+    return [x for x in extras if hasattr(x, "shape")]
+
+
+def _like(one: Any, other: Any) -> bool:
+    return (one.shape, one.dtype) == (other.shape, other.dtype)
