@@ -167,7 +167,9 @@ class AnySize:
         closed, tree = with_quotients(closed, on_cpu=True), jax.tree.structure(shapes)
         found = _either(by_numpy(closed), closed)
         if found is None or not _fits(closed):
-            self._calls[_kind(args)].is_for_xla = True
+            calls = self._calls.get(_kind(args))
+            if calls is not None:  # another thread may have cleared them
+                calls.is_for_xla = True
             return None
         self.learn(args, found, tree, kind, nearly=True)
         return found, tree

@@ -73,7 +73,7 @@ def by_numpy(closed: Any, known: Callable[[Any], Any] = as_it_is, rules: Rules |
     rules = rules or EXACT
     try:
         run, _ = _program(closed.jaxpr, closed.consts, known, rules)
-    except Unknown:
+    except _refusals(rules.exact):
         return None
     return _with_care(run, [v.aval.dtype for v in closed.jaxpr.invars], rules.exact)
 
@@ -90,9 +90,14 @@ def _with_care(run: Callable[[list[Any]], list[np.ndarray]], dtypes: Sequence[An
         try:
             with np.errstate(all="ignore"):
                 return run([accepted(np.asarray(x, d)) for x, d in zip(arrays, dtypes, strict=True)])
-        except Unknown:
+        except _refusals(exact):
             return None
     return call
+
+
+def _refusals(exact: bool) -> type[Exception]:
+    """What says that a program is not for NumPy; what is far from exact may fail in more ways, and XLA decides then."""
+    return Unknown if exact else Exception
 
 
 def _normal(x: Any) -> Any:

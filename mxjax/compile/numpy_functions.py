@@ -103,7 +103,7 @@ def _reduced_windows(ufunc: np.ufunc) -> Callable:
             fill = -np.inf if ufunc is np.maximum else np.inf
         else:
             fill = getattr(np.iinfo(dtype), "min" if ufunc is np.maximum else "max")
-        if kind == "b" or math.prod(out.shape) * math.prod(sizes) > _MOST:
+        if kind == "b" or not 0 < math.prod(out.shape) * math.prod(sizes) <= _MOST:
             raise Unknown
         last = tuple(range(-len(sizes), 0))
 
@@ -122,7 +122,7 @@ def _convolution(params: dict, ins: list, out: Any) -> Callable:
     sizes, rank = weight[2:], len(weight)
     made = [out.shape[i] for i in numbers.out_spec]  # (batch, outputs, *places)
     places = made[2:]
-    if math.prod(made[:1] + places) * math.prod(weight[1:]) * groups * of_batch > _MOST:
+    if not 0 < math.prod(made[:1] + places) * math.prod(weight[1:]) * groups * of_batch <= _MOST:
         raise Unknown
     axes = range(2, rank)
     order = np.argsort(numbers.out_spec)

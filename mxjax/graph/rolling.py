@@ -85,12 +85,12 @@ def as_rows(node: Node, inputs: Sequence[Any], results: Sequence[Any]) -> Sequen
     count = len(results)
     if node.op.name != "SliceChannel" or count < _TIMES:
         return results
-    axis = node.params["axis"] % inputs[0].ndim
+    source = forced(inputs[0])
+    axis, shape = node.params["axis"] % source.ndim, list(source.shape)
+    shape[axis:axis + 1] = [count] if node.params["squeeze_axis"] else [count, shape[axis] // count]
 
     def whole() -> Any:
-        shape = list(inputs[0].shape)
-        shape[axis:axis + 1] = [count] if node.params["squeeze_axis"] else [count, shape[axis] // count]
-        return jnp.moveaxis(inputs[0].reshape(shape), axis, 0)
+        return jnp.moveaxis(source.reshape(shape), axis, 0)
     rows = _Rows(count, whole, lambda: results)
     return [Row(rows, number) for number in range(count)]
 

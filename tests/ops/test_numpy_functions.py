@@ -109,6 +109,8 @@ def test_what_is_left_to_xla():
     count = jax.make_jaxpr(lambda x: lax.while_loop(lambda c: c < 1e6, lambda c: c + 1, x))(np.float32(1))
     endless = by_numpy(count, rules=ROUNDED)
     assert endless([np.float32(0)]) is None and endless([np.float32(1e6 - 3)]) == [1e6]
+    empty = jax.make_jaxpr(lambda x: lax.reduce(x, -np.inf, lax.max, (0,)))(np.ones((0, 3), np.float32))
+    assert by_numpy(empty, rules=ROUNDED)([np.ones((0, 3), np.float32)]) is None
     divided = by_numpy(jax.make_jaxpr(lambda n, m: lax.div(n, m))(INTS, INTS), rules=ROUNDED)
     assert divided([INTS, INTS]) is None  # one is zero: XLA has a rule of its own
 
