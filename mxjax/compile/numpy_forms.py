@@ -41,14 +41,14 @@ class Rules(NamedTuple):
     Args:
         functions: those that need no more.
         forms: function(parameters, avals of the inputs, aval of the first output) -> the function of arrays.
-        programs: function(parameters, function(closed jaxpr) -> its function of a list of arrays) -> the function of
-            arrays, which gives several: loops and branches.
+        programs: function(parameters, function(closed jaxpr) -> its function of a list of arrays, the equation) -> the
+            function of arrays, which gives several: loops and branches.
         exact: what is not exact by definition is unknown.
     """
 
     functions: dict[str, Callable]
     forms: dict[str, Callable[[dict, list, Any], Callable]]
-    programs: dict[str, Callable[[dict, Callable], Callable]]
+    programs: dict[str, Callable[[dict, Callable, Any], Callable]]
     exact: bool
 
 
@@ -162,7 +162,8 @@ def _program(jaxpr: Any, consts: Sequence[Any], known: Callable[[Any], Any], rul
             continue
         name = "div" if quotient else eqn.primitive.name
         if name in rules.programs:
-            function = rules.programs[name]({key: _each(known, value) for key, value in eqn.params.items()}, within)
+            params = {key: _each(known, value) for key, value in eqn.params.items()}
+            function = rules.programs[name](params, within, eqn)
             steps.append((function, ins, [(place(v, None, _MADE), None) for v in eqn.outvars], True))
             continue
         *arguments, out = [_Aval(tuple(map(known, v.aval.shape)), v.aval.dtype)

@@ -165,17 +165,18 @@ def _special(name: str) -> Callable:
 
 
 # ------------------------------------------------------------ loops and branches
-def _scan(params: dict, within: Callable) -> Callable:
-    body, length = within(params["jaxpr"]), params["length"]
-    consts, carried = params["num_consts"], params["num_carry"]
-    results = [v.aval for v in params["jaxpr"].jaxpr.outvars[carried:]]
+def _scan(params: dict, within: Callable, eqn: Any) -> Callable:
+    body, length, inner = within(params["jaxpr"]), params["length"], params["jaxpr"].jaxpr
+    # releases of JAX tell by other parameters what is carried: what has as many axes within as outside
+    carried = _alike(inner.outvars, eqn.outvars)
+    consts = _alike(inner.invars, eqn.invars) - carried
     if not 0 < length <= _STEPS:
         raise Unknown
     order = range(length - 1, -1, -1) if params["reverse"] else range(length)
 
     def scan(*xs: Any) -> list[Any]:
         fixed, carry, rows = xs[:consts], list(xs[consts:consts + carried]), xs[consts + carried:]
-        made: list[list[Any]] = [[None] * length for _ in results]
+        made: list[list[Any]] = [[None] * length for _ in eqn.outvars[carried:]]
         for i in order:
             outs = body([*fixed, *carry, *[x[i] for x in rows]])
             carry = outs[:carried]
@@ -185,7 +186,11 @@ def _scan(params: dict, within: Callable) -> Callable:
     return scan
 
 
-def _while(params: dict, within: Callable) -> Callable:
+def _alike(inner: Sequence[Any], outer: Sequence[Any]) -> int:
+    return sum(len(v.aval.shape) == len(w.aval.shape) for v, w in zip(inner, outer, strict=True))
+
+
+def _while(params: dict, within: Callable, eqn: Any) -> Callable:
     goes_on, body = within(params["cond_jaxpr"]), within(params["body_jaxpr"])
     first, second = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
 
@@ -199,7 +204,7 @@ def _while(params: dict, within: Callable) -> Callable:
     return loop
 
 
-def _cond(params: dict, within: Callable) -> Callable:
+def _cond(params: dict, within: Callable, eqn: Any) -> Callable:
     branches = [within(branch) for branch in params["branches"]]
     return lambda which, *xs: branches[min(max(int(which), 0), len(branches) - 1)](xs)
 

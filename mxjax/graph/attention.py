@@ -8,6 +8,7 @@ put off: other dtypes have no kernels.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,12 +25,12 @@ Run = Callable[[list[Any]], Sequence[Any]]
 _LOW = -1e3  # a score that nothing is left of after exp
 
 
-class Later:
+class Later(ABC):
     """A value that is computed if somebody asks."""
 
+    @abstractmethod
     def value(self) -> Array:
         """The array."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,8 @@ class Lowered:
         self._forms: Forms | None = None
         self._alone: frozenset[tuple[int, int]] | None = None
         self._parts: list[_Stretch] | None = None
-        self._rolls = False  # whether some are loops
+        self._looped: list[_Stretch] | None = None
+        self._rolls = False  # whether some of those are loops
         self.touches = any(n.op.get_attr("FDecay") or n.op.get_attr("FFixed") for n in self.steps)
         self._late: dict[int, list[Node]] | None = None
         self._touched: dict[tuple, Touched] = Bounded(64)
@@ -199,7 +200,7 @@ class Lowered:
 
         def compute(number: int, inputs: list[Any], extras: list[Any]) -> Sequence[Any]:
             return self._results(self.steps[number], kernels[number], extras, inputs, train)
-        for stretch in self._stretches():
+        for stretch in self._rolled():
             if stretch.loop is not None:
                 if not run_loop(stretch.loop, stretch.steps, values, self.steps, kernels, extras, compute):
                     do(stretch.steps, values)
@@ -246,9 +247,16 @@ class Lowered:
                     made.update(dict.fromkeys(entries[i] for i in node.mutated()))
                 found.append(_Stretch(group, kind[0], list(reads), [e for e in made if e in wanted]))
                 wanted.update(reads)
-            self._parts = self._with_loops() if len(found) == 1 and found[0].again is None and not self.cut else \
-                found[::-1]
+            self._parts = found[::-1]
         return self._parts
+
+    def _rolled(self) -> list[_Stretch]:
+        """The stretches as they are computed: what repeats itself in loops."""
+        if self._looped is None:
+            parts = self._stretches()
+            self._looped = self._with_loops() if len(parts) == 1 and parts[0].again is None and not self.cut else parts
+            self._rolls = any(part.loop is not None for part in self._looped)
+        return self._looped
 
     def _with_loops(self) -> list[_Stretch]:
         """All steps, those that repeat themselves as loops."""
@@ -259,7 +267,6 @@ class Lowered:
             end = loop.start + loop.period * loop.count
             found += [_Stretch(order[done:loop.start]), _Stretch(order[loop.start:end], loop=loop)]
             done = end
-        self._rolls = bool(found)
         return [*found, _Stretch(order[done:])]
 
     def _stages(self) -> list[tuple[tuple, list[int]]]:

@@ -20,8 +20,10 @@ from .node import Entry, Node
 __all__ = ["Loop", "Row", "as_rows", "find_loops", "joined", "run_loop"]
 
 _TIMES, _LEAST, _MOST = 5, 4, 1024  # repetitions at least; nodes of one, at least and at most
+_EFFORT = 32  # nodes that are looked at in all, for each that there is
 _MADE, _BEFORE, _SAME, _EACH = range(4)  # where an input is from
 
+_WEIGHTS = ("weight", "bias", "gamma", "beta")
 Place = tuple[int, int]  # a node of a repetition and the number of its output
 
 
@@ -131,6 +133,7 @@ def find_loops(steps: Sequence[Node], outputs: Sequence[Entry]) -> list[Loop]:
     if len(steps) < _TIMES * _LEAST:
         return []
     known: dict[Any, int] = {}
+    effort = _EFFORT * len(steps)
     kinds = np.array([known.setdefault(_kind(node), len(known)) for node in steps])
     place = {id(node): i for i, node in enumerate(steps)}
     free = np.ones(len(steps), bool)
@@ -138,8 +141,10 @@ def find_loops(steps: Sequence[Node], outputs: Sequence[Entry]) -> list[Loop]:
     for period in range(_LEAST, min(len(steps) // _TIMES, _MOST) + 1):
         alike = (kinds[period:] == kinds[:-period]) & free[period:] & free[:-period]
         for start, end in _runs(alike, period * (_TIMES - 1)):
-            loop = next(filter(None, (_loop(steps, place, first, period, (end + period - first) // period)
-                                      for first in range(start, min(start + period, end)))), None)
+            loop, first = None, start
+            while loop is None and first < min(start + period, end) and effort > 0:
+                loop = _loop(steps, place, first, period, (end + period - first) // period)
+                first, effort = first + 1, effort - period
             if loop is not None:
                 free[loop.start:loop.start + loop.period * loop.count] = False
                 found.append(loop)
@@ -149,9 +154,15 @@ def find_loops(steps: Sequence[Node], outputs: Sequence[Entry]) -> list[Loop]:
 
 
 def _kind(node: Node) -> Any:
-    """What nodes have in common that may be one node of a loop."""
-    alone = node.subgraphs or node.mutated() or node.op.eager or node.op.get_attr("FHost")
-    return id(node) if alone else (node.op, len(node.inputs), repr(node.params))
+    """What nodes have in common that may be one node of a loop: their variables, too, but for data.
+
+    Layers with weights of their own would have to be stacked in each step, which takes longer than compiling them.
+    """
+    if node.subgraphs or node.mutated() or node.op.eager or node.op.get_attr("FHost"):
+        return id(node)
+    own = [id(source) if source.op is None and name != "data" else None
+           for (source, _), name in zip(node.inputs, node.input_names(), strict=True)]
+    return node.op, repr(node.params), *own
 
 
 def _runs(alike: np.ndarray, least: int) -> Iterator[tuple[int, int]]:
@@ -194,23 +205,22 @@ def _loop(steps: Sequence[Node], place: dict[int, int], start: int, period: int,
         links.append([])
         for k, (kind, value) in enumerate(row):
             entries = [turn[j][k][1] for turn in turns]
-            if kind == _MADE:
-                links[j].append((_MADE, value))
-                continue
             keys = [(id(source), i) for source, i in entries] if kind == _EACH else []
-            if kind == _BEFORE:
+            if len(set(keys)) == 1:
+                fixed.setdefault(keys[0], entries[0])
+                links[j].append((_SAME, list(fixed).index(keys[0])))
+            elif steps[start + j].input_names()[k] in _WEIGHTS:
+                return None  # of its own, which operators make of variables
+            elif kind == _MADE:
+                links[j].append((_MADE, value))
+            elif kind == _BEFORE:
                 source, i = entries[0]
                 key = value, (id(source), i)
                 carried.setdefault(key, (value, entries[0]))
                 links[j].append((_BEFORE, list(carried).index(key)))
-            elif len(set(keys)) == 1:
-                fixed.setdefault(keys[0], entries[0])
-                links[j].append((_SAME, list(fixed).index(keys[0])))
-            elif all(source.op is not None for source, _ in entries) or steps[start + j].input_names()[k] == "data":
+            else:
                 each.setdefault(tuple(keys), entries)
                 links[j].append((_EACH, list(each).index(tuple(keys))))
-            else:
-                return None  # layers, each with weights of its own: to stack them takes longer than to compile
     return Loop(start, period, len(turns), links, [p for p, _ in carried.values()], [e for _, e in carried.values()],
                 list(fixed.values()), list(each.values()), {})
 

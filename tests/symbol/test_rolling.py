@@ -8,7 +8,7 @@ import pytest
 
 import mxjax as mx
 from mxjax._capacity import survey
-from mxjax.graph import lowering
+from mxjax.graph import lowering, rolling
 from mxjax.graph.lowering import Lowered
 
 CELLS, BATCH = 5, 3
@@ -16,7 +16,7 @@ CELLS, BATCH = 5, 3
 
 def loops(symbol):
     """(nodes, repetitions) of each loop in a graph."""
-    return [(part.loop.period, part.loop.count) for part in Lowered(symbol._outputs)._stretches() if part.loop]
+    return [(part.loop.period, part.loop.count) for part in Lowered(symbol._outputs)._rolled() if part.loop]
 
 
 def computed(symbol, train=True, seed=5, **shapes):
@@ -137,17 +137,36 @@ def test_what_is_no_loop(monkeypatch):
     def before_last(x, i):  # reads what is two steps back
         past.append(x)
         return mx.sym.tanh(mx.sym.sin(x) + past[max(i - 2, 0)] * 0.5)
+
+    def cast(x, i):  # weights of its own, which an operator makes
+        weight = mx.sym.tanh(mx.sym.Variable(f"w{i}", shape=(CELLS, CELLS)))
+        return mx.sym.sin(mx.sym.exp(mx.sym.tanh(mx.sym.FullyConnected(x, weight, no_bias=True, num_hidden=CELLS))))
     past = []
-    for step in (layer, normalized, before_last):
+    for step in (layer, normalized, before_last, cast):
         check(monkeypatch, repeated(step), [], data=(BATCH, CELLS))
         monkeypatch.undo()
+
+
+def test_deep_networks_are_not_searched_for_long(monkeypatch):
+    def layer(x, i):
+        new = mx.sym.FullyConnected(x, num_hidden=CELLS, name=f"l{i}")
+        return mx.sym.relu(mx.sym.FullyConnected(mx.sym.tanh(new), num_hidden=CELLS, name=f"m{i}")) + x
+
+    def far_back(x, i):
+        past.append(x)
+        return mx.sym.tanh(mx.sym.exp(mx.sym.sin(x) + past[i * 7919 % (i + 1)]))
+    tried, past, look = [], [], rolling._loop
+    monkeypatch.setattr(rolling, "_loop", lambda *given: tried.append(given[3]) or look(*given))
+    assert loops(repeated(layer, 100)) == [] and not tried
+    loops(repeated(far_back, 300))
+    assert 0 < sum(tried) <= rolling._EFFORT * 1200 + 1024
 
 
 def test_shapes_that_grow(monkeypatch):
     """... are seen when values are there only; it is computed node by node then."""
     def step(x, i):
         return mx.sym.tanh(mx.sym.concat(x, mx.sym.sin(x) * 0.5, dim=1))
-    check(monkeypatch, repeated(step, 6), [(4, 6)], data=(BATCH, 2))
+    check(monkeypatch, repeated(step, 6), [(4, 5)], data=(BATCH, 2))  # the first one reads a variable
 
 
 @pytest.mark.parametrize("dropout", [0, 0.5])
@@ -180,7 +199,7 @@ def test_a_hybridized_cell(monkeypatch, dropout):
         for one, other in zip(found, alone, strict=True):
             np.testing.assert_allclose(one, other, 2e-5, 1e-6)
     lowered = [Lowered(out._outputs) for out in [net(mx.sym.Variable("x"))]]
-    assert any(part.loop for part in lowered[0]._stretches())
+    assert any(part.loop for part in lowered[0]._rolled())
 
 
 def test_buckets_train():
