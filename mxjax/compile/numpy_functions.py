@@ -157,6 +157,14 @@ def _rest(x: Any, y: Any) -> Any:
     return np.fmod(x, y)
 
 
+def _polynomial(x: Any, *coefficients: Any) -> Any:
+    """The coefficient of x ** 0 comes first."""
+    total = coefficients[-1]
+    for coefficient in coefficients[-2::-1]:
+        total = total * x + coefficient
+    return total
+
+
 def _special(name: str) -> Callable:
     def call(x: Any) -> Any:
         import scipy.special  # 0.2 s to import
@@ -222,6 +230,7 @@ ROUNDED = Rules(
      "tanh": np.tanh, "sinh": np.sinh, "cosh": np.cosh, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
      "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
      "atan2": np.arctan2, "rem": _rest, "pow": np.power, "rsqrt": lambda x: 1 / np.sqrt(x), "cbrt": np.cbrt,
+     "one_minus_square": lambda x: (1 + x) * (1 - x), "log2": np.log2, "polynomial": _polynomial,
      **{name: _special(theirs) for name, theirs in {"erf": "erf", "erfc": "erfc", "erf_inv": "erfinv",
                                                     "lgamma": "gammaln", "digamma": "digamma"}.items()}},
     {**EXACT.forms,

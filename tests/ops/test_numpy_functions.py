@@ -72,8 +72,12 @@ PROGRAMS = {
         jnp.exp, jnp.exp2, jnp.expm1, jnp.tanh, jnp.sinh, jnp.cosh, jnp.arctan, jnp.sin, jnp.cos, jnp.tan, jnp.arcsinh,
         jax.nn.sigmoid, jax.nn.gelu, jax.nn.silu, jax.nn.softplus, jnp.cbrt, jax.scipy.special.erf,
         jax.scipy.special.erfc)], X),
+    "slopes of functions": (lambda x: [jax.grad(lambda y, f=f: f(y).sum())(0.3 * x) for f in (
+        jnp.exp2, jnp.expm1, jnp.tanh, jnp.sinh, jnp.arctan, jnp.tan, jnp.arcsinh, jax.nn.sigmoid, jax.nn.gelu,
+        jax.nn.silu, jax.nn.softplus, jnp.cbrt, jax.scipy.special.erf, jnp.arcsin, jnp.arctanh, jax.nn.elu)],
+                            np.tanh(X)),
     "functions of positive numbers": (lambda x: [f(x) for f in (
-        jnp.log, jnp.log1p, lax.rsqrt, jnp.arccosh, jax.scipy.special.gammaln, jax.scipy.special.digamma)],
+        jnp.log, jnp.log2, jnp.log1p, lax.rsqrt, jnp.arccosh, jax.scipy.special.gammaln, jax.scipy.special.digamma)],
                                       POSITIVE + 1),
     "functions of small numbers": (lambda x: [f(x) for f in (
         jnp.arcsin, jnp.arccos, jnp.arctanh, jax.scipy.special.erfinv)], np.tanh(X)),
