@@ -361,6 +361,75 @@ def test_a_custom_operator_cuts_the_graph(look_first):
     np.testing.assert_allclose(executor.grad_dict["fc_weight"].asnumpy(), 2 * (8 * z).T @ X, rtol=1e-3, atol=1e-3)
 
 
+def _with_a_custom_operator():
+    """Layers that draw and have states, on both sides of a custom operator, and a branch around it."""
+    net = mx.sym.var("data")
+    for k in range(3):
+        net = mx.sym.FullyConnected(net, num_hidden=5, name=f"fc{k}")
+        net = mx.sym.Dropout(mx.sym.tanh(mx.sym.BatchNorm(net, name=f"norm{k}", fix_gamma=False)), p=0.3)
+        if k == 1:
+            net = mx.sym.Custom(net * 2, op_type="test_executor_square") + 1 + mx.sym.cos(net)
+    return mx.sym.broadcast_add(net, mx.sym.zeros((0, 5)) + mx.sym.var("bias", shape=(1, 5)))
+
+
+def _stored_by_rows():
+    """An unrolled LSTM, whose first states' shapes nothing but their surroundings tells, beside a sparse input."""
+    cell = mx.rnn.LSTMCell(4, prefix="lstm_")
+    outputs, _ = cell.unroll(3, mx.sym.var("data"), merge_outputs=True)
+    words = mx.sym.dot(mx.sym.var("words", stype="csr"), mx.sym.var("table", shape=(7, 3)))
+    both = mx.sym.concat(mx.sym.tanh(words), mx.sym.Flatten(outputs), mx.sym.var("words", stype="csr"))
+    return mx.sym.FullyConnected(mx.sym.Dropout(both, p=0.2), num_hidden=2, name="fc")
+
+
+@pytest.mark.parametrize("make, shapes, most", [
+    (_with_a_custom_operator, {"data": (4, 6)}, 2), (_stored_by_rows, {"data": (4, 3, 2), "words": (4, 7)}, 3)],
+    ids=["custom", "sparse"])
+def test_a_graph_in_parts_is_the_same_graph(programs, make, shapes, most):
+    """Outputs, draws, states and gradients are those of calls one by one, which a monitor asks for."""
+    found = {}
+    for seen in (True, False):
+        random, executor = np.random.default_rng(3), make().simple_bind(mx.cpu(), **shapes)
+        for name, array in (*executor.arg_dict.items(), *executor.aux_dict.items()):
+            value = random.normal(size=array.shape).astype("float32")
+            if name == "words":
+                value *= random.random(array.shape) < 0.4
+                array[:] = mx.nd.array(value).tostype("csr")
+            else:
+                array[:] = abs(value) if "var" in name else value
+        if seen:
+            executor.set_monitor_callback(lambda name, array: None)
+        mx.random.seed(5)
+        results = []
+        for _ in range(2):
+            programs.clear()
+            executor.forward(is_train=True)
+            results.append(executor.outputs[0].asnumpy())
+            executor.backward([mx.nd.array(random.normal(size=executor.outputs[0].shape))])
+            if not seen:
+                assert 2 <= len(programs) <= 2 * most, programs
+            results += [g.asnumpy() for n, g in executor.grad_dict.items() if n != "words"]
+            results += [a.asnumpy() for a in executor.aux_arrays]
+        found[seen] = results
+    for one, other in zip(*found.values(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_sparse_arrays_that_sparse_arrays_are_made_of():
+    value = np.float32([[0, 1, 0], [0, 0, 0], [2, 0, 3]])
+    net = mx.sym.var("x", stype="row_sparse")
+    for _ in range(12):
+        net = mx.sym.sqrt(net)
+    net = mx.sym.sin(mx.sym.cos(net + mx.sym.var("y")) * 2)
+    executor = net.simple_bind(mx.cpu(), x=(3, 3), y=(3, 3), grad_req={"x": "null", "y": "write"})
+    executor.arg_dict["x"][:] = mx.nd.array(value).tostype("row_sparse")
+    executor.forward(is_train=True)
+    executor.backward([mx.nd.ones((3, 3))])
+    inner = value**(1 / 4096)
+    np.testing.assert_allclose(executor.outputs[0].asnumpy(), np.sin(2 * np.cos(inner)), rtol=1e-4)
+    np.testing.assert_allclose(executor.grad_dict["y"].asnumpy(), -2 * np.cos(2 * np.cos(inner)) * np.sin(inner),
+                               rtol=1e-4, atol=1e-6)
+
+
 def test_positions_out_of_range_are_refused_where_the_output_is_looked_at():
     net = mx.sym.take(mx.sym.Variable("data"), mx.sym.Variable("at"), mode="raise") * 2
     executor = net.bind(mx.cpu(), {"data": mx.nd.array(X), "at": mx.nd.array([0, 9])}, {"data": mx.nd.zeros(X.shape)})

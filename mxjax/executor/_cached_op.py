@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 
+from .._bounded import Bounded
 from .._random_streams import next_key, on_host, source
 from ..array.calling import change, handed, invoke, waiting_value
 from ..array.dense import NDArray
@@ -18,12 +19,12 @@ from ..array.lazy import Lazy, may_wait
 from ..array.state import state
 from ..array.tape import Node, entries
 from ..base import MXNetError
-from ..compile.kernel import WIDE_DTYPES, Kernel, prepare
+from ..compile.kernel import WIDE_DTYPES, Kernel
 from ..context import Context, current_context
 from ..graph.control_flow import runners
 from ..graph.lowering import Lowered, Touched
 from ..graph.node import Node as GraphNode
-from ..graph.rewriting import rewrite
+from ._parts import Parts, alone
 from ._recorded import GraphPart, Plan
 from ._steps import run_steps
 
@@ -70,9 +71,9 @@ class CachedOp:
         self.by_steps = graph.cut or len(checks) == 1 or any(  # one operator is compiled as such already
             rule is not None and rule(n.params) for rules in (checks, stored)
             for rule, n in zip(rules, graph.steps, strict=True))
-        self._lookups = [n for n in graph.steps if n.op.by_rows(n.params) and
-                         all(source.op is None for source, _ in n.inputs)]
-        self._behind: tuple[list, CachedOp, list[int]] | None = None
+        self._looks_up = any(n.op.by_rows(n.params) for n in graph.steps)
+        self._parts: dict[Any, Parts | None] = Bounded(16)
+        self._cuts = 0  # how many graphs this is a part of
 
     def __call__(self, *args: NDArray, out: Any = None, default_ctx: Any = None) -> NDArray | list[NDArray]:
         """Runs the graph.
@@ -91,29 +92,28 @@ class CachedOp:
         """
         if len(args) != len(self._names):
             raise MXNetError(f"CachedOp takes {len(self._names)} arrays ({', '.join(self._names)}), got {len(args)}")
-        plain, recorded = not self.by_steps and self._callback is None, False
-        if self._graph.draws_by_value and on_host(args[0]._chunk.ctx if args else default_ctx or current_context()):
-            plain = False
         for array in args:
             if not isinstance(array, NDArray):
                 name = self._names[[array is a for a in args].index(True)]
                 raise TypeError(f"CachedOp: {name} must be an NDArray, got {type(array).__name__}")
+        return handed("CachedOp", self.results(args, default_ctx), out)
+
+    def results(self, args: Sequence[NDArray], default_ctx: Any, states: bool = True,
+                bound: bool = False) -> list[NDArray]:
+        """The outputs, as one program if that is possible; `states`, `bound`: see `lazily`."""
+        whole, recorded, by_rows = not self.by_steps and self._callback is None, False, False
+        for array in args:
             if not array._plain:
-                plain = False
+                whole = False
             if array._entry is not None:
                 recorded = True
-        results = None
-        if not (recorded and state.recording):
-            if plain:
-                results = self.run(args, default_ctx)
-        elif plain:
-            if self._lookups and any(a._entry is not None and a._entry[0].by_rows for a in args):
-                results = self._run_behind_lookups(args, default_ctx)
-            else:
-                results = self.lazily(args, state.training)
-        if results is None:
-            results = self._run_by_steps(args, default_ctx)
-        return handed("CachedOp", results, out)
+                by_rows = by_rows or self._looks_up and array._entry[0].by_rows
+        if self._graph.draws_by_value and on_host(args[0]._chunk.ctx if args else default_ctx or current_context()):
+            whole = False
+        if whole and not (recorded and state.recording):
+            return self.run(args, default_ctx, bound)
+        results = self.lazily(args, state.training, None, states, bound) if whole and not by_rows else None
+        return self.in_parts(args, default_ctx, states, bound) if results is None else results
 
     @property
     def is_np_sym(self) -> bool:
@@ -195,7 +195,7 @@ class CachedOp:
 
     def lazily(self, arrays: Sequence[NDArray], train: bool, key: tuple | None = None, states: bool = True,
                bound: bool = False) -> list[NDArray] | None:
-        """Notes a run on the tape; its results are pending. None: it has to be done by steps.
+        """Notes a run on the tape; its results are pending. None: it cannot be one program.
 
         Args:
             arrays: inputs, of which at least one is part of a recorded graph.
@@ -271,41 +271,52 @@ class CachedOp:
         wide = kernel.wide or any(v.dtype in WIDE_DTYPES for v in values[:count])
         return Plan(part, specs, specs[:kernel.num_outputs], wide)
 
-    # ------------------------------------------------------------ gradients by rows
-    def _run_behind_lookups(self, arrays: Sequence[NDArray], default_ctx: Any) -> list[NDArray]:
-        """Looks rows up in tables whose gradients are row_sparse, then runs what is behind: no gradient is dense."""
-        if self._behind is None:
-            self._behind = self._split()
-        lookups, rest, places = self._behind
-        values = list(arrays)
-        for node, sources in lookups:
-            kernel = prepare(node.op, node.params, len(sources), state.training)
-            values.append(invoke(kernel, [arrays[i] for i in sources]))
-        results = rest(*[values[i] for i in places], default_ctx=default_ctx)
-        return results if isinstance(results, list) else [results]
+    # ------------------------------------------------------------ in parts
+    def in_parts(self, arrays: Sequence[NDArray], default_ctx: Any, states: bool = True,
+                 bound: bool = False) -> list[NDArray]:
+        """The outputs, as several programs with operators in between that have to be called by themselves.
 
-    def _split(self) -> tuple[list[tuple[Any, list[int]]], CachedOp, list[int]]:
-        """The lookups, each with the places of its inputs; the rest; where its inputs are: our inputs, then rows."""
-        rows = {id(node): GraphNode(None, node.name + "_rows", {}) for node in self._lookups}
-        rest = Lowered(rewrite(self._graph.outputs, lambda node, _: [(rows.get(id(node), node), 0)]
-                               if node.op is None or id(node) in rows else None))
-        variables = [n for n in self._graph.nodes if n.op is None]
-        lookups = [(node, [variables.index(source) for source, _ in node.inputs]) for node in self._lookups]
-        behind = CachedOp.of_graph(rest, self._np, list(self._flags.items()))
-        offered = variables + list(rows.values())
-        return lookups, behind, [offered.index(n) for n in rest.nodes if n.op is None]
+        Those that take a sparse array, or look rows up whose gradients are row_sparse: no gradient is dense then. Where
+        such an operator gives a sparse array, the part that takes it is cut in its turn.
+        """
+        ctx = arrays[0].context if arrays else default_ctx
+        parts = self._parts_for(arrays) if self._callback is None else None
+        results = self._step_by_step(arrays, ctx) if parts is None else parts.run(arrays, ctx, states, bound)
+        kind = self._kind()
+        return [r if type(r) is kind or not r._plain else r._alias(kind) for r in results]
+
+    def _parts_for(self, arrays: Sequence[NDArray]) -> Parts | None:
+        """How the graph is cut for arrays like these; None: there is nothing that two of its operators could share."""
+        graph, places = self._graph, (self._forms.arg_places, self._forms.aux_places)
+        sparse = tuple([not a._plain for a in arrays])
+        rows = tuple([a._entry is not None and a._entry[0].by_rows for a in arrays]) if self._looks_up else ()
+        sizes = tuple([(a.shape, a.dtype) for a in arrays]) if graph.unsized else ()
+        key = sparse, rows, sizes
+        if key not in self._parts:
+            variables = [id(n) for n in graph.nodes if n.op is None]
+            stored = {n for n, given in zip(variables, sparse, strict=True) if given}
+            tables = {n for n, given in zip(variables, rows, strict=False) if given}
+            apart = {id(n) for n in graph.steps if alone(n) or any(id(source) in stored for source, _ in n.inputs) or
+                     n.op.by_rows(n.params) and id(n.inputs[1][0]) in tables}
+            shapes = graph.shapes_for(*[[arrays[i] for i in group] for group in places])
+            can = 0 < len(apart) < len(graph.steps) and self._cuts < _MOST_CUTS
+            self._parts[key] = Parts(graph, apart, shapes, self._part) if can else None
+        return self._parts[key]
+
+    def _part(self, graph: Lowered) -> Callable[..., Sequence[NDArray]]:
+        """What runs a part of the graph."""
+        part = CachedOp.of_graph(graph, self._np, list(self._flags.items()))
+        part._cuts = self._cuts + 1
+        return part.results
 
     # ------------------------------------------------------------ call by call
     def _register_op_hook(self, callback: Callable[[str, str, NDArray], None], monitor_all: bool = False) -> None:
         """Has `callback(name, operator, array)` called with every operator's outputs (`monitor_all`: inputs too)."""
         self._callback, self._monitor_all = callback, monitor_all
 
-    def _run_by_steps(self, arrays: Sequence[NDArray], default_ctx: Any) -> list[NDArray]:
-        """Runs the operators one by one: with host operators among them, or somebody who wants to see them all."""
-        ctx = arrays[0].context if arrays else default_ctx
-        kind = self._kind()
-        results = run_steps(self._graph, arrays, state.training, lambda node: ctx, self._observer())
-        return [r if type(r) is kind or not r._plain else r._alias(kind) for r in results]
+    def _step_by_step(self, arrays: Sequence[NDArray], ctx: Any) -> list[NDArray]:
+        """Runs the operators one by one: somebody wants to see them all, or they have nothing in common."""
+        return run_steps(self._graph, arrays, state.training, lambda node: ctx, self._observer())
 
     def _observer(self) -> Callable[..., None] | None:
         callback, monitor_all = self._callback, self._monitor_all
@@ -324,6 +335,7 @@ class CachedOp:
         return observe
 
 
+_MOST_CUTS = 8  # an operator that takes what another gives, which is sparse, and so on: the rest goes step by step
 _UNTOUCHED = Touched({}, [])
 
 

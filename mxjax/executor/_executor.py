@@ -2,7 +2,7 @@
 
 An executor marks its arguments and runs the graph under the tape, as a hybridized block does: `forward(is_train=True)`
 computes nothing by itself, and where `backward` follows, both are one program. Graphs that cannot be one (custom
-operators, several devices, a monitor) run call by call, with the calls in between compiled together by segments.
+operators, sparse arrays) are several, with calls in between; with several devices or a monitor they run call by call.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from ..array.creation import empty, zeros_later
 from ..array.dense import NDArray
 from ..array.host_work import push
 from ..array.kinds import wrap
-from ..array.segment import Segment
-from ..array.state import Collecting, state
+from ..array.state import state
 from ..array.tape import mark
 from ..base import MXNetError
 from ..context import Context
@@ -236,7 +235,7 @@ class Executor:
                 else:
                     results = self._op.run(handles, self._ctx, bound=True)
             if results is None:
-                results = self._forward_by_steps(handles)
+                results = self._forward_by_steps(handles, states)
         finally:
             state.recording, state.training = before
         self._results = results if recording else None
@@ -257,22 +256,16 @@ class Executor:
         self._marked = [places[id(n)] for n in self._graph.nodes if n.op is None]
         return self._marked
 
-    def _forward_by_steps(self, handles: Sequence[NDArray]) -> list[NDArray]:
-        """The graph call by call; between host operators calls are compiled together."""
-        whole = self._callback is None and not self._group2ctx and not self._sparse
-        segment = Segment(1 << 30) if whole else None
+    def _forward_by_steps(self, handles: Sequence[NDArray], states: bool) -> list[NDArray]:
+        """The graph in parts, or call by call where it is on several devices or somebody looks at each call."""
         try:
-            with Collecting(segment):
-                results = run_steps(self._graph, handles, self._train, self._place, self._observer(),
-                                    bool(self._group2ctx))
+            if self._callback is None and not self._group2ctx:
+                return self._op.in_parts(handles, self._ctx, states, bound=True)
+            return run_steps(self._graph, handles, self._train, self._place, self._observer(), bool(self._group2ctx))
         except MXNetError as error:
             if not self._graph.checks:
                 raise
             return self._fail(error)
-        finally:
-            if segment is not None:
-                segment.run()
-        return results
 
     def _place(self, node: Any) -> Context:
         return self._group2ctx.get(node.attrs.get("__ctx_group__"), self._ctx)
@@ -365,7 +358,7 @@ class Executor:
                 recorded.append(result)
                 given.append(None if heads is None else heads[i].as_in_context(result._chunk.ctx))
         if recorded:
-            walk_back_from(recorded, given, retain_graph=self._sparse)
+            walk_back_from(recorded, given)
 
     def copy_params_from(self, arg_params: dict[str, NDArray], aux_params: dict[str, NDArray] | None = None,
                          allow_extra_params: bool = False) -> None:

@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from ..array.calling import invoke, stored_as_asked
 from ..array.dense import NDArray
 from ..base import MXNetError
+from ..compile.kernel import Kernel
 from ..context import Context
 from ..graph.lowering import Lowered
 from ..graph.node import Node
 
-__all__ = ["Observer", "run_steps"]
+__all__ = ["Observer", "run_steps", "step"]
 
 Observer = Callable[[Node, Sequence[NDArray], "Sequence[NDArray] | None"], None]
 
@@ -42,15 +43,24 @@ def run_steps(graph: Lowered, arrays: Sequence[NDArray], train: bool, place: Cal
             inputs = [value.as_in_context(ctx) for value in inputs]
         if observe is not None:
             observe(node, inputs, None)
-        host = node.op.get_attr("FHost")
-        try:
-            results = host(node.params, inputs, ctx) if host is not None else stored_as_asked(
-                node.op, node.params, invoke(kernel, inputs, tuple(node.params[n] for n in kernel.dynamic), None, ctx))
-        except MXNetError as error:
-            error.args = (f"Error in operator {node.name}: {error}", *error.args[1:])
-            raise
-        results = results if isinstance(results, list) else [results]
+        results = step(node, kernel, inputs, ctx)
         values.update({(id(node), i): result for i, result in enumerate(results)})
         if observe is not None:
             observe(node, inputs, results)
     return [values[id(n), i] for n, i in graph.outputs]
+
+
+def step(node: Node, kernel: Kernel, inputs: Sequence[NDArray], ctx: Context) -> Sequence[NDArray]:
+    """Calls one operator of a graph.
+
+    Raises:
+        MXNetError: it fails; the message names the node.
+    """
+    host = node.op.get_attr("FHost")
+    try:
+        results = host(node.params, inputs, ctx) if host is not None else stored_as_asked(
+            node.op, node.params, invoke(kernel, inputs, tuple(node.params[n] for n in kernel.dynamic), None, ctx))
+    except MXNetError as error:
+        error.args = (f"Error in operator {node.name}: {error}", *error.args[1:])
+        raise
+    return results if isinstance(results, (list, tuple)) else [results]

@@ -70,7 +70,8 @@ class Lowered:
     host (a custom operator, or one whose output shape depends on data), so that the graph is no single XLA program;
     checks: whether an operator checks its inputs or outputs, which it cannot do inside a compiled program;
     random: whether an operator draws random numbers; draws_by_value: whether one needs values for that, on CPUs;
-    modes: whether training is another computation; touches: whether `touched` may say something.
+    modes: whether training is another computation; unsized: whether some node's shape is told by its surroundings
+    alone; touches: whether `touched` may say something.
     """
 
     def __init__(self, outputs: Sequence[Entry]) -> None:
@@ -89,7 +90,7 @@ class Lowered:
         self.random = any(n.op.uses_key for n in self.steps)
         self.draws_by_value = any(n.inputs and n.op.get_attr("draws_by_value") for n in self.steps)
         self.modes = any(n.op.trains(n.params) or n.subgraphs for n in self.steps)  # training is another computation
-        self._unsized = any((check := n.op.get_attr("FShapeKnown")) and not check(n.params) for n in self.steps)
+        self.unsized = any((check := n.op.get_attr("FShapeKnown")) and not check(n.params) for n in self.steps)
         self._kernels: dict[Any, list[Kernel]] = Bounded(64)
         self._draws: dict[Any, list[Callable | None]] = Bounded(64)
         self._forms: Forms | None = None
@@ -150,24 +151,33 @@ class Lowered:
 
     def kernels_for(self, args: Sequence[Any], aux: Sequence[Any], train: bool) -> list[Kernel]:
         """As `kernels`, for values of known shapes: made arrays get the shape that their surroundings ask for."""
-        if not self._unsized:
+        if not self.unsized:
             return self.kernels(train)
-        values = dict(zip(self.args + self.aux, [*args, *aux], strict=True))
-        shapes = {name: tuple(v.shape) for name, v in values.items()}
-        types = {name: np.dtype(v.dtype).name for name, v in values.items()}
-        key = train, tuple(shapes.values()), tuple(types.values())
+        key = train, *[(tuple(v.shape), np.dtype(v.dtype)) for v in (*args, *aux)]
         if key not in self._kernels:
-            found = infer_shapes(self.outputs, shapes, types)
             kernels = list(self.kernels(train))
+            shapes = self.shapes_for(args, aux)
             for i, node in enumerate(self.steps):
-                check = node.op.get_attr("FShapeKnown")
-                if check and not check(node.params) and "shape" in node.params:
-                    shape = found[id(node), 0]
-                    if shape is None or None in shape:
-                        raise MXNetError(f"Error in operator {node.name}: nothing tells its shape, known as {shape}")
-                    kernels[i] = prepare(node.op, {**node.params, "shape": shape}, len(node.inputs), train)
+                if id(node) in shapes:
+                    kernels[i] = prepare(node.op, {**node.params, "shape": shapes[id(node)]}, len(node.inputs), train)
             self._kernels[key] = kernels
         return self._kernels[key]
+
+    def shapes_for(self, args: Sequence[Any], aux: Sequence[Any]) -> dict[int, tuple[int, ...]]:
+        """The shapes, by id, of the nodes whose own parameters do not tell them: what their surroundings ask for."""
+        if not self.unsized:
+            return {}
+        values = dict(zip(self.args + self.aux, [*args, *aux], strict=True))
+        found = infer_shapes(self.outputs, {name: tuple(v.shape) for name, v in values.items()},
+                             {name: np.dtype(v.dtype).name for name, v in values.items()})
+        shapes = {}
+        for node in self.steps:
+            check = node.op.get_attr("FShapeKnown")
+            if check and not check(node.params) and "shape" in node.params:
+                shape = shapes[id(node)] = found[id(node), 0]
+                if shape is None or None in shape:
+                    raise MXNetError(f"Error in operator {node.name}: nothing tells its shape, known as {shape}")
+        return shapes
 
     def wide(self, values: Sequence[Any], train: bool) -> bool:
         """Whether the program needs 64-bit mode for these values."""
