@@ -108,6 +108,10 @@ class _Rewriting:
         value = None if isinstance(atom, Literal) else self.values[atom]
         return value is not None and value.turned is not None
 
+    def is_plain(self, atom: Atom) -> bool:
+        """Whether it is there as it was, whatever else it is."""
+        return isinstance(atom, Literal) or self.values[atom].plain is not None
+
     def plain(self, atom: Atom) -> Atom:
         if isinstance(atom, Literal):
             return atom
@@ -193,6 +197,8 @@ def _convolution(now: _Rewriting, eqn: JaxprEqn) -> bool:
     numbers, dims = eqn.params["dimension_numbers"], eqn.outvars[0].aval.ndim
     images = numbers.lhs_spec[:2] == numbers.out_spec[:2] == (0, 1) and not now.is_turned(eqn.invars[1])
     given = [images or now.is_turned(eqn.invars[0]), now.is_turned(eqn.invars[1])]
+    if eqn.params["batch_group_count"] > 1:  # its products are over space, which is best last
+        given = [turn and not now.is_plain(v) for turn, v in zip(given, eqn.invars, strict=True)]
 
     def turned(axes: tuple[int, ...], turned: bool) -> tuple[int, ...]:
         return tuple([_at(axis, dims) for axis in axes]) if turned else axes

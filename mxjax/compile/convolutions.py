@@ -2,7 +2,8 @@
 
 XLA takes the gradient by the weight for a convolution with a kernel as large as the picture. It is a sum of matrix
 products: where oneDNN computes them one for each element of the kernel, or one for all if there are few places; else
-sample by sample where pictures are large, whose windows then stay in the processor's cache. Where a convolution moves
+sample by sample where pictures are large, whose windows then stay in the processor's cache, and always where channels
+are in groups, which XLA takes hundreds of times as long for. Where a convolution moves
 by several places, its gradient by the data has zeros in between, which XLA multiplies, too: it is several convolutions
 without zeros. All others oneDNN computes, where jaxlib has it (docs/design/0005, 0028).
 """
@@ -31,8 +32,10 @@ _LEAST_SPACE, _MOST_KERNEL = 400, 64  # of fewer places the loop is no faster; o
 _FULL_VECTORS = 16  # channels: with fewer, products over them are short
 _PRODUCTS = 1_000_000  # of two numbers: from so many on oneDNN is faster
 _MOST_PHASES = 9  # of more, one convolution for all
+_MOST_WINDOWS = 1 << 26  # numbers: the windows of one sample
 _FEW_ROWS = 2  # times as many as filters: all windows of so few take about as much memory as what they give
-TOLD = ("dimension_numbers", "window_strides", "padding", "lhs_dilation", "rhs_dilation", "feature_group_count")
+TOLD = ("dimension_numbers", "window_strides", "padding", "lhs_dilation", "rhs_dilation", "feature_group_count",
+        "batch_group_count")
 Numbers = tuple[int, ...]
 
 
@@ -48,18 +51,21 @@ def computed_by_library(eqn: JaxprEqn) -> bool:
 
 def _are_numbers(eqn: JaxprEqn) -> bool:
     """Whether all arrays are float32 and not empty; their sizes are not those of a batch of any size (`jax.export`)."""
-    return all(v.aval.dtype == np.float32 and all(isinstance(n, int) and n for n in v.aval.shape)
-               for v in (*eqn.invars, *eqn.outvars))
+    return _is_sized(eqn) and all(v.aval.dtype == np.float32 for v in (*eqn.invars, *eqn.outvars))
+
+
+def _is_sized(eqn: JaxprEqn) -> bool:
+    return all(isinstance(n, int) and n for v in (*eqn.invars, *eqn.outvars) for n in v.aval.shape)
 
 
 def _fast(eqn: JaxprEqn, library: bool) -> JaxprEqn | None:
-    if eqn.primitive is not lax.conv_general_dilated_p or not _are_numbers(eqn):
+    if eqn.primitive is not lax.conv_general_dilated_p or not _is_sized(eqn):
         return None
-    form = _form(eqn, library)
+    form = _form(eqn, library) if _are_numbers(eqn) else _by_group if _is_by_group(eqn) else None
     if form is None:
         return None
     told = tuple((name, eqn.params[name]) for name in TOLD)
-    call = _call(form, *[v.aval.shape for v in (*eqn.invars, *eqn.outvars)], told)
+    call = _call(form, *[v.aval.shape for v in (*eqn.invars, *eqn.outvars)], eqn.outvars[0].aval.dtype, told)
     return call.replace(invars=eqn.invars, outvars=eqn.outvars, source_info=eqn.source_info)
 
 
@@ -68,11 +74,23 @@ def _form(eqn: JaxprEqn, library: bool) -> Callable | None:
     p = eqn.params
     if not 3 <= len(eqn.outvars[0].aval.shape) <= 5:
         return None
+    if _is_by_group(eqn):
+        return _by_group
     if max(p["lhs_dilation"]) > 1:
         return _form_of_phases(eqn) if library else None
     by_weight = p["feature_group_count"] == p["batch_group_count"] == 1 and p["dimension_numbers"].lhs_spec[1] == 0
     form = _form_by_weight(eqn, library) if by_weight else None  # what counts as its channels is the batch
     return by_onednn if form is None and library and may_compute(eqn) else form
+
+
+def _is_by_group(eqn: JaxprEqn) -> bool:
+    """Whether it is a gradient by the weight of a convolution in groups, whose windows are not too many."""
+    p, numbers = eqn.params, eqn.params["dimension_numbers"]
+    if p["batch_group_count"] == 1 or max(p["lhs_dilation"]) > 1 or numbers.lhs_spec[1] != 0 or \
+            not jnp.issubdtype(eqn.outvars[0].aval.dtype, jnp.floating):
+        return False
+    data, other, made = [v.aval.shape for v in (*eqn.invars, *eqn.outvars)]
+    return data[numbers.lhs_spec[0]] * _size(made, numbers.out_spec) * _size(other, numbers.rhs_spec) <= _MOST_WINDOWS
 
 
 def _form_by_weight(eqn: JaxprEqn, library: bool) -> Callable | None:
@@ -109,11 +127,11 @@ def _size(shape: Numbers, spec: Sequence[int]) -> int:
 
 
 @functools.lru_cache(maxsize=1024)
-def _call(form: Callable, data: Numbers, other: Numbers, made: Numbers, told: tuple) -> JaxprEqn:
+def _call(form: Callable, data: Numbers, other: Numbers, made: Numbers, dtype: Any, told: tuple) -> JaxprEqn:
     @jax.jit
     def convolution(data: jax.Array, other: jax.Array) -> jax.Array:
         return form(data, other, made, dict(told))
-    return jax.make_jaxpr(convolution)(*[jax.ShapeDtypeStruct(shape, np.float32) for shape in (data, other)]).eqns[0]
+    return jax.make_jaxpr(convolution)(*[jax.ShapeDtypeStruct(shape, dtype) for shape in (data, other)]).eqns[0]
 
 
 def _images(data: jax.Array, head: jax.Array, made: Numbers,
@@ -150,7 +168,7 @@ def _along(image: jax.Array, at: int, size: int, axis: int, places: Numbers, p: 
 def _padded(image: jax.Array, p: dict[str, Any]) -> jax.Array:
     """An image whose space begins at axis 1, with zeros around."""
     around = [(0, 0, 0), *((before, behind, 0) for before, behind in p["padding"])]
-    return lax.pad(image, np.float32(0), around + [(0, 0, 0)] * (image.ndim - len(around)))
+    return lax.pad(image, np.zeros((), image.dtype), around + [(0, 0, 0)] * (image.ndim - len(around)))
 
 
 def _sum_of_products(data: jax.Array, head: jax.Array, made: Numbers, p: dict[str, Any]) -> jax.Array:
@@ -164,6 +182,34 @@ def _sum_of_products(data: jax.Array, head: jax.Array, made: Numbers, p: dict[st
         return total + seen.reshape(len(total), -1) @ slope.reshape(-1, filters), None
     total = lax.scan(add, jnp.zeros((channels * math.prod(kernel), filters), np.float32), (data, head))[0]
     return laid(total.reshape(channels, *kernel, filters), (0, dims - 1, *range(1, dims - 1)), p["dimension_numbers"])
+
+
+def _by_group(data: jax.Array, head: jax.Array, made: Numbers, p: dict[str, Any]) -> jax.Array:
+    """The gradient by the weight of a convolution in groups, sample by sample, a product for each group."""
+    numbers, groups = p["dimension_numbers"], p["batch_group_count"]
+    kernel, places = (tuple([shape[axis] for axis in spec[2:]]) for shape, spec in (
+        (made, numbers.out_spec), (head.shape, numbers.rhs_spec)))
+    filters = head.shape[numbers.rhs_spec[0]]
+    (data, first), (head, second) = [_samples(image, spec) for image, spec in (
+        (data, numbers.lhs_spec), (head, numbers.rhs_spec))]
+    wide = jnp.promote_types(data.dtype, np.float32)
+
+    def add(total: jax.Array, sample: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
+        image, slope = lax.transpose(sample[0], first), lax.transpose(sample[1], second)
+        seen = _stacked(_padded(image, p), kernel, places, p).reshape(groups, -1, math.prod(places))
+        return total + lax.dot_general(slope.reshape(groups, -1, math.prod(places)), seen, (((2,), (2,)), ((0,), (0,))),
+                                       preferred_element_type=wide), None
+    each = filters // groups, made[numbers.out_spec[0]] * math.prod(kernel)
+    total = lax.scan(add, jnp.zeros((groups, *each), wide), (data, head))[0].astype(data.dtype)
+    total = total.reshape(filters, -1, *kernel)
+    return laid(total, (1, 0, *range(2, total.ndim)), numbers)
+
+
+def _samples(image: jax.Array, spec: Sequence[int]) -> tuple[jax.Array, Numbers]:
+    """Images, whose channels count as the batch, one by one as they lie; and how one's axes become channels, space."""
+    batch = spec[1]
+    rest = [axis - (axis > batch) for axis in (spec[0], *spec[2:])]
+    return jnp.moveaxis(image, batch, 0), tuple(rest)
 
 
 def _by_element(data: jax.Array, head: jax.Array, made: Numbers, p: dict[str, Any]) -> jax.Array:

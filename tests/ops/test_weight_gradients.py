@@ -1,6 +1,7 @@
 """Forms of gradients: by a weight sample by sample or for each of its elements; by the data by phases."""
 
 import functools
+import re
 
 import jax
 import jax.numpy as jnp
@@ -60,12 +61,10 @@ def test_gradients_of_gradients(small):
         np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize("given", [dict(feature_group_count=2), dict(lhs_dilation=(2, 2))])
-def test_others_stay(small, given):
+def test_others_stay(small):
     data, weight = RANDOM.normal(size=(3, 4, 6, 4)).astype("f"), RANDOM.normal(size=(4, 4, 3, 3)).astype("f")
-    weight = weight[:, :2] if "feature_group_count" in given else weight
     slope = jax.grad(lambda w: jnp.sum(jnp.sin(
-        lax.conv_general_dilated(data, w, (1, 1), [(1, 1), (1, 1)], **given))))
+        lax.conv_general_dilated(data, w, (1, 1), [(1, 1), (1, 1)], lhs_dilation=(2, 2)))))
     np.testing.assert_allclose(Compiled(slope)(weight), slope(weight), rtol=1e-4, atol=1e-4)
     assert not small
 
@@ -101,6 +100,47 @@ def test_of_the_library(monkeypatch, form, wanted, space, kernel, given):
     np.testing.assert_allclose(found(data, weight), slope(data, weight), rtol=1e-4, atol=2e-4)
     moves = max(given["window_strides"]) > 1 and "rhs_dilation" not in given
     assert bool(count) == (True if wanted else moves)
+
+
+@pytest.mark.parametrize("space, kernel, given", SHAPES)
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_in_groups(space, kernel, given, last, dtype):
+    """Of three groups with two channels and four filters each, as one convolution without groups for each of them."""
+    axes = "DHW"[3 - len(space):]
+    numbers = (f"N{axes}C", f"O{axes}I", f"N{axes}C") if last else (f"NC{axes}", f"OI{axes}", f"NC{axes}")
+    data, weight = RANDOM.normal(size=(2, 6, *space)), RANDOM.normal(size=(12, 2, *kernel))
+    data, weight = [jnp.asarray(np.moveaxis(a, 1, -1) if last else a, dtype) for a in (data, weight)]
+
+    def value(weight):
+        return jnp.sum(jnp.sin(lax.conv_general_dilated(
+            data, weight, dimension_numbers=numbers, feature_group_count=3, **given).astype("float32")))
+
+    def apart(weight):
+        def one(x, w):
+            return jnp.sum(jnp.sin(lax.conv_general_dilated(x, w, dimension_numbers=numbers, **given)))
+        return sum(map(one, jnp.split(data.astype("float32"), 3, -1 if last else 1), jnp.split(weight, 3)))
+    program = rewritten(jax.grad(value), functools.partial(convolutions.with_fast_convolutions, library=False))
+    assert not re.search("batch_group_count=[^1]", str(jax.make_jaxpr(program)(weight)))
+    found = jax.jit(program)(weight).astype("float32")
+    near = 1e-4 if dtype == "float32" else 0.05
+    np.testing.assert_allclose(found, jax.grad(apart)(weight.astype("float32")), rtol=near, atol=near)
+
+
+def test_gradients_of_gradients_in_groups():
+    data, weight = RANDOM.normal(size=(2, 4, 5, 5)).astype("f"), RANDOM.normal(size=(6, 2, 3, 3)).astype("f")
+    x, w = mx.nd.array(data), mx.nd.array(weight)
+    x.attach_grad()
+    with mx.autograd.record():
+        y = mx.nd.Convolution(x, w, kernel=(3, 3), num_filter=6, num_group=2, no_bias=True)
+        slope, = mx.autograd.grad((y**2).sum(), [x], create_graph=True)
+        total = (slope**3).sum()
+    total.backward()
+
+    def whole(data):
+        return jnp.sum(lax.conv_general_dilated(data, weight, (1, 1), "VALID", feature_group_count=2)**2)
+    wanted = jax.grad(lambda data: jnp.sum(jax.grad(whole)(data)**3))(data)
+    np.testing.assert_allclose(x.grad.asnumpy(), wanted, rtol=1e-3, atol=1e-2)
 
 
 @pytest.mark.parametrize("kernel, stride, pad", [(9, 2, 0), (16, 8, 4), (2, 3, 1), (1, 2, 0), (5, 3, 4), (4, 4, 0)])
