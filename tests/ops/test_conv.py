@@ -180,6 +180,36 @@ def test_windows_behind_the_end():
     assert call("Pooling", data, **dict(params, pool_type="avg")).ravel().tolist() == [1, 3, 0]
 
 
+@pytest.mark.parametrize("space, kernel, stride, pad", [
+    ((13, 12), (9, 10), (1, 1), (4, 5)), ((17, 16), (13, 7), (1, 2), (6, 3)), ((15, 11), (5, 6), (2, 1), (2, 2)),
+    ((21, 20), (10, 9), (10, 9), (0, 0)), ((20, 18), (10, 9), (10, 9), (0, 0)), ((12, 9), (12, 9), (1, 1), (0, 0)),
+    ((9, 9), (4, 3), (1, 1), (0, 1)), ((25,), (17,), (1,), (8,)), ((9, 8, 7), (6, 6, 5), (1, 1, 2), (2, 3, 2))])
+@pytest.mark.parametrize("kind", ["max", "avg", "sum"])
+def test_pooling_window_by_window(space, kernel, stride, pad, kind):
+    """Of equal values the first one has the gradient, in the order of rows."""
+    data = RANDOM.integers(-2, 3, size=(2, 3, *space)).astype("float32")
+    lowest = -np.inf if kind == "max" else 0
+    padded = np.pad(data, [(0, 0), (0, 0), *[(p, p) for p in pad]], constant_values=lowest).reshape(6, *[
+        n + 2 * p for n, p in zip(space, pad, strict=True)])
+    counts = [(n - k) // s + 1 for n, k, s in zip(padded.shape[1:], kernel, stride, strict=True)]
+    head, found, slopes = _head((6, *counts)), np.zeros((6, *counts)), np.zeros(padded.shape)
+    for image, *place in np.ndindex(found.shape):
+        window = (image, *[slice(i * s, i * s + k) for i, s, k in zip(place, stride, kernel, strict=True)])
+        values, at = padded[window], (image, *place)
+        if kind == "max":
+            found[at] = values.max()
+            slopes[window].reshape(kernel)[np.unravel_index(values.argmax(), kernel)] += head[at]
+        else:
+            part = 1 / values.size if kind == "avg" else 1
+            found[at] = values.sum() * part
+            slopes[window] += head[at] * part
+    params = dict(kernel=kernel, stride=stride, pad=pad, pool_type=kind)
+    np.testing.assert_allclose(call("Pooling", data, **params), found.reshape(2, 3, *counts), rtol=1e-5, atol=1e-5)
+    slopes = slopes[(slice(None), *[slice(p, p + n) for p, n in zip(pad, space, strict=True)])]
+    given = gradients("Pooling", data, heads=[head.reshape(2, 3, *counts)], **params)[0]
+    np.testing.assert_allclose(given, slopes.reshape(data.shape), rtol=1e-4, atol=1e-4)
+
+
 def test_power_pooling_keeps_signs():
     """The root of a sum of plain powers, as MXNet computes it; where it is 0, so is the gradient of a true root."""
     data, head = np.array([[[1, -2, 3, -1.5, 0, 0, -2, -2]]], "float32"), np.array([[[1, 2, 3, 4]]], "float32")

@@ -278,8 +278,29 @@ def _first_of_equals(a: Array, b: Array) -> Array:
 
 def _reduced(data: Array, axis: int, size: int, stride: int, count: int, function: Any) -> Array:
     """All windows along one axis reduced to a value each."""
-    slices = (lax.slice_in_dim(data, i, i + (count - 1) * stride + 1, stride, axis) for i in range(size))
-    return functools.reduce(function, slices)
+    places = (count - 1) * stride + 1
+
+    def part(values: Array, start: int, length: int, step: int = 1) -> Array:
+        return lax.slice_in_dim(values, start, start + length, step, axis)
+    if function is lax.add and (size == stride or count == 1):
+        apart = part(data, 0, places + size - 1)
+        return apart.reshape(*data.shape[:axis], count, size, *data.shape[axis + 1:]).sum(axis + 1)
+    if size <= max(3, 2 * stride):  # of more, as many steps as the size has bits take less
+        return functools.reduce(function, [part(data, i, places, stride) for i in range(size)])
+    # windows of 1, 2, 4, ... at all places; sums put together those that the size is the sum of
+    wide, done, pieces, length = 1, 0, [], places + size - 1
+    data = part(data, 0, length)
+    while 2 * wide <= size:
+        if size & wide and function is lax.add:
+            pieces.append(part(data, done, places))
+            done += wide
+        length -= wide
+        data = function(part(data, 0, length), part(data, wide, length))
+        wide *= 2
+    pieces.append(part(data, done, places))
+    if function is not lax.add and wide < size:
+        pieces.append(part(data, size - wide, places))
+    return part(functools.reduce(function, pieces), 0, places, stride)
 
 
 def _kept(function: Any, alike: Any) -> Any:
@@ -345,7 +366,8 @@ def _pooling(data: Array, *, kernel: Lengths = (), pool_type: Literal["avg", "lp
                                   _first_of_equals if function is lax.max else function)
             return values
         if sum(kernel) > _SMALL_WINDOW:
-            return whole(values)
+            overlap = any(count > 1 and k > s for k, s, (count, _) in zip(kernel, stride, windows, strict=True))
+            return by_device(values, cpu=slices if overlap or function is lax.add else whole, default=whole)
         if function is lax.max and is_float(values.dtype):  # XLA's own on accelerators keeps less for the backward
             return by_device(values, cpu=_kept(slices, whole), default=whole)
         return _kept(slices, whole)(values)
