@@ -77,6 +77,37 @@ def test_roi_pooling():
     assert slope[0, 0].nonzero()[1].tolist() == [0, 2, 0, 2]
 
 
+def test_roi_pooling_of_many_shapes():
+    """Against a loop over the pixels of each part; with positions that are no numbers, and pixels that are none."""
+    image = RNG.normal(size=(2, 3, 9, 11)).astype("float32")
+    image[1, 1, 2:5] = np.nan
+    corners = RNG.uniform(-3, 12, size=(12, 2))
+    rois = np.hstack([RNG.integers(0, 2, size=(12, 1)), corners, corners + RNG.uniform(0, 9, size=(12, 2))])
+    rois = rois.astype("float32")
+    out = call("ROIPooling", image, np.vstack([rois, np.full((2, 5), np.nan, "float32")]), pooled_size=(3, 2),
+               spatial_scale=0.7)
+    assert out.shape == (14, 3, 3, 2)
+    head, slope = RNG.normal(size=(12, 3, 3, 2)).astype("float32"), np.zeros(image.shape)
+    for (number, *box), found, given in zip(rois, out, head, strict=False):
+        x1, y1, x2, y2 = np.floor(np.abs(np.float32(0.7) * np.float32(box)) + 0.5) * np.sign(box)
+        for c, i, j in np.ndindex(3, 3, 2):
+            (top, bottom), (left, right) = [
+                [int(np.clip(edge + low, 0, size)) for edge in (np.floor(k * part), np.ceil((k + 1) * part))]
+                for k, low, part, size in ((i, y1, max(y2 - y1 + 1, 1) / 3, 9), (j, x1, max(x2 - x1 + 1, 1) / 2, 11))]
+            pixels = image[int(number), c, top:bottom, left:right]
+            numbers = np.nan_to_num(pixels, nan=-np.inf)
+            if not pixels.size:
+                assert found[c, i, j] == 0
+            elif np.isinf(numbers).all():
+                assert found[c, i, j] == np.finfo("float32").min
+            else:
+                assert found[c, i, j] == numbers.max()
+                y, x = np.unravel_index(numbers.argmax(), numbers.shape)
+                slope[int(number), c, top + y, left + x] += given[c, i, j]
+    np.testing.assert_allclose(gradients("ROIPooling", image, rois, heads=[head], pooled_size=(3, 2),
+                                         spatial_scale=0.7)[0], slope, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("multiply", [True, False])
 def test_correlation(multiply):
     a, b = RNG.normal(size=(2, 1, 2, 5, 6)).astype("float32")

@@ -163,14 +163,11 @@ def spatial_transformer(data: Array, loc: Array, *, target_shape: Shape = (0, 0)
 
 
 # ------------------------------------------------------------ regions
-def _bins(low: Array, high: Array, count: int, size: int) -> Array:
-    """For each of `count` parts of the pixels low to high: which of `size` pixels are in it -> (count, size)."""
-    length = jnp.maximum(high - low + 1, 1)
-    part = length / count
-    start = jnp.floor(jnp.arange(count) * part) + low
-    stop = jnp.ceil(jnp.arange(1, count + 1) * part) + low
-    pixel = jnp.arange(size)
-    return (pixel >= start[:, None]) & (pixel < stop[:, None])
+def _bins(low: Array, high: Array, count: int, size: int) -> tuple[Array, Array]:
+    """Where `count` parts of the pixels low to high begin and end, of `size` pixels that there are -> (count,) each."""
+    part = jnp.maximum(high - low + 1, 1)[:, None] / count
+    start, stop = jnp.floor(jnp.arange(count) * part), jnp.ceil(jnp.arange(1, count + 1) * part)
+    return tuple(jnp.clip(jnp.nan_to_num(edge + low[:, None]), 0, size).astype(jnp.int32) for edge in (start, stop))
 
 
 @register("ROIPooling", aliases=("_npx_roi_pooling",), infer_shape=filled(rois=lambda p, x: (None, 5)),
@@ -184,25 +181,30 @@ def roi_pooling(data: Array, rois: Array, *, pooled_size: Lengths, spatial_scale
     if data.ndim != 4 or rois.ndim != 2 or rois.shape[1] != 5:
         raise MXNetError(f"ROIPooling takes data (batch, channel, height, width) and rois (number, 5), got "
                          f"{data.shape} and {rois.shape}")
-    height, width = data.shape[2:]
-    source = lax.stop_gradient(data)
+    batch, channels, height, width = data.shape
+    number = rois[:, 0].astype(jnp.int32)
+    x1, y1, x2, y2 = lax.round(lax.stop_gradient(rois)[:, 1:] * spatial_scale, lax.RoundingMethod.AWAY_FROM_ZERO).T
+    (top, bottom), (left, right) = _bins(y1, y2, pooled_size[0], height), _bins(x1, x2, pooled_size[1], width)
+    flat = jnp.moveaxis(data, 1, -1).reshape(-1)
+    pixels = lax.stop_gradient(flat).reshape(-1, channels)
+    first = (jnp.clip(number, 0, batch - 1) * height * width)[:, None, None]
+    columns = (right - left).max(initial=0)
 
-    def largest(roi: Array) -> tuple[Array, Array]:
-        """Where in the image the maximum of each part is (the first one, as in MXNet), and whether there is one."""
-        image = jnp.clip(roi[0].astype(jnp.int32), 0, len(data) - 1)
-        x1, y1, x2, y2 = lax.round(roi[1:] * spatial_scale, lax.RoundingMethod.AWAY_FROM_ZERO)
-        columns, rows = _bins(x1, x2, pooled_size[1], width), _bins(y1, y2, pooled_size[0], height)
-        in_columns = jnp.where(columns, source[image][:, :, None], -jnp.inf)
-        column = jnp.argmax(in_columns, axis=3)
-        in_rows = jnp.where(rows[:, :, None], jnp.max(in_columns, axis=3)[:, None], -jnp.inf)
-        row = jnp.argmax(in_rows, axis=2)
-        found = jnp.any(rows, 1)[:, None] & jnp.any(columns, 1) & (roi[0] >= 0) & (roi[0] < len(data))
-        return row * width + jnp.take_along_axis(column, row, axis=1), found
-    index, found = lax.map(largest, lax.stop_gradient(rois))
-    image = jnp.clip(rois[:, 0].astype(jnp.int32), 0, len(data) - 1)
-    channel = jnp.arange(data.shape[1])[:, None, None]
-    values = data.reshape(*data.shape[:2], -1)[image[:, None, None, None], channel, index]
-    return jnp.where(found[:, None], values, 0)
+    def look(k: Array, known: tuple[Array, Array]) -> tuple[Array, Array]:
+        """The k-th pixel of each part, if it has one: the largest so far, and where it is; of equal ones the first."""
+        best, at = known
+        y, x = top + k // columns, left + k % columns
+        inside = (y < bottom)[:, :, None] & (x < right)[:, None]
+        place = first + jnp.minimum(y, height - 1)[:, :, None] * width + jnp.minimum(x, width - 1)[:, None]
+        value = pixels.at[place].get(mode="promise_in_bounds")
+        larger = inside[..., None] & (value > best)
+        return jnp.where(larger, value, best), jnp.where(larger, place[..., None], at)
+    shape, least = (len(rois), *pooled_size, channels), jnp.finfo(data.dtype).min
+    _, at = lax.fori_loop(0, columns * (bottom - top).max(initial=0), look, (
+        jnp.full(shape, least, data.dtype), jnp.full(shape, -1, jnp.int32)))
+    values = jnp.where(at < 0, least, flat[at * channels + jnp.arange(channels)])
+    some = (bottom > top)[:, :, None] & (right > left)[:, None] & ((number >= 0) & (number < batch))[:, None, None]
+    return jnp.moveaxis(jnp.where(some[..., None], values, jnp.zeros((), data.dtype)), -1, 1)
 
 
 # ------------------------------------------------------------ correlation
