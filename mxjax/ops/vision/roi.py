@@ -262,14 +262,18 @@ def deformable_psroi_pooling(data: Array, rois: Array, trans: Array | None = Non
     stride, chosen = group_size * group_size * classes, _groups(pooled_size, group_size)
     base = (chosen[:, None] * group_size + chosen) * classes + jnp.arange(classes)[:, None, None]
     base = base + rois[:, 0].astype(jnp.int32)[:, None, None, None] * (height * width * stride)
-    total, count = 0, 0
-    for i in range(sample_per_part):
-        for j in range(sample_per_part):
-            at_y = y + i * (tall / pooled_size / sample_per_part)
-            at_x = x + j * (wide / pooled_size / sample_per_part)
-            inside = (at_x >= -0.5) & (at_x <= width - 0.5) & (at_y >= -0.5) & (at_y <= height - 0.5)
-            total += interpolate(rows, base, at_y, at_x, height, width, stride, inside)
-            count += inside.astype(data.dtype)
+    steps = jnp.stack(jnp.meshgrid(*[jnp.arange(sample_per_part, dtype=y.dtype)] * 2, indexing="ij"), -1).reshape(-1, 2)
+
+    @jax.checkpoint
+    def add(known: tuple[Array, Array], step: Array) -> tuple[tuple[Array, Array], None]:
+        """One sample of each part."""
+        at_y = y + step[0] * (tall / pooled_size / sample_per_part)
+        at_x = x + step[1] * (wide / pooled_size / sample_per_part)
+        inside = (at_x >= -0.5) & (at_x <= width - 0.5) & (at_y >= -0.5) & (at_y <= height - 0.5)
+        value = interpolate(rows, base, at_y, at_x, height, width, stride, inside)
+        return (known[0] + value, known[1] + inside.astype(data.dtype)), None
+    (total, count), _ = lax.scan(add, (jnp.zeros((*y.shape, rows.shape[1]), data.dtype), jnp.zeros(y.shape, data.dtype)),
+                                 steps)
     mean = jnp.where(count[..., None] > 0, total / jnp.maximum(count, 1)[..., None], 0)
 
     def arranged(values: Array) -> Array:
