@@ -272,8 +272,8 @@ def deformable_psroi_pooling(data: Array, rois: Array, trans: Array | None = Non
         inside = (at_x >= -0.5) & (at_x <= width - 0.5) & (at_y >= -0.5) & (at_y <= height - 0.5)
         value = interpolate(rows, base, at_y, at_x, height, width, stride, inside)
         return (known[0] + value, known[1] + inside.astype(data.dtype)), None
-    (total, count), _ = lax.scan(add, (jnp.zeros((*y.shape, rows.shape[1]), data.dtype), jnp.zeros(y.shape, data.dtype)),
-                                 steps)
+    nothing = jnp.zeros((*y.shape, rows.shape[1]), data.dtype), jnp.zeros(y.shape, data.dtype)
+    (total, count), _ = lax.scan(add, nothing, steps)
     mean = jnp.where(count[..., None] > 0, total / jnp.maximum(count, 1)[..., None], 0)
 
     def arranged(values: Array) -> Array:
