@@ -70,8 +70,7 @@ def suppress(alive: Array, suppressed_by: Callable[[Array], Array], most: int | 
         return lax.while_loop(lambda state: state[1], again, (alive, jnp.array(True)))[0]
 
     def following(i: Array, alive: Array) -> Array:
-        left = alive & (places > i)
-        return jnp.where(left.any(), jnp.argmax(left), len(alive))
+        return jnp.where(alive & (places > i), places, len(alive)).min()
 
     def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         i, count, alive = state

@@ -180,9 +180,16 @@ def multibox_detection(cls_prob: Array, loc_pred: Array, anchor: Array, *, clip:
         ordered = rows[order(jnp.where(places < number, rows[:, 1], -jnp.inf), descending=True)]
         rows = jnp.where((places < kept)[:, None], ordered, rows.at[:, 0].set(-1))
 
+        most = min(nms_topk, count) if nms_topk > 0 else count
+        kind, _, x1, y1, x2, y2 = rows[:most].T
+        size = (x2 - x1) * (y2 - y1)
+
         def suppressed_by(i: Array) -> Array:
-            over = _overlap(rows[i, None, 2:], rows[:, 2:])[0] >= nms_threshold
-            return over if force_suppress else over & (rows[:, 0] == rows[i, 0])
-        left = suppress(places < kept, suppressed_by)
-        return rows.at[:, 0].set(jnp.where(left, rows[:, 0], -1))
+            shared = jnp.maximum(jnp.minimum(x2[i], x2) - jnp.maximum(x1[i], x1), 0) * \
+                jnp.maximum(jnp.minimum(y2[i], y2) - jnp.maximum(y1[i], y1), 0)
+            union = size[i] + size - shared
+            over = jnp.where(union > 0, shared / jnp.where(union > 0, union, 1), 0) >= nms_threshold
+            return over if force_suppress else over & (kind == kind[i])
+        left = suppress(places[:most] < kept, suppressed_by)
+        return rows.at[:most, 0].set(jnp.where(left, kind, -1))
     return jax.vmap(of_one)(cls_prob, loc_pred)
