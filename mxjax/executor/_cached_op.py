@@ -292,7 +292,8 @@ class CachedOp:
         rows = tuple([a._entry is not None and a._entry[0].by_rows for a in arrays]) if self._looks_up else ()
         sizes = tuple([(a.shape, a.dtype) for a in arrays]) if graph.unsized else ()
         key = sparse, rows, sizes
-        if key not in self._parts:
+        parts = self._parts.get(key)
+        if parts is None and key not in self._parts:
             variables = [id(n) for n in graph.nodes if n.op is None]
             stored = {n for n, given in zip(variables, sparse, strict=True) if given}
             tables = {n for n, given in zip(variables, rows, strict=False) if given}
@@ -300,8 +301,8 @@ class CachedOp:
                      n.op.by_rows(n.params) and id(n.inputs[1][0]) in tables}
             shapes = graph.shapes_for(*[[arrays[i] for i in group] for group in places])
             can = 0 < len(apart) < len(graph.steps) and self._cuts < _MOST_CUTS
-            self._parts[key] = Parts(graph, apart, shapes, self._part) if can else None
-        return self._parts[key]
+            self._parts[key] = parts = Parts(graph, apart, shapes, self._part) if can else None
+        return parts
 
     def _part(self, graph: Lowered) -> Callable[..., Sequence[NDArray]]:
         """What runs a part of the graph."""
