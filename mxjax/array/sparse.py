@@ -226,11 +226,16 @@ class BaseSparseNDArray(NDArray):
         if isinstance(key, slice) and key == slice(None):
             return self
         if self.stype == "csr" and isinstance(key, (int, slice)):
-            begin, end, step = (key, key + 1, 1) if isinstance(key, int) and key >= 0 else \
-                (key + self.shape[0], key + self.shape[0] + 1, 1) if isinstance(key, int) else \
-                key.indices(self.shape[0])
+            rows = self.shape[0]
+            if isinstance(key, int) and not -rows <= key < rows:
+                raise IndexError(f"row {key} of a csr array of {rows} rows")
+            begin, end, step = (key % rows, key % rows + 1, 1) if isinstance(key, int) else key.indices(rows)
             if step == 1:
-                return cast_storage(_from_host(self.asnumpy()[begin:end], self.context), "csr")
+                data, columns, pointers = (np.asarray(part._read()) for part in self._parts)
+                pointers = pointers[begin:max(begin, end) + 1]
+                stored = slice(pointers[0], pointers[-1])
+                return csr_matrix((data[stored], columns[stored], pointers - pointers[0]),
+                                  (len(pointers) - 1, self.shape[1]), self.context, self._chunk.dtype)
         raise ValueError(f"a {self.stype} array cannot be indexed with {key!r}")
 
     def __setitem__(self, key: Any, value: Any) -> None:

@@ -97,6 +97,23 @@ def test_a_product_in_a_graph_is_stored_as_asked():
     assert mx.nd.dot(*arrays.values(), forward_stype="csr").stype == "csr"
 
 
+def test_rows_of_csr_arrays():
+    """Their stored values alone: the whole array, which here would take 8 TB, is never dense."""
+    dense = R.randn(12, 9).astype("float32") * (R.rand(12, 9) < 0.3)
+    array = mx.nd.array(dense).tostype("csr")
+    for key in (slice(3, 9), slice(None, 12), slice(10, None), slice(-4, -1), slice(9, 9), slice(9, 3), slice(8, 99),
+                0, 7, -1, -12):
+        found = array[key]
+        assert found.stype == "csr"
+        np.testing.assert_array_equal(found.asnumpy(), dense[key] if isinstance(key, slice) else dense[[key]])
+    for key in (12, -13):
+        with pytest.raises(IndexError, match="of 12 rows"):
+            array[key]
+    assert [row.shape for row in array] == [(1, 9)] * 12
+    large = mx.nd.sparse.csr_matrix(([1.0, 2.0], [5, 7], [0, 1, *[1] * 1_999_998, 2]), shape=(2_000_000, 1_000_000))
+    assert large[1_999_999:].indices.asnumpy().tolist() == [7] and large[0:2].data.asnumpy().tolist() == [1]
+
+
 def test_reductions_slices_and_stacks():
     a, rows = sparse(A, "csr"), sparse(ROWS, "row_sparse")
     for found, expected in [
