@@ -21,13 +21,18 @@ def _listening():
 
 
 @pytest.fixture
-def compiles(_listening, monkeypatch):
+def room(monkeypatch):
+    """What has been compiled stays meanwhile, however much the tests before have left."""
+    monkeypatch.setattr(compiled._room, "most", 1 << 50)
+
+
+@pytest.fixture
+def compiles(_listening, room, monkeypatch):
     """A list that grows by an item with every XLA program that is compiled (in any thread).
 
     What has been compiled stays meanwhile, however much it is, and a new signature is compiled at its third call
     whatever shapes its operator has had in the tests before.
     """
     monkeypatch.setattr(policy, "VARIED_CALLS", policy.FIRST_CALLS)
-    monkeypatch.setattr(compiled._room, "most", 1 << 50)
     _compiled.clear()
     return _compiled

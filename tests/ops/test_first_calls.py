@@ -18,6 +18,7 @@ from mxjax.compile.numpy_forms import by_numpy
 from mxjax.compile.policy import VARIED_CALLS
 from mxjax.compile.rewriting import rewritten
 
+pytestmark = pytest.mark.usefixtures("room")
 by_cpu = pytest.mark.skipif(compiled._options()[0] == compiled._options()[2], reason="everything is compiled in full")
 CPU = jax.local_devices(backend="cpu")[0]
 rng = np.random.default_rng(7)

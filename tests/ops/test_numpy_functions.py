@@ -18,6 +18,7 @@ from mxjax.compile.division import with_quotients
 from mxjax.compile.numpy_forms import by_numpy
 from mxjax.compile.numpy_functions import ROUNDED
 
+pytestmark = pytest.mark.usefixtures("room")
 by_cpu = pytest.mark.skipif(compiled._options()[0] == compiled._options()[2], reason="everything is compiled in full")
 rng = np.random.default_rng(11)
 X = rng.normal(size=(4, 6, 9, 8)).astype("float32")
