@@ -231,7 +231,7 @@ class BaseSparseNDArray(NDArray):
                 raise IndexError(f"row {key} of a csr array of {rows} rows")
             begin, end, step = (key % rows, key % rows + 1, 1) if isinstance(key, int) else key.indices(rows)
             if step == 1:
-                data, columns, pointers = (np.asarray(part._read()) for part in self._parts)
+                data, columns, pointers = map(_host, self._parts)
                 pointers = pointers[begin:max(begin, end) + 1]
                 stored = slice(pointers[0], pointers[-1])
                 return csr_matrix((data[stored], columns[stored], pointers - pointers[0]),

@@ -3,9 +3,9 @@
 XLA takes the gradient by the weight for a convolution with a kernel as large as the picture. It is a sum of matrix
 products: where oneDNN computes them one for each element of the kernel, or one for all if there are few places; else
 sample by sample where pictures are large, whose windows then stay in the processor's cache, and always where channels
-are in groups, which XLA takes hundreds of times as long for. Where a convolution moves
-by several places, its gradient by the data has zeros in between, which XLA multiplies, too: it is several convolutions
-without zeros. All others oneDNN computes, where jaxlib has it (docs/design/0005, 0028).
+are in groups, which XLA takes hundreds of times as long for. Where a convolution moves by several places, its gradient
+by the data has zeros in between, which XLA multiplies, too: it is several convolutions without zeros. All others oneDNN
+computes, where jaxlib has it (docs/design/0005, 0028).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _is_sized(eqn: JaxprEqn) -> bool:
 def _fast(eqn: JaxprEqn, library: bool) -> JaxprEqn | None:
     if eqn.primitive is not lax.conv_general_dilated_p or not _is_sized(eqn):
         return None
-    form = _form(eqn, library) if _are_numbers(eqn) else _by_group if _is_by_group(eqn) else None
+    form = _by_group if _is_by_group(eqn) else _form(eqn, library) if _are_numbers(eqn) else None
     if form is None:
         return None
     told = tuple((name, eqn.params[name]) for name in TOLD)
@@ -74,8 +74,6 @@ def _form(eqn: JaxprEqn, library: bool) -> Callable | None:
     p = eqn.params
     if not 3 <= len(eqn.outvars[0].aval.shape) <= 5:
         return None
-    if _is_by_group(eqn):
-        return _by_group
     if max(p["lhs_dilation"]) > 1:
         return _form_of_phases(eqn) if library else None
     by_weight = p["feature_group_count"] == p["batch_group_count"] == 1 and p["dimension_numbers"].lhs_spec[1] == 0
@@ -86,8 +84,9 @@ def _form(eqn: JaxprEqn, library: bool) -> Callable | None:
 def _is_by_group(eqn: JaxprEqn) -> bool:
     """Whether it is a gradient by the weight of a convolution in groups, whose windows are not too many."""
     p, numbers = eqn.params, eqn.params["dimension_numbers"]
-    if p["batch_group_count"] == 1 or max(p["lhs_dilation"]) > 1 or numbers.lhs_spec[1] != 0 or \
-            not jnp.issubdtype(eqn.outvars[0].aval.dtype, jnp.floating):
+    dtype, *others = {v.aval.dtype for v in (*eqn.invars, *eqn.outvars)}
+    if p["batch_group_count"] == 1 or max(p["lhs_dilation"], default=1) > 1 or numbers.lhs_spec[1] != 0 or others or \
+            not jnp.issubdtype(dtype, jnp.floating):
         return False
     data, other, made = [v.aval.shape for v in (*eqn.invars, *eqn.outvars)]
     return data[numbers.lhs_spec[0]] * _size(made, numbers.out_spec) * _size(other, numbers.rhs_spec) <= _MOST_WINDOWS

@@ -106,6 +106,8 @@ def test_roi_pooling_of_many_shapes():
                 slope[int(number), c, top + y, left + x] += given[c, i, j]
     np.testing.assert_allclose(gradients("ROIPooling", image, rois, heads=[head], pooled_size=(3, 2),
                                          spatial_scale=0.7)[0], slope, rtol=1e-5, atol=1e-6)
+    with pytest.raises(MXNetError, match="ROIPooling"):
+        call("ROIPooling", np.ones((1, 1, 4, 4), "int32"), rois, pooled_size=(3, 2), spatial_scale=1.0)
 
 
 @pytest.mark.parametrize("multiply", [True, False])

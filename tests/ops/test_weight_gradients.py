@@ -61,10 +61,12 @@ def test_gradients_of_gradients(small):
         np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
 
 
-def test_others_stay(small):
+@pytest.mark.parametrize("given", [dict(feature_group_count=2), dict(lhs_dilation=(2, 2))])
+def test_others_stay(small, given):
     data, weight = RANDOM.normal(size=(3, 4, 6, 4)).astype("f"), RANDOM.normal(size=(4, 4, 3, 3)).astype("f")
+    weight = weight[:, :2] if "feature_group_count" in given else weight
     slope = jax.grad(lambda w: jnp.sum(jnp.sin(
-        lax.conv_general_dilated(data, w, (1, 1), [(1, 1), (1, 1)], lhs_dilation=(2, 2)))))
+        lax.conv_general_dilated(data, w, (1, 1), [(1, 1), (1, 1)], **given))))
     np.testing.assert_allclose(Compiled(slope)(weight), slope(weight), rtol=1e-4, atol=1e-4)
     assert not small
 

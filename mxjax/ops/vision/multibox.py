@@ -86,7 +86,7 @@ def multibox_target(anchor: Array, label: Array, cls_pred: Array, *, overlap_thr
 
     def of_one(label: Array, cls_pred: Array) -> tuple[Array, Array, Array]:
         real = jnp.cumsum(label[:, 0] == -1) == 0
-        overlap = jnp.where(real, _overlap(anchors, label[:, 1:5]), -1)
+        overlap = jnp.where(real, _overlap(anchors.T[:, :, None], label[:, 1:5].T[:, None]), -1)
 
         def best_left(_: Any, state: tuple) -> tuple:
             match, open_labels = state
@@ -117,10 +117,11 @@ def multibox_target(anchor: Array, label: Array, cls_pred: Array, *, overlap_thr
 
 
 def _overlap(lhs: Array, rhs: Array) -> Array:
-    """Intersection over union of each with each, by corners; the sides of the boxes are taken as they come."""
-    low, high = jnp.maximum(lhs[:, None, :2], rhs[None, :, :2]), jnp.minimum(lhs[:, None, 2:], rhs[None, :, 2:])
-    shared = jnp.maximum(high - low, 0).prod(-1)
-    union = (lhs[:, 2:] - lhs[:, :2]).prod(-1)[:, None] + (rhs[:, 2:] - rhs[:, :2]).prod(-1) - shared
+    """Intersection over union of boxes (xmin, ymin, xmax, ymax) along the first axis; sides are taken as they come."""
+    (a, b, c, d), (e, f, g, h) = lhs, rhs
+    wide, tall = jnp.minimum(c, g) - jnp.maximum(a, e), jnp.minimum(d, h) - jnp.maximum(b, f)
+    shared = jnp.maximum(wide, 0) * jnp.maximum(tall, 0)
+    union = (c - a) * (d - b) + (g - e) * (h - f) - shared
     return jnp.where(union > 0, shared / jnp.where(union > 0, union, 1), 0)
 
 
@@ -181,14 +182,11 @@ def multibox_detection(cls_prob: Array, loc_pred: Array, anchor: Array, *, clip:
         rows = jnp.where((places < kept)[:, None], ordered, rows.at[:, 0].set(-1))
 
         most = min(nms_topk, count) if nms_topk > 0 else count
-        kind, _, x1, y1, x2, y2 = rows[:most].T
-        size = (x2 - x1) * (y2 - y1)
+        kind, _, *boxes = rows[:most].T
+        boxes = jnp.stack(boxes)  # column by column
 
         def suppressed_by(i: Array) -> Array:
-            shared = jnp.maximum(jnp.minimum(x2[i], x2) - jnp.maximum(x1[i], x1), 0) * \
-                jnp.maximum(jnp.minimum(y2[i], y2) - jnp.maximum(y1[i], y1), 0)
-            union = size[i] + size - shared
-            over = jnp.where(union > 0, shared / jnp.where(union > 0, union, 1), 0) >= nms_threshold
+            over = _overlap(boxes[:, i], boxes) >= nms_threshold
             return over if force_suppress else over & (kind == kind[i])
         left = suppress(places[:most] < kept, suppressed_by)
         return rows.at[:most, 0].set(jnp.where(left, kind, -1))

@@ -11,7 +11,7 @@ from jax import lax
 
 from ..._capacity import refuse_result
 from ...base import MXNetError
-from ..common import Array
+from ..common import Array, need_float
 from ..infer import broadcasted, filled, unify
 from ..nn.convolution import deconvolution
 from ..params import Count, Fraction, Lengths, Range, Shape
@@ -164,7 +164,7 @@ def spatial_transformer(data: Array, loc: Array, *, target_shape: Shape = (0, 0)
 
 # ------------------------------------------------------------ regions
 def _bins(low: Array, high: Array, count: int, size: int) -> tuple[Array, Array]:
-    """Where `count` parts of the pixels low to high begin and end, of `size` pixels that there are -> (count,) each."""
+    """Where `count` parts of regions from low to high begin and end, of `size` pixels -> (regions, count) each."""
     part = jnp.maximum(high - low + 1, 1)[:, None] / count
     start, stop = jnp.floor(jnp.arange(count) * part), jnp.ceil(jnp.arange(1, count + 1) * part)
     return tuple(jnp.clip(jnp.nan_to_num(edge + low[:, None]), 0, size).astype(jnp.int32) for edge in (start, stop))
@@ -178,6 +178,7 @@ def roi_pooling(data: Array, rois: Array, *, pooled_size: Lengths, spatial_scale
     data: (batch, channel, height, width); rois: (number, 5): index in the batch, x1, y1, x2, y2, both ends included,
     in pixels divided by `spatial_scale` -> (number, channel, *pooled_size); 0 where a part is empty.
     """
+    need_float("ROIPooling", data)
     if data.ndim != 4 or rois.ndim != 2 or rois.shape[1] != 5:
         raise MXNetError(f"ROIPooling takes data (batch, channel, height, width) and rois (number, 5), got "
                          f"{data.shape} and {rois.shape}")
