@@ -5,7 +5,7 @@ import logging
 import jax
 import pytest
 
-from mxjax.compile import compiled, policy
+from mxjax.compile import compiled, first_calls, policy
 
 _compiled = []
 # Programs are dropped when a process has very many, at a moment that no test can know: only who asks hears of it.
@@ -23,7 +23,9 @@ def _listening():
 @pytest.fixture
 def room(monkeypatch):
     """What has been compiled stays meanwhile, however much the tests before have left."""
+    compiled._room.make()  # if that was next
     monkeypatch.setattr(compiled._room, "most", 1 << 50)
+    monkeypatch.setattr(compiled._room, "_many", lambda: False)
 
 
 @pytest.fixture
@@ -31,8 +33,13 @@ def compiles(_listening, room, monkeypatch):
     """A list that grows by an item with every XLA program that is compiled (in any thread).
 
     What has been compiled stays meanwhile, however much it is, and a new signature is compiled at its third call
-    whatever shapes its operator has had in the tests before.
+    whatever shapes its operator has had in the tests before, and however often they called it.
     """
     monkeypatch.setattr(policy, "VARIED_CALLS", policy.FIRST_CALLS)
+    for one in list(compiled._room._all):
+        one._sizes.clear()
+        for signature, call in list(one._calls.items()):
+            if call.__module__ == first_calls.__name__:  # NumPy computes it a few times more
+                one._calls.pop(signature, None)
     _compiled.clear()
     return _compiled
