@@ -1,11 +1,13 @@
-"""The first minutes on a machine with an accelerator: are the numbers right, how fast is it, and was the plan true.
+"""The first minutes on a machine with an accelerator: how fast is it, are the numbers right, and was the plan true.
 
-    python benchmarks/accelerator.py --minutes 8 [--on gpu|tpu|cpu] [--out accelerator.json]
-        [--golden DIR] [--tests DIR] [--only REGEX] [--small]
+    python benchmarks/accelerator.py --minutes 8 [--on gpu|tpu|cpu] [--out accelerator.json] [--only REGEX]
+        [--golden DIR] [--tests DIR [--plugin NAME]] [--processes N] [--small]
 
-Needs mxjax, JAX for the device and flax, no network. Each stage is a process of its own with a share of the minutes;
-its outcome goes into the JSON file at once, and a stage that is there already is not run again. DIRs are optional:
-recorded operator cases with their `check.py`, and MXNet's own tests (`tests/python`). `--small` makes the networks
+Needs mxjax, JAX for the device, flax, optax and pytest, no network. First what is timed, alone, a process for each
+stage, which gets its share of half of the minutes; then what is checked, in N processes at once, until the minutes are
+over: every operator beside the host, recorded cases (`--golden`, with their `check.py`), MXNet's own tests (`--tests`,
+a folder `tests/python`; `--plugin`: of pytest, that makes `mxnet` importable), and ours. Outcomes go into the JSON file
+as soon as there are some; what is there already, and what has passed, is not run again. `--small` makes the networks
 small, to try the program itself.
 """
 
@@ -14,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import re
 import subprocess
 import sys
@@ -24,11 +27,13 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-CALLS = HERE.parent / "tools" / "operator_calls.jsonl"
-TOLERANCE = {"float64": 1e-6, "float32": 2e-4, "float16": 2e-2, "bfloat16": 1e-1}
-# seconds of each stage out of 480; the first are those that a short visit should not miss
-STAGES = {"about": 30, "operators": 110, "eager": 25, "train:resnet50": 60, "train:resnet50.bfloat16": 45,
-          "train:bert": 60, "train:lstm": 40, "plan": 40, "kvstore": 20, "golden": 40, "tests": 40}
+# seconds of each stage out of 240; the first are those that a short visit should not miss
+STAGES = {"about": 10, "train:resnet50": 30, "train:resnet50.bfloat16": 30, "train:bert": 25, "train:bert.bfloat16": 25,
+          "train:lstm": 20, "eager": 15, "kvstore": 10, "loop:resnet50": 20, "predict:resnet50": 15,
+          "train:resnet50.tf32": 25, "pytorch": 20, "plan": 25}
+CHECKS = {"operators": 3, "golden": 4, "tests": 4, "suite": 4}  # and how many of 15 processes each gets
+LEFT = 0.35  # of the minutes, for the checks: no stage begins later
+MARGIN = 45  # seconds that a process may take longer than it was given: for what it compiles
 
 
 def context(on: str) -> Any:
@@ -49,75 +54,13 @@ def about(given: argparse.Namespace) -> dict[str, Any]:
     import importlib.metadata
 
     import jax
-    ctx = context(given.on)
-    return {"device": ctx.jax_device.device_kind, "devices": len(jax.devices()), "memory": memory(ctx),
-            **{name: importlib.metadata.version(name) for name in ("jax", "jaxlib", "numpy")}}
-
-
-def operators(given: argparse.Namespace) -> dict[str, Any]:
-    """Every operator's recorded calls on the device beside the CPU: results and gradients."""
-    import numpy as np
 
     import mxjax as mx
-    from mxjax.array.calling import call
-    from mxjax.ops import registry
-    sys.path.insert(0, str(CALLS.parent))
-    from accelerators import arguments
-    ctx, end = context(given.on), time.time() + given.seconds - 10
-    agreed, wrong, failed, alike = 0, [], [], 0
-    for line in CALLS.read_text(encoding="utf-8").splitlines():
-        if time.time() > end:
-            break
-        name, inputs, params, train = json.loads(line)
-        op = registry.get(name)
-        if op.uses_key or op.get_attr("FDraw") or not inputs:
-            continue
-        rng = np.random.default_rng(0)
-        arrays = [rng.uniform(0.1, 0.9, s).astype(t) if "float" in t else rng.integers(0, 2, s).astype(t)
-                  for s, t in inputs]
-        params = arguments(op, {k: v for k, v in params.items() if k != "ctx"}, len(inputs))
-        answers = []
-        for where in (mx.cpu(), ctx):
-            try:
-                held = [mx.nd.array(a, ctx=where, dtype=a.dtype) for a in arrays]
-                for a in held:
-                    if "float" in str(a.dtype):
-                        a.attach_grad()
-                with mx.autograd.record(train_mode=train):
-                    out = call(op, held, dict(params))
-                    out = out if isinstance(out, list) else [out]
-                try:
-                    mx.autograd.backward([o for o in out if o._entry is not None])
-                except mx.MXNetError:
-                    pass  # nothing to be walked back from
-                answers.append([v.asnumpy() for v in [*out, *[a.grad for a in held if a.grad is not None]]])
-            except Exception as error:  # noqa: BLE001
-                answers.append(f"{type(error).__name__}: {error}"[:300])
-        host, device = answers
-        if isinstance(host, str):
-            alike += isinstance(device, str)
-            continue
-        if isinstance(device, str):
-            failed.append([name, inputs, device])
-        elif bad := _worst(host, device):
-            wrong.append([name, inputs, bad])
-        else:
-            agreed += 1
-    return {"agreed": agreed, "refused on both": alike, "wrong": wrong, "failed": failed}
-
-
-def _worst(wanted: list, got: list) -> str:
-    """Where two answers differ by more than their dtype allows; "" where they don't."""
-    import numpy as np
-    for i, (a, b) in enumerate(zip(wanted, got, strict=True)):
-        if a.shape != b.shape or a.dtype != b.dtype:
-            return f"{i}: {a.dtype}{a.shape} is {b.dtype}{b.shape}"
-        limit = TOLERANCE.get(str(a.dtype), 0)
-        a, b = a.astype("float64"), b.astype("float64")
-        off = np.abs(a - b) - limit * (np.abs(a) + np.abs(a).max(initial=0) + 1e-6)
-        if (np.isnan(a) != np.isnan(b)).any() or (off[np.isfinite(off)] > 0).any():
-            return f"{i}: differs by {np.nanmax(np.abs(a - b)):.3g} of {np.nanmax(np.abs(a)):.3g}"
-    return ""
+    ctx = context(given.on)
+    (mx.nd.ones((2, 3), ctx=ctx) * 2).wait_to_read()
+    return {"device": ctx.jax_device.device_kind, "devices": len(jax.devices()), "memory": memory(ctx),
+            "processors": os.cpu_count(), **{name: importlib.metadata.version(name) for name in
+                                             ("jax", "jaxlib", "numpy", "flax", "optax")}}
 
 
 def _best(step: Callable[[], Any], seconds: float, inner: int = 1) -> float:
@@ -131,6 +74,33 @@ def _best(step: Callable[[], Any], seconds: float, inner: int = 1) -> float:
             step()
         best = min(best, (time.perf_counter() - start) / inner)
     return best
+
+
+def _kernels(step: Callable[[], Any], most: int = 30) -> dict[str, Any]:
+    """Milliseconds of a step's kernels on an accelerator, those that take longest, and of all; by a profile."""
+    import jax
+    with tempfile.TemporaryDirectory() as folder:
+        with jax.profiler.trace(folder):
+            for _ in range(3):
+                step()
+        files = list(Path(folder).rglob("*.xplane.pb"))
+        spent: dict[str, float] = {}
+        for plane in jax.profiler.ProfileData.from_file(str(files[0])).planes if files else ():
+            for line in plane.lines if plane.name.startswith("/device:") else ():
+                for event in line.events if "XLA" not in line.name or "Ops" in line.name else ():
+                    what = dict(event.stats).get("hlo_op", "")
+                    name = f"{what} {event.name[:60]}"
+                    spent[name] = spent.get(name, 0.0) + event.duration_ns / 3e6
+    longest = sorted(spent.items(), key=lambda item: -item[1])
+    return {"all": sum(spent.values()), "kinds": len(spent), **{name: round(ms, 4) for name, ms in longest[:most]}}
+
+
+def _profiled(step: Callable[[], Any]) -> dict[str, Any]:
+    """`_kernels`, or why there are none: it is not what the visit is for."""
+    try:
+        return _kernels(step)
+    except Exception as error:  # noqa: BLE001
+        return {"failed": f"{type(error).__name__}: {error}"[:300]}
 
 
 def eager(given: argparse.Namespace) -> dict[str, Any]:
@@ -159,67 +129,162 @@ def eager(given: argparse.Namespace) -> dict[str, Any]:
     return {"microseconds": found}
 
 
-def _gluon(name: str, given: argparse.Namespace) -> tuple[Any, list[Any], Any]:
-    """(TrainStep, its inputs, the case) of a network and perhaps a dtype: "resnet50.bfloat16"."""
+def _network(name: str, given: argparse.Namespace) -> tuple[Any, list[Any], Any]:
+    """(network, its inputs and labels, the case) of a name with perhaps a dtype: "resnet50.bfloat16"."""
     from _networks import case
 
     import mxjax as mx
     name, _, dtype = name.partition(".")
     made, ctx = case(name, small=given.small), context(given.on)
-    net, dtype = made.net, dtype or "float32"
+    net, dtype = made.net, dtype if dtype == "bfloat16" else "float32"
     net.initialize(mx.init.Xavier(), ctx=ctx)
     net.cast(dtype)
     data = mx.nd.array(made.inputs, ctx=ctx, dtype=dtype if made.inputs.dtype == "float32" else made.inputs.dtype)
-    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.01, "momentum": 0.9})
-    step = mx.gluon.TrainStep(net, mx.gluon.loss.SoftmaxCrossEntropyLoss(), trainer)
-    return step, [data, mx.nd.array(made.labels, ctx=ctx, dtype="int32")], made
+    return net, [data, mx.nd.array(made.labels, ctx=ctx, dtype="int32")], made
+
+
+def _rule(net: Any) -> Any:
+    import mxjax as mx
+    return mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.01, "momentum": 0.9})
+
+
+def _step(name: str, given: argparse.Namespace) -> tuple[Any, list[Any], Any]:
+    """(`TrainStep`, its arguments, the case)."""
+    import mxjax as mx
+    net, inputs, made = _network(name, given)
+    return mx.gluon.TrainStep(net, mx.gluon.loss.SoftmaxCrossEntropyLoss(), _rule(net)), inputs, made
+
+
+def _flax(made: Any, device: Any, dtype: Any, train: bool) -> tuple[Any, Any, Any, Any]:
+    """(module, its variables, inputs, labels) on a device."""
+    import jax
+    import jax.numpy as jnp
+    module = made.module.clone(train=train)
+    x, y = (jax.device_put(jnp.asarray(a), device) for a in (made.turned, made.labels))
+    x = x.astype(dtype) if x.dtype == jnp.float32 else x
+    variables = jax.jit(lambda: module.init(jax.random.key(0), x))()
+    return module, jax.tree.map(lambda v: v.astype(dtype), variables), x, y
+
+
+def _in_precision(name: str) -> Any:
+    """A block in which flax's products are what ours are: of float32, but where conversion is allowed (".tf32")."""
+    import jax
+    return jax.default_matmul_precision("default" if name.endswith(".tf32") else "highest")
 
 
 def train(given: argparse.Namespace) -> dict[str, Any]:
-    """A training step with `TrainStep` and by hand in flax, in turns; images or tokens a second."""
+    """A training step with `TrainStep` and by hand in flax; images or tokens a second."""
     import jax
-    import jax.numpy as jnp
-    import numpy as np
     import optax
     from _networks import mean_loss
     name = given.stage.partition(":")[2]
-    step, inputs, made = _gluon(name, given)
-    module, items, what = made.module, made.items, made.unit
+    if name.endswith(".tf32"):
+        os.environ["MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION"] = "1"
+    step, inputs, made = _step(name, given)
     start = time.perf_counter()
     step(*inputs).wait_to_read()
-    first = time.perf_counter() - start
-    peak = memory(context(given.on))
-    device, dtype = context(given.on).jax_device, inputs[0].dtype if name.partition(".")[2] else np.float32
-    x, y = (jax.device_put(jnp.asarray(a), device) for a in (made.turned, made.labels))
-    x = x.astype(dtype) if x.dtype == jnp.float32 else x
-    rule = optax.sgd(0.01, 0.9)
-    variables = jax.tree.map(lambda v: v.astype(dtype), jax.jit(lambda: module.init(jax.random.key(0), x))())
-    params, stats = variables["params"], variables.get("batch_stats", {})
+    first, each = time.perf_counter() - start, given.seconds / 10
+    ours, peak = _best(lambda: step(*inputs).wait_to_read(), each), memory(context(given.on))
+    found = {"first step s": first, "step ms": 1e3 * ours, f"{made.unit} a second": made.items / ours, **peak}
+    given.note(found)
+    device, dtype = context(given.on).jax_device, "bfloat16" if name.endswith(".bfloat16") else "float32"
+    with jax.default_device(device), _in_precision(name):
+        module, variables, x, y = _flax(made, device, dtype, True)
+        rule, params, stats = optax.sgd(0.01, 0.9), variables["params"], variables.get("batch_stats", {})
 
-    def loss(params: Any, stats: Any) -> tuple:
-        out, new = module.apply({"params": params, "batch_stats": stats}, x, mutable=["batch_stats"])
-        return mean_loss(out, y), new.get("batch_stats", {})
+        def loss(params: Any, stats: Any) -> tuple:
+            out, new = module.apply({"params": params, "batch_stats": stats}, x, mutable=["batch_stats"])
+            return mean_loss(out, y), new.get("batch_stats", {})
 
-    def by_hand(params: Any, stats: Any, state: Any) -> tuple:
-        (value, stats), grads = jax.value_and_grad(loss, has_aux=True)(params, stats)
-        updates, state = rule.update(grads, state, params)
-        return optax.apply_updates(params, updates), stats, state, value
-    with jax.default_device(device):
+        def by_hand(params: Any, stats: Any, state: Any) -> tuple:
+            (value, stats), grads = jax.value_and_grad(loss, has_aux=True)(params, stats)
+            updates, state = rule.update(grads, state, params)
+            return optax.apply_updates(params, updates), stats, state, value
         compiled, carry = jax.jit(by_hand, donate_argnums=(0, 1, 2)), [params, stats, rule.init(params)]
 
         def flax() -> None:
             *carry[:], value = compiled(*carry)
             value.block_until_ready()
-        each = max((given.seconds - 35) / 2, 1.0)
-        ours, theirs = _best(lambda: step(*inputs).wait_to_read(), each), _best(flax, each)
-    return {"first step s": first, "step ms": 1e3 * ours, "flax step ms": 1e3 * theirs, "of flax": ours / theirs,
-            f"{what} a second": items / ours, f"flax {what} a second": items / theirs, **peak}
+        start = time.perf_counter()
+        flax()
+        begun, theirs = time.perf_counter() - start, _best(flax, each)
+    again = _best(lambda: step(*inputs).wait_to_read(), each)
+    ours = min(ours, again)
+    found |= {"kernels": _profiled(lambda: step(*inputs).wait_to_read()), "flax kernels": _profiled(flax)}
+    return {**found, "step ms": 1e3 * ours, f"{made.unit} a second": made.items / ours, "flax first step s": begun,
+            "flax step ms": 1e3 * theirs, f"flax {made.unit} a second": made.items / theirs, "of flax": ours / theirs}
+
+
+def loop(given: argparse.Namespace) -> dict[str, Any]:
+    """A step as scripts have it: record, backward, `Trainer.step`, the network hybridized."""
+    import mxjax as mx
+    net, (x, y), made = _network(given.stage.partition(":")[2], given)
+    net.hybridize()
+    trainer, loss = _rule(net), mx.gluon.loss.SoftmaxCrossEntropyLoss()
+
+    def step() -> None:
+        with mx.autograd.record():
+            value = loss(net(x), y)
+        value.backward()
+        trainer.step(len(x))
+        value.wait_to_read()
+    start = time.perf_counter()
+    step()
+    first, best = time.perf_counter() - start, _best(step, given.seconds / 5)
+    return {"first step s": first, "step ms": 1e3 * best, f"{made.unit} a second": made.items / best,
+            **memory(context(given.on))}
+
+
+def predict(given: argparse.Namespace) -> dict[str, Any]:
+    """A hybridized network's prediction, and flax's."""
+    import jax
+    name = given.stage.partition(":")[2]
+    net, (x, _), made = _network(name, given)
+    net.hybridize()
+    ours = _best(lambda: net(x).wait_to_read(), given.seconds / 6)
+    device = context(given.on).jax_device
+    with jax.default_device(device), _in_precision(name):
+        module, variables, x, _ = _flax(made, device, "float32", False)
+        compiled = jax.jit(module.apply)
+        theirs = _best(lambda: compiled(variables, x).block_until_ready(), given.seconds / 6)
+    return {"ms": 1e3 * ours, "flax ms": 1e3 * theirs, "of flax": ours / theirs}
+
+
+def pytorch(given: argparse.Namespace) -> dict[str, Any]:
+    """ResNet-50 of torchvision, a training step, where both are installed."""
+    try:
+        import torch
+        import torchvision
+    except ImportError as error:
+        return {"skipped": str(error)}
+    if not torch.cuda.is_available():
+        return {"skipped": "this PyTorch sees no GPU"}
+    found: dict[str, Any] = {"torch": torch.__version__}
+    batch, size = (2, 64) if given.small else (64, 224)
+    for name, dtype, conversion in (("float32", torch.float32, False), ("tf32", torch.float32, True),
+                                    ("bfloat16", torch.bfloat16, False)):
+        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = conversion
+        torch.backends.cudnn.benchmark = True
+        net = torchvision.models.resnet50().cuda().to(dtype).to(memory_format=torch.channels_last)
+        x = torch.randn(batch, 3, size, size, device="cuda", dtype=dtype).to(memory_format=torch.channels_last)
+        y = torch.randint(0, 1000, (batch,), device="cuda")
+        rule = torch.optim.SGD(net.parameters(), 0.01, 0.9)
+
+        def step(net: Any = net, x: Any = x, y: Any = y, rule: Any = rule) -> None:
+            rule.zero_grad()
+            torch.nn.functional.cross_entropy(net(x).float(), y).backward()
+            rule.step()
+            torch.cuda.synchronize()
+        best = _best(step, given.seconds / 10)
+        found |= {f"{name} step ms": 1e3 * best, f"{name} images a second": batch / best}
+        given.note(found)
+    return found
 
 
 def plan(given: argparse.Namespace) -> dict[str, Any]:
     """What `plan` says of the step that `train:resnet50` measures."""
     import mxjax as mx
-    step, inputs, _ = _gluon("resnet50", given)
+    step, inputs, _ = _step("resnet50", given)
     kind = context(given.on).jax_device.device_kind.lower()
     on = next((name for name, word in (("h100", "h100"), ("h100", "h200"), ("a100", "a100"), ("l4", "l4"),
                                        ("v5e:1x1", "v5 lite"), ("v6e:1x1", "v6")) if word in kind), "h100")
@@ -247,71 +312,106 @@ def kvstore(given: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
-def golden(given: argparse.Namespace) -> dict[str, Any]:
-    """Recorded cases on the device, where they are to be had."""
-    if not given.golden:
-        return {"skipped": "no --golden DIR"}
-    script = (f"import mxjax as mx, runpy, sys; mx.Context.default_ctx = mx.{given.on}(0); "
-              f"sys.argv = ['check.py', '--package', 'mxjax']; runpy.run_path({str(Path(given.golden, 'check.py'))!r}, "
-              "run_name='__main__')")
-    return _told([sys.executable, "-c", script], given.golden, given.seconds)
-
-
-def tests(given: argparse.Namespace) -> dict[str, Any]:
-    """MXNet's own tests with this device as the default context, where they are to be had."""
-    if not given.tests:
-        return {"skipped": "no --tests DIR"}
-    script = (f"import mxjax as mx, runpy, sys; mx.Context.default_ctx = mx.{given.on}(0); "
-              "from mxjax.interop import install_mxnet_alias; install_mxnet_alias(); import pytest; "
-              "sys.exit(pytest.main(['-q', '-x', '--no-header', 'unittest/test_ndarray.py', 'unittest/test_loss.py']))")
-    return _told([sys.executable, "-c", script], given.tests, given.seconds)
-
-
-def _told(command: list[str], folder: str, seconds: float) -> dict[str, Any]:
-    try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=seconds, check=False)
-    except subprocess.TimeoutExpired as error:
-        return {"timed out": True, "tail": str(error.stdout or "")[-1500:]}
-    return {"status": done.returncode, "tail": (done.stdout + done.stderr)[-1500:]}
-
-
 # ---------------------------------------------------------------- the command
+def _checks(given: argparse.Namespace, known: dict[str, Any], end: float, save: Callable[[], None]) -> None:
+    """Runs all checks at once until the time is over; what came of each goes into `known`."""
+    def there(folder: str | None) -> str | None:
+        return folder and os.path.abspath(folder)
+    folders = {"golden": [there(given.golden)], "tests": [there(given.tests), *given.plugin]}
+    chosen = {name: share for name, share in CHECKS.items()
+              if re.search(given.only, name) and folders.get(name, [""])[0] is not None}
+    if not chosen:
+        return
+    environment = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false", "OMP_NUM_THREADS": "2",
+                   "OPENBLAS_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+    with tempfile.TemporaryDirectory() as folder:
+        passed = Path(folder, "passed.json")
+        passed.write_text(json.dumps({n: known.get(n, {}).get("passed", []) for n in chosen}), encoding="utf-8")
+        running = []
+        for name, share in chosen.items():
+            count = max(1, round(share * given.processes / sum(chosen.values())))
+            for part in range(count):
+                out, log = Path(folder, f"{name}.{part}"), open(Path(folder, f"{name}.{part}.log"), "w")  # noqa: SIM115
+                command = [sys.executable, str(HERE / "_on_device.py"), name, f"{part}/{count}", str(end - time.time()),
+                           given.on, str(passed), str(out), *folders.get(name, [])]
+                running.append((name, out, log, subprocess.Popen(command, env=environment, stdout=log, stderr=log)))
+        for name, out, log, process in running:
+            try:
+                status = process.wait(max(end + MARGIN / 2 - time.time(), 0.1))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                status = process.wait()
+            log.close()
+            result = known.setdefault(name, {"passed": [], "wrong": {}, "ended": []})
+            lines = out.read_text(encoding="utf-8").splitlines() if out.exists() else []
+            for line in lines:
+                question, why, _ = json.loads(line)
+                if why:
+                    result["wrong"][question] = why
+                else:
+                    result["passed"].append(question)
+                    result["wrong"].pop(question, None)
+            if status not in (0, 1):
+                result["ended"].append([status, Path(log.name).read_text(errors="replace")[-600:]])
+            save()
+    for name in chosen:
+        found = known[name]
+        print(name, len(found["passed"]), "passed,", len(found["wrong"]), "wrong", *found["ended"][:1], flush=True)
+
+
 def main() -> int:
-    """Runs the stages that are not there yet; prints what was found."""
+    """Runs the stages that are not there yet, then the checks; prints what was found."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--minutes", type=float, default=8.0)
     parser.add_argument("--on", default="gpu", choices=("gpu", "tpu", "cpu"))
     parser.add_argument("--out", default="accelerator.json")
     parser.add_argument("--golden")
     parser.add_argument("--tests")
-    parser.add_argument("--only", default="", help="a regular expression for the stages")
+    parser.add_argument("--plugin", action="append", default=[])
+    parser.add_argument("--processes", type=int, default=max((os.cpu_count() or 2) - 1, 1))
+    parser.add_argument("--only", default="", help="a regular expression for the stages and checks")
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--stage", help=argparse.SUPPRESS)
     parser.add_argument("--seconds", type=float, default=60.0, help=argparse.SUPPRESS)
     given = parser.parse_args()
+    out = Path(given.out)
     if given.stage:
         sys.path.insert(0, str(HERE))
-        found = globals()[given.stage.partition(":")[0]](given)
-        Path(given.out).write_text(json.dumps(found), encoding="utf-8")
+        given.note = lambda found: out.write_text(json.dumps(found), encoding="utf-8")
+        given.note(globals()[given.stage.partition(":")[0]](given))
         return 0
-    out = Path(given.out)
+    end = time.time() + 60 * given.minutes
     known = json.loads(out.read_text(encoding="utf-8")) if out.exists() else {}
+
+    def save() -> None:
+        with tempfile.NamedTemporaryFile("w", dir=out.resolve().parent, delete=False, encoding="utf-8") as file:
+            json.dump(known, file, indent=1)
+        Path(file.name).replace(out)
     for stage, share in STAGES.items():
         if stage in known and "failed" not in known[stage] or not re.search(given.only, stage):
+            continue
+        if time.time() > end - 60 * given.minutes * LEFT:
+            print(stage, "not reached", flush=True)
             continue
         seconds, start = share * given.minutes / 8, time.time()
         with tempfile.TemporaryDirectory() as folder:
             result = Path(folder, "result.json")
             command = [sys.executable, __file__, *sys.argv[1:], "--stage", stage, "--seconds", str(seconds),
                        "--out", str(result)]
-            ended = _told(command, ".", 2 * seconds + 60)
-            known[stage] = json.loads(result.read_text(encoding="utf-8")) if result.exists() else \
-                {"failed": ended}
+            log, status = "", None
+            try:
+                done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + MARGIN, check=False)
+                log, status = done.stdout + done.stderr, done.returncode
+            except subprocess.TimeoutExpired as error:
+                log = str(error.stderr or "")
+            found = json.loads(result.read_text(encoding="utf-8")) if result.exists() else {}
+            known[stage] = found if status == 0 else {**found, "failed": status, "log": log[-1500:]}
         known[stage]["stage s"] = round(time.time() - start, 1)
-        with tempfile.NamedTemporaryFile("w", dir=out.resolve().parent, delete=False, encoding="utf-8") as file:
-            json.dump(known, file, indent=1)
-        Path(file.name).replace(out)
+        save()
         print(stage, json.dumps(known[stage])[:600], flush=True)
+        if stage == "about" and status:
+            return 1
+    _checks(given, known, end, save)
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
 from collections.abc import Sequence
@@ -336,16 +337,31 @@ def from_dlpack(dlpack: Any) -> NDArray:
 
 
 class _Capsule:
-    """Lets a bare capsule of the older protocol through `from_dlpack`; it is taken to be in host memory."""
+    """Lets a bare capsule of the older protocol through `from_dlpack`.
+
+    Raises:
+        ValueError: it is none, or somebody has taken what it held.
+    """
 
     def __init__(self, capsule: Any) -> None:
         self._capsule = capsule
+        self._device = tuple(_Tensor.from_address(_pointer(capsule, b"dltensor")).device)
 
     def __dlpack__(self, **_: Any) -> Any:
         return self._capsule
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)
+        return self._device
+
+
+class _Tensor(ctypes.Structure):
+    """How a DLTensor begins (dlpack.h, of all versions without a version in the struct)."""
+
+    _fields_ = (("data", ctypes.c_void_p), ("device", ctypes.c_int32 * 2))
+
+
+_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi))
 
 
 def to_dlpack_for_read(data: NDArray) -> Any:
