@@ -71,6 +71,12 @@ class Context(metaclass=_ContextType):
         return self.devtype2str[self.device_typeid]
 
     @property
+    def memory(self) -> str:
+        """Where its arrays' numbers lie: "cpu" of the contexts that share the host's memory, else the device type."""
+        kind = self.device_type
+        return kind if kind in _PLATFORMS else "cpu"
+
+    @property
     def jax_device(self) -> jax.Device:
         """The JAX device this context's arrays are on.
 
@@ -157,6 +163,7 @@ def standing_in(context: Context) -> Iterator[None]:
 
 
 devices_in_use: set[jax.Device] = set()  # those of all contexts that were asked for theirs
+accelerators: set[jax.Device] = set()  # those among them that are not the host
 
 
 @functools.cache
@@ -169,6 +176,8 @@ def _jax_device(kind: str, number: int) -> jax.Device:
         raise MXNetError(f"{kind}({number}) is not there: JAX sees {len(devices)} {kind} device(s)"
                          + (f"; where the machine has one, pip install {extra}" if not devices else ""))
     devices_in_use.add(devices[number])
+    if kind in _PLATFORMS:
+        accelerators.add(devices[number])
     return devices[number]
 
 

@@ -16,6 +16,12 @@ RNG = np.random.default_rng(0)
 NUMBERS = RNG.normal(size=(6, 8)).astype("float32")
 
 
+@pytest.fixture(autouse=True)
+def _by_default_on_the_host():
+    with CPU:
+        yield
+
+
 class Numbers(gluon.data.Dataset):
     """Rows of which each is its number, made by NDArray, as users' data sets do."""
 
@@ -80,8 +86,33 @@ def test_arrays_are_where_they_are_put():
 
 
 def test_arrays_of_two_devices_do_not_mix():
-    with pytest.raises(mx.MXNetError, match="gpu|context|device"):
+    with pytest.raises(mx.MXNetError, match=r"input 0 is on gpu\(0\), input 1 on cpu\(0\)"):
         mx.nd.array(NUMBERS, ctx=GPU) + mx.nd.array(NUMBERS)
+    a = mx.nd.array(NUMBERS, ctx=GPU)
+    assert a[mx.nd.array([1, 2])].context == GPU
+    a[:] = mx.nd.ones((6, 8))
+    a[mx.nd.array([1, 2])] = mx.nd.zeros((2, 8))
+    assert a.context == GPU and a.asnumpy().sum() == 32
+    net = nn.Dense(2, in_units=8)
+    net.initialize(ctx=GPU)
+    net.hybridize()
+    with pytest.raises(mx.MXNetError, match="CachedOp"):
+        net(mx.nd.array(NUMBERS))
+
+
+def test_a_graph_on_both_devices():
+    with mx.AttrScope(ctx_group="first"):
+        hidden = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=4, name="fc")
+    with mx.AttrScope(ctx_group="second"):
+        out = mx.sym.sum(mx.sym.Activation(hidden, act_type="tanh") * 2)
+    bound = out.simple_bind(CPU, group2ctx={"first": CPU, "second": GPU}, data=(6, 8))
+    bound.arg_dict["fc_weight"][:] = 0.1
+    bound.arg_dict["data"][:] = mx.nd.array(NUMBERS)
+    result = bound.forward(is_train=True)[0]
+    assert result.context == GPU
+    np.testing.assert_allclose(result.asscalar(), np.tanh(NUMBERS.sum(1) * 0.1).sum() * 8, rtol=1e-4)
+    bound.backward(mx.nd.ones(result.shape, ctx=GPU))
+    assert bound.grad_dict["fc_weight"].context == CPU and np.abs(bound.grad_dict["fc_weight"].asnumpy()).sum() > 0
 
 
 def test_a_gpu_that_is_not_there():

@@ -15,7 +15,7 @@ from .._random_streams import next_key, on_host, source
 from .._transfer import to_device
 from ..base import MXNetError
 from ..compile.kernel import USER_MISTAKES, Kernel, is_wide, mistake, never, prepare, run, watched
-from ..context import Context, current_context, default_device
+from ..context import Context, accelerators, current_context, default_device
 from ..ops.registry import Op
 from .chunk import ALONE, Chunk, Pending, changing, transformation
 from .host_work import HostPending, push_kernel
@@ -25,7 +25,8 @@ from .lazy import Lazy, after, call_of, may_wait
 from .state import state
 from .tape import Node, entries, record
 
-__all__ = ["call", "change", "invoke", "perform", "put", "stored_as_asked", "waiting_value"]
+__all__ = ["call", "change", "invoke", "perform", "put", "stored_as_asked", "together",
+           "waiting_value"]
 
 
 def on_default_device(ctx: Context) -> bool:
@@ -122,6 +123,8 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
     """Runs a kernel on NDArrays and returns an NDArray, or a list where it has several visible outputs."""
     if on_call is not None and kernel.op is not None and ctx is None:  # steps of graphs, as they are, have a context
         kernel, arrays, extras = on_call(kernel, arrays, extras)
+    if accelerators and len(arrays) > 1 and kernel.op is not None:
+        together(kernel.name, arrays)
     if out is not None or kernel.mutated:
         if kernel.in_place is not None and arrays[0] is (out[0] if isinstance(out, (list, tuple)) else out):
             kernel = kernel.in_place
@@ -155,6 +158,20 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
         if result is not None:
             return result
     return _general(kernel, arrays, args, extras, None, ctx, wide, born, missing)
+
+
+def together(name: str, arrays: Sequence[Any]) -> None:
+    """Refuses arrays of the host beside those of an accelerator, as MXNet does: JAX would compute on one of the two.
+
+    Raises:
+        MXNetError: there are such.
+    """
+    first = arrays[0]._chunk.ctx
+    for i, array in enumerate(arrays):
+        ctx = array._chunk.ctx
+        if ctx is not first and ctx.memory != first.memory:
+            raise MXNetError(f"operator {name}: all inputs must be on one kind of device; input 0 is on {first}, "
+                             f"input {i} on {ctx} (`as_in_context` brings an array elsewhere)")
 
 
 def overwrite(kernel: Kernel, arrays: Sequence[Any], extras: tuple, targets: Sequence[Any] = ()) -> bool:

@@ -476,8 +476,13 @@ class NDArray(_Base):
         if plan.offset is not None:
             return self._view_at(plan.offset, plan.shape)
         kernel = indexing.read_kernel(plan.kind, plan.shape, plan.sizes, plan.items, len(plan.arrays))
-        arrays = [a if isinstance(a, NDArray) else _from_host(np.asarray(a), self._chunk.ctx) for a in plan.arrays]
+        arrays = [a if isinstance(a, NDArray) else _from_host(np.asarray(a), self._chunk.ctx)
+                  for a in self._indices(plan)]
         return invoke(kernel, [self, *arrays], _starts(plan))
+
+    def _indices(self, plan: indexing.Plan) -> list[Any]:
+        """A plan's index arrays, those of other contexts brought here."""
+        return [a.as_in_context(self._chunk.ctx) if isinstance(a, NDArray) else a for a in plan.arrays]
 
     def _view_at(self, offset: int, shape: tuple[int, ...]) -> NDArray:
         """A view of `shape` beginning at element `offset` of this array."""
@@ -506,7 +511,7 @@ class NDArray(_Base):
         kernel = indexing.write_kernel(plan.kind, plan.shape, plan.sizes, plan.items, len(plan.arrays))
         if isinstance(source, NDArray) and not source._plain:
             source = source._read()
-        args = [None, source, *plan.arrays, *_starts(plan)]
+        args = [None, source, *self._indices(plan), *_starts(plan)]
         if self._view is None:
             self._update(kernel, args)
             return

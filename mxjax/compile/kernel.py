@@ -426,6 +426,9 @@ _IN_PLAIN_WORDS = {  # how JAX says it: how we do
         r"the axes that are multiplied and summed have different sizes, \1 and \2",
     r"dot_general requires lhs batch dimensions and rhs batch dimensions to have the same shape, got (.*) and (.*)\.":
         r"the batches have different sizes, \1 and \2",
+    r"Received incompatible devices for jitted computation\..*? with shape (\S+) .*?ids \[(.*?)\] on platform (\w+).*? "
+    r"with shape (\S+) .*?ids \[(.*?)\] on platform (\w+).*":
+        r"its arrays must be on one device; one of \1 is on \3 \2, one of \4 on \6 \5",
 }
 
 

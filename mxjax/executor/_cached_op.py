@@ -11,7 +11,7 @@ import jax
 
 from .._bounded import Bounded
 from .._random_streams import next_key, on_host, source
-from ..array.calling import change, handed, invoke, waiting_value
+from ..array.calling import change, handed, invoke, together, waiting_value
 from ..array.dense import NDArray
 from ..array.kinds import flavours, wrap
 from ..array.late import Late, set_to
@@ -20,7 +20,7 @@ from ..array.state import state
 from ..array.tape import Node, entries
 from ..base import MXNetError
 from ..compile.kernel import WIDE_DTYPES, Kernel
-from ..context import Context, current_context
+from ..context import Context, accelerators, current_context
 from ..graph.control_flow import runners
 from ..graph.lowering import Lowered, Touched
 from ..graph.node import Node as GraphNode
@@ -101,6 +101,8 @@ class CachedOp:
     def results(self, args: Sequence[NDArray], default_ctx: Any, states: bool = True,
                 bound: bool = False) -> list[NDArray]:
         """The outputs, as one program if that is possible; `states`, `bound`: see `lazily`."""
+        if accelerators and args:
+            together("CachedOp", args)
         whole, recorded, by_rows = not self.by_steps and self._callback is None, False, False
         for array in args:
             if not array._plain:

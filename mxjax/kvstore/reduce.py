@@ -14,6 +14,7 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from .. import engine
+from ..array.chunk import placed
 from ..compile.kernel import Kernel, is_wide, run
 from ..ndarray import NDArray
 
@@ -64,7 +65,9 @@ def reduce_all(rows: Sequence[Sequence[NDArray]]) -> list[Reduced]:
             partial[i][device] = value
     several: dict[tuple, list[int]] = {}
     for i, copies in enumerate(partial):
-        if len(copies) > 1:
+        if len({d.platform for d in copies}) > 1:  # no collective goes over both
+            partial[i] = _on_one(copies)
+        elif len(copies) > 1:
             several.setdefault(tuple(copies), []).append(i)
     for group, members in several.items():
         by_dtype: dict[Any, list[int]] = {}
@@ -74,6 +77,13 @@ def reduce_all(rows: Sequence[Sequence[NDArray]]) -> list[Reduced]:
             for i, copies in zip(same, _mesh(group).all_reduce([partial[i] for i in same]), strict=True):
                 partial[i] = copies
     return [Reduced(copies, ctx) for copies, ctx in zip(partial, contexts, strict=True)]
+
+
+def _on_one(copies: dict[Any, jax.Array]) -> dict[Any, jax.Array]:
+    """Sums copies of the host and of accelerators on one of these, and copies the sum to all."""
+    device = next(d for d in copies if d.platform != "cpu")
+    (total,) = _add([(0, [placed(v, device) for v in copies.values()])])
+    return {d: placed(total, d) for d in copies}
 
 
 def _add(picked: list[tuple[int, list[jax.Array]]]) -> list[jax.Array]:

@@ -300,3 +300,24 @@ def test_a_histogram_without_a_range_is_numpys():
     counts, edges = found = mx.nd.histogram(mx.nd.array([0.0, 1.0, 1.0, 4.0]), bins=2)
     assert type(found) is tuple and counts.dtype == edges.dtype == np.float32
     assert counts.asnumpy().tolist() == [3, 1] and edges.asnumpy().tolist() == [0, 2, 4]
+
+
+def test_arrays_of_the_host_and_of_an_accelerator_do_not_mix(monkeypatch):
+    """`cpu(1)` stands for an accelerator: only its name says where it is."""
+    monkeypatch.setattr(mx.Context, "memory", property(lambda self: f"memory {self.device_id}"))
+    for module in (mx.array.calling, mx.executor._cached_op):
+        monkeypatch.setattr(module, "accelerators", {1})
+    here, there = mx.nd.ones((3, 3)), mx.nd.ones((3, 3), ctx=mx.cpu(1))
+    for mix in (lambda: here + there, lambda: mx.nd.dot(there, here), lambda: here.__iadd__(there),
+                lambda: mx.nd.concat(here, here, there), lambda: mx.nd.dot(here, there, out=mx.nd.zeros((3, 3)))):
+        with pytest.raises(mx.MXNetError, match=r"input 0 is on cpu\(.\), input . on cpu\(.\)"):
+            mix()
+    assert (there + there).context == mx.cpu(1)
+    here[:] = there  # what copies may
+    here[1:2] = there[0:1]
+    assert here[mx.nd.array([1, 2], ctx=mx.cpu(1))].context == mx.cpu(0)
+    net = mx.gluon.nn.Dense(2, in_units=3)
+    net.initialize(ctx=mx.cpu(1))
+    net.hybridize()
+    with pytest.raises(mx.MXNetError, match=r"CachedOp.* on cpu\(.\), input . on cpu\(.\)"):
+        net(here)

@@ -18,6 +18,7 @@ from ...ops.params import dtype_name, np_dtype
 from ...optimizer import Optimizer
 from ...symbol import Symbol
 from . import _tables
+from . import lists as lists
 from ._policy import Policy, convert, install
 from .loss_scaler import LossScaler
 

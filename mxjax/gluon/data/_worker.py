@@ -38,20 +38,20 @@ def serve(fd: int) -> None:
     with contextlib.suppress(ImportError):
         importlib.import_module("cv2").setNumThreads(int(os.environ.get("MXNET_MP_OPENCV_NUM_THREADS", "0")))
     importlib.import_module("mxjax.image")
-    control = socket.socket(fileno=fd)
-    while True:
-        request, fds, _, _ = socket.recv_fds(control, _transport.REQUEST.size, 2)
-        if not request:
-            return
-        number, pid = _transport.REQUEST.unpack(request)
-        if fds:
-            pid = os.fork()
-            if not pid:
-                control.close()
-                _run(socket.socket(fileno=fds[0]), fds[1])
-            for fd in fds:
-                os.close(fd)
-        control.sendall(_transport.REQUEST.pack(number, pid if fds else _end(pid)))
+    with contextlib.suppress(ConnectionError), socket.socket(fileno=fd) as control:  # it was told no more
+        while True:
+            request, fds, _, _ = socket.recv_fds(control, _transport.REQUEST.size, 2)
+            if not request:
+                return
+            number, pid = _transport.REQUEST.unpack(request)
+            if fds:
+                pid = os.fork()
+                if not pid:
+                    control.close()
+                    _run(socket.socket(fileno=fds[0]), fds[1])
+                for fd in fds:
+                    os.close(fd)
+            control.sendall(_transport.REQUEST.pack(number, pid if fds else _end(pid)))
 
 
 def _end(pid: int) -> int:
