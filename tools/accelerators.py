@@ -26,7 +26,7 @@ import numpy as np
 from jax.experimental import topologies
 
 from mxjax import sym
-from mxjax.compile.compiled import tried
+from mxjax.compile.compiled import options_on
 from mxjax.compile.division import with_quotients
 from mxjax.compile.kernel import prepare
 from mxjax.compile.precision import with_precision
@@ -141,7 +141,7 @@ def compiled(call: list, platform: str, place) -> dict:
         for each in (both, function):
             try:
                 program = jax.jit(rewritten(each, with_quotients, with_precision)).trace(*given)
-                tried(program.lower(lowering_platforms=(platform,)).compile)
+                program.lower(lowering_platforms=(platform,)).compile(options_on(platform) or None)
                 return {**outcome, "compiled": "forward and backward" if each is both and smooth else "forward"}
             except Exception as error:  # noqa: BLE001  the forward alone may still do
                 outcome.setdefault("backward refused", f"{type(error).__name__}: {error}"[:600])

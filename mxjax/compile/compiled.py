@@ -51,7 +51,7 @@ from .policy import LOOK_EVERY, MOST_MAPPINGS, MOST_SIGNATURES, VARIED_SHAPES, c
 from .precision import with_precision
 from .rewriting import rewritten, without_kernels
 
-__all__ = ["PLAIN_PRODUCTS", "STUMBLES", "SOME_OF_ONE", "Compiled", "Overwriting", "clear_caches", "kind_of", "tried"]
+__all__ = ["SOME_OF_ONE", "Compiled", "Overwriting", "clear_caches", "kind_of", "options_on"]
 
 _FEW, _SOME, SOME_OF_ONE = 256, 1 << 14, 1 << 17  # elements of all arguments together
 _PROGRAM, _OPERATION = 3 << 19, 30 << 10  # bytes of a program, and of each operation in it
@@ -61,19 +61,14 @@ _MANY_OPERATIONS = 1000  # of a program whose compilation takes some hundred MB
 _ONE = jax.tree.structure((0,))  # what a call with one result gives
 _MADE_OF_FEW, _MADE = 1 << 14, 1 << 16  # elements of all results, what is kept for a backward pass among them
 
-PLAIN_PRODUCTS = {"xla_gpu_enable_triton_gemm": False}  # of cuBLAS: XLA's own ones refuse some shapes in float32,
-STUMBLES = "Couldn't find output tile sizes"  # with this
+# Products by cuBLAS. XLA would try out tens of kernels of its own for each one, which takes longer to compile (a step
+# of BERT in float32, on an H200, over 55 s instead of 9) for steps that are no faster; some shapes it refuses.
+_ON_GPUS = {"xla_gpu_enable_triton_gemm": False}
 
 
-
-def tried(compile: Callable[[dict[str, Any] | None], Any]) -> Any:
-    """What compiling with XLA's options gives: with none, or, where XLA stumbles, without what it stumbled over."""
-    try:
-        return compile(None)
-    except jax.errors.JaxRuntimeError as error:
-        if STUMBLES not in str(error):
-            raise
-    return compile(PLAIN_PRODUCTS)
+def options_on(platform: str) -> dict[str, Any]:
+    """XLA's options for programs on a kind of accelerator."""
+    return _ON_GPUS if platform in ("gpu", "cuda", "rocm") else {}
 
 
 class Compiled:
@@ -193,12 +188,12 @@ class Compiled:
         return "cpu" if kind == "onednn" and "out_shardings" in self._options else kind
 
     def _form(self, kind: str | None, level: int | None) -> Callable:
-        """level: None: to be traced alone; what XLA's options are costs a program, once."""
+        """level: None: to be traced alone; what XLA's options are costs a program, once. 1 on accelerators: a GPU's."""
         found = self._forms.get((kind, level))
         if found is None:
             if kind not in self._rewritten:
                 self._rewritten[kind] = rewritten(self._original, *self._passes(kind), kind=kind)
-            options = {} if level is None else (PLAIN_PRODUCTS if level else {}) if kind is None else _options()[level]
+            options = {} if level is None else (_ON_GPUS if level else {}) if kind is None else _options()[level]
             found = self._forms[kind, level] = jax.jit(
                 self._rewritten[kind], **self._options, **({"compiler_options": options} if options else {}))
         return found
@@ -247,7 +242,7 @@ class Compiled:
         _room.note()
         kind = self._kind(args)
         on_cpu = kind is not None
-        given, first = _elements(args), None
+        given = _elements(args)
         small = on_cpu and given <= self._most
         if on_cpu and not compiled:
             found = None
@@ -264,7 +259,8 @@ class Compiled:
         size = _PROGRAM + _OPERATION * found.operations
         if not small:
             loops = found.arranged <= _SOME and found.readers <= _READERS and not self._rewrites(traced.jaxpr.in_avals)
-            level = int(on_cpu and (loops or found.convolved > _CONVOLVED * found.curved))
+            level = int(loops or found.convolved > _CONVOLVED * found.curved if on_cpu else
+                        bool(options_on(_at(args)[1].platform)))
         else:
             made = _elements(traced.out_info)
             level = 0 if made > max(self._most, _MADE) else 1 if given > _FEW or made > _MADE_OF_FEW else 2
@@ -277,16 +273,13 @@ class Compiled:
         form = in_no_file(self._form(kind, level), found.called)
         if kind == "onednn" and self._keeps and not large:
             form = self._split(traced, args, form, level, found.called)
-        laid = self._laid(traced, args)
-        if laid is not None or not on_cpu:
-            first = self._tried(signature, laid or form, size)
-        elif not large and found.operations > _MANY_OPERATIONS:
-            first = self._trimmed(signature, form, size)
-        if first is not None:
-            self._calls[signature] = first
+        form = self._laid(traced, args) or form
+        if large and on_cpu:
+            return form
+        if found.operations > _MANY_OPERATIONS:
+            self._calls[signature] = first = self._trimmed(signature, form, size)
             return first
-        if not large:
-            self._compiled(signature, form, size)
+        self._compiled(signature, form, size)
         return form
 
     def _at_first(self, signature: tuple, exact: Exact, tree: Any, count: int) -> Callable:
@@ -311,17 +304,6 @@ class Compiled:
         derived = self._derived.setdefault(key, Derived(parts.places, before))
         nested, rest = jax.tree.structure(args) != jax.tree.structure((0,) * len(args)), in_no_file(rest, called)
         return Standing(derived, parts.others, rest, jax.tree.structure(traced.out_info), nested, level)
-
-    def _tried(self, signature: tuple, form: Callable, size: int) -> Callable:
-        """A first call on a device where XLA may refuse to compile: nothing has run then, nothing was given away."""
-        def call(*args: Any) -> Any:
-            def once(options: Any) -> tuple[Callable, Any]:
-                chosen = self._form(None, 1) if options else form
-                return chosen, chosen(*args)
-            chosen, result = tried(once)
-            self._compiled(signature, chosen, size)
-            return result
-        return call
 
     def _laid(self, traced: Any, args: Sequence[Any]) -> Laid | None:
         """What is called where XLA lays what the program writes over; None where that saves nothing."""
@@ -413,7 +395,7 @@ def _elements(tree: Any) -> int:
 
 
 def _at(args: Sequence[Any]) -> tuple[jax.Array | None, jax.Device, bool]:
-    """A call's first array (None: it has none), a device that it runs on, and whether it runs on several."""
+    """A call's first array (None: it has none), a device that it runs on, and, on CPUs, whether it runs on several."""
     first, device, several = None, None, False
     for leaf in jax.tree.leaves(args):
         if isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer):
@@ -421,6 +403,8 @@ def _at(args: Sequence[Any]) -> tuple[jax.Array | None, jax.Device, bool]:
             several = several or len(devices) > 1
             if first is None:
                 first, device = leaf, next(iter(devices))
+                if device.platform != "cpu":  # where nobody asks for more
+                    break
     return first, device or default_device(), several
 
 

@@ -108,6 +108,7 @@ class Replay:
         self._program = kernel.donating(tuple(free)) if free else None
         self._wide, self._form = wide, form
         self._chunks = [t for t in targets if isinstance(t, Chunk)]
+        self._changed = frozenset(self._chunks)
         self._fixed = [(block._cached_op_args[place][1]._data[0], number)
                        for block in blocks for place, number in block._cached_op.fixed
                        if not isinstance(block._cached_op_args[place][1], int)]
@@ -152,7 +153,7 @@ class Replay:
                 if isinstance(source, Chunk):
                     value = source.buffer
                     if value is None:
-                        value = source.stash if source in chunks else None
+                        value = source.stash if source in self._changed else None
                     places[source] = len(args)
                 elif type(source) is int:
                     value = inputs[source]._chunk.buffer

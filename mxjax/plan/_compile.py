@@ -4,7 +4,7 @@
 
 REQUEST (JSON): `program`, a file of `jax.export`; `platform`; `topology`, its description; `donate`; `mesh`, lengths of
 the mesh's axes by name; `arguments` and `results`, how each lies on it; `follows`, which result has the layout that
-XLA chooses for an argument; `otherwise`, XLA's options for a second try where its error says what `stumbles` does.
+XLA chooses for an argument; `options`, XLA's.
 RESULT gets the sizes of memory and the program's text, or what is missing.
 """
 
@@ -37,19 +37,17 @@ def main(request: str, result: str) -> None:
         return NamedSharding(mesh, PartitionSpec(*[tuple(n) if isinstance(n, list) else n for n in spec]))
     arguments, results = (tuple(map(lies, given[name])) for name in ("arguments", "results"))
     start = time.time()
-    for options in (None, given["otherwise"]):
-        def compile(before: tuple, after: tuple, options: dict | None = options) -> Any:
-            return jit(exported.call, donate_argnums=tuple(given["donate"]), in_shardings=before,
-                       out_shardings=tree.unflatten(exported.out_tree, after)).trace(*exported.in_avals).lower(
-                lowering_platforms=(given["platform"],)).compile(options)
-        try:
-            compiled, _ = compile_laid(dict(given["follows"]), arguments, results,
-                                       lambda i: preferred(exported.in_avals[i].shape), compile)
-            break
-        except Exception as error:  # noqa: BLE001  what XLA refuses
-            if options or given["stumbles"] not in str(error):
-                Path(result).write_text(json.dumps({"refused": f"{type(error).__name__}: {error}"}), encoding="utf-8")
-                return
+
+    def compile(before: tuple, after: tuple) -> Any:
+        return jit(exported.call, donate_argnums=tuple(given["donate"]), in_shardings=before,
+                   out_shardings=tree.unflatten(exported.out_tree, after)).trace(*exported.in_avals).lower(
+            lowering_platforms=(given["platform"],)).compile(given["options"] or None)
+    try:
+        compiled, _ = compile_laid(dict(given["follows"]), arguments, results,
+                                   lambda i: preferred(exported.in_avals[i].shape), compile)
+    except Exception as error:  # noqa: BLE001  what XLA refuses
+        Path(result).write_text(json.dumps({"refused": f"{type(error).__name__}: {error}"}), encoding="utf-8")
+        return
     memory = compiled.memory_analysis()
     Path(result).write_text(json.dumps({
         "seconds": time.time() - start, "text": compiled.as_text(),

@@ -15,7 +15,7 @@ import jax
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
 from ..base import MXNetError
-from ..compile.compiled import PLAIN_PRODUCTS, STUMBLES
+from ..compile.compiled import options_on
 from ..compile.division import with_quotients
 from ..compile.layouts import CHOOSE, replaced
 from ..compile.precision import with_precision
@@ -81,7 +81,7 @@ def compile_for(function: Callable[..., Any], arguments: Sequence[jax.ShapeDtype
         program.write_bytes(written)
         request.write_text(json.dumps({
             "program": str(program), "platform": platform, "topology": on.description, "donate": list(donate),
-            "mesh": mesh, "otherwise": PLAIN_PRODUCTS, "stumbles": STUMBLES, "arguments": specs, "results": results,
+            "mesh": mesh, "options": options_on(platform), "arguments": specs, "results": results,
             "follows": list(replaced(donate, arguments, exported.out_avals).items()) if chosen else [],
         }), encoding="utf-8")
         path = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]

@@ -318,29 +318,16 @@ def test_many_signatures_are_dropped_though_nothing_is_compiled(room, monkeypatc
         assert 0 < program.signatures() <= 8
 
 
-class _Refusing:
-    """A compiled function for a device whose compiler refuses it."""
-
-    def __init__(self, form, said):
-        self.trace, self._said = form.trace, said
-
-    def __call__(self, *args):
-        raise jax.errors.JaxRuntimeError(self._said)
-
-
-def test_a_refused_program_is_compiled_otherwise(monkeypatch):
-    monkeypatch.setattr(compiled, "kind_of", lambda args: None)
-    monkeypatch.setattr(compiled, "PLAIN_PRODUCTS", {"xla_gpu_enable_triton_gemm": False})
-    x = jnp.ones((2, 2))
+def test_products_on_gpus_are_of_cublas(monkeypatch):
+    assert compiled.options_on("gpu") == compiled.options_on("cuda") == {"xla_gpu_enable_triton_gemm": False}
+    assert not compiled.options_on("tpu") and not compiled.options_on("cpu")
+    x, asked = jnp.ones((2, 2)), []
+    device = next(iter(x.devices()))
+    monkeypatch.setattr(compiled, "_placed", lambda args: (None, None))
+    monkeypatch.setattr(compiled, "options_on", lambda platform: asked.append(platform) or {"some": "options"})
     program = Compiled(lambda x: x @ x)
-    program._forms[None, 0] = _Refusing(program._form(None, 0), f"INTERNAL: {compiled.STUMBLES} that satisfy hlo")
-    for _ in range(2):
-        np.testing.assert_allclose(program(x), 2 * np.ones((2, 2)))
-    assert set(program._calls.values()) == {program._forms[None, 1]}
-    other = Compiled(lambda x: x + 1)
-    other._forms[None, 0] = _Refusing(other._form(None, 0), "RESOURCE_EXHAUSTED: out of memory")
-    with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE"):
-        other(x)
+    np.testing.assert_allclose(program(x), 2 * np.ones((2, 2)))
+    assert asked == [device.platform] and list(program._calls.values()) == [program._forms[None, 1]]
 
 
 def _traced(net, *inputs):
