@@ -15,6 +15,8 @@ import mxjax as mx
 from mxjax.array import segment
 from mxjax.compile import compiled, layouts
 from mxjax.compile.policy import Programs
+from mxjax.ops import registry
+from mxjax.ops.by_device import traced_for
 from mxjax.plan import program
 
 
@@ -236,3 +238,17 @@ def test_a_plan_of_a_step_lays_what_the_step_lays(monkeypatch):
             with pytest.raises(Asked):
                 plan(on)
             assert len(asked[-1]) == chosen == len(set(asked[-1].values()))
+
+
+@pytest.mark.parametrize("shape, given", [
+    ((2, 3, 9, 8), {"kernel": (3, 3), "stride": (2, 2), "pad": (1, 1)}),
+    ((2, 5, 6, 3), {"kernel": (2, 3), "layout": "NHWC"}),
+    ((1, 2, 5, 6, 4), {"kernel": (2, 2, 2), "stride": (2, 1, 1), "pooling_convention": "full"})])
+def test_maximum_over_windows_on_gpus(shape, given):
+    values, answers = np.random.default_rng(0).normal(size=shape).astype("float32"), []
+    for kind in ("cpu", "cuda"):
+        with traced_for(kind):
+            out, pull = jax.vjp(lambda v: registry.get("Pooling").get_attr("FCompute")(v, **given), values)
+        answers.append((out, *pull(jnp.arange(out.size, dtype=jnp.float32).reshape(out.shape))))
+    for one, other in zip(*answers, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)

@@ -359,6 +359,17 @@ def _pooling(data: Array, *, kernel: Lengths = (), pool_type: Literal["avg", "lp
         def whole(values: Array) -> Array:
             return lax.reduce_window(values, start, function, full(kernel, 1), full(stride, 1), padding)
 
+        def turned(values: Array) -> Array:
+            """With channels last, as XLA lays images on GPUs: its gradient writes neighbours one after the other."""
+            order = 0, *range(first, values.ndim), *range(1, first)
+            back = [order.index(axis) for axis in range(values.ndim)]
+
+            def last(numbers: Sequence) -> list:
+                return [numbers[axis] for axis in order]
+            found = lax.reduce_window(lax.transpose(values, order), start, function, last(full(kernel, 1)),
+                                      last(full(stride, 1)), last(padding))
+            return lax.transpose(found, back)
+
         def slices(values: Array) -> Array:
             values = jnp.pad(values, padding, constant_values=start)
             for axis in reversed(range(dims)):  # of equal values the first one wins, row by row
@@ -369,7 +380,7 @@ def _pooling(data: Array, *, kernel: Lengths = (), pool_type: Literal["avg", "lp
             overlap = any(count > 1 and k > s for k, s, (count, _) in zip(kernel, stride, windows, strict=True))
             return by_device(values, cpu=slices if overlap or function is lax.add else whole, default=whole)
         if function is lax.max and is_float(values.dtype):  # XLA's own on accelerators keeps less for the backward
-            return by_device(values, cpu=_kept(slices, whole), default=whole)
+            return by_device(values, cpu=_kept(slices, whole), cuda=turned, default=whole)
         return _kept(slices, whole)(values)
     if pool_type == "max" and is_float(data.dtype):
         least = jnp.finfo(data.dtype).min  # MXNet's maximum of nothing; NaN is none, either
