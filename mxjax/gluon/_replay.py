@@ -108,7 +108,19 @@ class Replay:
         self._program = kernel.donating(tuple(free)) if free else None
         self._wide, self._form = wide, form
         self._chunks = [t for t in targets if isinstance(t, Chunk)]
-        self._changed = frozenset(self._chunks)
+        changed, places = frozenset(self._chunks), {s: i for i, s in enumerate(sources) if isinstance(s, Chunk)}
+        # what each argument is, by its place, and where each result goes
+        self._old = [(i, s) for i, s in enumerate(sources) if isinstance(s, Chunk) and s in changed]
+        self._kept = [(i, s) for i, s in enumerate(sources) if isinstance(s, Chunk) and s not in changed]
+        self._given = [(i, s) for i, s in enumerate(sources) if type(s) is int]
+        self._places = [i for i, _ in (*self._old, *self._kept, *self._given)]
+        self._drawn = [(i, int(s)) for i, s in enumerate(sources) if isinstance(s, _Draw)]
+        self._numbers = [i for i, s in enumerate(sources) if s is _NUMBERS]
+        self._new = [(k, t) for k, t in enumerate(targets) if isinstance(t, Chunk)]
+        self._replaced = [(k, t, places[t]) for k, t in self._new if t in places]
+        self._out = [(t, k) for k, t in enumerate(targets) if isinstance(t, int)]
+        self._out.sort()
+        self._freed = [(i, sources[i]) for i in free]
         self._fixed = [(block._cached_op_args[place][1]._data[0], number)
                        for block in blocks for place, number in block._cached_op.fixed
                        if not isinstance(block._cached_op_args[place][1], int)]
@@ -147,61 +159,43 @@ class Replay:
                 chunk.read()
         made: list[Any] = []
         with changing(chunks):
-            args: list[Any] = []
-            places: dict[Chunk, int] = {}
-            for source in self._sources:
-                if isinstance(source, Chunk):
-                    value = source.buffer
-                    if value is None:
-                        value = source.stash if source in self._changed else None
-                    places[source] = len(args)
-                elif type(source) is int:
-                    value = inputs[source]._chunk.buffer
-                else:
-                    value = source
-                if value is None or isinstance(value, (Pending, jax.core.Tracer)):
+            args: list[Any] = [None] * len(self._sources)
+            for place, chunk in self._old:
+                args[place] = chunk.stash
+            for place, chunk in self._kept:
+                args[place] = chunk.buffer
+            for place, number in self._given:
+                args[place] = inputs[number]._chunk.buffer
+            for place in self._places:
+                if args[place] is None or isinstance(args[place], (Pending, jax.core.Tracer)):
                     return None
-                args.append(value)
-            del value
             self._trainer._check_and_rescale_grad(self._trainer._scale / batch_size)
             numbers = self._prepared.numbers(self._optimizer)
             if numbers is None:
                 return None
             key = self._random.draw(ctx, self._drawing) if self._random is not None else ()
-            for place, source in enumerate(self._sources):
-                if isinstance(source, _Draw):
-                    args[place] = key[source]
-                elif source is _NUMBERS:
-                    args[place] = numbers
-            for k, target in enumerate(self._targets):
-                place = places.get(target, -1) if isinstance(target, Chunk) else -1
-                if place >= 0:
-                    target.stash = args, place, made, k
-            for place in self._free:
-                if self._sources[place].lent or getrefcount(args[place]) != ALONE:
+            for place, number in self._drawn:
+                args[place] = key[number]
+            for place in self._numbers:
+                args[place] = numbers
+            for k, chunk, place in self._replaced:
+                chunk.stash = args, place, made, k
+            for place, chunk in self._freed:
+                if chunk.lent or getrefcount(args[place]) != ALONE:
                     args[place] = apart(args[place])
             try:
                 run(self._kernel, args, self._wide, self._program, made)
             finally:
                 if made:
-                    for target, value in zip(self._targets, made[0], strict=True):
-                        if isinstance(target, Chunk):
-                            target.buffer = value
-                            target.version += 1
-        flat = []
-        for target, value in zip(self._targets, made[0], strict=True):
-            if isinstance(target, int):
-                flat.append((target, wrap(value, ctx)))
-        if self._form == 0:
-            return (flat[0][1],)
-        return (regroup([array for _, array in sorted(flat, key=_place)], self._form),)
+                    results = made[0]
+                    for k, chunk in self._new:
+                        chunk.buffer = results[k]
+                        chunk.version += 1
+        flat = [wrap(results[k], ctx) for _, k in self._out]
+        return (flat[0] if self._form == 0 else regroup(flat, self._form),)
 
 
 def _promised(chunk: Chunk) -> Any:
     """The segment's result that a chunk waits for."""
     pending = chunk.pending
     return pending.call if isinstance(pending, Value) else pending
-
-
-def _place(pair: tuple[int, Any]) -> int:
-    return pair[0]
