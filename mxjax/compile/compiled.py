@@ -29,7 +29,7 @@ import jax
 import numpy as np
 from jax.extend.core import jaxpr_as_fun
 
-from .._bounded import clear_all
+from .._bounded import Bounded, clear_all
 from .._capacity import refuse_program, survey
 from .._host_memory import give_back
 from .._process import starts
@@ -58,6 +58,7 @@ _PROGRAM, _OPERATION = 3 << 19, 30 << 10  # bytes of a program, and of each oper
 _CONVOLVED = 200  # multiplications in convolutions for each result of `exp` and the like: beyond, fusing costs more
 _READERS = 4  # of one value in an element-wise loop: XLA makes several loops of it without fusion emitters
 _MANY_OPERATIONS = 1000  # of a program whose compilation takes some hundred MB
+_NUMBERS = 1 << 12  # bytes of a host's array that is kept on accelerators
 _ONE = jax.tree.structure((0,))  # what a call with one result gives
 _MADE_OF_FEW, _MADE = 1 << 14, 1 << 16  # elements of all results, what is kept for a backward pass among them
 
@@ -113,6 +114,7 @@ class Compiled:
                 with jax.default_device(device):
                     return self(*args)
             signature += (kind,)
+            args = args if kind else with_numbers_there(args)
         return (self._calls.get(signature) or self._choose(signature, args))(*args)
 
     def deliver(self, made: list[Any], args: Sequence[Any]) -> None:
@@ -130,6 +132,7 @@ class Compiled:
                     self.deliver(made, args)
                 return
             signature += (kind,)
+            args = args if kind else with_numbers_there(args)
         call = self._warm.get(signature)
         if call is not None:
             made.extend(itertools.starmap(call, (args,)))
@@ -416,6 +419,34 @@ def _placed(args: Sequence[Any]) -> tuple[str | None, jax.Device | None]:
     first, device, several = _at(args)
     kind = None if device.platform != "cpu" else "cpu" if several or not onednn_available() else "onednn"
     return kind, None if first is None or first.committed or device == default_device() else device
+
+
+def with_numbers_there(args: Sequence[Any]) -> Sequence[Any]:
+    """A call's arguments, the host's numbers among them on the accelerator where the others are, and kept there.
+
+    Factors and positions come again, and bringing one there takes longer than most operators (docs/design/0032).
+    """
+    places = [i for i, a in enumerate(args) if isinstance(a, (np.ndarray, np.generic, int, float))]
+    first, device, _ = _at(args)
+    if not places or first is None or len(first.sharding.device_set) > 1:
+        return args
+    args, wide = list(args), jax.config.jax_enable_x64
+    for i in places:
+        number = args[i]
+        if not isinstance(number, (np.ndarray, np.generic)):
+            key = device, wide, type(number), repr(number)  # 0.0 and -0.0 are equal
+        elif number.nbytes <= _NUMBERS:
+            key = device, wide, number.dtype, number.shape, number.tobytes()
+        else:
+            continue
+        found = _there.get(key)
+        if found is None:
+            found = _there[key] = jax.device_put(number, None if device == default_device() else device)
+        args[i] = found
+    return args
+
+
+_there: dict[tuple, jax.Array] = Bounded(1 << 10)
 
 
 def kind_of(args: Sequence[Any]) -> str | None:

@@ -330,6 +330,24 @@ def test_products_on_gpus_are_of_cublas(monkeypatch):
     assert asked == [device.platform] and list(program._calls.values()) == [program._forms[None, 1]]
 
 
+def test_numbers_stay_on_accelerators(monkeypatch):
+    """The CPU stands for one."""
+    monkeypatch.setattr(compiled, "_placed", lambda args: (None, None))
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    monkeypatch.setattr(compiled._room, "several", True)
+    compiled._there.clear()
+    x, program, made = jnp.ones((2, 2)), Compiled(lambda x, a, b, c: (x * a + b, c)), []
+    for a, b, c in ((2, 0.5, np.float32(3)), (2, 0.5, np.float32(3)), (2.0, -0.0, np.arange(3, dtype=np.int8)),
+                    (2, 0.0, np.zeros((1000, 1000), np.float32))):
+        wanted = jax.jit(lambda x, a, b, c: (x * a + b, c))(x, a, b, c)
+        for got in (program(x, a, b, c), (program.deliver(made, [x, a, b, c]), made.pop())[1]):
+            for one, other in zip(got, wanted, strict=True):
+                assert one.dtype == other.dtype and one.weak_type == other.weak_type and (one == other).all()
+    assert len(compiled._there) == 7  # 2, 0.5, 3, 2.0, -0.0, the three, 0.0; nothing large
+    monkeypatch.setattr(jax, "device_put", None)  # nothing is brought again
+    program(x, 2, 0.5, np.float32(3))
+
+
 def _traced(net, *inputs):
     """The programs that a recorded forward and its backward are, as they are compiled."""
     found = []
