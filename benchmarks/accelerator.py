@@ -111,8 +111,8 @@ def eager(given: argparse.Namespace) -> dict[str, Any]:
     a, b, big = (mx.nd.ones(s, ctx=ctx) for s in ((64, 64), (64, 64), (1024, 1024)))
     x, y = a.to_jax(), b.to_jax()
     raw = jax.jit(lambda x, y: (x + y,))
-    calls = {"a + b": lambda: a + b, "raw jit a + b": lambda: raw(x, y), "dot": lambda: mx.nd.dot(a, b),
-             "softmax": lambda: mx.nd.softmax(a), "a += b": lambda: a.__iadd__(b), "sum": lambda: a.sum(),
+    calls = {"a + b": lambda: a + b, "a * 2": lambda: a * 2, "raw jit a + b": lambda: raw(x, y),
+             "dot": lambda: mx.nd.dot(a, b), "softmax": lambda: mx.nd.softmax(a), "a += b": lambda: a.__iadd__(b), "sum": lambda: a.sum(),
              "dot 1024": lambda: mx.nd.dot(big, big), "slice": lambda: a[3:9].copy(),
              "asnumpy": lambda: a.asnumpy(), "array": lambda: mx.nd.array([1.0, 2.0], ctx=ctx)}
     each = max((given.seconds - 12) / len(calls) / 2, 0.1)
@@ -289,7 +289,7 @@ def plan(given: argparse.Namespace) -> dict[str, Any]:
     import mxjax as mx
     step, inputs, _ = _step("resnet50", given)
     kind = context(given.on).jax_device.device_kind.lower()
-    on = next((name for name, word in (("h100", "h100"), ("h100", "h200"), ("a100", "a100"), ("l4", "l4"),
+    on = next((name for name, word in (("h100", "h100"), ("h200", "h200"), ("a100", "a100"), ("l4", "l4"),
                                        ("v5e:1x1", "v5 lite"), ("v6e:1x1", "v6")) if word in kind), "h100")
     try:
         return {"device": kind, "planned for": on, **json.loads(step.plan(*inputs, on=on).to_json())}

@@ -35,7 +35,7 @@ def test_targets(on, count, topology):
 
 @pytest.mark.parametrize("on", ["", "k80", "h100x0", "h100:2x2", "v5ex4", "v5e:0x2", "v5e:", "H100"])
 def test_unknown_devices(on):
-    with pytest.raises(MXNetError, match="h100, a100, l4, v5e, v6e"):
+    with pytest.raises(MXNetError, match="h100, h200, a100, l4, v5e, v6e"):
         target(on)
 
 

@@ -191,7 +191,7 @@ class HybridBlock(Block):
 
         Args:
             inputs: arrays, or shapes (tuples).
-            on: the devices: "h100", "a100", "l4", "h100x8"; "v5e:1x1" ... "v5e:16x16", "v6e:2x2" ...
+            on: the devices: "h100", "h200", "a100", "l4", "h100x8"; "v5e:1x1" ... "v5e:16x16", "v6e:2x2" ...
             train: "sgd" (with momentum) or "adam" for a step of training; None for a prediction.
             dtype: of the inputs, but for arrays of integers, and of parameters whose dtype follows from it; default
                 that of the arrays, else float32.

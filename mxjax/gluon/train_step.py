@@ -167,7 +167,7 @@ class TrainStep:
 
         Args:
             inputs: as in a call; only their shapes and dtypes matter. Several devices share the first axis.
-            on: the devices: "h100", "a100", "l4", "h100x8"; "v5e:1x1" ... "v5e:16x16", "v6e:2x2" ...
+            on: the devices: "h100", "h200", "a100", "l4", "h100x8"; "v5e:1x1" ... "v5e:16x16", "v6e:2x2" ...
             batch_size: as in a call.
             mesh: lengths of the axes that the devices form, by name, {"data": 8, "model": 2}; batches are split along
                 the first. By default there is one.

@@ -72,6 +72,10 @@ DEVICES: dict[str, Device] = {
         "cuda", 80 * _GIB, 3.35e12, {"bfloat16": 989e12, "float16": 989e12, "tf32": 494e12, "float32": 67e12,
                                      "float64": 67e12}, 450e9, "NVIDIA H100 Tensor Core GPU data sheet (SXM)",
         _nvidia("NVIDIA H100 80GB HBM3", (9, 0), 132, 128, 1.98, 84929347584, 3.35232e12, 52428800, (233472, 232448))),
+    "h200": Device(
+        "cuda", 140 * _GIB, 4.8e12, {"bfloat16": 989e12, "float16": 989e12, "tf32": 494e12, "float32": 67e12,
+                                     "float64": 67e12}, 450e9, "NVIDIA H200 Tensor Core GPU data sheet (SXM)",
+        _nvidia("NVIDIA H200", (9, 0), 132, 128, 1.98, 150754820096, 4.8e12, 62914560, (233472, 232448))),
     "a100": Device(
         "cuda", 80 * _GIB, 2.039e12, {"bfloat16": 312e12, "float16": 312e12, "tf32": 156e12, "float32": 19.5e12,
                                       "float64": 19.5e12}, 300e9, "NVIDIA A100 Tensor Core GPU data sheet (80 GB SXM)",

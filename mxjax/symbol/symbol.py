@@ -435,7 +435,7 @@ class Symbol(_Base):
         """What this graph needs and does on devices, which need not be here.
 
         Args:
-            on: the devices: "h100", "a100", "l4", "h100x8"; "v5e:1x1" ... "v5e:16x16", "v6e:2x2" ...
+            on: the devices: "h100", "h200", "a100", "l4", "h100x8"; "v5e:1x1" ... "v5e:16x16", "v6e:2x2" ...
             train: "sgd" (with momentum) or "adam" for a step of training; None for a prediction.
             dtype: of the inputs, and what follows from it.
             batch: another length of the inputs' first axis, or "largest": what a device has room for.

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shape", action="append", default=[], metavar="NAME=N,N,...",
                         help="shape of an input, e.g. data=64,3,224,224; once for each input, of all devices together")
     parser.add_argument("--on", required=True, metavar="DEVICES",
-                        help="h100, a100, l4, h100x8; v5e:1x1 ... v5e:16x16, v6e:2x2 ...")
+                        help="h100, h200, a100, l4, h100x8; v5e:1x1 ... v5e:16x16, v6e:2x2 ...")
     parser.add_argument("--train", choices=("sgd", "adam"), help="plan a step of training instead of a prediction")
     parser.add_argument("--dtype", default="float32", help="of the inputs, and of what follows from it")
     parser.add_argument("--batch", metavar="N|largest", help="another batch, or the largest that a device has room for")
