@@ -112,8 +112,8 @@ def eager(given: argparse.Namespace) -> dict[str, Any]:
     x, y = a.to_jax(), b.to_jax()
     raw = jax.jit(lambda x, y: (x + y,))
     calls = {"a + b": lambda: a + b, "a * 2": lambda: a * 2, "raw jit a + b": lambda: raw(x, y),
-             "dot": lambda: mx.nd.dot(a, b), "softmax": lambda: mx.nd.softmax(a), "a += b": lambda: a.__iadd__(b), "sum": lambda: a.sum(),
-             "dot 1024": lambda: mx.nd.dot(big, big), "slice": lambda: a[3:9].copy(),
+             "dot": lambda: mx.nd.dot(a, b), "softmax": lambda: mx.nd.softmax(a), "a += b": lambda: a.__iadd__(b),
+             "sum": lambda: a.sum(), "dot 1024": lambda: mx.nd.dot(big, big), "slice": lambda: a[3:9].copy(),
              "asnumpy": lambda: a.asnumpy(), "array": lambda: mx.nd.array([1.0, 2.0], ctx=ctx)}
     each = max((given.seconds - 12) / len(calls) / 2, 0.1)
     found = {}

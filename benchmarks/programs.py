@@ -77,7 +77,7 @@ def flax(given: Case, train: bool, dtype: str, on: str) -> dict[str, Any]:
 
     def flat(*leaves: Any) -> list[Any]:
         return jax.tree.leaves((step if train else predict)(*jax.tree.unflatten(tree, leaves)))
-    found = compile_for(flat, leaves, target(on), donate=range(len(jax.tree.leaves(given_up))))
+    found = compile_for(flat, leaves, target(on), donate=range(len(jax.tree.leaves(given_up))), options={})
     told = figures(found["text"], target(on).device.platform == "tpu")
     return {"launches": told["launches"], "moved": told["moved"], "temporaries": found["memory"]["temp"],
             "seconds": found["seconds"]}

@@ -35,7 +35,8 @@ def abstract(mesh: Mapping[str, int]) -> AbstractMesh:
 
 def compile_for(function: Callable[..., Any], arguments: Sequence[jax.ShapeDtypeStruct], on: Target, *,
                 donate: Sequence[int] = (), mesh: Mapping[str, int] | None = None, specs: Sequence[tuple] = (),
-                results: Sequence[tuple] = (), wide: bool = False, again: bool = False) -> dict[str, Any]:
+                results: Sequence[tuple] = (), wide: bool = False, again: bool = False,
+                options: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Compiles a pure function for devices.
 
     Args:
@@ -48,6 +49,7 @@ def compile_for(function: Callable[..., Any], arguments: Sequence[jax.ShapeDtype
             device has all of it.
         wide: whether 64-bit numbers stay so.
         again: the results are the arguments of the next call, where one has the other's memory, as `Compiled` has it.
+        options: XLA's; default those that `Compiled` has.
 
     Returns:
         `memory` (bytes of a device by kind), `text` of the program, `flops` of all devices, `seconds` of compilation.
@@ -81,7 +83,8 @@ def compile_for(function: Callable[..., Any], arguments: Sequence[jax.ShapeDtype
         program.write_bytes(written)
         request.write_text(json.dumps({
             "program": str(program), "platform": platform, "topology": on.description, "donate": list(donate),
-            "mesh": mesh, "options": options_on(platform), "arguments": specs, "results": results,
+            "mesh": mesh, "arguments": specs, "results": results,
+            "options": options_on(platform) if options is None else dict(options),
             "follows": list(replaced(donate, arguments, exported.out_avals).items()) if chosen else [],
         }), encoding="utf-8")
         path = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
