@@ -106,6 +106,10 @@ ENTRY %main (t: (s32[], f32[10,8], f32[8,8])) -> (s32[], f32[10,8], f32[8,8]) {
     row, number, weight = 32, 4, 256
     assert told["moved"] == 10 * (row + number + weight + row)
     assert figures(text, on_chip=True)["moved"] == 10 * (row + number + row)
+    kind = "((f32[10,8]{1,0}, s32[], f32[8,8]{1,0:S(1)}), f32[10,8]{1,0}, u32[])"  # others run beside it
+    beside = text.replace("%f = f32[10,8]{1,0} fusion(%a, %i, %w)", f"%s = {kind} fusion-start(%a, %i, %w)").replace(
+        "  ROOT %r", "  %f = f32[10,8]{1,0} fusion-done(%s)\n  ROOT %r")
+    assert beside != text and figures(beside) == told
     known = text.replace("body=%body", 'body=%body, backend_config={"known_trip_count":{"n":"7"}}')
     assert figures(known)["launches"] == 7
 

@@ -14,7 +14,7 @@ __all__ = ["figures"]
 
 _WIDTH = {"f64": 8, "s64": 8, "u64": 8, "c64": 8, "f32": 4, "s32": 4, "u32": 4, "f16": 2, "bf16": 2, "s16": 2, "u16": 2}
 _NOTHING = frozenset("""parameter get-tuple-element tuple bitcast constant after-all partition-id replica-id copy-done
-    all-reduce-done all-gather-done collective-permute-done async-done async-update slice-done""".split())
+    all-reduce-done all-gather-done collective-permute-done async-done async-update slice-done fusion-done""".split())
 _ON_NUMBERS = frozenset("""add and compare copy convert maximum minimum multiply not or remainder select
     subtract""".split())  # scalars of a loop
 _COLLECTIVES = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
@@ -95,7 +95,7 @@ class _Program:
                 lines = self.parts.setdefault(header[2], [])
                 self.entry = header[2] if header[1] else self.entry
             elif found:
-                lines.append(_Instruction(bool(found[1]), *found.groups()[1:]))
+                lines.append(_waited_for(_Instruction(bool(found[1]), *found.groups()[1:])))
         self._channels: set[str] = set()
         self.cost = functools.cache(self._cost)
 
@@ -187,6 +187,14 @@ class _Program:
             part = known.get(end.inputs[1]) if end.operation == "dynamic-update-slice" else None
             total += min(self._bytes(whole), self._bytes(part.kind)) if part else self._bytes(whole)
         return total
+
+
+def _waited_for(one: _Instruction) -> _Instruction:
+    """A fusion that others run beside as one that is waited for: its type names operands, results, and a number."""
+    if one.operation != "fusion-start":
+        return one
+    results = [found[0] for found in _ARRAY.finditer(one.kind)][len(one.inputs):-1]
+    return one._replace(operation="fusion", kind=f"({', '.join(results)})" if len(results) > 1 else results[0])
 
 
 def _users(inner: list[_Instruction], start: str) -> Iterator[tuple[_Instruction, str]]:
