@@ -195,6 +195,7 @@ def overwrite(kernel: Kernel, arrays: Sequence[Any], extras: tuple, targets: Seq
         chunks.append(target._chunk)
     for place in kernel.mutated:
         chunks.append(arrays[place]._chunk)
+    taken = frozenset(chunks)
     with changing(chunks):
         args: list[Any] = []
         places: dict[Chunk, int] = {}
@@ -202,7 +203,7 @@ def overwrite(kernel: Kernel, arrays: Sequence[Any], extras: tuple, targets: Seq
         for array in arrays:
             chunk = array._chunk
             value = chunk.buffer
-            if value is None and chunk in chunks:
+            if value is None and chunk in taken:
                 value = chunk.stash
             if value is None or array._view is not None or isinstance(value, (Pending, jax.core.Tracer)) or \
                     chunk.ctx is not ctx and chunk.ctx != ctx:
@@ -260,6 +261,7 @@ def _change(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any, ctx:
         chunks.append(t._chunk)
         if t._view is not None:
             wholes.append(t._chunk)
+    taken = frozenset(chunks)
     while True:
         with changing(chunks) as scope:
             args, wide, born, ready, missing, sparse = [], kernel.wide, None, True, False, False
@@ -274,7 +276,7 @@ def _change(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any, ctx:
                     value = chunk.buffer
                     if value is None:
                         value = chunk.pending
-                        if value is None and chunk in chunks:
+                        if value is None and chunk in taken:
                             value = chunk.seen()
                 if value is None or isinstance(value, Pending):
                     missing = True
