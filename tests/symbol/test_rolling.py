@@ -217,8 +217,8 @@ def test_buckets_train():
     module = mx.mod.BucketingModule(network, default_bucket_key=9)
     module.bind([("data", (16, 9))], [("softmax_label", (16,))])
     module.init_params(mx.init.Xavier())
-    module.init_optimizer(optimizer="adam", optimizer_params={"learning_rate": 0.03})
-    for step in range(120):
+    module.init_optimizer(optimizer="adam", optimizer_params={"learning_rate": 0.015})
+    for step in range(180):
         length = (9, 6, 7)[step % 3]
         words = draw.integers(0, 4, (16, length))
         module.forward_backward(mx.io.DataBatch(
