@@ -77,7 +77,7 @@ def operators(part: Part, ctx: Any) -> Iterator[tuple[str, str]]:
     lines = {line: json.loads(line) for line in CALLS.read_text(encoding="utf-8").splitlines()}
     for line, call in part.of(lines):
         with contextlib.suppress(_Nothing):
-            yield line[:300], _beside_the_host(call, ctx)
+            yield line, _beside_the_host(call, ctx)
 
 
 class _Nothing(Exception):

@@ -40,8 +40,8 @@ def small():
     return net
 
 
-def trained(ctx, hybrid, start, steps=3):
-    """Parameters after some steps from `start`."""
+def begun(ctx, start):
+    """(network with the parameters of `start`, images, labels, trainer)."""
     net = small()
     net.initialize(ctx=ctx)
     images = np.random.default_rng(1).normal(size=(8, 3, 8, 8)).astype("float32")
@@ -49,9 +49,14 @@ def trained(ctx, hybrid, start, steps=3):
     net(x)
     for p, value in zip(net.collect_params().values(), start, strict=True):
         p.set_data(mx.nd.array(value, ctx=ctx))
+    return net, x, y, gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1, "momentum": 0.9})
+
+
+def trained(ctx, hybrid, start, steps=3):
+    """Parameters after some steps from `start`."""
+    net, x, y, trainer = begun(ctx, start)
     if hybrid:
         net.hybridize()
-    trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1, "momentum": 0.9})
     loss = gluon.loss.SoftmaxCrossEntropyLoss()
     for _ in range(steps):
         with autograd.record():
@@ -165,18 +170,10 @@ def test_training_gives_what_the_host_gives(start, hybrid):
 def test_a_step_as_one_program(start):
     answers = []
     for ctx in (CPU, GPU):
-        net = small()
-        net.initialize(ctx=ctx)
-        images = np.random.default_rng(1).normal(size=(8, 3, 8, 8)).astype("float32")
-        x, y = mx.nd.array(images, ctx=ctx), mx.nd.array(np.arange(8) % 4, ctx=ctx)
-        net(x)
-        for p, value in zip(net.collect_params().values(), start, strict=True):
-            p.set_data(mx.nd.array(value, ctx=ctx))
-        trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1, "momentum": 0.9})
+        net, x, y, trainer = begun(ctx, start)
         step = gluon.TrainStep(net, gluon.loss.SoftmaxCrossEntropyLoss(), trainer)
-        losses = [step(x, y).mean().asscalar() for _ in range(4)]
+        answers.append([step(x, y).mean().asscalar() for _ in range(4)])
         assert net[0].weight.data().context == ctx
-        answers.append(losses)
     np.testing.assert_allclose(answers[1], answers[0], rtol=1e-3, atol=1e-4)
 
 
@@ -358,7 +355,7 @@ def test_loaders_hand_batches_to_the_gpu(workers):
 def test_arrays_of_pytorch():
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():
-        pytest.skip("this PyTorch has no CUDA")
+        pytest.skip("PyTorch is built for CPUs, or sees no GPU: it has no array there whose memory could be shared")
     there = torch.arange(6, dtype=torch.float32, device="cuda")
     here = mx.nd.from_dlpack(torch.utils.dlpack.to_dlpack(there))
     assert here.context == GPU and here.asnumpy().tolist() == list(range(6))
@@ -405,10 +402,9 @@ def test_a_profile_names_the_operators(tmp_path):
         assert any("dot" in e.get("name", "") for e in json.load(file)["traceEvents"])
 
 
-def test_what_is_planned_is_what_is_used():
-    net = small()
-    net.initialize(ctx=GPU)
-    x, y = mx.nd.ones((8, 3, 8, 8), ctx=GPU), mx.nd.zeros((8,), ctx=GPU)
-    step = gluon.TrainStep(net, gluon.loss.SoftmaxCrossEntropyLoss(), gluon.Trainer(net.collect_params(), "sgd"))
-    plan = json.loads(step.plan(x, y, on="h100").to_json())
-    assert plan and step(x, y).context == GPU
+def test_a_step_is_planned_in_a_process_that_uses_the_gpu(start):
+    net, x, y, trainer = begun(GPU, start)
+    step = gluon.TrainStep(net, gluon.loss.SoftmaxCrossEntropyLoss(), trainer)
+    planned = json.loads(step.plan(x, y, on="h100").to_json())["memory"]
+    assert planned["parameters"] == sum(p.data().size * 4 for p in net.collect_params().values() if p.grad_req != "null")
+    assert step(x, y).context == GPU

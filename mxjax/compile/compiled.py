@@ -427,8 +427,10 @@ def with_numbers_there(args: Sequence[Any]) -> Sequence[Any]:
     Factors and positions come again, and bringing one there takes longer than most operators (docs/design/0032).
     """
     places = [i for i, a in enumerate(args) if isinstance(a, (np.ndarray, np.generic, int, float))]
+    if not places:
+        return args
     first, device, _ = _at(args)
-    if not places or first is None or len(first.sharding.device_set) > 1:
+    if first is None or len(first.sharding.device_set) > 1:
         return args
     args, wide = list(args), jax.config.jax_enable_x64
     for i in places:
