@@ -10,7 +10,9 @@ import contextlib
 import json
 import logging
 import os
+import sys
 import threading
+import time
 import warnings
 import weakref
 from collections.abc import Iterator, Mapping
@@ -27,6 +29,8 @@ from ..base import MXNetError
 __all__ = ["Found", "Target", "Writer", "find"]
 
 _ROWS = "processes"
+# Python 3.12.0 to 3.12.2 begin no thread once the program has come to its end (CPython issue 113964), and orbax needs some
+_ENDS_EARLY = (3, 12) <= sys.version_info < (3, 12, 3)
 
 
 def _package() -> Any:
@@ -74,7 +78,7 @@ class Writer:
 
     def write(self, directory: str | os.PathLike[str], number: int, arrays: Mapping[str, Mapping[str, Any]],
               own: Any, state: dict[str, Any], keep: int | None) -> None:
-        """Begins to write a checkpoint; comes back when the arrays may be overwritten.
+        """Begins to write a checkpoint; comes back when the arrays may be overwritten (Python 3.12.0 to .2: when it is written).
 
         Args:
             directory: folder of checkpoints; made where need be.
@@ -103,6 +107,8 @@ class Writer:
             with jax.enable_x64(True):  # else orbax's slices of 64-bit arrays have 32
                 self._manager.save(number, force=True, args=orbax.args.Composite(  # force: at every step, if asked to
                     arrays=orbax.args.PyTreeSave(content), state=orbax.args.JsonSave(state)))
+            while _ENDS_EARLY and self._manager.is_saving_in_progress():
+                time.sleep(0.005)
 
     def wait(self) -> None:
         """Waits until what is being written is on the disk.
