@@ -29,7 +29,7 @@ from ..base import MXNetError
 __all__ = ["Found", "Target", "Writer", "find"]
 
 _ROWS = "processes"
-# Python 3.12.0 to 3.12.2 begin no thread once the program has come to its end (CPython issue 113964), and orbax needs some
+# Python 3.12.0 to 3.12.2 begin no thread once the program has come to its end (CPython issue 113964); orbax needs some
 _ENDS_EARLY = (3, 12) <= sys.version_info < (3, 12, 3)
 
 
@@ -78,7 +78,7 @@ class Writer:
 
     def write(self, directory: str | os.PathLike[str], number: int, arrays: Mapping[str, Mapping[str, Any]],
               own: Any, state: dict[str, Any], keep: int | None) -> None:
-        """Begins to write a checkpoint; comes back when the arrays may be overwritten (Python 3.12.0 to .2: when it is written).
+        """Begins to write a checkpoint; comes back when the arrays may be overwritten.
 
         Args:
             directory: folder of checkpoints; made where need be.
