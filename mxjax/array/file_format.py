@@ -20,7 +20,7 @@ import os
 import struct
 import zipfile
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any
 
 import jax
@@ -40,6 +40,7 @@ _LIST, _V1, _V2, _V3 = 0x112, 0xF993FAC8, 0xF993FAC9, 0xF993FACA
 _STYPES = {0: "default", 1: "row_sparse", 2: "csr"}
 _MOST_DIMENSIONS = 64
 _HEADER, _SLAB, _LARGE = 1 << 9, 1 << 24, 1 << 23  # bytes read for a header, got for arrays, worth two threads
+_AT_ONCE = 500  # arrays that one call of the system reads, with the headers in between (POSIX promises 1024 buffers)
 
 
 def aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -51,10 +52,10 @@ def aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 
 
 class _Reader:
-    """A cursor over a file or a buffer, used in a `with` block.
+    """A cursor over a file or a buffer.
 
-    Every step, and every size before memory is taken, is checked against the end. The values of a large file are read
-    by two threads, while its headers are read.
+    Every step, and every size before memory is taken, is checked against the end. Headers are read first, then the
+    values of all arrays: threads that read them meanwhile would wait for the interpreter's lock for longer.
     """
 
     def __init__(self, content: int | memoryview, size: int, source: str) -> None:
@@ -62,15 +63,6 @@ class _Reader:
         self._window, self._first = b"", 0  # what was last read of a file for headers, and its offset
         self._slab = np.empty(0, np.uint8)
         self._later: list[tuple[np.ndarray, int]] = []  # arrays to be read, and their offsets
-        self._threads = ThreadPoolExecutor(2) if size > _LARGE else None
-        self._reading: list[Future[None]] = []
-
-    def __enter__(self) -> _Reader:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        if self._threads is not None:
-            self._threads.shutdown(cancel_futures=True)
 
     def error(self, what: str, offset: int | None = None) -> MXNetError:
         """The error for damage at an offset (default: here)."""
@@ -134,36 +126,46 @@ class _Reader:
     def _space(self, count: int) -> np.ndarray:
         """Memory for an array, cut from slabs: new memory costs as much as reading, in large pieces half of it."""
         if count > len(self._slab):
-            self._begin()
             self._slab = aligned((max(count, min(_SLAB, self.size - self.offset)),), np.dtype(np.uint8))
         space, self._slab = self._slab[:count], self._slab[-(-count // 64) * 64:]
         return space
 
-    def _begin(self) -> None:
-        """Begins to read the values of the arrays so far."""
-        entries, self._later = self._later, []
-        if self._threads is None:
-            self._read(entries)
-        elif entries:
-            self._reading.append(self._threads.submit(self._read, entries))
-
-    def _read(self, entries: list[tuple[np.ndarray, int]]) -> None:
-        for values, offset in entries:
-            if not isinstance(self.content, int):
-                values[:] = np.frombuffer(self.content, np.uint8, len(values), offset)
-                continue
-            while len(values):  # one call reads at most 2 GiB
-                count = os.preadv(self.content, [values], offset)
-                if not count:
-                    raise self.error("the file has become shorter while it was read", offset)
-                values, offset = values[count:], offset + count
-
     def fill(self) -> None:
-        """Waits for the values of all arrays so far."""
-        self._begin()
-        for part in self._reading:
-            part.result()
-        self._reading.clear()
+        """Reads the values of all arrays so far, by two threads where that is worth it."""
+        pieces, self._later = [piece for piece in self._later if len(piece[0])], []
+        if not isinstance(self.content, int):
+            for values, offset in pieces:
+                values[:] = np.frombuffer(self.content, np.uint8, len(values), offset)
+        elif sum(len(values) for values, _ in pieces) < _LARGE:
+            self._read(pieces)
+        else:
+            half = (pieces[0][1] + self.offset) // 2
+            with ThreadPoolExecutor(1) as other:
+                part = other.submit(self._read, _before(pieces, half))
+                self._read(_behind(pieces, half))
+                part.result()
+
+    def _read(self, pieces: list[tuple[np.ndarray, int]]) -> None:
+        """Reads them from the file, as many by one call as there may be; one reads at most 2 GiB."""
+        while pieces:
+            start = end = pieces[0][1]
+            buffers: list[Any] = []
+            for values, offset in pieces[:_AT_ONCE]:
+                buffers += [bytearray(offset - end), values]
+                end = offset + len(values)
+            count = os.preadv(self.content, buffers, start)
+            if not count:
+                raise self.error("the file has become shorter while it was read", start)
+            pieces = _behind(pieces, start + count)
+
+
+def _before(pieces: list[tuple[np.ndarray, int]], end: int) -> list[tuple[np.ndarray, int]]:
+    return [(values[:end - offset], offset) for values, offset in pieces if offset < end]
+
+
+def _behind(pieces: list[tuple[np.ndarray, int]], end: int) -> list[tuple[np.ndarray, int]]:
+    return [(values[max(end - offset, 0):], max(end, offset)) for values, offset in pieces
+            if offset + len(values) > end]
 
 
 def read_file(path: str) -> Any:
@@ -226,8 +228,7 @@ def read(buffer: memoryview, source: str) -> Any:
 
 
 def _read_list(reader: _Reader) -> Any:
-    with reader:
-        arrays, names = _entries(reader)
+    arrays, names = _entries(reader)
     arrays = _on_device(arrays)
     return arrays if names is None else dict(zip(names, arrays, strict=True))
 
@@ -371,7 +372,7 @@ def dumps(array: Any) -> bytes:
 
 def loads(raw: Any) -> Any:
     """The array `dumps` wrote."""
-    with _Reader(memoryview(raw), len(raw), "pickled array") as reader:
-        array = _read_array(reader, check=False)
-        reader.fill()
+    reader = _Reader(memoryview(raw), len(raw), "pickled array")
+    array = _read_array(reader, check=False)
+    reader.fill()
     return _on_device([array])[0]

@@ -98,6 +98,39 @@ def test_what_mxnet_wrote_comes_out_byte_for_byte(tmp_path):
         assert (tmp_path / name).read_bytes() == (MXNET / name).read_bytes()
 
 
+@pytest.mark.parametrize("most", [None, 1 << 20, 4097])
+def test_a_large_file_in_parts(tmp_path, monkeypatch, most):
+    """Two threads read it; the system may give less than was asked for, and 1000 buffers a call at most."""
+    rng = np.random.RandomState(0)
+    shapes = [(0,), (3, 5), (1 << 19,), (0, 4), *[(7,)] * 1100, (3, 1 << 18), (1,), (0,)] if most != 4097 else \
+        [(2, 2), (0,), (1 << 18,), (5,)]
+    given = {f"{i}": mx.nd.array(rng.randn(*shape), dtype="float64") for i, shape in enumerate(shapes)}
+    given["sparse"] = mx.nd.sparse.csr_matrix(rng.rand(700, 900) * (rng.rand(700, 900) > 0.9))
+    given["last"] = mx.nd.array(rng.randn(1 << 20))
+    path = str(tmp_path / "large.params")
+    mx.nd.save(path, given)
+    assert os.path.getsize(path) > file_format._LARGE or most == 4097
+    monkeypatch.setattr(file_format, "_LARGE", min(file_format._LARGE, os.path.getsize(path) // 2))
+    if most is not None:
+        preadv = os.preadv
+
+        def a_little(fd, buffers, offset):
+            part, left = [], most
+            for buffer in map(memoryview, buffers):
+                part.append(buffer[:left])
+                left -= len(part[-1])
+            return preadv(fd, part, offset)
+        monkeypatch.setattr(os, "preadv", a_little)
+    found = mx.nd.load(path)
+    assert list(found) == list(given)
+    for name, array in given.items():
+        assert found[name].stype == array.stype and found[name].dtype == array.dtype
+        np.testing.assert_array_equal(found[name].asnumpy(), array.asnumpy())
+    monkeypatch.setattr(os, "preadv", lambda *_: 0)
+    with pytest.raises(mx.MXNetError, match="large.params.*has become shorter while it was read at offset"):
+        mx.nd.load(path)
+
+
 def test_from_a_buffer():
     raw = (MXNET / "list.params").read_bytes()
     assert [a.shape for a in mx.nd.load_frombuffer(raw)] == [(3, 4), (2, 3)]
