@@ -17,6 +17,7 @@ from ..context import Context, cpu
 from ..gluon import HybridBlock, SymbolBlock
 from ..graph import quantizing as _pass
 from ..io import DataBatch, DataDesc, DataIter
+from ..io.base import described
 from ..ndarray import NDArray, array, zeros
 from ..ndarray import contrib as _nd
 from ..symbol import Group, Symbol, var
@@ -271,7 +272,7 @@ def quantize_model(sym: Symbol, arg_params: _Params, aux_params: _Params, data_n
     table: _Table = {}
     if calibrates:
         collector = _collector(calib_mode, quantized_dtype, layers, None, logger)
-        _collect(sym, {**arg_params, **aux_params}, calib_data, [*calib_data.provide_data], layers, collector,
+        _collect(sym, {**arg_params, **aux_params}, calib_data, described(calib_data.provide_data), layers, collector,
                  num_calib_examples, ctx, logger)
         table = _table(collector, calib_mode, quantized_dtype, logger)
         qsym = _calibrate_quantized_sym(qsym, table)
@@ -366,7 +367,7 @@ def _batches(data: Any) -> Iterable[DataBatch]:
 def _first(data: Any) -> list[tuple[tuple[int, ...], Any]]:
     """Shapes and dtypes of the arrays in a batch, labels perhaps included."""
     if isinstance(data, DataIter):
-        return [(tuple(d.shape), d.dtype) for d in data.provide_data]
+        return [(tuple(d.shape), d.dtype) for d in described(data.provide_data)]
     return [(a.shape, a.dtype) for a in next(iter(_batches(data))).data]
 
 

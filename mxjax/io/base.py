@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,19 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
         """Descriptions from lists of (name, shape) and (name, dtype)."""
         types = dict(types) if types is not None else {}
         return [DataDesc(name, shape, types[name]) if types else DataDesc(name, shape) for name, shape in shapes]
+
+
+def described(shapes: Iterable[Any]) -> list[DataDesc]:
+    """Descriptions from descriptions or tuples of name, shape and perhaps dtype and layout.
+
+    Raises:
+        TypeError: a shape is no tuple.
+    """
+    descs = [x if isinstance(x, DataDesc) else DataDesc(*x) for x in shapes]
+    for desc in descs:
+        if not isinstance(desc.shape, tuple | list):
+            raise TypeError(f"the shape of {desc.name} must be a tuple, got {type(desc.shape).__name__}")
+    return descs
 
 
 class DataBatch:

@@ -18,6 +18,7 @@ from ..base import MXNetError
 from ..callback import BatchEndParam
 from ..initializer import Uniform
 from ..io import DataBatch, DataDesc, DataIter
+from ..io.base import described
 
 if TYPE_CHECKING:
     from ..ndarray import NDArray
@@ -42,15 +43,6 @@ def _check_input_names(symbol: Symbol, names: Sequence[str], typename: str, thro
             warnings.warn(message, UserWarning, stacklevel=4)
 
 
-def _described(shapes: Any) -> list[DataDesc]:
-    """Descriptions from descriptions or pairs of name and shape."""
-    descs = [x if isinstance(x, DataDesc) else DataDesc(*x) for x in shapes]
-    for desc in descs:
-        if not isinstance(desc.shape, tuple | list):
-            raise TypeError(f"the shape of {desc.name} must be a tuple, got {type(desc.shape).__name__}")
-    return descs
-
-
 def _parse_data_desc(data_names: Sequence[str], label_names: Sequence[str], data_shapes: Any,
                      label_shapes: Any) -> tuple[list[DataDesc], list[DataDesc] | None]:
     """Descriptions of data and labels, checked against the names a module was made with.
@@ -58,8 +50,8 @@ def _parse_data_desc(data_names: Sequence[str], label_names: Sequence[str], data
     Raises:
         ValueError: the data's names differ. If the labels' do, that is a warning.
     """
-    data_shapes = _described(data_shapes)
-    label_shapes = None if label_shapes is None else _described(label_shapes)
+    data_shapes = described(data_shapes)
+    label_shapes = None if label_shapes is None else described(label_shapes)
     for kind, names, descs in (("data", data_names, data_shapes), ("label", label_names, label_shapes or ())):
         given = [desc.name for desc in descs]
         if sorted(names) != sorted(given):

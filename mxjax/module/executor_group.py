@@ -11,8 +11,8 @@ import numpy as np
 from .. import ndarray as nd
 from ..context import Context
 from ..io import DataDesc
+from ..io.base import described
 from ..ndarray import NDArray
-from .base_module import _described
 
 if TYPE_CHECKING:
     from ..io import DataBatch
@@ -121,8 +121,8 @@ class DataParallelExecutorGroup:
         self.inputs_need_grad = inputs_need_grad
         self.logger = logger
         self.group2ctxs = _prepare_group2ctxs(group2ctxs, len(contexts))
-        data_shapes = _described(data_shapes)
-        label_shapes = None if label_shapes is None else _described(label_shapes)
+        data_shapes = described(data_shapes)
+        label_shapes = None if label_shapes is None else described(label_shapes)
         self.grad_req = self._grad_requests(grad_req if for_training else "null", [d.name for d in data_shapes])
         self.shared_data_arrays = [{} for _ in contexts] if shared_group is None else shared_group.shared_data_arrays
         self.execs: list[Any] = []

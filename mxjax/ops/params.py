@@ -72,6 +72,7 @@ WIDE = frozenset(["float64", "int64", "uint64", "complex128"])
 _DTYPES = {name: np.dtype(name) for name in (
     "float32 float64 float16 uint8 int32 int8 int64 bool int16 uint16 uint32 uint64 complex64 complex128").split()}
 _DTYPES["bfloat16"] = np.dtype(ml_dtypes.bfloat16)
+_OF_MXNET = np.dtype([("bfloat16", np.uint16)])  # what MXNet's scripts write for bfloat16, which NumPy alone lacks
 
 
 def np_dtype(value: Any) -> np.dtype:
@@ -85,6 +86,8 @@ def np_dtype(value: Any) -> np.dtype:
     if isinstance(value, str) and value in _DTYPES:
         return _DTYPES[value]
     dtype = np.dtype(getattr(value, "dtype", value) if not isinstance(value, type) else value)
+    if dtype == _OF_MXNET:
+        return _DTYPES["bfloat16"]
     if dtype.name not in _DTYPES:
         raise TypeError(f"dtype {dtype.name!r} is not supported; supported: {', '.join(_DTYPES)}")
     return _DTYPES[dtype.name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 from typing import Any
 
@@ -56,7 +57,7 @@ def effective_dtype(dat: Any) -> np.dtype:
 
 def get_tolerance(dat: Any, tol: Any, default_tol: dict) -> float:
     """`tol` as a number: as given, or by dtype, or the default for the value's dtype."""
-    if isinstance(tol, (int, float)):
+    if isinstance(tol, numbers.Number):
         return tol
     dtype = effective_dtype(dat)
     return (default_tol if tol is None else tol).get(dtype, 0)

@@ -11,6 +11,7 @@ from ...array.file_format import CODES
 from ...base import MXNetError
 from ...context import Context, gpu
 from ...gluon import HybridBlock, SymbolBlock, Trainer
+from ...graph.inference import infer_types
 from ...graph.node import topological
 from ...module import BucketingModule
 from ...ndarray import NDArray
@@ -193,7 +194,8 @@ def convert_symbol(sym: Symbol, target_dtype: str = "float16", target_dtype_ops:
         target_dtype: "float16" or "bfloat16".
         target_dtype_ops, fp32_ops, conditional_fp32_ops: lists of operators instead of the default ones.
         excluded_sym_names: nodes that stay in float32.
-        data_names: names of the inputs; the other variables are parameters (by default none is).
+        data_names: names of the inputs, which are float32; by default those without a dtype of their own. The others
+            are parameters, and get the dtype in which they are used.
         cast_optional_params: parameters that are only used in 16 bits get that dtype themselves.
 
     Raises:
@@ -205,11 +207,18 @@ def convert_symbol(sym: Symbol, target_dtype: str = "float16", target_dtype_ops:
     unknown = excluded - {n.name for n in topological(sym._outputs)}
     if unknown:
         raise MXNetError(f"excluded_sym_names: there is no node {', '.join(sorted(unknown))}")
+    if data_names is None:
+        attrs = sym.attr_dict()
+        data_names = [name for name in sym.list_inputs() if "__dtype__" not in attrs.get(name, {})]
     result = Symbol(convert(sym._outputs, policy, excluded))
-    if cast_optional_params and data_names is not None:
-        for node in _only_low(result, policy.target):
-            if node.name not in data_names:
-                node.attrs["__dtype__"] = str(CODES[policy.target])
+    low = _only_low(result, policy.target) if cast_optional_params else []
+    for node in low:
+        if node.name not in data_names:
+            node.attrs["__dtype__"] = str(CODES[policy.target])
+    types = infer_types(result._outputs, dict.fromkeys(data_names, "float32"))
+    for node in topological(result._outputs):
+        if node.op is None and node.name not in data_names:
+            node.attrs["__dtype__"] = str(CODES[types[id(node), 0] or "float32"])
     return result
 
 

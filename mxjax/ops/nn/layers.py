@@ -28,9 +28,14 @@ def fully_connected_shape(p: dict[str, Any], x: tuple, *_: Any) -> tuple:
     return (x[0], p["num_hidden"]) if p["flatten"] else (*x[:-1], p["num_hidden"])
 
 
+def fully_connected_data(p: dict[str, Any], x: tuple, out: tuple) -> tuple:
+    """What the output's shape says of the data's."""
+    return (out[0], *x[1:]) if p["flatten"] else (*out[:-1], x[-1])
+
+
 @register("FullyConnected", aliases=("_npx_fully_connected", "_sparse_FullyConnected"),
           inputs=_without("no_bias", "data", "weight"), infer_shape=filled(
-    lambda p, x, out: (out[0], *x[1:]) if p["flatten"] else (*out[:-1], x[-1]),
+    fully_connected_data,
     weight=lambda p, x: (p["num_hidden"], size_of(x[1:]) if p["flatten"] else x[-1]),
     bias=lambda p, x: (p["num_hidden"],)), FPartialShape=fully_connected_shape)
 def fully_connected(data: Array, weight: Array, bias: Array | None = None, *, num_hidden: Annotated[int, Range(1)],

@@ -15,7 +15,7 @@ from jax import lax
 
 from ...base import MXNetError
 from ..common import Array, need_float, no_gradient
-from ..infer import first
+from ..infer import unify
 from ..registry import register
 
 # what the end of the range is multiplied to, as float32
@@ -59,6 +59,15 @@ def ranged(formula: Any) -> Any:
     return lambda p, *shapes: [formula(p, *shapes), (1,), (1,)]
 
 
+def alike(params: dict[str, Any], ins: list, outs: list) -> None:
+    """A shape rule: data and output have one shape, ranges have one number."""
+    ins[0] = outs[0] = unify(ins[0], outs[0])
+    ins[1:], outs[1:] = [(1,)] * (len(ins) - 1), [(1,)] * (len(outs) - 1)
+
+
+alike.complete = True
+
+
 def types(out: Any) -> Any:
     """A type rule: the outputs are of dtype `out` (or what a function of (params, input types) says) and float32s."""
     def rule(params: dict[str, Any], ins: list, outs: list) -> None:
@@ -74,7 +83,7 @@ def _chosen(out_type: str, low: float | None) -> str:
 
 
 @register("_contrib_quantize", num_outputs=3, FGradient=no_gradient, infer_type=types(lambda p, ins: p["out_type"]),
-          infer_shape=lambda p, ins, outs: ins.__setitem__(slice(1, 3), [(1,), (1,)]), FPartialShape=ranged(first))
+          infer_shape=alike)
 def quantize(data: Array, min_range: Array, max_range: Array, *,
              out_type: Literal["int8", "uint8"] = "uint8") -> tuple[Array, Array, Array]:
     """data (float32) as integers for the range [min_range, max_range]; returns the range as well."""
@@ -85,7 +94,7 @@ def quantize(data: Array, min_range: Array, max_range: Array, *,
 
 
 @register("_contrib_quantize_v2", num_outputs=3, FGradient=no_gradient,
-          infer_type=types(lambda p, ins: _chosen(p["out_type"], p["min_calib_range"])))
+          infer_type=types(lambda p, ins: _chosen(p["out_type"], p["min_calib_range"])), infer_shape=alike)
 def quantize_v2(data: Array, *, out_type: Literal["auto", "int8", "uint8"] = "int8",
                 min_calib_range: float | None = None,
                 max_calib_range: float | None = None) -> tuple[Array, Array, Array]:
@@ -103,7 +112,8 @@ def quantize_v2(data: Array, *, out_type: Literal["auto", "int8", "uint8"] = "in
 
 
 @register("_contrib_quantize_asym", num_outputs=3, FGradient=no_gradient,
-          output_names=lambda p: ["output", "scale", "shift"], infer_type=types("uint8"))
+          output_names=lambda p: ["output", "scale", "shift"], infer_type=types("uint8"),
+          infer_shape=alike)
 def quantize_asym(data: Array, *, min_calib_range: float | None = None,
                   max_calib_range: float | None = None) -> tuple[Array, Array, Array]:
     """data as uint8: data * scale + shift, for the calibrated range or its own; returns scale and shift as well."""
@@ -121,16 +131,15 @@ def quantize_asym(data: Array, *, min_calib_range: float | None = None,
     return values, jnp.asarray(scale, jnp.float32).reshape(1), jnp.asarray(shift, jnp.float32).reshape(1)
 
 
-@register("_contrib_dequantize", FGradient=no_gradient, infer_type=types("float32"), FPartialShape=first,
-          infer_shape=lambda p, ins, outs: ins.__setitem__(slice(1, 3), [(1,), (1,)]))
+@register("_contrib_dequantize", FGradient=no_gradient, infer_type=types("float32"), infer_shape=alike)
 def dequantize(data: Array, min_range: Array, max_range: Array, *, out_type: Literal["float32"] = "float32") -> Array:
     """The floats that integers (int8, uint8 or int32) stand for."""
     return data.astype(jnp.float32) * (larger(min_range, max_range) / steps(data.dtype))
 
 
-@register("_contrib_requantize", num_outputs=3, FGradient=no_gradient, FPartialShape=ranged(first),
+@register("_contrib_requantize", num_outputs=3, FGradient=no_gradient,
           infer_type=types(lambda p, ins: _chosen(p["out_type"], p["min_calib_range"])),
-          infer_shape=lambda p, ins, outs: ins.__setitem__(slice(1, 3), [(1,), (1,)]))
+          infer_shape=alike)
 def requantize(data: Array, min_range: Array, max_range: Array, *, out_type: Literal["auto", "int8", "uint8"] = "int8",
                min_calib_range: float | None = None,
                max_calib_range: float | None = None) -> tuple[Array, Array, Array]:

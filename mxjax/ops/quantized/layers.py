@@ -11,7 +11,7 @@ from jax import lax
 
 from ...base import MXNetError
 from ..by_device import by_device
-from ..common import Array, no_gradient
+from ..common import Array, no_gradient, size_of
 from ..infer import filled, first
 from ..nn._correlation import dimension_numbers
 from ..nn.convolution import (
@@ -24,7 +24,7 @@ from ..nn.convolution import (
     _pooling,
     _weight_shape,
 )
-from ..nn.layers import fully_connected_shape
+from ..nn.layers import fully_connected_data, fully_connected_shape
 from ..nn.recurrent import _inputs as rnn_inputs
 from ..nn.recurrent import _outputs as rnn_outputs
 from ..nn.recurrent import output_shapes as rnn_shapes
@@ -137,7 +137,8 @@ def quantized_conv(data: Array, weight: Array, bias: Array | None = None, min_da
 
 
 @register("_contrib_quantized_fully_connected", **_OUTPUTS, inputs=_layer_inputs, infer_type=_layer_types,
-          infer_shape=filled(weight=lambda p, x: (p["num_hidden"], math.prod(x[1:]) if p["flatten"] else x[-1]),
+          infer_shape=filled(fully_connected_data,
+                             weight=lambda p, x: (p["num_hidden"], size_of(x[1:]) if p["flatten"] else x[-1]),
                              bias=lambda p, x: (p["num_hidden"],), **dict.fromkeys(_RANGES, _one)),
           FPartialShape=ranged(fully_connected_shape))
 def quantized_fully_connected(data: Array, weight: Array, bias: Array | None = None, min_data: Array | None = None,
