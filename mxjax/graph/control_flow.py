@@ -23,7 +23,7 @@ from ..ops.registry import Op, define
 from .inference import infer_shapes, infer_types
 from .lowering import Lowered
 
-__all__ = ["bind", "runners"]
+__all__ = ["Graph", "GraphOp", "bind", "declare", "holds_graphs", "runners"]
 
 
 class _Runners:
@@ -42,7 +42,7 @@ class _Runners:
 runners = _Runners()
 
 
-class _Graph:
+class Graph:
     """A graph as a function of its inputs in the order of its variables.
 
     changed: positions of its auxiliary states, whose new values follow the outputs.
@@ -80,13 +80,13 @@ class _Graph:
         return runners.graph(self.lowered)
 
 
-class _ControlFlow(Op):
+class GraphOp(Op):
     """An operator bound to its graphs; subclasses say how the graphs are fed and run."""
 
     def __init__(self, kind: Op, graphs: Sequence[Lowered]) -> None:
         super().__init__(kind.name)
         self.params, self.doc = kind.params, kind.doc
-        self.graphs = [_Graph(g) for g in graphs]
+        self.graphs = [Graph(g) for g in graphs]
         self.set_attr("FCompute", self._compute)
         lowered = [g.lowered for g in self.graphs]
         self.uses_key = any(g.random for g in lowered)
@@ -113,6 +113,10 @@ class _ControlFlow(Op):
     def host(self, p: dict[str, Any], arrays: list[Any]) -> list[Any]:
         """`run` on NDArrays, imperatively."""
         raise NotImplementedError
+
+    def given(self, p: dict[str, Any]) -> int:
+        """How many outputs its last graph has to have."""
+        return self.num_outputs(p)
 
     def sliced(self, p: dict[str, Any]) -> int:
         """How many of the first inputs are passed slice by slice."""
@@ -170,7 +174,7 @@ class _ControlFlow(Op):
         outs[:] = [fit(a, b) for a, b in zip(outs, self.results(p, ins, graph_outs, length, fit), strict=True)]
 
 
-def _after(place: dict[int, Array], graph: _Graph, feed: Sequence[int], new: Sequence[Array]) -> dict[int, Array]:
+def _after(place: dict[int, Array], graph: Graph, feed: Sequence[int], new: Sequence[Array]) -> dict[int, Array]:
     """Changed inputs of the operator by position, with what one run of a graph made of them."""
     return {**place, **{feed[i]: value for i, value in zip(graph.changed, new, strict=True)}}
 
@@ -183,7 +187,7 @@ def _like(operator: str, what: str, new: Sequence[Array], old: Sequence[Array]) 
     return tuple(n.astype(o.dtype) for n, o in zip(new, old, strict=True))
 
 
-class _Foreach(_ControlFlow):
+class _Foreach(GraphOp):
     """`lax.scan`."""
 
     def feeds(self, p: dict[str, Any]) -> list[Sequence[int]]:
@@ -235,7 +239,7 @@ class _Foreach(_ControlFlow):
         return [*map(length, graph_outs[0][:count]), *ins[first:first + len(p["in_state_locs"])]]
 
 
-class _WhileLoop(_ControlFlow):
+class _WhileLoop(GraphOp):
     """A scan over `max_iterations` that skips the work once the condition is false; so it can be differentiated."""
 
     def feeds(self, p: dict[str, Any]) -> list[Sequence[int]]:
@@ -291,7 +295,7 @@ class _WhileLoop(_ControlFlow):
         return [*(length(s, p["max_iterations"]) for s in graph_outs[1][:count]), *(ins[i] for i in variables)]
 
 
-class _Cond(_ControlFlow):
+class _Cond(GraphOp):
     """`lax.cond`."""
 
     def feeds(self, p: dict[str, Any]) -> list[Sequence[int]]:
@@ -318,7 +322,7 @@ class _Cond(_ControlFlow):
         return [fit(a, b) for a, b in zip(*graph_outs[1:], strict=True)]
 
 
-class _Call(_ControlFlow):
+class _Call(GraphOp):
     """The graph itself, as one node."""
 
     def feeds(self, p: dict[str, Any]) -> list[Sequence[int]]:
@@ -386,14 +390,26 @@ class _CondParams:
     else_input_locs: Shape
 
 
-_KINDS: dict[str, tuple[type[_ControlFlow], type, int, str]] = {
-    "_CachedOp": (_Call, _CallParams, 1, "Runs a graph."),
-    "_foreach": (_Foreach, _ForeachParams, 1, "Runs a graph on each slice of arrays, passing states on."),
-    "_while_loop": (_WhileLoop, _WhileLoopParams, 2, "Runs a graph while another one gives true."),
-    "_cond": (_Cond, _CondParams, 3, "Runs one of two graphs, as a third one decides.")}
+_KINDS: dict[str, tuple[type[GraphOp], int]] = {}
 
-for _name, (_, _declaration, _, _doc) in _KINDS.items():
-    define(_name).describe(_doc).set_attr_parser(_declaration).variadic = "num_args"
+
+def declare(name: str, kind: type[GraphOp], params: type, graphs: int, doc: str) -> None:
+    """Registers an operator that holds so many graphs. params: a class whose annotations are its parameters."""
+    _KINDS[name] = kind, graphs
+    op = define(name).describe(doc).set_attr_parser(params)
+    if "num_args" in op.params:
+        op.variadic = "num_args"
+
+
+declare("_CachedOp", _Call, _CallParams, 1, "Runs a graph.")
+declare("_foreach", _Foreach, _ForeachParams, 1, "Runs a graph on each slice of arrays, passing states on.")
+declare("_while_loop", _WhileLoop, _WhileLoopParams, 2, "Runs a graph while another one gives true.")
+declare("_cond", _Cond, _CondParams, 3, "Runs one of two graphs, as a third one decides.")
+
+
+def holds_graphs(op: Op) -> bool:
+    """Whether an operator of this name holds graphs."""
+    return op.name in _KINDS
 
 
 def bind(op: Op, graphs: Sequence[Lowered]) -> Op:
@@ -402,7 +418,7 @@ def bind(op: Op, graphs: Sequence[Lowered]) -> Op:
     Raises:
         MXNetError: it holds no graphs, or another number of them.
     """
-    kind = _KINDS.get(op.name)
-    if kind is None or kind[2] != len(graphs):
-        raise MXNetError(f"operator {op.name} holds {kind[2] if kind else 'no'} graphs, got {len(graphs)}")
-    return kind[0](op, graphs)
+    kind, count = _KINDS.get(op.name, (GraphOp, 0))
+    if count != len(graphs):
+        raise MXNetError(f"operator {op.name} holds {count or 'no'} graphs, got {len(graphs)}")
+    return kind(op, graphs)

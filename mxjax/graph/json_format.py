@@ -9,7 +9,8 @@ from typing import Any
 from ..base import MXNetError, literal
 from ..ops import registry
 from ..util import is_np_shape
-from .control_flow import bind
+from . import fused as _  # noqa: F401  its operators are in files
+from .control_flow import bind, holds_graphs
 from .lowering import Lowered
 from .node import HIDDEN, MOST, Entry, Node, check_counts, hidden, topological
 
@@ -161,9 +162,9 @@ def _node(row: dict, nodes: list[Node], version: int, source: str, graph_attrs: 
     if version < 905 and op.name in ("argmin", "argmax") and attrs.get("axis") == "-1":
         del attrs["axis"]
     subgraphs = []
-    if row.get("subgraphs"):
+    if row.get("subgraphs") or holds_graphs(op):
         subgraphs = [Lowered(_graph({**g, "attrs": graph_attrs}, f"{source}: node {name}", room, depth + 1))
-                     for g in row["subgraphs"]]
+                     for g in row.get("subgraphs") or ()]
         op = bind(op, subgraphs)
     own = None if op.name == "Custom" else {*op.params, op.variadic}  # a custom operator takes what it is given
     params = op.parse({k: v for k, v in attrs.items() if own is None and not k.startswith("__") or k in (own or ())})
@@ -194,8 +195,8 @@ def _check_graphs(op: Any, params: dict[str, Any], count: int) -> None:
             raise ValueError(f"a graph within it has {len(graph.names)} inputs and is given {str(list(feed))[:60]} of "
                              f"{count}")
     outputs = len(op.graphs[-1].lowered.outputs)
-    if op.num_outputs(params) != outputs:
-        raise ValueError(f"it has {op.num_outputs(params)} outputs, and the graph within it {outputs}")
+    if op.given(params) != outputs:
+        raise ValueError(f"it asks for {op.given(params)} outputs, and the graph within it has {outputs}")
 
 
 def _upgraded(attrs: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:

@@ -1,0 +1,245 @@
+"""Graphs that MXNet's oneDNN backend made one node: convolutions, full connections and attention (`_sg_mkldnn_*`).
+
+Nothing here makes such nodes, XLA fuses by itself; files of MXNet have them, above all those of models quantized for
+CPUs. A node in floats runs its graph. A quantized one gets some inputs as integers, and their ranges behind all inputs.
+It runs the same graph on the floats that the integers stand for, with weight and bias at the steps that oneDNN rounds
+them to, and rounds the result as its calibration says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..ops.common import Array
+from ..ops.quantized.conversion import larger, quantized, steps
+from .control_flow import Graph, GraphOp, declare
+from .lowering import Lowered
+from .node import Entry, Node
+from .rewriting import copied, rewrite
+
+_MOST = 2**31 - 1  # of a bias in steps; oneDNN can take half of it
+_UNIT = {"int8": 127, "uint8": 255}  # the steps of a range where MXNet tells that of an int32 result
+
+
+def _divided(number: float, by: Array, otherwise: float) -> Array:
+    """A quotient, where what it is divided by is not zero."""
+    return jnp.where(by > 0, number / jnp.where(by > 0, by, 1), np.float32(otherwise))
+
+
+def _scales(dtype: Any, edge: Array) -> Array:
+    """Steps for each unit up to the end of a range; very many for an empty one, as in MXNet."""
+    return _divided(steps(dtype), edge, _MOST)
+
+
+class _Params:
+    quantized: bool = False
+    enable_float_output: bool = False
+    min_calib_range: float | None = None
+    max_calib_range: float | None = None
+    channel_wise_quantize: bool | None = None
+
+
+class _Fused(GraphOp):
+    """What all of them share.
+
+    positive: (operators, their act_type or act_types) behind which results are uint8.
+    """
+
+    outputs = ["output", "min_output", "max_output"]
+    positive: dict[str, tuple[str, ...] | None] = {}
+
+    def __init__(self, kind: Any, graphs: Sequence[Lowered]) -> None:
+        super().__init__(kind, graphs)
+        self.graph = self.graphs[0]
+        self.base = len(self.graph.names)
+        self.set_attr("FNumOutputs", lambda p: 3 if p["quantized"] and not p["enable_float_output"] else 1)
+        self.set_attr("FListOutputNames", lambda p: self.outputs[:self.num_outputs(p)])
+        self.set_attr("FListInputNames", lambda p: [f"data{i}" for i in range(self.base)] + self._ranges(p))
+
+    # ------------------------------------------------------------ what subclasses define
+    def integers(self, p: dict[str, Any]) -> list[int]:
+        """Inputs that come as integers, in the order in which their ranges follow."""
+        return [0]
+
+    def evaluated(self, p: dict[str, Any], values: list[Array], scales: list[Array],
+                  units: list[Array], key: Any) -> tuple[Array, Array, Array]:
+        """(The graph's result; as int32, its steps for each unit, and the end of the range that MXNet tells).
+
+        values: the inputs as floats; scales, units: of those that are integers, steps for each unit, and what MXNet
+        takes for a step where it tells the range of an int32 result; key: for what the graph draws.
+        """
+        raise NotImplementedError
+
+    # ------------------------------------------------------------ what they share
+    def _only(self, operator: str, least: int = 1) -> Node | None:
+        """The graph's node of an operator, which it has once, or perhaps not where `least` is 0.
+
+        Raises:
+            ValueError: it has another number of them.
+        """
+        found = [n for n in self.graph.lowered.steps if n.op.name == operator]
+        if not least <= len(found) <= 1:
+            raise ValueError(f"the graph within it has {len(found)} nodes of {operator}, expected "
+                             f"{'1' if least else '0 or 1'}")
+        return found[0] if found else None
+
+    def _ranges(self, p: dict[str, Any]) -> list[str]:
+        if not p["quantized"]:
+            return []
+        return [f"{edge}_data{i}" for i in self.integers(p) for edge in ("min", "max")]
+
+    def feeds(self, p: dict[str, Any]) -> list[Sequence[int]]:
+        return [range(self.base)]
+
+    def given(self, p: dict[str, Any]) -> int:
+        return 1
+
+    def run(self, p: dict[str, Any], arrays: tuple[Array, ...], key: Any, train: bool) -> tuple[list, dict]:
+        changed = {i: arrays[i] for i in self.changed(p)}  # averages stay: the backend is for prediction
+        if not p["quantized"]:
+            return self.graph(arrays, key, False)[0], changed
+        values, scales, units = list(arrays[:self.base]), [], []
+        for i, low, high in zip(self.integers(p), arrays[self.base::2], arrays[self.base + 1::2], strict=True):
+            dtype = np.dtype(values[i].dtype).name
+            scales.append(_scales(dtype, larger(low, high)))
+            units.append(larger(low, high) / _UNIT[dtype])
+            values[i] = values[i].astype(jnp.float32) / scales[-1]
+        result, scale, edge = self.evaluated(p, values, scales, units, key)
+        if p["enable_float_output"]:
+            return [result], changed
+        low, high, dtype = p["min_calib_range"], p["max_calib_range"], self._dtype(p)
+        if dtype == "int32":
+            return [quantized(result * scale, dtype), -edge, edge], changed
+        ends = [jnp.full(1, value, jnp.float32) for value in (low, high)]
+        return [quantized(result * _scales(dtype, larger(low, high)), dtype), *ends], changed
+
+    def _dtype(self, p: dict[str, Any]) -> str:
+        if p["enable_float_output"]:
+            return "float32"
+        if p["min_calib_range"] is None or p["max_calib_range"] is None:
+            return "int32"
+        last = self.graph.lowered.outputs[0][0]
+        kinds = self.positive.get(last.op.name, ()) if last.op else ()
+        return "uint8" if kinds is None or last.op and last.params.get("act_type") in kinds else "int8"
+
+    def _infer_shape(self, p: dict[str, Any], ins: list, outs: list) -> None:
+        inner, results = ins[:self.base], outs[:1]
+        super()._infer_shape(p, inner, results)
+        ins[:], outs[:] = [*inner, *[(1,)] * (len(ins) - self.base)], [*results, *[(1,)] * (len(outs) - 1)]
+
+    def _infer_type(self, p: dict[str, Any], ins: list, outs: list) -> None:
+        if not p["quantized"]:
+            return super()._infer_type(p, ins, outs)
+        integers = self.integers(p)
+        ins[:] = [t or (("int8" if i else None) if i in integers else "float32") for i, t in enumerate(ins)]
+        outs[:] = [t or (self._dtype(p) if i == 0 else "float32") for i, t in enumerate(outs)]
+
+    def results(self, p: dict[str, Any], ins: list, graph_outs: list[list], length: Any, fit: Any) -> list:
+        return graph_outs[0]
+
+    def known(self, outs: list) -> list:
+        return outs
+
+
+def _rounded(weight: Array, bias: Array | None, data_scale: Array,
+             by_channel: bool) -> tuple[Array, Array | None, Array]:
+    """(weight and bias as their nearest steps, the end of the weight's range).
+
+    by_channel: the steps of each output channel are its own, and no finer than its bias can be told in.
+    """
+    ends = jnp.abs(weight.reshape(len(weight), -1)).max(1)
+    edge = ends.max().reshape(1)
+    scale = _scales("int8", ends if by_channel else jnp.broadcast_to(edge, ends.shape))
+    if by_channel and bias is not None:
+        scale = jnp.minimum(scale, _divided(_MOST / 2, jnp.abs(bias) * data_scale, jnp.inf))
+    wide = scale.reshape(-1, *[1] * (weight.ndim - 1))
+    weight = quantized(weight * wide, "int8").astype(jnp.float32) / wide
+    return weight, None if bias is None else jnp.round(bias * (scale * data_scale)) / (scale * data_scale), edge
+
+
+class _Convolution(_Fused):
+    """Convolution, batch normalization, activation, sum and activation, of which only the first has to be there.
+
+    The normalization becomes part of weight and bias before these are rounded.
+    """
+
+    outputs = ["output", "output_min", "output_max"]
+    positive = {"Activation": ("relu", "sigmoid", "softrelu"), "clip": None}
+
+    def __init__(self, kind: Any, graphs: Sequence[Lowered]) -> None:
+        super().__init__(kind, graphs)
+        self.layer, self.norm = self._only("Convolution"), self._only("BatchNorm", 0)
+        outputs = rewrite(self.graph.lowered.outputs, self._without_norm)
+        self.plain = Graph(Lowered(outputs))
+
+    def _without_norm(self, node: Node, inputs: list[Entry]) -> list[Entry] | None:
+        if node is self.norm:
+            return inputs[:1] * node.num_outputs
+        if node is self.layer and self.norm is not None:
+            bias = inputs[2] if len(inputs) > 2 else (Node(None, "bias", {}), 0)
+            return [(copied(node, [*inputs[:2], bias], no_bias=False), 0)]
+        return None
+
+    def integers(self, p: dict[str, Any]) -> list[int]:
+        return [0, self.base - 1] if self._only("elemwise_add", 0) else [0]  # oneDNN's backend puts the summand last
+
+    def evaluated(self, p: dict[str, Any], values: list[Array], scales: list[Array],
+                  units: list[Array], key: Any) -> tuple[Array, Array, Array]:
+        named = dict(zip(self.graph.names, values, strict=True))
+        places = [n.name for n, _ in self.layer.inputs]
+        weight, bias = named[places[1]], named[places[2]] if len(places) > 2 else None
+        if self.norm is not None:
+            gamma, beta, mean, variance = (named[n.name] for n, _ in self.norm.inputs[1:])
+            factor = (1 if self.norm.params["fix_gamma"] else gamma) / jnp.sqrt(variance + self.norm.params["eps"])
+            weight = weight * factor.reshape(-1, *[1] * (weight.ndim - 1))
+            bias = beta + factor * ((0 if bias is None else bias) - mean)
+        weight, bias, edge = _rounded(weight, bias, scales[0], self._dtype(p) != "int32")
+        named.update({places[1]: weight, places[2] if len(places) > 2 else "bias": bias})
+        result = self.plain([named[n] for n in self.plain.names], key, False)[0][0]
+        return result, scales[0] * _scales("int8", edge), units[0] * (edge / _UNIT["int8"]) * 2.0**31
+
+
+class _FullyConnected(_Fused):
+    """FullyConnected and a function of one array."""
+
+    positive = {"Activation": ("relu", "sigmoid", "softrelu"), "LeakyReLU": ("leaky",),
+                **dict.fromkeys(("clip", "square", "sqrt", "exp", "abs"))}
+
+    def integers(self, p: dict[str, Any]) -> list[int]:
+        return [0] if p["channel_wise_quantize"] else [*range(self.base)]
+
+    def evaluated(self, p: dict[str, Any], values: list[Array], scales: list[Array],
+                  units: list[Array], key: Any) -> tuple[Array, Array, Array]:
+        data, weight, bias = [*values, None][:3]
+        if p["channel_wise_quantize"]:
+            weight, bias, edge = _rounded(weight, bias, scales[0], self._dtype(p) != "int32")
+            scale, unit = scales[0] * _scales("int8", edge), edge / _UNIT["int8"]
+        else:
+            scale, unit, factor = scales[0] * scales[1], units[1], 1
+            if bias is not None:  # in steps of the product; these, and the weight's, are wider where it would not fit
+                factor = jnp.minimum(1, _MOST / 2 / (units[2] * _UNIT["int8"] * scale))
+                weight = jnp.round(weight * scales[1] * factor) / (scales[1] * factor)
+                bias = jnp.round(bias * scale * factor) / (scale * factor)
+            scale = scale * factor
+        result = self.graph([data, weight, *([] if bias is None else [bias])], key, False)[0][0]
+        return result, scale, units[0] * unit * 2.0**31
+
+
+class _Attention(_Fused):
+    """`interleaved_matmul_selfatt_qk` or `_valatt`."""
+
+    def integers(self, p: dict[str, Any]) -> list[int]:
+        return [*range(self.base)]
+
+    def evaluated(self, p: dict[str, Any], values: list[Array], scales: list[Array],
+                  units: list[Array], key: Any) -> tuple[Array, Array, Array]:
+        return self.graph(values, key, False)[0][0], scales[0] * scales[-1], units[0] * units[-1] * 2.0**31
+
+
+for _name, _kind in {"conv": _Convolution, "fully_connected": _FullyConnected, "selfatt_qk": _Attention,
+                     "selfatt_valatt": _Attention}.items():
+    declare(f"_sg_mkldnn_{_name}", _kind, _Params, 1, "A graph that MXNet's oneDNN backend made one node.")
