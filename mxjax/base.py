@@ -24,6 +24,11 @@ integer_types = (int, np.integer)
 class MXNetError(RuntimeError):
     """The error that every failure of an operator, a graph, the engine or a file ends in."""
 
+    def add_note(self, note: str) -> None:
+        """Adds a note, but not JAX's about frames that it has left out of what a compiled function raises."""
+        if "JAX_TRACEBACK_FILTERING" not in note:
+            super().add_note(note)
+
 
 class NotImplementedForSymbol(MXNetError):
     """An imperative-only operation was called on a Symbol.

@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import jax
 import pytest
 
 import mxjax as mx
@@ -73,3 +74,13 @@ def test_the_text_of_the_last_error_has_the_name(monkeypatch):
 def test_without_an_error_there_is_a_text_too():
     with ThreadPoolExecutor(1) as pool:  # errors are each thread's own
         assert b"no C call has failed" in pool.submit(base._LIB.MXGetLastError).result()
+
+
+def test_a_mistake_within_a_compiled_function_has_no_word_of_jax():
+    def wrong(x):
+        raise mx.MXNetError("the user's mistake")
+    with pytest.raises(mx.MXNetError, match="mistake") as told:
+        jax.jit(wrong)(1.0)
+    assert not getattr(told.value, "__notes__", [])
+    told.value.add_note("beside it")
+    assert told.value.__notes__ == ["beside it"]

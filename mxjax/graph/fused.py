@@ -62,8 +62,8 @@ class _Fused(GraphOp):
 
     # ------------------------------------------------------------ what subclasses define
     def integers(self, p: dict[str, Any]) -> list[int]:
-        """Inputs that come as integers, in the order in which their ranges follow."""
-        return [0]
+        """Inputs that come as integers, in the order in which their ranges follow: all, where nothing else is said."""
+        return [*range(self.base)]
 
     def evaluated(self, p: dict[str, Any], values: list[Array], scales: list[Array],
                   units: list[Array], key: Any) -> tuple[Array, Array, Array]:
@@ -210,7 +210,7 @@ class _FullyConnected(_Fused):
                 **dict.fromkeys(("clip", "square", "sqrt", "exp", "abs"))}
 
     def integers(self, p: dict[str, Any]) -> list[int]:
-        return [0] if p["channel_wise_quantize"] else [*range(self.base)]
+        return [0] if p["channel_wise_quantize"] else super().integers(p)
 
     def evaluated(self, p: dict[str, Any], values: list[Array], scales: list[Array],
                   units: list[Array], key: Any) -> tuple[Array, Array, Array]:
@@ -231,9 +231,6 @@ class _FullyConnected(_Fused):
 
 class _Attention(_Fused):
     """`interleaved_matmul_selfatt_qk` or `_valatt`."""
-
-    def integers(self, p: dict[str, Any]) -> list[int]:
-        return [*range(self.base)]
 
     def evaluated(self, p: dict[str, Any], values: list[Array], scales: list[Array],
                   units: list[Array], key: Any) -> tuple[Array, Array, Array]:
