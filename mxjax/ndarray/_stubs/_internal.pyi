@@ -105,7 +105,8 @@ __all__ = [
     "_rnn_param_concat", "_rpower_scalar", "_sample_exponential", "_sample_gamma",
     "_sample_generalized_negative_binomial", "_sample_multinomial", "_sample_negative_binomial", "_sample_normal",
     "_sample_poisson", "_sample_uniform", "_sample_unique_zipfian", "_scatter_elemwise_div", "_scatter_minus_scalar",
-    "_scatter_plus_scalar", "_scatter_set_nd", "_shuffle", "_slice_assign", "_slice_assign_scalar",
+    "_scatter_plus_scalar", "_scatter_set_nd", "_sg_mkldnn_conv", "_sg_mkldnn_fully_connected",
+    "_sg_mkldnn_selfatt_qk", "_sg_mkldnn_selfatt_valatt", "_shuffle", "_slice_assign", "_slice_assign_scalar",
     "_sparse_ElementWiseSum", "_sparse_Embedding", "_sparse_FullyConnected", "_sparse_LinearRegressionOutput",
     "_sparse_LogisticRegressionOutput", "_sparse_MAERegressionOutput", "_sparse__contrib_round_ste",
     "_sparse__contrib_sign_ste", "_sparse_abs", "_sparse_adagrad_update", "_sparse_adam_update", "_sparse_add_n",
@@ -2829,6 +2830,34 @@ def _scatter_plus_scalar(
     name: str | None = ...,
 ) -> NDArray:
     """a + b, element by element (a: data, b: scalar)."""
+
+def _sg_mkldnn_conv(
+    quantized: bool = ..., enable_float_output: bool = ..., min_calib_range: float | None = ...,
+    max_calib_range: float | None = ..., channel_wise_quantize: bool | None = ...,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+) -> NDArray:
+    """A graph that MXNet's oneDNN backend made one node."""
+
+def _sg_mkldnn_fully_connected(
+    quantized: bool = ..., enable_float_output: bool = ..., min_calib_range: float | None = ...,
+    max_calib_range: float | None = ..., channel_wise_quantize: bool | None = ...,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+) -> NDArray:
+    """A graph that MXNet's oneDNN backend made one node."""
+
+def _sg_mkldnn_selfatt_qk(
+    quantized: bool = ..., enable_float_output: bool = ..., min_calib_range: float | None = ...,
+    max_calib_range: float | None = ..., channel_wise_quantize: bool | None = ...,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+) -> NDArray:
+    """A graph that MXNet's oneDNN backend made one node."""
+
+def _sg_mkldnn_selfatt_valatt(
+    quantized: bool = ..., enable_float_output: bool = ..., min_calib_range: float | None = ...,
+    max_calib_range: float | None = ..., channel_wise_quantize: bool | None = ...,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+) -> NDArray:
+    """A graph that MXNet's oneDNN backend made one node."""
 
 def _sparse_ElementWiseSum(
     *args: NDArray | Sequence[NDArray], out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
