@@ -193,11 +193,20 @@ class BaseSparseNDArray(NDArray):
                                                    self._chunk.dtype, ctx)
 
     def copyto(self, other: NDArray | Context) -> NDArray:
-        """Copies to an array of the same shape (any storage type) or to a context."""
+        """Copies to a context, or to an array of the same shape, dense or of this storage type, which keeps its dtype.
+
+        Raises:
+            TypeError: the array is of another sparse storage type.
+            MXNetError: the shapes differ.
+        """
         if isinstance(other, Context):
             return self._on(other)
         if isinstance(other, BaseSparseNDArray):
-            same = (self.tostype(other.stype) if other.stype != self.stype else self)._on(other.context)
+            if other.stype != self.stype:
+                raise TypeError(f"copyto does not support destination NDArray stype {other.stype} for {self.stype}")
+            if other.shape != self.shape:
+                raise MXNetError(f"copyto: shapes {self.shape} and {other.shape} differ")
+            same = self.astype(other._chunk.dtype, copy=False)._on(other.context)
             other._hold(same._parts, same.shape, same._chunk.dtype, other.context)
             return other
         return super().copyto(other)

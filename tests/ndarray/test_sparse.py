@@ -523,3 +523,22 @@ def test_16_bit_floats(stype):
     np.testing.assert_array_equal(sparse.tostype("default").asnumpy(), dense.asnumpy())
     np.testing.assert_array_equal((sparse + sparse).asnumpy(), 2 * dense.asnumpy())
     np.testing.assert_array_equal(mx.nd._internal._mod_scalar(sparse, scalar=2).asnumpy(), [[1, 0], [0, 0]])
+
+
+@pytest.mark.parametrize("stype, other", [("csr", "row_sparse"), ("row_sparse", "csr")])
+def test_what_is_written_over_keeps_its_dtype_and_shape(stype, other):
+    dense = mx.nd.array([[0, 1.5], [0, 0], [2, 3]])
+    given = dense.tostype(stype)
+    for write in (given.copyto, lambda target: target.__setitem__(slice(None), given),
+                  lambda target: mx.nd.elemwise_add(given, mx.nd.sparse.zeros(stype, (3, 2)), out=target)):
+        target = mx.nd.sparse.zeros(stype, (3, 2), dtype="float16")
+        write(target)
+        assert target.stype == stype and target.dtype is target.data.dtype is np.float16
+        np.testing.assert_array_equal(target.asnumpy(), dense.asnumpy().astype(np.float16))
+    for shape in ((4, 2), (3, 3)):
+        target = mx.nd.sparse.zeros(stype, shape)
+        with pytest.raises(mx.MXNetError, match=r"shapes \(3, 2\) and .* differ"):
+            target[:] = given
+        assert target.shape == shape and not target.asnumpy().any()
+    with pytest.raises(TypeError, match=f"destination NDArray stype {other}"):
+        given.copyto(mx.nd.sparse.zeros(other, (3, 2)))
