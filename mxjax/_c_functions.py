@@ -136,6 +136,22 @@ def _operators(count: Any, names: Any) -> None:
 _listed: Any = None  # the last list of names, which its caller reads through a pointer
 
 
+@_function("MXSetNumOMPThreads")
+def _threads(count: Any) -> None:
+    """Nothing: XLA has its threads since it was first used, and numbers do not depend on how many there are."""
+
+
+# ------------------------------------------------------------ record files
+@_function("MXRecordIOReaderTell", "MXRecordIOWriterTell")
+def _tell(handle: Any, out: Any) -> None:
+    _pointee(out).value = handle.tell()
+
+
+@_function("MXRecordIOReaderSeek")
+def _seek(handle: Any, position: Any) -> None:
+    handle.seek(_number(position))
+
+
 # ------------------------------------------------------------ arrays
 @_function("MXNDArrayFromDLPack", "MXNDArrayFromDLPackEx")
 def _from_dlpack(tensor: Any, *rest: Any) -> None:

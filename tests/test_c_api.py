@@ -176,3 +176,29 @@ def test_backends_of_ones_own_choose_their_operators_themselves():
         pass
     with pytest.raises(mx.MXNetError, match="own_choice chooses its operators itself"):
         check_call(_LIB.MXSetSubgraphPropertyOpNames(c_str("own_choice"), 1, c_str_array(["exp"])))
+
+
+def test_places_in_record_files(tmp_path):
+    """As MXNet's tools/rec2idx.py and its copies ask for them."""
+    path, place = str(tmp_path / "a.rec"), ctypes.c_size_t()
+
+    def told(function, handle):
+        check_call(function(handle, ctypes.byref(place)))
+        return place.value
+    with mx.recordio.MXIndexedRecordIO(str(tmp_path / "a.idx"), path, "w") as writer:
+        for i in range(5):
+            assert told(_LIB.MXRecordIOWriterTell, writer.handle) == writer.tell()
+            writer.write_idx(i, b"x" * (7 * i))
+    with mx.recordio.MXIndexedRecordIO(str(tmp_path / "a.idx"), path, "r") as index:
+        places = [index.idx[i] for i in range(5)]
+    with mx.recordio.MXRecordIO(path, "r") as reader:
+        found = []
+        while True:
+            found.append(told(_LIB.MXRecordIOReaderTell, reader.handle))
+            if reader.read() is None:
+                break
+        assert found[:-1] == places and len(found) == 6
+        check_call(_LIB.MXRecordIOReaderSeek(reader.handle, ctypes.c_size_t(places[3])))
+        assert reader.read() == b"x" * 21
+    with pytest.raises(mx.MXNetError):
+        check_call(_LIB.MXRecordIOReaderTell(None, ctypes.byref(place)))
