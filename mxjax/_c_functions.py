@@ -15,7 +15,7 @@ from typing import Any
 from ._handles import handed_over
 from ._random_streams import seed as seed_streams
 from .array.creation import from_dlpack, waitall
-from .base import error_types, get_last_ffi_error, note_error
+from .base import MXNetError, error_types, get_last_ffi_error, note_error
 from .context import num_gpus
 from .engine import set_bulk_size
 from .graph.backends import as_node, choose_operators, find, partition
@@ -144,12 +144,18 @@ def _threads(count: Any) -> None:
 # ------------------------------------------------------------ record files
 @_function("MXRecordIOReaderTell", "MXRecordIOWriterTell")
 def _tell(handle: Any, out: Any) -> None:
-    _pointee(out).value = handle.tell()
+    _pointee(out).value = _opened(handle).tell()
 
 
 @_function("MXRecordIOReaderSeek")
 def _seek(handle: Any, position: Any) -> None:
-    handle.seek(_number(position))
+    _opened(handle).seek(_number(position))
+
+
+def _opened(handle: Any) -> Any:
+    if handle is None or handle.closed:
+        raise MXNetError("the record file is not open")
+    return handle
 
 
 # ------------------------------------------------------------ arrays

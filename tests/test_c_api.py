@@ -200,5 +200,5 @@ def test_places_in_record_files(tmp_path):
         assert found[:-1] == places and len(found) == 6
         check_call(_LIB.MXRecordIOReaderSeek(reader.handle, ctypes.c_size_t(places[3])))
         assert reader.read() == b"x" * 21
-    with pytest.raises(mx.MXNetError):
-        check_call(_LIB.MXRecordIOReaderTell(None, ctypes.byref(place)))
+    with pytest.raises(mx.MXNetError, match="is not open"):
+        check_call(_LIB.MXRecordIOReaderTell(reader.handle, ctypes.byref(place)))
