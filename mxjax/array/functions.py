@@ -141,7 +141,8 @@ def _general(op: Op, inputs: list[str], key: Any, arrays: tuple, rest: tuple, ou
         numbers = [(n, values[n]) for n in (*dict(kernel.packed), *kernel.dynamic)]
         if not numbers:
             prepared[key] = Prepared(kernel, extras)
-        elif all(type(kwargs[n]) in (float, tuple, list) and not op.params[n].limits for n in names):
+        elif all(type(kwargs[n]) in ((tuple, list) if type(values[n]) is tuple else (float,)) and
+                 not op.params[n].limits for n in names):
             prepared[key] = Prepared(kernel, extras, numbers)
     return invoke(kernel, given, extras, out, context(ctx))
 

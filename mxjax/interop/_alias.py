@@ -21,6 +21,10 @@ import numpy as np
 __all__ = ["install_mxnet_alias", "run_script"]
 
 
+# what `import mxnet` had loaded, so that scripts look it up in `sys.modules`
+_LOADED = ("ndarray.op", "ndarray._internal", "symbol.op", "symbol._internal")
+
+
 class _Finder(importlib.abc.MetaPathFinder):
     """Finds `mxnet` with its sub-modules, and `mxnet_predict`, where mxjax has what they stand for."""
 
@@ -44,6 +48,8 @@ class _Loader(importlib.abc.Loader):
 
     def exec_module(self, module: types.ModuleType) -> None:
         module.__spec__, module.__loader__ = self._kept
+        for name in _LOADED if module.__name__ == "mxjax" else ():
+            importlib.import_module(f"mxnet.{name}")
 
 
 def _module(real: str) -> types.ModuleType | None:

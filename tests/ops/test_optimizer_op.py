@@ -210,3 +210,12 @@ def test_mixed_nesterov_keeps_a_momentum_of_the_new_weight():
     mx.nd.mp_nag_mom_update(weight, grad, mom, whole, lr=0.1, momentum=0.9, wd=0.5, out=weight)
     np.testing.assert_allclose(mom.asnumpy(), [-0.00679889, 0.08143163], rtol=1e-5)
     np.testing.assert_allclose(weight.asnumpy(), [0.03598, -0.2285], rtol=1e-3)
+
+
+@pytest.mark.parametrize("rates", [0.25, (0.25,), [0.25], "0.25", "(0.25,)", 1])
+def test_rates_in_every_form_call_after_call(rates):
+    """MXNet takes a number for a tuple of one; a call is remembered by the forms of its arguments."""
+    for _ in range(3):
+        weight = mx.nd.ones((2,))
+        mx.nd.multi_sgd_update(weight, mx.nd.ones((2,)), lrs=rates, wds=0.0, num_weights=1, out=weight)
+        np.testing.assert_array_equal(weight.asnumpy(), [0.0 if rates == 1 else 0.75] * 2)
