@@ -66,3 +66,9 @@ def test_mnist_iterators_read_the_files_in_data(tmp_path, monkeypatch) -> None:
     train, test = mx.test_utils.get_mnist_iterator(batch_size=2, input_shape=(784,))
     assert train.provide_data[0].shape == (2, 784)
     assert [int(n) for batch in test for n in batch.label[0].asnumpy()] == [1, 2, 3, 4]
+
+
+def test_tolerances_may_be_numbers_of_numpy():
+    a, b = np.float32([1, 2]), np.float32([1.05, 2])
+    assert mx.test_utils.get_tols(a, b, np.float32(0.1), np.float64(0.2)) == (np.float32(0.1), 0.2)
+    mx.test_utils.assert_almost_equal_with_err(a, b, rtol=np.float32(0.1), atol=np.float32(0.1), etol=0)

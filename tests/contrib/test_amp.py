@@ -234,3 +234,37 @@ def test_module(initialized):
     mod = mx.mod.Module(out)
     mod.fit(data, num_epoch=8, optimizer_params={"learning_rate": 1.0})
     assert mod.score(data, "acc")[0][1] > 0.9
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("options, low", [
+    ({"target_dtype_ops": ["Convolution"]}, {"fc0", "fc1"}),  # they get what it puts out, and need no casts
+    ({}, set()), ({"cast_optional_params": True}, {"conv", "fc0", "fc1"}),
+    ({"target_dtype_ops": ["Convolution"], "cast_optional_params": True}, {"conv", "fc0", "fc1"}),
+    ({"target_dtype_ops": ["Convolution"], "fp32_ops": ["FullyConnected"]}, set())])
+def test_parameters_get_the_dtype_in_which_they_are_used(dtype, options, low):
+    """As MXNet 1.9.1 does for the same calls."""
+    data = mx.sym.Convolution(mx.sym.var("data"), num_filter=4, kernel=(2, 3), name="conv")
+    data = mx.sym.BatchNorm(data, fix_gamma=False, name="bn")
+    data = mx.sym.Activation(mx.sym.FullyConnected(data, num_hidden=5, name="fc0"), act_type="relu")
+    sym = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(data, num_hidden=3, name="fc1"), name="softmax")
+    shapes, _, aux = sym.infer_shape(data=(2, 3, 8, 8))
+    args = {n: mx.nd.ones(s) for n, s in zip(sym.list_arguments(), shapes, strict=True)
+            if n not in ("data", "softmax_label")}
+    states = {n: mx.nd.ones(s) for n, s in zip(sym.list_auxiliary_states(), aux, strict=True)}
+    converted, args, states = amp.convert_model(sym, args, states, target_dtype=dtype, **options)
+    found = {name.partition("_")[0] for name, array in args.items() if np.dtype(array.dtype).name == dtype}
+    assert found == low and all(array.dtype is np.float32 for array in states.values())
+    executor = converted.simple_bind(mx.cpu(), data=(2, 3, 8, 8), grad_req="null")
+    assert {n: a.dtype for n, a in args.items()} == {n: executor.arg_dict[n].dtype for n in args}
+
+
+def test_mxnets_own_dtype_for_bfloat16():
+    theirs = np.dtype([("bfloat16", np.uint16)])
+    x = mx.nd.array([1.5, -2.25])
+    for made in (x.astype(theirs), mx.nd.amp_cast(x, dtype=theirs),
+                 mx.nd.zeros((2,), dtype=theirs) + x.astype("bfloat16")):
+        assert made.dtype is x.astype("bfloat16").dtype
+        np.testing.assert_array_equal(made.astype("float32").asnumpy(), x.asnumpy())
+    sym = mx.sym.exp(mx.sym.var("x", dtype=theirs))
+    assert sym.simple_bind(mx.cpu(), x=(2,)).arg_dict["x"].dtype is x.astype("bfloat16").dtype

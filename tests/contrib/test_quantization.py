@@ -182,3 +182,45 @@ def test_convolution_is_exact(dtype, groups, channels):
     windows = windows.reshape(1, groups, channels // groups, 2, 2, 3, 3)
     want = np.einsum("ngcyxhw,gochw->ngoyx", windows, w.astype("int64").reshape(groups, -1, channels // groups, 3, 3))
     np.testing.assert_array_equal(out, want.reshape(1, 2, 2, 2))
+
+
+class Described(mx.io.DataIter):
+    """One batch, described by tuples, as iterators that users write do it."""
+
+    provide_data, provide_label = [("data", (2, 3, 6, 6))], []
+
+    def __init__(self):
+        super().__init__(2)
+        self.left = 1
+
+    def next(self):
+        self.left -= 1
+        if self.left < 0:
+            raise StopIteration
+        return mx.io.DataBatch([mx.nd.ones((2, 3, 6, 6))], [])
+
+    def reset(self):
+        self.left = 1
+
+
+def test_calibration_data_may_be_described_by_tuples():
+    sym = mx.sym.Convolution(mx.sym.var("data"), kernel=(1, 1), num_filter=2, name="conv")
+    args = {"conv_weight": mx.nd.ones((2, 3, 1, 1)), "conv_bias": mx.nd.zeros(2)}
+    _, args, _ = mx.contrib.quant.quantize_model(sym, args, {}, calib_mode="naive", calib_data=Described(),
+                                                 ctx=mx.cpu(), label_names=None)
+    assert args["conv_weight_quantize"].dtype is np.int8
+
+
+def test_shapes_are_found_backwards_through_quantized_layers():
+    """The first states of an unrolled cell: what is added to a quantized layer's result tells their rows."""
+    cell = mx.rnn.LSTMCell(num_hidden=8)
+    outputs, _ = cell.unroll(2, mx.sym.var("data"))
+    sym = mx.sym.Group(outputs)
+    shapes, _, _ = sym.infer_shape(data=(4, 2, 5))
+    args = {n: mx.nd.random.uniform(-1, 1, s) for n, s in zip(sym.list_arguments(), shapes, strict=True) if n != "data"}
+    quantized, args, _ = mx.contrib.quant.quantize_model(
+        sym, args, {}, calib_mode="none", quantize_mode="full", excluded_op_names=["elemwise_add", "elemwise_mul"],
+        ctx=mx.cpu(), quantized_dtype="int8")
+    data = mx.nd.random.uniform(-1, 1, (4, 2, 5))
+    found = quantized.bind(mx.cpu(), {**args, "data": data}).forward()
+    assert [out.shape for out in found] == [(4, 8)] * 2

@@ -148,6 +148,19 @@ except AttributeError:
     assert done.stdout == expected, done.stderr[-3000:]
 
 
+def test_what_importing_mxnet_has_loaded():
+    done = run("-c", """
+import sys
+import mxjax
+mxjax.interop.install_mxnet_alias()
+import mxnet
+for name in ("ndarray", "ndarray.op", "ndarray._internal", "symbol.op"):
+    assert sys.modules[f"mxnet.{name}"] is sys.modules[f"mxjax.{name}"], name
+print(sys.modules["mxnet.ndarray.op"].exp(mxnet.nd.zeros(1)).asnumpy())
+""")
+    assert done.stdout == "[1.]\n", done.stderr[-3000:]
+
+
 def test_names_that_libraries_import():
     done = run("-c", """
 import mxjax
