@@ -40,7 +40,7 @@ _LIST, _V1, _V2, _V3 = 0x112, 0xF993FAC8, 0xF993FAC9, 0xF993FACA
 _STYPES = {0: "default", 1: "row_sparse", 2: "csr"}
 _MOST_DIMENSIONS = 64
 _HEADER, _SLAB, _LARGE = 1 << 9, 1 << 24, 1 << 23  # bytes read for a header, got for arrays, worth two threads
-_AT_ONCE = 500  # arrays that one call of the system reads, with the headers in between (POSIX promises 1024 buffers)
+_AT_ONCE = 500  # arrays that one call of the system reads, with the headers in between (Linux takes 1024 buffers)
 
 
 def aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

@@ -23,7 +23,7 @@ from ..ops.registry import Op, define
 from .inference import infer_shapes, infer_types
 from .lowering import Lowered
 
-__all__ = ["Graph", "GraphOp", "bind", "declare", "holds_graphs", "runners"]
+__all__ = ["Call", "Graph", "GraphOp", "bind", "declare", "holds_graphs", "runners"]
 
 
 class _Runners:
@@ -322,7 +322,7 @@ class _Cond(GraphOp):
         return [fit(a, b) for a, b in zip(*graph_outs[1:], strict=True)]
 
 
-class _Call(GraphOp):
+class Call(GraphOp):
     """The graph itself, as one node."""
 
     def feeds(self, p: dict[str, Any]) -> list[Sequence[int]]:
@@ -401,7 +401,7 @@ def declare(name: str, kind: type[GraphOp], params: type, graphs: int, doc: str)
         op.variadic = "num_args"
 
 
-declare("_CachedOp", _Call, _CallParams, 1, "Runs a graph.")
+declare("_CachedOp", Call, _CallParams, 1, "Runs a graph.")
 declare("_foreach", _Foreach, _ForeachParams, 1, "Runs a graph on each slice of arrays, passing states on.")
 declare("_while_loop", _WhileLoop, _WhileLoopParams, 2, "Runs a graph while another one gives true.")
 declare("_cond", _Cond, _CondParams, 3, "Runs one of two graphs, as a third one decides.")

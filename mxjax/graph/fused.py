@@ -16,7 +16,7 @@ import numpy as np
 
 from ..ops.common import Array
 from ..ops.quantized.conversion import larger, quantized, steps
-from .control_flow import Graph, GraphOp, declare
+from .control_flow import Call, Graph, declare
 from .lowering import Lowered
 from .node import Entry, Node
 from .rewriting import copied, rewrite
@@ -43,8 +43,8 @@ class _Params:
     channel_wise_quantize: bool | None = None
 
 
-class _Fused(GraphOp):
-    """What all of them share.
+class _Fused(Call):
+    """What all of them share, and attention, which has no weights.
 
     positive: (operators, their act_type or act_types) behind which results are uint8.
     """
@@ -54,15 +54,17 @@ class _Fused(GraphOp):
 
     def __init__(self, kind: Any, graphs: Sequence[Lowered]) -> None:
         super().__init__(kind, graphs)
+        if self.eager:
+            raise ValueError("the graph within it has an operator that runs on the host")
         self.graph = self.graphs[0]
         self.base = len(self.graph.names)
         self.set_attr("FNumOutputs", lambda p: 3 if p["quantized"] and not p["enable_float_output"] else 1)
         self.set_attr("FListOutputNames", lambda p: self.outputs[:self.num_outputs(p)])
         self.set_attr("FListInputNames", lambda p: [f"data{i}" for i in range(self.base)] + self._ranges(p))
 
-    # ------------------------------------------------------------ what subclasses define
+    # ------------------------------------------------------------ what weights make different
     def integers(self, p: dict[str, Any]) -> list[int]:
-        """Inputs that come as integers, in the order in which their ranges follow: all, where nothing else is said."""
+        """Inputs that come as integers, in the order in which their ranges follow."""
         return [*range(self.base)]
 
     def evaluated(self, p: dict[str, Any], values: list[Array], scales: list[Array],
@@ -72,7 +74,7 @@ class _Fused(GraphOp):
         values: the inputs as floats; scales, units: of those that are integers, steps for each unit, and what MXNet
         takes for a step where it tells the range of an int32 result; key: for what the graph draws.
         """
-        raise NotImplementedError
+        return self.graph(values, key, False)[0][0], scales[0] * scales[-1], units[0] * units[-1] * 2.0**31
 
     # ------------------------------------------------------------ what they share
     def _only(self, operator: str, least: int = 1) -> Node | None:
@@ -138,12 +140,6 @@ class _Fused(GraphOp):
         ins[:] = [t or (("int8" if i else None) if i in integers else "float32") for i, t in enumerate(ins)]
         outs[:] = [t or (self._dtype(p) if i == 0 else "float32") for i, t in enumerate(outs)]
 
-    def results(self, p: dict[str, Any], ins: list, graph_outs: list[list], length: Any, fit: Any) -> list:
-        return graph_outs[0]
-
-    def known(self, outs: list) -> list:
-        return outs
-
 
 def _rounded(weight: Array, bias: Array | None, data_scale: Array,
              by_channel: bool) -> tuple[Array, Array | None, Array]:
@@ -173,6 +169,7 @@ class _Convolution(_Fused):
     def __init__(self, kind: Any, graphs: Sequence[Lowered]) -> None:
         super().__init__(kind, graphs)
         self.layer, self.norm = self._only("Convolution"), self._only("BatchNorm", 0)
+        self.summed = [self.base - 1] if self._only("elemwise_add", 0) else []  # oneDNN's backend puts it last
         outputs = rewrite(self.graph.lowered.outputs, self._without_norm)
         self.plain = Graph(Lowered(outputs))
 
@@ -185,7 +182,7 @@ class _Convolution(_Fused):
         return None
 
     def integers(self, p: dict[str, Any]) -> list[int]:
-        return [0, self.base - 1] if self._only("elemwise_add", 0) else [0]  # oneDNN's backend puts the summand last
+        return [0, *self.summed]
 
     def evaluated(self, p: dict[str, Any], values: list[Array], scales: list[Array],
                   units: list[Array], key: Any) -> tuple[Array, Array, Array]:
@@ -229,14 +226,6 @@ class _FullyConnected(_Fused):
         return result, scale, units[0] * unit * 2.0**31
 
 
-class _Attention(_Fused):
-    """`interleaved_matmul_selfatt_qk` or `_valatt`."""
-
-    def evaluated(self, p: dict[str, Any], values: list[Array], scales: list[Array],
-                  units: list[Array], key: Any) -> tuple[Array, Array, Array]:
-        return self.graph(values, key, False)[0][0], scales[0] * scales[-1], units[0] * units[-1] * 2.0**31
-
-
-for _name, _kind in {"conv": _Convolution, "fully_connected": _FullyConnected, "selfatt_qk": _Attention,
-                     "selfatt_valatt": _Attention}.items():
+for _name, _kind in {"conv": _Convolution, "fully_connected": _FullyConnected, "selfatt_qk": _Fused,
+                     "selfatt_valatt": _Fused}.items():
     declare(f"_sg_mkldnn_{_name}", _kind, _Params, 1, "A graph that MXNet's oneDNN backend made one node.")

@@ -92,6 +92,9 @@ def test_a_bias_that_would_not_fit_widens_the_steps_of_the_weight():
     (lambda node: node["subgraphs"][0].update(heads=[[3, 0, 0], [3, 0, 0]]), "asks for 1 outputs, .* has 2"),
     (lambda node: node.update(op="_sg_mkldnn_conv"), "has 0 nodes of Convolution, expected 1"),
     (lambda node: node["attrs"].update(min_calib_range="low"), "min_calib_range"),
+    (lambda node: node["subgraphs"][0]["nodes"][-1].update(op="_contrib_boolean_mask", attrs={},
+                                                           inputs=[[0, 0], [1, 0]]),
+     "an operator that runs on the host"),
 ])
 def test_damaged_nodes(damage, message):
     graph, _ = fully_connected(np.ones((5, 6)), np.ones(5))

@@ -211,8 +211,7 @@ def convert_symbol(sym: Symbol, target_dtype: str = "float16", target_dtype_ops:
         attrs = sym.attr_dict()
         data_names = [name for name in sym.list_inputs() if "__dtype__" not in attrs.get(name, {})]
     result = Symbol(convert(sym._outputs, policy, excluded))
-    low = _only_low(result, policy.target) if cast_optional_params else []
-    for node in low:
+    for node in _only_low(result, policy.target) if cast_optional_params else ():
         if node.name not in data_names:
             node.attrs["__dtype__"] = str(CODES[policy.target])
     types = infer_types(result._outputs, dict.fromkeys(data_names, "float32"))
