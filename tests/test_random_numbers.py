@@ -10,6 +10,7 @@ import pytest
 
 import mxjax as mx
 from mxjax._mersenne import Source
+from mxjax.ops.random import _host_rejection
 
 DRAWS = {
     "uniform": lambda n, d: mx.nd.random.uniform(-1, 3, shape=(n,), dtype=d),
@@ -231,6 +232,39 @@ def test_pieces_do_not_matter():
     first = one.twister.take(6000)
     one.twister.give_back(first[10:])
     np.testing.assert_array_equal(one.twister.take(7000)[:5990], first[10:])
+
+
+@pytest.mark.parametrize("dtype, sums", [
+    ("float32", [3513315655, 938146617, 1213339145, 547067488, 1452684170]),
+    ("float64", [1947984666, 1554796654, 1753600805, 2925790623, 3785531932]),
+])
+def test_parameters_that_change_from_number_to_number(dtype, sums):
+    i = np.arange(70000)
+    shape, chance, scale, rate, spread = (mx.nd.array(values, dtype=dtype) for values in (
+        1 + i % 97 / 3.3, 0.05 + i % 19 / 21, 0.2 + i % 7 / 5, i % 31, i % 5 / 4))
+    mx.random.seed(4)
+    assert sums == [crc(array) for array in (
+        mx.nd.sample_negative_binomial(shape, chance, dtype=dtype), mx.nd.sample_gamma(chance, scale, dtype=dtype),
+        mx.nd.sample_gamma(shape, scale, dtype=dtype), mx.nd.sample_poisson(rate, dtype=dtype),
+        mx.nd.sample_generalized_negative_binomial(rate, spread, dtype=dtype))]
+
+
+@pytest.mark.parametrize("count", [1, 65, 3000, 70000])
+def test_one_at_a_time_or_all_places_at_once(count, monkeypatch):
+    """Both give the same numbers, whatever the parameters are, and where there is none for some."""
+    i = np.arange(count)
+    shape, scale = np.where(i % 41 == 7, np.nan, 0.4 + i // 9 % 5).astype(np.float32), np.float32(1 + i // 50 % 3)
+    found = []
+    for short in (0, 10 ** 9):
+        monkeypatch.setattr(_host_rejection, "_SHORT", short)
+        source = Source(6)
+        found.append([_host_rejection.gamma(source, count, np.dtype(np.float32), shape, scale),
+                      _host_rejection.poisson(source, count, np.dtype(np.float32), scale * 7),
+                      _host_rejection.generalized_negative_binomial(source, count, np.dtype(np.float32), scale * 7,
+                                                                    scale - 1),
+                      source.parallel_uniform(count)])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_each_thread_has_numbers_of_its_own():

@@ -264,7 +264,7 @@ class _Model:
 def _objects(sym: Any, params: Any) -> tuple[Symbol, dict[str, NDArray]]:
     """Symbol and parameters out of files or objects."""
     if isinstance(sym, (str, os.PathLike)) and isinstance(params, (str, os.PathLike)):
-        sym, params = load_symbol(sym), load(os.fspath(params))
+        sym, params = load_symbol(sym), load(os.fspath(params)) or {}  # a file without parameters is an empty list
     if isinstance(params, (list, tuple)) and len(params) == 2:
         params = {**params[0], **params[1]}
     if not isinstance(sym, Symbol) or not isinstance(params, dict):

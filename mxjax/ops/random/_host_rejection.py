@@ -1,14 +1,15 @@
 """Gamma and Poisson numbers, and mixtures of both, drawn in parallel as MXNet draws them on CPUs, to the bit.
 
-Each number takes as many tries as it needs, so where one begins depends on the one before. So all places of a twister's
-words are tried at once, as if a number began there; then one goes from place to place. MXNet rounds some steps to
-float32 and leaves others in float64, which decides the last bit.
+Each number takes as many tries as it needs, so where one begins depends on the one before. Where many have the same
+parameters, all places of a twister's words are tried at once, as if a number began there; then one goes from place to
+place. Where parameters change from number to number, one number of each twister is tried at a time. MXNet rounds some
+steps to float32 and leaves others in float64, which decides the last bit.
 Source: Marsaglia and Tsang, A Simple Method for Generating Gamma Variables, 2000; Press et al., Numerical Recipes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,43 @@ from ..._mersenne import Source, Twisters, in_groups, unit
 __all__ = ["gamma", "generalized_negative_binomial", "negative_binomial", "poisson"]
 
 _AHEAD, _GROUP = 256, 128  # words of each twister at once; twisters at once: what stays in the cache
+_SHORT = 12  # so many numbers, on average, must have the same parameters for all places to be tried
 _FEW = 12  # rates below are counted by products
+_BLOCK = 8  # factors at once
 
-# (numbers in [0, 1): (twisters, length), *parameters as columns) -> what begins at each place: value, whether that is a
-# result, and the place that follows: itself where the numbers do not suffice
+
+class _Places:
+    """Where results may begin: at each place of some twisters' numbers, or at one place of each.
+
+    Args:
+        u: numbers in [0, 1): (twisters, length).
+        rows, at: the twisters and their places; without them all places.
+    """
+
+    def __init__(self, u: np.ndarray, rows: np.ndarray | None = None, at: np.ndarray | None = None) -> None:
+        self._u, self._rows, self.length, self.dtype = u, rows, u.shape[1], u.dtype
+        self.at = np.arange(self.length) + np.zeros((len(u), 1), np.int64) if at is None else at
+        self._all: np.ndarray | None = None
+
+    def ahead(self, count: int, first: int = 0) -> Sequence[np.ndarray]:
+        """So many numbers at each place, from the one so far ahead on; 0 behind the end."""
+        if self._rows is not None:
+            there = self.at + np.arange(first, first + count)[:, None]
+            inside = there < self.length
+            there += self._rows * self.length
+            return self._u.reshape(-1).take(there, mode="clip") * inside
+        if self._all is None:
+            self._all = np.concatenate([self._u, np.zeros_like(self._u)], 1)
+        return [self._all[:, i:i + self.length] for i in range(first, first + count)]
+
+    def some(self, which: np.ndarray, at: np.ndarray | None = None) -> _Places:
+        """Those for which this holds, or other places of their twisters."""
+        rows = np.nonzero(which)[0] if self._rows is None else self._rows[which]
+        return _Places(self._u, rows, self.at[which] if at is None else at[which])
+
+
+# (places, *parameters that broadcast against them) -> what begins at each place: value, whether that is a result, and
+# the place that follows; where that is behind the end, the numbers did not suffice
 _Trial = Callable[..., tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
@@ -42,7 +76,10 @@ def _each(lanes: Twisters, rows: slice, wants: np.ndarray, wide: bool, cost: flo
     columns, least = [p[:, None] for p in parameters], 16
     while (most := int(left.max(initial=0))) > 0:
         length = min(int(1.1 * cost * most) + least, _AHEAD >> wide)
-        value, good, following = trial(unit(lanes.take(rows, length << wide), wide), *columns)
+        places = _Places(unit(lanes.take(rows, length << wide), wide))
+        value, good, following = trial(places, *columns)
+        enough = following <= length
+        good, following = good & enough, np.where(enough, following, places.at)
         first = np.arange(len(wants)) * (length + 1)
         path = np.append(following, np.full((len(wants), 1), length), 1)
         flat, visited = (path + first[:, None]).reshape(-1), np.zeros(path.size, bool)
@@ -63,6 +100,44 @@ def _each(lanes: Twisters, rows: slice, wants: np.ndarray, wide: bool, cost: flo
     return found
 
 
+def _by_turns(lanes: Twisters, begins: np.ndarray, stops: np.ndarray, wide: bool, cost: float, trial: _Trial,
+              exist: np.ndarray, parameters: Any, found: np.ndarray) -> None:
+    """Writes the results from `begins` to `stops` of the first twisters, one of each at a time.
+
+    Args:
+        lanes, wide, cost, trial: see `_each`.
+        begins, stops: of each twister's part of `found`; `begins` is changed.
+        exist: which results there are.
+        parameters: of the trial, one for each result.
+        found: the results.
+    """
+    rows, least, some_missing = slice(0, len(begins)), 16, not exist.all()
+    changing = [(i, p) for i, p in enumerate(parameters) if p.strides[0]]
+    given = [p[:1] for p in parameters]
+    while (most := int((stops - begins).max(initial=0))) > 0:
+        length = min(int(1.1 * cost * most) + least, 4 * _AHEAD >> wide)
+        u, at = unit(lanes.take(rows, length << wide), wide), np.zeros(len(begins), np.int64)
+        lane = np.flatnonzero(begins < stops)
+        while len(lane):
+            result, place = begins[lane], at[lane]
+            for i, values in changing:
+                given[i] = values[result]
+            value, good, following = trial(_Places(u, lane, place), *given)
+            enough = following <= length
+            good = good & enough
+            if some_missing:
+                missing = ~exist[result]
+                value[missing], following[missing], good = np.nan, place[missing], good | missing
+                enough |= missing
+            at[lane] = np.where(enough, following, place)
+            found[result[good]] = value[good]
+            result += good
+            begins[lane] = result
+            lane = lane[enough & (result < stops[lane])]
+        lanes.give_back(rows, (length - at) << wide)
+        least *= 2
+
+
 def _in_parallel(source: Source, count: int, wide: bool, cost: float, trial: _Trial, possible: Any,
                  *parameters: Any) -> np.ndarray:
     """`count` results of all twisters; NaN where it is not possible. The parameters are numbers, or one for each."""
@@ -70,11 +145,19 @@ def _in_parallel(source: Source, count: int, wide: bool, cost: float, trial: _Tr
     counts = lanes.counts(count)
     found, step = np.full(count, np.nan), int(counts.max(initial=0))
     spread = [np.broadcast_to(p, count) for p in (possible, *parameters)]
-    changes = [np.flatnonzero(p[1:] != p[:-1]) + 1 for p in spread if p.strides[0]]
-    ends = np.unique(np.concatenate([*changes, [count]]))  # of runs with the same parameters
+    changes = np.zeros(max(count - 1, 0), bool)
+    for p in spread:
+        if p.strides[0]:
+            changes |= p[1:] != p[:-1]
+    ends = np.append(np.flatnonzero(changes) + 1, count)  # of runs with the same parameters
+    first = np.arange(len(counts)) * step
+    if len(ends) * _SHORT > count:
+        with np.errstate(all="ignore"):
+            _by_turns(lanes, first, first + counts, wide, cost, trial, spread[0], spread[1:], found)
+        return found
 
     def make(rows: slice) -> None:
-        begins = np.arange(rows.start, rows.stop) * step
+        begins = first[rows]
         stops = begins + counts[rows]
         with np.errstate(all="ignore"):
             while (begins < stops).any():
@@ -86,7 +169,7 @@ def _in_parallel(source: Source, count: int, wide: bool, cost: float, trial: _Tr
                 turns = np.arange(made.shape[1])
                 chosen = turns < wants[:, None]
                 found[(begins[:, None] + turns)[chosen]] = made[chosen]
-                begins += runs
+                begins = begins + runs
     in_groups(len(counts), _GROUP, count, make)
     return found
 
@@ -106,31 +189,24 @@ def _gamma_terms(alpha: Any, real: type[np.floating]) -> tuple[np.ndarray, ...]:
     return (least < 0) & (least > -np.inf), d, least, (-1 / _wide(least)).astype(real), small, power
 
 
-def _try_gamma(u: np.ndarray, d: np.ndarray, least: np.ndarray, c: np.ndarray, small: np.ndarray, power: np.ndarray,
+def _try_gamma(places: _Places, d: np.ndarray, least: np.ndarray, c: np.ndarray, small: np.ndarray, power: np.ndarray,
                beta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    log, log_of_square = c_function("log"), c_function("logf" if u.dtype == np.float32 else "log")
-    value, good, following = _nothing(u)
-    x = 2 * u - 1
-    x, y = x[:, :-3], x[:, 1:-2]
+    kind = places.dtype
+    log, log_of_square = c_function("log"), c_function("logf" if kind == np.float32 else "log")
+    first, second, third, fourth = places.ahead(4)
+    x, y = 2 * first - 1, 2 * second - 1
     square = x * x + y * y
     normal = y * np.sqrt(-2 * log_of_square(square) / square)
     tried = (square <= 1) & (square != 0) & (normal > least)
-    v = (1 + _wide(c * normal)).astype(u.dtype)
+    v = (1 + _wide(c * normal)).astype(kind)
     v = v * v * v
     z, cube = _wide(normal), _wide(v)
-    won = tried & (log(1 - _wide(u[:, 2:-1])) < 0.5 * z * z + d * (1 - cube + log(cube)))
-    made = mixed(np.multiply, d * v, beta)
+    won = tried & (log(1 - _wide(third)) < 0.5 * z * z + d * (1 - cube + log(cube)))
+    made = mixed(np.multiply, d * v, beta).astype(kind)
     if small.any():
-        below_one = made * c_function("pow", 2)(_wide(u[:, 3:]), np.broadcast_to(_wide(power), made.shape))
-        made = np.where(small, below_one.astype(u.dtype), made)
-    value[:, :-3], good[:, :-3] = made, won
-    following[:, :-3] += 2 + tried + (won & small)
-    return value, good, following
-
-
-def _nothing(u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A trial's results where no number is complete."""
-    return np.zeros(u.shape), np.zeros(u.shape, bool), np.arange(u.shape[1]) + np.zeros((len(u), 1), np.int64)
+        below_one = made * c_function("pow", 2)(_wide(fourth), np.broadcast_to(_wide(power), made.shape))
+        made = np.where(small, below_one.astype(kind), made)
+    return made, won, places.at + 2 + tried + (won & small)
 
 
 def gamma(source: Source, count: int, dtype: np.dtype, alpha: Any, beta: Any) -> np.ndarray:
@@ -142,52 +218,45 @@ def gamma(source: Source, count: int, dtype: np.dtype, alpha: Any, beta: Any) ->
 
 
 # -------------------------------------------------------------------- Poisson
-def _count_products(u: np.ndarray, rate: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _count_products(places: _Places, rate: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """How many numbers can be multiplied before the product is at most exp(-rate)."""
-    value, good, following = _nothing(u)
-    good[:], least, product = True, c_function("expf")(-rate), u
-    for end in range(u.shape[1], 0, -1):
-        more = product > least[:, :end]
-        if not more.any():
-            break
-        value[:, :end] += more
-        good[:, end - 1] = ~more[:, -1]  # there is no further number
-        product = product[:, :-1] * u[:, u.shape[1] - end + 1:]
-    following += np.where(good, value + 1, 0).astype(np.int64)
-    return value, good, following
+    least, shape = c_function("expf")(-rate), places.at.shape
+    product, more, count = np.ones(shape, np.float32), np.ones(shape, bool), np.zeros(shape, np.int32)
+    first = 0
+    while more.any():  # behind the end the product is 0
+        for factor in places.ahead(min(_BLOCK, places.length + 1 - first), first):
+            product *= factor
+            np.greater(product, least, more)
+            count += more
+        first += _BLOCK
+    return count, np.ones(shape, bool), places.at + count + 1
 
 
-def _candidates(first: np.ndarray, second: np.ndarray, rate: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(candidates of high rates, whether each is a result, how many numbers that took).
-
-    They come from Cauchy's distribution; those below 0 take only the first number.
-    """
+def _try_candidates(places: _Places, rate: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Candidates for high rates, which come from Cauchy's distribution; those below 0 take only the first number."""
     exp, tan, log_gamma = c_function("expf"), c_function("tanf"), c_function("lgammaf")
     log_rate, width = c_function("logf")(rate), np.sqrt(2 * _wide(rate)).astype(np.float32)
     g = rate * log_rate - log_gamma((_wide(rate) + 1).astype(np.float32))
+    first, second = places.ahead(2)
     y = tan(np.float32(3.1415926) * first)
     number = width * y + rate
     negative, number = number < 0, np.floor(number)
     power = number * log_rate - log_gamma((_wide(number) + 1).astype(np.float32)) - g
     chance = (0.9 * (1 + _wide(y * y)) * exp(power)).astype(np.float32)
-    return number.astype(np.int32), ~negative & ~(second > chance), 2 - negative
+    return number.astype(np.int32), ~negative & ~(second > chance), places.at + 2 - negative
 
 
-def _try_candidates(u: np.ndarray, rate: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    value, good, following = _nothing(u)
-    value[:, :-1], good[:, :-1], taken = _candidates(u[:, :-1], u[:, 1:], rate)
-    following[:, :-1] += taken
-    return value, good, following
-
-
-def _try_poisson(u: np.ndarray, rate: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    results, few = _nothing(u), (rate < _FEW)[:, 0]
-    for rows, trial in ((few, _count_products), (~few, _try_candidates)):
-        if rows.all():
-            return trial(u, rate)
-        if rows.any():
-            for whole, part in zip(results, trial(u[rows], rate[rows]), strict=True):
-                whole[rows] = part
+def _try_poisson(places: _Places, rate: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rate = np.broadcast_to(rate, places.at.shape)
+    few = rate < _FEW
+    if few.all():
+        return _count_products(places, rate)
+    if not few.any():
+        return _try_candidates(places, rate)
+    results = np.zeros(rate.shape), np.zeros(rate.shape, bool), places.at.copy()
+    for which, trial in ((few, _count_products), (~few, _try_candidates)):
+        for whole, part in zip(results, trial(places.some(which), rate[which]), strict=True):
+            whole[which] = part
     return results
 
 
@@ -203,39 +272,19 @@ def poisson(source: Source, count: int, dtype: np.dtype, rate: Any) -> np.ndarra
 
 
 # -------------------------------------------------------------------- mixtures
-def _poisson_at(u: np.ndarray, rate: np.ndarray, begins: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Poisson numbers of these rates where they begin; candidates are tried until there is one."""
-    few = rate < _FEW
-    value, good, following = _count_products(u, np.where(begins & few, rate, 0))
-    good &= begins & few
-    row, place = np.nonzero(begins & ~few)
-    at = place
-    while (inside := at + 1 < u.shape[1]).any():
-        row, place, at = row[inside], place[inside], at[inside]
-        number, won, taken = _candidates(u[row, at], u[row, at + 1], rate[row, place])
-        at = at + taken
-        value[row[won], place[won]], following[row[won], place[won]] = number[won], at[won]
-        good[row[won], place[won]] = True
-        row, place, at = row[~won], place[~won], at[~won]
-    return value, good, following
-
-
-def _try_mixture(u: np.ndarray, free: np.ndarray, fixed: np.ndarray,
+def _try_mixture(places: _Places, free: np.ndarray, fixed: np.ndarray,
                  *terms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Poisson numbers of gamma distributed rates, or of a fixed rate where they are not free."""
-    rate, good, following = _try_gamma(u, *terms)
-    own, drawn = np.arange(u.shape[1]), good | ~free
-    rate = np.where(free, rate, fixed).astype(np.float32)
-    starts, following = np.where(free, following, own), np.where(drawn, own, following)
-    row, place = np.nonzero(drawn & (starts < u.shape[1]))
-    start = starts[row, place]
-    begins, rates = np.zeros(u.shape, bool), np.zeros(u.shape, np.float32)
-    begins[row, start], rates[row, start] = True, rate[row, place]
-    value, complete, ends = (part[row, start] for part in _poisson_at(u, rates, begins))
-    good[:] = False
-    rate[row, place], good[row, place] = value, complete
-    following[row[complete], place[complete]] = ends[complete]
-    return rate, good, following
+    rate, drawn, following = _try_gamma(places, *terms)
+    free, drawn = np.broadcast_to(free, drawn.shape), drawn | ~free
+    rate, following = np.where(free, rate, fixed).astype(np.float32), np.where(free, following, places.at)
+    value, good = np.zeros(drawn.shape), np.zeros(drawn.shape, bool)
+    while drawn.any():  # with the same rate, until there is one
+        value[drawn], good[drawn], following[drawn] = _try_poisson(places.some(drawn, following), rate[drawn])
+        drawn = drawn & ~good
+        following[drawn] += places.length * (following[drawn] == places.length)  # the rate would be lost
+        drawn &= following < places.length
+    return value, good, following
 
 
 def _mixture(source: Source, count: int, free: Any, fixed: Any, alpha: Any, beta: Any) -> np.ndarray:
@@ -251,7 +300,8 @@ def negative_binomial(source: Source, count: int, dtype: np.dtype, k: Any, p: An
     kind, p = np.asarray(k).dtype, np.asarray(p, np.float32)
     with np.errstate(all="ignore"):
         beta = ((1 - _wide(p)) / p).astype(np.float32).astype(kind)
-    return _mixture(source, count, np.True_, np.float32(0), k, beta)
+        shape = np.asarray(k, np.float32).astype(kind)
+    return _mixture(source, count, np.True_, np.float32(0), shape, beta)
 
 
 def generalized_negative_binomial(source: Source, count: int, dtype: np.dtype, mu: Any, alpha: Any) -> np.ndarray:
