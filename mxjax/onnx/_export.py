@@ -181,6 +181,10 @@ class Call:
         """
         return self._model.value(self.node.inputs[index], self)
 
+    def depends_on_inputs(self, index: int) -> bool:
+        """Whether an input has no `value`."""
+        return bool(self._model.missing(self.node.inputs[index]))
+
     def need(self, condition: bool, what: str) -> None:
         """Raises MXNetError "cannot be exported: ..." unless the condition holds."""
         if not condition:
@@ -234,9 +238,12 @@ class _Model:
             return [node.name, *(f"{node.name}_hidden{i}" for i in range(1, count))]
         return [f"{node.name}{i}" for i in range(count)]
 
+    def missing(self, entry: Entry) -> list[str]:
+        """The model's inputs that a value depends on."""
+        return [n for n in Symbol([entry]).list_inputs() if n not in self.params]
+
     def value(self, entry: Entry, call: Call) -> np.ndarray:
-        part = Symbol([entry])
-        missing = [n for n in part.list_inputs() if n not in self.params]
+        part, missing = Symbol([entry]), self.missing(entry)
         call.need(not missing, f"it needs values that do not depend on inputs, but got some of {', '.join(missing)}")
         return part.eval(**{n: self.params[n] for n in part.list_inputs()})[0].asnumpy()
 

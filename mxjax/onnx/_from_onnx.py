@@ -23,25 +23,24 @@ def _plain(kind: str, **params: Any) -> Callable[[Call], Symbol]:
 
 
 for _onnx, _kind in {
-        "Abs": "abs", "Ceil": "ceil", "Floor": "floor", "Round": "rint", "Exp": "exp", "Log": "log", "Sqrt": "sqrt",
+        "Abs": "abs", "Ceil": "ceil", "Floor": "floor", "Round": "_npi_around", "Exp": "exp", "Log": "log",
+        "Sqrt": "sqrt",
         "Sin": "sin", "Cos": "cos", "Tan": "tan", "Asin": "arcsin", "Acos": "arccos", "Atan": "arctan", "Sinh": "sinh",
         "Cosh": "cosh", "Tanh": "tanh", "Asinh": "arcsinh", "Acosh": "arccosh", "Atanh": "arctanh", "Erf": "erf",
         "Sigmoid": "sigmoid", "Relu": "relu", "Neg": "negative", "Reciprocal": "reciprocal", "Sign": "sign",
-        "Softsign": "softsign", "Identity": "_copy", "Dropout": "_copy", "Not": "logical_not"}.items():
+        "Softsign": "softsign", "Identity": "_copy", "Not": "logical_not"}.items():
     importer(_onnx)(_plain(_kind))
 importer("Softplus")(_plain("Activation", act_type="softrelu"))
-importer("Selu")(_plain("LeakyReLU", act_type="selu"))
 importer("Elu")(lambda c: c.op("LeakyReLU", c.sym(0), act_type="elu", slope=c.attr("alpha", 1.0)))
 importer("LeakyRelu")(lambda c: c.op("LeakyReLU", c.sym(0), act_type="leaky", slope=c.attr("alpha", 0.01)))
-importer("Gelu")(_plain("LeakyReLU", act_type="gelu"))
 importer("GlobalAveragePool")(_plain("Pooling", kernel=(1, 1), global_pool=True, pool_type="avg"))
+importer("GlobalLpPool")(lambda c: _lp_pooling(c, c.sym(0), kernel=(1, 1), global_pool=True))
 importer("GlobalMaxPool")(_plain("Pooling", kernel=(1, 1), global_pool=True, pool_type="max"))
 importer("HardSigmoid")(lambda c: c.op("hard_sigmoid", c.sym(0), alpha=c.attr("alpha", 0.2), beta=c.attr("beta", 0.5)))
 importer("LRN")(lambda c: c.op("LRN", c.sym(0), alpha=c.attr("alpha", 1e-4), beta=c.attr("beta", 0.75),
                                knorm=c.attr("bias", 1.0), nsize=c.attr("size")))
 importer("InstanceNormalization")(lambda c: c.op("InstanceNorm", c.sym(0), c.sym(1), c.sym(2),
                                                  eps=c.attr("epsilon", 1e-5)))
-importer("SpaceToDepth")(lambda c: c.op("space_to_depth", c.sym(0), block_size=c.attr("blocksize")))
 importer("Sum")(lambda c: reduce(lambda a, b: c.op("broadcast_add", a, b), _all(c)))
 importer("Max")(lambda c: reduce(lambda a, b: c.op("broadcast_maximum", a, b), _all(c)))
 importer("Min")(lambda c: reduce(lambda a, b: c.op("broadcast_minimum", a, b), _all(c)))
@@ -49,6 +48,67 @@ importer("Mean")(lambda c: reduce(lambda a, b: c.op("broadcast_add", a, b), _all
 importer("MatMul")(lambda c: c.op("_npi_matmul", c.sym(0), c.sym(1)))
 importer("MaxRoiPool")(lambda c: c.op("ROIPooling", c.sym(0), c.sym(1), pooled_size=c.attr("pooled_shape"),
                                       spatial_scale=c.attr("spatial_scale", 1.0)))
+
+
+importer("HardSwish")(lambda c: c.sym(0) * c.op("hard_sigmoid", c.sym(0), alpha=1 / 6, beta=0.5))
+importer("Mish")(lambda c: c.sym(0) * c.op("tanh", c.op("Activation", c.sym(0), act_type="softrelu")))
+importer("Swish")(lambda c: c.sym(0) * c.op("sigmoid", c.sym(0) * c.attr("alpha", 1.0)))
+importer("IsNaN")(lambda c: c.op("_npi_isnan", c.sym(0)))
+importer("ThresholdedRelu")(lambda c: c.sym(0) * (c.sym(0) > c.attr("alpha", 1.0)))
+importer("Einsum")(lambda c: c.op("_npi_einsum", *_all(c), subscripts=c.attr("equation").replace(" ", "")))
+
+
+@importer("Dropout")
+def _dropout(c: Call) -> Symbol:
+    trains = c.known(2) if c.has(2) else np.False_
+    c.need(trains is not None and not trains.any(), "training_mode")
+    return c.op("_copy", c.sym(0))
+
+
+@importer("Selu")
+def _selu(c: Call) -> Symbol:
+    if not {"alpha", "gamma"} & set(c.attrs):
+        return c.op("LeakyReLU", c.sym(0), act_type="selu")
+    return c.op("LeakyReLU", c.sym(0), act_type="elu", slope=c.attr("alpha", 1.67326319)) * c.attr("gamma", 1.05070102)
+
+
+@importer("Celu")
+def _celu(c: Call) -> Symbol:
+    alpha = c.attr("alpha", 1.0)
+    return c.op("LeakyReLU", c.sym(0) / alpha, act_type="elu", slope=1.0) * alpha
+
+
+@importer("Gelu")
+def _gelu(c: Call) -> Symbol:
+    if c.attr("approximate", "none") == "none":
+        return c.op("LeakyReLU", c.sym(0), act_type="gelu")
+    x = c.sym(0)
+    return x * (c.op("tanh", (x + x * x * x * 0.044715) * math.sqrt(2 / math.pi)) + 1) * 0.5
+
+
+# ---------------------------------------------------------------- drawn numbers
+def _drawn(name: str, names: dict[str, tuple[str, float]], like: bool) -> Callable[[Call], Symbol]:
+    def convert(c: Call) -> Symbol:
+        params = {new: c.attr(old, default) for old, (new, default) in names.items()}
+        if like:
+            c.need("dtype" not in c.attrs, "dtype other than that of the input")
+            return c.op(f"_random_{name}_like", c.sym(0), **params)
+        return c.op(f"_random_{name}", shape=c.attr("shape"), dtype=_named(c, c.attr("dtype", 1)), **params)
+    return convert
+
+
+for _onnx, _kind, _names in (("Uniform", "uniform", {"low": ("low", 0.0), "high": ("high", 1.0)}),
+                             ("Normal", "normal", {"mean": ("loc", 0.0), "scale": ("scale", 1.0)})):
+    importer(f"Random{_onnx}")(_drawn(_kind, _names, False))
+    importer(f"Random{_onnx}Like")(_drawn(_kind, _names, True))
+
+
+@importer("Multinomial")
+def _multinomial(c: Call) -> Symbol:
+    """Of logarithms of probabilities, which need not add up to 1."""
+    chances = c.op("softmax", c.sym(0), axis=-1)
+    found = c.op("_sample_multinomial", chances, shape=(c.attr("sample_size", 1),), dtype="int32")
+    return c.op("Cast", found, dtype=_named(c, c.attr("dtype", 6)))
 
 
 def _all(c: Call) -> list[Symbol]:
@@ -68,8 +128,10 @@ importer("Constant")(_number)
 
 @importer("Shape")
 def _shape(c: Call) -> Any:
-    shape = c.shape(0)
-    return c.op("shape_array", c.sym(0)) if shape is None else np.array(shape, np.int64)
+    shape, some = c.shape(0), slice(c.attr("start", 0), c.attr("end"))
+    if shape is not None:
+        return np.array(shape[some], np.int64)
+    return c.op("slice_axis", c.op("shape_array", c.sym(0)), axis=0, begin=some.start, end=some.stop)
 
 
 @importer("Size")
@@ -133,7 +195,7 @@ def _two(tensor: str) -> Callable[[Call], Symbol]:
 
 for _onnx, _kind in {
         "Add": "broadcast_add", "Sub": "broadcast_sub", "Mul": "broadcast_mul", "Div": "broadcast_div",
-        "Pow": "broadcast_power", "Mod": "broadcast_mod", "Equal": "broadcast_equal", "Greater": "broadcast_greater",
+        "Pow": "broadcast_power", "Equal": "broadcast_equal", "Greater": "broadcast_greater",
         "Less": "broadcast_lesser", "GreaterOrEqual": "broadcast_greater_equal",
         "LessOrEqual": "broadcast_lesser_equal", "And": "broadcast_logical_and", "Or": "broadcast_logical_or",
         "Xor": "broadcast_logical_xor"}.items():
@@ -143,6 +205,15 @@ for _onnx, _kind in {
     importer(_onnx)(_converter)
 
 
+@importer("Mod")
+@_folding(lambda c, a, b: (np.fmod if c.attr("fmod", 0) else np.mod)(a, b))
+def _mod(c: Call) -> Symbol:
+    if not c.attr("fmod", 0):
+        return _two("broadcast_mod")(c)
+    size = c.op("broadcast_mod", c.op("abs", c.sym(0)), c.op("abs", c.sym(1)))  # the sign is that of the dividend
+    return c.op("broadcast_mul", c.op("sign", c.sym(0)), size)
+
+
 @importer("Where")
 def _where(c: Call) -> Symbol:
     return c.op("_npi_where", c.op("_not_equal_scalar", c.sym(0), scalar=0), c.sym(1), c.sym(2))
@@ -150,6 +221,10 @@ def _where(c: Call) -> Symbol:
 
 def _dtype(c: Call) -> np.dtype:
     return np.dtype(package().helper.tensor_dtype_to_np_dtype(c.attr("to")))
+
+
+def _named(c: Call, kind: int) -> str:
+    return np.dtype(package().helper.tensor_dtype_to_np_dtype(kind)).name
 
 
 @importer("Cast")
@@ -170,9 +245,12 @@ def _clip(c: Call) -> Symbol:
 
 @importer("PRelu")
 def _prelu(c: Call) -> Symbol:
-    slope = c.shape(1)
-    flat = c.sym(1) if slope and len(slope) == 1 else c.op("Reshape", c.sym(1), shape=(-1,))
-    return c.op("LeakyReLU", c.sym(0), flat, act_type="prelu")
+    slope, data = c.shape(1), c.shape(0)
+    channels = slope is not None and all(n == 1 for n in slope[1:]) and (len(slope) > 1 or slope == (1,))
+    if channels and (data is None or len(slope) in (1, len(data) - 1)):
+        return c.op("LeakyReLU", c.sym(0), c.op("Reshape", c.sym(1), shape=(-1,)), act_type="prelu")
+    least = c.op("broadcast_mul", c.op("_minimum_scalar", c.sym(0), scalar=0), c.sym(1))
+    return c.op("broadcast_add", c.op("relu", c.sym(0)), least)
 
 
 # ---------------------------------------------------------------- shapes
@@ -250,7 +328,10 @@ def _slice(c: Call) -> Symbol:
 
 @importer("Split")
 def _split(c: Call) -> Any:
-    axis, sizes = c.attr("axis", 0), c.listed(1, "split")
+    axis, sizes, shape = c.attr("axis", 0), c.listed(1, "split"), c.shape(0)
+    if "num_outputs" in c.attrs and shape is not None and shape[axis] % len(c.outputs):  # the last part is smaller
+        each = -(-shape[axis] // len(c.outputs))
+        sizes = [min(each, shape[axis] - begin) for begin in range(0, shape[axis], each)]
     if not sizes or len(set(sizes)) == 1:
         return c.op("SliceChannel", c.sym(0), axis=axis, num_outputs=len(c.outputs))
     starts = [0, *np.cumsum(sizes).tolist()]
@@ -266,7 +347,8 @@ def _gather(c: Call) -> Symbol:
         end = places.item() + 1
         part = c.op("slice_axis", c.sym(0), axis=axis, begin=places.item(), end=end or None)
         return c.op("squeeze", part, axis=axis)
-    return c.op("take", c.sym(0), c.sym(1), axis=axis, mode="clip" if places is None or places.min() >= 0 else "wrap")
+    inside = places is not None and (not places.size or places.min() >= 0)
+    return c.op("take", c.sym(0), c.sym(1), axis=axis, mode="clip" if inside else "wrap")
 
 
 @importer("GatherND")
@@ -308,8 +390,56 @@ def _one_hot(c: Call) -> Symbol:
 
 @importer("DepthToSpace")
 def _depth_to_space(c: Call) -> Symbol:
-    c.need(c.attr("mode", "DCR") == "DCR", "mode CRD")
-    return c.op("depth_to_space", c.sym(0), block_size=c.attr("blocksize"))
+    return _blocks(c, "depth_to_space")
+
+
+@importer("SpaceToDepth")
+def _space_to_depth(c: Call) -> Symbol:
+    return _blocks(c, "space_to_depth")
+
+
+def _blocks(c: Call, kind: str) -> Symbol:
+    if c.attr("mode", "DCR") == "DCR":
+        return c.op(kind, c.sym(0), block_size=c.attr("blocksize"))
+    shape, block = c.shape(0), c.attr("blocksize")
+    c.need(shape is not None, "mode CRD of an unknown shape")
+    n, depth, height, width = shape
+    if kind == "depth_to_space":
+        parts, axes = (n, depth // block ** 2, block, block, height, width), (0, 1, 4, 2, 5, 3)
+        result = (n, depth // block ** 2, height * block, width * block)
+    else:
+        parts, axes = (n, depth, height // block, block, width // block, block), (0, 1, 3, 5, 2, 4)
+        result = (n, depth * block ** 2, height // block, width // block)
+    return c.op("Reshape", c.op("transpose", c.op("Reshape", c.sym(0), shape=parts), axes=axes), shape=result)
+
+
+@importer("ReverseSequence")
+def _reverse_sequence(c: Call) -> Symbol:
+    c.need((c.attr("batch_axis", 1), c.attr("time_axis", 0)) == (1, 0), "time_axis other than 0")
+    return c.op("SequenceReverse", c.sym(0), c.sym(1), use_sequence_length=True)
+
+
+@importer("Trilu")
+def _trilu(c: Call) -> Symbol:
+    k = int(c.value(1).item()) if c.has(1) else 0
+    if not c.attr("upper", 1):
+        return c.op("_npi_tril", c.sym(0), k=k)
+    below = c.op("_npi_tril", c.op("ones_like", c.sym(0)), k=k - 1)
+    return c.op("_npi_where_lscalar", below, c.sym(0), scalar=0)
+
+
+@importer("Hardmax")
+def _hardmax(c: Call) -> Symbol:
+    axis, shape = c.attr("axis", -1 if c.opset >= 13 else 1), c.shape(0)
+    c.need(shape is not None, "an unknown shape")
+    axis %= len(shape)
+    if c.opset < 13:  # all axes from this one on are one
+        flat = c.op("Reshape", c.sym(0), shape=(math.prod(shape[:axis]), -1))
+        one = c.op("one_hot", c.op("argmax", flat, axis=1), depth=math.prod(shape[axis:]))
+        return c.op("Reshape", one, shape=shape)
+    one = c.op("one_hot", c.op("argmax", c.sym(0), axis=axis), depth=shape[axis])
+    order = list(range(len(shape) - 1))
+    return c.op("transpose", one, axes=(*order[:axis], len(shape) - 1, *order[axis:]))
 
 
 @importer("CumSum")
@@ -344,8 +474,11 @@ for _onnx, _args in {"ReduceSum": ("sum",), "ReduceMean": ("mean",), "ReduceMax"
 
 @importer("ArgMax", "ArgMin")
 def _arg(c: Call) -> Symbol:
-    found = c.op(c.kind.lower(), c.sym(0), axis=c.attr("axis", 0), keepdims=bool(c.attr("keepdims", 1)))
-    return c.op("Cast", found, dtype="int64")
+    axis, last, shape = c.attr("axis", 0), c.attr("select_last_index", 0), c.shape(0)
+    c.need(not last or shape is not None, "select_last_index of an unknown shape")
+    data = c.op("reverse", c.sym(0), axis=(axis % len(shape),)) if last else c.sym(0)
+    found = c.op("Cast", c.op(c.kind.lower(), data, axis=axis, keepdims=bool(c.attr("keepdims", 1))), dtype="int64")
+    return c.op("_rminus_scalar", found, scalar=shape[axis] - 1) if last else found
 
 
 @importer("Softmax", "LogSoftmax")
@@ -357,7 +490,7 @@ def _softmax(c: Call) -> Symbol:
 @importer("LpNormalization")
 def _lp_normalization(c: Call) -> Symbol:
     norm = c.op("norm", c.sym(0), ord=c.attr("p", 2), axis=c.attr("axis", -1), keepdims=True)
-    return c.op("broadcast_div", c.sym(0), norm)
+    return c.op("broadcast_div", c.sym(0), norm + (norm == 0))  # nothing stays nothing
 
 
 # ---------------------------------------------------------------- layers
@@ -411,9 +544,29 @@ def _pool(c: Call) -> Symbol:
     counted = bool(c.attr("count_include_pad", 0))
     c.need(kind == "max" or data is c.sym(0) or counted, "uneven padding that does not count")
     c.need(set(c.attr("dilations", (1,))) == {1}, "dilations")
-    extra = {"p_value": c.attr("p", 2)} if kind == "lp" else {"count_include_pad": counted} if kind == "avg" else {}
-    return c.op("Pooling", data, kernel=kernel, stride=c.attr("strides", (1,) * len(kernel)), pad=pad, pool_type=kind,
-                pooling_convention="full" if c.attr("ceil_mode", 0) else "valid", **extra)
+    strides, full = c.attr("strides", (1,) * len(kernel)), bool(c.attr("ceil_mode", 0))
+    window = {"kernel": kernel, "stride": strides, "pad": pad, "pooling_convention": "full" if full else "valid"}
+    if kind == "lp":
+        found = _lp_pooling(c, data, **window)
+    else:
+        extra = {"count_include_pad": counted} if kind == "avg" else {}
+        found = c.op("Pooling", data, pool_type=kind, **window, **extra)
+    if not full:
+        return found
+    c.need(c.shape(0) is not None, "ceil_mode with an unknown shape")
+    _, outs, _ = data.infer_shape_partial(**{k: v for k, v in c.shapes.items() if k in data.list_inputs()})
+    for axis, (n, k, s, p) in enumerate(zip(outs[0][2:], kernel, strides, pad, strict=True), 2):
+        count = -(-(n + 2 * p - k) // s) + 1
+        if (count - 1) * s >= n + p:  # MXNet's last window, but not ONNX's, may begin behind the image
+            found = c.op("slice_axis", found, axis=axis, begin=0, end=count - 1)
+    return found
+
+
+def _lp_pooling(c: Call, data: Symbol, **window: Any) -> Symbol:
+    """The p-th root of the sum of |x|^p."""
+    power = c.attr("p", 2)
+    total = c.op("Pooling", c.op("_power_scalar", c.op("abs", data), scalar=power), pool_type="sum", **window)
+    return c.op("_power_scalar", total, scalar=1 / power)
 
 
 @importer("BatchNormalization")
@@ -429,6 +582,29 @@ def _layer_norm(c: Call) -> Symbol:
     width = c.shape(1)
     beta = c.sym(2) if c.has(2) else c.param(np.zeros(width, np.float32), "beta")
     return c.op("LayerNorm", c.sym(0), c.sym(1), beta, axis=-1, eps=c.attr("epsilon", 1e-5))
+
+
+@importer("GroupNormalization")
+def _group_norm(c: Call) -> Symbol:
+    groups, eps, shape, factors = c.attr("num_groups"), c.attr("epsilon", 1e-5), c.shape(0), c.shape(1)
+    if factors == (groups,):
+        return c.op("GroupNorm", c.sym(0), c.sym(1), c.sym(2), num_groups=groups, eps=eps)
+    c.need(shape is not None, "factors for channels of an unknown shape")
+    one, nothing = (c.param(np.full(groups, n, np.float32), name) for n, name in ((1, "gamma"), (0, "beta")))
+    scale, shift = (c.op("Reshape", c.sym(i), shape=(1, -1, *(1,) * (len(shape) - 2))) for i in (1, 2))
+    normal = c.op("GroupNorm", c.sym(0), one, nothing, num_groups=groups, eps=eps)
+    return c.op("broadcast_add", c.op("broadcast_mul", normal, scale), shift)
+
+
+@importer("RoiAlign")
+def _roi_align(c: Call) -> Symbol:
+    mode = c.attr("coordinate_transformation_mode", "half_pixel" if c.opset >= 16 else "output_half_pixel")
+    c.need(c.attr("mode", "avg") == "avg", "mode max")
+    batch = c.op("expand_dims", c.op("Cast", c.sym(2), dtype="float32"), axis=1)
+    return c.op("_contrib_ROIAlign", c.sym(0), c.op("Concat", batch, c.sym(1), dim=1),
+                pooled_size=(c.attr("output_height", 1), c.attr("output_width", 1)),
+                spatial_scale=c.attr("spatial_scale", 1.0), sample_ratio=c.attr("sampling_ratio", 0) or -1,
+                aligned=mode == "half_pixel")
 
 
 @importer("Gemm")
@@ -452,12 +628,19 @@ def _resize(c: Call) -> Symbol:
     else:
         scales = c.value(last) if last else np.asarray(c.attr("scales"))
         size = [int(n * s) for n, s in zip(shape[2:], scales[2:].tolist(), strict=True)]
+    default = "half_pixel" if c.opset >= 11 else "asymmetric"
+    places = c.attr("coordinate_transformation_mode", default)
     if c.attr("mode", "nearest") == "nearest":
+        rounding = c.attr("nearest_mode", "round_prefer_floor" if c.opset >= 11 else "floor")
+        c.need((places, rounding) == ("asymmetric", "floor") or places == "half_pixel" and rounding.startswith("round"),
+               f"nearest neighbours with {places} and {rounding}")
         c.need(size[0] // shape[2] == size[1] // shape[3] and not size[0] % shape[2] and not size[1] % shape[3],
                f"nearest neighbours from {shape[2:]} to {size}")
         return c.op("UpSampling", c.sym(0), scale=size[0] // shape[2], sample_type="nearest", num_args=1)
+    c.need(c.attr("mode") == "linear" and places in ("half_pixel", "align_corners") and not c.attr("antialias", 0),
+           f"mode {c.attr('mode')} with {places}")
     return c.op("_contrib_BilinearResize2D", c.sym(0), height=size[0], width=size[1],
-                align_corners=c.attr("coordinate_transformation_mode", "half_pixel") == "align_corners")
+                align_corners=places == "align_corners")
 
 
 _MODES = {"LSTM": "lstm", "GRU": "gru", "RNN": "rnn_tanh"}

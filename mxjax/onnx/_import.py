@@ -85,6 +85,11 @@ class Call:
         """An input's shape where it can be told."""
         return self._model.shape(self.inputs[index])
 
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the model's inputs and parameters, as far as they are known."""
+        return self._model.known_shapes()
+
     def op(self, kind: str, *inputs: Symbol, **params: Any) -> Symbol:
         """A new node."""
         return apply(kind, kind.lower().strip("_"), inputs, params)
@@ -135,17 +140,22 @@ class _Model:
         return var(name, shape=self.params[name].shape)
 
     def symbol(self, name: str) -> Symbol:
+        if name not in self.values:
+            raise MXNetError(f"ONNX value {name!r} is not one that can be imported: no input, and no node gives it")
         value = self.values[name]
         if isinstance(value, np.ndarray):
             value = self.values[name] = _Parameter(value, self.parameter(name, value))
         return value.symbol if isinstance(value, _Parameter) else value
+
+    def known_shapes(self) -> dict[str, tuple[int, ...]]:
+        return {**self.shapes, **{k: v.shape for k, v in self.params.items()}}
 
     def shape(self, name: str) -> tuple[int, ...] | None:
         value = self.values[name]
         if not isinstance(value, Symbol):
             return value.shape
         names = set(value.list_inputs())
-        given = {k: s for k, s in {**self.shapes, **{k: v.shape for k, v in self.params.items()}}.items() if k in names}
+        given = {k: s for k, s in self.known_shapes().items() if k in names}
         found = value.infer_shape_partial(**given)[1][0]
         return found if found and 0 not in found else None
 

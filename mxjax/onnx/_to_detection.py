@@ -78,6 +78,9 @@ def _roi_align(c: Call) -> str:
     rows = cut(c, c.inputs[1], {1: (1, 5, 1)})
     batch = c.cast(c.op("Squeeze", cut(c, c.inputs[1], {1: (0, 1, 1)}), c.const([1])), "int64")
     height, width = c.p["pooled_size"]
-    return c.op("RoiAlign", c.inputs[0], rows, batch, output_height=height, output_width=width,
-                sampling_ratio=max(c.p["sample_ratio"], 0), spatial_scale=float(c.p["spatial_scale"]),
-                coordinate_transformation_mode="half_pixel" if c.p.get("aligned") else "output_half_pixel")
+    found = c.op("RoiAlign", c.inputs[0], rows, c.op("Max", batch, c.const(0)), output_height=height,
+                 output_width=width, sampling_ratio=max(c.p["sample_ratio"], 0),
+                 spatial_scale=float(c.p["spatial_scale"]),
+                 coordinate_transformation_mode="half_pixel" if c.p.get("aligned") else "output_half_pixel")
+    there = c.op("Reshape", c.op("Less", batch, c.const(0)), c.const([-1, 1, 1, 1]))  # regions of no image
+    return c.op("Where", there, c.scalar(0), found)

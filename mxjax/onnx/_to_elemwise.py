@@ -14,7 +14,7 @@ from ._export import Call, converter
 
 # one ONNX operator, the same inputs
 _SAME = {
-    "abs": "Abs", "ceil": "Ceil", "floor": "Floor", "rint": "Round", "exp": "Exp", "log": "Log", "sqrt": "Sqrt",
+    "abs": "Abs", "ceil": "Ceil", "floor": "Floor", "exp": "Exp", "log": "Log", "sqrt": "Sqrt",
     "sin": "Sin", "cos": "Cos", "tan": "Tan", "arcsin": "Asin", "arccos": "Acos", "arctan": "Atan", "sinh": "Sinh",
     "cosh": "Cosh", "tanh": "Tanh", "arcsinh": "Asinh", "arccosh": "Acosh", "arctanh": "Atanh", "sigmoid": "Sigmoid",
     "relu": "Relu", "negative": "Neg", "reciprocal": "Reciprocal", "erf": "Erf", "sign": "Sign", "softsign": "Softsign",
@@ -138,11 +138,27 @@ def _round(c: Call) -> str:
     return c.op("Mul", c.op("Sign", c.inputs[0]), up)
 
 
+@converter("rint")
+def _rint(c: Call) -> str:
+    """Halves go down."""
+    low, high = c.op("Floor", c.inputs[0]), c.op("Ceil", c.inputs[0])
+    below = c.op("LessOrEqual", c.op("Sub", c.inputs[0], low), c.op("Sub", high, c.inputs[0]))
+    return c.op("Where", below, low, high)
+
+
 @converter("_mod", "broadcast_mod", "_mod_scalar")
 def _mod(c: Call) -> str:
-    """The remainder has the sign of the divisor."""
-    right = c.inputs[1] if c.has(1) else c.scalar(c.p["scalar"])
-    return c.op("Sub", c.inputs[0], c.op("Mul", right, c.op("Floor", c.op("Div", c.inputs[0], right))))
+    """The remainder has the sign of the divisor, and is 0 where that is 0."""
+    kind = c.out_dtype()
+    left = c.inputs[0] if kind == c.dtype() else c.cast(c.inputs[0], kind)
+    right, zero = c.inputs[1] if c.has(1) else c.scalar(c.p["scalar"], kind), c.scalar(0, kind)
+    nothing = c.op("Equal", right, zero)
+    right = c.op("Where", nothing, c.scalar(1, kind), right)
+    found = c.op("Mod", left, right, fmod=int(kind.kind not in "iu"))
+    if kind.kind not in "iu":  # the sign is that of the dividend
+        apart = c.op("Equal", c.op("Mul", c.op("Sign", found), c.op("Sign", right)), c.scalar(-1, kind))
+        found = c.op("Where", apart, c.op("Add", found, right), found)
+    return c.op("Where", nothing, zero, found)
 
 
 @converter("_hypot", "broadcast_hypot")
@@ -248,6 +264,33 @@ def folded(c: Call) -> str:
 for _name in ("_zeros", "_ones", "_full", "_eye", "_arange", "_linspace", "_contrib_MultiBoxPrior",
               "_contrib_index_array", "_npi_zeros", "_npi_ones", "_npi_arange"):
     converter(_name)(folded)
+
+
+_DRAWN = {"uniform": ("RandomUniform", {"low": "low", "high": "high"}),
+          "normal": ("RandomNormal", {"loc": "mean", "scale": "scale"})}
+
+
+def _drawn(name: str, names: dict[str, str], like: bool) -> Callable[[Call], str]:
+    """Numbers of the runtime's own, which are others each time."""
+    def convert(c: Call) -> str:
+        attrs = {new: float(c.p[old]) for old, new in names.items()} | {"dtype": 1}  # half precision is not known
+        if like:
+            return c.cast(c.op(f"{name}Like", c.inputs[0], **attrs), c.out_dtype())
+        return c.cast(c.op(name, shape=list(c.static(c.out_shape())), **attrs), c.out_dtype())
+    return convert
+
+
+for _name, (_onnx, _attrs) in _DRAWN.items():
+    converter(f"_random_{_name}")(_drawn(_onnx, _attrs, False))
+    converter(f"_random_{_name}_like")(_drawn(_onnx, _attrs, True))
+
+
+@converter("_sample_multinomial")
+def _sample_multinomial(c: Call) -> str:
+    c.need(not c.p["get_prob"], "get_prob=True")
+    chances = c.op("Reshape", c.cast(c.inputs[0], "float32"), c.const([-1, *c.static(c.shape()[-1:])]))
+    found = c.op("Multinomial", c.op("Log", chances), sample_size=math.prod(c.p["shape"]), dtype=6)
+    return c.op("Reshape", c.cast(found, c.out_dtype()), c.const(c.static(c.out_shape())))
 
 
 @converter("zeros_like", "ones_like")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from ._to_elemwise import reduce
 _ACTIVATIONS = {"relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh", "softrelu": "Softplus", "softsign": "Softsign"}
 
 
-def _window(c: Call) -> dict:
+def _window(c: Call) -> dict[str, Any]:
     """Attributes of a sliding window."""
     dims = len(c.p["kernel"])
     layout = c.p.get("layout")
@@ -72,16 +73,41 @@ def _pooling(c: Call) -> str:
         return c.op({"max": "GlobalMaxPool", "avg": "GlobalAveragePool", "lp": "GlobalLpPool"}[kind], data, **power)
     window, full = _window(c), c.p["pooling_convention"] == "full"
     c.need(c.p["pooling_convention"] in ("valid", "full"), f"pooling_convention {c.p['pooling_convention']}")
+    counted = c.p.get("count_include_pad") in (None, True) or kind == "sum"
+    if full and None not in c.shape()[2:]:
+        return _full_pooling(c, window, counted)
+    c.need(not full or kind in ("max", "avg"), f"pool_type {kind!r} with pooling_convention 'full', and dynamic shapes")
     if kind == "lp":
-        c.need(not full, "pool_type 'lp' with pooling_convention 'full'")
         return c.op("LpPool", data, **window, **power)
     window["ceil_mode"] = int(full)
     if kind == "max":
         return c.op("MaxPool", data, **window)
-    counted = c.p.get("count_include_pad") in (None, True) or kind == "sum"
-    c.need(kind == "avg" or not full, "pool_type 'sum' with pooling_convention 'full'")
     found = c.op("AveragePool", data, **window, count_include_pad=int(counted))
     return found if kind == "avg" else c.op("Mul", found, c.scalar(math.prod(c.p["kernel"])))
+
+
+def _full_pooling(c: Call, window: dict[str, Any], counted: bool) -> str:
+    """Pooling whose last windows may reach beyond the padding, or lie there as a whole, which ONNX does not have: the
+    image is padded until they fit.
+    """
+    kind, sizes, results = c.p["pool_type"], c.shape()[2:], c.out_shape()[2:]
+    kernel, strides, pads = window["kernel_shape"], window["strides"], window.pop("pads")[:len(sizes)]
+    ends = [(out - 1) * s + k - n - p for out, s, k, n, p in zip(results, strides, kernel, sizes, pads, strict=True)]
+    least = (np.iinfo if c.dtype().kind in "iu" else np.finfo)(c.dtype()).min if kind == "max" else 0
+    data = c.op("Pad", c.inputs[0], c.const([0, 0, *pads, 0, 0, *ends]), c.scalar(least))
+    if kind in ("max", "lp"):
+        return c.op("MaxPool", data, **window) if kind == "max" else c.op("LpPool", data, **window,
+                                                                          p=int(c.p["p_value"]))
+    found = c.op("Mul", c.op("AveragePool", data, **window), c.scalar(math.prod(kernel)))
+    if kind == "sum":
+        return found
+    counts = np.ones(())
+    for out, s, k, n, p in zip(results, strides, kernel, sizes, pads, strict=True):
+        begin = np.arange(out) * s - p
+        end = np.minimum(begin + k, n + p)
+        along = end - begin if counted else np.minimum(end, n) - np.maximum(begin, 0)
+        counts = counts[..., None] * along
+    return c.op("Div", found, c.const(np.where(counts == 0, 1, counts), c.dtype()))
 
 
 @converter("_contrib_AdaptiveAvgPooling2D")

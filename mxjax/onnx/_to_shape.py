@@ -113,6 +113,15 @@ def _slice_axis(c: Call) -> str:
     return cut(c, c.inputs[0], {c.axis(c.p["axis"]): (c.p["begin"], c.p["end"], 1)})
 
 
+@converter("Crop")
+def _crop(c: Call) -> str:
+    image, size = c.static(c.shape()[2:], "the size of the image"), c.static(c.out_shape()[2:])
+    middle = [(whole - part) // 2 for whole, part in zip(image, size, strict=True)]
+    start = middle if c.p["center_crop"] else c.p["offset"]
+    return cut(c, c.inputs[0], {axis + 2: (begin, begin + n, 1) for axis, (begin, n) in
+                                enumerate(zip(start, size, strict=True))})
+
+
 @converter("slice_like")
 def _slice_like(c: Call) -> str:
     axes = [c.axis(a) for a in c.p["axes"]] or list(range(c.ndim()))
@@ -334,6 +343,13 @@ def _sequence_mask(c: Call) -> str:
         return c.op("Identity", c.inputs[0])
     inside = before(c, c.inputs[0], c.p["axis"], c.ndim(), c.inputs[1], 1 - c.p["axis"])
     return c.op("Where", inside, c.inputs[0], c.scalar(c.p["value"]))
+
+
+@converter("SequenceReverse")
+def _sequence_reverse(c: Call) -> str:
+    if not c.p["use_sequence_length"]:
+        return cut(c, c.inputs[0], {0: (None, None, -1)})
+    return c.op("ReverseSequence", c.inputs[0], c.cast(c.inputs[1], "int64"), time_axis=0, batch_axis=1)
 
 
 @converter("SequenceLast")

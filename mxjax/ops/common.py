@@ -90,8 +90,10 @@ def normalized(axis: int, ndim: int) -> int:
     return axis % ndim
 
 
-def gives(dtype: str | Callable[[dict[str, Any]], str | None], *inputs: str | None) -> Callable[..., None]:
-    """A type rule (FInferType): all outputs have this dtype (or what a function of the parameters says).
+def gives(dtype: str | tuple[str | None, ...] | Callable[[dict[str, Any]], str | None],
+          *inputs: str | None) -> Callable[..., None]:
+    """A type rule (FInferType): all outputs have this dtype (or what a function of the parameters says), or each one of
+    several; None is that of the first input.
 
     `inputs` are the dtypes of the inputs where nothing else tells; by default, and for None, those that are known.
     """
@@ -100,8 +102,15 @@ def gives(dtype: str | Callable[[dict[str, Any]], str | None], *inputs: str | No
         defaults = (*inputs, *(None,) * len(ins))
         ins[:] = [t or default or first for t, default in zip(ins, defaults, strict=False)]
         result = dtype(params) if callable(dtype) else dtype
-        outs[:] = [t or result for t in outs]
+        results = result if isinstance(result, tuple) else (result,) * len(outs)
+        outs[:] = [t or result for t, result in zip(outs, results, strict=False)]
     return rule
+
+
+def chosen(params: dict[str, Any], ins: list[str | None], outs: list[str | None]) -> None:
+    """The type rule of a choice: the condition may have any dtype, what is chosen from has that of the result."""
+    kind = next((t for t in (*ins[1:], *outs) if t), None)
+    ins[1:], outs[:] = [kind] * (len(ins) - 1), [kind]
 
 
 def no_gradient(heads: tuple, inputs: tuple, outputs: tuple, **params: Any) -> tuple:

@@ -165,9 +165,9 @@ def filled(back: Callable[..., Shape] | None = None, /, **rules: Callable[..., S
     return rule
 
 
-def typed(**dtypes: str) -> Callable[..., None]:
+def typed(result: str | None = None, /, **dtypes: str) -> Callable[..., None]:
     """A type rule: the named inputs have these dtypes where nothing else is known; the others agree with the first
-    of them.
+    of them, and so do the outputs unless they have a dtype of their own.
 
         infer_type=typed(label="float32", indices="int32")
     """
@@ -176,5 +176,6 @@ def typed(**dtypes: str) -> Callable[..., None]:
         for i, name in enumerate(names):
             if ins[i] is None:
                 ins[i] = dtypes.get(name) or (rest[0] if rest else None)
+        outs[:] = [t or result for t in outs]
     rule.wants_names = True
     return rule

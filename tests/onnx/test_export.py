@@ -64,6 +64,68 @@ def test_elementwise(tmp_path):
     check(tmp_path, sym.Group([*unary, *binary, *number]), [positive, positive[::-1] * 1.1])
 
 
+def test_remainders_halves_and_ranges(tmp_path):
+    a, b = variables(2)
+    found = [a % b, a % -0.75, sym.rint(a), sym.round(a), sym.arange(4), sym.arange(2, 8, 3), sym.Cast(a, "int32") %
+             sym.Cast(b, "int32")]
+    values = np.array([[-2.5, -1.5, -0.5, 0.5], [1.5, 2.5, -7, 7]]), np.array([[2, -2, 0, 3], [-3, 0, 3, -3]])
+    check(tmp_path, sym.Group(found), values, back=False)
+    check(tmp_path, a % 3, values[:1])
+
+
+def test_what_is_chosen_has_its_own_dtype(tmp_path):
+    condition, values = mx.nd.array([1, 0, 2], dtype="int32"), mx.nd.array([1, 2, 3], dtype="float16")
+    given = sym.var("x1")
+    out = sym.where(sym.var("x0"), given, given * 2)
+    path = mx.onnx.export_model(out, {}, [(3,), (3,)], ["int32", "float16"], str(tmp_path / "where.onnx"))
+    found = run_onnx(path, {"x0": condition.asnumpy(), "x1": values.asnumpy()})[0]
+    assert found.dtype == np.float16 and found.tolist() == [1, 4, 3]
+
+
+def test_files_without_parameters(tmp_path):
+    class Twice(gluon.HybridBlock):
+        def hybrid_forward(self, F, x):  # noqa: N803
+            return F.Crop(x, offset=(1, 0), h_w=(2, 3)) * 2
+    net = Twice()
+    net.hybridize()
+    x = mx.nd.array(RNG.randn(1, 2, 4, 5))
+    want = net(x).asnumpy()
+    net.export(str(tmp_path / "net"))
+    path = mx.onnx.export_model(f"{tmp_path}/net-symbol.json", f"{tmp_path}/net-0000.params", [x.shape], np.float32,
+                                str(tmp_path / "net.onnx"))
+    np.testing.assert_array_equal(run_onnx(path, {"data": x.asnumpy()})[0], want)
+
+
+def test_windows_beyond_the_padding(tmp_path):
+    image = sym.var("x0")
+    found = [sym.Pooling(image, kernel=(3, 4), stride=stride, pad=pad, pool_type=kind, pooling_convention="full", **how)
+             for stride, pad in (((2, 3), (0, 0)), ((3, 4), (1, 2)), ((4, 5), (2, 3)))
+             for kind, how in (("max", {}), ("avg", {"count_include_pad": True}), ("avg", {"count_include_pad": False}),
+                               ("sum", {}), ("lp", {"p_value": 2}))]
+    check(tmp_path, sym.Group(found), [RNG.uniform(0.1, 1, (1, 2, 9, 9))], back=False)
+
+
+def test_draws(tmp_path):
+    like = sym.var("x0")
+    found = [sym.random.uniform(2, 3, shape=(40, 50), dtype="float64"), sym.random.normal(5, 0.1, shape=(40, 50)),
+             sym.random.uniform_like(like, -3, -2), sym.random.normal_like(like, -5, 0.1)]
+    classes = sym.sample_multinomial(sym.var("x1"), shape=(300,))
+    path = mx.onnx.export_model(sym.Group([*found, classes]), {}, [(30, 20), (2, 3)], [np.float16, np.float32],
+                                str(tmp_path / "draws.onnx"))
+    given = {"x0": np.zeros((30, 20), "float16"), "x1": np.array([[0.2, 0.8, 0], [1, 0, 0]], "float32")}
+    back = mx.contrib.onnx.import_to_gluon(mx.onnx.export_model(
+        sym.Group([*found[:2], classes]), {}, [(2, 3)], onnx_file_path=str(tmp_path / "some.onnx")), mx.cpu())
+    again = [a.asnumpy() for a in back(mx.nd.array(given["x1"]))]
+    got = run_onnx(path, given)
+    for uniform, dtype, low in ((got[0], "float64", 2), (got[2], "float16", -3), (again[0], None, 2)):
+        assert (dtype is None or uniform.dtype == dtype) and low <= uniform.min() and uniform.max() <= low + 1
+        assert 0.4 < uniform.mean() - low < 0.6
+    for normal, mean in ((got[1], 5), (got[3], -5), (again[1], 5)):
+        assert abs(normal.mean() - mean) < 0.05 and 0.07 < normal.std() < 0.13
+    for drawn in (got[4], again[2]):
+        assert drawn.shape == (2, 300) and not drawn[1].any() and 0.65 < drawn[0].mean() < 0.95
+
+
 def test_reductions(tmp_path):
     a = sym.var("x0")
     found = [f(a, axis=axis, keepdims=keep) for f in (sym.sum, sym.mean, sym.max, sym.min, sym.prod)
@@ -97,6 +159,8 @@ def test_indexing(tmp_path):
     ids = sym.Embedding(sym.var("x0"), input_dim=5, output_dim=3, name="embed")
     check(tmp_path, ids, [np.array([[1, 4], [0, 2]], "float32")], {"embed_weight": RNG.randn(5, 3)})
     lengths = sym.var("x1")
+    backwards = [sym.SequenceReverse(a), sym.SequenceReverse(a, sym.var("x1"), True)]
+    check(tmp_path, sym.Group(backwards), [RNG.randn(4, 3, 2), np.array([1, 2, 4], "float32")])
     masked = [sym.SequenceMask(a, lengths, True, value=-1), sym.SequenceLast(a, lengths, True),
               sym.softmax(sym.transpose(a), lengths, use_length=True)]
     check(tmp_path, sym.Group(masked), [RNG.randn(4, 3), np.array([1, 2, 4], "float32")], back=False)
@@ -165,6 +229,15 @@ def test_recurrent(tmp_path, mode):
     values = dict(zip(names, [a.asnumpy() for a in (x, *state)], strict=True))
     for got, expected in zip(run_onnx(path, values), [want, *last], strict=True):
         np.testing.assert_allclose(got, expected.asnumpy(), rtol=1e-4, atol=1e-5)
+    order = [n for end in ("weight", "bias") for n in params if n.endswith(end)]
+    flat = sym.concat(*(sym.var(n).reshape((-1,)) for n in order), dim=0)  # weights that are inputs
+    starts = [sym.var(f"state{i}") for i in range(len(state))]
+    free = sym.RNN(sym.var("data"), flat, *starts, state_size=4, num_layers=2, bidirectional=mode != "gru", mode=mode)
+    inputs = {"data": x, **{f"state{i}": s for i, s in enumerate(state)}, **params}
+    free_path = mx.onnx.export_model(free, {}, [inputs[n].shape for n in free.list_inputs()],
+                                     onnx_file_path=str(tmp_path / "free.onnx"))
+    found = run_onnx(free_path, {k: v.asnumpy() for k, v in inputs.items()})[0]
+    np.testing.assert_allclose(found, want.asnumpy(), rtol=1e-4, atol=1e-5)
     block = mx.contrib.onnx.import_to_gluon(path, mx.cpu())
     for got, expected in zip(block(x, *state), [want, *last], strict=True):
         np.testing.assert_allclose(got.asnumpy(), expected.asnumpy(), rtol=1e-4, atol=1e-5)
@@ -179,8 +252,10 @@ def test_boxes(tmp_path):
                                  topk=topk)[0] for force, topk in ((True, -1), (False, -1), (False, 7))]
     check(tmp_path, sym.Group(found), [rows], back=False)
     rois = np.array([[0, 1, 1, 5, 5], [1, 0, 0, 3, 3]])
-    check(tmp_path, sym.contrib.ROIAlign(a, sym.var("x1"), pooled_size=(2, 2), spatial_scale=0.5, sample_ratio=2),
-          [RNG.randn(2, 2, 6, 6), rois], back=False)
+    aligned = sym.contrib.ROIAlign(a, sym.var("x1"), pooled_size=(2, 2), spatial_scale=0.5, sample_ratio=2)
+    check(tmp_path, aligned, [RNG.randn(2, 2, 6, 6), rois])
+    rois[0, 0] = -1  # of no image
+    check(tmp_path, aligned, [RNG.randn(2, 2, 6, 6), rois], back=False)
     decoded = sym.contrib.box_decode(a, sym.var("x1"), 0.1, 0.1, 0.2, 0.2, format="corner")
     check(tmp_path, decoded, [RNG.randn(2, 3, 4), np.array([[[0, 0, 1, 1], [0, 0, 2, 1], [1, 1, 2, 3]]])])
 
@@ -271,3 +346,36 @@ def test_files_of_others():
     nodes[0].op_type = "NoSuchOperator"
     with pytest.raises(NotImplementedError, match="Operator NoSuchOperator not implemented"):
         proto.from_onnx(helper.make_graph(nodes, "g", graph.input, graph.output, graph.initializer), 9)
+
+
+def _result(model, arrays, path):
+    """What import makes of an ONNX model; None where it refuses, or the arrays are of a kind that MXNet lacks."""
+    onnx.save(model, path)
+    try:
+        out, args, auxs = mx.contrib.onnx.import_model(path)
+        given = {i.name: mx.nd.array(a, dtype=np.asarray(a).dtype)
+                 for i, a in zip(model.graph.input, arrays, strict=True)}
+        return out.bind(mx.cpu(), {k: given.get(k, args.get(k)) for k in out.list_arguments()},
+                        aux_states={k: given.get(k, auxs.get(k)) for k in out.list_auxiliary_states()}).forward()
+    except (NotImplementedError, mx.MXNetError, TypeError, ValueError):
+        return None
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of the cases' own arithmetic
+def test_the_standards_own_cases(tmp_path):
+    """An operator of a file is what the standard says, or it is refused."""
+    from onnx.backend.test.case.node import collect_testcases
+
+    checked, wrong = 0, []
+    for case in collect_testcases(None):
+        for arrays, wanted in (case.data_sets or ()) if case.model is not None else ():
+            found = _result(case.model, arrays, str(tmp_path / "case.onnx"))
+            checked += found is not None
+            for got, want in zip(found or (), map(np.asarray, wanted), strict=False):
+                got = got.asnumpy().astype(np.float64)
+                if got.size != want.size or not np.allclose(got.reshape(want.shape), want.astype(np.float64), 1e-3,
+                                                            1e-5, True):
+                    wrong.append(case.name)
+    assert checked > 300
+    assert {name.rstrip("0123456789") for name in wrong} <= {"test_mod_float_edge_cases_fmod_0_float"}, \
+        "in MXNet the remainder of a division by 0 is 0"

@@ -98,6 +98,24 @@ def test_types():
     assert normed[0] == [np.float16, np.float32, np.float32] and normed[2] == [np.float32, np.float32]
 
 
+@pytest.mark.parametrize("out, given, wanted", [
+    (mx.sym.where(A, B, C), {"a": "int32", "b": "float16"}, ["float16"]),
+    (mx.sym.np.where(A.as_np_ndarray(), B.as_np_ndarray(), C.as_np_ndarray()), {"a": "bool", "c": "int8"}, ["int8"]),
+    (mx.sym.contrib.allclose(A, B), {"a": "float32"}, ["uint8"]),
+    (mx.sym.sample_gamma(A, B), {"a": "float64"}, ["float32"]),
+    (mx.sym.sample_normal(A, B, dtype="float16"), {"a": "float32"}, ["float16"]),
+    (mx.sym.histogram(A, B)[0], {"a": "float32"}, ["int64"]),
+    (mx.sym.amp_cast(A, dtype="float16"), {"a": "float32"}, ["float16"]),
+    (mx.sym.amp_cast(A, dtype="float16"), {"a": "int32"}, ["int32"]),
+    (mx.sym.multi_all_finite(A, B, num_arrays=2), {"a": "float16", "b": "float64"}, ["float32"]),
+    (mx.sym.image.to_tensor(A), {"a": "uint8"}, ["float32"]),
+    (mx.sym.SequenceLast(A, B, True), {"a": "float16"}, ["float16"]),
+])
+def test_results_of_another_type(out, given, wanted):
+    """As MXNet's `infer_type` says, and as they are."""
+    assert [np.dtype(t).name for t in out.infer_type(**given)[1]] == wanted
+
+
 def test_bound_arrays_have_the_inferred_types():
     net = mx.sym.FullyConnected(DATA, num_hidden=3)
     executor = net.simple_bind(mx.cpu(), data=(2, 4), type_dict={"data": "float64"})

@@ -11,7 +11,7 @@ import jax.scipy.special as special
 from jax import lax
 
 from ...base import MXNetError
-from ..common import Array, absolute, converted, in_float, is_float
+from ..common import Array, absolute, converted, gives, in_float, is_float
 from ..infer import elementwise, unify
 from ..params import Count, DType, Scalar, np_dtype
 from ..registry import get, register
@@ -250,7 +250,7 @@ def div_sqrt_dim(data: Array) -> Array:
     return in_float(lambda x: x / data.shape[-1] ** 0.5, data)
 
 
-@register("_contrib_allclose", infer_shape=lambda p, ins, outs: elementwise(p, ins, []))
+@register("_contrib_allclose", infer_shape=lambda p, ins, outs: elementwise(p, ins, []), infer_type=gives("uint8"))
 def allclose(a: Array, b: Array, *, rtol: Scalar = 1e-5, atol: Scalar = 1e-8, equal_nan: bool = True) -> Array:
     """1 where all of |a - b| <= atol + rtol·|b|, else 0.  a, b: one shape -> () uint8."""
     return jnp.allclose(a, b, rtol, atol, equal_nan).astype(jnp.uint8)
@@ -267,7 +267,12 @@ def _is_amp(dtype: Any) -> bool:
     return is_float(dtype) and dtype.itemsize <= 4
 
 
-@register("amp_cast", infer_shape=elementwise)
+def _amp_types(params: dict[str, Any], ins: list, outs: list) -> None:
+    kind = params["dtype"] if ins[0] is None or _is_amp(np_dtype(ins[0])) else ins[0]
+    outs[0] = outs[0] or kind
+
+
+@register("amp_cast", infer_shape=elementwise, infer_type=_amp_types)
 def amp_cast(data: Array, *, dtype: DType) -> Array:
     """A cast among float32, float16 and bfloat16 for mixed precision; other dtypes stay as they are."""
     return data.astype(np_dtype(dtype)) if _is_amp(data.dtype) else data

@@ -11,32 +11,27 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...base import MXNetError
-from ..common import Array, converted, gives, no_gradient, normalized, same_dtype
+from ..common import Array, chosen, converted, gives, no_gradient, normalized, same_dtype
 from ..infer import broadcasted, elementwise, first
 from ..params import DType, Scalar, Shape, np_dtype
 from ..registry import register
 
 
 # ------------------------------------------------------------ choosing
-@register("_npi_where", infer_type=gives(lambda p: None, "bool"), FPartialShape=broadcasted)
+@register("_npi_where", infer_type=chosen, FPartialShape=broadcasted)
 def where(condition: Array, x: Array, y: Array) -> Array:
     """x where the condition is nonzero, y elsewhere, with broadcasting."""
     same_dtype("_npi_where", x, y)
     return jnp.where(condition != 0, x, y)
 
 
-def _where_types(params: dict[str, Any], ins: list, outs: list) -> None:
-    ins[0] = ins[0] or "bool"
-    ins[1] = outs[0] = ins[1] or outs[0]
-
-
-@register("_npi_where_lscalar", infer_type=_where_types, FPartialShape=broadcasted)
+@register("_npi_where_lscalar", infer_type=chosen, FPartialShape=broadcasted)
 def where_lscalar(condition: Array, x: Array, *, scalar: Scalar = 0.0) -> Array:
     """A number where the condition is nonzero, x elsewhere."""
     return jnp.where(condition != 0, converted(scalar, x.dtype), x)
 
 
-@register("_npi_where_rscalar", infer_type=_where_types, FPartialShape=broadcasted)
+@register("_npi_where_rscalar", infer_type=chosen, FPartialShape=broadcasted)
 def where_rscalar(condition: Array, y: Array, *, scalar: Scalar = 0.0) -> Array:
     """y where the condition is nonzero, a number elsewhere."""
     return jnp.where(condition != 0, y, converted(scalar, y.dtype))
@@ -103,7 +98,8 @@ def _unique_count(params: dict[str, Any]) -> int:
     return 1 + params["return_index"] + params["return_inverse"] + params["return_counts"]
 
 
-@register("_npi_unique", eager=True, FGradient=no_gradient, wide=True, num_outputs=_unique_count)
+@register("_npi_unique", eager=True, FGradient=no_gradient, wide=True, num_outputs=_unique_count,
+          infer_type=gives((None, "int64", "int64", "int64")))
 def unique(data: Array, *, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
            axis: int | None = None) -> tuple[Array, ...]:
     """The different values in order; positions of the first ones, of each element's value, and how often each comes.

@@ -17,7 +17,7 @@ from ..common import Array, absolute, is_float, no_gradient
 from ..infer import first
 from ..linalg.decompositions import cholesky as factor
 from ..linalg.decompositions import syevd, unless_finite
-from ..params import Shape
+from ..params import Shape, np_dtype
 from ..registry import register
 from .reductions import axes_of
 
@@ -91,13 +91,18 @@ def _symmetric(A: Array, UPLO: str) -> Array:  # noqa: N803
 
 
 
-@register("_npi_eigvals", wide=True, FGradient=no_gradient)
+def _wide_types(params: dict[str, Any], ins: list, outs: list) -> None:
+    kind = ins[0] if ins[0] is None or is_float(np_dtype(ins[0])) else "float64"
+    outs[:] = [t or kind for t in outs]
+
+
+@register("_npi_eigvals", wide=True, FGradient=no_gradient, infer_type=_wide_types)
 def eigvals(A: Array) -> Array:
     """Eigenvalues (real parts) of general matrices: (..., n, n) -> (..., n)."""
     return eig(A)[0]
 
 
-@register("_npi_eig", wide=True, FGradient=no_gradient, num_outputs=2)
+@register("_npi_eig", wide=True, FGradient=no_gradient, num_outputs=2, infer_type=_wide_types)
 def eig(A: Array) -> tuple[Array, Array]:
     """Eigenvalues (..., n) and eigenvectors (columns) of general matrices; real parts."""
     _need_square("_npi_eig", A)
@@ -129,7 +134,7 @@ def _wide(A: Array) -> Array:  # noqa: N803
     return A if is_float(A.dtype) else A.astype(jnp.float64)
 
 
-@register("_npi_eigh", wide=True, FGradient=no_gradient, num_outputs=2)
+@register("_npi_eigh", wide=True, FGradient=no_gradient, num_outputs=2, infer_type=_wide_types)
 def eigh(A: Array, *, UPLO: Triangle = "L") -> tuple[Array, Array]:  # noqa: N803
     """Eigenvalues (..., n), rising, and eigenvectors (columns) of symmetric matrices given by one triangle."""
     _need_square("_npi_eigh", A)
@@ -140,7 +145,7 @@ def eigh(A: Array, *, UPLO: Triangle = "L") -> tuple[Array, Array]:  # noqa: N80
     return values, _t(rows)
 
 
-@register("_npi_eigvalsh", wide=True, FGradient=no_gradient)
+@register("_npi_eigvalsh", wide=True, FGradient=no_gradient, infer_type=_wide_types)
 def eigvalsh(A: Array, *, UPLO: Triangle = "L") -> Array:  # noqa: N803
     """Eigenvalues, rising, of symmetric matrices given by one triangle: (..., n, n) -> (..., n)."""
     return eigh(A, UPLO=UPLO)[0]

@@ -230,7 +230,11 @@ def percentile(a: Array, q: Array | None = None, *, axis: Shape | None = None,
     return jnp.expand_dims(result, tuple(i + place.ndim for i in axes)) if keepdims else result
 
 
-@register("_npi_bincount", eager=True, FGradient=no_gradient,
+def _bincount_types(params: dict[str, Any], ins: list, outs: list) -> None:
+    outs[0] = outs[0] or (ins[1] if params["has_weights"] else "int64")
+
+
+@register("_npi_bincount", eager=True, FGradient=no_gradient, infer_type=_bincount_types,
           inputs=lambda p: ["data", "weights"] if p["has_weights"] else ["data"])
 def bincount(data: Array, weights: Array | None = None, *, minlength: Annotated[int, Range(0)] = 0,
              has_weights: bool = False) -> Array:

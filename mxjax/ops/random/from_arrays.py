@@ -42,6 +42,7 @@ def _register_sample(name: str, distribution: Distribution) -> None:
              f"For each element of the parameters, random numbers of this shape, {distribution.doc}.\n\n"
              f"{', '.join(distribution.arrays)}: one shape -> that shape + `shape`, float32 without `dtype`.")
     register(f"_sample_{name}", aliases=(f"sample_{name}",), infer_shape=same_inputs,
+             infer_type=gives(lambda p: p["dtype"] or "float32"),
              FPartialShape=lambda p, x, *_: x + p["shape"], draws_by_value=True,
              FDraw=on_host.by_arrays(on_host.VECTORS[name]) if name in on_host.VECTORS else None, **RANDOM)(draw)
 

@@ -95,7 +95,7 @@ def arange(*, start: float, stop: float | None = None, step: float = 1.0, repeat
 
     With `infer_range` and no stop the shape is that of the arrays which the result meets in a graph.
     """
-    if shape is not None:
+    if shape is not None and infer_range and stop is None:
         return _progression(start, step, repeat, math.prod(shape), np_dtype(dtype)).reshape(shape)
     if stop is None:
         start, stop = 0.0, start

@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 
 from ...base import MXNetError
-from ..common import Array, converted, gives, normalized, same_dtype, whole
+from ..common import Array, chosen, converted, gives, normalized, same_dtype, whole
 from ..infer import filled, first, unify
 from ..params import Count, DType, Floats, Scalar, Shape, np_dtype
 from ..registry import register
@@ -226,7 +226,7 @@ def _where_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
 _where_shapes.complete = True
 
 
-@register("where", aliases=("_sparse_where",), infer_shape=_where_shapes, infer_type=gives(lambda p: None, "float32"))
+@register("where", aliases=("_sparse_where",), infer_shape=_where_shapes, infer_type=chosen)
 def where(condition: Array, x: Array, y: Array) -> Array:
     """x where the condition is nonzero, y elsewhere.
 
@@ -305,7 +305,7 @@ def index_array(data: Array, *, axes: Shape | None = None) -> Array:
 
 
 # ------------------------------------------------------------ counting
-@register("_histogram", aliases=("_npi_histogram",), num_outputs=2, wide=True,
+@register("_histogram", aliases=("_npi_histogram",), num_outputs=2, wide=True, infer_type=gives(("int64", None)),
           inputs=lambda p: ["data", "bins"] if p["bin_cnt"] is None else ["data"])
 def histogram(data: Array, bins: Array | None = None, *, bin_cnt: int | None = None,
               range: Floats | None = None) -> tuple[Array, Array]:

@@ -20,7 +20,7 @@ def _inputs(params: dict[str, Any]) -> list[str]:
 _RULES: dict[str, Any] = {
     "inputs": _inputs,
     "infer_shape": filled(sequence_length=lambda p, x: (x[1 - p["axis"]],)),
-    "infer_type": gives(lambda p: None, None, "float32"),
+    "infer_type": gives(lambda p: None),
 }
 
 

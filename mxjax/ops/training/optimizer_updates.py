@@ -16,7 +16,7 @@ from jax import lax
 
 from ...base import MXNetError
 from ..by_device import by_device
-from ..common import Array
+from ..common import Array, gives
 from ..infer import elementwise, typed, unify
 from ..params import Count, Range, Scalar, Scalars
 from ..registry import register
@@ -394,7 +394,7 @@ for _name, _rule in [("_multi_lamb_update", _lamb), ("_multi_mp_lamb_update", _m
 
 
 @register("mp_lamb_update_phase1", mutates=("mean", "var"), infer_shape=elementwise,
-          infer_type=typed(mean="float32", var="float32", weight32="float32"))
+          infer_type=typed("float32", mean="float32", var="float32", weight32="float32"))
 def mp_lamb_update_phase1(weight: Array, grad: Array, mean: Array, var: Array, weight32: Array, *, beta1: Scalar = 0.9,
                           beta2: Scalar = 0.999, epsilon: Scalar = 1e-6, t: Scalar, bias_correction: bool = True,
                           wd: Scalar, rescale_grad: Scalar = 1.0, clip_gradient: Scalar = -1.0) -> tuple[Array, ...]:
@@ -460,7 +460,7 @@ def _goes_on(params: dict[str, Any]) -> bool:
 
 
 @register("multi_all_finite", variadic="num_arrays", own_count=True, inputs=_listed, FTakesOut=_goes_on,
-          FPartialShape=lambda p, *_: (1,))
+          FPartialShape=lambda p, *_: (1,), infer_type=gives("float32"))
 def multi_all_finite(*data: Array, num_arrays: Count = 1, init_output: bool = True) -> Array:
     """1 where no value of any array is infinite or NaN, else 0 -> (1,) float32.
 

@@ -16,7 +16,7 @@ import numpy as np
 from jax import lax
 
 from ...base import MXNetError
-from ..common import Array, is_float, need_float
+from ..common import Array, gives, is_float, need_float
 from ..params import Floats, Range, Scalar
 from ..random._draw import Drawn
 from ..registry import register
@@ -38,7 +38,7 @@ def _images(operator: str, data: Array, *, batch: bool = True) -> None:
 
 
 # -------------------------------------------------------------------- tensors and parts
-@register("_image_to_tensor", aliases=_aliases("to_tensor"))
+@register("_image_to_tensor", aliases=_aliases("to_tensor"), infer_type=gives("float32"))
 def to_tensor(data: Array) -> Array:
     """Images (..., height, width, channel) in [0, 255] as float32 tensors (..., channel, height, width) in [0, 1]."""
     _images("to_tensor", data)
