@@ -411,7 +411,7 @@ class HybridBlock(Block):
             params = {}
             for name, param in self._reg_params.items():
                 data = param._data
-                if data is not None and len(data) == 1 and data[0]._chunk.ctx is ctx and param._stype == "default":
+                if data is not None and len(data) == 1 and data[0]._chunk.ctx is ctx and param._as_stored:
                     params[name] = data[0]  # the usual case, shortest
                     continue
                 try:
@@ -431,7 +431,7 @@ class HybridBlock(Block):
                 values.append(given[what])
                 continue
             data = what._data
-            if data is not None and len(data) == 1 and what._stype == "default":
+            if data is not None and len(data) == 1 and what._as_stored:
                 values.append(data[0])
             else:
                 with ctx:

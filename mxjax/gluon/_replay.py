@@ -59,8 +59,8 @@ class Watch:
             not hasattr(trainer, "_amp_loss_scaler") and \
             all(type(a) is NDArray and a._view is None and a._entry is None for a in inputs) and \
             sum(block._cached_op.lowered.random for block in (net, loss) if block is not None) < 2 and \
-            all(p._data is not None and len(p._data) == 1 and p._data[0]._plain and p._data[0]._view is None
-                for block in (net, loss) if block is not None for _, p in block._cached_op_args
+            all(p._data is not None and len(p._data) == 1 and p._as_stored and p._data[0]._plain and
+                p._data[0]._view is None for block in (net, loss) if block is not None for _, p in block._cached_op_args
                 if not isinstance(p, int))
 
     def sources(self, segment: Segment) -> None:

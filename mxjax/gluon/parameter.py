@@ -122,6 +122,8 @@ class Parameter:
             if given not in _STYPES:
                 raise AssertionError(f"Parameter {name!r}: {what} must be one of {', '.join(_STYPES)}, got {given!r}")
         self._grad_stype, self._stype = grad_stype, stype
+        # `data` gives what is stored: no subclass makes something else of it, as weight dropout does
+        self._as_stored = stype == "default" and type(self).data is Parameter.data
 
     def __repr__(self) -> str:
         return f"{type(self).__name__} {self.name} (shape={self.shape}, dtype={self.dtype})"

@@ -129,3 +129,35 @@ def test_row_sparse_parameter_needs_its_own_calls():
     trainer.step(1)
     assert p._reduce().asnumpy().tolist() == [[1, 1], [0, 0], [1, 1], [0, 0]] or \
         p._reduce().asnumpy().tolist() == [[0, 0]] * 4
+
+
+class Halved(gluon.Parameter):
+    """A parameter of which a block gets half, as weight dropout gives another part each time."""
+
+    def data(self, ctx=None):
+        return super().data(ctx) / 2
+
+
+@pytest.mark.parametrize("hybridize", [False, True])
+def test_a_subclass_makes_something_of_its_values(hybridize):
+    net = gluon.nn.HybridSequential()
+    net.add(gluon.nn.Dense(1, in_units=2, use_bias=False))
+    weight = Halved(f"{net[0].prefix}weight", shape=(1, 2), init=mx.init.One())
+    net[0]._reg_params["weight"] = net[0].params._params[weight.name] = weight
+    net.initialize()
+    if hybridize:
+        net.hybridize()
+    x = mx.nd.array([[1, 2], [3, 4]])
+    for _ in range(2):
+        np.testing.assert_array_equal(net(x).asnumpy(), [[1.5], [3.5]])
+    with mx.autograd.record():
+        net(x).backward()
+    np.testing.assert_array_equal(weight.grad().asnumpy(), [[2, 3]])
+    trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
+    step = gluon.TrainStep(net, lambda out, label: (out - label) ** 2, trainer)
+    values = np.ones((1, 2))
+    for _ in range(4):
+        out = x.asnumpy() @ values.T / 2
+        step(x, mx.nd.zeros((2, 1)))
+        values = values - 0.1 * (2 * out * x.asnumpy() / 2).mean(0)
+        np.testing.assert_allclose(weight._data[0].asnumpy(), values, rtol=1e-5)
