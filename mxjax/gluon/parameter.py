@@ -99,6 +99,13 @@ class Parameter:
         array([6.], dtype=float32)
     """
 
+    _own_arrays = False  # whether a class makes something else of what is stored, as weight dropout does
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._own_arrays = any(getattr(cls, name) is not getattr(Parameter, name)
+                              for name in ("data", "grad", "list_data", "list_grad"))
+
     def __init__(self, name: str, grad_req: str = "write", shape: int | Sequence[int] | None = None,
                  dtype: Any = mx_real_t, lr_mult: float = 1.0, wd_mult: float = 1.0, init: Any = None,
                  allow_deferred_init: bool = False, differentiable: bool = True, stype: str = "default",
@@ -122,8 +129,7 @@ class Parameter:
             if given not in _STYPES:
                 raise AssertionError(f"Parameter {name!r}: {what} must be one of {', '.join(_STYPES)}, got {given!r}")
         self._grad_stype, self._stype = grad_stype, stype
-        # `data` gives what is stored: no subclass makes something else of it, as weight dropout does
-        self._as_stored = stype == "default" and type(self).data is Parameter.data
+        self._as_stored = stype == "default" and not self._own_arrays  # `data` gives what is stored
 
     def __repr__(self) -> str:
         return f"{type(self).__name__} {self.name} (shape={self.shape}, dtype={self.dtype})"

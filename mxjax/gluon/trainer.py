@@ -267,9 +267,10 @@ class Trainer:
         for i, param in enumerate(self._params):
             if param._grad_req == "null":
                 continue
-            arrays = param._data
-            if arrays is None:
-                param.list_data()  # which says why there are none
+            if param._data is None or param._own_arrays:
+                arrays, gradients = param.list_data(), param.list_grad()  # or that says why there are none
+            else:
+                arrays, gradients = param._data, param._grad
             fresh = 0
             for array in arrays:
                 if array._entry is not None and array._entry[0].fresh:
@@ -283,7 +284,7 @@ class Trainer:
             if updates:
                 indices.append(i)
                 for place, (grads, weights) in enumerate(columns):
-                    grads.append(param._grad[place])
+                    grads.append(gradients[place])
                     weights.append(arrays[place])
         if indices:
             for updater, (grads, weights) in zip(self._updaters, columns, strict=True):
@@ -304,10 +305,11 @@ class Trainer:
 
     def _update_fresh(self, index: int, param: Parameter) -> None:
         """Updates a parameter on the contexts where its gradient is fresh."""
-        for place, array in enumerate(param._data):
+        arrays, grads = (param.list_data(), param.list_grad()) if param._own_arrays else (param._data, param._grad)
+        for updater, array, grad in zip(self._updaters, arrays, grads, strict=True):
             if array._fresh_grad:
                 array._fresh_grad = False
-                self._updaters[place]([index], [param._grad[place]], [array])
+                updater([index], [grad], [array])
 
     # ------------------------------------------------------------ files
     def save_states(self, fname: str) -> None:
