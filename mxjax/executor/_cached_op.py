@@ -192,7 +192,7 @@ class CachedOp:
         for each in drawing:
             values = None if each is None else each(source)
             drawn += next_key(ctx) if values is None else [values]
-        self.drawn = tuple(drawn)
+        self.drawn = self._graph.packed(drawn)
         return self.drawn
 
     def lazily(self, arrays: Sequence[NDArray], train: bool, key: tuple | None = None, states: bool = True,

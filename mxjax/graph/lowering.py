@@ -24,7 +24,7 @@ from ..util import is_np_shape
 from . import attention
 from .inference import infer_shapes, infer_types
 from .node import Entry, Node, auxiliary, topological
-from .rolling import Loop, Row, as_rows, find_loops, joined, run_loop
+from .rolling import Loop, Row, as_rows, find_loops, joined, rows_of, run_loop
 
 __all__ = ["POLICIES", "Forms", "Lowered", "Touched"]
 
@@ -98,6 +98,7 @@ class Lowered:
         self._parts: list[_Stretch] | None = None
         self._looped: list[_Stretch] | None = None
         self._rolls = False  # whether some of those are loops
+        self._grouped: list[list[int]] | None = None
         self.touches = any(n.op.get_attr("FDecay") or n.op.get_attr("FFixed") for n in self.steps)
         self._late: dict[int, list[Node]] | None = None
         self._touched: dict[tuple, Touched] = Bounded(64)
@@ -197,8 +198,9 @@ class Lowered:
         values: dict[tuple[int, int], Any] = {}
         for node, value in zip([*self.arg_nodes, *self.aux_nodes], [*args, *aux], strict=True):
             values[id(node), 0] = value
-        drawn, extras = None if _is_key(key) else iter(key), []
-        kernels = self.kernels_for(args, aux, train)
+        kernels, extras = self.kernels_for(args, aux, train), []
+        draws = sum(kernel.uses_key for kernel in kernels)
+        drawn = None if _is_key(key) else iter(self._unpacked(key) if len(key) < draws else key)
         for number, (node, kernel) in enumerate(zip(self.steps, kernels, strict=True)):
             extras.append([node.params[n] for n in kernel.dynamic])
             if kernel.uses_key:
@@ -206,7 +208,8 @@ class Lowered:
 
         def do(numbers: Sequence[int], values: dict[tuple[int, int], Any]) -> None:
             for number in numbers:
-                self._step(self.steps[number], kernels[number], extras[number], values, train)
+                self._step(self.steps[number], kernels[number], list(map(attention.forced, extras[number])), values,
+                           train)
 
         def compute(number: int, inputs: list[Any], extras: list[Any]) -> Sequence[Any]:
             return self._results(self.steps[number], kernels[number], extras, inputs, train)
@@ -337,6 +340,44 @@ class Lowered:
                 draws.append(functools.partial(kernel.draw, given=given, inputs=inputs))
         return draws
 
+    def packed(self, drawn: Sequence[Any]) -> tuple:
+        """What `drawing` has drawn as `call` takes it: what a loop takes in its repetitions is one array of rows, or a
+        program would have an argument for each."""
+        groups = self._drawn_in_loops()
+        if not groups or len(drawn) != sum(n.op.uses_key for n in self.steps) or not all(
+                isinstance(drawn[i], np.ndarray) and drawn[i].dtype != np.uint32 and
+                (drawn[i].shape, drawn[i].dtype) == (drawn[group[0]].shape, drawn[group[0]].dtype)
+                for group in groups for i in group):
+            return tuple(drawn)
+        whole: list[Any] = list(drawn)
+        for group in groups:
+            whole[group[0]] = np.stack([drawn[i] for i in group])
+            for i in group[1:]:
+                whole[i] = None
+        return tuple([values for values in whole if values is not None])
+
+    def _unpacked(self, key: Sequence[Any]) -> list[Any]:
+        """What `packed` was given."""
+        places: dict[int, Sequence[int]] = {group[0]: group for group in self._drawn_in_loops()}
+        others = {i for group in places.values() for i in group[1:]}
+        given, found = iter(key), {}
+        for i in range(sum(n.op.uses_key for n in self.steps)):
+            if i in places:
+                found.update(zip(places[i], rows_of(next(given), len(places[i])), strict=True))
+            elif i not in others:
+                found[i] = next(given)
+        return [found[i] for i in sorted(found)]
+
+    def _drawn_in_loops(self) -> list[list[int]]:
+        """For each operator of a loop that draws the places of its repetitions among all that draw, in their order."""
+        if self._grouped is None:
+            drawing = [number for number, node in enumerate(self.steps) if node.op.uses_key]
+            order = {number: i for i, number in enumerate(drawing)}
+            turns = [stretch.steps[j::stretch.loop.period] for stretch in self._rolled() if stretch.loop is not None
+                     for j in range(stretch.loop.period)] if drawing else []
+            self._grouped = [[order[number] for number in each] for each in turns if each[0] in order]
+        return self._grouped
+
     def _run(self, node: Any, kernel: Kernel, extras: list[Any], inputs: list[Any]) -> Sequence[Any]:
         try:
             # extras, as numbers, are constants of the program
@@ -465,7 +506,7 @@ def _is_key(key: Sequence[Any]) -> bool:
 def _next(drawn: Iterator[Any]) -> list[Any]:
     """What one operator takes: drawn numbers, or a key and counter."""
     first = next(drawn)
-    return [first, next(drawn)] if first.dtype == np.uint32 else [first]
+    return [first, next(drawn)] if not isinstance(first, Row) and first.dtype == np.uint32 else [first]
 
 
 _MOST_FORMS = 64

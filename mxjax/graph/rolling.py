@@ -21,6 +21,7 @@ __all__ = ["Loop", "Row", "as_rows", "find_loops", "joined", "run_loop"]
 
 _TIMES, _LEAST, _MOST = 5, 4, 1024  # repetitions at least; nodes of one, at least and at most
 _EFFORT = 32  # nodes that are looked at in all, for each that there is
+_FEW_PARTS = 4  # runs of rows, and values beside them, that are put together as such
 _MADE, _BEFORE, _SAME, _EACH = range(4)  # where an input is from
 
 _WEIGHTS = ("weight", "bias", "gamma", "beta")
@@ -61,9 +62,10 @@ class _Rows:
         self.count, self._whole, self._parts = count, whole, parts
         self._known: Sequence[Any] | None = None
 
-    def whole(self) -> Any:
-        """All of them, stacked along a new first axis."""
-        return self._whole()
+    def span(self, begin: int, end: int) -> Any:
+        """Some that follow each other, stacked along a new first axis."""
+        whole = self._whole()
+        return whole if end - begin == self.count else whole[begin:end]
 
     def part(self, number: int) -> Any:
         """One of them; made with all others: the gradient of each by itself would be as large as the whole."""
@@ -97,18 +99,29 @@ def as_rows(node: Node, inputs: Sequence[Any], results: Sequence[Any]) -> Sequen
     return [Row(rows, number) for number in range(count)]
 
 
+def rows_of(whole: Any, count: int) -> list[Row]:
+    """The rows of an array."""
+    rows = _Rows(count, functools.partial(_itself, whole), functools.partial(jnp.unstack, whole))
+    return [Row(rows, number) for number in range(count)]
+
+
 def joined(node: Node, inputs: Sequence[Any]) -> Any | None:
     """The result of a node that puts together what a loop has as a whole; None where it is something else."""
     axis = _JOINED.get(node.op.name)
-    rows = _all_rows(inputs) if axis is not None else None
-    if rows is None:
+    if axis is None or sum(isinstance(x, Row) for x in inputs) < _TIMES:
         return None
-    whole = rows.whole()
+    begins = [i for i in range(len(inputs)) if not i or _span(inputs[i - 1:i + 1]) is None]
+    if len(begins) > _FEW_PARTS:
+        return None
+    parts = [_stacked(inputs[begin:end]) for begin, end in zip(begins, [*begins[1:], len(inputs)], strict=True)]
+    if any((part.shape[1:], part.dtype) != (parts[0].shape[1:], parts[0].dtype) for part in parts):
+        return None
+    whole = jnp.concatenate(parts) if len(parts) > 1 else parts[0]
     if node.op.name in _STACKED:
         return jnp.moveaxis(whole, 0, node.params[axis] % whole.ndim)
     axis = node.params[axis] % (whole.ndim - 1)
     shape = list(whole.shape[1:])
-    shape[axis] *= rows.count
+    shape[axis] *= len(inputs)
     return jnp.moveaxis(whole, 0, axis).reshape(shape)
 
 
@@ -116,11 +129,13 @@ _STACKED = ("stack", "_npi_stack")
 _JOINED = {"Concat": "dim", **dict.fromkeys(_STACKED, "axis")}  # the parameter that says along which axis
 
 
-def _all_rows(values: Sequence[Any]) -> _Rows | None:
-    """The rows that these values are, all of them in their order."""
-    rows = values[0].rows if values and isinstance(values[0], Row) else None
-    return rows if rows is not None and rows.count == len(values) and all(
-        isinstance(v, Row) and v.rows is rows and v.number == i for i, v in enumerate(values)) else None
+def _span(values: Sequence[Any]) -> tuple[_Rows, int] | None:
+    """(rows, number of the first one) where these values are rows that follow each other."""
+    if not values or not isinstance(values[0], Row):
+        return None
+    rows, first = values[0].rows, values[0].number
+    return (rows, first) if all(isinstance(v, Row) and v.rows is rows and v.number == first + i
+                                for i, v in enumerate(values)) else None
 
 
 def find_loops(steps: Sequence[Node], outputs: Sequence[Entry]) -> list[Loop]:
@@ -281,7 +296,8 @@ def run_loop(loop: Loop, numbers: Sequence[int], values: dict[tuple[int, int], A
     columns = [[values[id(source), i] for source, i in entries] for entries in loop.each]
     drawn = [list(zip(*[_arrays(extras[n]) for n in each], strict=True)) for each in turns]
     if not all(kernels[n] is kernels[each[0]] for each in turns for n in each) or \
-            not all(_like(forced(x), forced(column[0])) for column in [*columns, *sum(drawn, [])] for x in column):
+            not all(_span(column) is not None or all(_like(forced(x), forced(column[0])) for x in column)
+                    for column in [*columns, *sum(drawn, [])]):
         return False
     rows = list(map(_stacked, columns)), [list(map(_stacked, each)) for each in drawn]
     after, _ = jax.eval_shape(body, initial, jax.tree.map(lambda x: x[0], rows))
@@ -292,10 +308,9 @@ def run_loop(loop: Loop, numbers: Sequence[int], values: dict[tuple[int, int], A
         if read == [loop.count - 1]:
             parts = {read[0]: last[loop.carried.index(place)] if place in loop.carried else result[-1]}
         else:
-            parts = _Rows(loop.count, functools.partial(_itself, result), functools.partial(jnp.unstack, result))
+            parts = rows_of(result, loop.count)
         for turn in read:
-            values[id(steps[turns[place[0]][turn]]), place[1]] = \
-                Row(parts, turn) if isinstance(parts, _Rows) else parts[turn]
+            values[id(steps[turns[place[0]][turn]]), place[1]] = parts[turn]
     return True
 
 
@@ -304,13 +319,13 @@ def _itself(value: Any) -> Any:
 
 
 def _stacked(column: Sequence[Any]) -> Any:
-    rows = _all_rows(column)
-    return jnp.stack(list(map(forced, column))) if rows is None else rows.whole()
+    span = _span(column)
+    return jnp.stack(list(map(forced, column))) if span is None else span[0].span(span[1], span[1] + len(column))
 
 
 def _arrays(extras: Sequence[Any]) -> list[Any]:
-    """Those that are arrays; numbers come before them."""
-    return [x for x in extras if hasattr(x, "shape")]
+    """Those that are arrays, or rows of one; numbers come before them."""
+    return [x for x in extras if hasattr(x, "shape") or isinstance(x, Row)]
 
 
 def _like(one: Any, other: Any) -> bool:

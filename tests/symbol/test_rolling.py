@@ -8,7 +8,9 @@ import pytest
 
 import mxjax as mx
 from mxjax._capacity import survey
+from mxjax._random_streams import source
 from mxjax.graph import lowering, rolling
+from mxjax.graph.attention import forced
 from mxjax.graph.lowering import Lowered
 
 CELLS, BATCH = 5, 3
@@ -82,17 +84,42 @@ def test_cells(monkeypatch, name, merge):
     check(monkeypatch, unrolled(cell, merge=merge), merged if merge else apart, data=(BATCH, 6, CELLS))
 
 
-def test_longer_ones_are_no_more_to_compile():
+def drawn(graph, args):
+    """What a graph draws for arguments of these shapes in training, one by one."""
+    return [draw(source) for draw in graph.drawing(args, True)]
+
+
+@pytest.mark.parametrize("zoneout", [False, True])
+def test_longer_ones_are_no_more_to_compile(zoneout):
+    """Also where the first step is another one, as there is nothing before it that could stay, and with numbers that
+    are drawn for each step."""
     def operations(steps):
         cell = mx.rnn.SequentialRNNCell()
         for i in range(2):
-            cell.add(mx.rnn.LSTMCell(CELLS, prefix=f"l{i}_"))
+            layer = mx.rnn.LSTMCell(CELLS, prefix=f"l{i}_")
+            cell.add(mx.rnn.ZoneoutCell(layer, 0.2, 0.3) if zoneout else layer)
         symbol = cell.unroll(steps, inputs=mx.sym.Variable("data"), merge_outputs=True)[0]
         args = [jax.ShapeDtypeStruct(shape, "float32") for shape in symbol.infer_shape(data=(BATCH, steps, CELLS))[0]]
-        graph, key = Lowered(symbol._outputs), (np.zeros(2, np.uint32), np.uint32(0))
+        graph = Lowered(symbol._outputs)
+        key = graph.packed(drawn(graph, args)) if zoneout else (np.zeros(2, np.uint32), np.uint32(0))
         slope = jax.grad(lambda *given: graph.call(given, [], key, True)[0][0].sum(), tuple(range(len(args))))
         return survey(jax.jit(slope).trace(*args).jaxpr.jaxpr).operations
     assert operations(24) <= operations(12) + 12 + 24  # the parts of the data, of which nothing is computed
+
+
+def test_what_a_loop_draws_is_one_array():
+    cell = mx.rnn.SequentialRNNCell()
+    cell.add(mx.rnn.ZoneoutCell(mx.rnn.LSTMCell(CELLS), 0.2, 0.3))
+    cell.add(mx.rnn.DropoutCell(0.5))
+    symbol = unrolled(cell, steps=9)
+    args = [jax.ShapeDtypeStruct(shape, "float32") for shape in symbol.infer_shape(data=(BATCH, 9, CELLS))[0]]
+    graph = Lowered(symbol._outputs)
+    each = drawn(graph, args)
+    packed = graph.packed(each)
+    assert len(each) == 28 and len(packed) == 7, "three operators of eight repetitions, and four before them"
+    for one, other in zip(graph._unpacked(packed), each, strict=True):
+        np.testing.assert_array_equal(forced(one), other)
+    assert graph.packed(each[:-1]) == tuple(each[:-1]), "where others draw with keys"
 
 
 def repeated(step, count=8, start="data"):
