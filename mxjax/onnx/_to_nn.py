@@ -95,9 +95,10 @@ def _full_pooling(c: Call, window: dict[str, Any], counted: bool) -> str:
     ends = [(out - 1) * s + k - n - p for out, s, k, n, p in zip(results, strides, kernel, sizes, pads, strict=True)]
     least = (np.iinfo if c.dtype().kind in "iu" else np.finfo)(c.dtype()).min if kind == "max" else 0
     data = c.op("Pad", c.inputs[0], c.const([0, 0, *pads, 0, 0, *ends]), c.scalar(least))
-    if kind in ("max", "lp"):
-        return c.op("MaxPool", data, **window) if kind == "max" else c.op("LpPool", data, **window,
-                                                                          p=int(c.p["p_value"]))
+    if kind == "max":
+        return c.op("MaxPool", data, **window)
+    if kind == "lp":
+        return c.op("LpPool", data, **window, p=int(c.p["p_value"]))
     found = c.op("Mul", c.op("AveragePool", data, **window), c.scalar(math.prod(kernel)))
     if kind == "sum":
         return found

@@ -282,7 +282,7 @@ def _try_mixture(places: _Places, free: np.ndarray, fixed: np.ndarray,
     while drawn.any():  # with the same rate, until there is one
         value[drawn], good[drawn], following[drawn] = _try_poisson(places.some(drawn, following), rate[drawn])
         drawn = drawn & ~good
-        following[drawn] += places.length * (following[drawn] == places.length)  # the rate would be lost
+        following[drawn] += following[drawn] == places.length  # behind the end: the rate has no number yet
         drawn &= following < places.length
     return value, good, following
 
