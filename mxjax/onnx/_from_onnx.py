@@ -551,9 +551,9 @@ def _pool(c: Call) -> Symbol:
     else:
         extra = {"count_include_pad": counted} if kind == "avg" else {}
         found = c.op("Pooling", data, pool_type=kind, **window, **extra)
-    if not full:
-        return found
-    c.need(c.shape(0) is not None, "ceil_mode with an unknown shape")
+    if not full or all(k >= s + p for k, s, p in zip(kernel, strides, pad, strict=True)):
+        return found  # no window can begin behind the image
+    c.need(c.shape(0) is not None, "ceil_mode with such strides and an unknown shape")
     _, outs, _ = data.infer_shape_partial(**{k: v for k, v in c.shapes.items() if k in data.list_inputs()})
     for axis, (n, k, s, p) in enumerate(zip(outs[0][2:], kernel, strides, pad, strict=True), 2):
         count = -(-(n + 2 * p - k) // s) + 1

@@ -348,6 +348,15 @@ def test_files_of_others():
         proto.from_onnx(helper.make_graph(nodes, "g", graph.input, graph.output, graph.initializer), 9)
 
 
+def test_windows_that_reach_over_the_end_of_an_unknown_image():
+    helper = onnx.helper
+    node = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1)
+    graph = helper.make_graph([node], "g", [helper.make_tensor_value_info("x", 1, ["n", 2, None, None])],
+                              [helper.make_tensor_value_info("y", 1, ["n", 2, None, None])])
+    out, _, _ = mx.contrib.onnx.onnx2mx.import_onnx.GraphProto().from_onnx(graph, 13)
+    assert out.infer_shape(x=(1, 2, 8, 7))[1] == [(1, 2, 4, 3)]
+
+
 def _result(model, arrays, path):
     """What import makes of an ONNX model; None where it refuses, or the arrays are of a kind that MXNet lacks."""
     onnx.save(model, path)
