@@ -75,7 +75,11 @@ def _pooling(c: Call) -> str:
     c.need(c.p["pooling_convention"] in ("valid", "full"), f"pooling_convention {c.p['pooling_convention']}")
     counted = c.p.get("count_include_pad") in (None, True) or kind == "sum"
     if full and None not in c.shape()[2:]:
-        return _full_pooling(c, window, counted)
+        pads = window["pads"][:len(c.p["kernel"])]
+        steps = list(zip(c.shape()[2:], c.out_shape()[2:], c.p["kernel"], window["strides"], pads, strict=True))
+        full = any((out - 1) * s + k > n + 2 * p for n, out, k, s, p in steps)
+        if full and (kind != "max" or any(k < s + p for _, _, k, s, p in steps)):  # ONNX's largest are those inside
+            return _full_pooling(c, window, counted)
     c.need(not full or kind in ("max", "avg"), f"pool_type {kind!r} with pooling_convention 'full', and dynamic shapes")
     if kind == "lp":
         return c.op("LpPool", data, **window, **power)
