@@ -422,9 +422,10 @@ def _placed(args: Sequence[Any]) -> tuple[str | None, jax.Device | None]:
 
 
 def with_numbers_there(args: Sequence[Any]) -> Sequence[Any]:
-    """A call's arguments, the host's numbers among them on the accelerator where the others are, and kept there.
+    """A call's arguments, the host's numbers that come again on the accelerator where the others are, and kept there.
 
-    Factors and positions come again, and bringing one there takes longer than most operators (docs/design/0032).
+    Bringing a factor or a position there takes longer than most operators. A number that comes once, as a step's, does
+    not stay: each at a place of its own, XLA would write the graph of the step's launches anew (docs/design/0032).
     """
     places = [i for i, a in enumerate(args) if isinstance(a, (np.ndarray, np.generic, int, float))]
     if not places:
@@ -443,11 +444,15 @@ def with_numbers_there(args: Sequence[Any]) -> Sequence[Any]:
             continue
         found = _there.get(key)
         if found is None:
+            if key not in _once:
+                _once[key] = True
+                continue
             found = _there[key] = jax.device_put(number, None if device == default_device() else device)
         args[i] = found
     return args
 
 
+_once: dict[tuple, bool] = Bounded(1 << 10)
 _there: dict[tuple, jax.Array] = Bounded(1 << 10)
 
 

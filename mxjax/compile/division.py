@@ -19,13 +19,28 @@ from .rewriting import each_equation
 __all__ = ["is_quotient", "with_quotients"]
 
 
-@functools.partial(jax.jit, static_argnames="apart")
-def _exact_quotient(x: jax.Array, y: jax.Array, apart: bool = False) -> jax.Array:
+@functools.partial(jax.jit, static_argnames=("apart", "on_cpu"))
+def _exact_quotient(x: jax.Array, y: jax.Array, apart: bool = False, on_cpu: bool = False) -> jax.Array:
     if apart:
         y = lax.optimization_barrier(y)
-    x, y = jnp.broadcast_arrays(x, y)
-    least = lax.min(x, y)
-    return lax.div(lax.max(x, least), lax.max(y, least))  # where either is NaN, so is the quotient
+
+    def plain(x: jax.Array, y: jax.Array) -> jax.Array:
+        x, y = jnp.broadcast_arrays(x, y)
+        least = lax.min(x, y)
+        return lax.div(lax.max(x, least), lax.max(y, least))  # where either is NaN, so is the quotient
+    if on_cpu or x.dtype != jnp.float32:
+        return plain(x, y)
+    return lax.platform_dependent(x, y, cuda=_by_doubles, default=plain)
+
+
+def _by_doubles(x: jax.Array, y: jax.Array) -> jax.Array:
+    """XLA divides floats with errors of up to two units on GPUs (`div.full.f32`); it does not with doubles.
+
+    A quotient of floats is more than 2^-50 of itself from where rounding changes, and this less than 2^-51 from the
+    quotient. As one division of doubles LLVM would make one of floats of it.
+    """
+    with jax.enable_x64(True):
+        return (x.astype(jnp.float64) * lax.reciprocal(y.astype(jnp.float64))).astype(jnp.float32)
 
 
 def is_quotient(eqn: JaxprEqn) -> bool:
@@ -51,11 +66,11 @@ def _exact(eqn: JaxprEqn, on_cpu: bool) -> JaxprEqn | None:
         return eqn
     pairs = list(zip(y.shape, x.shape, strict=False))  # compared one by one: sizes may be symbols
     apart = on_cpu and any(n != 1 for n in y.shape) and any(n == 1 != m for n, m in pairs)
-    return _call(x.shape, y.shape, x.dtype, apart).replace(invars=eqn.invars, outvars=eqn.outvars,
+    return _call(x.shape, y.shape, x.dtype, apart, on_cpu).replace(invars=eqn.invars, outvars=eqn.outvars,
                                                     source_info=eqn.source_info)
 
 
 @functools.lru_cache(maxsize=4096)
-def _call(x: tuple[int, ...], y: tuple[int, ...], dtype: Any, apart: bool) -> JaxprEqn:
-    call = functools.partial(_exact_quotient, apart=apart)
+def _call(x: tuple[int, ...], y: tuple[int, ...], dtype: Any, apart: bool, on_cpu: bool) -> JaxprEqn:
+    call = functools.partial(_exact_quotient, apart=apart, on_cpu=on_cpu)
     return jax.make_jaxpr(call)(jax.ShapeDtypeStruct(x, dtype), jax.ShapeDtypeStruct(y, dtype)).eqns[0]

@@ -336,6 +336,7 @@ def test_numbers_stay_on_accelerators(monkeypatch):
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     monkeypatch.setattr(compiled._room, "several", True)
     compiled._there.clear()
+    compiled._once.clear()
     x, program, made = jnp.ones((2, 2)), Compiled(lambda x, a, b, c: (x * a + b, c)), []
     for a, b, c in ((2, 0.5, np.float32(3)), (2, 0.5, np.float32(3)), (2.0, -0.0, np.arange(3, dtype=np.int8)),
                     (2, 0.0, np.zeros((1000, 1000), np.float32))):
@@ -346,6 +347,9 @@ def test_numbers_stay_on_accelerators(monkeypatch):
     assert len(compiled._there) == 7  # 2, 0.5, 3, 2.0, -0.0, the three, 0.0; nothing large
     monkeypatch.setattr(jax, "device_put", None)  # nothing is brought again
     program(x, 2, 0.5, np.float32(3))
+    for step in range(100, 103):  # but what comes once is not
+        program(x, step, 0.5, np.float32(3))
+    assert len(compiled._there) == 7
 
 
 def _traced(net, *inputs):
