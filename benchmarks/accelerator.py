@@ -298,7 +298,7 @@ def plan(given: argparse.Namespace) -> dict[str, Any]:
 
 
 def kvstore(given: argparse.Namespace) -> dict[str, Any]:
-    """Gigabytes a second that the stores read and write to sum two arrays; what is pulled is the sum itself, no copy."""
+    """Gigabytes a second that the stores read and write to sum two arrays; what is pulled is the sum itself."""
     import mxjax as mx
     ctx, count = context(given.on), 1 << (16 if given.small else 25)
     found = {}

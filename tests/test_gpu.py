@@ -148,6 +148,13 @@ def test_too_large_an_array_is_an_error_and_the_process_goes_on():
     assert (mx.nd.ones((4,), ctx=GPU) + 1).asnumpy().tolist() == [2] * 4
 
 
+def test_quotients_are_as_on_the_host():
+    i = np.arange(1, 513, dtype="float32")
+    a = mx.nd.array(i, ctx=GPU)
+    np.testing.assert_array_equal((a / 41).asnumpy(), i / np.float32(41))
+    np.testing.assert_array_equal(mx.nd.broadcast_div(a.reshape((-1, 1)), a.reshape((1, -1))).asnumpy(), i[:, None] / i)
+
+
 def test_products_are_of_float32():
     a, b = RNG.normal(size=(2, 256, 256)).astype("float32")
     exact = a.astype("float64") @ b.astype("float64")

@@ -438,7 +438,8 @@ def mistake(name: str, args: Sequence[Any], error: BaseException) -> MXNetError:
     got = ", ".join([f"{np.dtype(a.dtype).name}{tuple(a.shape)}" for a in arrays[:_TOLD]])
     if len(arrays) > _TOLD:
         got += f" and {len(arrays) - _TOLD} more"
-    reason = str(error).strip().split("\n")[0]
+    first, *more = str(error).strip().split("\n")
+    reason = f"{first} {more[0].strip()}" if more and first.endswith(":") else first  # XLA's newer errors have headings
     for pattern, words in _IN_PLAIN_WORDS.items():
         reason = re.sub(pattern, words, reason)
     return MXNetError(f"operator {name}: {reason} [inputs: {got}]")

@@ -20,7 +20,7 @@ from ..ops.params import DTYPES, dtype_name, np_dtype
 from ..util import is_np_shape
 from .node import Entry, Node, topological
 
-__all__ = ["infer_shapes", "infer_types"]
+__all__ = ["infer_shapes", "infer_types", "node_types"]
 
 Shape = tuple[int | None, ...] | None
 
@@ -201,24 +201,27 @@ def _arguments(kernel: Kernel, node: Node, shapes: Sequence[Any], dtypes: Sequen
     return structs
 
 
-def infer_types(outputs: Sequence[Entry], given: dict[str, str],
-                results: Sequence[str | None] = ()) -> dict[tuple[int, int], str | None]:
-    """dtypes (names) of all entries of a graph; None where nothing tells. `results`: those known of the outputs.
+def infer_types(outputs: Sequence[Entry], given: dict[str, str], results: Sequence[str | None] = (),
+                hints: bool = True) -> dict[tuple[int, int], str | None]:
+    """dtypes (names) of all entries of a graph; None where nothing tells.
+
+    results: those known of the outputs. hints: whether the dtypes in variables' attributes count.
 
     Raises:
         MXNetError: dtypes contradict each other.
     """
-    return _entry_types(topological(outputs), given, zip(outputs, results, strict=False))
+    return _entry_types(topological(outputs), given, zip(outputs, results, strict=False), hints)
 
 
 def _entry_types(nodes: Sequence[Node], given: dict[str, str],
-                 results: Iterable[tuple[Entry, str | None]] = ()) -> dict[tuple[int, int], str | None]:
+                 results: Iterable[tuple[Entry, str | None]] = (),
+                 hints: bool = True) -> dict[tuple[int, int], str | None]:
     types: dict[tuple[int, int], str | None] = {}
     for node in nodes:
         for i in range(node.num_outputs):
             types[id(node), i] = None
         if node.op is None:
-            hint = node.attrs.get("__dtype__")
+            hint = node.attrs.get("__dtype__") if hints else None
             if hint is not None and hint != "None":
                 types[id(node), 0] = _code_name(hint)
             if node.name in given:
@@ -231,7 +234,7 @@ def _entry_types(nodes: Sequence[Node], given: dict[str, str],
                 continue
             ins = [types[id(n), i] for n, i in node.inputs]
             outs = [types[id(node), i] for i in range(node.num_outputs)]
-            _type_rule(node, ins, outs)
+            node_types(node, ins, outs)
             for (source, i), found in zip(node.inputs, ins, strict=True):
                 types[id(source), i] = types[id(source), i] or found
             for i, found in enumerate(outs):
@@ -243,7 +246,7 @@ def _code_name(text: str) -> str:
     return DTYPES[int(text)].name if text.lstrip("-").isdigit() else dtype_name(text)
 
 
-def _type_rule(node: Node, ins: list[str | None], outs: list[str | None]) -> None:
+def node_types(node: Node, ins: list[str | None], outs: list[str | None]) -> None:
     """The operator's rule, else: all inputs agree, and the outputs are of the `dtype` parameter or like the inputs."""
     if node.op.get_attr("FInferType") is not None:
         _apply(node, "FInferType", ins, outs)

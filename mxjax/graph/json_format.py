@@ -25,7 +25,7 @@ def dumps(outputs: Sequence[Entry], remove_amp_cast: bool = True) -> str:
 
     Args:
         outputs: the graph's outputs.
-        remove_amp_cast: leave out the casts that automatic mixed precision put in.
+        remove_amp_cast: leave out the casts that automatic mixed precision put in between operators.
     """
     graph = _rows(outputs, remove_amp_cast)
     graph["attrs"] = {"mxnet_version": ["int", VERSION], **({"is_np_shape": ["int", 1]} if is_np_shape() else {})}
@@ -45,7 +45,8 @@ def _rows(outputs: Sequence[Entry], remove_amp_cast: bool) -> dict[str, Any]:
         for node in nodes:
             if node.op is not None and node.op.name in ("amp_cast", "amp_multicast"):
                 replaced.update({(id(node), i): entry for i, entry in enumerate(node.inputs)})
-        nodes = [n for n in nodes if (id(n), 0) not in replaced]
+        heads = {id(n) for n, _ in outputs}  # a cast that nothing reads stays: it is the graph's result
+        nodes = [n for n in nodes if (id(n), 0) not in replaced or id(n) in heads]
     number = {id(n): i for i, n in enumerate(nodes)}
     rows, pointers = [], [0]
     for node in nodes:
@@ -60,7 +61,7 @@ def _rows(outputs: Sequence[Entry], remove_amp_cast: bool) -> dict[str, Any]:
         rows.append(row)
         pointers.append(pointers[-1] + node.num_outputs)
     return {"nodes": rows, "arg_nodes": [i for i, n in enumerate(nodes) if n.op is None], "node_row_ptr": pointers,
-            "heads": [[number[id(n)], i, 0] for n, i in map(final, outputs)]}
+            "heads": [[number[id(n)], i, 0] for n, i in outputs]}
 
 
 def _version(node: Node, position: int) -> int:

@@ -49,8 +49,17 @@ def test_casts_as_mxnet_puts_them():
     assert found["fc2"] == ["fc_output_amp_cast_float32", "fc2_weight", "fc2_bias"]
     assert found["cat"] == ["fc_output_amp_cast_float32", "fc2"]
     assert found["softmax"] == ["cat", "softmax_label"]
+    a = mx.sym.var("a")
+    both = mx.sym.Group([a + mx.sym.var("b"), mx.sym.FullyConnected(a, num_hidden=2, name="fc")])
+    converted = amp.convert_symbol(both)
+    assert inputs_of(converted)[both.list_outputs()[0].removesuffix("_output")] == ["a_amp_multicast"] * 2
+    assert [name.rpartition("_amp_")[2] for name in converted.list_outputs()] == ["cast_float32_output"] * 2
+    assert set(converted.infer_type(**dict.fromkeys(converted.list_inputs(), "float16"))[1]) == {np.float32}
     plain = mx.sym.load_json(amp.convert_symbol(network()).tojson())
-    assert inputs_of(plain) == inputs_of(network())  # files hold no casts
+    wanted = inputs_of(network())  # files hold no casts but that of the result
+    assert inputs_of(plain) == wanted and plain.list_outputs() == ["softmax_output"]
+    last = mx.sym.load_json(converted.tojson())
+    assert len(inputs_of(last)) == 4 and last.list_outputs() == converted.list_outputs()
 
 
 def test_lists():
@@ -70,6 +79,10 @@ def test_mistakes():
         amp.convert_symbol(network(), "int8")
     with pytest.raises(AssertionError, match="two or more lists"):
         amp.convert_symbol(network(), target_dtype_ops=["exp"])
+    for lists in ({"fp32_ops": ["elemwise_add"]}, {"target_dtype_ops": ["nothing"]},
+                  {"conditional_fp32_ops": [("nothing", "a", ["b"])]}):
+        with pytest.raises(AssertionError, match="is in none"):
+            amp.convert_symbol(network(), **lists)
     with pytest.raises(mx.MXNetError, match="no node missing"):
         amp.convert_symbol(network(), excluded_sym_names=["missing"])
     with pytest.raises(AssertionError, match="amp.init"):
@@ -88,7 +101,7 @@ def test_converted_models(dtype):
     want = net(x).asnumpy()
     low = amp.convert_hybrid_block(net, dtype, ctx=mx.cpu(), cast_optional_params=True)
     got = low(x)
-    assert got.dtype == mx.nd.zeros(1, dtype=dtype).dtype
+    assert got.dtype is np.float32 and np.abs(got.asnumpy() - want).max() > 1e-6
     np.testing.assert_allclose(got.astype("float32").asnumpy(), want, rtol=0.05, atol=0.02)
     dtypes = {name.rstrip("0123456789").rpartition("_")[2]: str(p.data()._read().dtype)
               for name, p in low.collect_params().items()}
@@ -257,6 +270,21 @@ def test_parameters_get_the_dtype_in_which_they_are_used(dtype, options, low):
     assert found == low and all(array.dtype is np.float32 for array in states.values())
     executor = converted.simple_bind(mx.cpu(), data=(2, 3, 8, 8), grad_req="null")
     assert {n: a.dtype for n, a in args.items()} == {n: executor.arg_dict[n].dtype for n in args}
+
+
+@pytest.mark.parametrize("inputs, more, dtypes", [
+    ((None, "float32"), [], {"b": "float16"}),  # a has no dtype of its own: it is data
+    (("float32", "float16"), [], {"a": "float16", "b": "float16"}),
+    (("float32", "float32"), ["float32"], {"a": "float32", "b": "float16"}),
+    (("float16", "float32"), ["float16"], {"a": "float16", "b": "float16"})])
+def test_parameters_that_several_casts_read(inputs, more, dtypes):
+    """As MXNet 1.9.1 gives them."""
+    a, b = (mx.sym.var(name, **({"dtype": dtype} if dtype else {})) for name, dtype in zip("ab", inputs, strict=True))
+    sym = mx.sym.Group([mx.sym.amp_multicast(a, b, num_outputs=2), *[mx.sym.amp_cast(a, dtype=d) for d in more]])
+    converted = amp.convert_symbol(sym, target_dtype_ops=[], fp32_ops=[], cast_optional_params=True)
+    executor = converted.simple_bind(mx.cpu(), a=(1, 2), b=(1, 2))
+    assert {n: np.dtype(executor.arg_dict[n].dtype).name for n in dtypes} == dtypes
+    assert executor.arg_dict["a"].dtype is np.float32 or inputs[0] is not None
 
 
 def test_mxnets_own_dtype_for_bfloat16():

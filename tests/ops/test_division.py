@@ -7,6 +7,7 @@ import pytest
 from jax import lax
 
 import mxjax as mx
+from mxjax.compile import division
 from mxjax.compile.compiled import SOME_OF_ONE, Compiled
 
 rng = np.random.default_rng(3)
@@ -52,6 +53,19 @@ def test_quotients_are_rounded_as_ieee_754_says(name):
         found = np.asarray(Compiled(program, most=most)(*args))
         np.testing.assert_array_equal(found, expected)
         np.testing.assert_array_equal(np.signbit(found[found == 0]), np.signbit(expected[expected == 0]))
+
+
+@pytest.mark.filterwarnings("ignore:(divide by zero|invalid value)")
+def test_how_gpus_divide():
+    """By doubles: the formula is exact on any device, and no division, of which LLVM would make one of floats."""
+    many = (X * np.float32(2) ** rng.integers(-60, 60, X.shape)).astype("f").ravel()
+    for x, y in ((many, Y.ravel()), (np.arange(1, 513, dtype="f")[:, None], np.arange(1, 513, dtype="f")), (X, ROW),
+                 (ODD[:, None], np.concatenate([ODD, BY]))):
+        found, expected = np.asarray(jax.jit(division._by_doubles)(x, y)), x / y
+        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(np.signbit(found[found == 0]), np.signbit(expected[expected == 0]))
+    program = str(division.with_quotients(jax.make_jaxpr(PROGRAMS["by a constant"][0])(X)))
+    assert "'cuda'" in program and "f64" in program
 
 
 def test_integers_are_divided_as_before():

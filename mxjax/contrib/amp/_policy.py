@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
@@ -10,15 +11,17 @@ import numpy as np
 
 from ...array import calling
 from ...array.state import state
+from ...base import MXNetError
 from ...compile.kernel import Kernel, prepare
-from ...graph.node import Entry, Node
+from ...graph.inference import node_types
+from ...graph.node import Entry, Node, topological
 from ...graph.rewriting import copied, made, rewrite
 from ...ndarray import NDArray, amp_cast
 from ...ops import registry
 from ...symbol import symbol
 from . import _tables
 
-__all__ = ["Policy", "convert", "install", "uninstall"]
+__all__ = ["Policy", "convert", "in_their_dtypes", "install", "uninstall"]
 
 _FLOATS = {"float16", "bfloat16", "float32"}
 _AS_THEY_COME = {"_copy", "_copyto", "Cast", "amp_cast", "amp_multicast"}  # copies, and what is told its dtype
@@ -39,46 +42,108 @@ class Policy:
 
     def wanted(self, op: registry.Op, params: dict[str, Any]) -> str | None:
         """A dtype, "widest", or None for what takes what comes."""
-        if any(str(params.get(p)) in values for p, values in self.conditional.get(op.name, ())):
-            return "float32"
-        return self._dtypes.get(op.name)
+        return "float32" if self.on_condition(op, params) else self._dtypes.get(op.name)
+
+    def on_condition(self, op: registry.Op, params: dict[str, Any]) -> bool:
+        """Whether it is in float32 for these parameters alone."""
+        return any(str(params.get(p)) in values for p, values in self.conditional.get(op.name, ()))
 
 
 # ---------------------------------------------------------------- a whole graph
-def convert(outputs: Sequence[Entry], policy: Policy, excluded: Collection[str]) -> list[Entry]:
-    """A float32 graph with casts, only where the dtype changes; excluded nodes run in float32."""
-    low: set[tuple[int, int]] = set()  # entries of the new graph that are of the 16-bit dtype
-    casts: dict[tuple[int, int, str], Entry] = {}
+def convert(outputs: Sequence[Entry], policy: Policy, excluded: Collection[str],
+            data: Collection[str] | None = None) -> list[Entry]:
+    """A float32 graph with casts, where MXNet puts them; its outputs are float32.
 
-    def cast(entry: Entry, dtype: str) -> Entry:
+    excluded: nodes that run in float32. data: names of the inputs that are no parameters, where parameters are given
+    in the dtype in which they are used; None: all are float32.
+    """
+    # what stands, in a dtype, for entries of the given graph; what is in neither has the dtype that comes
+    known: dict[str, dict[tuple[int, int], Entry]] = {policy.target: {}, "float32": {}}
+
+    def name(entry: Entry) -> str:
+        return entry[0].name if entry[0].op is None else entry[0].output_names()[entry[1]]
+
+    def cast(entry: Entry, twin: Entry, dtype: str) -> Entry:
         key = id(entry[0]), entry[1]
-        if (key in low) == (dtype == policy.target):
-            return entry
-        if (*key, dtype) not in casts:
-            name = f"{entry[0].output_names()[entry[1]]}_amp_cast_{dtype}"
-            casts[*key, dtype] = found = made("amp_cast", name, [entry], dtype=dtype), 0
-            if dtype == policy.target:
-                low.add((id(found[0]), 0))
-        return casts[*key, dtype]
+        if key not in known[dtype]:
+            known[dtype][key] = made("amp_cast", f"{name(entry)}_amp_cast_{dtype}", [twin], dtype=dtype), 0
+        return known[dtype][key]
 
-    def rule(node: Node, inputs: list[Entry]) -> list[Entry] | None:
+    def low(node: Node, twins: list[Entry], types: Sequence[str | None]) -> list[Entry]:
+        """Inputs of an operator of the 16-bit dtype, which takes them in these types."""
+        states, inputs = set(node.mutated()), []
+        for i, (entry, twin) in enumerate(zip(node.inputs, twins, strict=True)):
+            key, offline = (id(entry[0]), entry[1]), data is not None and entry[0].op is None
+            if key in known[policy.target]:
+                twin = known[policy.target][key]
+            elif not (offline and entry[0].name not in data or i in states or types[i] not in (policy.target, None)):
+                twin = cast(entry, twin, policy.target)
+            elif offline:
+                known[policy.target][key] = twin
+            inputs.append(twin)
+        return inputs
+
+    def rule(node: Node, twins: list[Entry]) -> list[Entry] | None:
         if node.op is None:
             return None
+        inputs, outs = twins, [None] * node.num_outputs
         dtype = "float32" if node.name in excluded else policy.wanted(node.op, node.params)
-        kinds = [(id(n), i) in low for n, i in inputs]
-        if dtype == "widest":
-            dtype = policy.target if all(kinds) else "float32"
-        if dtype is not None:
-            states = set(node.mutated())
-            inputs = [e if k in states else cast(e, dtype) for k, e in enumerate(inputs)]
+        kinds = [[d for d, entries in known.items() if (id(n), i) in entries] for n, i in node.inputs]
+        if dtype == "widest" and not all(kinds):
+            widest = made("amp_multicast", f"{name(node.inputs[0])}_amp_multicast", twins, num_outputs=len(twins))
+            inputs = [(widest, i) for i in range(len(twins))]
+        elif dtype == policy.target:
+            types, outs = _told(node, dtype)
+            inputs = low(node, twins, types)
+        elif dtype is not None:
+            spared: set[int] = set()
+            if dtype == "widest":
+                dtype = "float32" if any("float32" in k for k in kinds) else policy.target
+            elif policy.on_condition(node.op, node.params):
+                spared = set(node.mutated())
+            else:
+                spared = {i for i, (source, _) in enumerate(node.inputs) if source.op is None}  # float32 already
+            outs = [dtype] * node.num_outputs
+            inputs = [t if i in spared and dtype not in k else cast(e, t, dtype)
+                      for i, (e, t, k) in enumerate(zip(node.inputs, twins, kinds, strict=True))]
+        elif kinds and kinds[0]:
+            outs = _told(node, kinds[0][0])[1]
         twin = copied(node, inputs)
         entries = [(twin, i) for i in range(node.num_outputs)]
-        fixed = node.params.get("dtype") if "dtype" in node.op.params else None
-        if dtype == policy.target or dtype is None and fixed in (None, policy.target) and (
-                kinds[:1] == [True] or fixed == policy.target):
-            low.update((id(twin), i) for i in range(node.num_outputs))
+        for i, found in enumerate(outs):
+            if found in known:
+                known[found][id(node), i] = entries[i]
         return entries
-    return rewrite(outputs, rule)
+    twins = rewrite(outputs, rule)
+    return [cast(entry, twin, "float32") for entry, twin in zip(outputs, twins, strict=True)]
+
+
+def _told(node: Node, first: str) -> tuple[list[str | None], list[str | None]]:
+    """Types of a node's inputs and outputs, as far as that of the first input tells."""
+    ins: list[str | None] = [first, *[None] * (len(node.inputs) - 1)]
+    outs: list[str | None] = [None] * node.num_outputs
+    with contextlib.suppress(MXNetError):  # it does not take that type: then nothing is known
+        node_types(node, ins, outs)
+        return ins, outs
+    return [None] * len(ins), [None] * len(outs)
+
+
+def in_their_dtypes(outputs: Sequence[Entry], target: str, types: dict[tuple[int, int], str | None]) -> None:
+    """Notes in `types` of a converted graph what unknown inputs are: what they are cast to, if that is one dtype."""
+    seen: dict[int, str] = {}
+    for node in topological(outputs):
+        if node.op is None or node.op.name not in ("amp_cast", "amp_multicast"):
+            continue
+        dtype = node.params["dtype"] if node.op.name == "amp_cast" else target
+        if node.op.name == "amp_multicast" and any(source.op is not None for source, _ in node.inputs):
+            continue
+        for source, i in node.inputs:
+            if source.op is not None:
+                continue
+            if id(source) not in seen and types[id(source), i] is None:
+                seen[id(source)] = types[id(source), i] = dtype
+            elif seen.get(id(source), dtype) != dtype:
+                types[id(source), i] = None
 
 
 # ---------------------------------------------------------------- symbols as they are composed, arrays as they come

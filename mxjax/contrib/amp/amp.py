@@ -20,7 +20,7 @@ from ...optimizer import Optimizer
 from ...symbol import Symbol
 from . import _tables
 from . import lists as lists
-from ._policy import Policy, convert, install
+from ._policy import Policy, convert, in_their_dtypes, install
 from .loss_scaler import LossScaler
 
 __all__ = ["convert_bucketing_module", "convert_hybrid_block", "convert_model", "convert_symbol", "init",
@@ -187,7 +187,7 @@ def convert_symbol(sym: Symbol, target_dtype: str = "float16", target_dtype_ops:
                    fp32_ops: Sequence[str] | None = None, conditional_fp32_ops: _Conditional | None = None,
                    excluded_sym_names: Sequence[str] | None = None, data_names: Sequence[str] | None = None,
                    cast_optional_params: bool = False) -> Symbol:
-    """A float32 graph with casts for mixed precision, for inference.
+    """A float32 graph with casts for mixed precision, for inference; its outputs are float32.
 
     Args:
         sym: the graph.
@@ -199,10 +199,16 @@ def convert_symbol(sym: Symbol, target_dtype: str = "float16", target_dtype_ops:
         cast_optional_params: parameters that are only used in 16 bits get that dtype themselves.
 
     Raises:
-        AssertionError: another dtype, or an operator in two lists.
+        AssertionError: another dtype, or an operator in two lists, or in none of the default ones.
         MXNetError: an excluded name is not in the graph.
     """
     policy = _policy(target_dtype, target_dtype_ops, fp32_ops, conditional_fp32_ops)
+    strange = {*(target_dtype_ops or ()), *(fp32_ops or ()), *[op for op, _, _ in conditional_fp32_ops or ()]} - {
+        *list_lp16_ops(policy.target), *list_fp32_ops(policy.target), *list_lp16_fp32_ops(policy.target),
+        *[op for op, _, _ in _tables.CONDITIONAL]}
+    if strange:
+        raise AssertionError("Can only choose ops from one of the lists list_lp16_ops, list_fp32_ops, "
+                             f"list_lp16_fp32_ops, list_conditional_fp32_ops; {', '.join(sorted(strange))} is in none")
     excluded = set(excluded_sym_names or ())
     unknown = excluded - {n.name for n in topological(sym._outputs)}
     if unknown:
@@ -210,26 +216,15 @@ def convert_symbol(sym: Symbol, target_dtype: str = "float16", target_dtype_ops:
     if data_names is None:
         attrs = sym.attr_dict()
         data_names = [name for name in sym.list_inputs() if "__dtype__" not in attrs.get(name, {})]
-    result = Symbol(convert(sym._outputs, policy, excluded))
-    for node in _only_low(result, policy.target) if cast_optional_params else ():
-        if node.name not in data_names:
-            node.attrs["__dtype__"] = str(CODES[policy.target])
-    types = infer_types(result._outputs, dict.fromkeys(data_names, "float32"))
-    for node in topological(result._outputs):
-        if node.op is None and node.name not in data_names:
-            node.attrs["__dtype__"] = str(CODES[types[id(node), 0] or "float32"])
+    result = Symbol(convert(sym._outputs, policy, excluded, data_names if cast_optional_params else None))
+    types = infer_types(result._outputs, dict.fromkeys(data_names, "float32"), hints=False)
+    if cast_optional_params:
+        in_their_dtypes(result._outputs, policy.target, types)
+    inputs = [node for node in topological(result._outputs) if node.op is None]
+    params = [node for node in inputs if node.name not in data_names]
+    for node in params or [node for node in inputs if "__dtype__" in node.attrs]:
+        node.attrs["__dtype__"] = str(CODES[types[id(node), 0] or "float32"])
     return result
-
-
-def _only_low(symbol: Symbol, target: str) -> list[Any]:
-    """Variables that are only used through a cast to the 16-bit dtype."""
-    uses: dict[int, tuple[Any, list[bool]]] = {}
-    for node in topological(symbol._outputs):
-        for source, _ in node.inputs:
-            if source.op is None:
-                cast = node.op.name == "amp_cast" and node.params["dtype"] == target
-                uses.setdefault(id(source), (source, []))[1].append(cast)
-    return [node for node, casts in uses.values() if all(casts)]
 
 
 def _in_dtypes(symbol: Symbol, params: dict[str, NDArray]) -> dict[str, NDArray]:

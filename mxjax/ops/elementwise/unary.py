@@ -283,8 +283,17 @@ def _multicast_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
         ins[i] = outs[i] = unify(ins[i], outs[i])
 
 
+def _multicast_types(params: dict[str, Any], ins: list, outs: list) -> None:
+    """An input that is not known stays so: it may be of another dtype than the others."""
+    wide = "float32" if params["cast_narrow"] else ins[0]
+    sought = ("float16", "bfloat16") if params["cast_narrow"] else ("float32",)
+    found = next((t for t in (*ins, *outs) if t in sought), wide)
+    outs[:] = [t or (found if kind is not None and _is_amp(np_dtype(kind)) else kind)
+               for kind, t in zip(ins, outs, strict=True)]
+
+
 @register("amp_multicast", variadic="num_outputs", num_outputs=lambda p: p["num_outputs"],
-          infer_shape=_multicast_shapes)
+          infer_shape=_multicast_shapes, infer_type=_multicast_types)
 def amp_multicast(*data: Array, num_outputs: Count, cast_narrow: bool = False) -> tuple[Array, ...]:
     """All arrays in the widest (or narrowest) of their floating point dtypes; other dtypes stay as they are."""
     if len(data) != num_outputs:
