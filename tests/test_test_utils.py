@@ -72,3 +72,12 @@ def test_tolerances_may_be_numbers_of_numpy():
     a, b = np.float32([1, 2]), np.float32([1.05, 2])
     assert mx.test_utils.get_tols(a, b, np.float32(0.1), np.float64(0.2)) == (np.float32(0.1), 0.2)
     mx.test_utils.assert_almost_equal_with_err(a, b, rtol=np.float32(0.1), atol=np.float32(0.1), etol=0)
+
+
+def test_same_symbol_structure():
+    """As MXNet compares: operators by their numbers, as far as the shorter graph goes, without casts between them."""
+    x = mx.sym.var("x")
+    plain, cast = mx.sym.exp(x), mx.sym.exp(mx.sym.amp_cast(x, dtype="float16"))
+    assert mx.test_utils.same_symbol_structure(plain, cast)
+    assert mx.test_utils.same_symbol_structure(plain, mx.sym.sin(plain))
+    assert not mx.test_utils.same_symbol_structure(plain, mx.sym.sin(x))
