@@ -14,6 +14,8 @@ from .ops import registry
 
 __all__ = ["Backend", "load", "register_backend"]
 
+_log = logging.getLogger(__name__)  # the root logger would be configured by its first call, before the script does
+
 
 def load(path: str, verbose: bool = True) -> None:
     """Runs a plug-in; the operators that it registers are then in `mx.nd`, `mx.sym`, `mx.np` and in loaded graphs.
@@ -60,4 +62,4 @@ def load(path: str, verbose: bool = True) -> None:
         raise
     if verbose:
         added = sorted(set(registry.names()) - before)
-        logging.info("%s: operators %s", path, ", ".join(added) or "none")
+        _log.info("%s: operators %s", path, ", ".join(added) or "none")

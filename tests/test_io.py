@@ -1,5 +1,6 @@
 """Data iterators."""
 
+import logging
 import struct
 
 import numpy as np
@@ -177,6 +178,14 @@ def test_mnist(mnist):
     flat = io.MNISTIter(**{**mnist, "batch_size": 3}, flat=True, shuffle=True, num_parts=3, part_index=1).next()
     assert flat.data[0].shape == (3, 6) and sorted(flat.label[0].asnumpy()) == [3, 4, 5]
     np.testing.assert_array_equal(flat.data[0].asnumpy()[:, 0] * 256, 6 * flat.label[0].asnumpy())
+
+
+def test_logging_is_left_to_the_script(mnist, monkeypatch):
+    """The root logger's first call would configure it, and the script's own `basicConfig` would do nothing."""
+    monkeypatch.setattr(logging.root, "handlers", [])
+    io.MNISTIter(**{**mnist, "silent": False})
+    mx.sym.exp(mx.sym.var("a")).optimize_for("nothing")
+    assert not logging.root.handlers
 
 
 @pytest.mark.parametrize("damage", [lambda b: b[:10], lambda b: b[:-1], lambda b: b"\1" + b[1:]])

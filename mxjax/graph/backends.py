@@ -19,6 +19,8 @@ from .rewriting import consumers, copied
 
 __all__ = ["Backend", "choose_operators", "find", "for_binding", "optimize", "partition", "register_backend"]
 
+_log = logging.getLogger(__name__)  # the root logger would be configured by its first call, before the script does
+
 
 class Backend:
     """What a backend does; a subclass overrides what it needs and is registered with `register_backend`.
@@ -123,7 +125,7 @@ def optimize(symbol: Any, name: str, args: dict[str, Any] | None, aux: dict[str,
         RuntimeError: the backend made parameters, and there is no dictionary for them.
     """
     if name not in _BACKENDS:
-        logging.error("Error optimizing for backend '%s' cannot be found", name)
+        _log.error("Error optimizing for backend '%s' cannot be found", name)
         return symbol.__copy__()
     backend, given = _BACKENDS[name], (dict(args or {}), dict(aux or {}))
     result = backend.transform(symbol.__copy__(), *given, **options)

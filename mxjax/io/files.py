@@ -15,6 +15,8 @@ from .state import check_count, part_of
 
 __all__ = ["CSVIter", "MNISTIter"]
 
+_log = logging.getLogger(__name__)  # the root logger would be configured by its first call, before the script does
+
 
 class RowCursor:
     """Where batches of rows stand; what sources of rows share.
@@ -190,6 +192,6 @@ def MNISTIter(*, image: str = "./train-images-idx3-ubyte", label: str = "./train
         order = np.random.RandomState(seed).permutation(len(data))
         data, target = data[order], target[order]
     if not silent:
-        logging.info("MNISTIter: %d images, shuffle=%s, shape=%s", len(data), bool(shuffle),
+        _log.info("MNISTIter: %d images, shuffle=%s, shape=%s", len(data), bool(shuffle),
                      (batch_size, *data.shape[1:]))
     return _Rows(data, target, batch_size, "drop", index=False)

@@ -30,6 +30,8 @@ from .state import check_count
 __all__ = ["ImageDetRecordIter", "ImageRecordInt8Iter", "ImageRecordIter", "ImageRecordIter_v1",
            "ImageRecordUInt8Iter", "ImageRecordUInt8Iter_v1"]
 
+_log = logging.getLogger(__name__)  # the root logger would be configured by its first call, before the script does
+
 
 class _Loading:
     """A batch that threads are filling.
@@ -300,7 +302,7 @@ def _use_mean_image(p: RecordParameters, normalize: _Normalizer,
         normalize.use(arrays[0].asnumpy())
         return
     if p.verbose:
-        logging.info("cannot find %s: creating the mean image, which takes a while", p.mean_img)
+        _log.info("cannot find %s: creating the mean image, which takes a while", p.mean_img)
     total, count = np.zeros(p.data_shape), 0
     for record in open_records(p.path_imgrec, p.path_imgidx, p.part_index, p.num_parts, False, 0).round(0):
         total += np.stack(_planes(augmented(record, random.Random(count)), False))
@@ -318,7 +320,7 @@ def _check(p: RecordParameters, name: str) -> None:
     if len(p.data_shape) != 3 or 0 in p.data_shape:
         raise MXNetError(f"{name}: data_shape must be (channels, height, width), got {p.data_shape}")
     if p.verbose:
-        logging.info("%s: %s, use %d threads for decoding..", name, p.path_imgrec, p.threads)
+        _log.info("%s: %s, use %d threads for decoding..", name, p.path_imgrec, p.threads)
 
 
 @partial(creator, parameters=ImageParameters)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bisect
-import logging
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -94,7 +93,7 @@ class BucketSentenceIter(DataIter):
             row[:len(sentence)] = sentence
             filled[lengths[place]].append(row)
         if discarded:
-            logging.warning("discarded %d sentences longer than the largest bucket", discarded)
+            print(f"WARNING: discarded {discarded} sentences longer than the largest bucket.")  # as MXNet does
         self.buckets = [length for length in lengths if filled[length]]
         if not self.buckets:
             raise ValueError(f"no length has {batch_size} sentences; give buckets")

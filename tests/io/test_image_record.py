@@ -1,5 +1,7 @@
 """Tests of the iterators over image records; figures recorded with MXNet 1.9.1 are marked."""
 
+import logging
+
 import numpy as np
 import pytest
 
@@ -30,6 +32,12 @@ def make(path):
         return getattr(mx.io, kind)(**{"path_imgrec": str(path / name), "data_shape": (3, 16, 16), "batch_size": 4,
                                        "preprocess_threads": 2, "verbose": False, **options})
     return make
+
+
+def test_logging_is_left_to_the_script(make, tmp_path, monkeypatch):
+    monkeypatch.setattr(logging.root, "handlers", [])
+    make(verbose=True, mean_img=str(tmp_path / "mean"))
+    assert not logging.root.handlers
 
 
 def labels(batches):
