@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import logging
 import os
 import platform
 import sys
@@ -100,6 +101,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"{parser.prog}: {error}", file=sys.stderr)
     from .interop import run_script  # after the options have been read: it takes a while
     sys.path.insert(0, os.getcwd() if given.module else os.path.dirname(os.path.abspath(given.script)))
+    if not logging.getLogger("jax").level:  # scripts have the root logger at DEBUG, and JAX tells it of each program
+        logging.getLogger("jax").setLevel(logging.WARNING)
     run_script(given.script, given.args, given.module)
     return 0
 

@@ -1,6 +1,7 @@
 """What importing mxjax does to a process (nothing), the `mxnet` alias, and the command line."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -68,6 +69,22 @@ mx.nd.ones((2, 2)).sum().asscalar()
 logging.debug("own words")
 """)
     assert done.returncode == 0 and "own words" in done.stderr and "jax._src" not in done.stderr, done.stderr[-3000:]
+
+
+@pytest.mark.parametrize("level, told", [(None, False), ("DEBUG", True)])
+def test_what_jax_tells_of_programs_is_no_part_of_a_scripts_log(tmp_path, level, told):
+    script = tmp_path / "script.py"
+    script.write_text("""
+import logging
+import mxnet as mx
+logging.getLogger().setLevel(logging.DEBUG)
+logging.debug("own words")
+mx.nd.dot(mx.nd.ones((9, 9)), mx.nd.ones((9, 9))).wait_to_read()
+""")
+    done = run("-m", "mxjax", "run", "--no-cache", str(script),
+               env={**os.environ, **({"JAX_LOGGING_LEVEL": level} if level else {})})
+    assert done.returncode == 0 and "own words" in done.stderr, done.stderr[-3000:]
+    assert ("jax._src" in done.stderr) is told
 
 
 def test_run_a_script_that_says_mxnet(tmp_path):
