@@ -32,7 +32,11 @@ import numpy as np
 from ..base import MXNetError, _Null
 
 __all__ = ["Count", "DType", "Floats", "Fraction", "Lengths", "Param", "Range", "Scalar", "Scalars", "Shape", "Shapes",
-           "dtype_name", "np_dtype", "schema"]
+           "UnknownType", "dtype_name", "np_dtype", "schema"]
+
+
+class UnknownType(MXNetError, TypeError):
+    """What is given as a dtype is none; NumPy's TypeError in MXNet, which it also is."""
 
 
 class Range(NamedTuple):
@@ -226,8 +230,9 @@ class Param:
 
     def _error(self, value: Any) -> MXNetError:
         limits = f" {self.limits}" if self.limits else ""
-        return MXNetError(f"operator {self.operator}: parameter {self.name} must be {self._type_name}{limits}"
-                          f"{' or None' if self.optional else ''}, got {value!r}")
+        kind = UnknownType if self.kind == "dtype" and value is not None else MXNetError
+        return kind(f"operator {self.operator}: parameter {self.name} must be {self._type_name}{limits}"
+                    f"{' or None' if self.optional else ''}, got {value!r}")
 
     def __str__(self) -> str:
         """The type as MXNet's documentation writes it."""

@@ -321,3 +321,15 @@ def test_arrays_of_the_host_and_of_an_accelerator_do_not_mix(monkeypatch):
     net.hybridize()
     with pytest.raises(mx.MXNetError, match=r"CachedOp.* on cpu\(.\), input . on cpu\(.\)"):
         net(here)
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: x.astype("foo"), lambda x: mx.nd.cast(x, dtype=mx.cpu()),
+    lambda x: mx.sym.cast(mx.sym.var("x"), dtype="foo"), lambda x: mx.nd.topk(x, dtype="foo"),
+    lambda x: mx.nd.random.uniform(dtype="foo"), lambda x: mx.np.arange(3, dtype="foo")])
+def test_what_is_no_dtype_is_a_type_error(call):
+    """As in MXNet, where NumPy raises it; and an MXNetError, which names the operator."""
+    with pytest.raises(TypeError, match="must be dtype.*, got"):
+        call(mx.nd.ones((2,)))
+    with pytest.raises(mx.MXNetError):
+        call(mx.nd.ones((2,)))
