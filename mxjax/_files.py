@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from typing import IO, Any
 
-from .base import MXNetError
+from .base import ForbiddenFile, MissingFile, MXNetError
 
 if sys.platform != "win32":
     import fcntl
@@ -22,6 +22,7 @@ __all__ = ["check_unpacked", "numbered_lines", "read_packed", "reading", "refusa
            "write_file"]
 
 _ENDING = ".mxjax-tmp"
+_REFUSED = {FileNotFoundError: MissingFile, PermissionError: ForbiddenFile}
 _ABANDONED = 60.0  # seconds without a change after which a temporary file that nobody has locked belongs to the dead
 
 
@@ -202,7 +203,7 @@ def reading(source: str | os.PathLike[str], what: str) -> Iterator[None]:
 
     Raises:
         MXNetError: the content is damaged; the decoder's own error is its cause.
-        OSError: the system refuses (no such file, no permission ...).
+        MissingFile, ForbiddenFile, OSError: the system refuses; the first two are an MXNetError as well.
     """
     try:
         yield
@@ -212,7 +213,10 @@ def reading(source: str | os.PathLike[str], what: str) -> Iterator[None]:
         raise MXNetError(f"{os.fspath(source)}: {error}") from error
     except Exception as error:
         if isinstance(error, OSError) and error.filename is not None:  # others come of wrong offsets in the content
-            raise
+            known = _REFUSED.get(type(error))
+            if known is None:
+                raise
+            raise known(error.errno, error.strerror, error.filename) from None
         told = str(error).strip().split("\n")[0]
         raise MXNetError(f"{os.fspath(source)} cannot be read as {what}: {type(error).__name__}"
                          f"{': ' + told if told else ''}") from error

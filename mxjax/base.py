@@ -30,6 +30,22 @@ class MXNetError(RuntimeError):
             super().add_note(note)
 
 
+class MissingFile(FileNotFoundError, MXNetError):
+    """A file is not there: Python's error, and MXNet's."""
+
+
+class ForbiddenFile(PermissionError, MXNetError):
+    """A file may not be read: Python's error, and MXNet's."""
+
+
+class Precondition(MXNetError, AssertionError):
+    """A call came too early, or with what does not belong together: MXNet asserts that it does not."""
+
+
+class NotRegistered(ValueError, AssertionError):
+    """Nothing is registered by a name, which MXNet asserts; the message says what is."""
+
+
 class NotImplementedForSymbol(MXNetError):
     """An imperative-only operation was called on a Symbol.
 

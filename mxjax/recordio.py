@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, TextIO
 import numpy as np
 
 from ._pixels import unpacked
-from .base import MXNetError
+from .base import MXNetError, Precondition
 
 __all__ = ["MXRecordIO", "MXIndexedRecordIO", "IRHeader", "pack", "unpack", "pack_img", "unpack_img"]
 
@@ -107,7 +107,7 @@ class MXRecordIO:
     def _check(self, writing: bool, allow_reset: bool = False) -> None:
         """Raise unless the file is open this way in this process; or open it anew where that is all right."""
         if self.writable != writing:
-            raise MXNetError(f"record file {self.uri} is open for {'writing' if self.writable else 'reading'} only")
+            raise Precondition(f"record file {self.uri} is open for {'writing' if self.writable else 'reading'} only")
         if not self.is_open:
             raise MXNetError(f"record file {self.uri} is closed")
         if self.pid != os.getpid():

@@ -7,6 +7,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from .base import NotRegistered
+
 __all__ = ["get_registry", "get_register_func", "get_alias_func", "get_create_func"]
 
 _REGISTRY: dict[type, dict[str, type]] = {}
@@ -90,7 +92,7 @@ def get_create_func(base_class: type, nickname: str) -> Callable[..., Any]:
         if not isinstance(what, str):
             raise TypeError(f"{nickname} must be a name or an instance of {base_class.__name__}, got {what!r}")
         if what.lower() not in known:
-            raise ValueError(f"{nickname} {what!r} is not registered; known: {', '.join(sorted(known))}")
+            raise NotRegistered(f"{nickname} {what!r} is not registered; known: {', '.join(sorted(known))}")
         return known[what.lower()](*args, **kwargs)
 
     create.__doc__ = (f"Makes a {nickname} from its registered name and arguments, from JSON, or returns the instance"

@@ -1,5 +1,6 @@
 """mx.error: which class an error's text stands for."""
 
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import jax
@@ -84,3 +85,31 @@ def test_a_mistake_within_a_compiled_function_has_no_word_of_jax():
     assert not getattr(told.value, "__notes__", [])
     told.value.add_note("beside it")
     assert told.value.__notes__ == ["beside it"]
+
+
+def _module():
+    return mx.mod.Module(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2), label_names=None)
+
+
+@pytest.mark.parametrize("call, kinds, words", [
+    (lambda path: mx.nd.load(path), (FileNotFoundError, mx.MXNetError), "No such file.*missing"),
+    (lambda path: mx.sym.load(path), (FileNotFoundError, mx.MXNetError), "No such file.*missing"),
+    (lambda path: mx.gluon.nn.Dense(2).load_parameters(path), (FileNotFoundError, mx.MXNetError), "missing"),
+    (lambda path: mx.mod.Module.load(path, 0), (FileNotFoundError, mx.MXNetError), "missing-symbol.json"),
+    (lambda path: _module().get_outputs(), (AssertionError, mx.MXNetError), "call bind first"),
+    (lambda path: mx.autograd.backward([mx.nd.ones(1)], [mx.nd.ones(1)] * 2), (AssertionError, mx.MXNetError), "2 head"),
+    (lambda path: mx.metric.create("none"), (AssertionError, ValueError), "'none' is not registered"),
+    (lambda path: mx.recordio.MXRecordIO(path, "w").read(), (AssertionError, mx.MXNetError), "for writing only"),
+    (lambda path: float(mx.nd.ones((2,))), (TypeError,), "2 elements"),
+    (lambda path: mx.nd.random.shuffle(5), (TypeError,), "must be an NDArray")])
+def test_errors_are_of_mxnets_kind_and_of_pythons(call, kinds, words, tmp_path):
+    for kind in kinds:
+        with pytest.raises(kind, match=words):
+            call(str(tmp_path / "missing"))
+
+
+def test_a_missing_file_is_told_across_processes(tmp_path):
+    with pytest.raises(mx.MXNetError) as caught:
+        mx.nd.load(str(tmp_path / "missing"))
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert type(again) is type(caught.value) and again.filename == str(tmp_path / "missing") and again.errno == 2

@@ -699,10 +699,15 @@ class NDArray(_Base):
         raise ValueError("The truth value of an NDArray with multiple elements is ambiguous.")
 
     def __float__(self) -> float:
-        return float(self.asscalar())
+        return float(self._only("float"))
 
     def __int__(self) -> int:
-        return int(self.asscalar())
+        return int(self._only("int"))
+
+    def _only(self, name: str) -> Any:
+        if self.size != 1:
+            raise TypeError(f"{name}() of an array with {self.size} elements")
+        return self.asscalar()
 
     def __index__(self) -> int:
         if self._chunk.dtype.kind not in "iu" or self.size != 1:

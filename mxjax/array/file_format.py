@@ -170,7 +170,7 @@ def _behind(pieces: list[tuple[np.ndarray, int]], end: int) -> list[tuple[np.nda
 
 def read_file(path: str) -> Any:
     """The arrays of a file; see `mx.nd.load`."""
-    with open(path, "rb") as file:
+    with reading(path, "arrays"), open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         head = file.read(9)
         if head[:2] == b"PK" or head[:6] == b"\x93NUMPY":

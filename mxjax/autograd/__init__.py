@@ -12,7 +12,7 @@ from ..array.dense import NDArray
 from ..array.kinds import wrap
 from ..array.state import Modes, state
 from ..array.tape import GRAD_REQS, Node, mark
-from ..base import MXNetError
+from ..base import MXNetError, Precondition
 from ..symbol._from_tape import symbol_of
 
 __all__ = ["Function", "NDArray", "backward", "get_symbol", "grad", "is_recording", "is_training", "mark_variables",
@@ -101,7 +101,7 @@ def _heads(heads: Any, head_grads: Any) -> tuple[list[NDArray], list[Any]]:
         head_grads = [None] * len(heads)
     head_grads = [head_grads] if isinstance(head_grads, NDArray) else list(head_grads)
     if len(heads) != len(head_grads):
-        raise MXNetError(f"there are {len(heads)} heads but {len(head_grads)} head gradients")
+        raise Precondition(f"there are {len(heads)} heads but {len(head_grads)} head gradients")
     return heads, head_grads
 
 

@@ -25,7 +25,7 @@ from ..array.host_work import push
 from ..array.kinds import wrap
 from ..array.state import state
 from ..array.tape import mark
-from ..base import MXNetError
+from ..base import MXNetError, Precondition
 from ..context import Context
 from ..graph.inference import infer_shapes, infer_types
 from ..graph.lowering import Lowered
@@ -394,11 +394,11 @@ class Executor:
             if old is None or old.shape == shape:
                 return old
             if not partial_shaping and name not in kwargs:
-                raise AssertionError(f"reshape: {what}{name}, which was not named, changes from {old.shape} to "
+                raise Precondition(f"reshape: {what}{name}, which was not named, changes from {old.shape} to "
                                      f"{shape}, so it could not be shared; allow that with partial_shaping=True")
             if math.prod(shape) > old.size:
                 if not allow_up_sizing:
-                    raise AssertionError(f"reshape: {what}{name} would grow from {old.shape} to {shape}; bind the "
+                    raise Precondition(f"reshape: {what}{name} would grow from {old.shape} to {shape}; bind the "
                                          "larger shape first, or allow new arrays with allow_up_sizing=True")
                 return empty(shape, old.context, old.dtype)
             return old._view_at(0, shape)

@@ -12,7 +12,7 @@ import numpy as np
 from .. import optimizer as opt
 from .._files import together, write_file
 from ..array.sparse import BaseSparseNDArray, row_sparse_array
-from ..base import MXNetError
+from ..base import MXNetError, Precondition
 from ..ndarray import array
 from . import door, wire
 from .base import called
@@ -179,7 +179,7 @@ class DistAsyncKVStore(_Dist):
     def row_sparse_pull(self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None) -> None:
         """Copies chosen rows of the servers' values; arguments as in `KVStore.row_sparse_pull`."""
         if out is None or row_ids is None:
-            raise MXNetError("row_sparse_pull needs out= and row_ids=")
+            raise Precondition("row_sparse_pull needs out= and row_ids=")
         keys, rows = self._rows(key, out)
         _, ids = self._rows(key, row_ids)
         for k, (outs, _), (wanted, _) in zip(keys, rows, ids, strict=True):

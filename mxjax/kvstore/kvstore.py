@@ -9,7 +9,7 @@ from .. import optimizer as opt
 from .._files import reading, write_file
 from ..array.kinds import wrap
 from ..array.sparse import BaseSparseNDArray, retain
-from ..base import MXNetError
+from ..base import MXNetError, Precondition
 from ..ndarray import NDArray
 from .base import KVStoreBase, _pairs, called
 from .compression import Compression
@@ -202,7 +202,7 @@ class KVStore(KVStoreBase):
             MXNetError: an output is not row_sparse, or the arguments do not correspond.
         """
         if out is None or row_ids is None:
-            raise MXNetError("row_sparse_pull needs out= and row_ids=")
+            raise Precondition("row_sparse_pull needs out= and row_ids=")
         keys, rows = self._rows(key, out)
         _, ids = self._rows(key, row_ids)
         for k, (outs, _), (wanted, _) in zip(keys, rows, ids, strict=True):

@@ -14,7 +14,7 @@ from .. import metric
 from .. import ndarray as nd
 from .._checkpoints import _pack_params, _unpack_params
 from .._progress import progress
-from ..base import MXNetError
+from ..base import Precondition
 from ..callback import BatchEndParam
 from ..initializer import Uniform
 from ..io import DataBatch, DataDesc, DataIter
@@ -95,7 +95,7 @@ class BaseModule:
                "inputs_need_grad": "bind with inputs_need_grad=True", "for_training": "bind with for_training=True"}
         for condition in conditions:
             if not getattr(self, condition):
-                raise MXNetError(f"{type(self).__name__}: call {how[condition]} first")
+                raise Precondition(f"{type(self).__name__}: call {how[condition]} first")
 
     # ------------------------------------------------------------------ whole loops
     def forward_backward(self, data_batch: DataBatch) -> None:

@@ -93,12 +93,19 @@ def multinomial(data: NDArray, shape: Any = _Null, get_prob: bool = False, out: 
         dtype: of the class numbers.
     """
     given = {"shape": shape, "get_prob": get_prob, "dtype": dtype, **kwargs}
-    return call(registry.get("_sample_multinomial"), [data], {k: v for k, v in given.items() if v is not _Null}, out)
+    given = {k: v for k, v in given.items() if v is not _Null}
+    return call(registry.get("_sample_multinomial"), [_array(data)], given, out)
 
 
 def shuffle(data: NDArray, **kwargs: Any) -> NDArray:
     """The array with its first axis in random order."""
-    return call(registry.get("_shuffle"), [data], {}, kwargs.get("out"))
+    return call(registry.get("_shuffle"), [_array(data)], {}, kwargs.get("out"))
+
+
+def _array(data: Any) -> NDArray:
+    if not isinstance(data, NDArray):
+        raise TypeError(f"mx.nd.random: data must be an NDArray, got {type(data).__name__}")
+    return data
 
 
 if TYPE_CHECKING:
