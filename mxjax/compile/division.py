@@ -36,8 +36,8 @@ def _exact_quotient(x: jax.Array, y: jax.Array, apart: bool = False, on_cpu: boo
 def _by_doubles(x: jax.Array, y: jax.Array) -> jax.Array:
     """XLA divides floats with errors of up to two units on GPUs (`div.full.f32`); it does not with doubles.
 
-    A quotient of floats is more than 2^-50 of itself from where rounding changes, and this less than 2^-51 from the
-    quotient. As one division of doubles LLVM would make one of floats of it.
+    A quotient of floats is one, or 2^-49 of itself from where rounding changes; this is within 2^-51 of the quotient.
+    Of a single division of doubles LLVM would make one of floats.
     """
     with jax.enable_x64(True):
         return (x.astype(jnp.float64) * lax.reciprocal(y.astype(jnp.float64))).astype(jnp.float32)
@@ -66,8 +66,8 @@ def _exact(eqn: JaxprEqn, on_cpu: bool) -> JaxprEqn | None:
         return eqn
     pairs = list(zip(y.shape, x.shape, strict=False))  # compared one by one: sizes may be symbols
     apart = on_cpu and any(n != 1 for n in y.shape) and any(n == 1 != m for n, m in pairs)
-    return _call(x.shape, y.shape, x.dtype, apart, on_cpu).replace(invars=eqn.invars, outvars=eqn.outvars,
-                                                    source_info=eqn.source_info)
+    call = _call(x.shape, y.shape, x.dtype, apart, on_cpu)
+    return call.replace(invars=eqn.invars, outvars=eqn.outvars, source_info=eqn.source_info)
 
 
 @functools.lru_cache(maxsize=4096)
