@@ -1,4 +1,7 @@
-"""mx.test_utils: finite differences."""
+"""mx.test_utils: finite differences, comparisons, files."""
+
+import gzip
+import struct
 
 import numpy as np
 import pytest
@@ -81,3 +84,18 @@ def test_same_symbol_structure():
     assert mx.test_utils.same_symbol_structure(plain, cast)
     assert mx.test_utils.same_symbol_structure(plain, mx.sym.sin(plain))
     assert not mx.test_utils.same_symbol_structure(plain, mx.sym.sin(x))
+
+
+@pytest.mark.parametrize("folder, ending", [(".", ".gz"), ("data", ""), ("data", ".gz")])
+def test_mnist_that_is_here_is_not_downloaded(tmp_path, monkeypatch, folder, ending):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / folder).mkdir(exist_ok=True)
+    for name, content in (("train-images-idx3", struct.pack(">4i", 2051, 2, 28, 28) + bytes([255] * 1568)),
+                          ("train-labels-idx1", struct.pack(">2i", 2049, 2) + bytes([3, 4])),
+                          ("t10k-images-idx3", struct.pack(">4i", 2051, 1, 28, 28) + bytes(784)),
+                          ("t10k-labels-idx1", struct.pack(">2i", 2049, 1) + bytes([5]))):
+        content = gzip.compress(content) if ending else content
+        (tmp_path / folder / f"{name}-ubyte{ending}").write_bytes(content)
+    found = mx.test_utils.get_mnist()
+    assert found["train_data"].shape == (2, 1, 28, 28) and (found["train_data"] == 1).all()
+    assert found["train_label"].tolist() == [3, 4] and found["test_label"].tolist() == [5]

@@ -80,13 +80,12 @@ def _idx(path: str) -> np.ndarray:
 def get_mnist() -> dict[str, np.ndarray]:
     """MNIST as {train_data, train_label, test_data, test_label}; images (n, 1, 28, 28) in [0, 1].
 
-    Files in ./data are used where they are; else they are downloaded.
+    Files in this folder, or in ./data, are used where they are; else they are downloaded here.
     """
     arrays = []
     for name in _MNIST_FILES:
-        local = os.path.join("data", name)
-        arrays.append(_idx(local if os.path.exists(local) else
-                           download(_MNIST_URL + name + ".gz", dirname="data")))
+        local = (f"{name}.gz", os.path.join("data", name), os.path.join("data", f"{name}.gz"))
+        arrays.append(_idx(next(filter(os.path.exists, local), None) or download(f"{_MNIST_URL}{name}.gz")))
     images, labels, test_images, test_labels = arrays
 
     def scaled(pictures: np.ndarray) -> np.ndarray:
