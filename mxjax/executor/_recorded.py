@@ -72,8 +72,9 @@ class GraphPart:
         """See `Part.forward`."""
         forms = self.forms
         program = forms.graph.residual(self._wanted, mirror(), self.train)
-        outputs, aux, saved = run_program("CachedOp", program, forms.split(args), wide, args)
-        return [*outputs, *(aux if self.train else ())], saved
+        given = forms.split(args)
+        outputs, aux, saved = run_program("CachedOp", program, given, wide, args)
+        return [*outputs, *(aux if self.train else ())], saved.pull(given)
 
     def pull(self, saved: Any, heads: Sequence[Any], outs: Sequence[tuple], wide: bool) -> Sequence[Any]:
         """See `Part.pull`."""

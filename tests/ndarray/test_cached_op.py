@@ -1,5 +1,6 @@
 """CachedOp: one program, one node on the tape."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -198,3 +199,36 @@ def test_out_has_as_many_arrays_as_results():
     np.testing.assert_allclose(total.asscalar(), (out.asnumpy() ** 2).sum(), rtol=1e-5)
     with pytest.raises(MXNetError, match="out has 1 arrays, 2 are needed"):
         net(*arrays, out=out)
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_what_was_given_is_saved_without_a_copy_and_as_it_was(kept):
+    """The result is looked at before the backward pass, which sees inputs and weights of the forward pass."""
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Dense(3, in_units=4, use_bias=False), mx.gluon.nn.Dense(2, in_units=3, use_bias=False))
+    net.initialize(mx.init.Xavier())
+    net.hybridize()
+    for _ in range(3):
+        x = mx.nd.array(np.arange(8).reshape(2, 4))
+        x.attach_grad()
+        first, second = (layer.weight.data().asnumpy() for layer in net)
+        with mx.autograd.record():
+            out = net(x)
+        given = x.asnumpy()
+        out.wait_to_read()
+        x[:] = 7
+        net[1].weight.set_data(mx.nd.ones((2, 3)))
+        for _ in range(1 + kept):
+            out.backward(retain_graph=kept)
+            head = np.ones((2, 2), "f")
+            np.testing.assert_allclose(x.grad.asnumpy(), head @ second @ first, rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(net[0].weight.grad().asnumpy(), (head @ second).T @ given, rtol=1e-5, atol=1e-5)
+            np.testing.assert_allclose(net[1].weight.grad().asnumpy(), head.T @ (given @ first.T), rtol=1e-5, atol=1e-5)
+
+
+def test_a_program_saves_no_copies_of_what_it_was_given():
+    a, b, c = (mx.sym.var(name) for name in "abc")
+    op = mx.nd.CachedOp((a * b + 1) * c)
+    structs = [jax.ShapeDtypeStruct((5, 7), "float32")] * 3
+    saved = jax.eval_shape(op.lowered.residual((True,) * 3, False), structs, [], ())[2]
+    assert [array.shape for array in saved.new] == [(5, 7)]  # a * b + 1; not a, b, c
