@@ -14,7 +14,7 @@ from .ops import registry
 
 __all__ = ["Backend", "load", "register_backend"]
 
-_log = logging.getLogger(__name__)  # the root logger would be configured by its first call, before the script does
+_log = logging.getLogger(__name__)  # the root logger's first call configures it, which is the script's
 
 
 def load(path: str, verbose: bool = True) -> None:

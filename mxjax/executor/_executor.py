@@ -395,11 +395,11 @@ class Executor:
                 return old
             if not partial_shaping and name not in kwargs:
                 raise Precondition(f"reshape: {what}{name}, which was not named, changes from {old.shape} to "
-                                     f"{shape}, so it could not be shared; allow that with partial_shaping=True")
+                                   f"{shape}, so it could not be shared; allow that with partial_shaping=True")
             if math.prod(shape) > old.size:
                 if not allow_up_sizing:
                     raise Precondition(f"reshape: {what}{name} would grow from {old.shape} to {shape}; bind the "
-                                         "larger shape first, or allow new arrays with allow_up_sizing=True")
+                                       "larger shape first, or allow new arrays with allow_up_sizing=True")
                 return empty(shape, old.context, old.dtype)
             return old._view_at(0, shape)
         args = [fitted(n, a, s, "arg:") for n, a, s in zip(self._graph.args, self.arg_arrays, arg_shapes, strict=True)]

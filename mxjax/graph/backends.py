@@ -19,7 +19,7 @@ from .rewriting import consumers, copied
 
 __all__ = ["Backend", "choose_operators", "find", "for_binding", "optimize", "partition", "register_backend"]
 
-_log = logging.getLogger(__name__)  # the root logger would be configured by its first call, before the script does
+_log = logging.getLogger(__name__)  # the root logger's first call configures it, which is the script's
 
 
 class Backend:

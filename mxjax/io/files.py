@@ -15,7 +15,7 @@ from .state import check_count, part_of
 
 __all__ = ["CSVIter", "MNISTIter"]
 
-_log = logging.getLogger(__name__)  # the root logger would be configured by its first call, before the script does
+_log = logging.getLogger(__name__)  # the root logger's first call configures it, which is the script's
 
 
 class RowCursor:
@@ -193,5 +193,5 @@ def MNISTIter(*, image: str = "./train-images-idx3-ubyte", label: str = "./train
         data, target = data[order], target[order]
     if not silent:
         _log.info("MNISTIter: %d images, shuffle=%s, shape=%s", len(data), bool(shuffle),
-                     (batch_size, *data.shape[1:]))
+                  (batch_size, *data.shape[1:]))
     return _Rows(data, target, batch_size, "drop", index=False)

@@ -30,7 +30,7 @@ from .state import check_count
 __all__ = ["ImageDetRecordIter", "ImageRecordInt8Iter", "ImageRecordIter", "ImageRecordIter_v1",
            "ImageRecordUInt8Iter", "ImageRecordUInt8Iter_v1"]
 
-_log = logging.getLogger(__name__)  # the root logger would be configured by its first call, before the script does
+_log = logging.getLogger(__name__)  # the root logger's first call configures it, which is the script's
 
 
 class _Loading:

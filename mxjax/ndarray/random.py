@@ -93,8 +93,8 @@ def multinomial(data: NDArray, shape: Any = _Null, get_prob: bool = False, out: 
         dtype: of the class numbers.
     """
     given = {"shape": shape, "get_prob": get_prob, "dtype": dtype, **kwargs}
-    given = {k: v for k, v in given.items() if v is not _Null}
-    return call(registry.get("_sample_multinomial"), [_array(data)], given, out)
+    told = {k: v for k, v in given.items() if v is not _Null}
+    return call(registry.get("_sample_multinomial"), [_array(data)], told, out)
 
 
 def shuffle(data: NDArray, **kwargs: Any) -> NDArray:
