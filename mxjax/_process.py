@@ -1,14 +1,15 @@
-"""What a process may still compute: nothing in a forked child, and nothing in other threads while the process ends.
+"""What a process may still ask of XLA: nothing in a forked child, and nothing in other threads while it ends.
 
-XLA's threads do not come along with a fork, so a program waits for them for ever in the child. And a daemon thread that
-comes back from XLA when the interpreter is gone is unwound through C++ that may not be unwound, which aborts the
-process. So there is a gate before all work of XLA, and these two close it.
+XLA's threads do not come along with a fork, so a program waits for them for ever in the child: NumPy computes there
+(`compile.without_xla`). And a daemon thread that comes back from XLA when the interpreter is gone is unwound through
+C++ that may not be unwound, which aborts the process: there is a gate before all work of XLA, which closes then.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
 import os
 import pathlib
 import selectors
@@ -24,18 +25,22 @@ import jax
 from ._host_memory import keep_freed
 from .base import MXNetError
 
-__all__ = ["check", "forked", "starts", "waits", "when_closed"]
+__all__ = ["check", "forked", "left_behind", "not_in_fork", "starts", "waits", "when_closed", "when_forked"]
 
 _PATIENCE = 20.0  # seconds that other threads are given at exit to come back from XLA; a compilation may take as long
+_SETTLES = 2.0  # seconds that other threads are given before a fork
 _BRIEFLY, _STILL = 250, 25  # looks at those in other functions: to come to the gate; to have stood still
 _JAX = tuple(str(pathlib.Path(folder)) + os.sep for folder in jax.__path__)
 _COMPUTING = tuple(str(pathlib.Path(__file__).parent / part) + os.sep for part in ("compile", "array", "executor"))
+_IN_JAX = (*_JAX, _COMPUTING[0], str(pathlib.Path(__file__).parent / "_transfer.py"))
 _QUIET = (threading.__file__, selectors.__file__, str(pathlib.Path(__file__).parent / "kvstore") + os.sep)
 _WAITING = str(pathlib.Path(__file__).parent / "array" / "chunk.py")
 
 _gate: Callable[[], None] | None = None
 _told: list[Callable[[Callable[[], None]], None]] = []
-_started = False
+_started = _forked = _left_behind = False
+_interval = 0.005
+_begin: list[Callable[[], None]] = []
 _forever = threading.Lock()
 
 
@@ -48,11 +53,7 @@ def starts() -> None:
 
 
 def check() -> None:
-    """Called before XLA's work.
-
-    Raises:
-        MXNetError: this is a forked child. (In another thread of a process that ends it does not return.)
-    """
+    """Called before XLA's work: at exit this does not return in other threads."""
     if _gate is not None:
         _gate()
 
@@ -64,8 +65,8 @@ def waits() -> None:
 
 
 def forked() -> bool:
-    """Whether this is a child that cannot compute."""
-    return _gate is _refuse
+    """Whether this is a child that was forked off after the first use of arrays: XLA must not be asked for anything."""
+    return _forked
 
 
 def when_closed(tell: Callable[[Callable[[], None]], None]) -> None:
@@ -73,35 +74,95 @@ def when_closed(tell: Callable[[Callable[[], None]], None]) -> None:
     _told.append(tell)
 
 
-def _close(gate: Callable[[], None]) -> None:
-    global _gate
-    _gate = gate
-    for tell in _told:
-        tell(gate)
+def when_forked(begin: Callable[[], None]) -> Callable[[], None]:
+    """Has `begin()` called in each such child before anything else; also a decorator."""
+    _begin.append(begin)
+    return begin
 
 
 # ------------------------------------------------------------ forks
-def _refuse() -> None:
-    raise MXNetError("nothing can be computed in a process that was forked off after the first use of arrays: XLA's "
-                     "threads stayed with the parent. Values can be read; for more, start processes by spawn "
-                     "(multiprocessing.set_start_method('spawn'), subprocess), or fork before arrays are used")
+def not_in_fork(what: str) -> MXNetError:
+    """The error that says what a forked child cannot do."""
+    return MXNetError(f"{what} in a process that was forked off after the first use of arrays: XLA's threads stayed "
+                      "with the parent, and NumPy computes here. Start processes by spawn "
+                      "(multiprocessing.set_start_method('spawn'), subprocess), or fork before arrays are used")
+
+
+def left_behind() -> bool:
+    """Whether other threads were at work here when this child was forked off: they may have held locks."""
+    return _left_behind
 
 
 def _before_fork() -> None:
-    """What has been asked for is finished, so that the child can read it."""
+    """What has been asked for is finished, so that the child can read it, and no other thread is in JAX.
+
+    There it may hold a lock of JAX's, which would stay locked in the child. Two seconds are waited for such a moment.
+    """
+    global _interval, _left_behind
+    if not _started:
+        return
+    for array in jax.live_arrays():
+        with contextlib.suppress(RuntimeError):  # deleted, or failed
+            array.block_until_ready()
+    own, end, _interval = threading.get_ident(), time.monotonic() + _SETTLES, sys.getswitchinterval()
+    while True:
+        sys.setswitchinterval(_SETTLES)  # no other thread goes on between the look and the fork
+        others = [frame for thread, frame in sys._current_frames().items() if thread != own]
+        if time.monotonic() > end or not any(_is_within(frame, *_IN_JAX) for frame in others):
+            break
+        del others
+        sys.setswitchinterval(_interval)
+        time.sleep(0.0005)
+    _left_behind = any(_is_within(frame, *_COMPUTING) for frame in others)
+
+
+def _in_parent() -> None:
     if _started:
-        for array in jax.live_arrays():
-            with contextlib.suppress(RuntimeError):  # deleted, or failed
-                array.block_until_ready()
+        sys.setswitchinterval(_interval)
 
 
 def _in_child() -> None:
+    global _forked
     if _started:
-        _close(_refuse)
+        sys.setswitchinterval(_interval)
+        if not _forked:
+            atexit.register(_keep_threads)
+            _refuse_programs()
+        _forked = True
+        for begin in _begin:
+            begin()
+
+
+def _refuse_programs() -> None:
+    """Has JAX say what is wrong where somebody's own code asks for a program: it would wait for ever."""
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise not_in_fork("JAX can compile no program")
+    with contextlib.suppress(ImportError):
+        from jax._src import compiler
+        from jax._src.interpreters import mlir
+        for module, name in ((mlir, "lower_jaxpr_to_module"), (compiler, "backend_compile"),
+                             (compiler, "backend_compile_and_load")):  # releases differ
+            if hasattr(module, name):
+                setattr(module, name, refuse)
+
+
+def _keep_threads() -> None:
+    """Has a child's exit end no thread pools of JAX's: it would wait for threads that the parent has."""
+    keep = ctypes.pythonapi.Py_IncRef
+    keep.argtypes = [ctypes.py_object]
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] in ("jax", "jaxlib"):
+            for value in list(vars(module).values()):
+                if type(value).__module__.partition(".")[0] == "jaxlib":
+                    keep(value)
+    for array in jax.live_arrays():
+        for device in array.devices():
+            keep(device.client)
+    keep(jax.local_devices(backend="cpu")[0].client)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_child=_in_child)
+    os.register_at_fork(before=_before_fork, after_in_parent=_in_parent, after_in_child=_in_child)
 
 
 # ------------------------------------------------------------ exit
@@ -112,11 +173,14 @@ def _park() -> None:
 
 def _at_exit() -> None:
     """Stops other threads before their next use of XLA, and waits for those that may be in it."""
+    global _gate
     others = [t.ident for t in threading.enumerate() if t is not threading.current_thread()]
-    if not _started or not others or _gate is not None:
+    if not _started or not others or _forked:
         return
     _forever.acquire(blocking=False)  # and nobody releases it
-    _close(_park)
+    _gate = _park
+    for tell in _told:
+        tell(_park)
     end, look, since = time.monotonic() + _PATIENCE, 0, dict[int | None, tuple[Any, int]]()
     while time.monotonic() < end:
         frames = sys._current_frames()
@@ -138,7 +202,7 @@ def _rests(thread: int | None, frame: types.FrameType | None, since: dict[int | 
     if frame is None or frame.f_code is _park.__code__:
         return True
     file = frame.f_code.co_filename
-    if file.startswith(_COMPUTING) and file != _WAITING or _in_jax(frame):
+    if file.startswith(_COMPUTING) and file != _WAITING or _is_within(frame, *_JAX):
         return False
     if file.startswith(_QUIET):
         return True
@@ -148,9 +212,10 @@ def _rests(thread: int | None, frame: types.FrameType | None, since: dict[int | 
     return look - since[thread][1] > _STILL or look > _BRIEFLY
 
 
-def _in_jax(frame: types.FrameType | None) -> bool:
+def _is_within(frame: types.FrameType | None, *folders: str) -> bool:
+    """Whether a thread is in a function of a file in these folders, or in one that such a function has called."""
     while frame is not None:
-        if frame.f_code.co_filename.startswith(_JAX):
+        if frame.f_code.co_filename.startswith(folders):
             return True
         frame = frame.f_back
     return False

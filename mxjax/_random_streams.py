@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from ._mersenne import Source
+from ._process import when_forked
 from .context import Context, current_context
 
 __all__ = ["host_generator", "jax_key", "load_state_dict", "next_key", "on_host", "seed", "source", "state",
@@ -19,6 +20,12 @@ _streams: dict[Context, list[Any]] = {}
 _base_seed = 0  # as MXNet begins
 
 source = Source(_base_seed)  # what all CPU contexts draw from, in each thread
+
+
+@when_forked
+def _begin_in_child() -> None:
+    global _lock
+    _lock = threading.Lock()
 
 
 def seed(seed_state: int, ctx: Context | str = "all") -> None:

@@ -13,12 +13,14 @@ from typing import Any
 import jax
 import numpy as np
 
+from ._process import forked, not_in_fork
 from ._tracing import EVALUATES, find_top_trace
 from .context import default_device
 
-__all__ = ["to_device"]
+__all__ = ["moved", "to_device"]
 
 _PLAIN = frozenset(map(np.dtype, ("bool", "i1", "i2", "i4", "u1", "u2", "u4", "f2", "f4")))  # they stay what they are
+_COPIED, _LINE = 1 << 14, 64  # bytes that XLA copies at once; where it takes memory over
 _WIDE = frozenset(map(np.dtype, ("i8", "u8", "f8")))  # so do these in 64-bit mode
 
 
@@ -28,7 +30,12 @@ def to_device(array: np.ndarray, device: jax.Device | None = None) -> jax.Array:
     Args:
         array: of NumPy.
         device: which the buffer is bound to; None: none, it is on the default device.
+
+    Raises:
+        MXNetError: this is a forked child, and the device no CPU.
     """
+    if forked():
+        array = _for_child(array, device)
     plain = type(array) is np.ndarray and find_top_trace(None) is EVALUATES and (
         array.dtype in _PLAIN or array.dtype in _WIDE and jax.config.jax_enable_x64)
     put = _fast_put() if plain else None  # outside of transformations: it tries what it gives
@@ -38,6 +45,27 @@ def to_device(array: np.ndarray, device: jax.Device | None = None) -> jax.Array:
         return put(array, device)
     except jax.errors.JaxRuntimeError:  # a user's `jax.transfer_guard`, to which this looks like no wish of anybody's
         return jax.device_put(array, device)
+
+
+def moved(value: jax.Array, device: Any = None, may_alias: bool | None = None) -> jax.Array:
+    """A buffer on another device, or in another sharding: `jax.device_put` where XLA may be asked for it."""
+    if not forked():
+        return jax.device_put(value, device, may_alias=may_alias)
+    return to_device(np.array(value), next(iter(device.device_set)) if hasattr(device, "device_set") else device)
+
+
+def _for_child(array: np.ndarray, device: jax.Device | None) -> np.ndarray:
+    """The array where XLA takes it as it lies: what it copies it leaves to threads, where it is large."""
+    device = device or default_device()
+    if device.platform != "cpu":
+        raise not_in_fork(f"nothing can be brought to {device}")
+    if array.flags.c_contiguous and (array.nbytes < _COPIED or array.ctypes.data % _LINE == 0):
+        return array
+    room = np.empty(array.nbytes + _LINE, np.uint8)
+    start = -room.ctypes.data % _LINE
+    lies = room[start:start + array.nbytes].view(array.dtype).reshape(array.shape)
+    lies[...] = array
+    return lies
 
 
 @functools.cache

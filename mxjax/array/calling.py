@@ -12,7 +12,7 @@ import numpy as np
 from .._capacity import refuse_result
 from .._process import check, starts
 from .._random_streams import next_key, on_host, source
-from .._transfer import to_device
+from .._transfer import moved, to_device
 from ..base import MXNetError
 from ..compile.kernel import USER_MISTAKES, Kernel, is_wide, mistake, never, prepare, run, watched
 from ..context import Context, accelerators, current_context, default_device
@@ -436,7 +436,7 @@ def _general(kernel: Kernel, arrays: Sequence[Any], args: list[Any], extras: tup
         outputs = run(kernel, args, wide)
     else:
         with jax.default_device(ctx.jax_device):
-            outputs = jax.device_put(run(kernel, args, wide), ctx.jax_device)
+            outputs = [moved(value, ctx.jax_device) for value in run(kernel, args, wide)]
     return finish(kernel, arrays, args, outputs, target, ctx, born)
 
 

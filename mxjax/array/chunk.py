@@ -17,6 +17,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from .._transfer import moved
 from ..base import MXNetError
 from ..compile.kernel import WIDE_DTYPES
 from ..context import Context
@@ -368,7 +369,7 @@ def placed(value: jax.Array, device: Any) -> jax.Array:
     """
     if isinstance(value, jax.core.Tracer) or device in value.devices():
         return value
-    return jax.device_put(value, device)
+    return moved(value, device)
 
 
 def _references_alone() -> int:

@@ -24,7 +24,7 @@ from ..context import Context, current_context, devices_in_use
 from ..ops import registry
 from ..ops.params import np_dtype
 from ..util import is_np_shape
-from . import file_format
+from . import after_fork, file_format  # noqa: F401  the first is for what it does
 from .calling import call
 from .chunk import Pending
 from .dense import NDArray, _from_host, context_of

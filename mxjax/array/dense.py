@@ -192,8 +192,7 @@ class NDArray(_Base):
         shape = (chunk.peek() if held is None else held).shape
         held = None
         if value.size == math.prod(shape):
-            with jax.enable_x64(chunk.wide):
-                chunk.write(value.reshape(shape))
+            chunk.write(run(indexing.view_kernel(shape), [value, _offset_scalar(0)], chunk.wide)[0])
             return
         kernel, args = indexing.write_view_kernel(view[1]), [None, value, _offset_scalar(view[0])]
         if not self._updated_at_once(kernel, args):

@@ -27,6 +27,7 @@ import jax
 import numpy as np
 
 from .._files import check_unpacked, reading, refusals, replacing
+from .._transfer import to_device
 from ..base import MXNetError
 from ..context import cpu
 from ..ops.params import CODES, DTYPES
@@ -259,10 +260,10 @@ def _entries(reader: _Reader) -> tuple[list[Any], list[str] | None]:
 
 
 def _on_device(arrays: list[Any]) -> list[Any]:
-    """The arrays read as NumPy arrays as NDArrays, all in one transfer."""
+    """The arrays read as NumPy arrays as NDArrays."""
+    device = cpu().jax_device
     with jax.enable_x64(True):
-        moved = iter(jax.device_put([a for a in arrays if isinstance(a, np.ndarray)], cpu().jax_device))
-    return [wrap(next(moved), cpu()) if isinstance(a, np.ndarray) else a for a in arrays]
+        return [wrap(to_device(a, device), cpu()) if isinstance(a, np.ndarray) else a for a in arrays]
 
 
 def _read_array(reader: _Reader, check: bool = True) -> Any:

@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 from .._bounded import Bounded, bounded_cache
+from .._transfer import moved
 from ..compile.kernel import Kernel, is_wide
 from .chunk import Pending
 from .kinds import wrap
@@ -81,6 +82,6 @@ def set_to(array: Any, number: float) -> None:
     value = _numbers.get(key)
     if value is None:
         with jax.enable_x64(is_wide(array._chunk.dtype)):
-            value = _numbers[key] = jax.device_put(np.full(array.shape, number, array._chunk.dtype), place)
+            value = _numbers[key] = moved(np.full(array.shape, number, array._chunk.dtype), place)
     if held is not value:
         array._write(value)

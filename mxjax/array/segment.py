@@ -23,6 +23,7 @@ import numpy as np
 from jax import lax
 
 from .. import engine
+from .._transfer import moved
 from ..base import MXNetError
 from ..compile.kernel import WIDE_DTYPES, Kernel, run
 from ..compile.policy import TRIALS, Programs
@@ -302,7 +303,7 @@ def apart(value: jax.Array) -> jax.Array:
     and the memory is the same.
     """
     with jax.enable_x64(value.dtype in WIDE_DTYPES):
-        return jax.device_put(value, value.sharding if value.committed else None, may_alias=False)
+        return moved(value, value.sharding if value.committed else None, may_alias=False)
 
 
 def _deleted(value: Any) -> bool:

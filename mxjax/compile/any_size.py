@@ -20,12 +20,14 @@ import jax
 import numpy as np
 from jax import export
 
+from .._process import forked
 from ..ops.by_device import traced_for
 from .absent import Absent
 from .division import with_quotients
 from .numpy_forms import Exact, as_it_is, by_numpy
 from .numpy_functions import ROUNDED
 from .policy import VARIED_SHAPES, Variety
+from .without_xla import ALL
 
 __all__ = ["AnySize", "Form"]
 
@@ -81,7 +83,7 @@ class Form:
             if found is None:
                 found = known[id(size)] = int(size._evaluate(values))
             return found
-        exact = None if self.rounds else by_numpy(self.closed, number)
+        exact = None if self.rounds or forked() else by_numpy(self.closed, number)
         self.rounds = exact is None
         return _either(exact, self.closed, number) if nearly else exact
 
@@ -165,8 +167,8 @@ class AnySize:
         with traced_for(kind):
             closed, shapes = jax.make_jaxpr(self.function, return_shape=True)(*args)
         closed, tree = with_quotients(closed, on_cpu=True), jax.tree.structure(shapes)
-        found = _either(by_numpy(closed), closed)
-        if found is None or not _fits(closed):
+        found = _either(None if forked() else by_numpy(closed), closed)
+        if found is None:
             calls = self._calls.get(_kind(args))
             if calls is not None:  # another thread may have cleared them
                 calls.is_for_xla = True
@@ -245,7 +247,7 @@ def _sizes(args: Sequence[Any]) -> tuple[int, ...]:
 def _either(exact: Exact | None, closed: Any, known: Callable[[Any], Any] = as_it_is) -> Exact | None:
     """What is exact; for numbers that it refuses, and where there is nothing exact, what NumPy makes of the trace."""
     if exact is None:
-        return by_numpy(closed, known, ROUNDED)
+        return by_numpy(closed, known, ALL if forked() else ROUNDED)
     near: list[Exact | None] = []
 
     def call(arrays: Sequence[Any]) -> list[Any] | None:
@@ -256,11 +258,6 @@ def _either(exact: Exact | None, closed: Any, known: Callable[[Any], Any] = as_i
             found = near[0] and near[0](arrays)
         return found
     return call
-
-
-def _fits(closed: Any) -> bool:
-    """Whether JAX leaves results of 64 bits what they are."""
-    return jax.config.jax_enable_x64 or all(v.aval.dtype.itemsize < 8 for v in closed.jaxpr.outvars)
 
 
 def _same(one: Exact | None, other: Exact, args: Sequence[Any], nearly: bool) -> bool:

@@ -20,6 +20,7 @@ import operator
 import os
 import pathlib
 import signal
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,7 +33,7 @@ from jax.extend.core import jaxpr_as_fun
 from .._bounded import Bounded, clear_all
 from .._capacity import refuse_program, survey
 from .._host_memory import give_back
-from .._process import starts
+from .._process import forked, starts, when_forked
 from .._tracing import EVALUATES, find_top_trace
 from ..base import MXNetError
 from ..context import default_device
@@ -50,6 +51,7 @@ from .onednn import in_no_file
 from .policy import LOOK_EVERY, MOST_MAPPINGS, MOST_SIGNATURES, VARIED_SHAPES, calls_at_first
 from .precision import with_precision
 from .rewriting import rewritten, without_kernels
+from .without_xla import unknown
 
 __all__ = ["SOME_OF_ONE", "Compiled", "Overwriting", "clear_caches", "kind_of", "options_on"]
 
@@ -174,6 +176,12 @@ class Compiled:
         """How many signatures it has been called with."""
         return len(self._calls)
 
+    def leave(self) -> tuple:
+        """Begins anew in a forked child; gives what is not to be dropped."""
+        left = self._calls, self._warm, self._derived, self._plain, self._forms
+        self._calls, self._warm, self._derived, self._plain, self._forms, self.held = {}, {}, {}, None, {}, 0
+        return left
+
     def clear(self) -> None:
         """Drops all signatures and programs: they are traced and compiled again when they are called."""
         self._calls.clear()
@@ -240,6 +248,8 @@ class Compiled:
 
         compiled: NumPy has computed the first calls.
         """
+        if forked():
+            return self._without_xla(signature, args)
         starts()
         _room.several = jax.default_backend() != "cpu" or jax.local_device_count("cpu") > 1
         _room.note()
@@ -284,6 +294,16 @@ class Compiled:
             return first
         self._compiled(signature, form, size)
         return form
+
+    def _without_xla(self, signature: tuple, args: Sequence[Any]) -> Callable:
+        """What is called for these arguments in a forked child; raises MXNetError where NumPy cannot compute it."""
+        self._sizes.note(args, 0)
+        found = (moved_by_numpy(self._moves, len(args), exact=False), _ONE) if self._moves else \
+            self._sizes.find(args, nearly=True) or self._sizes.trace(args, "cpu")
+        if found is None:
+            unknown(*args)
+        call = self._calls[signature] = of_arrays(*found, sys.maxsize, unknown, lambda: None)
+        return call
 
     def _at_first(self, signature: tuple, exact: Exact, tree: Any, count: int) -> Callable:
         """What is called for this signature while NumPy computes it."""
@@ -538,6 +558,12 @@ class _Room:
             signatures = sum(one.signatures() for one in self._all)
         return signatures > MOST_SIGNATURES or self._mappings() > self._limit * MOST_MAPPINGS
 
+    def begin_in_child(self) -> None:
+        """Puts away what the parent called: nothing of it can be called here, nor may XLA be asked to drop it."""
+        self._lock = threading.Lock()
+        self.short = self.several = False
+        self.left = [one.leave() for one in list(self._all)]
+
     def clear(self) -> None:
         """Drops all programs."""
         with self._lock:
@@ -586,6 +612,7 @@ def _most_bytes() -> int:
 
 
 _room = _Room()
+when_forked(_room.begin_in_child)
 
 
 def clear_caches() -> None:

@@ -16,8 +16,6 @@ __all__ = ["exact_form", "of_arrays"]
 
 def exact_form(traced: Any) -> Exact | None:
     """What NumPy computes for a function's trace (`jax.jit(f).trace(*args)`); None where it cannot."""
-    if not jax.config.jax_enable_x64 and any(v.aval.dtype.itemsize == 8 for v in traced.jaxpr.jaxpr.outvars):
-        return None  # JAX would make them narrow
     return by_numpy(traced.jaxpr)
 
 
@@ -46,7 +44,8 @@ def of_arrays(exact: Exact, tree: Any, count: int, then: Callable[..., Any],
             last()
         if results is None:  # or else JAX distributes, or complains
             return then(*args)
-        results = [np.array(r) for r in results]  # no views: JAX takes their memory over
         device = next(iter(placed[0].device_set)) if placed else None
-        return jax.tree.unflatten(tree, [to_device(r, device) for r in results])
+        results = [np.array(r) for r in results]  # no views: JAX takes their memory over
+        with jax.enable_x64(True):  # or it makes integers of 64 bits narrow
+            return jax.tree.unflatten(tree, [to_device(r, device) for r in results])
     return call

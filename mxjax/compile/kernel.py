@@ -23,13 +23,14 @@ from .._mersenne import Source
 from .._process import when_closed
 from ..base import MXNetError
 from ..ops.by_device import traced_for
-from ..ops.common import by_own_rules
+from ..ops.common import by_own_rules, no_gradient
 from ..ops.params import WIDE
 from ..ops.random._draw import Drawn
 from ..ops.registry import Op
 from .absent import Absent, absent
 from .any_size import AnySize
 from .compiled import SOME_OF_ONE, Compiled, Overwriting, kind_of
+from .without_xla import Eager
 
 __all__ = ["USER_MISTAKES", "WIDE_DTYPES", "Kernel", "as_numbers", "cotangent", "is_wide", "never", "prepare",
            "run", "run_program", "watch", "watched"]
@@ -100,7 +101,7 @@ class Kernel:
         values["direct"] = not (eager or uses_key or check or refuses or draw)
         values["simple"] = num_outputs == 1 and not (mutated or uses_key or check or refuses)
         values["once"] = jax.jit(fn)
-        values["jitted"] = fn if eager else Compiled(fn, **(options or {}))
+        values["jitted"] = Eager(fn) if eager else Compiled(fn, **(options or {}))
         values.update(_vjps=Bounded(256), _specs=Bounded(1024), _needs=Bounded(1024), _donated=Bounded(64))
         for key, value in values.items():
             object.__setattr__(self, key, value)
@@ -144,7 +145,7 @@ class Kernel:
             order = sorted(range(len(places)), key=places.__getitem__)
             options = {"donate_argnums": positions, **self.options}
             if self.eager:
-                found = self.fn
+                found = self.jitted
             elif order == sorted(order):
                 found = Compiled(self.fn, **options)
             else:
@@ -195,8 +196,11 @@ class Kernel:
         positions = [i for i, w in enumerate(wanted) if w]
         given, num_outputs = [i for i, h in enumerate(heads) if h], self.num_outputs
         flat = self.op is not None and self.op.get_attr("flat_in_integers")
+        constant = self.op is not None and self.op.get_attr("FGradient") is no_gradient
 
         def backward(*args: Any) -> tuple:
+            if constant:
+                return tuple([jnp.zeros(args[i].shape, args[i].dtype) for i in positions])
             inputs = [jnp.zeros(a.shape, a.dtype) if isinstance(a, Absent) else a
                       for a in args[:len(args) - len(given)]]
             head_grads = args[len(args) - len(given):]
@@ -483,7 +487,7 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
     if op.uses_train:
         static["_train"] = train
     num_outputs = op.num_outputs(params)
-    gradient = op.get_attr("FGradient")
+    gradient, eager = op.get_attr("FGradient"), op.eager or op.get_attr("eager_when", never)(params)
 
     def spread(arrays: Sequence[Any]) -> Sequence[Any]:
         if mask is None:
@@ -507,8 +511,9 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
                 return _tuple(key[0])
             extras["_key"] = Drawn(key[0]) if len(key) == 1 else jax.random.fold_in(jax.random.wrap_key_data(key[0]),
                                                                                     key[1])
-        compute = _with_gradient(function, gradient, extras) if gradient else lambda *a: _tuple(function(*a, **extras))
-        return compute(*spread(args[:count]))
+        if gradient is None or eager and not any(isinstance(a, jax.core.Tracer) for a in args):
+            return _tuple(function(*spread(args[:count]), **extras))
+        return _with_gradient(function, gradient, extras)(*spread(args[:count]))
 
     names = op.inputs(params, count)
     given_names = names if mask is None else [n for n, m in zip(op.input_names, mask, strict=False) if m]
@@ -527,7 +532,7 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
     refuse = op.get_attr("FRefuse") if count else None
     return Kernel(op.name, fn, count, num_outputs, num_visible=op.num_visible(params),
                   wide=bool(wide(params) if callable(wide) else wide), mutated=mutated,
-                  eager=op.eager or op.get_attr("eager_when", never)(params),
+                  eager=eager,
                   options={"most": SOME_OF_ONE, "any_size": getattr(function, "__module__", "").startswith(_OURS)},
                   op=op, params=params, dynamic=dynamic, packed=packed, uses_key=op.uses_key,
                   by_rows=op.by_rows(params), check=op.get_attr("FCheck"),

@@ -13,21 +13,25 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
+import ml_dtypes
 import numpy as np
 
 from .division import is_quotient
 from .rewriting import called
 
-__all__ = ["EXACT", "Exact", "Rules", "Unknown", "as_it_is", "by_numpy", "moved_by_numpy", "scattering"]
+__all__ = ["EXACT", "HALVES", "Exact", "Rules", "Unknown", "as_it_is", "by_numpy", "moved_by_numpy", "scattering"]
 
 Exact = Callable[[Sequence[Any]], "list[np.ndarray] | None"]
-_KNOWN = {np.dtype(t) for t in ("bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")}
+_KNOWN = frozenset(map(np.dtype, ("bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")))
+HALVES = frozenset(map(np.dtype, ("f2", ml_dtypes.bfloat16)))
+_SINGLE, _KEY = np.dtype("f4"), np.dtype("u8")
 _MOST = 1 << 20  # elements of a value: XLA need not make the whole of it
 _GIVEN, _MOVED, _MADE = range(3)  # arguments as they are; arguments and constants elsewhere; all other values
 _MOVES = frozenset("""
     broadcast_in_dim concatenate copy dim_as_value dynamic_slice expand_dims optimization_barrier reshape rev slice
     split squeeze stack stop_gradient tile transpose unstack
 """.split())
+_AS_THEY_ARE = _MOVES | {"bitcast_convert_type"}
 _ROUNDS = frozenset("add add_any sub mul div sqrt square integer_pow scatter-add scatter_add".split())
 
 
@@ -44,12 +48,17 @@ class Rules(NamedTuple):
         programs: function(parameters, function(closed jaxpr) -> its function of a list of arrays, the equation) -> the
             function of arrays, which gives several: loops and branches.
         exact: what is not exact by definition is unknown.
+        dtypes: those of all values; half floats are computed as float32, and rounded after each operation.
+        fits: function(name of a primitive, parameters, avals of the inputs, aval of the first output) -> whether it is
+            little enough.
     """
 
     functions: dict[str, Callable]
     forms: dict[str, Callable[[dict, list, Any], Callable]]
     programs: dict[str, Callable[[dict, Callable, Any], Callable]]
     exact: bool
+    dtypes: frozenset[np.dtype]
+    fits: Callable[[str, dict, list, Any], bool]
 
 
 def as_it_is(size: Any) -> Any:
@@ -78,9 +87,9 @@ def by_numpy(closed: Any, known: Callable[[Any], Any] = as_it_is, rules: Rules |
     return _with_care(run, [v.aval.dtype for v in closed.jaxpr.invars], rules.exact)
 
 
-def moved_by_numpy(function: Callable[..., np.ndarray], count: int) -> Exact:
-    """The same of a function of `count` NumPy arrays that moves numbers."""
-    return _with_care(lambda arrays: [function(*arrays)], [None] * count)
+def moved_by_numpy(function: Callable[..., np.ndarray], count: int, exact: bool = True) -> Exact:
+    """The same of a function of `count` NumPy arrays that moves numbers; exact: denormal ones are XLA's."""
+    return _with_care(lambda arrays: [function(*arrays)], [None] * count, exact)
 
 
 def _with_care(run: Callable[[list[Any]], list[np.ndarray]], dtypes: Sequence[Any], exact: bool = True) -> Exact:
@@ -122,6 +131,14 @@ class _Aval(NamedTuple):
     dtype: np.dtype
 
 
+def _widened(aval: _Aval) -> _Aval:
+    return _Aval(aval.shape, _SINGLE) if aval.dtype in HALVES else aval
+
+
+def _as_single(x: Any) -> Any:
+    return x.astype(_SINGLE) if x.dtype in HALVES else x
+
+
 def _program(jaxpr: Any, consts: Sequence[Any], known: Callable[[Any], Any], rules: Rules,
              kinds: Sequence[int] | None = None) -> tuple[Callable, list[int]]:
     """(the program, what its results are), for arguments that are `kinds`."""
@@ -141,7 +158,7 @@ def _program(jaxpr: Any, consts: Sequence[Any], known: Callable[[Any], Any], rul
             return places[variable]
         else:
             places[variable] = len(first)
-        _need(getattr(variable.aval, "dtype", None) in _KNOWN)
+        _need(_dtype(variable) in rules.dtypes)
         first.append(value if value is None else accepted(value))
         made.append(kind)
         return len(first) - 1
@@ -161,25 +178,32 @@ def _program(jaxpr: Any, consts: Sequence[Any], known: Callable[[Any], Any], rul
             steps.append(((lambda *xs, run=function: run(xs)), ins, outs, True))
             continue
         name = "div" if quotient else eqn.primitive.name
+        params = {key: _each(known, value) for key, value in eqn.params.items()}
+        *arguments, out = [_Aval(tuple(map(known, v.aval.shape)), _dtype(v))
+                           for v in (*eqn.invars, eqn.outvars[0])]
+        _need(rules.fits(name, params, arguments, out))
         if name in rules.programs:
-            params = {key: _each(known, value) for key, value in eqn.params.items()}
             function = rules.programs[name](params, within, eqn)
             steps.append((function, ins, [(place(v, None, _MADE), None) for v in eqn.outvars], True))
             continue
-        *arguments, out = [_Aval(tuple(map(known, v.aval.shape)), v.aval.dtype)
-                           for v in (*eqn.invars, eqn.outvars[0])]
         upon = max([_MOVED, *[k for k, a in zip(before, arguments, strict=True) if a.dtype == arguments[0].dtype]])
         rounds = rules.exact and name in _ROUNDS and out.dtype.kind == "f"
-        _need(out.dtype in _KNOWN and (name in rules.functions or name in rules.forms))
+        _need(out.dtype in rules.dtypes and (name in rules.functions or name in rules.forms))
         _need(not (rounds and upon == _MADE))
-        _need(math.prod(out.shape) <= _MOST)
         _need(name != "div" or quotient or not rules.exact and out.dtype.kind in "iu")
-        function = rules.functions.get(name) or rules.forms[name](
-            {key: _each(known, value) for key, value in eqn.params.items()}, arguments, out)
+        halves = name not in _AS_THEY_ARE and any(a.dtype in HALVES for a in (*arguments, out))
+        if halves:
+            *arguments, out = map(_widened, (*arguments, out))
+        if rules.exact or math.prod(out.shape) or eqn.primitive.multiple_results:
+            function = rules.functions.get(name) or rules.forms[name](params, arguments, out)
+        else:
+            function = lambda *_, made=out: np.zeros(made.shape, made.dtype)
+        if halves:
+            function = lambda *xs, run=function: run(*map(_as_single, xs))
         if rounds or rules.exact and name in ("convert_element_type", "bitcast_convert_type"):
             function = lambda *xs, run=function: _normal(run(*xs))
         kind = upon if name in _MOVES or name == "convert_element_type" and _same_numbers(arguments[0], out) else _MADE
-        outs = [(place(v, None, kind), v.aval.dtype) for v in eqn.outvars]
+        outs = [(place(v, None, kind), _dtype(v)) for v in eqn.outvars]
         steps.append((function, ins, outs, eqn.primitive.multiple_results and not quotient))
     results = [place(v) for v in jaxpr.outvars]
 
@@ -193,6 +217,12 @@ def _program(jaxpr: Any, consts: Sequence[Any], known: Callable[[Any], Any], rul
                 values[i] = value if dtype in (None, value.dtype) else value.astype(dtype)
         return [values[i] for i in results]
     return run, [made[i] for i in results]
+
+
+def _dtype(variable: Any) -> Any:
+    """The dtype of a value; random keys are numbers of 64 bits."""
+    dtype = getattr(variable.aval, "dtype", None)
+    return _KEY if getattr(dtype, "name", "") == "key<fry>" else dtype
 
 
 def _used(jaxpr: Any) -> list[Any]:
@@ -491,4 +521,4 @@ _FORMS: dict[str, Callable[[dict, list, Any], Callable]] = {  # of parameters, i
     "argmax": lambda p, ins, out: lambda x: np.argmax(x, p["axes"][0]),
     "argmin": lambda p, ins, out: lambda x: np.argmin(x, p["axes"][0]), "sort": _sort,
 }
-EXACT = Rules(_FUNCTIONS, _FORMS, {}, True)
+EXACT = Rules(_FUNCTIONS, _FORMS, {}, True, _KNOWN, lambda name, params, ins, out: math.prod(out.shape) <= _MOST)

@@ -103,7 +103,7 @@ def _reduced_windows(ufunc: np.ufunc) -> Callable:
             fill = -np.inf if ufunc is np.maximum else np.inf
         else:
             fill = getattr(np.iinfo(dtype), "min" if ufunc is np.maximum else "max")
-        if kind == "b" or not 0 < math.prod(out.shape) * math.prod(sizes) <= _MOST:
+        if kind == "b" or not math.prod(out.shape) * math.prod(sizes):
             raise Unknown
         last = tuple(range(-len(sizes), 0))
 
@@ -122,7 +122,7 @@ def _convolution(params: dict, ins: list, out: Any) -> Callable:
     sizes, rank = weight[2:], len(weight)
     made = [out.shape[i] for i in numbers.out_spec]  # (batch, outputs, *places)
     places = made[2:]
-    if not 0 < math.prod(made[:1] + places) * math.prod(weight[1:]) * groups * of_batch <= _MOST:
+    if not math.prod(made) * math.prod(weight):
         raise Unknown
     axes = range(2, rank)
     order = np.argsort(numbers.out_spec)
@@ -178,7 +178,7 @@ def _scan(params: dict, within: Callable, eqn: Any) -> Callable:
     # releases of JAX tell by other parameters what is carried: what has as many axes within as outside
     carried = _alike(inner.outvars, eqn.outvars)
     consts = _alike(inner.invars, eqn.invars) - carried
-    if not 0 < length <= _STEPS:
+    if not length:
         raise Unknown
     order = range(length - 1, -1, -1) if params["reverse"] else range(length)
 
@@ -221,6 +221,21 @@ def _power(params: dict, ins: list, out: Any) -> Callable:
     return lambda x: np.power(x, np.asarray(params["y"], x.dtype) if out.dtype.kind == "f" else params["y"])
 
 
+def _is_little(name: str, params: dict, ins: list, out: Any) -> bool:
+    """Whether NumPy need not be much slower, or take much more memory, than a program."""
+    copied = 0
+    if name == "scan":
+        return params["length"] <= _STEPS
+    if name == "conv_general_dilated":
+        numbers = params["dimension_numbers"]
+        places = math.prod(n for axis, n in enumerate(out.shape) if axis != numbers.out_spec[1])
+        window = math.prod(n for axis, n in enumerate(ins[1].shape) if axis != numbers.rhs_spec[0])
+        copied = places * window * params["feature_group_count"] * params["batch_group_count"]
+    elif name.startswith("reduce_window"):
+        copied = math.prod(out.shape) * math.prod(params["window_dimensions"])
+    return copied <= _MOST and EXACT.fits(name, params, ins, out)
+
+
 ROUNDED = Rules(
     {**{name: function for name, function in EXACT.functions.items() if name != "div"},
      "add": np.add, "add_any": np.add, "max": np.maximum, "min": np.minimum,
@@ -241,4 +256,4 @@ ROUNDED = Rules(
      "conv_general_dilated": _convolution, "reduce_window_sum": _reduced_windows(np.add),
      "reduce_window_max": _reduced_windows(np.maximum), "reduce_window_min": _reduced_windows(np.minimum),
      "scatter-add": scattering(np.add.at), "scatter_add": scattering(np.add.at)},
-    {"scan": _scan, "while": _while, "cond": _cond}, False)
+    {"scan": _scan, "while": _while, "cond": _cond}, False, EXACT.dtypes, _is_little)

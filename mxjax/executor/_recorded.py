@@ -10,6 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._process import forked
+from .._transfer import to_device
 from ..compile.kernel import Kernel, run_program
 from ..compile.policy import Programs
 from ..graph.lowering import Forms
@@ -88,5 +90,5 @@ def _head(given: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
     if not jnp.issubdtype(dtype, jnp.inexact):
         return np.zeros(shape, jax.dtypes.float0)
     if given is None:
-        return jnp.zeros(shape, dtype)
+        return to_device(np.zeros(shape, dtype)) if forked() else jnp.zeros(shape, dtype)
     return given if given.dtype == dtype else given.astype(dtype)

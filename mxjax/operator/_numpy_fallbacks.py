@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-import ast
 from typing import Any
 
 import numpy as np
 
+from ..base import evaluated
 from ..numpy._dispatch import IMPERATIVE
 from ..numpy.utils import _STR_2_DTYPE_
 from ._custom import CustomOp, CustomOpProp, register
@@ -78,7 +78,7 @@ class MultivariateNormal(_Fallback):
 
 
 def _value(text: Any) -> Any:
-    return ast.literal_eval(text) if isinstance(text, str) else text
+    return evaluated(text) if isinstance(text, str) else text
 
 
 @register("empty_like_fallback")

@@ -18,7 +18,6 @@ An operator's keyword-only arguments are its parameters. Their annotations are t
 
 from __future__ import annotations
 
-import ast
 import inspect
 import math
 import types
@@ -29,7 +28,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import ml_dtypes
 import numpy as np
 
-from ..base import MXNetError, _Null
+from ..base import MXNetError, _Null, evaluated
 
 __all__ = ["Count", "DType", "Floats", "Fraction", "Lengths", "Param", "Range", "Scalar", "Scalars", "Shape", "Shapes",
            "UnknownType", "dtype_name", "np_dtype", "schema"]
@@ -103,7 +102,7 @@ def dtype_name(value: Any) -> str:
 
 
 def _literal(value: Any) -> Any:
-    return ast.literal_eval(value.strip()) if isinstance(value, str) else value
+    return evaluated(value.strip()) if isinstance(value, str) else value
 
 
 def _int(value: Any) -> int:

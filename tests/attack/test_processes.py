@@ -1,10 +1,12 @@
-"""Forks, exits and interrupts: no child hangs, no exit aborts, no Ctrl-C loses an array."""
+"""Forks, exits and interrupts: children compute and end, no exit aborts, no Ctrl-C loses an array."""
 
 import random
 import signal
 import subprocess
 import sys
 import time
+
+import pytest
 
 
 def _run(code, *, seconds=60, interrupt=None, args=()):
@@ -31,28 +33,153 @@ def _run(code, *, seconds=60, interrupt=None, args=()):
     return child.returncode, first + out
 
 
-_FORK = """
-import os, sys, mxjax as mx
-a, big = mx.nd.arange(6).reshape((2, 3)) * 1, mx.nd.ones((512, 512))
-view, product = a[1], mx.nd.dot(big, big)
-rows = mx.nd.sparse.row_sparse_array(([[1., 2.]], [1]), shape=(3, 2))
-view.wait_to_read()
+_COMPUTE = """
+import os, sys, mxjax as mx, numpy as np
+from mxjax import autograd, gluon, nd
+mx.random.seed(3)
+a, big = nd.arange(6).reshape((2, 3)) * 1, nd.ones((512, 512))
+view, csr = a[1], nd.array([[0, 2.], [1, 0]]).tostype("csr")
+data = nd.array(np.random.RandomState(0).rand(4, 3, 9, 9))
+
+def steps():
+    mx.random.seed(7)
+    net = gluon.nn.HybridSequential()
+    net.add(gluon.nn.Conv2D(4, 3, activation="relu"), gluon.nn.BatchNorm(), gluon.nn.MaxPool2D(2), gluon.nn.Dense(5))
+    net.initialize(mx.init.Xavier())
+    net.hybridize()
+    trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 0.1})
+    for _ in range(3):
+        with autograd.record():
+            loss = gluon.loss.SoftmaxCrossEntropyLoss()(net(data), nd.array([0, 1, 2, 3]))
+        loss.backward()
+        trainer.step(4)
+    return loss
+
+def augmented():
+    mx.random.seed(5)
+    picture = nd.array(np.arange(300).reshape(10, 10, 3), dtype="uint8")
+    apply = gluon.data.vision.transforms.Compose([
+        gluon.data.vision.transforms.RandomFlipLeftRight(), gluon.data.vision.transforms.Resize(6),
+        gluon.data.vision.transforms.ToTensor(), gluon.data.vision.transforms.Normalize(0.3, 0.2)])
+    return apply(picture)
+
+def bound():
+    x = mx.sym.var("x")
+    executor = mx.sym.dot(x, x).simple_bind(mx.cpu(), x=(3, 3))
+    executor.arg_dict["x"][:] = nd.arange(9).reshape((3, 3))
+    executor.forward(is_train=True)
+    executor.backward(nd.ones((3, 3)))
+    return executor.grad_arrays[0]
+
+CALLS = [lambda: a + 1, lambda: nd.dot(big, big) / 3, lambda: nd.zeros((3,)), lambda: view * 2, steps, augmented, bound,
+         lambda: nd.random.normal(shape=(4,)), lambda: nd.dot(csr, nd.ones((2, 3))), lambda: nd.softmax(data, axis=1),
+         lambda: nd.contrib.box_nms(nd.array([[[0, .9, 0, 0, 1, 1], [0, .8, 0, 0, 1, .9]]]), overlap_thresh=0.5),
+         lambda: nd.contrib.boolean_mask(a, nd.array([0, 1])), lambda: data.astype("float16").sum(),
+         lambda: mx.np.linalg.inv(mx.np.array([[2., 1], [1, 3]])), lambda: mx.np.unique(mx.np.array([3, 1, 3])),
+         lambda: nd.array([2**40], dtype="int64") + 1]
+
+def values():
+    mx.random.seed(3)
+    return [np.array(call().asnumpy()) for call in CALLS]
+"""
+
+_SAME = _COMPUTE + """
+if len(sys.argv) > 2:  # what the parent has compiled; else the child is the first to call most of it
+    values()
+nd.waitall()
+r, w = os.pipe()
+child = os.fork()
+if child == 0:
+    mx.nd.save(sys.argv[-1], {"a": a, "big": big})
+    assert mx.nd.load(sys.argv[-1])["big"].asnumpy().sum() == 512 * 512
+    found = values()
+    a += 2
+    a[0] = 9
+    assert view.asnumpy().tolist() == [5, 6, 7] and a.asnumpy()[0].tolist() == [9] * 3
+    nd.waitall()
+    with os.fdopen(w, "wb") as out:
+        np.savez(out, *found)
+    sys.exit(7)
+os.close(w)
+with os.fdopen(r, "rb") as given:
+    import io
+    found = np.load(io.BytesIO(given.read()))
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+for i, expected in enumerate(values()):
+    got = found[f"arr_{i}"]
+    assert got.dtype == expected.dtype and got.shape == expected.shape, i
+    np.testing.assert_allclose(got, expected, 2e-4, 2e-5, err_msg=str(i))
+print("good")
+"""
+
+_THREADS = """
+import faulthandler, os, sys, threading, time, numpy as np, mxjax as mx
+shared, counts = mx.nd.ones((30, 30)), []
+def work(seed):
+    state = np.random.RandomState(seed)
+    while True:
+        x = mx.nd.array(state.rand(*state.randint(1, 40, 2)))
+        (x * 2 + 1).exp().sum(axis=seed % 2).asnumpy()
+        shared[:] = 3
+        mx.nd.random.uniform(shape=(2,))
+        net = mx.gluon.nn.Dense(int(state.randint(1, 9)))
+        net.initialize()
+        net.hybridize()
+        net(x)
+for seed in range(2):
+    threading.Thread(target=work, args=(seed,), daemon=True).start()
+time.sleep(1)
+for i in range(int(sys.argv[1])):
+    child = os.fork()
+    if child == 0:
+        faulthandler.dump_traceback_later(20, exit=True)
+        x = mx.nd.ones((i + 2, 5))
+        shared[:] = 4
+        net = mx.gluon.nn.Dense(3)
+        net.initialize()
+        good = net(x).shape == (i + 2, 3) and mx.nd.random.uniform(shape=(2,)).shape == (2,)
+        os._exit(0 if good and shared.asnumpy().sum() == 3600 and (x * 2).exp().asnumpy().size == 5 * (i + 2) else 3)
+    counts.append(os.waitpid(child, 0)[1])
+print("good" if not any(counts) else counts)
+os._exit(0)
+"""
+
+_POOL = """
+import multiprocessing, mxjax as mx, numpy as np
+table = mx.nd.arange(12).reshape((4, 3))
+mean = table.mean().asscalar()
+def row(i):
+    if i == 9:
+        table.reshape((5, 5))
+    return (table[i % 4] - mean) / 2, int(mx.nd.argmax(table[i % 4], axis=0).asscalar())
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    made = pool.map(row, range(8))
+    assert [n for _, n in made] == [2] * 8
+    np.testing.assert_allclose(np.stack([a.asnumpy() for a, _ in made[:4]]), (table.asnumpy() - mean) / 2)
+    try:
+        pool.map(row, [9])
+    except mx.MXNetError as error:
+        assert "eshape" in str(error)
+        print("good")
+"""
+
+_REFUSED = """
+import os, jax, mxjax as mx
+a = mx.nd.ones((2, 2))
+(a + 1).wait_to_read()
 child = os.fork()
 if child == 0:
     told = []
-    assert a.asnumpy().sum() == 15 and product.asnumpy()[0, 0] == 512 and rows.asnumpy()[1, 1] == 2
-    mx.nd.save(sys.argv[1], {"a": a, "product": product})
-    mx.nd.waitall()
-    for call in (lambda: a + 1, lambda: mx.nd.dot(big, big), lambda: mx.nd.zeros((3,)), lambda: a.__iadd__(2),
-                 lambda: mx.nd.random.uniform(shape=(3,)), lambda: mx.sym.var("x").eval(x=big + 1)):
+    for call in (lambda: jax.jit(lambda x: x * 3)(a.to_jax()), lambda: mx.nd.array([[1.]]).to_jax() @ a.to_jax()[:1]):
         try:
             call()
         except mx.MXNetError as error:
             told.append("spawn" in str(error))
-    assert a.asnumpy().sum() == 15
-    os._exit(0 if told == [True] * 6 else 3)
+    grandchild = os.fork()
+    if grandchild == 0:
+        os._exit(0 if (a * 2).asnumpy().sum() == 8 else 5)
+    os._exit(0 if told == [True, True] and os.waitpid(grandchild, 0)[1] == 0 else 4)
 assert os.waitpid(child, 0)[1] == 0
-assert (a + 1).asnumpy().sum() == 21 and mx.nd.dot(big, big).asnumpy()[0, 0] == 512
 print("good")
 """
 
@@ -68,12 +195,18 @@ print("good")
 """
 
 
-def test_forks(tally, effort, tmp_path):
-    for _ in range(effort(2, 30)):
-        for code in (_FORK, _FORK_FIRST):
-            status, out = _run(code, args=[tmp_path / "saved"])
-            tally.count("hang" if status == "hang" else "ok" if (status, out.strip()) == (0, "good") else "differs",
-                        f"{status} {out[-300:]}")
+_FORKS = {"before arrays are used": (_FORK_FIRST,), "the child is the first to call": (_SAME,),
+          "the parent has programs": (_SAME, "called"), "other threads are at work": (_THREADS, 6),
+          "a pool": (_POOL,), "what is refused": (_REFUSED,)}
+
+
+@pytest.mark.parametrize("name", _FORKS)
+def test_forks(name, tally, effort, tmp_path):
+    code, *args = _FORKS[name]
+    for _ in range(effort(1, 20)):
+        status, out = _run(code, seconds=120, args=[*args, tmp_path / "saved"])
+        tally.count("hang" if status == "hang" else "ok" if (status, out.strip()) == (0, "good") else "differs",
+                    f"{name}: {status} {out[-600:]}")
 
 
 _EXIT = """

@@ -84,7 +84,7 @@ def constraint_check(input: Array, *, msg: str = "Constraint violated.") -> Arra
     Raises:
         ValueError: with this message, some element is false.
     """
-    if not isinstance(input, jax.core.Tracer) and not bool(jnp.all(input)):
+    if not isinstance(input, jax.core.Tracer) and not np.all(np.asarray(input)):
         raise ConstraintError(msg)
     return jnp.all(input)
 

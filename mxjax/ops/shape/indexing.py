@@ -21,9 +21,12 @@ from ._rows import rows
 # ------------------------------------------------------------ along one axis
 def _check_positions(name: str, index: Array, size: int) -> None:
     """Raises MXNetError for positions out of range, where their values can be seen: in an imperative call."""
-    if not isinstance(index, jax.core.Tracer) and index.size and not (
-            int(jnp.min(index)) >= 0 and int(jnp.max(index)) < size):
-        raise MXNetError(f"operator {name}: positions from {int(jnp.min(index))} to {int(jnp.max(index))} are out of "
+    if isinstance(index, jax.core.Tracer) or not index.size:
+        return
+    positions = np.asarray(index)
+    low, high = positions.min(), positions.max()
+    if not (low > -1 and high < size):
+        raise MXNetError(f"operator {name}: positions from {np.trunc(low):.0f} to {np.trunc(high):.0f} are out of "
                          f"range for an axis of size {size}")
 
 
@@ -41,9 +44,9 @@ def take(a: Array, indices: Array, *, axis: int = 0, mode: Literal["clip", "rais
     in a compiled program, which cannot refuse, the result is NaN).
     """
     axis = normalized(axis, a.ndim)
-    index = whole(indices)
     if mode == "raise":
-        _check_positions("take", index, a.shape[axis])
+        _check_positions("take", indices, a.shape[axis])
+    index = whole(indices)
     if axis == 0 and mode == "clip":
         return rows(a, index)
     return jnp.take(a, index, axis, mode="fill" if mode == "raise" else mode)
