@@ -133,6 +133,19 @@ class Troubled(data.Dataset):
         return i
 
 
+class Bound(Troubled):
+    """The same, with what cannot be sent to another process."""
+
+    def __init__(self, trouble=int):
+        super().__init__(trouble)
+        self.lock, self.squares = threading.Lock(), (i * i for i in range(9))
+        self.scale = mx.nd.array([1, 10])
+
+    def __getitem__(self, i):
+        with self.lock:
+            return super().__getitem__(i) + next(self.squares) * self.scale
+
+
 def raises():
     raise KeyError("no such sample")
 
@@ -148,13 +161,14 @@ def test_errors_arrive_with_their_traceback(threads):
         assert "in __getitem__" in str(caught.value.__cause__)
 
 
+@pytest.mark.parametrize("kind", [Troubled, Bound])
 @pytest.mark.parametrize("trouble,words", [
     (lambda: os._exit(7), "exited with status 7 while loading the samples .2."),
     (lambda: os.kill(os.getpid(), 9), "was killed by SIGKILL while loading the samples .2."),
     (lambda: __import__("ctypes").string_at(0), "(?s)was killed by SIGSEGV.*Segmentation fault.*__getitem__")])
-def test_dead_workers_are_reported(trouble, words):
+def test_dead_workers_are_reported(trouble, words, kind):
     with pytest.raises(mx.MXNetError, match=words):
-        batches(data.DataLoader(Troubled(trouble), 1, num_workers=2))
+        batches(data.DataLoader(kind(trouble), 1, num_workers=2))
 
 
 @pytest.mark.parametrize("threads", [True, False])
@@ -165,9 +179,43 @@ def test_timeout(threads):
     assert time.monotonic() - begin < 2.5
 
 
-def test_what_cannot_be_sent():
+def test_what_cannot_be_sent_is_where_workers_are_forked_from(monkeypatch):
+    mx.nd.ones(2).wait_to_read()
+    loader = data.DataLoader(Bound(), 2, num_workers=1)
+    assert batches(loader) == [[[0, 0], [2, 11]], [[6, 42], [12, 93]]]
+    pid = loader._worker_pool._workers[0].pid
+    loader._worker_pool.close()
+    with pytest.raises(ChildProcessError):
+        os.waitpid(pid, 0)  # no zombie either
+    with pytest.raises(KeyError, match="no such sample") as caught:
+        batches(data.DataLoader(Bound(raises), 1, num_workers=2))
+    assert "in raises" in str(caught.value.__cause__)
+    monkeypatch.setattr("sys.platform", "darwin")
     with pytest.raises(TypeError, match="cannot be sent to another process.*thread_pool"):
-        data.DataLoader([threading.Lock()], 1, num_workers=1)
+        data.DataLoader(Bound(), 1, num_workers=1)
+
+
+def test_forked_workers_end_with_this_process(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import os, threading, mxjax as mx\n"
+        "mx.nd.ones(2).wait_to_read()\n"
+        "class Bound(mx.gluon.data.Dataset):\n"
+        "    lock = threading.Lock()\n"
+        "    def __init__(self): self.own = self.lock\n"
+        "    def __len__(self): return 4\n"
+        "    def __getitem__(self, i): return mx.nd.ones(2) * os.getpid()\n"
+        "loaders = [mx.gluon.data.DataLoader(Bound(), 1, num_workers=2) for _ in range(2)]\n"
+        "print(*{int(x[0, 0].asscalar()) for loader in loaders for x in loader}, flush=True)\n"
+        "os.kill(os.getpid(), 9)\n")
+    out = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60).stdout
+    workers = list(map(int, out.split()))
+    assert 2 <= len(workers) <= 4
+    end = time.monotonic() + 10
+    while any(os.path.exists(f"/proc/{pid}") and "Z" not in open(f"/proc/{pid}/stat").read().split()[2]
+              for pid in workers):
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def test_workers_draw_different_and_reproducible_numbers():

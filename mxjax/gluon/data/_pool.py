@@ -19,6 +19,8 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
+import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent import futures
@@ -30,9 +32,12 @@ from ... import _random_streams as mx_random
 from ...base import MXNetError
 from ...context import cpu
 from ...util import is_np_array, is_np_shape, np_array, np_shape
-from . import _transport
+from . import _transport, _worker
 
 __all__ = ["ProcessPool", "RemoteTraceback", "ThreadPool"]
+
+
+_ends: weakref.WeakSet[socket.socket] = weakref.WeakSet()  # this process's: a worker that had one would not see its end
 
 
 class RemoteTraceback(Exception):
@@ -62,6 +67,7 @@ class _Server:
         self._heard: list[bytes] = []
         self._answers: dict[int, int] = {}  # by the numbers of requests, until the worker has ended
         self._socket, theirs = socket.socketpair()
+        _ends.add(self._socket)
         start = f"import sys; sys.path[:] = {sys.path!r}; from mxjax.gluon.data._worker import serve; " \
                 f"serve({theirs.fileno()})"
         # Workers compute on the host, whatever the training process uses, and share its cores.
@@ -114,14 +120,45 @@ class _Server:
         return status
 
 
+class _Forks:
+    """What starts workers that are forked from this process, where the data set cannot be sent: `_Server`'s interface.
+
+    Args:
+        job: the data set, and the function that makes batches.
+    """
+
+    def __init__(self, job: tuple[Any, Callable]) -> None:
+        self._job = job
+
+    def start(self, sock: socket.socket, last_words: Any) -> int:
+        """Starts a worker; its pid."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # JAX's, and Python's: it is known what a child may do (docs/design/0018)
+            pid = os.fork()
+        if not pid:
+            for end in list(_ends):
+                end.close()
+            _worker.run(sock, last_words.fileno(), self._job)
+        return pid
+
+    def answer(self, pid: int) -> int:
+        """The same number."""
+        return pid
+
+    def end(self, pid: int) -> int:
+        """Ends a worker; its status, negative where a signal ended it."""
+        return _worker.end(pid)
+
+
 class _Worker:
     """A worker process: its socket, and what it is busy with: the indices of batches, by their numbers."""
 
-    def __init__(self, server: _Server) -> None:
+    def __init__(self, server: _Server | _Forks) -> None:
         self.server = server
         self.busy: dict[int, list[Any]] = {}
         self.last_words = tempfile.TemporaryFile()
         self.socket, theirs = socket.socketpair()
+        _ends.add(self.socket)
         with theirs:
             self._start: int | None = server.start(theirs, self.last_words)
 
@@ -155,7 +192,7 @@ class ProcessPool:
         ahead: how many batches may be in work at once.
 
     Raises:
-        TypeError: data set or function cannot be sent to another process.
+        TypeError: data set or function cannot be sent to another process, and the system is none to fork this one on.
     """
 
     kind = "process"
@@ -173,16 +210,24 @@ class ProcessPool:
         self._next = 0
         self._workers: list[_Worker] = []
         self._selector = selectors.DefaultSelector()
-        server = _Server.get()
         setup = {"folder": os.getcwd(), "environment": _environment(), "path": sys.path,
                  "numpy": (is_np_shape(), is_np_array()), "alias": sys.modules.get("mxnet") is sys.modules["mxjax"]}
         try:
+            job = None
+            try:
+                job = _transport.dumps((dataset, batchify))
+                server: _Server | _Forks = _Server.get()
+            except TypeError:  # there is what only this process has: a lock, an open file, a generator
+                if not sys.platform.startswith("linux"):
+                    raise
+                server = _Forks((dataset, batchify))
             for i in range(count):
                 worker = _Worker(server)
                 self._workers.append(worker)
                 self._selector.register(worker.socket, selectors.EVENT_READ, worker)
                 _transport.send(worker.socket, {**setup, "seeds": _seeds(i)})
-                _transport.send(worker.socket, (dataset, batchify))
+                if job is not None:
+                    _transport.send_dumped(worker.socket, *job)
         except BaseException:
             self.close()
             raise

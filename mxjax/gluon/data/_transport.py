@@ -86,7 +86,11 @@ def dumps(obj: Any) -> tuple[bytes, list[memoryview]]:
 
 def send(sock: socket.socket, obj: Any) -> None:
     """Sends an object; raises as `dumps`, and OSError where the other side is gone."""
-    payload, buffers = dumps(obj)
+    send_dumped(sock, *dumps(obj))
+
+
+def send_dumped(sock: socket.socket, payload: bytes, buffers: list) -> None:
+    """Sends what `dumps` gave; raises OSError where the other side is gone."""
     if not buffers and len(payload) <= _SMALL:
         sock.sendall(_HEADER.pack(len(payload), 0) + payload)
         return

@@ -25,7 +25,7 @@ from ...random import seed
 from ...util import set_np
 from . import _transport
 
-__all__ = ["serve"]
+__all__ = ["end", "run", "serve"]
 
 
 def serve(fd: int) -> None:
@@ -48,13 +48,13 @@ def serve(fd: int) -> None:
                 pid = os.fork()
                 if not pid:
                     control.close()
-                    _run(socket.socket(fileno=fds[0]), fds[1])
+                    run(socket.socket(fileno=fds[0]), fds[1])
                 for fd in fds:
                     os.close(fd)
-            control.sendall(_transport.REQUEST.pack(number, pid if fds else _end(pid)))
+            control.sendall(_transport.REQUEST.pack(number, pid if fds else end(pid)))
 
 
-def _end(pid: int) -> int:
+def end(pid: int) -> int:
     """Ends a worker, if it has not ended by itself; its status as `os.waitstatus_to_exitcode` says it."""
     done, status = os.waitpid(pid, os.WNOHANG)
     if not done:
@@ -63,12 +63,19 @@ def _end(pid: int) -> int:
     return os.waitstatus_to_exitcode(status)
 
 
-def _run(sock: socket.socket, last_words: int) -> None:
-    """A worker's life; does not return."""
+def run(sock: socket.socket, last_words: int, job: tuple | None = None) -> None:
+    """A worker's life; does not return.
+
+    Args:
+        sock: to the training process.
+        last_words: a file for them.
+        job: the data set, and the function that makes batches; None: they come over the socket.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the training process's affair
     faulthandler.enable(last_words)
     code = 1
     try:
-        _work(sock)
+        _work(sock, job)
         code = 0
     except (EOFError, ConnectionError):  # the training process is gone
         code = 0
@@ -80,7 +87,7 @@ def _run(sock: socket.socket, last_words: int) -> None:
         os._exit(code)
 
 
-def _work(sock: socket.socket) -> None:
+def _work(sock: socket.socket, job: tuple | None) -> None:
     try:
         setup = _transport.receive(sock)
         os.chdir(setup["folder"])
@@ -93,7 +100,7 @@ def _work(sock: socket.socket) -> None:
         random.seed(setup["seeds"][0])
         np.random.seed(setup["seeds"][1])
         seed(setup["seeds"][2])
-        dataset, batchify = _transport.receive(sock)
+        dataset, batchify = job or _transport.receive(sock)
     except EOFError:
         raise
     except Exception as error:

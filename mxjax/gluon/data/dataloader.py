@@ -165,8 +165,8 @@ class DataLoader:
         pin_memory: put the arrays on the context `cpu_pinned(pin_device_id)`.
         pin_device_id: its number.
         prefetch: how many batches to load ahead; default 2 for each worker.
-        thread_pool: the workers are threads. By default they are processes: started afresh, never forked from this
-            one; each has a copy of the data set, and batches come back through shared memory.
+        thread_pool: the workers are threads. By default they are processes: started afresh, or forked from this one
+            where the data set cannot be sent; each has a copy of it, and batches come back through shared memory.
         timeout: seconds to wait for a batch.
         auto_reload: begin to load the next round's first batches at a round's end (and at once).
 
