@@ -27,11 +27,11 @@ from .base import MXNetError
 
 __all__ = ["check", "forked", "left_behind", "not_in_fork", "starts", "waits", "when_closed", "when_forked"]
 
-_PATIENCE = 20.0  # seconds that other threads are given at exit to come back from XLA; a compilation may take as long
-_SETTLES = 2.0  # seconds that other threads are given before a fork
+_PATIENCE = 20.0  # seconds that other threads are given to come back from XLA; a compilation may take as long
 _BRIEFLY, _STILL = 250, 25  # looks at those in other functions: to come to the gate; to have stood still
 _JAX = tuple(str(pathlib.Path(folder)) + os.sep for folder in jax.__path__)
 _COMPUTING = tuple(str(pathlib.Path(__file__).parent / part) + os.sep for part in ("compile", "array", "executor"))
+_HARMLESS = threading.__file__, *[folder + "_src" + os.sep + "compiler.py" for folder in _JAX]  # where threads wait
 _IN_JAX = (*_JAX, _COMPUTING[0], str(pathlib.Path(__file__).parent / "_transfer.py"))
 _QUIET = (threading.__file__, selectors.__file__, str(pathlib.Path(__file__).parent / "kvstore") + os.sep)
 _WAITING = str(pathlib.Path(__file__).parent / "array" / "chunk.py")
@@ -42,11 +42,15 @@ _started = _forked = _left_behind = False
 _interval = 0.005
 _begin: list[Callable[[], None]] = []
 _forever = threading.Lock()
+_open = threading.Event()  # while nobody forks this process
+_open.set()
 
 
 def starts() -> None:
-    """XLA is about to be used."""
+    """XLA is about to be used, and JAX's Python: where another thread forks this process, that is waited for."""
     global _started
+    if not _open.is_set():
+        _open.wait(_PATIENCE)
     if not _started:
         _started = True
         keep_freed()
@@ -96,7 +100,8 @@ def left_behind() -> bool:
 def _before_fork() -> None:
     """What has been asked for is finished, so that the child can read it, and no other thread is in JAX.
 
-    There it may hold a lock of JAX's, which would stay locked in the child. Two seconds are waited for such a moment.
+    There it may hold a lock of JAX's, which would stay locked in the child. Who comes to JAX now waits (`starts`); who
+    is there is waited for, but for compilations: they take long, and no lock is held.
     """
     global _interval, _left_behind
     if not _started:
@@ -104,11 +109,13 @@ def _before_fork() -> None:
     for array in jax.live_arrays():
         with contextlib.suppress(RuntimeError):  # deleted, or failed
             array.block_until_ready()
-    own, end, _interval = threading.get_ident(), time.monotonic() + _SETTLES, sys.getswitchinterval()
+    _open.clear()
+    own, end, _interval = threading.get_ident(), time.monotonic() + _PATIENCE, sys.getswitchinterval()
     while True:
-        sys.setswitchinterval(_SETTLES)  # no other thread goes on between the look and the fork
+        sys.setswitchinterval(_PATIENCE)  # no other thread goes on between the look and the fork
         others = [frame for thread, frame in sys._current_frames().items() if thread != own]
-        if time.monotonic() > end or not any(_is_within(frame, *_IN_JAX) for frame in others):
+        if time.monotonic() > end or not any(
+                _is_within(frame, *_IN_JAX) and frame.f_code.co_filename not in _HARMLESS for frame in others):
             break
         del others
         sys.setswitchinterval(_interval)
@@ -119,12 +126,15 @@ def _before_fork() -> None:
 def _in_parent() -> None:
     if _started:
         sys.setswitchinterval(_interval)
+        _open.set()
 
 
 def _in_child() -> None:
-    global _forked
+    global _forked, _open
     if _started:
         sys.setswitchinterval(_interval)
+        _open = threading.Event()
+        _open.set()
         if not _forked:
             atexit.register(_keep_threads)
             _refuse_programs()
