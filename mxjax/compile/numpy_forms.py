@@ -191,7 +191,8 @@ def _program(jaxpr: Any, consts: Sequence[Any], known: Callable[[Any], Any], rul
         _need(out.dtype in rules.dtypes and (name in rules.functions or name in rules.forms))
         _need(not (rounds and upon == _MADE))
         _need(name != "div" or quotient or not rules.exact and out.dtype.kind in "iu")
-        halves = rules.dtypes is not _KNOWN and name not in _AS_THEY_ARE and any(a.dtype in HALVES for a in (*arguments, out))
+        halves = rules.dtypes is not _KNOWN and name not in _AS_THEY_ARE and \
+            any(a.dtype in HALVES for a in (*arguments, out))
         if halves:
             *arguments, out = map(_widened, (*arguments, out))
         if rules.exact or math.prod(out.shape) or eqn.primitive.multiple_results:
