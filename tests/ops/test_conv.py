@@ -55,6 +55,29 @@ def test_product_of_windows(shape, kernel, stride, dilate, pad):
     np.testing.assert_allclose(out, expected[0], rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("layout, space, kernel, options", [
+    (None, (6, 5), (3, 5), {}), (None, (6, 5), (6, 2), {"stride": (1, 2), "pad": (0, 1)}),
+    (None, (6, 5), (6, 2), {"dilate": (1, 3)}), ("NHWC", (6, 5), (3, 5), {"pad": (1, 0)}),
+    ("NHWC", (6, 5), (6, 3), {"stride": (2, 1)}), (None, (4, 5, 3), (4, 2, 3), {}), (None, (4, 5, 3), (2, 5, 2), {}),
+    ("NDHWC", (4, 5, 3), (4, 2, 3), {}), ("NDHWC", (4, 5, 3), (2, 5, 2), {"pad": (1, 0, 1)})])
+def test_kernels_as_long_as_the_data_along_some_axes_have_channels_there(layout, space, kernel, options):
+    dims, shapes = len(kernel), [(*s, 3) if layout else (s[0], 3, *s[1:]) for s in ((2, *space), (4, *kernel))]
+    data, weight = (RANDOM.normal(size=shape).astype("float32") for shape in shapes)
+
+    def expected(data, weight):
+        return lax.conv_general_dilated(
+            data, weight, options.get("stride", (1,) * dims), [(p, p) for p in options.get("pad", (0,) * dims)],
+            rhs_dilation=options.get("dilate"), dimension_numbers=dimension_numbers(dims, layout))
+
+    def found(data, weight):
+        return _convolution(data, weight, kernel=kernel, num_filter=4, no_bias=True, layout=layout, **options)
+    for a, b in zip(*(_with_gradients(function, data, weight) for function in (found, expected)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
+    for window in jax.make_jaxpr(found)(data, weight).eqns:
+        if window.primitive is lax.conv_general_dilated_p:
+            assert len(window.params["window_strides"]) < dims
+
+
 def test_kernels_as_large_as_the_picture_take_the_product():
     large = jax.ShapeDtypeStruct((4, 3, 64, 64), "float32")
     assert _product_is_faster(large, 8, (64, 64), (1, 1), (1, 1), (0, 0), None)
