@@ -20,6 +20,7 @@ from .node import Entry, Node
 __all__ = ["Loop", "Row", "as_rows", "find_loops", "joined", "run_loop"]
 
 _TIMES, _LEAST, _MOST = 5, 4, 1024  # repetitions at least; nodes of one, at least and at most
+_ALONE = 20  # nodes in all, where nothing is carried on
 _EFFORT = 32  # nodes that are looked at in all, for each that there is
 _FEW_PARTS = 4  # runs of rows, and values beside them, that are put together as such
 _MADE, _BEFORE, _SAME, _EACH = range(4)  # where an input is from
@@ -110,7 +111,7 @@ def joined(node: Node, inputs: Sequence[Any]) -> Any | None:
     axis = _JOINED.get(node.op.name)
     if axis is None or sum(isinstance(x, Row) for x in inputs) < _TIMES:
         return None
-    begins = [i for i in range(len(inputs)) if not i or _span(inputs[i - 1:i + 1]) is None]
+    begins = [i for i in range(len(inputs)) if not i or _span(inputs[i - 1:i + 1], (1,)) is None]
     if len(begins) > _FEW_PARTS:
         return None
     parts = [_stacked(inputs[begin:end]) for begin, end in zip(begins, [*begins[1:], len(inputs)], strict=True)]
@@ -129,13 +130,14 @@ _STACKED = ("stack", "_npi_stack")
 _JOINED = {"Concat": "dim", **dict.fromkeys(_STACKED, "axis")}  # the parameter that says along which axis
 
 
-def _span(values: Sequence[Any]) -> tuple[_Rows, int] | None:
-    """(rows, number of the first one) where these values are rows that follow each other."""
+def _span(values: Sequence[Any], steps: Sequence[int] = (1, -1)) -> tuple[_Rows, int, int] | None:
+    """(rows, number of the first one, 1 or -1) where these values are rows that follow each other, or the other way."""
     if not values or not isinstance(values[0], Row):
         return None
     rows, first = values[0].rows, values[0].number
-    return (rows, first) if all(isinstance(v, Row) and v.rows is rows and v.number == first + i
-                                for i, v in enumerate(values)) else None
+    step = values[1].number - first if len(values) > 1 and isinstance(values[1], Row) else 1
+    return (rows, first, step) if step in steps and all(
+        isinstance(v, Row) and v.rows is rows and v.number == first + i * step for i, v in enumerate(values)) else None
 
 
 def find_loops(steps: Sequence[Node], outputs: Sequence[Entry]) -> list[Loop]:
@@ -148,21 +150,24 @@ def find_loops(steps: Sequence[Node], outputs: Sequence[Entry]) -> list[Loop]:
     if len(steps) < _TIMES * _LEAST:
         return []
     known: dict[Any, int] = {}
-    effort = _EFFORT * len(steps)
     kinds = np.array([known.setdefault(_kind(node), len(known)) for node in steps])
     place = {id(node): i for i, node in enumerate(steps)}
     free = np.ones(len(steps), bool)
     found = []
-    for period in range(_LEAST, min(len(steps) // _TIMES, _MOST) + 1):
-        alike = (kinds[period:] == kinds[:-period]) & free[period:] & free[:-period]
-        for start, end in _runs(alike, period * (_TIMES - 1)):
-            loop, first = None, start
-            while loop is None and first < min(start + period, end) and effort > 0:
-                loop = _loop(steps, place, first, period, (end + period - first) // period)
-                first, effort = first + 1, effort - period
-            if loop is not None:
-                free[loop.start:loop.start + loop.period * loop.count] = False
-                found.append(loop)
+    effort, most = _EFFORT * len(steps), min(len(steps) // _TIMES, _MOST) + 1
+    # what is a short period alone is one of several of them, too; and what follows from nothing begins anywhere
+    for periods, follows in ((range(1, _LEAST), False), (range(_LEAST, most), True), (range(_LEAST, most), False)):
+        for period in periods:
+            alike = (kinds[period:] == kinds[:-period]) & free[period:] & free[:-period]
+            for start, end in _runs(alike, max(period * (_TIMES - 1), _ALONE - period if period < _LEAST else 1)):
+                loop, first = None, start
+                while loop is None and first < min(start + period, end) and effort > 0:
+                    loop = _loop(steps, place, first, period, (end + period - first) // period)
+                    loop = loop if loop is not None and (_follows(loop) if follows else not loop.carried) else None
+                    first, effort = first + 1, effort - period
+                if loop is not None:
+                    free[loop.start:loop.start + loop.period * loop.count] = False
+                    found.append(loop)
     for loop in found:
         _note_readers(loop, steps, place, outputs)
     return sorted(found)
@@ -240,6 +245,15 @@ def _loop(steps: Sequence[Node], place: dict[int, int], start: int, period: int,
                 list(fixed.values()), list(each.values()), {})
 
 
+def _follows(loop: Loop) -> bool:
+    """Whether what is carried follows from what was carried; else the repetitions could begin at another node."""
+    late: set[int] = set()
+    for j, row in enumerate(loop.links):
+        if any(kind == _BEFORE or kind == _MADE and value[0] in late for kind, value in row):
+            late.add(j)
+    return any(j in late for j, _ in loop.carried)
+
+
 def _agree(pattern: list, other: list, place: dict[int, int], start: int) -> bool:
     """Whether another repetition reads what the pattern does; the first one reads other entries for what is carried."""
     for row, found in zip(pattern, other, strict=True):
@@ -303,7 +317,10 @@ def run_loop(loop: Loop, numbers: Sequence[int], values: dict[tuple[int, int], A
     after, _ = jax.eval_shape(body, initial, jax.tree.map(lambda x: x[0], rows))
     if not all(map(_like, after, initial)):
         return False
-    last, results = jax.lax.scan(body, initial, rows, length=loop.count)
+    if loop.period < _LEAST and not loop.carried:  # more would need the memory of all repetitions at once
+        last, results = [], jax.vmap(lambda row: body([], row)[1])(rows)
+    else:
+        last, results = jax.lax.scan(body, initial, rows, length=loop.count)
     for (place, read), result in zip(loop.gives.items(), results, strict=True):
         if read == [loop.count - 1]:
             parts = {read[0]: last[loop.carried.index(place)] if place in loop.carried else result[-1]}
@@ -320,7 +337,11 @@ def _itself(value: Any) -> Any:
 
 def _stacked(column: Sequence[Any]) -> Any:
     span = _span(column)
-    return jnp.stack(list(map(forced, column))) if span is None else span[0].span(span[1], span[1] + len(column))
+    if span is None:
+        return jnp.stack(list(map(forced, column)))
+    rows, first, step = span
+    last = first + step * (len(column) - 1)
+    return rows.span(first, last + 1) if step == 1 else rows.span(last, first + 1)[::-1]
 
 
 def _arrays(extras: Sequence[Any]) -> list[Any]:

@@ -254,3 +254,17 @@ def test_buckets_train():
         module.update()
     right = module.get_outputs()[0].asnumpy().argmax(1) == words[:, 0]
     assert right.mean() > 0.9
+
+
+def test_what_carries_nothing_on_is_computed_at_once(monkeypatch):
+    """The last output alone is read: what the cell makes of its inputs comes first, from the last step to the first."""
+    for cell, expected in ((mx.rnn.GRUCell(CELLS, prefix="a_"), [(2, 24), (13, 24)]),
+                           (mx.rnn.LSTMCell(CELLS, prefix="a_"), [(1, 24), (12, 24)])):
+        outputs, _ = cell.unroll(24, inputs=mx.sym.Variable("data") * 2, merge_outputs=False)
+        with monkeypatch.context() as patch:
+            check(patch, outputs[-1] + 1, expected, data=(BATCH, 24, CELLS))
+    lowered = Lowered((outputs[-1] + 1)._outputs)
+    values = [np.ones(s, "float32") for s in (outputs[-1] + 1).infer_shape(data=(BATCH, 24, CELLS))[0]]
+    program = jax.make_jaxpr(lambda *args: lowered.call(args, (), (), False)[0])(*values)
+    products = [eqn for eqn in program.jaxpr.eqns if "dot_general" in str(eqn)]
+    assert len(products) == 2  # one of all inputs, and the loop
