@@ -47,7 +47,7 @@ def to_device(array: np.ndarray, device: jax.Device | None = None) -> jax.Array:
         return jax.device_put(array, device)
 
 
-def moved(value: jax.Array, device: Any = None, may_alias: bool | None = None) -> jax.Array:
+def moved(value: jax.Array | np.ndarray, device: Any = None, may_alias: bool | None = None) -> jax.Array:
     """A buffer on another device, or in another sharding: `jax.device_put` where XLA may be asked for it."""
     if not forked():
         return jax.device_put(value, device, may_alias=may_alias)

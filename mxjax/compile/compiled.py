@@ -534,6 +534,7 @@ class _Room:
     def __init__(self) -> None:
         self.short, self.held, self.most, self.several = False, 0, _most_bytes(), False
         self._all: weakref.WeakSet[Compiled] = weakref.WeakSet()
+        self._left: list[tuple] = []  # what a forked child has put away
         self._lock = threading.Lock()
         self._noted, self._limit = 0, math.inf
         with contextlib.suppress(OSError, ValueError):  # no other system has such a limit
@@ -562,7 +563,7 @@ class _Room:
         """Puts away what the parent called: nothing of it can be called here, nor may XLA be asked to drop it."""
         self._lock = threading.Lock()
         self.short = self.several = False
-        self.left = [one.leave() for one in list(self._all)]
+        self._left = [one.leave() for one in list(self._all)]
 
     def clear(self) -> None:
         """Drops all programs."""

@@ -155,7 +155,7 @@ def find_loops(steps: Sequence[Node], outputs: Sequence[Entry]) -> list[Loop]:
     free = np.ones(len(steps), bool)
     found = []
     effort, most = _EFFORT * len(steps), min(len(steps) // _TIMES, _MOST) + 1
-    # what is a short period alone is one of several of them, too; and what follows from nothing begins anywhere
+    # short periods first: else several of them would be one repetition of a longer one
     for periods, follows in ((range(1, _LEAST), False), (range(_LEAST, most), True), (range(_LEAST, most), False)):
         for period in periods:
             alike = (kinds[period:] == kinds[:-period]) & free[period:] & free[:-period]
