@@ -89,7 +89,9 @@ def _convolution(data: Array, weight: Array, bias: Array | None = None, *, kerne
         raise MXNetError(f"operator Convolution: the kernel {kernel} with dilate={dilate} is larger than the input of "
                          f"size {space} with pad={pad}")
 
-    axes = [i for i in range(dims) if 1 < kernel[i] == space[i] and not pad[i]]
+    large = math.prod(kernel) > MOST_KERNEL
+    axes = [i for i in range(dims) if 1 < kernel[i] == space[i] and not pad[i] or large and
+            space[i] + 2 * pad[i] - dilate[i] * (kernel[i] - 1) <= _FEW_PLACES * stride[i]]
     if num_group == 1 and 0 < len(axes) < dims:
         return _add_bias(_along_the_rest(data, weight, axes, stride, dilate, pad, channels_last(layout)), bias, layout)
 
@@ -112,28 +114,44 @@ def _convolution(data: Array, weight: Array, bias: Array | None = None, *, kerne
 
 def _along_the_rest(data: Array, weight: Array, axes: Sequence[int], stride: tuple, dilate: tuple, pad: tuple,
                     last: bool) -> Array:
-    """The convolution where kernels are as long as the data along some axes: what lies along those are channels.
+    """The convolution where kernels have few places along some axes: what lies in one there are channels.
 
     Kernels for words and their vectors, or for time and frequencies, have more elements than any that moves both ways;
-    their gradients as such take XLA 300 times as long.
+    their gradients as such take XLA up to 300 times as long.
     """
-    rest = [i for i in range(len(stride)) if i not in axes]
-    first = 1 if last else 2
-    order = [0, *[first + i for i in rest], *[first + i for i in axes], data.ndim - 1] if last else \
-        [0, 1, *[first + i for i in axes], *[first + i for i in rest]]
+    rest, first = [i for i in range(len(stride)) if i not in axes], 1 if last else 2
+    around = [(pad[i], pad[i]) if i in axes else (0, 0) for i in range(len(stride))]
+    if any(map(any, around)):
+        data = jnp.pad(data, [(0, 0), *around, (0, 0)] if last else [(0, 0), (0, 0), *around])
+    lengths = [dilate[i] * (weight.shape[first + i] - 1) + 1 for i in axes]
+    places = [(data.shape[first + i] - n) // stride[i] + 1 for i, n in zip(axes, lengths, strict=True)]
+
+    def window(at: Sequence[int]) -> Array:
+        part = data
+        for i, n, place in zip(axes, lengths, at, strict=True):
+            part = lax.slice_in_dim(part, place * stride[i], place * stride[i] + n, dilate[i], first + i)
+        return part
 
     def folded(array: Array) -> Array:
-        sizes = [array.shape[first + i] for i in rest]
+        inner, sizes = [first + i for i in axes], [array.shape[first + i] for i in rest]
+        outer = [first + i for i in rest]
+        order = [0, *outer, *inner, array.ndim - 1] if last else [0, 1, *inner, *outer]
         return array.transpose(order).reshape(array.shape[0], *([*sizes, -1] if last else [-1, *sizes]))
-    data, weight = folded(data), folded(weight)
-    stride, dilate, pad = ([given[i] for i in rest] for given in (stride, dilate, pad))
-    layout = ("NWC", "NHWC")[len(rest) - 1] if last else None
-    out = _convolution(data, weight, kernel=tuple(weight.shape[1:-1] if last else weight.shape[2:]),
-                       stride=tuple(stride), dilate=tuple(dilate), pad=tuple(pad), num_filter=weight.shape[0],
-                       no_bias=True, layout=layout)
-    return jnp.expand_dims(out, [first + i for i in axes])
+    batch, windows = data.shape[0], list(map(window, itertools.product(*map(range, places))))
+    rows = windows[0] if len(windows) == 1 else jnp.stack(windows, 1).reshape(-1, *windows[0].shape[1:])
+    rows, weight = folded(rows), folded(weight)
+    out = _convolution(rows, weight, kernel=tuple(weight.shape[1:-1] if last else weight.shape[2:]),
+                       stride=tuple(stride[i] for i in rest), dilate=tuple(dilate[i] for i in rest),
+                       pad=tuple(pad[i] for i in rest), num_filter=weight.shape[0], no_bias=True,
+                       layout=("NWC", "NHWC")[len(rest) - 1] if last else None)
+    if len(windows) == 1:
+        return jnp.expand_dims(out, [first + i for i in axes])
+    out = out.reshape(batch, *places, *out.shape[1:])
+    space = [1 + axes.index(i) if i in axes else first + len(axes) + rest.index(i) for i in range(len(stride))]
+    return out.transpose([0, *space, out.ndim - 1] if last else [0, 1 + len(axes), *space])
 
 
+_FEW_PLACES = 4  # along an axis, for which large kernels are put there one by one
 _VERY_FEW = 3  # channels: with fewer a product is faster than oneDNN's convolution with its gradients
 _FULL_VECTORS = 16  # channels from which XLA's convolution is the faster one, unless most places have no result
 
