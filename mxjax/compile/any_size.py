@@ -83,7 +83,7 @@ class Form:
             if found is None:
                 found = known[id(size)] = int(size._evaluate(values))
             return found
-        exact = None if self.rounds or forked() else by_numpy(self.closed, number)
+        exact = None if self.rounds else _exactly(self.closed, number)
         self.rounds = exact is None
         return _either(exact, self.closed, number) if nearly else exact
 
@@ -167,7 +167,7 @@ class AnySize:
         with traced_for(kind):
             closed, shapes = jax.make_jaxpr(self.function, return_shape=True)(*args)
         closed, tree = with_quotients(closed, on_cpu=True), jax.tree.structure(shapes)
-        found = _either(None if forked() else by_numpy(closed), closed)
+        found = _either(_exactly(closed), closed)
         if found is None:
             calls = self._calls.get(_kind(args))
             if calls is not None:  # another thread may have cleared them
@@ -242,6 +242,11 @@ def _kind(args: Sequence[Any]) -> Hashable:
 
 def _sizes(args: Sequence[Any]) -> tuple[int, ...]:
     return tuple([n for leaf in _flat(args)[0] for n in getattr(leaf, "shape", ())])
+
+
+def _exactly(closed: Any, known: Callable[[Any], Any] = as_it_is) -> Exact | None:
+    """What is exact; in a forked child there is no XLA to be equal to."""
+    return None if forked() else by_numpy(closed, known)
 
 
 def _either(exact: Exact | None, closed: Any, known: Callable[[Any], Any] = as_it_is) -> Exact | None:

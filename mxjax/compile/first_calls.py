@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -11,7 +11,7 @@ import numpy as np
 from .._transfer import to_device
 from .numpy_forms import Exact, by_numpy
 
-__all__ = ["exact_form", "of_arrays"]
+__all__ = ["as_buffers", "exact_form", "of_arrays"]
 
 
 def exact_form(traced: Any) -> Exact | None:
@@ -45,7 +45,12 @@ def of_arrays(exact: Exact, tree: Any, count: int, then: Callable[..., Any],
         if results is None:  # or else JAX distributes, or complains
             return then(*args)
         device = next(iter(placed[0].device_set)) if placed else None
-        results = [np.array(r) for r in results]  # no views: JAX takes their memory over
-        with jax.enable_x64(True):  # or it makes integers of 64 bits narrow
-            return jax.tree.unflatten(tree, [to_device(r, device) for r in results])
+        return as_buffers(results, tree, device)
     return call
+
+
+def as_buffers(results: Sequence[Any], tree: Any, device: jax.Device | None = None) -> Any:
+    """What NumPy has computed as buffers, in the structure of the results."""
+    results = [np.array(r) for r in results]  # no views: JAX takes their memory over
+    with jax.enable_x64(True):  # or it makes integers of 64 bits narrow
+        return jax.tree.unflatten(tree, [to_device(r, device) for r in results])

@@ -6,6 +6,7 @@ times as long as computing.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,7 +16,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from .numpy_forms import EXACT, Rules, Unknown, scattering
 
-__all__ = ["ROUNDED"]
+__all__ = ["ROUNDED", "limit", "while_loop"]
 
 _MOST = 1 << 22  # elements of what a window's places are copied to
 _STEPS = 1024  # of a loop: each is some operations of NumPy's
@@ -92,17 +93,19 @@ def _windows(x: Any, axes: Sequence[int], sizes: Sequence[int], strides: Sequenc
     return view[(*steps, *[slice(None, None, step) for step in apart])]
 
 
+def limit(which: str, dtype: np.dtype) -> Any:
+    """The smallest ("min") or largest ("max") value of a dtype."""
+    if dtype.kind == "b":
+        return which == "max"
+    return getattr(np.iinfo(dtype), which) if dtype.kind in "iu" else np.inf if which == "max" else -np.inf
+
+
 def _reduced_windows(ufunc: np.ufunc) -> Callable:
     def make(params: dict, ins: list, out: Any) -> Callable:
         sizes, strides, pads = params["window_dimensions"], params["window_strides"], params["padding"]
         between, apart = params["base_dilation"], params["window_dilation"]
         axes, kind, dtype = range(len(sizes)), out.dtype.kind, out.dtype
-        if ufunc is np.add:
-            fill = 0
-        elif kind == "f":
-            fill = -np.inf if ufunc is np.maximum else np.inf
-        else:
-            fill = getattr(np.iinfo(dtype), "min" if ufunc is np.maximum else "max")
+        fill = 0 if ufunc is np.add else limit("min" if ufunc is np.maximum else "max", dtype)
         if kind == "b" or not math.prod(out.shape) * math.prod(sizes):
             raise Unknown
         last = tuple(range(-len(sizes), 0))
@@ -198,16 +201,21 @@ def _alike(inner: Sequence[Any], outer: Sequence[Any]) -> int:
     return sum(len(v.aval.shape) == len(w.aval.shape) for v, w in zip(inner, outer, strict=True))
 
 
-def _while(params: dict, within: Callable, eqn: Any) -> Callable:
+def while_loop(params: dict, within: Callable, eqn: Any, most: int | None = _STEPS) -> Callable:
+    """`lax.while_loop`, of at most so many steps (None: any)."""
     goes_on, body = within(params["cond_jaxpr"]), within(params["body_jaxpr"])
     first, second = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
 
     def loop(*xs: Any) -> list[Any]:
         values = list(xs[second:])
-        for _ in range(_STEPS):
-            if not goes_on([*xs[:first], *values])[0]:
+        for _ in itertools.count() if most is None else range(most):
+            going = goes_on([*xs[:first], *values])[0]
+            if not going.any():
                 return values
-            values = body([*xs[first:second], *values])
+            made = body([*xs[first:second], *values])
+            values = made if going.all() else [  # several loops at once: those that have ended stay as they are
+                np.where(going.reshape(going.shape + (1,) * (new.ndim - going.ndim)), new, old)
+                for new, old in zip(made, values, strict=True)]
         raise Unknown
     return loop
 
@@ -256,4 +264,4 @@ ROUNDED = Rules(
      "conv_general_dilated": _convolution, "reduce_window_sum": _reduced_windows(np.add),
      "reduce_window_max": _reduced_windows(np.maximum), "reduce_window_min": _reduced_windows(np.minimum),
      "scatter-add": scattering(np.add.at), "scatter_add": scattering(np.add.at)},
-    {"scan": _scan, "while": _while, "cond": _cond}, False, EXACT.dtypes, _is_little)
+    {"scan": _scan, "while": while_loop, "cond": _cond}, False, EXACT.dtypes, _is_little)

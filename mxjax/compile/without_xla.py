@@ -5,6 +5,7 @@ The results are as good as XLA's, but for the last bits; it takes more time and 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -15,28 +16,23 @@ import scipy.linalg
 from jax.extend.core import ClosedJaxpr
 
 from .._process import forked, not_in_fork
-from .._transfer import to_device
 from ..ops.by_device import traced_for
+from .first_calls import as_buffers
 from .numpy_forms import HALVES, Rules, Unknown, by_numpy, scattering
-from .numpy_functions import ROUNDED
+from .numpy_functions import ROUNDED, limit, while_loop
 
 __all__ = ["ALL", "Eager", "unknown"]
 
 
 # ------------------------------------------------------------ numbers
-def _divisor(y: Any) -> tuple[Any, Any]:
-    """(a divisor that NumPy takes, where it is the given one): -1 overflows, and 0 has results of XLA's own."""
-    given = (y != 0) & (y + 1 != 0)
-    return np.where(given, y, 1).astype(y.dtype), given
-
-
 def _quotient(x: Any, y: Any) -> Any:
+    """Of integers towards zero; by 0 all bits are set, and by -1 the least one stays what it is."""
     if x.dtype.kind not in "iu":
         return np.divide(x, y)
-    divisor, _ = _divisor(y)
+    plain = (y != 0) & ((y != -1) if y.dtype.kind == "i" else True)
+    divisor = np.where(plain, y, 1).astype(y.dtype)
     towards_zero = (x - np.fmod(x, divisor)) // divisor
-    return np.where(y == 0, np.array(-1).astype(x.dtype), np.where(y + 1 == 0, np.negative(x), towards_zero)) \
-        if x.dtype.kind == "i" else np.where(y == 0, ~np.zeros_like(x), np.where(y + 1 == 0, x == y, towards_zero))
+    return np.where(plain, towards_zero, np.where(y == 0, ~np.zeros_like(x), np.negative(x)))
 
 
 def _rest(x: Any, y: Any) -> Any:
@@ -83,18 +79,12 @@ def _chosen(params: dict, ins: list, out: Any) -> Callable:
 
 
 # ------------------------------------------------------------ along axes
-def _reduced(ufunc: np.ufunc, start: Callable[[np.dtype], Any]) -> Callable:
-    """start: what there is without elements."""
-    return lambda params, ins, out: lambda x: ufunc.reduce(x, tuple(params["axes"]), x.dtype, initial=start(x.dtype)) \
-        if not x.size else ufunc.reduce(x, tuple(params["axes"]), x.dtype)
-
-
-def _limit(which: str) -> Callable[[np.dtype], Any]:
-    def limit(dtype: np.dtype) -> Any:
-        if dtype.kind == "b":
-            return which == "max"
-        return getattr(np.iinfo(dtype), which) if dtype.kind in "iu" else np.inf if which == "max" else -np.inf
-    return limit
+def _reduced(ufunc: np.ufunc, start: str = "") -> Callable:
+    """start: what there is without elements, the smallest ("min") or largest ("max") value; 0."""
+    def make(params: dict, ins: list, out: Any) -> Callable:
+        axes, first = tuple(params["axes"]), limit(start, out.dtype) if start else 0
+        return lambda x: ufunc.reduce(x, axes, x.dtype) if x.size else ufunc.reduce(x, axes, x.dtype, initial=first)
+    return make
 
 
 def _sort(params: dict, ins: list, out: Any) -> Callable:
@@ -238,21 +228,6 @@ def _unwrapped(keys: Any) -> Any:
 
 
 # ------------------------------------------------------------ loops and branches
-def _while(params: dict, within: Callable, eqn: Any) -> Callable:
-    goes_on, body = within(params["cond_jaxpr"]), within(params["body_jaxpr"])
-    first, second = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
-
-    def loop(*xs: Any) -> list[Any]:
-        values = list(xs[second:])
-        while (going := goes_on([*xs[:first], *values])[0]).any():
-            made = body([*xs[first:second], *values])
-            values = made if going.all() else [  # several loops at once: those that have ended stay as they are
-                np.where(going.reshape(going.shape + (1,) * (new.ndim - going.ndim)), new, old)
-                for new, old in zip(made, values, strict=True)]
-        return values
-    return loop
-
-
 def _remat(params: dict, within: Callable, eqn: Any) -> Callable:
     inner = within(ClosedJaxpr(params["jaxpr"], ()))
     return lambda *xs: inner(xs)
@@ -263,6 +238,10 @@ def _platform_index(params: dict, ins: list, out: Any) -> Callable:
     return lambda: np.int32(place)
 
 
+def _empty(params: dict, ins: list, out: Any) -> Callable:
+    return lambda: np.zeros(out.shape, out.dtype)
+
+
 ALL = Rules(
     {**ROUNDED.functions, "rem": _rest, "shift_right_arithmetic": np.right_shift, "shift_right_logical": _shifted_bits,
      "lt_to": _in_order(np.less), "le_to": _in_order(np.less_equal), "eq_to": _in_order(np.equal),
@@ -271,19 +250,18 @@ ALL = Rules(
      "random_fold_in": _fold_in, "complex": lambda x, y: x + 1j * y,
      "cholesky": lambda x: _matrices(lambda a: [np.linalg.cholesky(a)])(x)[0]},
     {**ROUNDED.forms, "div": lambda p, ins, out: _quotient, "convert_element_type": _convert, "select_n": _chosen,
-     "reduce_max": _reduced(np.maximum, _limit("min")), "reduce_min": _reduced(np.minimum, _limit("max")),
-     "reduce_and": _reduced(np.bitwise_and, _limit("max")), "reduce_or": _reduced(np.bitwise_or, _limit("min")),
-     "reduce_xor": _reduced(np.bitwise_xor, lambda dtype: 0), "sort": _sort,
+     "reduce_max": _reduced(np.maximum, "min"), "reduce_min": _reduced(np.minimum, "max"),
+     "reduce_and": _reduced(np.bitwise_and, "max"), "reduce_or": _reduced(np.bitwise_or, "min"),
+     "reduce_xor": _reduced(np.bitwise_xor), "sort": _sort,
      "scatter": scattering(_put), "scatter_mul": scattering(np.multiply.at), "scatter-mul": scattering(np.multiply.at),
      "scatter_min": scattering(np.minimum.at), "scatter-min": scattering(np.minimum.at),
      "scatter_max": scattering(np.maximum.at), "scatter-max": scattering(np.maximum.at),
      "lu": _lu, "triangular_solve": _triangular_solve, "eigh": _eigh, "svd": _svd,
      "qr": lambda p, ins, out: lambda x: np.linalg.qr(x, "complete" if p["full_matrices"] else "reduced"),
      "eig": _eig, "platform_index": _platform_index,
-     "empty": lambda p, ins, out: lambda: np.zeros(out.shape, out.dtype),
-     "empty2": lambda p, ins, out: lambda: np.zeros(out.shape, out.dtype),
-     "random_bits": _bits, "random_split": _split},
-    {**ROUNDED.programs, "while": _while, "reduce": _reduce, "remat2": _remat, "remat": _remat, "checkpoint": _remat,
+     "empty": _empty, "empty2": _empty, "random_bits": _bits, "random_split": _split},
+    {**ROUNDED.programs, "while": functools.partial(while_loop, most=None),
+     "reduce": _reduce, "remat2": _remat, "remat": _remat, "checkpoint": _remat,
      "custom_linear_solve": _linear_solve},
     False, ROUNDED.dtypes | HALVES | {np.dtype("c8"), np.dtype("c16")}, lambda *_: True)
 
@@ -310,8 +288,7 @@ class Eager:
         values = unknown() if found is None else found([])
         if values is None:
             unknown()
-        with jax.enable_x64(True):  # or JAX makes integers of 64 bits narrow
-            return jax.tree.unflatten(jax.tree.structure(shapes), [to_device(np.array(v)) for v in values])
+        return as_buffers(values, jax.tree.structure(shapes))
 
 
 def unknown(*_: Any) -> NoReturn:

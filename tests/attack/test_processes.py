@@ -39,6 +39,7 @@ from mxjax import autograd, gluon, nd
 mx.random.seed(3)
 a, big = nd.arange(6).reshape((2, 3)) * 1, nd.ones((512, 512))
 view, csr = a[1], nd.array([[0, 2.], [1, 0]]).tostype("csr")
+rows = nd.sparse.row_sparse_array(([[1., 2.]], [1]), shape=(3, 2))
 data = nd.array(np.random.RandomState(0).rand(4, 3, 9, 9))
 
 def steps():
@@ -92,6 +93,7 @@ child = os.fork()
 if child == 0:
     mx.nd.save(sys.argv[-1], {"a": a, "big": big})
     assert mx.nd.load(sys.argv[-1])["big"].asnumpy().sum() == 512 * 512
+    assert a.asnumpy().sum() == 15 and rows.asnumpy().tolist() == [[0, 0], [1, 2], [0, 0]]
     found = values()
     a += 2
     a[0] = 9
@@ -203,7 +205,7 @@ _FORKS = {"before arrays are used": (_FORK_FIRST,), "the child is the first to c
 @pytest.mark.parametrize("name", _FORKS)
 def test_forks(name, tally, effort, tmp_path):
     code, *args = _FORKS[name]
-    for _ in range(effort(1, 20)):
+    for _ in range(effort(2, 30)):
         status, out = _run(code, seconds=120, args=[*args, tmp_path / "saved"])
         tally.count("hang" if status == "hang" else "ok" if (status, out.strip()) == (0, "good") else "differs",
                     f"{name}: {status} {out[-600:]}")

@@ -213,14 +213,13 @@ class ProcessPool:
         setup = {"folder": os.getcwd(), "environment": _environment(), "path": sys.path,
                  "numpy": (is_np_shape(), is_np_array()), "alias": sys.modules.get("mxnet") is sys.modules["mxjax"]}
         try:
-            job = None
             try:
                 job = _transport.dumps((dataset, batchify))
-                server: _Server | _Forks = _Server.get()
             except TypeError:  # there is what only this process has: a lock, an open file, a generator
                 if not sys.platform.startswith("linux"):
                     raise
-                server = _Forks((dataset, batchify))
+                job = None
+            server = _Forks((dataset, batchify)) if job is None else _Server.get()
             for i in range(count):
                 worker = _Worker(server)
                 self._workers.append(worker)
