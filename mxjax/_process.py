@@ -21,11 +21,14 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import numpy as np
+from jax.extend.backend import backends
 
 from ._host_memory import keep_freed
 from .base import MXNetError
 
-__all__ = ["check", "forked", "left_behind", "not_in_fork", "starts", "waits", "when_closed", "when_forked"]
+__all__ = ["check", "forked", "left_behind", "live_arrays", "not_in_fork", "starts", "waits", "when_closed",
+           "when_forked"]
 
 _PATIENCE = 20.0  # seconds that other threads are given to come back from XLA; a compilation may take as long
 _BRIEFLY, _STILL = 250, 25  # looks at those in other functions: to come to the gate; to have stood still
@@ -73,6 +76,11 @@ def forked() -> bool:
     return _forked
 
 
+def live_arrays() -> list[jax.Array]:
+    """All of JAX's arrays that there are, on all platforms: `jax.live_arrays` knows the default one's."""
+    return [array for client in backends().values() for array in client.live_arrays()]
+
+
 def when_closed(tell: Callable[[Callable[[], None]], None]) -> None:
     """Has `tell(gate)` called when the gate closes, so that who is called very often need not look each time."""
     _told.append(tell)
@@ -106,7 +114,7 @@ def _before_fork() -> None:
     global _interval, _left_behind
     if not _started:
         return
-    for array in jax.live_arrays():
+    for array in live_arrays():
         with contextlib.suppress(RuntimeError):  # deleted, or failed
             array.block_until_ready()
     _open.clear()
@@ -138,6 +146,7 @@ def _in_child() -> None:
         if not _forked:
             atexit.register(_keep_threads)
             _refuse_programs()
+            _leave_accelerators()
         _forked = True
         for begin in _begin:
             begin()
@@ -156,19 +165,37 @@ def _refuse_programs() -> None:
                 setattr(module, name, refuse)
 
 
+def _leave_accelerators() -> None:
+    """Has nobody read what lies on accelerators, whose drivers know nothing of a child, or give back what is theirs."""
+    for client in backends().values():
+        if client.platform != "cpu":
+            _keep(client, *client.live_executables(), *client.live_arrays())
+    with contextlib.suppress(ImportError, AttributeError):
+        from jax._src.array import ArrayImpl
+        value = ArrayImpl._value
+
+        def read(array: jax.Array) -> np.ndarray:
+            away = [device for device in array.devices() if device.platform != "cpu"]
+            if away and array._npy_value is None:
+                raise not_in_fork(f"an array on {away[0]} cannot be read")
+            return value.fget(array)
+        ArrayImpl._value = property(read)
+
+
 def _keep_threads() -> None:
     """Has a child's exit end no thread pools of JAX's: it would wait for threads that the parent has."""
-    keep = ctypes.pythonapi.Py_IncRef
-    keep.argtypes = [ctypes.py_object]
+    _keep(*backends().values())
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] in ("jax", "jaxlib"):
-            for value in list(vars(module).values()):
-                if type(value).__module__.partition(".")[0] == "jaxlib":
-                    keep(value)
-    for array in jax.live_arrays():
-        for device in array.devices():
-            keep(device.client)
-    keep(jax.local_devices(backend="cpu")[0].client)
+            _keep(*[v for v in list(vars(module).values()) if type(v).__module__.partition(".")[0] == "jaxlib"])
+
+
+def _keep(*objects: Any) -> None:
+    """Has nobody ever destroy these."""
+    keep = ctypes.pythonapi.Py_IncRef
+    keep.argtypes = [ctypes.py_object]
+    for one in objects:
+        keep(one)
 
 
 if hasattr(os, "register_at_fork"):

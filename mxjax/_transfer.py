@@ -48,9 +48,14 @@ def to_device(array: np.ndarray, device: jax.Device | None = None) -> jax.Array:
 
 
 def moved(value: jax.Array | np.ndarray, device: Any = None, may_alias: bool | None = None) -> jax.Array:
-    """A buffer on another device, or in another sharding: `jax.device_put` where XLA may be asked for it."""
+    """A buffer on another device, or in another sharding: `jax.device_put` where XLA may be asked for it.
+
+    Out of JAX's 64-bit mode that takes a buffer of 64-bit numbers to another platform as one of 32 bits, under its
+    old dtype.
+    """
     if not forked():
-        return jax.device_put(value, device, may_alias=may_alias)
+        with jax.enable_x64(value.dtype in _WIDE or jax.config.jax_enable_x64):
+            return jax.device_put(value, device, may_alias=may_alias)
     return to_device(np.array(value), next(iter(device.device_set)) if hasattr(device, "device_set") else device)
 
 

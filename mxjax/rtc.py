@@ -24,6 +24,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from ._transfer import moved
 from .base import MXNetError
 from .compile.kernel import Kernel, is_wide, run
 from .context import Context
@@ -140,7 +141,7 @@ class CudaKernel:
         with jax.default_device(ctx.jax_device):
             results = run(self._compiled[key], values, any(map(is_wide, self._dtypes)))
         for target, result in zip([a for a, w in zip(args, written, strict=True) if w], results, strict=True):
-            target._write(jax.device_put(result, target.context.jax_device))
+            target._write(moved(result, target.context.jax_device))
 
     def _compile(self, kernel: Callable, written: list[bool], values: list[Any], grid: tuple[int, ...],
                  block: tuple[int, ...], platform: str) -> Kernel:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import jax
 
+from ._process import live_arrays
 from .context import Context, current_context
 
 __all__ = ["live_bytes", "memory_info", "used"]
@@ -37,7 +38,7 @@ def used(devices: Sequence[jax.Device]) -> dict[jax.Device, int]:
 
 def _live(devices: Sequence[jax.Device]) -> dict[jax.Device, int]:
     found = dict.fromkeys(devices, 0)
-    for array in jax.live_arrays() if found else ():
+    for array in live_arrays() if found else ():
         if not array.is_deleted():
             part = math.prod(array.sharding.shard_shape(array.shape))  # of a shard's data JAX would make another array
             for device in array.devices() & found.keys():

@@ -1,6 +1,8 @@
 """What only a machine with a GPU can show: its memory, its kernels, arrays that go between it and the host."""
 
 import json
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -416,3 +418,75 @@ def test_a_step_is_planned_in_a_process_that_uses_the_gpu(start):
     trained_ones = [p.data() for p in net.collect_params().values() if p.grad_req != "null"]
     assert planned["parameters"] == sum(a.size * 4 for a in trained_ones)
     assert step(x, y).context == GPU
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64", "float16", "int8", "bool"])
+def test_numbers_keep_their_dtype_on_the_way(dtype):
+    host = mx.nd.array([[0, 1, 1], [1, 0, 1]], ctx=CPU, dtype=dtype)
+    there = host.as_in_context(GPU)
+    assert (there == 1).astype("float32").sum().asscalar() == 4 and there.dtype == host.dtype
+    assert there.as_in_context(CPU).asnumpy().tolist() == host.asnumpy().tolist()
+    room = mx.nd.zeros((2, 3), ctx=GPU, dtype=dtype)
+    host.copyto(room)
+    assert room.astype("float32").asnumpy().sum() == 4
+
+
+def test_a_network_of_doubles_made_on_the_host():
+    net = nn.Conv2D(4, 3, in_channels=2)
+    net.initialize(ctx=CPU)
+    net.cast("float64")
+    x = mx.nd.ones((1, 2, 5, 5), ctx=CPU, dtype="float64")
+    expected = net(x).asnumpy()
+    net.collect_params().reset_ctx(GPU)
+    np.testing.assert_allclose(net(x.as_in_context(GPU)).asnumpy(), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind, place", [("local", GPU), ("device", GPU), ("local_update_cpu", CPU)])
+def test_a_store_updates_where_the_gradients_are(kind, place):
+    store, value = mx.kv.create(kind), mx.nd.ones((3, 4), ctx=CPU)
+    store.init([0, 1], [value, value])
+    store.set_optimizer(mx.optimizer.SGD(learning_rate=0.5, momentum=0.9, rescale_grad=1))
+    gradient, out = mx.nd.ones((3, 4), ctx=GPU), [mx.nd.zeros((3, 4), ctx=GPU) for _ in range(2)]
+    for _ in range(2):
+        store.push([0, 1], [gradient, gradient])
+        store.pull([0, 1], out=out)
+    assert out[1].asnumpy().tolist() == np.full((3, 4), 1 - 0.5 - 0.95, "f").tolist()
+    assert store._values[0].context == place and store._updater.states[0].context == place
+    here = mx.nd.zeros((3, 4), ctx=CPU)
+    store.pull(0, out=here)
+    assert here.asnumpy().tolist() == out[0].asnumpy().tolist()
+
+
+FORKS = """
+import os, signal, sys, warnings
+import mxjax as mx
+warnings.simplefilter("ignore")
+there, here = mx.nd.ones((2, 3), ctx=mx.gpu(0)) * 3, mx.nd.ones((2,), ctx=mx.cpu()) * 2
+for work in (lambda: (here * 2).asnumpy().tolist(), there.asnumpy, lambda: (there + 1).asnumpy(), lambda: str(there),
+             lambda: here.as_in_context(mx.gpu(0))):
+    pid = os.fork()
+    if not pid:
+        signal.alarm(30)
+        try:
+            print(work(), flush=True)
+        except mx.MXNetError as error:
+            print(str(error)[:200], flush=True)
+        sys.exit(3)
+    print(os.waitpid(pid, 0)[1], flush=True)
+print((there + 1).asnumpy().sum())
+"""
+
+
+def test_forked_children_compute_on_the_host_and_end():
+    done = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, timeout=120)
+    assert not done.returncode, done.stderr
+    computed, *others, parents = done.stdout.splitlines()
+    assert computed == "[4.0, 4.0]" and others[::2] == [str(3 << 8)] * 5 and parents == "24.0"
+    assert len(others[1::2]) == 4 and all("forked" in told for told in others[1::2])
+
+
+def test_memory_of_the_host_is_known_where_the_default_device_is_another():
+    before = mx.storage.live_bytes(CPU)
+    held = mx.nd.zeros((256, 256), ctx=CPU)
+    held.wait_to_read()
+    assert mx.storage.live_bytes(CPU) - before >= held.size * 4

@@ -16,7 +16,7 @@ from .. import engine
 from .._c_math import c_number
 from .._capacity import refuse_result
 from .._pixels import decode
-from .._process import forked, waits
+from .._process import forked, live_arrays, waits
 from ..base import MXNetError, integer_types
 from ..compile.kernel import WIDE_DTYPES, mistake, watched
 from ..compile.policy import next_round
@@ -382,7 +382,7 @@ def waitall() -> None:
         return
     waits()
     next_round()
-    arrays = jax.live_arrays()
+    arrays = live_arrays()
     try:
         jax.block_until_ready(arrays)
     except RuntimeError:  # one has been donated meanwhile, or has failed: then say which, in turn

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._transfer import moved
 from ..array.kinds import wrap
 from ..array.sparse import row_sparse_array
 from ..ndarray import NDArray
@@ -187,4 +187,4 @@ class DistSyncKVStore(_Dist):
 
 def _on(buffer: Any, value: NDArray) -> Any:
     """A buffer on an array's device."""
-    return jax.device_put(buffer, value.context.jax_device)
+    return moved(buffer, value.context.jax_device)

@@ -118,7 +118,7 @@ class KVStore(KVStoreBase):
         """Updates or replaces the stored values."""
         merged = []
         for k, total in zip(keys, sums, strict=True):
-            stored = self._values[k]
+            stored = self._at_home(k, total)
             if isinstance(total, Reduced):
                 total_here = wrap(total.on(stored.context.jax_device), stored.context)
             else:
@@ -142,6 +142,14 @@ class KVStore(KVStoreBase):
             else:
                 self._sums.pop(k, None)
                 here.copyto(stored)
+
+    def _at_home(self, key: Any, total: Any) -> NDArray:
+        """A stored value, where it is updated: one that was made on the host follows its sums to their accelerator."""
+        stored = self._values[key]
+        if isinstance(total, Reduced) and stored.stype == "default" and stored.context.memory == "cpu" and \
+                total.ctx.memory != "cpu" and "cpu" not in self._type:
+            stored = self._values[key] = stored.as_in_context(total.ctx)
+        return stored
 
     def pull(self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True) -> None:
         """Copies stored values to arrays.

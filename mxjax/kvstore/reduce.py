@@ -14,6 +14,7 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from .. import engine
+from .._transfer import moved
 from ..array.chunk import placed
 from ..compile.kernel import Kernel, is_wide, run
 from ..ndarray import NDArray
@@ -33,7 +34,7 @@ class Reduced:
         """The value on a device; copied there if need be."""
         found = self.copies.get(device)
         if found is None:
-            found = self.copies[device] = jax.device_put(next(iter(self.copies.values())), device)
+            found = self.copies[device] = moved(next(iter(self.copies.values())), device)
         return found
 
 

@@ -15,6 +15,7 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from .. import engine
+from .._transfer import moved
 from ..base import MXNetError
 from ..compile.kernel import is_wide
 from .cluster import Cluster
@@ -56,7 +57,7 @@ class Workers:
     def _run(self, program: Any, value: jax.Array) -> jax.Array:
         """A program on all workers' values (leading axis: 1 here, the workers there); the result, whole."""
         self.cluster.check()
-        value = jax.device_put(value, self.device)
+        value = moved(value, self.device)
 
         def work(_: Any) -> jax.Array:
             with jax.enable_x64(is_wide(value.dtype)):
@@ -81,7 +82,7 @@ class Workers:
         for places in self._buckets(values):
             parts = [values[i] for i in places]
             with jax.enable_x64(is_wide(parts[0].dtype)):
-                total = self._run(self._sum, _pack(*[jax.device_put(p, self.device) for p in parts]))
+                total = self._run(self._sum, _pack(*[moved(p, self.device) for p in parts]))
                 summed = _unpack(total, tuple(p.shape for p in parts))
             for i, result in zip(places, summed, strict=True):
                 results[i] = result

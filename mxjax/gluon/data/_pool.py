@@ -138,7 +138,8 @@ class _Forks:
         if not pid:
             for end in list(_ends):
                 end.close()
-            _worker.run(sock, last_words.fileno(), self._job)
+            with cpu():  # as in a worker that was started afresh: there are no accelerators in a child
+                _worker.run(sock, last_words.fileno(), self._job)
         return pid
 
     def answer(self, pid: int) -> int:
