@@ -47,3 +47,18 @@ def test_the_default_device_and_transformations():
 def test_a_release_of_jax_without_the_short_way(monkeypatch):
     monkeypatch.setattr(_transfer, "_fast_put", lambda: None)
     assert to_device(np.ones(3, "float32")).tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64", "float32"])
+def test_64_bit_numbers_go_in_64_bit_mode(dtype, monkeypatch):
+    """Else another platform gets them in 32 bits, which only an accelerator would show."""
+    with jax.enable_x64(True):
+        value = jax.device_put(np.arange(3, dtype=dtype))
+    put, modes = jax.device_put, []
+
+    def watched(*args, **kwargs):
+        modes.append(jax.config.jax_enable_x64)
+        return put(*args, **kwargs)
+    monkeypatch.setattr(jax, "device_put", watched)
+    assert _transfer.moved(value, jax.devices()[-1]).dtype == dtype
+    assert modes == [dtype != "float32"]
