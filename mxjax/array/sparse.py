@@ -392,10 +392,9 @@ def _check(array: BaseSparseNDArray, full: bool) -> None:
 
 
 def _check_csr(indices: np.ndarray, pointers: np.ndarray, shape: tuple[int, ...], full: bool = True) -> None:
-    """Refuses what would be read outside the memory, or what operators would give different answers to.
+    """Refuses what would be read outside the memory.
 
-    Columns need not ascend within a row, as in MXNet, but a place must not be stored twice: there, `asnumpy` takes the
-    last value and `dot` the sum.
+    Columns need not ascend within a row, and may come twice, as in MXNet: `asnumpy` takes the last value, `dot` the sum.
     """
     if len(pointers) != shape[0] + 1 or pointers[0] != 0 or pointers[-1] != len(indices):
         told = f"{len(pointers)} values from {pointers[0]} to {pointers[-1]}" if len(pointers) else "none"
@@ -408,13 +407,6 @@ def _check_csr(indices: np.ndarray, pointers: np.ndarray, shape: tuple[int, ...]
         raise MXNetError(f"csr: indptr must not decrease; at row {row} it goes from {pointers[row]} to "
                          f"{pointers[row + 1]}")
     _within(indices, shape[1], "csr: column index")
-    if _descents(indices, pointers).any():
-        rows = np.repeat(np.arange(shape[0]), np.diff(pointers))
-        order = np.lexsort((indices, rows))
-        same = (np.diff(indices[order]) == 0) & (np.diff(rows[order]) == 0)
-        if same.any():
-            place = order[int(np.argmax(same))]
-            raise MXNetError(f"csr: row {rows[place]}, column {indices[place]} is stored more than once")
 
 
 def _descents(indices: np.ndarray, pointers: np.ndarray) -> np.ndarray:
@@ -476,7 +468,7 @@ def csr_matrix(arg1: Any, shape: tuple | None = None, ctx: Context | None = None
 
     Raises:
         ValueError: the parts do not fit.
-        MXNetError: columns lie outside the matrix or come twice in a row, or `indptr` does not count them.
+        MXNetError: columns lie outside the matrix, or `indptr` does not count them.
     """
     if isinstance(arg1, tuple):
         if len(arg1) == 2 and all(isinstance(n, (int, np.integer)) for n in arg1):
@@ -523,7 +515,7 @@ def row_sparse_array(arg1: Any, shape: tuple | None = None, ctx: Context | None 
 
     Raises:
         ValueError: the parts do not fit.
-        MXNetError: rows lie outside the array, or do not ascend.
+        MXNetError: rows lie outside the array, or come twice.
     """
     if isinstance(arg1, tuple) and not (len(arg1) == 2 and not isinstance(arg1[0], (int, np.integer))):
         return zeros("row_sparse", _agreed(arg1, shape), ctx, dtype)
@@ -538,6 +530,9 @@ def row_sparse_array(arg1: Any, shape: tuple | None = None, ctx: Context | None 
             shape = (int(rows.max()) + 1, *parts[0].shape[1:])
         if parts[0].shape[1:] != tuple(shape[1:]):
             raise ValueError(f"data of shape {parts[0].shape} does not fit rows of shape {tuple(shape[1:])}")
+        if (rows[1:] < rows[:-1]).any():  # MXNet takes them as they are, and does not find some of them later
+            order = np.argsort(rows, kind="stable")
+            parts, rows = tuple(part[order] for part in parts), rows[order]
         _check_rows(rows, tuple(shape))
         return RowSparseNDArray.__new__(RowSparseNDArray)._set(parts, tuple(shape), dtype, ctx)
     if isinstance(arg1, RowSparseNDArray):

@@ -55,7 +55,9 @@ class _SparseRows(RowCursor):
             else:
                 taken = values[self.rows[:self.batch_size - self.pad]].copy()
                 taken.resize((self.batch_size, *values.shape[1:]))
-            return taken if isinstance(taken, np.ndarray) else sparse.csr_matrix(taken)
+            if isinstance(taken, np.ndarray):
+                return taken
+            return sparse.csr_matrix((taken.data, taken.indices, taken.indptr), taken.shape)  # as they are in the file
         return take(self.data), take(self.label), self.pad, self.rows
 
 
