@@ -302,11 +302,11 @@ def _dot(c: Call) -> Any:
             return [None, _transposed_product(matrix, _host(head), b, by_rows)]
         if turned[0]:
             found = _transposed_product(matrix, _host(b), a, wanted in (None, "row_sparse") and b.ndim == 2)
-        elif b.stype == "row_sparse" and len(b.indices) < b.shape[0]:
+        elif (whole := _whole(b)) is not None:
+            found = _dense(matrix @ whole, a)
+        else:
             columns, matrix_of_them = _filled_columns(matrix)
             found = _dense(matrix_of_them @ _gathered(b, columns), a)
-        else:
-            found = _dense(matrix @ _host(b), a)
         return found, gradient if a._entry is None else None
     if b.stype == "csr" and not turned[0]:
         matrix = _scipy(b)
@@ -335,10 +335,18 @@ def _filled_columns(matrix: Any) -> tuple[np.ndarray, Any]:
     return ids, type(matrix)((matrix.data, places[matrix.indices], matrix.indptr), (matrix.shape[0], len(ids)))
 
 
+def _whole(array: NDArray) -> np.ndarray | None:
+    """The value of an array, dense or row_sparse, for reading, without copies; None where not all rows are stored."""
+    if array._plain:
+        return _host(array)
+    return _host(array._parts[0]) if len(_host(array._parts[1])) == array.shape[0] else None
+
+
 def _gathered(array: NDArray, ids: np.ndarray) -> np.ndarray:
     """The rows `ids`, ascending, of an array; zeros where a row_sparse one has not stored them."""
-    if array._plain:
-        return _host(array)[ids]
+    whole = _whole(array)
+    if whole is not None:
+        return whole[ids]
     kept = retain(array, _stored(ids, array.context))
     if len(kept.indices) == len(ids):
         return _host(kept.data)
@@ -420,8 +428,13 @@ def _embedding(c: Call) -> Any:
     if c.stypes != ("default", "row_sparse") or table.shape != (c.params["input_dim"], c.params["output_dim"]):
         return None
     looked_up = _rows_looked_up(c.params, _host(data))  # a copy: the array may change before the backward pass
-    ids, places = np.unique(looked_up, return_inverse=True)
-    found = _dense(_gathered(table, ids)[places].reshape(*data.shape, -1), table)
+    found = _whole(table)
+    if found is not None:
+        found = found[looked_up]
+    else:
+        ids, places = np.unique(looked_up, return_inverse=True)
+        found = _gathered(table, ids)[places]
+    found = _dense(found.reshape(*data.shape, -1), table)
     by_rows = c.kernel.by_rows and table._entry is not None and table._entry[0].by_rows
     return found, (lambda head: [None, table.gradient_of_lookups(c.params, looked_up, _host(head))]) if by_rows else \
         None
