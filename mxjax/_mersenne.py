@@ -11,7 +11,7 @@ import base64
 import functools
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -19,7 +19,8 @@ import numpy as np
 
 from ._c_math import c_function
 
-__all__ = ["Lanes", "Source", "Twisters", "Words", "in_groups", "unit"]
+__all__ = ["Lanes", "Source", "Twisters", "Words", "below", "exchanged", "in_groups", "order", "unit",
+           "words_of"]
 
 _LANES, _LEAST = 1024, 64
 _MAGIC = 127  # MXNet multiplies seeds with it
@@ -202,6 +203,11 @@ class Words:
             twisters._more[i] = np.concatenate([words, twisters._more.get(i, words[:0])])
 
 
+def words_of(seed: int) -> Words:
+    """The words of a twister of its own."""
+    return Twisters(1, seed).one(0)
+
+
 class Lanes(Twisters):
     """The twisters of operators that draw in parallel."""
 
@@ -346,6 +352,35 @@ def in_groups(lanes: int, size: int, count: int, make: Callable[[slice], None]) 
 
 def _groups(lanes: int, size: int) -> list[slice]:
     return [slice(i, min(i + size, lanes)) for i in range(0, lanes, size)]
+
+
+def below(words: Words, limits: np.ndarray) -> np.ndarray:
+    """For each limit an integer below it, from a twister.
+
+    A word is refused where it would make some integers likelier than others. Source: libstdc++'s uniform integers.
+    """
+    found, parts, done = np.empty(len(limits), np.int64), 0xFFFFFFFF // limits, 0
+    while done < len(limits):
+        taken = words.take(len(limits) - done)
+        refused = taken >= parts[done:] * limits[done:]
+        good = int(refused.argmax()) if refused.any() else len(taken)
+        found[done:done + good] = taken[:good] // parts[done:done + good]
+        words.give_back(taken[good + 1:])
+        done += good
+    return found
+
+
+def order(words: Words, count: int) -> list[int]:
+    """The numbers below `count` in random order, from a twister: each changes places with one before it, or none."""
+    return exchanged(count, range(1, count), below(words, np.arange(2, count + 1)))
+
+
+def exchanged(count: int, places: Iterable[int], others: np.ndarray) -> list[int]:
+    """The numbers below `count` after those at these places have changed with others, one after the other."""
+    numbers = list(range(count))
+    for i, j in zip(places, others.tolist(), strict=True):
+        numbers[i], numbers[j] = numbers[j], numbers[i]
+    return numbers
 
 
 def unit(words: np.ndarray, wide: bool = False) -> np.ndarray:

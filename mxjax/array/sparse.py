@@ -396,7 +396,8 @@ def _check(array: BaseSparseNDArray, full: bool) -> None:
 def _check_csr(indices: np.ndarray, pointers: np.ndarray, shape: tuple[int, ...], full: bool = True) -> None:
     """Refuses what would be read outside the memory.
 
-    Columns need not ascend within a row, and may come twice, as in MXNet: `asnumpy` takes the last value, `dot` the sum.
+    Columns need not ascend within a row, and may come twice, as in MXNet: `asnumpy` takes the last value, `dot` adds
+    them.
     """
     if len(pointers) != shape[0] + 1 or pointers[0] != 0 or pointers[-1] != len(indices):
         told = f"{len(pointers)} values from {pointers[0]} to {pointers[-1]}" if len(pointers) else "none"

@@ -8,6 +8,7 @@ import os
 
 import numpy as np
 
+from .._mersenne import order, words_of
 from ..base import MXNetError
 from ..ops.params import Shape
 from .creator import creator
@@ -189,8 +190,8 @@ def MNISTIter(*, image: str = "./train-images-idx3-ubyte", label: str = "./train
     data, target = images[part].astype(np.float32) / 256, labels[part].astype(np.float32)
     data = data.reshape(len(data), -1) if flat else data[:, None]
     if shuffle:
-        order = np.random.RandomState(seed).permutation(len(data))
-        data, target = data[order], target[order]
+        places = order(words_of(seed), len(data))
+        data, target = data[places], target[places]
     if not silent:
         _log.info("MNISTIter: %d images, shuffle=%s, shape=%s", len(data), bool(shuffle),
                   (batch_size, *data.shape[1:]))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
-from itertools import islice
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import NamedTuple
 
 import numpy as np
 
+from .._mersenne import Words, below, order, words_of
 from ..base import MXNetError
 from ..recordio import MXIndexedRecordIO, MXRecordIO
 from .state import part_of
@@ -17,7 +19,9 @@ from .state import part_of
 __all__ = ["IndexedRecords", "Record", "StreamedRecords", "open_records"]
 
 _MAGIC = np.uint32(0xCED7230A)
-_CHUNK = 64 << 20  # bytes of records that are shuffled together where there is no index
+_CHUNK = 8 << 20  # bytes of records that are shuffled together where there is no index, as in MXNet
+_HEADER = 8  # bytes of a record's
+_SEED, _SEED_OF_PIECES = 111, 666  # MXNet adds them to seeds
 
 
 class Record(NamedTuple):
@@ -28,68 +32,141 @@ class Record(NamedTuple):
     place: str
 
 
-class IndexedRecords:
-    """One part of the records of an indexed file, in the file's order or shuffled anew each round.
+class _Rounds(ABC):
+    """One part of records, in the order of the files or shuffled anew each round, as MXNet shuffles them.
 
-    A round's order follows from the seed and the round's number alone, here as in `StreamedRecords`.
+    A twister gives the orders of one round after the other, so a round's follows from the seed and the round's number.
+
+    Args:
+        seed: of the twister; None: nothing is shuffled.
     """
 
+    def __init__(self, seed: int | None) -> None:
+        self._seed = seed
+        self._at: int | None = None  # the round whose orders the words give next
+        self._words: Words
+
+    @abstractmethod
+    def round(self, number: int, start: int = 0) -> Iterator[Record]:
+        """The records of a round, from one on."""
+
+    @abstractmethod
+    def _lengths(self, number: int) -> Iterable[int]:
+        """How many records are shuffled together, in turn, in a round."""
+
+    def _twister(self, number: int) -> Words:
+        """The words that give a round's orders; who has taken all of them sets `_at`."""
+        if self._at is None or number < self._at:
+            self._words, self._at = words_of(self._seed), 0
+        while self._at < number:
+            for length in self._lengths(self._at):
+                below(self._words, np.arange(2, length + 1))
+            self._at += 1
+        self._at = None
+        return self._words
+
+
+class IndexedRecords(_Rounds):
+    """The records of an indexed file, shuffled all together."""
+
     def __init__(self, path: str, index: str, part_index: int, num_parts: int, shuffle: bool, seed: int) -> None:
+        super().__init__(_SEED + seed if shuffle else None)
         self._file = MXIndexedRecordIO(index, path, "r")
         keys = sorted(self._file.keys, key=self._file.idx.__getitem__)
         self.extent = {"records": len(keys)}
-        self._keys = keys[part_of(len(keys), num_parts, part_index)]
-        self._seed = seed if shuffle else None
+        step = -(-len(keys) // num_parts)  # as MXNet, where that leaves no part empty
+        self._keys = keys[part_index * step:(part_index + 1) * step] if step * (num_parts - 1) < len(keys) else \
+            keys[part_of(len(keys), num_parts, part_index)]
 
     def round(self, number: int, start: int = 0) -> Iterator[Record]:
         """The records of a round, from one on."""
-        order = range(len(self._keys)) if self._seed is None else \
-            _random(self._seed, number).permutation(len(self._keys))
-        for i in order[start:]:
+        places: Sequence[int] = range(len(self._keys))
+        if self._seed is not None:
+            places = order(self._twister(number), len(places))
+            self._at = number + 1
+        for i in places[start:]:
             key = self._keys[i]
             yield Record(self._file.read_idx(key), self._file.uri, f"record {key}")
 
-
-def _random(seed: int, number: int) -> np.random.RandomState:
-    """The generator of a round."""
-    return np.random.RandomState([seed & 0xFFFFFFFF, number])
+    def _lengths(self, number: int) -> Iterable[int]:
+        return [len(self._keys)]
 
 
-class StreamedRecords:
-    """One part of the bytes of files, from begin to end; in shuffled pieces, shuffled within larger ones."""
+class StreamedRecords(_Rounds):
+    """The records of files, from begin to end; in shuffled pieces, and shuffled within chunks of these."""
 
     def __init__(self, paths: list[str], part_index: int, num_parts: int, shuffle: bool, seed: int, chunk_size: int,
                  chunk_seed: int) -> None:
+        super().__init__(_SEED + seed if shuffle else None)
         self._paths = paths
         self._ends = np.cumsum([os.path.getsize(path) for path in paths])
         self.extent = {"bytes": int(self._ends[-1])}
-        self._seed, self._chunk_seed = seed if shuffle else None, chunk_seed
         pieces = math.ceil(self._ends[-1] * 1.1 / (num_parts * (chunk_size << 20))) if chunk_size else 1
         self._pieces = [(part_index * pieces + i, num_parts * pieces) for i in range(pieces)]
-        self._chunk = chunk_size << 17 or _CHUNK
+        self._seed_of_pieces = _SEED_OF_PIECES + part_index + num_parts + pieces + chunk_seed
+        self._order_of: int | None = None  # the round whose order of pieces the next is
+        self._counts: dict[int, list[int]] = {}  # of the records in a piece's chunks, where they are known
 
     def round(self, number: int, start: int = 0) -> Iterator[Record]:
         """The records of a round, from one on; those before it are read too."""
-        order = range(len(self._pieces)) if len(self._pieces) == 1 else \
-            _random(self._chunk_seed, number).permutation(len(self._pieces))
-        records = (record for i in order for record in self._read(*self._pieces[i]))
-        return islice(records if self._seed is None else self._shuffled(records, _random(self._seed, number)),
-                      start, None)
+        if self._seed is None:
+            records = (record for i in self._order(number) for _, _, record in self._read(i))
+            yield from islice(records, start, None)
+            return
+        words = self._twister(number)
+        for i in self._order(number):
+            for chunk in self._chunks(i):
+                for place in order(words, len(chunk))[start:]:
+                    yield chunk[place]
+                start = max(start - len(chunk), 0)
+        self._at = number + 1
 
-    def _shuffled(self, records: Iterator[Record], random: np.random.RandomState) -> Iterator[Record]:
-        held, size = [], 0
-        for record in records:
-            held.append(record)
-            size += len(record.content)
-            if size >= self._chunk:
-                random.shuffle(held)
-                yield from map(Record._make, held)
-                held, size = [], 0
-        random.shuffle(held)
-        yield from map(Record._make, held)
+    def _lengths(self, number: int) -> Iterable[int]:
+        for i in self._order(number):
+            if i not in self._counts:
+                for _ in self._chunks(i):
+                    pass
+            yield from self._counts[i]
 
-    def _read(self, number: int, count: int) -> Iterator[Record]:
-        """The records that begin in piece `number` of `count` equal pieces of all bytes."""
+    def _order(self, number: int) -> list[int]:
+        """That of the pieces in a round, which is the one of the round before, shuffled."""
+        if self._order_of is None or number < self._order_of:
+            self._order_of, self._next = -1, list(range(len(self._pieces)))
+            self._words_of_pieces = words_of(self._seed_of_pieces)
+        while self._order_of < number:
+            self._next = [self._next[i] for i in order(self._words_of_pieces, len(self._next))]
+            self._order_of += 1
+        return self._next
+
+    def _chunks(self, piece: int) -> Iterator[list[Record]]:
+        """What is shuffled together: records that begin within so many bytes, but for the last of them.
+
+        MXNet reads that one in part, and begins the next chunk with it, unless nothing comes behind it.
+        """
+        held: list[Record] = []
+        begins: list[int] = []
+        counts, room, end = [], _CHUNK, 0
+        for found in chain(self._read(piece), [None]):
+            reach = end + 1 if found is None else found[0] + _HEADER
+            while held and reach > begins[0] + room:
+                if len(held) == 1:
+                    room *= 2
+                    continue
+                yield held[:-1]
+                counts.append(len(held) - 1)
+                held, begins, room = held[-1:], begins[-1:], _CHUNK
+            if found is not None:
+                begin, end, record = found
+                begins.append(begin)
+                held.append(record)
+        if held:
+            yield held
+            counts.append(len(held))
+        self._counts[piece] = counts
+
+    def _read(self, piece: int) -> Iterator[tuple[int, int, Record]]:
+        """(place in all files, that of its end, the record) of those that begin in a piece."""
+        number, count = self._pieces[piece]
         total = int(self._ends[-1])
         step = math.ceil(total / count / 4) * 4
         begin, end = min(step * number, total), min(step * (number + 1), total)
@@ -100,7 +177,8 @@ class StreamedRecords:
             with MXRecordIO(path, "r") as file:
                 file.handle.seek(_next_record(path, max(begin - file_begin, 0)))
                 while (position := file.handle.tell()) < min(end, file_end) - file_begin:
-                    yield Record(file.read(), path, f"the record at offset {position}")
+                    record = Record(file.read(), path, f"the record at offset {position}")
+                    yield file_begin + position, file_begin + file.handle.tell(), record
 
 
 def _next_record(path: str, position: int) -> int:

@@ -74,10 +74,39 @@ def test_short_batches(make):
 def test_parts(make, path, indexed):
     index = {"path_imgidx": str(path / "a.idx")} if indexed else {}
     parts = [labels(make(num_parts=3, part_index=i, **index)) for i in range(3)]
-    if indexed:  # MXNet gives the last part what the others leave, which can be nothing
-        assert parts == [[[0, 1, 2, 0]], [[3, 4, 5, 3]], [[6, 7, 8, 9]]]
-    else:
-        assert parts == [[[0, 1, 2, 3]], [[4, 5, 6, 7]], [[8, 9, 8, 9]]]  # as MXNet's
+    assert parts == [[[0, 1, 2, 3]], [[4, 5, 6, 7]], [[8, 9, 8, 9]]]  # as MXNet's
+    if indexed:  # where that would leave MXNet's last part nothing
+        assert sum(sum([sum(labels(make(num_parts=6, part_index=i, batch_size=1, **index)), []) for i in range(6)],
+                       []), 0) == 45
+
+
+@pytest.mark.parametrize("indexed", [True, False])
+def test_shuffled_as_in_mxnet(make, path, indexed):
+    """The orders of three rounds, recorded with MXNet."""
+    batches = make(shuffle=True, batch_size=5, seed=3, **({"path_imgidx": str(path / "a.idx")} if indexed else {}))
+    for order in ([8, 0, 1, 7, 3, 5, 2, 9, 6, 4], [4, 5, 0, 6, 7, 3, 9, 1, 2, 8], [9, 6, 5, 2, 7, 0, 4, 8, 3, 1]):
+        assert sum(labels(batches), []) == order
+        batches.reset()
+
+
+def test_chunks_are_shuffled_as_in_mxnet(path, tmp_path, monkeypatch):
+    """What is shuffled together begins where the last of so many bytes' records does."""
+    with mx.recordio.MXRecordIO(tmp_path / "a.rec", "w") as file:
+        for i in range(12):
+            file.write(bytes([i]) * 92)  # 100 with its header
+        file.write(bytes([12]) * 392)
+    monkeypatch.setattr("mxjax.io.record_source._CHUNK", 300)
+    records = mx.io.record_source.open_records(str(tmp_path / "a.rec"), "", 0, 1, True, 0)
+    chunks = [[record.content[0] for record in chunk] for chunk in records._chunks(0)]
+    assert chunks == [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9], [10, 11], [12]]
+    once = [record.content[0] for record in records.round(0)]
+    twice = [record.content[0] for record in records.round(1)]
+    assert sorted(once) == sorted(twice) == list(range(13)) and once != twice
+    anew = mx.io.record_source.open_records(str(tmp_path / "a.rec"), "", 0, 1, True, 0)
+    assert [record.content[0] for record in anew.round(1)] == twice
+    broken_off = anew.round(0)
+    next(broken_off)
+    assert [record.content[0] for record in anew.round(1)] == twice
 
 
 @pytest.mark.parametrize("options", [{}, {"indexed": True}, {"shuffle_chunk_size": 1}])

@@ -2,36 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..._c_math import c_function
-from ..._mersenne import Source, Words, unit
+from ..._mersenne import Source, below, exchanged, order, unit
 
-__all__ = ["below", "multinomial", "order", "shuffled", "unique_zipfian"]
-
-
-def below(words: Words, limits: np.ndarray) -> np.ndarray:
-    """For each limit an integer below it, from a twister.
-
-    A word is refused where it would make some integers likelier than others. Source: libstdc++'s uniform integers.
-    """
-    found, parts, done = np.empty(len(limits), np.int64), 0xFFFFFFFF // limits, 0
-    while done < len(limits):
-        taken = words.take(len(limits) - done)
-        refused = taken >= parts[done:] * limits[done:]
-        good = int(refused.argmax()) if refused.any() else len(taken)
-        found[done:done + good] = taken[:good] // parts[done:done + good]
-        words.give_back(taken[good + 1:])
-        done += good
-    return found
-
-
-def order(words: Words, count: int) -> list[int]:
-    """The numbers below `count` in random order, from a twister: each changes places with one before it, or none."""
-    return _exchanged(count, range(1, count), below(words, np.arange(2, count + 1)))
+__all__ = ["multinomial", "shuffled", "unique_zipfian"]
 
 
 def shuffled(source: Source, params: dict[str, Any], inputs: Sequence[Any], train: bool) -> np.ndarray:
@@ -40,15 +19,7 @@ def shuffled(source: Source, params: dict[str, Any], inputs: Sequence[Any], trai
     if len(inputs[0].shape) == 1:
         return np.array(order(source.twister, count), np.int32)
     others = below(source.twister, np.arange(count, 1, -1))
-    return np.array(_exchanged(count, range(count - 1, 0, -1), others), np.int32)
-
-
-def _exchanged(count: int, places: Iterable[int], others: np.ndarray) -> list[int]:
-    """The numbers below `count` after those at these places have changed with others, one after the other."""
-    numbers = list(range(count))
-    for i, j in zip(places, others.tolist(), strict=True):
-        numbers[i], numbers[j] = numbers[j], numbers[i]
-    return numbers
+    return np.array(exchanged(count, range(count - 1, 0, -1), others), np.int32)
 
 
 def multinomial(source: Source, params: dict[str, Any], inputs: Sequence[np.ndarray], train: bool) -> np.ndarray:

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._mersenne import Source
-from ..random._host_choices import order
+from ..._mersenne import Source, order
 
 __all__ = ["FACTORS", "draw"]
 
