@@ -175,7 +175,8 @@ def test_mnist(mnist):
     assert len(seen) == 2 and seen[0].data[0].shape == (4, 1, 3, 2)
     np.testing.assert_array_equal(seen[1].data[0].asnumpy().ravel() * 256, np.arange(24, 48))
     assert seen[1].label[0].asnumpy().tolist() == [4, 5, 6, 7]
-    for seed, order in ((0, [0, 2, 3, 5, 9, 1, 6, 8, 4, 7]), (7, [2, 4, 5, 3, 8, 7, 6, 1, 0, 9])):  # recorded with MXNet
+    recorded = {0: [0, 2, 3, 5, 9, 1, 6, 8, 4, 7], 7: [2, 4, 5, 3, 8, 7, 6, 1, 0, 9]}  # with MXNet
+    for seed, order in recorded.items():
         batch = io.MNISTIter(**{**mnist, "batch_size": 10}, seed=seed).next()
         assert batch.label[0].asnumpy().tolist() == order
     flat = io.MNISTIter(**{**mnist, "batch_size": 3}, flat=True, shuffle=True, num_parts=3, part_index=1).next()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import random
 
 import numpy as np
 
 from .. import _pixels
 from ..base import MXNetError
+from ._draws import Draws, Random
 from .image_parameters import ImageParameters
 
 __all__ = ["Augmenter", "jitter_hls"]
@@ -19,7 +19,7 @@ _PCA = np.array([[55.46 * -0.5675, 4.794 * 0.7192, 1.148 * 0.4009],  # eigenvalu
 _UNBOUNDED = 1e10
 
 
-def method(number: int, old: tuple[int, int], new: tuple[float, float], rng: random.Random) -> int:
+def method(number: int, old: tuple[int, int], new: tuple[float, float], rng: Draws | Random) -> int:
     """OpenCV's interpolation for a resize from `old` to `new` (width, height); 9 and 10 as in `image.imresize`."""
     if number == 10:
         return rng.randint(0, 4)
@@ -65,7 +65,7 @@ class Augmenter:
         if self._affine and p.inter_method == 0:
             raise MXNetError("inter_method 0 cannot rotate, shear or scale: valid value 1,2,3,4,9,10")
 
-    def __call__(self, pixels: np.ndarray, rng: random.Random) -> np.ndarray:
+    def __call__(self, pixels: np.ndarray, rng: Draws | Random) -> np.ndarray:
         """The image (height, width, channels) uint8 in the size of `data_shape`."""
         p = self._p
         if p.resize != -1:
@@ -89,10 +89,10 @@ class Augmenter:
             pixels = np.clip(pixels + noise[::-1], 0, 255).astype(np.uint8)
         return pixels
 
-    def _resize(self, pixels: np.ndarray, size: tuple[int, int], rng: random.Random) -> np.ndarray:
+    def _resize(self, pixels: np.ndarray, size: tuple[int, int], rng: Draws | Random) -> np.ndarray:
         return _pixels.resize(pixels, *size, method(self._p.inter_method, pixels.shape[1::-1], size, rng))
 
-    def _warp(self, pixels: np.ndarray, rng: random.Random) -> np.ndarray:
+    def _warp(self, pixels: np.ndarray, rng: Draws | Random) -> np.ndarray:
         """Shear, rotation, scale and aspect ratio, about the middle."""
         p = self._p
         height, width = pixels.shape[:2]
@@ -118,7 +118,7 @@ class Augmenter:
         return _pixels._shaped(_pixels.cv2().warpAffine(pixels, matrix, (int(size[0]), int(size[1])), flags=flags,
                                                     borderValue=(p.fill_value,) * 3))
 
-    def _cropped(self, pixels: np.ndarray, rng: random.Random) -> np.ndarray:
+    def _cropped(self, pixels: np.ndarray, rng: Draws | Random) -> np.ndarray:
         p = self._p
         _, height, width = p.data_shape
         if p.random_resized_crop:
@@ -131,22 +131,23 @@ class Augmenter:
             size = rng.randint(p.min_crop_size, p.max_crop_size)
             return self._resize(self._place(pixels, size, size, rng), (width, height), rng)
         rows, columns = pixels.shape[:2]
+        flags = method(p.inter_method, (columns, rows), (width, height), rng)
         if rows < height:
-            pixels = self._resize(pixels, (int(height / rows * columns), height), rng)
+            pixels = _pixels.resize(pixels, int(height / rows * columns), height, flags)
         rows, columns = pixels.shape[:2]
         if columns < width:
-            pixels = self._resize(pixels, (width, int(width / columns * rows)), rng)
+            pixels = _pixels.resize(pixels, width, int(width / columns * rows), flags)
         if pixels.shape[0] < height or pixels.shape[1] < width:
             raise MXNetError(f"input image size {pixels.shape[1::-1]} smaller than input shape {(width, height)}")
         return self._place(pixels, width, height, rng)
 
-    def _place(self, pixels: np.ndarray, width: int, height: int, rng: random.Random) -> np.ndarray:
+    def _place(self, pixels: np.ndarray, width: int, height: int, rng: Draws | Random) -> np.ndarray:
         """A rectangle at a random place, or from the middle."""
         free = pixels.shape[1] - width, pixels.shape[0] - height
-        x, y = (rng.randint(0, free[0]), rng.randint(0, free[1])) if self._p.rand_crop else (free[0] // 2, free[1] // 2)
+        y, x = (rng.randint(0, free[1]), rng.randint(0, free[0])) if self._p.rand_crop else (free[1] // 2, free[0] // 2)
         return _cut(pixels, x, y, width, height)
 
-    def _random_box(self, pixels: np.ndarray, rng: random.Random) -> tuple[int, int, int, int] | None:
+    def _random_box(self, pixels: np.ndarray, rng: Draws | Random) -> tuple[int, int, int, int] | None:
         """A random rectangle (x, y, width, height) for a resized crop; None after ten attempts, or without bounds."""
         p = self._p
         areas = (p.min_random_area, p.max_random_area)
@@ -161,27 +162,34 @@ class Augmenter:
             if rng.random() > 0.5:
                 height, width = width, height
             if height <= rows and width <= columns:
-                return rng.randint(0, columns - width), rng.randint(0, rows - height), width, height
+                y = rng.randint(0, rows - height)
+                return rng.randint(0, columns - width), y, width, height
         return None
 
-    def _jitter(self, pixels: np.ndarray, rng: random.Random) -> np.ndarray:
+    def _jitter(self, pixels: np.ndarray, rng: Draws | Random) -> np.ndarray:
         """Brightness, contrast and saturation, in random order."""
         cv2, p = _pixels.cv2(), self._p
-        factors = {name: 1 + rng.uniform(-limit, limit) for name, limit in
+        factors = {name: np.float32(1 + rng.uniform(-limit, limit)) for name, limit in
                    (("brightness", p.brightness), ("contrast", p.contrast), ("saturation", p.saturation))}
         names = list(factors)
         rng.shuffle(names)
         for name in names:
             alpha = factors[name]
             if name == "brightness":
-                pixels = cv2.addWeighted(pixels, alpha, pixels, 0, 0)
+                pixels = cv2.LUT(pixels, _scaled(alpha))
                 continue
             grey = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)
             if name == "contrast":
-                pixels = cv2.addWeighted(pixels, alpha, pixels, 0, (1 - alpha) * cv2.mean(grey)[0])
+                pixels = cv2.LUT(pixels, _scaled(alpha, (1 - alpha) * np.float32(cv2.mean(grey)[0])))
             else:
-                pixels = cv2.addWeighted(pixels, alpha, cv2.cvtColor(grey, cv2.COLOR_GRAY2BGR), 1 - alpha, 0)
+                pixels = cv2.addWeighted(pixels, float(alpha), cv2.cvtColor(grey, cv2.COLOR_GRAY2BGR),
+                                         float(1 - alpha), 0)
         return pixels
+
+
+def _scaled(factor: np.float32, summand: np.float32 = np.float32(0)) -> np.ndarray:
+    """What becomes of each value of a pixel."""
+    return np.clip(np.rint(np.arange(256, dtype=np.float32) * factor + summand), 0, 255).astype(np.uint8)
 
 
 def _cut(pixels: np.ndarray, x: int, y: int, width: int, height: int) -> np.ndarray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import random
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ from .. import ndarray as nd
 from .. import recordio
 from .._files import numbered_lines
 from ..base import MXNetError
+from ._draws import Draws, Random
 from .creator import creator
 from .image_augment import Augmenter
 from .image_det_augment import DetAugmenter
@@ -129,11 +129,20 @@ class _Images:
         seed = self._p.seed_aug
         for row in rows:
             record, (turn, number) = records[row], numbers[row]
-            rng = random.Random(f"{self._p.seed}/{turn}/{number}" if seed is None else f"{seed}/{number}")
+            rng = Random(f"{self._p.seed}/{turn}/{number}") if seed is None else Draws(seed + self._place(record, row))
             try:
                 batch.index[row] = self._load(record, rng, batch.data[row], batch.label[row])
             except (MXNetError, ValueError, _host.cv2().error) as error:
                 raise MXNetError(f"{record.file}, {record.place}: {error}") from error
+
+    def _place(self, record: Record, row: int) -> int:
+        """MXNet's number for a record among those that it reads together: a batch with an index, else a chunk.
+
+        A chunk is counted from the row of the batch that it begins in; or behind the batch, where it is shuffled.
+        """
+        if record.number is None:
+            return row
+        return record.number + (self.batch_size if self._p.shuffle else (row - record.number) % self.batch_size)
 
     def next(self) -> bool:
         """Go to the next batch; whether there is one."""
@@ -267,7 +276,7 @@ class _Normalizer:
         """Takes an image (channels, height, width) for the mean."""
         self._mean = mean_image
 
-    def __call__(self, planes: list[np.ndarray], out: np.ndarray, rng: random.Random) -> None:
+    def __call__(self, planes: list[np.ndarray], out: np.ndarray, rng: Draws | Random) -> None:
         """Writes normalized channels to `out` (channels, height, width)."""
         if self._dtype == np.uint8:
             for plane, target in zip(planes, out, strict=True):
@@ -277,7 +286,7 @@ class _Normalizer:
             for plane, mean, target in zip(planes, self._mean, out, strict=False):
                 target[:] = np.clip(plane - np.round(mean), -128, 127)
             return
-        contrast = rng.uniform(1 - self._contrast, 1 + self._contrast) * self._scale
+        contrast = (1 + rng.uniform(-self._contrast, self._contrast)) * self._scale
         light = rng.uniform(-self._illumination, self._illumination) * self._scale
         for plane, mean, std, target in zip(planes, self._mean, self._std, out, strict=False):
             std = std if std > 0 else 1.0
@@ -289,7 +298,7 @@ class _Normalizer:
 
 
 def _use_mean_image(p: RecordParameters, normalize: _Normalizer,
-                    augmented: Callable[[Record, random.Random], np.ndarray]) -> None:
+                    augmented: Callable[[Record, Draws | Random], np.ndarray]) -> None:
     """Gives the normalizer the mean image, which is computed and stored where its file is missing."""
     if not p.mean_img:
         return
@@ -305,7 +314,7 @@ def _use_mean_image(p: RecordParameters, normalize: _Normalizer,
         _log.info("cannot find %s: creating the mean image, which takes a while", p.mean_img)
     total, count = np.zeros(p.data_shape), 0
     for record in open_records(p.path_imgrec, p.path_imgidx, p.part_index, p.num_parts, False, 0).round(0):
-        total += np.stack(_planes(augmented(record, random.Random(count)), False))
+        total += np.stack(_planes(augmented(record, Random(count)), False))
         count += 1
     if not count:
         raise MXNetError(f"there are no images in {p.path_imgrec}")
@@ -339,7 +348,7 @@ def ImageRecordIter(p: ImageParameters) -> _Images:  # noqa: N802
         shuffle: take the images in another order each round: of all images where there is an index, else 64 MB of
             them at a time.
         seed: of shuffling and augmentation.
-        seed_aug: seed of the augmentation that makes it the same each round.
+        seed_aug: seed of the augmentation that makes it the same each round, and MXNet's.
         shuffle_chunk_size, shuffle_chunk_seed: without an index: MB of the pieces whose order is shuffled as well.
         num_parts, part_index: use only one of several parts, which together have each record once; with an index their
             numbers of records differ by one at most, without one their numbers of bytes are about the same.
@@ -375,17 +384,17 @@ def ImageRecordIter(p: ImageParameters) -> _Images:  # noqa: N802
     labels = _read_labels(p.path_imglist, p.label_width)
     augment, normalize = Augmenter(p), _Normalizer(p, dtype, p.max_random_contrast, p.max_random_illumination)
 
-    def augmented(record: Record, rng: random.Random) -> np.ndarray:
+    def augmented(record: Record, rng: Draws | Random) -> np.ndarray:
         return augment(_pixels(record, p.data_shape[0])[1], rng)
 
-    def load(record: Record, rng: random.Random, data: np.ndarray, label: np.ndarray) -> int:
+    def load(record: Record, rng: Draws | Random, data: np.ndarray, label: np.ndarray) -> int:
         header, pixels = _pixels(record, p.data_shape[0])
         values = _label(header, labels)
         if len(values) != p.label_width:
             raise MXNetError(f"the record has {len(values)} labels, but label_width is {p.label_width}")
         label[:] = values
         pixels = augment(pixels, rng)
-        normalize(_planes(pixels, p.mirror or p.rand_mirror and rng.random() < 0.5), data, rng)
+        normalize(_planes(pixels, p.mirror or p.rand_mirror and rng.coin()), data, rng)
         return 0  # MXNet does not number these
     if dtype != np.uint8:
         _use_mean_image(p, normalize, augmented)
@@ -462,11 +471,11 @@ def ImageDetRecordIter(p: DetParameters) -> _Images:  # noqa: N802
                          f"longest label, {widest}")
     width = max(p.label_pad_width, widest)
 
-    def augmented(record: Record, rng: random.Random) -> np.ndarray:
+    def augmented(record: Record, rng: Draws | Random) -> np.ndarray:
         header, pixels = _pixels(record, p.data_shape[0])
         return augment(pixels, raw(record, header), rng)[0]
 
-    def load(record: Record, rng: random.Random, data: np.ndarray, label: np.ndarray) -> int:
+    def load(record: Record, rng: Draws | Random, data: np.ndarray, label: np.ndarray) -> int:
         header, pixels = _pixels(record, p.data_shape[0])
         pixels, values = augment(pixels, raw(record, header), rng)
         rows, columns = pixels.shape[:2]

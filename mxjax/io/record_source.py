@@ -6,7 +6,7 @@ import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -25,11 +25,12 @@ _SEED, _SEED_OF_PIECES = 111, 666  # MXNet adds them to seeds
 
 
 class Record(NamedTuple):
-    """A record: its bytes, and where they come from, for messages."""
+    """A record: its bytes, where they come from, for messages, and its number in its chunk, where there is no index."""
 
     content: bytes
     file: str
     place: str
+    number: int | None = None
 
 
 class _Rounds(ABC):
@@ -109,15 +110,12 @@ class StreamedRecords(_Rounds):
 
     def round(self, number: int, start: int = 0) -> Iterator[Record]:
         """The records of a round, from one on; those before it are read too."""
-        if self._seed is None:
-            records = (record for i in self._order(number) for _, _, record in self._read(i))
-            yield from islice(records, start, None)
-            return
-        words = self._twister(number)
+        words = None if self._seed is None else self._twister(number)
         for i in self._order(number):
             for chunk in self._chunks(i):
-                for place in order(words, len(chunk))[start:]:
-                    yield chunk[place]
+                places = range(len(chunk)) if words is None else order(words, len(chunk))
+                for place in places[start:]:
+                    yield chunk[place]._replace(number=place)
                 start = max(start - len(chunk), 0)
         self._at = number + 1
 

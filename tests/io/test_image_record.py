@@ -159,6 +159,25 @@ def test_augmentation_is_reproducible(make):
     assert np.array_equal(*rounds)
 
 
+@pytest.mark.parametrize("indexed, options, expected", [  # means of the batches, and of columns, recorded with MXNet
+    (False, {"rand_crop": True, "rand_mirror": True}, [127.077, 124.887, 127.077, 14924.78]),
+    (False, {"rand_crop": True, "shuffle": True}, [125.809, 124.572, 125.655, 14983.95]),
+    (True, {"rand_crop": True, "rand_mirror": True, "shuffle": True}, [128.017, 124.479, 124.867, 15109.39]),
+    (True, {"random_resized_crop": True, "min_random_area": 0.3, "max_random_area": 0.9, "min_aspect_ratio": 0.75,
+            "max_aspect_ratio": 1.3, "inter_method": 10}, [127.224, 124.857, 126.4, 15058.76]),
+    (True, {"min_crop_size": 8, "max_crop_size": 20, "rand_crop": True, "pca_noise": 0.1, "brightness": 0.4},
+     [146.572, 147.276, 147.839, 17331.72]),
+    (True, {"max_random_contrast": 0.3, "max_random_illumination": 20, "scale": 0.5},
+     [66.163, 65.092, 65.685, 7816.95])])
+def test_what_a_seed_of_augmentations_draws(make, path, indexed, options, expected):
+    index = {"path_imgidx": str(path / "a.idx")} if indexed else {}
+    batches = make(seed=3, seed_aug=7, **index, **options)
+    found = means(batches)
+    batches.reset()
+    columns = np.concatenate([batch.data[0].asnumpy() for batch in batches]).mean((0, 1, 2))
+    np.testing.assert_allclose([*found, columns @ np.arange(16)], expected, rtol=2e-4)
+
+
 def test_resized_crops(make):
     batch = next(make(random_resized_crop=True, min_random_area=0.2, max_random_area=0.6, max_aspect_ratio=0.3))
     assert batch.data[0].shape == (4, 3, 16, 16)

@@ -1,0 +1,72 @@
+"""Random numbers of one image: MXNet's, where `seed_aug` names them, by a Mersenne twister and C++'s distributions."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import MutableSequence, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._c_math import c_function
+from .._mersenne import below, order, unit, words_of
+
+__all__ = ["Draws", "Random"]
+
+_SEED = 111  # MXNet adds it to seeds
+
+
+class Random(random.Random):
+    """Python's generator, with a coin."""
+
+    def coin(self) -> bool:
+        """Whether a coin shows its head."""
+        return self.random() < 0.5
+
+
+class Draws:
+    """What augmentations ask of a `Random`, drawn as MXNet draws it: numbers are float32.
+
+    Args:
+        seed: MXNet's, to which the image's number among those that are read together has been added.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._words = words_of(_SEED + seed)
+        self._second: Any = None  # normal numbers come in pairs
+
+    def random(self) -> float:
+        """A number from 0 to 1."""
+        return float(unit(self._words.take(1))[0])
+
+    def uniform(self, low: float, high: float) -> float:
+        """A number between two."""
+        first, last = np.float32(low), np.float32(high)
+        return float(unit(self._words.take(1))[0] * (last - first) + first)
+
+    def randint(self, low: int, high: int) -> int:
+        """An integer from one to another; takes a word where they are the same, too."""
+        return low + int(below(self._words, np.array([high - low + 1]))[0])
+
+    def choice(self, values: Sequence[Any]) -> Any:
+        """One of several."""
+        return values[self.randint(0, len(values) - 1)]
+
+    def coin(self) -> bool:
+        """Whether a coin shows its head."""
+        return bool(unit(self._words.take(2), True)[0] < 0.5)
+
+    def gauss(self, mean: float, deviation: float) -> float:
+        """A normal number, by the polar method."""
+        found, self._second = self._second, None
+        while found is None:
+            x, y = 2 * unit(self._words.take(2)) - np.float32(1)
+            square = x * x + y * y
+            if 0 < square <= 1:
+                scale = np.sqrt(np.float32(-2) * c_function("logf")(square) / square)
+                found, self._second = y * scale, x * scale
+        return float(found * np.float32(deviation) + np.float32(mean))
+
+    def shuffle(self, values: MutableSequence[Any]) -> None:
+        """Changes the order of some."""
+        values[:] = [values[i] for i in order(self._words, len(values))]
