@@ -287,6 +287,8 @@ class Source(threading.local):
     def parallel(self, count: int, each: int, dtype: Any, make: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """`count` numbers, drawn in parallel out of `each` words: make(words (..., each)) -> numbers of a dtype."""
         lanes = self.lanes  # this thread's, for those that help it
+        if count <= _LEAST:  # the first one makes all, and what follows would take as long as the rest of a call
+            return make(lanes.one(0).take(count * each).reshape(count, each)).astype(dtype, copy=False)
 
         def draw(rows: slice, counts: np.ndarray, most: int) -> np.ndarray:
             words = lanes.take(rows, most * each, align=True)
