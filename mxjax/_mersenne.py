@@ -268,20 +268,7 @@ class Source(threading.local):
 
     def normal(self, count: int, wide: bool = False) -> np.ndarray:
         """Standard normal numbers from the single twister: of each accepted pair both."""
-        found = np.empty((-(-count // 2), 2), np.float64 if wide else np.float32)
-        done = 0
-        while done < len(found):
-            most = min(len(found) - done, _AT_ONCE)
-            words = self.twister.take(_tries(most) * (2 << wide))
-            points, square, accepted = _points(words, wide)
-            chosen = accepted[:most]
-            if len(chosen) == most:
-                self.twister.give_back(words[(int(chosen[-1]) + 1) * (2 << wide):])
-            factors, part = _factors(square, chosen), found[done:done + len(chosen)]
-            for place in (0, 1):
-                np.multiply(points[1 - place::2][chosen], factors, out=part[:, place])
-            done += len(chosen)
-        return found.reshape(-1)[:count]
+        return _pairs(self.twister, -(-count // 2), wide)[:, ::-1].reshape(-1)[:count]
 
     # ------------------------------------------------------------ in parallel
     def parallel(self, count: int, each: int, dtype: Any, make: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
@@ -309,6 +296,8 @@ class Source(threading.local):
     def parallel_normal(self, count: int, wide: bool = False) -> np.ndarray:
         """Standard normal numbers, drawn in parallel: of each accepted pair the second alone."""
         lanes = self.lanes
+        if count <= _LEAST:
+            return _pairs(lanes.one(0), count, wide)[:, 1].copy()
 
         def draw(rows: slice, counts: np.ndarray, most: int) -> np.ndarray:
             values = _seconds(lanes, rows, counts, wide)
@@ -407,6 +396,24 @@ def _last_word(limit: float, same: bool) -> int:
         number = unit(np.array([middle], np.uint32))[0]
         low, high = (middle, high) if number < limit or same and number == limit else (low, middle - 1)
     return low
+
+
+def _pairs(words: Words, count: int, wide: bool) -> np.ndarray:
+    """Pairs of standard normal numbers, by accepted points (x, y)."""
+    found = np.empty((count, 2), np.float64 if wide else np.float32)
+    done = 0
+    while done < count:
+        most = min(count - done, _AT_ONCE)
+        taken = words.take(_tries(most) * (2 << wide))
+        points, square, accepted = _points(taken, wide)
+        chosen = accepted[:most]
+        if len(chosen) == most:
+            words.give_back(taken[(int(chosen[-1]) + 1) * (2 << wide):])
+        factors, part = _factors(square, chosen), found[done:done + len(chosen)]
+        for place in (0, 1):
+            np.multiply(points[place::2][chosen], factors, out=part[:, place])
+        done += len(chosen)
+    return found
 
 
 def _seconds(twisters: Twisters, rows: slice, counts: np.ndarray, wide: bool) -> np.ndarray:
