@@ -46,6 +46,11 @@ def _numpy(array: Any) -> numpy.ndarray:
     return array.asnumpy() if hasattr(array, "asnumpy") else numpy.asarray(array)
 
 
+def _far(array: Any) -> bool:
+    """Whether an array is on an accelerator: less is to be brought from there than all of it."""
+    return isinstance(array, ndarray.NDArray) and array.context.memory != "cpu"
+
+
 def _ratio(total: float, count: float) -> float:
     return total / count if count else float("nan")
 
@@ -269,12 +274,14 @@ class Accuracy(_PairMetric):
         super().__init__(name, output_names, label_names, axis=axis)
         self.axis = axis
 
-    def _score(self, label: numpy.ndarray, pred: numpy.ndarray) -> tuple[float, int]:
-        if pred.shape != label.shape:
-            pred = pred.argmax(axis=self.axis)
-        label, pred = label.astype(numpy.int32).ravel(), pred.astype(numpy.int32).ravel()
-        check_label_shapes(label, pred)
-        return (pred == label).sum(), len(pred)
+    def update(self, labels: Any, preds: Any) -> None:
+        labels, preds = check_label_shapes(labels, preds, wrap=True)
+        for label, pred in zip(labels, preds, strict=True):
+            if pred.shape != label.shape:
+                pred = (pred if _far(pred) else _numpy(pred)).argmax(axis=self.axis)
+            label, pred = (_numpy(array).astype(numpy.int32).ravel() for array in (label, pred))
+            check_label_shapes(label, pred)
+            self._add((pred == label).sum(), len(pred))
 
 
 @register
@@ -410,15 +417,22 @@ class Perplexity(EvalMetric):
     def update(self, labels: Any, preds: Any) -> None:
         check_label_shapes(labels, preds)
         for label, pred in zip(labels, preds, strict=True):
-            label, pred = _numpy(label), _numpy(pred)
+            label = _numpy(label)
             if label.size != pred.size // pred.shape[-1]:
                 raise ValueError(f"{self.name}: labels {label.shape} do not fit predictions {pred.shape}")
-            pred = numpy.moveaxis(pred, self.axis, -1)
-            classes = label.ravel().astype(numpy.int64).clip(0, pred.shape[-1] - 1)  # as `pick`: out of range, nearest
-            prob = pred.reshape(-1, pred.shape[-1])[numpy.arange(label.size), classes]
+            prob = self._picked(label.ravel(), pred)
             counted = numpy.ones(label.size, bool) if self.ignore_label is None else label.ravel() != self.ignore_label
             loss = -numpy.log(numpy.maximum(1e-10, prob[counted])).sum()
             self._add(loss, int(counted.sum()))
+
+    def _picked(self, label: numpy.ndarray, pred: Any) -> numpy.ndarray:
+        """The labels' probabilities; where a label is out of range, the nearest one's, as `pick` has them."""
+        if _far(pred) and self.axis in (-1, pred.ndim - 1):
+            label = ndarray.array(label, ctx=pred.context)
+            return ndarray.pick(pred.as_nd_ndarray().reshape((-1, pred.shape[-1])), label).asnumpy()
+        pred = numpy.moveaxis(_numpy(pred), self.axis, -1)
+        classes = label.astype(numpy.int64).clip(0, pred.shape[-1] - 1)
+        return pred.reshape(-1, pred.shape[-1])[numpy.arange(label.size), classes]
 
     def get(self) -> tuple[str, float]:
         return self.name, math.exp(super().get()[1])
@@ -649,8 +663,7 @@ class Loss(EvalMetric):
 
     def update(self, _: Any, preds: Any) -> None:
         for pred in [preds] if hasattr(preds, "shape") else preds:
-            pred = _numpy(pred)
-            self._add(pred.sum(), pred.size)
+            self._add(_numpy((pred if _far(pred) else _numpy(pred)).sum()), pred.size)
 
 
 @register

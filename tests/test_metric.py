@@ -122,3 +122,21 @@ def test_mistakes_are_named():
         M.TopKAccuracy(1)
     with pytest.raises(ValueError, match="not registered"):
         mx.metric.create("nothing")
+
+
+@pytest.mark.parametrize("make, labels, predictions", [
+    (M.Accuracy, [[0, 2, 1]], [[[0.1, 0.7, 0.2], [0.2, 0.1, 0.7], [0.3, 0.4, 0.3]]]),
+    (M.Accuracy, [[[0], [2]]], [[[0.1, 0.7, 0.2], [0.2, 0.1, 0.7]]]),
+    (M.Accuracy, [[1, 0]], [[1, 1]]),
+    (lambda: M.Perplexity(0), [[[0, 1], [2, 9]]], [[[[0.1, 0.7, 0.2], [0.2, 0.1, 0.7]], [[0.3, 0.4, 0.3]] * 2]]),
+    (lambda: M.Perplexity(None, axis=0), [[0, 1]], [[[0.1, 0.7], [0.9, 0.3]]]),
+    (M.Loss, [[0]], [[1.5, 2.5, 4]])])
+@pytest.mark.parametrize("of_numpy", [False, True])
+def test_what_is_far_is_made_less_first(make, labels, predictions, of_numpy, monkeypatch):
+    """On an accelerator the device picks or sums, and not all predictions are brought to the host."""
+    array = mx.np.array if of_numpy else mx.nd.array
+    near, far = make(), make()
+    near.update([array(label) for label in labels], [array(p) for p in predictions])
+    monkeypatch.setattr(M, "_far", lambda given: isinstance(given, mx.nd.NDArray))
+    far.update([array(label) for label in labels], [array(p) for p in predictions])
+    assert far.get()[1] == pytest.approx(near.get()[1], rel=1e-6)

@@ -569,7 +569,8 @@ class NDArray(_Base):
         if isinstance(source, np.ndarray) and source.shape == shape:
             result = put(source.copy() if source is value else source, chunk.ctx)
         else:
-            if isinstance(source, np.ndarray) and source.ndim:
+            far = chunk.ctx.memory != "cpu" and not on_default_device(chunk.ctx)  # the number goes there, not the array
+            if isinstance(source, np.ndarray) and (source.ndim or far):
                 source = put(source, chunk.ctx)
             if on_default_device(chunk.ctx) or isinstance(source, jax.Array):
                 result = run(_fill_kernel(shape, chunk.dtype.name), [source], wide)[0]
