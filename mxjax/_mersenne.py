@@ -19,8 +19,7 @@ import numpy as np
 
 from ._c_math import c_function
 
-__all__ = ["Lanes", "Source", "Twisters", "Words", "below", "exchanged", "in_groups", "order", "unit",
-           "words_of"]
+__all__ = ["Lanes", "Source", "Twisters", "Words", "below", "exchanged", "in_groups", "order", "unit", "words_of"]
 
 _LANES, _LEAST = 1024, 64
 _MAGIC = 127  # MXNet multiplies seeds with it
@@ -268,7 +267,7 @@ class Source(threading.local):
 
     def normal(self, count: int, wide: bool = False) -> np.ndarray:
         """Standard normal numbers from the single twister: of each accepted pair both."""
-        return _pairs(self.twister, -(-count // 2), wide)[:, ::-1].reshape(-1)[:count]
+        return _pairs(self.twister, -(-count // 2), wide).reshape(-1)[:count]
 
     # ------------------------------------------------------------ in parallel
     def parallel(self, count: int, each: int, dtype: Any, make: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
@@ -294,10 +293,10 @@ class Source(threading.local):
         return self.parallel(count, 1, np.bool_, lambda words: words[..., 0] <= last)
 
     def parallel_normal(self, count: int, wide: bool = False) -> np.ndarray:
-        """Standard normal numbers, drawn in parallel: of each accepted pair the second alone."""
+        """Standard normal numbers, drawn in parallel: of each accepted pair one alone."""
         lanes = self.lanes
         if count <= _LEAST:
-            return _pairs(lanes.one(0), count, wide)[:, 1].copy()
+            return _pairs(lanes.one(0), count, wide)[:, 0].copy()
 
         def draw(rows: slice, counts: np.ndarray, most: int) -> np.ndarray:
             values = _seconds(lanes, rows, counts, wide)
@@ -399,7 +398,7 @@ def _last_word(limit: float, same: bool) -> int:
 
 
 def _pairs(words: Words, count: int, wide: bool) -> np.ndarray:
-    """Pairs of standard normal numbers, by accepted points (x, y)."""
+    """Pairs of standard normal numbers: what accepted points' second and first coordinates become."""
     found = np.empty((count, 2), np.float64 if wide else np.float32)
     done = 0
     while done < count:
@@ -411,7 +410,7 @@ def _pairs(words: Words, count: int, wide: bool) -> np.ndarray:
             words.give_back(taken[(int(chosen[-1]) + 1) * (2 << wide):])
         factors, part = _factors(square, chosen), found[done:done + len(chosen)]
         for place in (0, 1):
-            np.multiply(points[place::2][chosen], factors, out=part[:, place])
+            np.multiply(points[1 - place::2][chosen], factors, out=part[:, place])
         done += len(chosen)
     return found
 

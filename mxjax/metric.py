@@ -663,7 +663,7 @@ class Loss(EvalMetric):
 
     def update(self, _: Any, preds: Any) -> None:
         for pred in [preds] if hasattr(preds, "shape") else preds:
-            self._add(_numpy((pred if _far(pred) else _numpy(pred)).sum()), pred.size)
+            self._add(_numpy((pred if _far(pred) else _numpy(pred)).sum()).item(), pred.size)
 
 
 @register
