@@ -252,6 +252,8 @@ def bincount(data: Array, weights: Array | None = None, *, minlength: Annotated[
     size = max(minlength, int(numbers.max()) + 1 if numbers.size else 0)
     dtype = data.dtype if weights is None else weights.dtype
     refuse_result((2, size), dtype)
-    counts = np.zeros(size, dtype)  # on the host, where the numbers are: XLA would make several copies
-    np.add.at(counts, numbers, 1 if weights is None else np.asarray(weights))
+    if weights is None:  # on the host, where the numbers are: XLA would make several copies
+        return jnp.asarray(np.bincount(numbers, minlength=size).astype(dtype, copy=False))
+    counts = np.zeros(size, dtype)
+    np.add.at(counts, numbers, np.asarray(weights))
     return jnp.asarray(counts)
