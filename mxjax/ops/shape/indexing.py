@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -308,6 +309,13 @@ def index_array(data: Array, *, axes: Shape | None = None) -> Array:
 
 
 # ------------------------------------------------------------ counting
+def _far_apart(interval: Sequence[float], count: int, dtype: Any) -> bool:
+    """Whether a dtype holds bounds of equal bins so well that a bin's number is known but for one."""
+    low, high = interval
+    return dtype in (jnp.float32, jnp.float64) and count < 1 << 30 and \
+        (high - low) / count > 4 * float(np.spacing(np.array(max(abs(low), abs(high)), dtype)))
+
+
 @register("_histogram", aliases=("_npi_histogram",), num_outputs=2, wide=True, infer_type=gives(("int64", None)),
           inputs=lambda p: ["data", "bins"] if p["bin_cnt"] is None else ["data"])
 def histogram(data: Array, bins: Array | None = None, *, bin_cnt: int | None = None,
@@ -323,6 +331,11 @@ def histogram(data: Array, bins: Array | None = None, *, bin_cnt: int | None = N
         bins = jnp.linspace(*range, bin_cnt + 1, dtype=jnp.float64).astype(data.dtype)
     values = data.ravel()
     inside = (values >= bins[0]) & (values <= bins[-1])
-    place = jnp.minimum(jnp.searchsorted(bins, values, side="right") - 1, bins.size - 2)
+    if bin_cnt is not None and _far_apart(range, bin_cnt, data.dtype):  # by a product, a tenth of a search's time
+        guess = (values.astype(jnp.float64) - range[0]) * (bin_cnt / (range[1] - range[0]))
+        guess = jnp.clip(guess.astype(jnp.int32), 0, bin_cnt - 1)
+        place = jnp.clip(guess + (values >= bins[guess + 1]) - (values < bins[guess]), 0, bin_cnt - 1)
+    else:
+        place = jnp.minimum(jnp.searchsorted(bins, values, side="right") - 1, bins.size - 2)
     counts = jnp.zeros(bins.size - 1, jnp.int64).at[place].add(inside.astype(jnp.int64))
     return counts, bins
