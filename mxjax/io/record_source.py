@@ -7,7 +7,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -144,7 +144,8 @@ class StreamedRecords(_Rounds):
         held: list[Record] = []
         begins: list[int] = []
         counts, room, end = [], _CHUNK, 0
-        for found in chain(self._read(piece), [None]):
+        damage: list[MXNetError] = []
+        for found in chain(_as_far_as_possible(self._read(piece), damage), [None]):
             reach = end + 1 if found is None else found[0] + _HEADER
             while held and reach > begins[0] + room:
                 if len(held) == 1:
@@ -160,6 +161,8 @@ class StreamedRecords(_Rounds):
         if held:
             yield held
             counts.append(len(held))
+        if damage:
+            raise damage[0]
         self._counts[piece] = counts
 
     def _read(self, piece: int) -> Iterator[tuple[int, int, Record]]:
@@ -177,6 +180,14 @@ class StreamedRecords(_Rounds):
                 while (position := file.handle.tell()) < min(end, file_end) - file_begin:
                     record = Record(file.read(), path, f"the record at offset {position}")
                     yield file_begin + position, file_begin + file.handle.tell(), record
+
+
+def _as_far_as_possible(found: Iterator[Any], damage: list[MXNetError]) -> Iterator[Any]:
+    """What comes before damage, which is added to a list."""
+    try:
+        yield from found
+    except MXNetError as error:
+        damage.append(error)
 
 
 def _next_record(path: str, position: int) -> int:

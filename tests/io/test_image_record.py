@@ -207,6 +207,18 @@ def test_labels_from_a_list(make, tmp_path):
 
 
 # -------------------------------------------------------------------- damage
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_records_before_damage_come(path, tmp_path, shuffle):
+    content = (path / "a.rec").read_bytes()
+    (tmp_path / "x.rec").write_bytes(content[:len(content) * 3 // 4 // 4 * 4] + b"nonsense" * 20)
+    records = mx.io.record_source.open_records(str(tmp_path / "x.rec"), "", 0, 1, shuffle, 0).round(0)
+    found = []
+    with pytest.raises(mx.MXNetError, match="x.rec at offset"):
+        for record in records:
+            found.append(mx.recordio.unpack(record.content)[0].label)
+    assert sorted(found) == list(range(len(found))) and 5 <= len(found) < 10
+
+
 def test_damaged_images_are_named(path, tmp_path):
     file = tmp_path / "x.rec"
     with mx.recordio.MXRecordIO(file, "w") as writer, mx.recordio.MXRecordIO(path / "a.rec", "r") as reader:
