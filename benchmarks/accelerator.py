@@ -31,7 +31,7 @@ HERE = Path(__file__).parent
 STAGES = {"about": 8, "train:resnet50.bfloat16": 20, "flax:resnet50.bfloat16": 20, "train:bert.bfloat16": 20,
           "flax:bert.bfloat16": 20, "eager": 12, "train:lstm": 15, "flax:lstm": 15, "train:resnet50": 20,
           "flax:resnet50": 20, "train:bert": 20, "flax:bert": 20, "kvstore": 8, "loop:resnet50": 18,
-          "predict:resnet50": 15, "train:resnet50.tf32": 20, "flax:resnet50.tf32": 20, "pytorch": 20, "plan": 20}
+          "fit:resnet50": 20, "predict:resnet50": 15, "feed": 15, "train:resnet50.tf32": 20, "flax:resnet50.tf32": 20, "pytorch": 20, "plan": 20}
 CHECKS = {"operators": 3, "golden": 4, "tests": 4, "suite": 4}  # and how many of 15 processes each gets
 LEFT = 0.35  # of the minutes, for the checks: no stage begins later
 MARGIN = 45  # seconds that a process may take longer than it was given: for what it compiles
@@ -236,6 +236,61 @@ def loop(given: argparse.Namespace) -> dict[str, Any]:
     first, best = time.perf_counter() - start, _best(step, given.seconds / 5)
     return {"first step s": first, "step ms": 1e3 * best, f"{made.unit} a second": made.items / best,
             **memory(context(given.on))}
+
+
+def fit(given: argparse.Namespace) -> dict[str, Any]:
+    """A step of `Module` with a store that it was given, of a batch on the host, as MXNet's scripts have it."""
+    import mxjax as mx
+    net, _, made = _network(given.stage.partition(":")[2], given)
+    data, ctx = mx.nd.array(made.inputs, ctx=mx.cpu()), context(given.on)
+    labels = mx.nd.array(made.labels, ctx=mx.cpu())
+    module = mx.mod.Module(mx.sym.SoftmaxOutput(net(mx.sym.var("data")), name="softmax"), context=ctx)
+    module.bind([("data", data.shape)], [("softmax_label", labels.shape)])
+    module.init_params(mx.init.Xavier())
+    module.init_optimizer(kvstore=mx.kv.create("device"), optimizer="sgd",
+                          optimizer_params={"learning_rate": 0.01, "momentum": 0.9})
+    batch, metric = mx.io.DataBatch([data], [labels]), mx.metric.Accuracy()
+
+    def step() -> None:
+        module.forward_backward(batch)
+        module.update()
+        module.update_metric(metric, batch.label)
+    start = time.perf_counter()
+    step()
+    first, best = time.perf_counter() - start, _best(step, given.seconds / 5)
+    return {"first step s": first, "step ms": 1e3 * best, f"{made.unit} a second": made.items / best}
+
+
+def feed(given: argparse.Namespace) -> dict[str, Any]:
+    """How batches come in: a large one to the device, whole and in parts, and pictures of records by several threads."""
+    import jax
+    import numpy as np
+
+    import mxjax as mx
+    device, found = context(given.on).jax_device, {}
+    rows = 2 if given.small else 128
+    batch = np.random.default_rng(0).random((rows, 3, 224, 224), "float32")
+    for parts in (1, 4, 16):
+        pieces = np.split(batch, parts) if parts <= rows else [batch]
+        best = _best(lambda pieces=pieces: jax.block_until_ready([jax.device_put(p, device) for p in pieces]), 0.5)
+        found[f"GB/s in {parts}"] = batch.nbytes / best / 1e9
+    try:
+        import cv2
+    except ImportError:
+        return found
+    with tempfile.TemporaryDirectory() as folder:
+        pictures = [cv2.GaussianBlur(np.random.default_rng(i).integers(0, 255, (288, 352, 3), np.uint8), (0, 0), 3)
+                    for i in range(16)]
+        with mx.recordio.MXRecordIO(f"{folder}/a.rec", "w") as file:
+            for i in range(4 * rows if given.small else 4096):
+                file.write(mx.recordio.pack_img((0, float(i), i, 0), pictures[i % 16], quality=90))
+        for threads in (1, 2, 4, 8, 16):
+            batches = mx.io.ImageRecordIter(path_imgrec=f"{folder}/a.rec", data_shape=(3, 224, 224), batch_size=rows,
+                                            preprocess_threads=threads, rand_crop=True, rand_mirror=True, mean_r=120)
+            start = time.perf_counter()
+            count = sum(len(one.data[0]) for one in batches)
+            found[f"pictures a second, {threads} threads"] = count / (time.perf_counter() - start)
+    return found
 
 
 def predict(given: argparse.Namespace) -> dict[str, Any]:
