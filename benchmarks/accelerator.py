@@ -31,7 +31,8 @@ HERE = Path(__file__).parent
 STAGES = {"about": 8, "train:resnet50.bfloat16": 20, "flax:resnet50.bfloat16": 20, "train:bert.bfloat16": 20,
           "flax:bert.bfloat16": 20, "eager": 12, "train:lstm": 15, "flax:lstm": 15, "train:resnet50": 20,
           "flax:resnet50": 20, "train:bert": 20, "flax:bert": 20, "kvstore": 8, "loop:resnet50": 18,
-          "fit:resnet50": 20, "predict:resnet50": 15, "feed": 15, "train:resnet50.tf32": 20, "flax:resnet50.tf32": 20, "pytorch": 20, "plan": 20}
+          "fit:resnet50": 20, "predict:resnet50": 15, "feed": 15, "train:resnet50.tf32": 20,
+          "flax:resnet50.tf32": 20, "pytorch": 20, "plan": 20}
 CHECKS = {"operators": 3, "golden": 4, "tests": 4, "suite": 4}  # and how many of 15 processes each gets
 LEFT = 0.35  # of the minutes, for the checks: no stage begins later
 MARGIN = 45  # seconds that a process may take longer than it was given: for what it compiles
@@ -262,7 +263,7 @@ def fit(given: argparse.Namespace) -> dict[str, Any]:
 
 
 def feed(given: argparse.Namespace) -> dict[str, Any]:
-    """How batches come in: a large one to the device, whole and in parts, and pictures of records by several threads."""
+    """How batches come in: a large one to the device, whole and in parts; pictures of records, by several threads."""
     import jax
     import numpy as np
 
