@@ -45,6 +45,7 @@ class Twisters:
         self._next = np.empty(count, np.int64)
         self._made = np.empty(count, np.int64)
         self._more: dict[int, np.ndarray] = {}  # what comes before a row's words: more was given back than it can hold
+        self._taken: dict[int, np.ndarray] = {}  # by first twister: what was given last, where not of the rows alone
         self.seed(number)
 
     def seed(self, number: int) -> None:
@@ -94,8 +95,10 @@ class Twisters:
 
         align: all are taken, so the next call finds them at one place if this one does.
         """
+        self._taken.pop(rows.start, None)
         if self._more:
-            return np.stack([self.one(i).take(count) for i in range(rows.start, rows.stop)])
+            found = self._taken[rows.start] = np.stack([self.one(i).take(count) for i in range(rows.start, rows.stop)])
+            return found
         begins = self._next[rows]
         for i in np.flatnonzero(begins > _KEPT - count).tolist():
             self._fill(rows.start + i)
@@ -120,7 +123,12 @@ class Twisters:
 
     def give_back(self, rows: slice, counts: Any) -> None:
         """Puts so many of the words that these twisters have given last back."""
-        self._next[rows] -= counts
+        taken = self._taken.get(rows.start)
+        if taken is None:
+            self._next[rows] -= counts
+            return
+        for i, (words, count) in enumerate(zip(taken, np.broadcast_to(counts, len(taken)), strict=True), rows.start):
+            self.one(i).give_back(words[len(words) - count:])
 
     def _fill(self, i: int, begin: int = 0) -> None:
         """Makes words until a row is full from `begin` on."""
@@ -183,7 +191,7 @@ class Words:
             if done < len(more):
                 twisters._more[i] = more[done:]
         while done < count:
-            if twisters._next[i] == _KEPT:
+            if twisters._next[i] > _KEPT - min(count - done, _KEPT):  # all at once, so all can be given back
                 twisters._fill(i)
             begin = int(twisters._next[i])
             part = twisters._words[i, begin:begin + count - done]

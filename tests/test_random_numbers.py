@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mxjax as mx
-from mxjax._mersenne import Source
+from mxjax._mersenne import Source, Twisters
 from mxjax.ops.random import _host_rejection
 
 DRAWS = {
@@ -292,3 +292,23 @@ def test_each_thread_has_numbers_of_its_own():
     expected = mx.nd.random.normal(shape=(600_000,)).asnumpy()
     for numbers in (f for f in found if len(f) > 3):
         np.testing.assert_array_equal(numbers, expected)
+
+
+@pytest.mark.parametrize("ahead, count", [(2490, 20), (0, 3000), (5, 2496)])
+def test_words_that_are_given_back_come_again(ahead, count):
+    twisters = Twisters(3, 5)
+    words = [np.random.RandomState(5 + i)._bit_generator.random_raw(8000) for i in range(3)]
+    one, rows = twisters.one(0), slice(0, 3)
+    one.take(ahead)
+    taken = one.take(count)
+    one.give_back(taken[1:])
+    for _ in range(2):  # what several twisters give is given back as a whole, and in part
+        found = twisters.take(rows, 100)
+        assert found[0].tolist() == words[0][ahead + 1:ahead + 101].tolist()
+        assert found[1].tolist() == words[1][:100].tolist()
+        twisters.give_back(rows, 100)
+    twisters.take(rows, 100)
+    twisters.give_back(rows, np.array([30, 0, 100]))
+    found = twisters.take(rows, 50)
+    for i, begin in enumerate((ahead + 71, 100, 0)):
+        assert found[i].tolist() == words[i][begin:begin + 50].tolist()
