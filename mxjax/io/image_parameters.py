@@ -22,6 +22,7 @@ class RecordParameters:
 
     path_imgidx: ClassVar[str] = ""  # only `ImageRecordIter` takes these two
     seed_aug: ClassVar[int | None] = None
+    added_to_seed: ClassVar[int] = 111  # MXNet's twister of orders begins with the sum
     path_imgrec: str = ""
     path_imglist: str = ""
     data_shape: Shape
@@ -101,6 +102,7 @@ class ImageParameters(RecordParameters):
 class DetParameters(RecordParameters):
     """Those of `ImageDetRecordIter`."""
 
+    added_to_seed: ClassVar[int] = 233
     path_imgrec: str = "./data/imgrec.rec"
     aug_seq: str = "det_aug_default"
     label_width: int = -1

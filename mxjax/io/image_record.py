@@ -68,8 +68,8 @@ class _Images:
     def __init__(self, p: RecordParameters, label_width: int, load: Callable, dtype: Any) -> None:
         self.batch_size, self._p, self._load, self._dtype = p.batch_size, p, load, np.dtype(dtype)
         self._label_width = label_width
-        self._records = open_records(p.path_imgrec, p.path_imgidx, p.part_index, p.num_parts, p.shuffle, p.seed,
-                                     p.shuffle_chunk_size, p.shuffle_chunk_seed)
+        self._records = open_records(p.path_imgrec, p.path_imgidx, p.part_index, p.num_parts, p.shuffle,
+                                     p.added_to_seed + p.seed, p.shuffle_chunk_size, p.shuffle_chunk_seed)
         self._reader = ThreadPoolExecutor(1, "records")
         self._decoders = ThreadPoolExecutor(p.threads, "decode")
         weakref.finalize(self, _shut_down, self._reader, self._decoders)

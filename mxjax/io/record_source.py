@@ -21,7 +21,7 @@ __all__ = ["IndexedRecords", "Record", "StreamedRecords", "open_records"]
 _MAGIC = np.uint32(0xCED7230A)
 _CHUNK = 8 << 20  # bytes of records that are shuffled together where there is no index, as in MXNet
 _HEADER = 8  # bytes of a record's
-_SEED, _SEED_OF_PIECES = 111, 666  # MXNet adds them to seeds
+_SEED_OF_PIECES = 666  # MXNet adds it to the seed
 
 
 class Record(NamedTuple):
@@ -71,7 +71,7 @@ class IndexedRecords(_Rounds):
     """The records of an indexed file, shuffled all together."""
 
     def __init__(self, path: str, index: str, part_index: int, num_parts: int, shuffle: bool, seed: int) -> None:
-        super().__init__(_SEED + seed if shuffle else None)
+        super().__init__(seed if shuffle else None)
         self._file = MXIndexedRecordIO(index, path, "r")
         keys = sorted(self._file.keys, key=self._file.idx.__getitem__)
         self.extent = {"records": len(keys)}
@@ -98,7 +98,7 @@ class StreamedRecords(_Rounds):
 
     def __init__(self, paths: list[str], part_index: int, num_parts: int, shuffle: bool, seed: int, chunk_size: int,
                  chunk_seed: int) -> None:
-        super().__init__(_SEED + seed if shuffle else None)
+        super().__init__(seed if shuffle else None)
         self._paths = paths
         self._ends = np.cumsum([os.path.getsize(path) for path in paths])
         self.extent = {"bytes": int(self._ends[-1])}
@@ -213,7 +213,7 @@ def open_records(path: str, index: str, part_index: int, num_parts: int, shuffle
         index: the index file, or "".
         part_index, num_parts: which part of how many.
         shuffle: another order each round: of all records where there is an index, else of 64 MB at a time.
-        seed: of the shuffling.
+        seed: of the shuffling, with what MXNet adds to a user's.
         chunk_size: without an index: MB of the pieces whose order is shuffled as well; 0: one piece.
         chunk_seed: of that.
 

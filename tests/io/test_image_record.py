@@ -89,6 +89,13 @@ def test_shuffled_as_in_mxnet(make, path, indexed):
         batches.reset()
 
 
+def test_pictures_with_objects_are_shuffled_as_in_mxnet(make):
+    batches = make("ImageDetRecordIter", shuffle=True, batch_size=5, seed=3, label_pad_width=20)
+    for order in ([5, 0, 4, 9, 6, 1, 8, 2, 7, 3], [5, 1, 2, 3, 6, 0, 8, 4, 9, 7]):  # recorded with MXNet
+        assert [int(label[6]) for batch in batches for label in batch.label[0].asnumpy()] == order
+        batches.reset()
+
+
 def test_chunks_are_shuffled_as_in_mxnet(path, tmp_path, monkeypatch):
     """What is shuffled together begins where the last of so many bytes' records does."""
     with mx.recordio.MXRecordIO(tmp_path / "a.rec", "w") as file:
