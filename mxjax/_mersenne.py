@@ -19,7 +19,8 @@ import numpy as np
 
 from ._c_math import c_function
 
-__all__ = ["Lanes", "Source", "Twisters", "Words", "below", "exchanged", "in_groups", "order", "unit", "words_of"]
+__all__ = ["Lanes", "Source", "Twisters", "Words", "below", "exchanged", "in_groups", "normal_pairs", "order",
+           "unit", "words_of"]
 
 _LANES, _LEAST = 1024, 64
 _MAGIC = 127  # MXNet multiplies seeds with it
@@ -275,7 +276,7 @@ class Source(threading.local):
 
     def normal(self, count: int, wide: bool = False) -> np.ndarray:
         """Standard normal numbers from the single twister: of each accepted pair both."""
-        return _pairs(self.twister, -(-count // 2), wide).reshape(-1)[:count]
+        return normal_pairs(self.twister, -(-count // 2), wide).reshape(-1)[:count]
 
     # ------------------------------------------------------------ in parallel
     def parallel(self, count: int, each: int, dtype: Any, make: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
@@ -304,7 +305,7 @@ class Source(threading.local):
         """Standard normal numbers, drawn in parallel: of each accepted pair one alone."""
         lanes = self.lanes
         if count <= _LEAST:
-            return _pairs(lanes.one(0), count, wide)[:, 0].copy()
+            return normal_pairs(lanes.one(0), count, wide)[:, 0].copy()
 
         def draw(rows: slice, counts: np.ndarray, most: int) -> np.ndarray:
             values = _seconds(lanes, rows, counts, wide)
@@ -405,7 +406,7 @@ def _last_word(limit: float, same: bool) -> int:
     return low
 
 
-def _pairs(words: Words, count: int, wide: bool) -> np.ndarray:
+def normal_pairs(words: Words, count: int, wide: bool = False) -> np.ndarray:
     """Pairs of standard normal numbers: what accepted points' second and first coordinates become."""
     found = np.empty((count, 2), np.float64 if wide else np.float32)
     done = 0

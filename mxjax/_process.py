@@ -114,7 +114,7 @@ def _before_fork() -> None:
     global _interval, _left_behind
     if not _started:
         return
-    for array in live_arrays():
+    for array in () if _forked else live_arrays():  # in a child all is there, and no driver may be asked
         with contextlib.suppress(RuntimeError):  # deleted, or failed
             array.block_until_ready()
     _open.clear()

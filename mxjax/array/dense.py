@@ -569,10 +569,10 @@ class NDArray(_Base):
         if isinstance(source, np.ndarray) and source.shape == shape:
             result = put(source.copy() if source is value else source, chunk.ctx)
         else:
-            far = chunk.ctx.memory != "cpu" and not on_default_device(chunk.ctx)  # the number goes there, not the array
-            if isinstance(source, np.ndarray) and (source.ndim or far):
-                source = put(source, chunk.ctx)
-            if on_default_device(chunk.ctx) or isinstance(source, jax.Array):
+            here = on_default_device(chunk.ctx)
+            if isinstance(source, np.ndarray) and (source.ndim or not here and chunk.ctx.memory != "cpu"):
+                source = put(source, chunk.ctx)  # to another accelerator the number goes, not the array
+            if here or isinstance(source, jax.Array):
                 result = run(_fill_kernel(shape, chunk.dtype.name), [source], wide)[0]
             else:
                 result = put(np.full(shape, source), chunk.ctx)

@@ -8,13 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from .._c_math import c_function
-from .._mersenne import below, order, unit, words_of
+from .._mersenne import below, normal_pairs, order, unit, words_of
 
 __all__ = ["Draws", "Random"]
-
-_SEED = 111  # MXNet adds it to seeds
-
 
 class Random(random.Random):
     """Python's generator, with a coin."""
@@ -28,11 +24,11 @@ class Draws:
     """What augmentations ask of a `Random`, drawn as MXNet draws it: numbers are float32.
 
     Args:
-        seed: MXNet's, to which the image's number among those that are read together has been added.
+        seed: of the twister.
     """
 
     def __init__(self, seed: int) -> None:
-        self._words = words_of(_SEED + seed)
+        self._words = words_of(seed)
         self._second: Any = None  # normal numbers come in pairs
 
     def random(self) -> float:
@@ -57,14 +53,10 @@ class Draws:
         return bool(unit(self._words.take(2), True)[0] < 0.5)
 
     def gauss(self, mean: float, deviation: float) -> float:
-        """A normal number, by the polar method."""
+        """A normal number."""
         found, self._second = self._second, None
-        while found is None:
-            x, y = 2 * unit(self._words.take(2)) - np.float32(1)
-            square = x * x + y * y
-            if 0 < square <= 1:
-                scale = np.sqrt(np.float32(-2) * c_function("logf")(square) / square)
-                found, self._second = y * scale, x * scale
+        if found is None:
+            found, self._second = normal_pairs(self._words, 1)[0]
         return float(found * np.float32(deviation) + np.float32(mean))
 
     def shuffle(self, values: MutableSequence[Any]) -> None:

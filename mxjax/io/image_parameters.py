@@ -22,7 +22,7 @@ class RecordParameters:
 
     path_imgidx: ClassVar[str] = ""  # only `ImageRecordIter` takes these two
     seed_aug: ClassVar[int | None] = None
-    added_to_seed: ClassVar[int] = 111  # MXNet's twister of orders begins with the sum
+    added_to_seed: ClassVar[int] = 111  # MXNet's twisters begin with the sum
     path_imgrec: str = ""
     path_imglist: str = ""
     data_shape: Shape

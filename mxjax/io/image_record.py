@@ -129,7 +129,8 @@ class _Images:
         seed = self._p.seed_aug
         for row in rows:
             record, (turn, number) = records[row], numbers[row]
-            rng = Random(f"{self._p.seed}/{turn}/{number}") if seed is None else Draws(seed + self._place(record, row))
+            rng = Random(f"{self._p.seed}/{turn}/{number}") if seed is None else \
+                Draws(self._p.added_to_seed + seed + self._place(record, row))
             try:
                 batch.index[row] = self._load(record, rng, batch.data[row], batch.label[row])
             except (MXNetError, ValueError, _host.cv2().error) as error:
