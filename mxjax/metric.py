@@ -51,6 +51,11 @@ def _far(array: Any) -> bool:
     return isinstance(array, ndarray.NDArray) and array.context.memory != "cpu"
 
 
+def _near(array: Any) -> Any:
+    """A NumPy array, unless the array is far: then itself, to be made less first."""
+    return array if _far(array) else _numpy(array)
+
+
 def _ratio(total: float, count: float) -> float:
     return total / count if count else float("nan")
 
@@ -277,8 +282,9 @@ class Accuracy(_PairMetric):
     def update(self, labels: Any, preds: Any) -> None:
         labels, preds = check_label_shapes(labels, preds, wrap=True)
         for label, pred in zip(labels, preds, strict=True):
+            label, pred = _numpy(label), _near(pred)
             if pred.shape != label.shape:
-                pred = (pred if _far(pred) else _numpy(pred)).argmax(axis=self.axis)
+                pred = pred.argmax(axis=self.axis)
             label, pred = (_numpy(array).astype(numpy.int32).ravel() for array in (label, pred))
             check_label_shapes(label, pred)
             self._add((pred == label).sum(), len(pred))
@@ -417,7 +423,7 @@ class Perplexity(EvalMetric):
     def update(self, labels: Any, preds: Any) -> None:
         check_label_shapes(labels, preds)
         for label, pred in zip(labels, preds, strict=True):
-            label = _numpy(label)
+            label, pred = _numpy(label), _near(pred)
             if label.size != pred.size // pred.shape[-1]:
                 raise ValueError(f"{self.name}: labels {label.shape} do not fit predictions {pred.shape}")
             prob = self._picked(label.ravel(), pred)
@@ -430,7 +436,7 @@ class Perplexity(EvalMetric):
         if _far(pred) and self.axis in (-1, pred.ndim - 1):
             label = ndarray.array(label, ctx=pred.context)
             return ndarray.pick(pred.as_nd_ndarray().reshape((-1, pred.shape[-1])), label).asnumpy()
-        pred = numpy.moveaxis(_numpy(pred), self.axis, -1)
+        pred = numpy.moveaxis(_numpy(pred), self.axis, -1)  # another axis than the last may be far still
         classes = label.astype(numpy.int64).clip(0, pred.shape[-1] - 1)
         return pred.reshape(-1, pred.shape[-1])[numpy.arange(label.size), classes]
 
@@ -663,7 +669,8 @@ class Loss(EvalMetric):
 
     def update(self, _: Any, preds: Any) -> None:
         for pred in [preds] if hasattr(preds, "shape") else preds:
-            self._add(_numpy((pred if _far(pred) else _numpy(pred)).sum()).item(), pred.size)
+            pred = _near(pred)
+            self._add(_numpy(pred.sum()).item(), pred.size)
 
 
 @register

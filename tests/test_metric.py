@@ -140,3 +140,13 @@ def test_what_is_far_is_made_less_first(make, labels, predictions, of_numpy, mon
     monkeypatch.setattr(M, "_far", lambda given: isinstance(given, mx.nd.NDArray))
     far.update([array(label) for label in labels], [array(p) for p in predictions])
     assert far.get()[1] == pytest.approx(near.get()[1], rel=1e-6)
+
+
+@pytest.mark.parametrize("make, labels, predictions, value", [
+    (M.Accuracy, [[0, 1]], [[[0.9, 0.1], [0.8, 0.2]]], 0.5),
+    (lambda: M.Perplexity(None), [[0]], [[[0.5, 0.5]]], 2),
+    (M.Loss, [[0]], [[1, 3]], 2)])
+def test_lists_are_arrays(make, labels, predictions, value):
+    metric = make()
+    metric.update(labels, predictions)
+    assert metric.get()[1] == pytest.approx(value)
