@@ -7,6 +7,7 @@ the data are split there; so a reader can find the next record from anywhere in 
 
 from __future__ import annotations
 
+import bisect
 import numbers
 import os
 import struct
@@ -23,6 +24,7 @@ from .base import MXNetError, Precondition
 __all__ = ["MXRecordIO", "MXIndexedRecordIO", "IRHeader", "pack", "unpack", "pack_img", "unpack_img"]
 
 _MAGIC = struct.pack("<I", 0xCED7230A)
+_AT_ONCE = 1 << 20  # bytes: a record that goes on is read in the other way
 _MAX_LENGTH = 2 ** 29 - 1
 _WHOLE, _FIRST, _MIDDLE, _LAST = range(4)  # kinds of parts
 
@@ -59,13 +61,15 @@ class MXRecordIO:
         self.pid: int | None = None
         self.open()
 
+    _buffer = 1 << 18  # bytes; few calls of the system, each of which gives Python's lock away
+
     def open(self) -> None:
         """Open the file; done by the constructor."""
         if self.flag not in ("r", "w"):
             raise ValueError(f"flag must be 'r' or 'w', got {self.flag!r}")
         self.writable = self.flag == "w"
         try:
-            self.handle = open(self.uri, self.flag + "b")
+            self.handle = open(self.uri, self.flag + "b", self._buffer)
         except OSError as error:
             raise MXNetError(f"cannot open record file {self.uri}: {error.strerror}") from error
         self.pid = os.getpid()
@@ -175,7 +179,7 @@ class MXRecordIO:
         if kind > _LAST:
             raise self._damaged(f"a part of unknown kind {kind}", 8)
         padded = length + -length % 4
-        left = os.fstat(self.handle.fileno()).st_size - self.handle.tell() if padded > 4096 else padded
+        left = os.fstat(self.handle.fileno()).st_size - self.handle.tell() if padded > self._buffer else padded
         data = self.handle.read(padded) if padded <= left else b""  # a damaged length must not ask for memory
         if len(data) < padded:
             raise self._damaged(f"the file ends within a part of {length} bytes", 8 + len(data))
@@ -217,11 +221,13 @@ class MXIndexedRecordIO(MXRecordIO):
         self.fidx: TextIO | None = None
         super().__init__(uri, flag)
 
+    _buffer = 1 << 13  # records are read in any order
+
     def open(self) -> None:
         """Open both files and read the index; done by the constructor."""
         super().open()
         self._lock = threading.Lock()  # of the position in the file; a new one in each process
-        self.idx, self.keys = {}, []
+        self.idx, self.keys, self._places = {}, [], []
         self.fidx = open(self.idx_path, self.flag, errors="replace")
         if not self.writable:
             self._read_index()
@@ -236,6 +242,7 @@ class MXIndexedRecordIO(MXRecordIO):
                 raise MXNetError(f"invalid index file {self.idx_path} at line {number}: expected a key, a tab and an "
                                  f"offset ({error})") from error
             self.keys.append(key)
+        self._places = sorted(self.idx.values())
 
     def close(self) -> None:
         """Close both files."""
@@ -270,9 +277,24 @@ class MXIndexedRecordIO(MXRecordIO):
     def read_idx(self, idx: Any) -> bytes:
         """The record of a key, also for several threads at a time; raises as `seek` and `read`."""
         self._check(writing=False, allow_reset=True)
+        found = self._at_once(self.idx[idx])
+        if found is not None:
+            return found
         with self._lock:
             self.seek(idx)
             return self.read()
+
+    def _at_once(self, position: int) -> bytes | None:
+        """A record in one part, by one call of the system; None where there is none such before the next one."""
+        behind = bisect.bisect_right(self._places, position)
+        size = self._places[behind] - position if behind < len(self._places) else _AT_ONCE
+        if position < 0:
+            return None
+        found = os.pread(self.handle.fileno(), min(size, _AT_ONCE), position)
+        word = int.from_bytes(found[4:8], "little")
+        end = 8 + (word & _MAX_LENGTH)
+        whole = found[:4] == _MAGIC and word >> 29 == _WHOLE and end + -end % 4 <= len(found)
+        return found[8:end] if whole else None
 
     def write_idx(self, idx: Any, buf: bytes) -> None:
         """Append a record and note its key.

@@ -60,6 +60,22 @@ def test_indexed(tmp_path):
         reader.read_idx(99)
 
 
+def test_an_index_of_some_records(tmp_path):
+    """Records behind which others stand that the index does not name, one that is read in several pieces, a cut."""
+    large = bytes(range(256)) * 8192
+    path = write(tmp_path / "a.rec", [large, *RECORDS, b"last"])
+    with MXRecordIO(path, "r") as reader:
+        begins = [0] + [reader.handle.tell() for _ in iter(reader.read, None)]
+    chosen = [0, *range(1, len(RECORDS) + 1, 3), len(RECORDS) + 1]
+    (tmp_path / "a.idx").write_text("".join(f"{i}\t{begins[i]}\n" for i in chosen))
+    reader = MXIndexedRecordIO(tmp_path / "a.idx", path, "r")
+    for i in reversed(chosen):
+        assert reader.read_idx(i) == [large, *RECORDS, b"last"][i]
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(MXNetError, match="a.rec at offset .*ends within a part"):
+        reader.read_idx(chosen[-1])
+
+
 def test_reset_and_pickle(tmp_path):
     reader = MXRecordIO(write(tmp_path / "a.rec"), "r")
     reader.read()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -25,12 +26,19 @@ _SEED_OF_PIECES = 666  # MXNet adds it to the seed
 
 
 class Record(NamedTuple):
-    """A record: its bytes, where they come from, for messages, and its number in its chunk, where there is no index."""
+    """A record: its bytes, or what reads them; where they come from, for messages; and its number in its chunk, where
+    there is no index.
+    """
 
-    content: bytes
+    held: bytes | Callable[[], bytes]
     file: str
     place: str
     number: int | None = None
+
+    @property
+    def content(self) -> bytes:
+        """The bytes; read by whoever asks."""
+        return self.held if isinstance(self.held, bytes) else self.held()
 
 
 class _Rounds(ABC):
@@ -87,7 +95,7 @@ class IndexedRecords(_Rounds):
             self._at = number + 1
         for i in places[start:]:
             key = self._keys[i]
-            yield Record(self._file.read_idx(key), self._file.uri, f"record {key}")
+            yield Record(partial(self._file.read_idx, key), self._file.uri, f"record {key}")
 
     def _lengths(self, number: int) -> Iterable[int]:
         return [len(self._keys)]
