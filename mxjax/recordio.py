@@ -73,6 +73,7 @@ class MXRecordIO:
         except OSError as error:
             raise MXNetError(f"cannot open record file {self.uri}: {error.strerror}") from error
         self.pid = os.getpid()
+        self._lock = threading.Lock()  # of the position in the file; a new one in each process
         self.is_open = True
 
     def close(self) -> None:
@@ -98,7 +99,7 @@ class MXRecordIO:
 
     def __getstate__(self) -> dict[str, Any]:
         """For another process: a file open here is opened anew there."""
-        state = {**self.__dict__, "is_open": self.is_open, "handle": None}
+        state = {**self.__dict__, "is_open": self.is_open, "handle": None, "_lock": None}
         if self.writable:
             self.close()
         return state
@@ -166,6 +167,29 @@ class MXRecordIO:
             parts.append(data)
         return _MAGIC.join(parts)
 
+    def read_at(self, position: int, size: int = 0) -> bytes:
+        """The record at a position, also for several threads at a time.
+
+        Args:
+            position: its offset in the file.
+            size: bytes to the next record, if known: then as many are read, by one call of the system.
+
+        Raises:
+            MXNetError: there is none, or it is damaged; names the file and the offset.
+        """
+        self._check(writing=False, allow_reset=True)
+        found = os.pread(self.handle.fileno(), min(size, _AT_ONCE) or _AT_ONCE, max(position, 0))
+        word = int.from_bytes(found[4:8], "little")
+        end = 8 + (word & _MAX_LENGTH)
+        if position >= 0 and found[:4] == _MAGIC and word >> 29 == _WHOLE and end + -end % 4 <= len(found):
+            return found[8:end]
+        with self._lock:
+            self.handle.seek(max(position, 0))
+            record = self.read()
+        if record is None or position < 0:
+            raise MXNetError(f"invalid record file {self.uri}: there is no record at offset {position}")
+        return record
+
     def _read_part(self) -> tuple[int, bytes] | None:
         header = self.handle.read(8)
         if not header:
@@ -226,7 +250,6 @@ class MXIndexedRecordIO(MXRecordIO):
     def open(self) -> None:
         """Open both files and read the index; done by the constructor."""
         super().open()
-        self._lock = threading.Lock()  # of the position in the file; a new one in each process
         self.idx, self.keys, self._places = {}, [], []
         self.fidx = open(self.idx_path, self.flag, errors="replace")
         if not self.writable:
@@ -252,7 +275,7 @@ class MXIndexedRecordIO(MXRecordIO):
                 self.fidx.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "fidx": None, "_lock": None}
+        return {**super().__getstate__(), "fidx": None}
 
     def seek(self, idx: Any) -> None:
         """Go to the record of a key.
@@ -277,24 +300,24 @@ class MXIndexedRecordIO(MXRecordIO):
     def read_idx(self, idx: Any) -> bytes:
         """The record of a key, also for several threads at a time; raises as `seek` and `read`."""
         self._check(writing=False, allow_reset=True)
-        found = self._at_once(self.idx[idx])
-        if found is not None:
-            return found
-        with self._lock:
-            self.seek(idx)
-            return self.read()
+        return self.read_at(*self.place(idx))
 
-    def _at_once(self, position: int) -> bytes | None:
-        """A record in one part, by one call of the system; None where there is none such before the next one."""
+    def place(self, idx: Any) -> tuple[int, int]:
+        """Where the record of a key is: offset, and bytes from there to the next one of the index, or 0.
+
+        Raises:
+            KeyError: no such key.
+            MXNetError: its offset is outside the file.
+        """
+        position = self.idx[idx]
         behind = bisect.bisect_right(self._places, position)
-        size = self._places[behind] - position if behind < len(self._places) else _AT_ONCE
-        if position < 0:
-            return None
-        found = os.pread(self.handle.fileno(), min(size, _AT_ONCE), position)
-        word = int.from_bytes(found[4:8], "little")
-        end = 8 + (word & _MAX_LENGTH)
-        whole = found[:4] == _MAGIC and word >> 29 == _WHOLE and end + -end % 4 <= len(found)
-        return found[8:end] if whole else None
+        if behind < len(self._places):
+            return position, self._places[behind] - position
+        size = os.fstat(self.handle.fileno()).st_size
+        if not 0 <= position < size:
+            raise MXNetError(f"index file {self.idx_path}: key {idx!r} has offset {position}, but {self.uri} has "
+                             f"{size} bytes")
+        return position, 0
 
     def write_idx(self, idx: Any, buf: bytes) -> None:
         """Append a record and note its key.

@@ -54,7 +54,8 @@ class RecordParameters:
     @property
     def threads(self) -> int:
         """How many threads decode."""
-        return min(self.preprocess_threads, os.cpu_count() or 1)
+        processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return min(self.preprocess_threads, processors)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-import weakref
-from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable
 from functools import partial
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -24,8 +20,8 @@ from .creator import creator
 from .image_augment import Augmenter
 from .image_det_augment import DetAugmenter
 from .image_parameters import DetParameters, ImageParameters, RecordParameters
-from .record_source import Record, open_records
-from .state import check_count
+from .record_batches import RecordBatches
+from .record_source import Contents, open_records
 
 __all__ = ["ImageDetRecordIter", "ImageRecordInt8Iter", "ImageRecordIter", "ImageRecordIter_v1",
            "ImageRecordUInt8Iter", "ImageRecordUInt8Iter_v1"]
@@ -33,171 +29,13 @@ __all__ = ["ImageDetRecordIter", "ImageRecordInt8Iter", "ImageRecordIter", "Imag
 _log = logging.getLogger(__name__)  # the root logger's first call configures it, which is the script's
 
 
-class _Loading:
-    """A batch that threads are filling.
-
-    Args:
-        data, label: to be filled.
-        pad: number of filling samples.
-        wrapped: whether they are the next round's first ones.
-        end: (round, number in it) of the record behind the batch.
-    """
-
-    def __init__(self, data: np.ndarray, label: np.ndarray, pad: int, wrapped: bool, end: tuple[int, int]) -> None:
-        self.data, self.label, self.pad, self.wrapped, self.end = data, label, pad, wrapped, end
-        self.index = np.zeros(len(data), np.uint64)
-        self.parts: list[Future] = []
-
-
-def _shut_down(*pools: ThreadPoolExecutor) -> None:
-    for pool in pools:
-        pool.shutdown(wait=False, cancel_futures=True)
-
-
-class _Images:
-    """Batches of the images of a record file; a `Source`.
-
-    Args:
-        p: the iterator's parameters.
-        label_width: values of a label.
-        load: function(record, its number in the round, random numbers, data row, label row) -> its index; fills the
-            rows.
-        dtype: of the data.
-    """
-
-    def __init__(self, p: RecordParameters, label_width: int, load: Callable, dtype: Any) -> None:
-        self.batch_size, self._p, self._load, self._dtype = p.batch_size, p, load, np.dtype(dtype)
-        self._label_width = label_width
-        self._records = open_records(p.path_imgrec, p.path_imgidx, p.part_index, p.num_parts, p.shuffle,
-                                     p.added_to_seed + p.seed, p.shuffle_chunk_size, p.shuffle_chunk_seed)
-        self._reader = ThreadPoolExecutor(1, "records")
-        self._decoders = ThreadPoolExecutor(p.threads, "decode")
-        weakref.finalize(self, _shut_down, self._reader, self._decoders)
-        self.extent = self._records.extent
-        self._ahead: deque[Future] = deque()
-        self._current: _Loading | None = None
-        self._end, self._wrapped = (0, 0), False  # where what was asked for ends, and whether the epoch does so too
-        self._begin_round(0)  # from here on the reader's thread keeps the round: it is ahead
-        self._ended = False
-        self._read_ahead()
-
-    def _read_ahead(self) -> None:
-        while len(self._ahead) < max(self._p.prefetch_buffer, 1):
-            self._ahead.append(self._reader.submit(self._read))
-
-    def _read(self) -> _Loading | None:
-        """Reads the next batch's records and has them decoded; None where the round is over. In the reader's thread."""
-        if self._ended:
-            return None
-        records = list(islice(self._round, self.batch_size))
-        missing = self.batch_size - len(records)
-        if missing:
-            self._ended = True
-        if not records:
-            return None
-        wrapped = bool(missing) and self._p.round_batch
-        numbers = self._take_numbers(len(records))
-        if wrapped:
-            self._begin_round(self._rounds + 1)
-            rest = list(islice(self._round, missing))
-            if len(rest) < missing:
-                raise MXNetError(f"number of input images must be bigger than the batch size {self.batch_size} in "
-                                 f"{self._p.path_imgrec}")
-            records += rest
-            numbers += self._take_numbers(len(rest))
-        batch = _Loading(np.zeros((self.batch_size, *self._p.data_shape), self._dtype),
-                         np.zeros((self.batch_size, self._label_width), np.float32), missing, wrapped,
-                         (self._rounds, self._number))
-        share = -(-len(records) // self._p.threads)
-        for begin in range(0, len(records), share):
-            batch.parts.append(self._decoders.submit(self._decode, batch, records, numbers,
-                                                     range(begin, min(begin + share, len(records)))))
-        return batch
-
-    def _take_numbers(self, count: int) -> list[tuple[int, int]]:
-        """(round, number in it) of the next records."""
-        first = self._number
-        self._number += count
-        return [(self._rounds, number) for number in range(first, self._number)]
-
-    def _begin_round(self, number: int, start: int = 0) -> None:
-        self._round: Iterator[Record] = self._records.round(number, start)
-        self._rounds, self._number = number, start
-
-    def _decode(self, batch: _Loading, records: list[Record], numbers: list[tuple[int, int]], rows: range) -> None:
-        """Fills some rows of a batch. In a decoder's thread."""
-        seed = self._p.seed_aug
-        for row in rows:
-            record, (turn, number) = records[row], numbers[row]
-            rng = Random(f"{self._p.seed}/{turn}/{number}") if seed is None else \
-                Draws(self._p.added_to_seed + seed + self._place(record, row))
-            try:
-                batch.index[row] = self._load(record, rng, batch.data[row], batch.label[row])
-            except (MXNetError, ValueError, _host.cv2().error) as error:
-                raise MXNetError(f"{record.file}, {record.place}: {error}") from error
-
-    def _place(self, record: Record, row: int) -> int:
-        """MXNet's number for a record among those that it reads together: a batch with an index, else a chunk.
-
-        A chunk is counted from the row of the batch that it begins in; or behind the batch, where it is shuffled.
-        """
-        if record.number is None:
-            return row
-        return record.number + (self.batch_size if self._p.shuffle else (row - record.number) % self.batch_size)
-
-    def next(self) -> bool:
-        """Go to the next batch; whether there is one."""
-        self._read_ahead()
-        batch = self._ahead.popleft().result()
-        if batch is None:
-            return False
-        self._current = batch
-        self._end, self._wrapped = batch.end, batch.wrapped
-        for part in batch.parts:
-            part.result()
-        self._read_ahead()
-        return True
-
-    def batch(self) -> tuple[np.ndarray, np.ndarray, int, np.ndarray]:
-        """Data, labels, number of filling samples, and the samples' numbers."""
-        label = self._current.label
-        return self._current.data, label[:, 0] if label.shape[1] == 1 else label, self._current.pad, \
-            self._current.index
-
-    def position(self) -> dict[str, Any]:
-        """The round and the number in it of the record behind the current batch; whether the epoch is over there."""
-        return {"round": self._end[0], "number": self._end[1], "wrapped": self._wrapped}
-
-    def go_to(self, position: dict[str, Any]) -> None:
-        """Go behind a batch."""
-        turn, number = (check_count("an iterator over records", name, position[name]) for name in ("round", "number"))
-        self._restart(turn, number, bool(position["wrapped"]))
-
-    def reset(self) -> None:
-        """Go before the first batch; behind the samples that filled up the last one, where there were such."""
-        turn, number = self._end
-        self._restart(*((turn, number) if self._wrapped else (turn + 1, 0)), False)
-
-    def _restart(self, turn: int, number: int, ended: bool) -> None:
-        """Reads on from a record of a round, or nothing where the epoch is over there."""
-        def begin() -> None:  # in the reader's thread
-            self._begin_round(turn, number)
-            self._ended = ended
-        for ahead in self._ahead:
-            ahead.cancel()
-        self._reader.submit(begin).result()
-        self._ahead.clear()
-        self._current, self._end, self._wrapped = None, (turn, number), ended
-        self._read_ahead()
-
-
-def _pixels(record: Record, channels: int) -> tuple[recordio.IRHeader, np.ndarray]:
+def _pixels(record: bytes, channels: int) -> tuple[recordio.IRHeader, np.ndarray]:
     """Header and image (height, width, channels) uint8, BGR, of a record.
 
     Raises:
         MXNetError: there is no image in it, or one with other channels.
     """
-    header, content = recordio.unpack(record.content)
+    header, content = recordio.unpack(record)
     if not content:
         raise MXNetError("the record holds no image")
     cv2 = _host.cv2()
@@ -303,7 +141,7 @@ class _Normalizer:
 
 
 def _use_mean_image(p: RecordParameters, normalize: _Normalizer,
-                    augmented: Callable[[Record, Draws | Random], np.ndarray]) -> None:
+                    augmented: Callable[[bytes, Draws | Random], np.ndarray]) -> None:
     """Gives the normalizer the mean image, which is computed and stored where its file is missing."""
     if not p.mean_img:
         return
@@ -317,9 +155,9 @@ def _use_mean_image(p: RecordParameters, normalize: _Normalizer,
         return
     if p.verbose:
         _log.info("cannot find %s: creating the mean image, which takes a while", p.mean_img)
-    total, count = np.zeros(p.data_shape), 0
+    total, count, contents = np.zeros(p.data_shape), 0, Contents()
     for record in open_records(p.path_imgrec, p.path_imgidx, p.part_index, p.num_parts, False, 0).round(0):
-        total += _planes(augmented(record, Random(count)), False)
+        total += _planes(augmented(contents(record), Random(count)), False)
         count += 1
     if not count:
         raise MXNetError(f"there are no images in {p.path_imgrec}")
@@ -338,7 +176,7 @@ def _check(p: RecordParameters, name: str) -> None:
 
 
 @partial(creator, parameters=ImageParameters)
-def ImageRecordIter(p: ImageParameters) -> _Images:  # noqa: N802
+def ImageRecordIter(p: ImageParameters) -> RecordBatches:  # noqa: N802
     """An iterator over the images of record files: data (batch, channels, height, width), RGB.
 
     Args:
@@ -357,7 +195,8 @@ def ImageRecordIter(p: ImageParameters) -> _Images:  # noqa: N802
         shuffle_chunk_size, shuffle_chunk_seed: without an index: MB of the pieces whose order is shuffled as well.
         num_parts, part_index: use only one of several parts, which together have each record once; with an index their
             numbers of records differ by one at most, without one their numbers of bytes are about the same.
-        preprocess_threads: threads that decode, at most one for each core.
+        preprocess_threads: threads that decode, at most one for each core; of more than 8, as many processes do, once
+            these have started.
         prefetch_buffer: how many batches to load ahead.
         dtype: "float32" (default); "uint8": not normalized; "int8": only the rounded mean subtracted.
         resize: length of the shorter edge, first of all; -1: leave it.
@@ -389,10 +228,10 @@ def ImageRecordIter(p: ImageParameters) -> _Images:  # noqa: N802
     labels = _read_labels(p.path_imglist, p.label_width)
     augment, normalize = Augmenter(p), _Normalizer(p, dtype, p.max_random_contrast, p.max_random_illumination)
 
-    def augmented(record: Record, rng: Draws | Random) -> np.ndarray:
+    def augmented(record: bytes, rng: Draws | Random) -> np.ndarray:
         return augment(_pixels(record, p.data_shape[0])[1], rng)
 
-    def load(record: Record, rng: Draws | Random, data: np.ndarray, label: np.ndarray) -> int:
+    def load(record: bytes, rng: Draws | Random, data: np.ndarray, label: np.ndarray) -> int:
         header, pixels = _pixels(record, p.data_shape[0])
         values = _label(header, labels)
         if len(values) != p.label_width:
@@ -403,7 +242,7 @@ def ImageRecordIter(p: ImageParameters) -> _Images:  # noqa: N802
         return 0  # MXNet does not number these
     if dtype != np.uint8:
         _use_mean_image(p, normalize, augmented)
-    return _Images(p, p.label_width, load, dtype)
+    return RecordBatches(p, p.label_width, load, dtype, "ImageRecordIter")
 
 
 def _of_dtype(name: str, dtype: str) -> Callable:
@@ -424,7 +263,7 @@ ImageRecordUInt8Iter_v1 = _of_dtype("ImageRecordUInt8Iter_v1", "uint8")
 
 
 @partial(creator, parameters=DetParameters)
-def ImageDetRecordIter(p: DetParameters) -> _Images:  # noqa: N802
+def ImageDetRecordIter(p: DetParameters) -> RecordBatches:  # noqa: N802
     """An iterator over the images of record files for object detection.
 
     A label is (channels, height and width of the image as it stands in the batch, number of values that follow; then
@@ -462,32 +301,35 @@ def ImageDetRecordIter(p: DetParameters) -> _Images:  # noqa: N802
     labels = _read_labels(p.path_imglist, p.label_width)
     augment, normalize = DetAugmenter(p), _Normalizer(p, np.dtype(np.float32))
 
-    def raw(record: Record, header: recordio.IRHeader) -> np.ndarray:
+    def raw(header: recordio.IRHeader) -> np.ndarray:
         values = _label(header, labels)
         if p.label_width > 0 and len(values) != p.label_width:
-            raise MXNetError(f"{record.file}, {record.place}: the record has {len(values)} labels, but label_width is "
-                             f"{p.label_width}")
+            raise MXNetError(f"the record has {len(values)} labels, but label_width is {p.label_width}")
         return values
-    widest = max((len(raw(record, recordio.unpack(record.content)[0]))
-                  for record in open_records(p.path_imgrec, "", p.part_index, p.num_parts, False, 0).round(0)),
-                 default=0)
+    widest, contents = 0, Contents()
+    for record in open_records(p.path_imgrec, "", p.part_index, p.num_parts, False, 0).round(0):
+        try:
+            widest = max(widest, len(raw(recordio.unpack(contents(record))[0])))
+        except MXNetError as error:
+            raise MXNetError(f"{record.file}, {record.place}: {error}") from error
     if 0 < p.label_pad_width < widest:
         raise MXNetError(f"ImageDetRecordIter: label_pad_width {p.label_pad_width} is smaller than the width of the "
                          f"longest label, {widest}")
     width = max(p.label_pad_width, widest)
 
-    def augmented(record: Record, rng: Draws | Random) -> np.ndarray:
+    def augmented(record: bytes, rng: Draws | Random) -> np.ndarray:
         header, pixels = _pixels(record, p.data_shape[0])
-        return augment(pixels, raw(record, header), rng)[0]
+        return augment(pixels, raw(header), rng)[0]
 
-    def load(record: Record, rng: Draws | Random, data: np.ndarray, label: np.ndarray) -> int:
+    def load(record: bytes, rng: Draws | Random, data: np.ndarray, label: np.ndarray) -> int:
         header, pixels = _pixels(record, p.data_shape[0])
-        pixels, values = augment(pixels, raw(record, header), rng)
+        pixels, values = augment(pixels, raw(header), rng)
         rows, columns = pixels.shape[:2]
         label[:] = p.label_pad_value
         label[:4] = p.data_shape[0], rows, columns, len(values)
         label[4:4 + len(values)] = values
+        data[:, rows:], data[:, :, columns:] = 0, 0
         normalize(_planes(pixels, False), data[:, :rows, :columns], rng)
         return header.id
     _use_mean_image(p, normalize, augmented)
-    return _Images(p, width + 4, load, np.float32)
+    return RecordBatches(p, width + 4, load, np.float32, "ImageDetRecordIter")

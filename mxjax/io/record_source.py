@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from ..base import MXNetError
 from ..recordio import MXIndexedRecordIO, MXRecordIO
 from .state import part_of
 
-__all__ = ["IndexedRecords", "Record", "StreamedRecords", "open_records"]
+__all__ = ["Contents", "IndexedRecords", "Record", "StreamedRecords", "open_records"]
 
 _MAGIC = np.uint32(0xCED7230A)
 _CHUNK = 8 << 20  # bytes of records that are shuffled together where there is no index, as in MXNet
@@ -26,19 +26,39 @@ _SEED_OF_PIECES = 666  # MXNet adds it to the seed
 
 
 class Record(NamedTuple):
-    """A record: its bytes, or what reads them; where they come from, for messages; and its number in its chunk, where
-    there is no index.
+    """A record: its bytes, or where it is in its file (offset, bytes to the next one that is known); where it comes
+    from, for messages; and its number in its chunk, where there is no index.
     """
 
-    held: bytes | Callable[[], bytes]
+    held: bytes | tuple[int, int]
     file: str
     place: str
     number: int | None = None
 
-    @property
-    def content(self) -> bytes:
-        """The bytes; read by whoever asks."""
-        return self.held if isinstance(self.held, bytes) else self.held()
+
+class Contents:
+    """Gives records' bytes, to several threads; in another process it opens the files anew."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, MXRecordIO] = {}
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple:
+        return Contents, ()
+
+    def __call__(self, record: Record) -> bytes:
+        """The bytes.
+
+        Raises:
+            MXNetError: the file is damaged; says where.
+        """
+        if isinstance(record.held, bytes):
+            return record.held
+        file = self._files.get(record.file)
+        if file is None:
+            with self._lock:
+                file = self._files.setdefault(record.file, MXRecordIO(record.file, "r"))
+        return file.read_at(*record.held)
 
 
 class _Rounds(ABC):
@@ -95,7 +115,7 @@ class IndexedRecords(_Rounds):
             self._at = number + 1
         for i in places[start:]:
             key = self._keys[i]
-            yield Record(partial(self._file.read_idx, key), self._file.uri, f"record {key}")
+            yield Record(self._file.place(key), self._file.uri, f"record {key}")
 
     def _lengths(self, number: int) -> Iterable[int]:
         return [len(self._keys)]

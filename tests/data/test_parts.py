@@ -78,17 +78,17 @@ def test_records_are_read_once(files, kind, indexed):
 @pytest.mark.parametrize("indexed", [True, False])
 def test_pieces_are_read_once(files, indexed, monkeypatch):
     monkeypatch.setattr("mxjax.io.record_source._CHUNK", 2000)  # shuffled together
-    records = mx.io.record_source.open_records
+    records, contents = mx.io.record_source.open_records, mx.io.record_source.Contents()
     path, index = str(files[21] / "a.rec"), str(files[21] / "a.idx") if indexed else ""
     for count in PARTS:
         parts = [records(path, index, i, count, True, 3) for i in range(count)]
-        found = [record.content for part in parts for record in part.round(5)]
+        found = [contents(record) for part in parts for record in part.round(5)]
         assert len(found) == 21 == len(set(found))
     part = records(path, index, 1, 2, True, 3)
-    assert [r.content for r in part.round(4, 3)] == [r.content for r in part.round(4)][3:]
+    assert [contents(r) for r in part.round(4, 3)] == [contents(r) for r in part.round(4)][3:]
     if not indexed:
         part._pieces = [(i, 8) for i in range(8)]
-        assert len({r.content for r in part.round(1)}) == 21
+        assert len({contents(r) for r in part.round(1)}) == 21
         assert [r.place for r in part.round(1)] != [r.place for r in part.round(2)]
 
 

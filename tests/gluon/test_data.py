@@ -161,6 +161,16 @@ def test_errors_arrive_with_their_traceback(threads):
         assert "in __getitem__" in str(caught.value.__cause__)
 
 
+def test_rounds_that_are_broken_off_leave_nothing():
+    """Batches that were loaded ahead, and nobody takes any more, are no longer kept: each takes a file descriptor."""
+    loader = data.DataLoader(list(range(40)), 4, num_workers=2)
+    for _ in range(15):
+        assert next(iter(loader)).asnumpy().tolist() == [0, 1, 2, 3]
+    pool = loader._worker_pool
+    assert list(map(len, loader)) == [4] * 10
+    assert not pool._done and len(pool._dropped) <= 4
+
+
 @pytest.mark.parametrize("kind", [Troubled, Bound])
 @pytest.mark.parametrize("trouble,words", [
     (lambda: os._exit(7), "exited with status 7 while loading the samples .2."),

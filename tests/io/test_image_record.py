@@ -1,13 +1,18 @@
 """Tests of the iterators over image records; figures recorded with MXNet 1.9.1 are marked."""
 
 import logging
+import os
+import signal
+import time
 
 import numpy as np
 import pytest
 
 import mxjax as mx
+from mxjax.io import record_batches
 
 cv2 = pytest.importorskip("cv2")
+contents = mx.io.record_source.Contents()
 
 
 @pytest.fixture(scope="module")
@@ -104,16 +109,16 @@ def test_chunks_are_shuffled_as_in_mxnet(path, tmp_path, monkeypatch):
         file.write(bytes([12]) * 392)
     monkeypatch.setattr("mxjax.io.record_source._CHUNK", 300)
     records = mx.io.record_source.open_records(str(tmp_path / "a.rec"), "", 0, 1, True, 0)
-    chunks = [[record.content[0] for record in chunk] for chunk in records._chunks(0)]
+    chunks = [[contents(record)[0] for record in chunk] for chunk in records._chunks(0)]
     assert chunks == [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9], [10, 11], [12]]
-    once = [record.content[0] for record in records.round(0)]
-    twice = [record.content[0] for record in records.round(1)]
+    once = [contents(record)[0] for record in records.round(0)]
+    twice = [contents(record)[0] for record in records.round(1)]
     assert sorted(once) == sorted(twice) == list(range(13)) and once != twice
     anew = mx.io.record_source.open_records(str(tmp_path / "a.rec"), "", 0, 1, True, 0)
-    assert [record.content[0] for record in anew.round(1)] == twice
+    assert [contents(record)[0] for record in anew.round(1)] == twice
     broken_off = anew.round(0)
     next(broken_off)
-    assert [record.content[0] for record in anew.round(1)] == twice
+    assert [contents(record)[0] for record in anew.round(1)] == twice
 
 
 @pytest.mark.parametrize("options", [{}, {"indexed": True}, {"shuffle_chunk_size": 1}])
@@ -222,7 +227,7 @@ def test_records_before_damage_come(path, tmp_path, shuffle):
     found = []
     with pytest.raises(mx.MXNetError, match="x.rec at offset"):
         for record in records:
-            found.append(mx.recordio.unpack(record.content)[0].label)
+            found.append(mx.recordio.unpack(contents(record))[0].label)
     assert sorted(found) == list(range(len(found))) and 5 <= len(found) < 10
 
 
@@ -305,3 +310,83 @@ def test_empty_files_are_refused(tmp_path):
     path.touch()
     with pytest.raises(mx.MXNetError, match="empty.rec: there are no records"):
         mx.io.ImageRecordIter(path_imgrec=str(path), data_shape=(3, 8, 8), batch_size=2)
+
+
+# --------------------------------------------------------------- processes
+@pytest.fixture
+def by_processes(monkeypatch):
+    """Iterators over records decode by processes from the first batch on; a function that waits until one does."""
+    monkeypatch.setattr(record_batches, "_THREADS", 1)
+    monkeypatch.setattr(record_batches, "_BEGUN", 0)
+    monkeypatch.setattr(mx.io.image_parameters.RecordParameters, "threads", 2)
+
+    def begun(batches):
+        for _ in range(1200):
+            if batches.handle._reader.submit(batches.handle._started).result():
+                return batches
+            time.sleep(0.05)
+        raise AssertionError("no process has begun")
+    return begun
+
+
+@pytest.mark.parametrize("copied", [True, False])
+@pytest.mark.parametrize("kind, options", [
+    ("ImageRecordIter", {"rand_crop": True, "rand_mirror": True, "mean_r": 100}),
+    ("ImageRecordIter", {"round_batch": False, "shuffle": True, "path_imgidx": "a.idx", "dtype": "uint8"}),
+    ("ImageRecordIter", {"seed_aug": 3, "rand_crop": True, "max_random_contrast": 0.3, "label_width": 1}),
+    ("ImageDetRecordIter", {"shuffle": True, "resize_mode": "shrink", "data_shape": (3, 40, 24)}),
+])
+def test_processes_make_the_batches_that_threads_make(make, path, by_processes, monkeypatch, copied, kind, options):
+    if "path_imgidx" in options:
+        options = {**options, "path_imgidx": str(path / options["path_imgidx"])}
+    if not copied:
+        monkeypatch.setattr(record_batches, "_COPIED", 0)
+
+    def rounds(batches):
+        found = []
+        for _ in range(4):
+            found += [(b.data[0], b.label[0], b.pad, b.index) for b in batches]
+            batches.reset()
+        return [(d.asnumpy().tolist(), l.asnumpy().tolist(), pad, i.tolist()) for d, l, pad, i in found]
+    ours = by_processes(make(kind, **options))
+    ours.reset()
+    made = rounds(ours)
+    monkeypatch.setattr(record_batches, "_THREADS", 8)
+    theirs = make(kind, **options)
+    theirs.reset()
+    assert made == rounds(theirs) and theirs.handle._processes is None
+    assert 0 < len(ours.handle._rooms) <= (8 if copied else 20)  # used again as soon as nobody has the batch
+
+
+def test_rounds_that_are_broken_off_leave_nothing_in_processes(make, by_processes):
+    batches = by_processes(make())
+    for _ in range(12):
+        batches.reset()
+        next(batches)
+    pool = batches.handle._processes
+    for ahead in batches.handle._ahead:
+        for part in ahead.result().parts if ahead.result() is not None else ():
+            part()
+    assert not pool._done and len(pool._dropped) <= 8
+
+
+def test_a_killed_process_is_an_error(make, by_processes, path):
+    batches = by_processes(make())
+    os.kill(batches.handle._processes._workers[0].pid, signal.SIGKILL)
+    with pytest.raises(mx.MXNetError, match="ImageRecordIter worker .* was killed by SIGKILL"):
+        for _ in range(9):
+            batches.reset()
+            list(batches)
+    assert len(list(make())) == 3  # others go on
+
+
+def test_what_processes_cannot_decode_is_named(path, tmp_path, make, by_processes):
+    with mx.recordio.MXRecordIO(tmp_path / "x.rec", "w") as file:
+        for i in range(8):
+            image = np.zeros((16, 16, 3), np.uint8)
+            packed = mx.recordio.pack_img((0, float(i), i, 0), image, 3, ".png")
+            file.write(packed if i != 6 else packed[:30] + b"no picture")
+    batches = by_processes(make(path_imgrec=str(tmp_path / "x.rec")))
+    batches.reset()
+    with pytest.raises(mx.MXNetError, match="x.rec, the record at offset .* cannot be decoded"):
+        list(batches)

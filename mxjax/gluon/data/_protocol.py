@@ -23,7 +23,7 @@ import numpy as np
 from ...array.dense import _from_host
 from ...context import Context, cpu, cpu_pinned
 from ...ndarray import NDArray
-from . import _transport
+from ...workers import transport
 
 __all__ = ["ConnectionWrapper", "Queue", "SimpleQueue", "fetcher_loop_v1", "rebuild_ndarray", "rebuild_np_ndarray",
            "reduce_ndarray", "reduce_np_ndarray", "worker_loop_v1"]
@@ -42,7 +42,7 @@ def rebuild_ndarray(pid: int, fd: Any, shape: tuple[int, ...], dtype: Any) -> ND
 def reduce_ndarray(data: NDArray) -> tuple:
     """How an NDArray is sent to another process, by shared memory: (function, its arguments)."""
     values = data.asnumpy()
-    with _transport._memory() as file:
+    with transport._memory() as file:
         file.write(values.data if values.size else b"\0")
         file.flush()
         return rebuild_ndarray, (os.getpid(), reduction.DupFd(file.fileno()), values.shape, values.dtype)

@@ -16,7 +16,7 @@ from ...io.state import check_state
 from ...ndarray import NDArray, stack
 from ...numpy import ndarray
 from ...util import is_np_array
-from ._pool import ProcessPool, ThreadPool
+from ...workers.pool import ProcessPool, ThreadPool
 from ._protocol import (
     ConnectionWrapper,
     Queue,
@@ -115,9 +115,9 @@ class _BatchesAhead(_Batches):
     """The batches of one round, loaded by a pool ahead of their use; the sampler is as far ahead."""
 
     def __init__(self, loader: DataLoader) -> None:
+        self._pending: list[tuple[Any, Any]] = []  # what the pool calls a batch, and the sampler's state behind it
         super().__init__(loader)
         self._order = self.progress.begin()
-        self._pending: list[tuple[Any, Any]] = []  # what the pool calls a batch, and the sampler's state behind it
         for _ in range(loader._prefetch):
             self._load_next()
 
@@ -125,6 +125,10 @@ class _BatchesAhead(_Batches):
         indices = next(self._order, None)
         if indices is not None:
             self._pending.append((self._loader._worker_pool.submit(indices), self.progress.now()))
+
+    def __del__(self) -> None:
+        for number, _ in self._pending:
+            self._loader._worker_pool.drop(number)
 
     def __iter__(self) -> Iterator[Any]:
         return self

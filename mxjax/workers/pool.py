@@ -28,11 +28,12 @@ from typing import Any
 
 import numpy as np
 
-from ... import _random_streams as mx_random
-from ...base import MXNetError
-from ...context import cpu
-from ...util import is_np_array, is_np_shape, np_array, np_shape
-from . import _transport, _worker
+from .. import _random_streams as mx_random
+from ..base import MXNetError
+from ..context import cpu
+from ..util import is_np_array, is_np_shape, np_array, np_shape
+from . import transport
+from .worker import end, run
 
 __all__ = ["ProcessPool", "RemoteTraceback", "ThreadPool"]
 
@@ -48,7 +49,7 @@ class RemoteTraceback(Exception):
 
 
 class _Server:
-    """The process that workers are forked from (see `_worker`); one for each training process, made when needed."""
+    """The process that workers are forked from (see `worker`); one for each training process, made when needed."""
 
     _lock = threading.Lock()
     _current: _Server | None = None
@@ -68,7 +69,7 @@ class _Server:
         self._answers: dict[int, int] = {}  # by the numbers of requests, until the worker has ended
         self._socket, theirs = socket.socketpair()
         _ends.add(self._socket)
-        start = f"import sys; sys.path[:] = {sys.path!r}; from mxjax.gluon.data._worker import serve; " \
+        start = f"import sys; sys.path[:] = {sys.path!r}; from mxjax.workers.worker import serve; " \
                 f"serve({theirs.fileno()})"
         # Workers compute on the host, whatever the training process uses, and share its cores.
         environment = {**os.environ, "JAX_PLATFORMS": "cpu", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
@@ -87,7 +88,7 @@ class _Server:
         """Sends a request; the number by which `answer` knows it."""
         number = next(self._numbers)
         try:
-            socket.send_fds(self._socket, [_transport.REQUEST.pack(number, pid)], fds)
+            socket.send_fds(self._socket, [transport.REQUEST.pack(number, pid)], fds)
         except OSError:
             raise self._ended() from None
         return number
@@ -97,15 +98,15 @@ class _Server:
         with self._receiving:
             while number not in self._answers:
                 try:  # in one call: no signal is handled between receiving and keeping
-                    self._heard.extend(map(self._socket.recv, [_transport.REQUEST.size], [socket.MSG_WAITALL]))
-                    self._answers.update(map(_transport.REQUEST.unpack, self._heard))
+                    self._heard.extend(map(self._socket.recv, [transport.REQUEST.size], [socket.MSG_WAITALL]))
+                    self._answers.update(map(transport.REQUEST.unpack, self._heard))
                 except (OSError, struct.error):
                     raise self._ended() from None
                 self._heard.clear()
             return self._answers[number]
 
     def _ended(self) -> MXNetError:
-        return MXNetError("the process that starts DataLoader workers has ended with status "
+        return MXNetError("the process that starts worker processes has ended with status "
                           f"{self._process.wait()}; what it printed says why")
 
     def start(self, sock: socket.socket, last_words: Any) -> int:
@@ -139,7 +140,7 @@ class _Forks:
             for end in list(_ends):
                 end.close()
             with cpu():  # as in a worker that was started afresh: there are no accelerators in a child
-                _worker.run(sock, last_words.fileno(), self._job)
+                run(sock, last_words.fileno(), self._job)
         return pid
 
     def answer(self, pid: int) -> int:
@@ -148,14 +149,19 @@ class _Forks:
 
     def end(self, pid: int) -> int:
         """Ends a worker; its status, negative where a signal ended it."""
-        return _worker.end(pid)
+        return end(pid)
 
 
 class _Worker:
-    """A worker process: its socket, and what it is busy with: the indices of batches, by their numbers."""
+    """A worker process: its socket, and what it is busy with: the indices of batches, by their numbers.
 
-    def __init__(self, server: _Server | _Forks) -> None:
-        self.server = server
+    Args:
+        server: what starts it.
+        owner: whose worker it is, for messages.
+    """
+
+    def __init__(self, server: _Server | _Forks, owner: str) -> None:
+        self.server, self._owner = server, owner
         self.busy: dict[int, list[Any]] = {}
         self.last_words = tempfile.TemporaryFile()
         self.socket, theirs = socket.socketpair()
@@ -180,7 +186,7 @@ class _Worker:
         what = f" while loading the samples {next(iter(self.busy.values()))}" if self.busy else ""
         self.last_words.seek(0)
         words = self.last_words.read().decode(errors="replace")
-        return f"DataLoader worker (pid {pid}) {how}{what}" + (f"\n{words}" if words else "")
+        return f"{self._owner} worker (pid {pid}) {how}{what}" + (f"\n{words}" if words else "")
 
 
 class ProcessPool:
@@ -191,6 +197,7 @@ class ProcessPool:
         dataset: what they load from.
         batchify: function(list of samples) -> batch.
         ahead: how many batches may be in work at once.
+        owner: whose workers they are, for messages.
 
     Raises:
         TypeError: data set or function cannot be sent to another process, and the system is none to fork this one on.
@@ -198,15 +205,16 @@ class ProcessPool:
 
     kind = "process"
 
-    def __init__(self, count: int, dataset: Any, batchify: Callable, ahead: int) -> None:
+    def __init__(self, count: int, dataset: Any, batchify: Callable, ahead: int, owner: str = "DataLoader") -> None:
         if not hasattr(socket, "send_fds"):
-            raise MXNetError("DataLoader's worker processes need Unix sockets, which this system does not have: use "
+            raise MXNetError(f"{owner}'s worker processes need Unix sockets, which this system does not have: use "
                              "thread_pool=True")
-        self._owner = os.getpid()
+        self._owner, self._name = os.getpid(), owner
         self._lock = threading.Lock()
         self._limit = max(2, -(-ahead // count))
         self._waiting: deque[tuple[int, list[Any]]] = deque()
         self._done: dict[int, tuple[Any, str | None]] = {}
+        self._dropped: deque[int] = deque()
         self._failure: str | None = None
         self._next = 0
         self._workers: list[_Worker] = []
@@ -215,19 +223,19 @@ class ProcessPool:
                  "numpy": (is_np_shape(), is_np_array()), "alias": sys.modules.get("mxnet") is sys.modules["mxjax"]}
         try:
             try:
-                job = _transport.dumps((dataset, batchify))
+                job = transport.dumps((dataset, batchify))
             except TypeError:  # there is what only this process has: a lock, an open file, a generator
                 if not sys.platform.startswith("linux"):
                     raise
                 job = None
             server = _Forks((dataset, batchify)) if job is None else _Server.get()
             for i in range(count):
-                worker = _Worker(server)
+                worker = _Worker(server, owner)
                 self._workers.append(worker)
                 self._selector.register(worker.socket, selectors.EVENT_READ, worker)
-                _transport.send(worker.socket, {**setup, "seeds": _seeds(i)})
+                transport.send(worker.socket, {**setup, "seeds": _seeds(i)})
                 if job is not None:
-                    _transport.send_dumped(worker.socket, *job)
+                    transport.send_dumped(worker.socket, *job)
         except BaseException:
             self.close()
             raise
@@ -242,12 +250,13 @@ class ProcessPool:
 
     def _hand_out(self) -> None:
         """Gives waiting batches to the workers with the least to do."""
+        self._forget()
         while self._waiting and self._failure is None:
             worker = min(self._workers, key=lambda w: len(w.busy))
             if len(worker.busy) >= self._limit:
                 return
             try:
-                _transport.send(worker.socket, self._waiting[0])
+                transport.send(worker.socket, self._waiting[0])
             except OSError:
                 self._fail(worker)
                 return
@@ -279,17 +288,37 @@ class ProcessPool:
         if text is None:
             return batch
         if batch is None:
-            raise MXNetError(f"a DataLoader worker failed:\n{text}")
+            raise MXNetError(f"a {self._name} worker failed:\n{text}")
         raise batch from RemoteTraceback(text)
+
+    def drop(self, number: int) -> None:
+        """Nobody will `get` this batch. Without a lock: the garbage collector may call this within anything else."""
+        self._dropped.append(number)
+
+    def _forget(self) -> None:
+        """Lets go of what was dropped; what is in work, when it comes."""
+        for _ in range(len(self._dropped)):
+            number = self._dropped.popleft()
+            if self._done.pop(number, None) is None and any(number in worker.busy for worker in self._workers):
+                self._dropped.append(number)
+            else:
+                self._waiting = deque([task for task in self._waiting if task[0] != number])
+
+    def is_done(self, number: int) -> bool:
+        """Whether a batch is there, or never will be: `get` does not wait for it."""
+        with self._lock:
+            for key, _ in self._selector.select(0):
+                self._read(key.data)
+            return number in self._done or self._failure is not None
 
     def _read(self, worker: _Worker) -> None:
         try:
-            number, batch, text = _transport.receive(worker.socket)
+            number, batch, text = transport.receive(worker.socket)
         except (EOFError, OSError):
             self._fail(worker)
             return
         if number is None:  # it could not even begin
-            self._failure = f"a DataLoader worker could not take over the data set:\n{text}"
+            self._failure = f"a {self._name} worker could not take over the data set:\n{text}"
             return
         del worker.busy[number]
         self._done[number] = batch, text
@@ -352,6 +381,10 @@ class ThreadPool:
             if future.done():  # the data set's own
                 raise
             raise multiprocessing.TimeoutError from None
+
+    def drop(self, future: futures.Future) -> None:
+        """Nobody will `get` this batch."""
+        future.cancel()
 
     def close(self) -> None:
         """Ends the threads, each after what it is busy with."""

@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from ...compile.policy import expect_few_calls
-from ...random import seed
-from ...util import set_np
-from . import _transport
+from ..compile.policy import expect_few_calls
+from ..random import seed
+from ..util import set_np
+from . import transport
 
 __all__ = ["end", "run", "serve"]
 
@@ -31,7 +31,7 @@ __all__ = ["end", "run", "serve"]
 def serve(fd: int) -> None:
     """The server's loop, over the socket `fd`.
 
-    Requests (`_transport.REQUEST`): to start a worker, with its socket and a file for its last words -> pid; to end the
+    Requests (`transport.REQUEST`): to start a worker, with its socket and a file for its last words -> pid; to end the
     worker with this pid -> its exit status. Answers have the request's number.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the training process's affair
@@ -40,10 +40,10 @@ def serve(fd: int) -> None:
     importlib.import_module("mxjax.image")
     with contextlib.suppress(ConnectionError), socket.socket(fileno=fd) as control:  # it was told no more
         while True:
-            request, fds, _, _ = socket.recv_fds(control, _transport.REQUEST.size, 2)
+            request, fds, _, _ = socket.recv_fds(control, transport.REQUEST.size, 2)
             if not request:
                 return
-            number, pid = _transport.REQUEST.unpack(request)
+            number, pid = transport.REQUEST.unpack(request)
             if fds:
                 pid = os.fork()
                 if not pid:
@@ -51,7 +51,7 @@ def serve(fd: int) -> None:
                     run(socket.socket(fileno=fds[0]), fds[1])
                 for fd in fds:
                     os.close(fd)
-            control.sendall(_transport.REQUEST.pack(number, pid if fds else end(pid)))
+            control.sendall(transport.REQUEST.pack(number, pid if fds else end(pid)))
 
 
 def end(pid: int) -> int:
@@ -89,7 +89,7 @@ def run(sock: socket.socket, last_words: int, job: tuple | None = None) -> None:
 
 def _work(sock: socket.socket, job: tuple | None) -> None:
     try:
-        setup = _transport.receive(sock)
+        setup = transport.receive(sock)
         os.chdir(setup["folder"])
         os.environ.update(setup["environment"])
         sys.path[:] = setup["path"]
@@ -100,21 +100,21 @@ def _work(sock: socket.socket, job: tuple | None) -> None:
         random.seed(setup["seeds"][0])
         np.random.seed(setup["seeds"][1])
         seed(setup["seeds"][2])
-        dataset, batchify = job or _transport.receive(sock)
+        dataset, batchify = job or transport.receive(sock)
     except EOFError:
         raise
     except Exception as error:
         _answer(sock, None, error)
         return
     while True:
-        number, indices = _transport.receive(sock)
+        number, indices = transport.receive(sock)
         try:
             batch = batchify([dataset[i] for i in indices])
         except Exception as error:
             _answer(sock, number, error)
             continue
         try:
-            _transport.send(sock, (number, batch, None))
+            transport.send(sock, (number, batch, None))
         except TypeError as error:
             _answer(sock, number, error)
 
@@ -126,4 +126,4 @@ def _answer(sock: socket.socket, number: Any, error: Exception) -> None:
         pickle.loads(pickle.dumps(error))
     except Exception:
         error = None
-    _transport.send(sock, (number, error, text))
+    transport.send(sock, (number, error, text))

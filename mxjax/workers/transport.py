@@ -2,13 +2,15 @@
 
 A message is a header, and either the pickled object or one file descriptor of a piece of memory that holds it: first
 the pickled object, then the arrays' contents (pickle's out-of-band buffers). The receiver maps that memory, and its
-arrays lie there. Nothing is left behind by a process that dies, for the memory has no name.
+arrays lie there. `Shared` memory, that both sides use, goes along by file descriptors of its own. Nothing is left
+behind by a process that dies, for the memory has no name.
 """
 
 from __future__ import annotations
 
 import functools
 import io
+import math
 import mmap
 import os
 import pickle
@@ -22,17 +24,45 @@ from typing import Any
 import cloudpickle  # it also pickles lambdas, local functions, and what stands in the script itself
 import numpy as np
 
-from ...array.dense import _from_host
-from ...context import cpu
-from ...ndarray import NDArray
+from ..array.dense import _from_host
+from ..context import cpu
+from ..ndarray import NDArray
 
-__all__ = ["REQUEST", "receive", "send"]
+__all__ = ["REQUEST", "Shared", "receive", "send"]
 
 REQUEST = struct.Struct("<Qq")  # to the server of workers, all of one length: number, pid to end or 0; answers alike
-_HEADER = struct.Struct("<QI")  # length of the pickled object; number of buffers + 1 where there is shared memory
+# length of the pickled object; number of buffers + 1 where it is in memory; of pieces of `Shared` memory
+_HEADER = struct.Struct("<QII")
+_MOST_SHARED = 8
 _SPAN = struct.Struct("<QQ")  # offset and length of a buffer
 _SMALL = 2048  # bytes that may go through the socket, so that sending never has to wait for the other side
+_ALONE = 2  # references to an object that one attribute holds, the question's own among them
 _ALIGN = 64  # what XLA wants of arrays it does not copy
+
+
+class Shared:
+    """Memory that this process and those that it is sent to read and write.
+
+    Args:
+        size: in bytes.
+        file: what it is; default: new memory, of zeros.
+    """
+
+    def __init__(self, size: int, file: Any = None) -> None:
+        self.size, self.file = size, file
+        if file is None:
+            self.file = _memory()
+            self.file.truncate(size)
+        self._memory = mmap.mmap(self.file.fileno(), size)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether no array lies there."""
+        return sys.getrefcount(self._memory) == _ALONE
+
+    def array(self, offset: int, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+        """An array that lies there; it keeps the memory."""
+        return np.frombuffer(self._memory, dtype, math.prod(shape), offset).reshape(shape)
 
 
 class _Pickler(cloudpickle.Pickler):
@@ -41,6 +71,15 @@ class _Pickler(cloudpickle.Pickler):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.by_value: list[Any] = []
+        self.shared: list[Shared] = []
+
+    def persistent_id(self, obj: Any) -> Any:
+        """What stands for memory that is shared: (its place among the file descriptors, size)."""
+        if not isinstance(obj, Shared):
+            return None
+        if obj not in self.shared:
+            self.shared.append(obj)
+        return self.shared.index(obj), obj.size
 
     def reducer_override(self, obj: Any) -> Any:
         """How an object is reduced."""
@@ -65,8 +104,28 @@ def _array(values: np.ndarray, kind: type) -> NDArray:
     return _from_host(values, cpu(), kind)
 
 
-def dumps(obj: Any) -> tuple[bytes, list[memoryview]]:
-    """An object as bytes, and the memory of the arrays in it.
+class _Unpickler(pickle.Unpickler):
+    """The other side of `_Pickler`.
+
+    Args:
+        fds: file descriptors of shared memory, which this closes.
+    """
+
+    def __init__(self, payload: Any, fds: list[int], buffers: Any = None) -> None:
+        super().__init__(io.BytesIO(payload), buffers=buffers)
+        self._files = [os.fdopen(fd, "r+b") for fd in fds]
+        self._shared: dict[int, Shared] = {}
+
+    def persistent_load(self, pid: Any) -> Shared:
+        """The memory."""
+        place, size = pid
+        if place not in self._shared:
+            self._shared[place] = Shared(size, self._files[place])
+        return self._shared[place]
+
+
+def dumps(obj: Any) -> tuple[bytes, list[memoryview], list[Shared]]:
+    """An object as bytes, the memory of the arrays in it, and shared memory.
 
     Raises:
         TypeError: it cannot be pickled; says what to do.
@@ -81,7 +140,7 @@ def dumps(obj: Any) -> tuple[bytes, list[memoryview]]:
     finally:
         for module in pickler.by_value:
             cloudpickle.unregister_pickle_by_value(module)
-    return out.getvalue(), [buffer.raw() for buffer in buffers]
+    return out.getvalue(), [buffer.raw() for buffer in buffers], pickler.shared
 
 
 def send(sock: socket.socket, obj: Any) -> None:
@@ -89,10 +148,16 @@ def send(sock: socket.socket, obj: Any) -> None:
     send_dumped(sock, *dumps(obj))
 
 
-def send_dumped(sock: socket.socket, payload: bytes, buffers: list) -> None:
+def send_dumped(sock: socket.socket, payload: bytes, buffers: list, shared: list[Shared]) -> None:
     """Sends what `dumps` gave; raises OSError where the other side is gone."""
+    fds = [piece.file.fileno() for piece in shared]
     if not buffers and len(payload) <= _SMALL:
-        sock.sendall(_HEADER.pack(len(payload), 0) + payload)
+        header = _HEADER.pack(len(payload), 0, len(fds))
+        if fds:
+            socket.send_fds(sock, [header], fds)
+            sock.sendall(payload)
+        else:
+            sock.sendall(header + payload)
         return
     position = len(payload) + _SPAN.size * len(buffers)
     spans = []
@@ -108,7 +173,7 @@ def send_dumped(sock: socket.socket, payload: bytes, buffers: list) -> None:
             file.write(buffer)
         file.truncate(position)
         file.flush()
-        socket.send_fds(sock, [_HEADER.pack(len(payload), len(buffers) + 1)], [file.fileno()])
+        socket.send_fds(sock, [_HEADER.pack(len(payload), len(buffers) + 1, len(fds))], [file.fileno(), *fds])
 
 
 def _memory() -> Any:
@@ -124,22 +189,22 @@ def receive(sock: socket.socket) -> Any:
     Raises:
         EOFError: the other side is gone.
     """
-    header, fds = b"", []
+    header, fds = b"", list[int]()
     while len(header) < _HEADER.size:
-        part, got, _, _ = socket.recv_fds(sock, _HEADER.size - len(header), 1)
+        part, got, _, _ = socket.recv_fds(sock, _HEADER.size - len(header), 1 + _MOST_SHARED)
         if not part:
             raise EOFError
         header, fds = header + part, fds + got
-    length, count = _HEADER.unpack(header)
+    length, count, _ = _HEADER.unpack(header)
     if not count:
-        return pickle.loads(_exactly(sock, length))
+        return _Unpickler(_exactly(sock, length), fds).load()
     try:
         memory = memoryview(mmap.mmap(fds[0], 0))
     finally:
         os.close(fds[0])
     table = memory[length:length + _SPAN.size * (count - 1)]
     buffers = [memory[begin:begin + size] for begin, size in _SPAN.iter_unpack(table)]
-    return pickle.loads(memory[:length], buffers=buffers)
+    return _Unpickler(memory[:length], fds[1:], buffers).load()
 
 
 def _exactly(sock: socket.socket, length: int) -> bytes:
