@@ -43,6 +43,12 @@ class Precondition(MXNetError, AssertionError):
     """A call came too early, or with what does not belong together: MXNet asserts that it does not."""
 
 
+class NotOneOf(MXNetError, KeyError, ValueError):
+    """A name is none of a few, which MXNet looks up in a dictionary or refuses; the message says which there are."""
+
+    __str__ = Exception.__str__  # KeyError's would put it in quotes
+
+
 class NotRegistered(ValueError, AssertionError):
     """Nothing is registered by a name, which MXNet asserts; the message says what is."""
 

@@ -12,7 +12,7 @@ import jax
 
 from ._bounded import Bounded
 from ._host_memory import give_back, keep_freed
-from .base import MXNetError
+from .base import MXNetError, NotOneOf
 
 __all__ = ["Context", "cpu", "cpu_pinned", "gpu", "tpu", "num_gpus", "num_tpus", "gpu_memory_info", "current_context"]
 
@@ -56,7 +56,7 @@ class Context(metaclass=_ContextType):
         if isinstance(device_type, Context):
             return device_type
         if device_type not in cls.devstr2type:
-            raise MXNetError(f"unknown device type {device_type!r}; known: {', '.join(cls.devstr2type)}")
+            raise NotOneOf(f"unknown device type {device_type!r}; known: {', '.join(cls.devstr2type)}")
         key = cls.devstr2type[device_type], int(device_id)
         found = cls._known.get(key)
         if found is None:

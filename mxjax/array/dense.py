@@ -16,7 +16,7 @@ from .._bounded import bounded_cache
 from .._c_math import c_number
 from .._handles import pointer, taken
 from .._process import waits
-from ..base import MXNetError, integer_types, numeric_types
+from ..base import MXNetError, NotOneOf, integer_types, numeric_types
 from ..compile.kernel import WIDE_DTYPES, Kernel, mistake, prepare, run
 from ..compile.policy import next_round
 from ..context import Context, current_context
@@ -453,7 +453,7 @@ class NDArray(_Base):
             stype: storage type of the gradient buffer.
         """
         if grad_req not in GRAD_REQS:
-            raise MXNetError(f"grad_req must be one of {', '.join(GRAD_REQS)}, got {grad_req!r}")
+            raise NotOneOf(f"grad_req must be one of {', '.join(GRAD_REQS)}, got {grad_req!r}")
         stype = stype or self.stype
         zero = storage(stype).zeros(self.shape, self._chunk.ctx, self._chunk.dtype)
         mark(self, zero._alias(type(self)) if stype == "default" and self._plain else zero, grad_req)

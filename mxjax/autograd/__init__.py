@@ -12,7 +12,7 @@ from ..array.dense import NDArray
 from ..array.kinds import wrap
 from ..array.state import Modes, state
 from ..array.tape import GRAD_REQS, Node, mark
-from ..base import MXNetError, Precondition
+from ..base import MXNetError, NotOneOf, Precondition
 from ..symbol._from_tape import symbol_of
 
 __all__ = ["Function", "NDArray", "backward", "get_symbol", "grad", "is_recording", "is_training", "mark_variables",
@@ -91,7 +91,7 @@ def mark_variables(variables: Sequence[NDArray] | NDArray, gradients: Sequence[N
         grad_reqs = [grad_reqs] * len(variables)
     for array, gradient, req in zip(variables, gradients, grad_reqs, strict=True):
         if req not in GRAD_REQS:
-            raise MXNetError(f"grad_req must be one of {', '.join(GRAD_REQS)}, got {req!r}")
+            raise NotOneOf(f"grad_req must be one of {', '.join(GRAD_REQS)}, got {req!r}")
         mark(array, gradient, req)
 
 

@@ -25,7 +25,7 @@ from ..array.host_work import push
 from ..array.kinds import wrap
 from ..array.state import state
 from ..array.tape import mark
-from ..base import MXNetError, Precondition
+from ..base import MXNetError, NotOneOf, Precondition
 from ..context import Context
 from ..graph.inference import infer_shapes, infer_types
 from ..graph.lowering import Lowered
@@ -452,7 +452,7 @@ def _requests(grad_req: Any, names: Sequence[str], grads: Sequence[Any] | None) 
             raise ValueError(f"grad_req has {len(reqs)} entries for {len(names)} arguments")
     for req in reqs:
         if req not in _REQS:
-            raise ValueError(f"grad_req must be one of {', '.join(_REQS)}, got {req!r}")
+            raise NotOneOf(f"grad_req must be one of {', '.join(_REQS)}, got {req!r}")
     return [r if grads is None or g is not None else "null" for r, g in zip(reqs, grads or reqs, strict=True)]
 
 
