@@ -139,14 +139,13 @@ def _devices(kind: str) -> tuple[jax.Device, ...]:
 def default_device() -> jax.Device:
     """Where JAX computes by itself: on the device that a user has set (`jax.default_device`), else on its first one."""
     given = jax.config.jax_default_device
-    if given is None:
-        return _first_device()
-    return jax.local_devices(backend=given)[0] if isinstance(given, str) else given
+    return given if isinstance(given, jax.Device) else _first_device(given)
 
 
 @functools.cache
-def _first_device() -> jax.Device:
-    return jax.local_devices()[0]
+def _first_device(platform: str | None) -> jax.Device:
+    keep_freed()
+    return jax.local_devices(backend=platform)[0]
 
 
 _absent = threading.local()

@@ -59,3 +59,34 @@ def test_so_do_those_that_no_heap_of_a_thread_holds():
                                    {"GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=1000000"}])
 def test_limits_in_the_environment_stay(limit):
     assert _measured(**limit)[0] > 9000
+
+
+_FIRST = """
+import ctypes, os
+import mxjax as mx
+real, threads = ctypes.CDLL, []
+def names():
+    for task in os.listdir("/proc/self/task"):
+        with open(f"/proc/self/task/{task}/comm") as file:
+            yield file.read()
+class Library:
+    def __init__(self, name):
+        self.mallopt = lambda *limits: threads.append(any("XLA" in name for name in names()))
+ctypes.CDLL = lambda name, *rest: Library(name) if name is None else real(name, *rest)
+FIRST
+mx.nd.ones((2, 2)).asnumpy()
+print(threads[0], any("XLA" in name for name in names()))
+"""
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="the system does not tell of threads")
+@pytest.mark.parametrize("first", [
+    "mx.nd.ones((2, 2))", "mx.nd.array([1, 2])", "mx.sym.var('a').simple_bind(mx.cpu(), a=(2, 2))",
+    "mx.random.uniform(shape=(2,))", "mx.context.default_device()", "mx.cpu().jax_device",
+    "mx.gluon.nn.Dense(2, in_units=2).initialize()",
+    "mx.mod.Module(mx.sym.FullyConnected(mx.sym.var('data'), num_hidden=2), label_names=None).bind([('data', (2, 3))])"])
+def test_limits_are_set_before_jax_has_threads(first):
+    """glibc counts heaps when threads first ask for memory."""
+    code = _FIRST.replace("FIRST", first)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
+    assert done.stdout.split() == ["False", "True"], done.stderr
