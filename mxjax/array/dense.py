@@ -122,6 +122,11 @@ class NDArray(_Base):
         return self._chunk.dtype.type
 
     @property
+    def __numpy_dtype__(self) -> np.dtype:
+        """For `numpy.dtype(array)`, which takes no class for an attribute `dtype` from NumPy 2.4 on."""
+        return np.dtype(self.dtype)
+
+    @property
     def ndim(self) -> int:
         """Number of axes."""
         return len(self.shape)

@@ -43,6 +43,14 @@ def test_made(made, wanted):
     np.testing.assert_array_equal(array.asnumpy(), wanted)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int64", "uint8"])
+def test_numpy_knows_an_arrays_dtype(dtype):
+    """`numpy.dtype` of the array itself, as scripts ask for the bytes of an element."""
+    array = mx.nd.ones((2, 2), dtype=dtype)
+    for one in (array, mx.np.ones(2, dtype=dtype)) + ((array.tostype("csr"),) if "float" in dtype else ()):
+        assert np.dtype(one) == np.dtype(dtype) and np.zeros(1, one).dtype == dtype
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_dtype_is_kept(dtype):
     wanted = np.array([[0, 1, 3], [100, 2, 1]]).astype(numpy_dtype(dtype))
