@@ -22,7 +22,8 @@ _FEW = 4  # processors: the threads of a compiler hardly wait for each other whe
 def keep_freed() -> None:
     """From now on blocks of up to 1 GB, or an eighth of the memory, are kept when they are freed.
 
-    Where there are few processors, all threads share one heap. Where there are many, each of XLA's has heaps of 64 MB,
+    Where there are few processors, all threads share one heap, unless new pages are huge ones, which cost little
+    (`GLIBC_TUNABLES=glibc.malloc.hugetlb=1`). Where there are many, each of XLA's has heaps of 64 MB,
     which hold no larger block; those stay when nothing lies in them (else it depends on where blocks came to lie
     whether each step begins with new pages). Called before JAX makes its threads: glibc counts heaps when one first
     asks for memory. A limit that somebody has set in the environment stays; other libraries have none.
@@ -30,7 +31,7 @@ def keep_freed() -> None:
     with contextlib.suppress(OSError, AttributeError, ValueError):
         most = min(_MOST, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8)
         limits = {"trim_threshold": most, "top_pad": _HEAP, "mmap_threshold": most}
-        if len(os.sched_getaffinity(0)) <= _FEW:
+        if len(os.sched_getaffinity(0)) <= _FEW and "glibc.malloc.hugetlb" not in os.environ.get("GLIBC_TUNABLES", ""):
             limits["arena_max"] = 1
         for name, limit in limits.items():
             if f"MALLOC_{name.upper()}" not in os.environ and f"MALLOC_{name.upper()}_" not in os.environ and \

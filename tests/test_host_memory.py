@@ -61,6 +61,16 @@ def test_limits_in_the_environment_stay(limit):
     assert _measured(**limit)[0] > 9000
 
 
+def test_each_thread_has_heaps_where_huge_pages_are_asked_for():
+    code = "import ctypes, mxjax._host_memory as h\nset = []\n" \
+           "class Library:\n    def __init__(self, name): self.mallopt = lambda *limits: set.append(limits[0])\n" \
+           "ctypes.CDLL = Library\nh.os.sched_getaffinity = lambda pid: {0, 1}\nh.keep_freed()\nprint(-8 in set, len(set))"
+    for tunables, wanted in (("glibc.malloc.hugetlb=1", "False 3"), ("", "True 4")):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300,
+                              env={**os.environ, "GLIBC_TUNABLES": tunables})
+        assert done.stdout.strip() == wanted, done.stderr
+
+
 _FIRST = """
 import ctypes, os
 import mxjax as mx
