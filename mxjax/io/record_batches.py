@@ -31,6 +31,7 @@ _THREADS = 8  # more would wait for Python's lock: of 16 processors, 4 decode 46
 _BEGUN = 2  # batches that were asked for, when processes are started: they take a second, and memory
 _COPIED = 8 << 20  # bytes of a batch up to which it is copied out of shared memory, which takes file descriptors
 _PATIENCE = 600.0  # seconds for what a process decodes
+_MORE = 4  # batches that a script may have beside those that are loaded ahead, whose memory is used again
 _ALIGN = 64
 
 
@@ -78,13 +79,13 @@ class _Decoder:
         return _Arrays(*[np.zeros(shape, kind) if memory is None else memory.array(offset, shape, kind)
                          for offset, shape, kind in self._layout])
 
-    def room(self, known: list[Shared]) -> Shared:
-        """Room for a batch, where another one was that is no longer used, or new."""
-        for memory in known:
+    def room(self, known: deque[Shared]) -> Shared:
+        """Room for a batch: what another one has left, which is taken out, or new."""
+        for memory in list(known):
             if memory.is_free:
+                known.remove(memory)
                 return memory
-        known.append(Shared(self._size))
-        return known[-1]
+        return Shared(self._size)
 
     def __getitem__(self, share: _Share) -> None:
         """Fills the share's rows, as a data set does in a worker process."""
@@ -120,19 +121,19 @@ class _Loading:
         pad: number of filling samples.
         wrapped: whether they are the next round's first ones.
         end: (round, number in it) of the record behind the batch.
+        memory: where the arrays lie, if other processes fill them.
     """
 
-    def __init__(self, arrays: _Arrays, pad: int, wrapped: bool, end: tuple[int, int]) -> None:
-        self.arrays, self.pad, self.wrapped, self.end = arrays, pad, wrapped, end
+    def __init__(self, arrays: _Arrays, pad: int, wrapped: bool, end: tuple[int, int], memory: Shared | None) -> None:
+        self.arrays, self.pad, self.wrapped, self.end, self.memory = arrays, pad, wrapped, end, memory
         self.parts: list[Callable[[], Any]] = []  # wait for each
         self.drop: list[Callable[[], Any]] = []  # where nobody does
-        self.shared = False
 
     def wait(self) -> None:
         """Comes back when it is filled, and lies in memory of its own, or much of it."""
         for part in self.parts:
             part()
-        if self.shared and self.arrays.data.nbytes < _COPIED:
+        if self.memory is not None and self.arrays.data.nbytes < _COPIED:
             self.arrays = _Arrays(*map(np.copy, self.arrays))
 
 
@@ -163,7 +164,9 @@ class RecordBatches:
         weakref.finalize(self, _shut_down, self._reader, self._decoders)
         self._processes: ProcessPool | None = None
         self._first: int | None = None  # what was asked of the processes first, until that is done
-        self._rooms: list[Shared] = []  # batches in shared memory; used again, they are mapped already
+        # where batches were, in memory that is mapped already; only whole ones: of others some process may
+        # still be writing rows
+        self._rooms: deque[Shared] = deque(maxlen=max(p.prefetch_buffer, 1) + _MORE)
         self._given = 0
         self.extent = self._records.extent
         self._ahead: deque[Future] = deque()
@@ -199,7 +202,7 @@ class RecordBatches:
             numbers += self._take_numbers(len(rest))
         processes = self._processes if self._started() else None
         memory = None if processes is None else self._decoder.room(self._rooms)
-        batch = _Loading(self._decoder.arrays(memory), missing, wrapped, (self._rounds, self._number))
+        batch = _Loading(self._decoder.arrays(memory), missing, wrapped, (self._rounds, self._number), memory)
         for array in batch.arrays:
             array[len(records):] = 0
         size = -(-len(records) // (self._threads if processes is None else self._p.threads))
@@ -211,7 +214,6 @@ class RecordBatches:
                 number = processes.submit([share])
                 batch.parts.append(partial(processes.get, number, _PATIENCE))
                 batch.drop.append(partial(processes.drop, number))
-        batch.shared = memory is not None
         return batch
 
     def _started(self) -> bool:
@@ -253,6 +255,8 @@ class RecordBatches:
         self._end, self._wrapped = batch.end, batch.wrapped
         self._given += 1
         batch.wait()
+        if batch.memory is not None:
+            self._rooms.append(batch.memory)
         self._read_ahead()
         return True
 
