@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import multiprocessing
+import sys
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -212,28 +214,35 @@ class RecordBatches:
                 batch.parts.append(self._decoders.submit(self._decoder.fill, batch.arrays, share).result)
             else:
                 number = processes.submit([share])
-                batch.parts.append(partial(processes.get, number, _PATIENCE))
+                batch.parts.append(partial(self._decoded, number))
                 batch.drop.append(partial(processes.drop, number))
         return batch
 
     def _started(self) -> bool:
         """Whether there are processes that decode; they are started where that is worth while, and take a while."""
-        if self._processes is None:
-            if self._p.threads <= _THREADS or self._given < _BEGUN:
-                return False
-            try:
+        if self._processes is None and (self._p.threads <= _THREADS or self._given < _BEGUN):
+            return False
+        try:
+            if self._processes is None:
                 self._processes = ProcessPool(self._p.threads, self._decoder, len,
                                               self._p.threads * max(self._p.prefetch_buffer, 1), self._owner)
-            except MXNetError as error:  # there can be none on this system
-                _log.info("%s decodes by %d threads: %s", self._owner, self._threads, error)
-                self._given = -1 << 62
-                return False
-            weakref.finalize(self, self._processes.close)
-            self._first = self._processes.submit([])
-        if self._first is not None and self._processes.is_done(self._first):
-            self._processes.get(self._first, 0)
-            self._first = None
-        return self._first is None
+                weakref.finalize(self, self._processes.close)
+                self._first = self._processes.submit([])
+            if self._first is not None and self._processes.is_done(self._first):
+                self._processes.get(self._first, 0)
+                self._first = None
+        except (MXNetError, OSError, TypeError) as error:  # there can be none here
+            _log.warning("%s decodes by %d threads, not by processes: %s", self._owner, self._threads, error)
+            self._processes, self._first, self._given = None, None, -sys.maxsize
+        return self._processes is not None and self._first is None
+
+    def _decoded(self, number: int) -> None:
+        """Waits for what a process decodes."""
+        try:
+            self._processes.get(number, _PATIENCE)
+        except multiprocessing.TimeoutError:
+            raise MXNetError(f"{self._owner}: a process has not decoded its share of a batch of {self._p.path_imgrec} "
+                             f"within {_PATIENCE:.0f} seconds") from None
 
     def _take_numbers(self, count: int) -> list[tuple[int, int]]:
         """(round, number in it) of the next records."""

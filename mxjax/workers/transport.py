@@ -73,16 +73,11 @@ class _Pickler(cloudpickle.Pickler):
         self.by_value: list[Any] = []
         self.shared: list[Shared] = []
 
-    def persistent_id(self, obj: Any) -> Any:
-        """What stands for memory that is shared: (its place among the file descriptors, size)."""
-        if not isinstance(obj, Shared):
-            return None
-        if obj not in self.shared:
-            self.shared.append(obj)
-        return self.shared.index(obj), obj.size
-
     def reducer_override(self, obj: Any) -> Any:
         """How an object is reduced."""
+        if isinstance(obj, Shared):
+            self.shared.append(obj)
+            return _attached, (len(self.shared) - 1, obj.size)
         if isinstance(obj, NDArray) and obj.stype == "default":
             return _array, (np.asarray(obj._read()), type(obj))
         if isinstance(obj, (type, types.FunctionType)):
@@ -114,14 +109,17 @@ class _Unpickler(pickle.Unpickler):
     def __init__(self, payload: Any, fds: list[int], buffers: Any = None) -> None:
         super().__init__(io.BytesIO(payload), buffers=buffers)
         self._files = [os.fdopen(fd, "r+b") for fd in fds]
-        self._shared: dict[int, Shared] = {}
 
-    def persistent_load(self, pid: Any) -> Shared:
-        """The memory."""
-        place, size = pid
-        if place not in self._shared:
-            self._shared[place] = Shared(size, self._files[place])
-        return self._shared[place]
+    def find_class(self, module: str, name: str) -> Any:
+        """What a name in a pickle means."""
+        if (module, name) == (__name__, _attached.__name__):
+            return lambda place, size: Shared(size, self._files[place])
+        return super().find_class(module, name)
+
+
+def _attached(place: int, size: int) -> Shared:
+    """Stands in pickles for shared memory: its place among the file descriptors that go along, and its size."""
+    raise TypeError("shared memory comes with its file descriptor, by `receive`")
 
 
 def dumps(obj: Any) -> tuple[bytes, list[memoryview], list[Shared]]:

@@ -400,6 +400,14 @@ def test_a_killed_process_is_an_error(make, by_processes, path):
     assert len(list(make())) == 3  # others go on
 
 
+def test_threads_go_on_where_processes_cannot_be_started(make, by_processes, monkeypatch, caplog):
+    def refuse(*args):
+        raise mx.MXNetError("there are no processes here")
+    monkeypatch.setattr(record_batches, "ProcessPool", refuse)
+    assert labels(make()) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 0, 1]]
+    assert caplog.text.count("decodes by 1 threads, not by processes: there are no processes here") == 1
+
+
 def test_what_processes_cannot_decode_is_named(path, tmp_path, make, by_processes):
     with mx.recordio.MXRecordIO(tmp_path / "x.rec", "w") as file:
         for i in range(8):
