@@ -78,6 +78,7 @@ def forked() -> bool:
 
 def live_arrays() -> list[jax.Array]:
     """All of JAX's arrays that there are, on all platforms: `jax.live_arrays` knows the default one's."""
+    keep_freed()  # asking for the platforms starts them
     return [array for client in backends().values() for array in client.live_arrays()]
 
 

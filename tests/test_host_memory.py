@@ -93,7 +93,7 @@ print(threads[0], any("XLA" in name for name in names()))
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="the system does not tell of threads")
 @pytest.mark.parametrize("first", [
     "mx.nd.ones((2, 2))", "mx.nd.array([1, 2])", "mx.sym.var('a').simple_bind(mx.cpu(), a=(2, 2))",
-    "mx.random.uniform(shape=(2,))", "mx.context.default_device()", "mx.cpu().jax_device",
+    "mx.random.uniform(shape=(2,))", "mx.context.default_device()", "mx.cpu().jax_device", "mx.nd.waitall()",
     "mx.gluon.nn.Dense(2, in_units=2).initialize()",
     "mx.mod.Module(mx.sym.relu(mx.sym.var('data')), label_names=None).bind([('data', (2, 3))])"])
 def test_limits_are_set_before_jax_has_threads(first):
