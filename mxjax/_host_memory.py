@@ -31,11 +31,13 @@ def keep_freed() -> None:
     with contextlib.suppress(OSError, AttributeError, ValueError):
         most = min(_MOST, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8)
         limits = {"trim_threshold": most, "top_pad": _HEAP, "mmap_threshold": most}
-        if len(os.sched_getaffinity(0)) <= _FEW and "glibc.malloc.hugetlb" not in os.environ.get("GLIBC_TUNABLES", ""):
+        tunables = os.environ.get("GLIBC_TUNABLES", "")
+        huge = any(f"glibc.malloc.hugetlb={kind}" in tunables for kind in (1, 2))
+        if len(os.sched_getaffinity(0)) <= _FEW and not huge:
             limits["arena_max"] = 1
         for name, limit in limits.items():
             if f"MALLOC_{name.upper()}" not in os.environ and f"MALLOC_{name.upper()}_" not in os.environ and \
-                    name not in os.environ.get("GLIBC_TUNABLES", ""):
+                    name not in tunables:
                 ctypes.CDLL(None).mallopt(_LIMITS[name], limit)
 
 

@@ -7,7 +7,6 @@ the data are split there; so a reader can find the next record from anywhere in 
 
 from __future__ import annotations
 
-import bisect
 import numbers
 import os
 import struct
@@ -26,6 +25,7 @@ __all__ = ["MXRecordIO", "MXIndexedRecordIO", "IRHeader", "pack", "unpack", "pac
 _MAGIC = struct.pack("<I", 0xCED7230A)
 _AT_ONCE = 1 << 20  # bytes: a record that goes on is read in the other way
 _MAX_LENGTH = 2 ** 29 - 1
+_FARTHEST = 1 << 62  # offset that the system takes
 _WHOLE, _FIRST, _MIDDLE, _LAST = range(4)  # kinds of parts
 
 
@@ -53,6 +53,7 @@ class MXRecordIO:
     """
 
     is_open = False
+    _buffer = 1 << 18  # bytes that are read at once: each call of the system gives Python's lock away
 
     def __init__(self, uri: str | os.PathLike[str], flag: str) -> None:
         self.uri = os.fspath(uri)
@@ -61,15 +62,13 @@ class MXRecordIO:
         self.pid: int | None = None
         self.open()
 
-    _buffer = 1 << 18  # bytes; few calls of the system, each of which gives Python's lock away
-
     def open(self) -> None:
         """Open the file; done by the constructor."""
         if self.flag not in ("r", "w"):
             raise ValueError(f"flag must be 'r' or 'w', got {self.flag!r}")
         self.writable = self.flag == "w"
         try:
-            self.handle = open(self.uri, self.flag + "b", self._buffer)
+            self.handle = open(self.uri, self.flag + "b", -1 if self.writable else self._buffer)
         except OSError as error:
             raise MXNetError(f"cannot open record file {self.uri}: {error.strerror}") from error
         self.pid = os.getpid()
@@ -167,8 +166,8 @@ class MXRecordIO:
             parts.append(data)
         return _MAGIC.join(parts)
 
-    def read_at(self, position: int, size: int = 0) -> bytes:
-        """The record at a position, also for several threads at a time.
+    def _read_at(self, position: int, size: int = 0) -> bytes:
+        """The record at a position, also for several threads at a time; `read` goes on where it was.
 
         Args:
             position: its offset in the file.
@@ -178,15 +177,21 @@ class MXRecordIO:
             MXNetError: there is none, or it is damaged; names the file and the offset.
         """
         self._check(writing=False, allow_reset=True)
-        found = os.pread(self.handle.fileno(), min(size, _AT_ONCE) or _AT_ONCE, max(position, 0))
-        word = int.from_bytes(found[4:8], "little")
-        end = 8 + (word & _MAX_LENGTH)
-        if position >= 0 and found[:4] == _MAGIC and word >> 29 == _WHOLE and end + -end % 4 <= len(found):
-            return found[8:end]
-        with self._lock:
-            self.handle.seek(max(position, 0))
-            record = self.read()
-        if record is None or position < 0:
+        record = None
+        if 0 <= position < _FARTHEST:
+            found = os.pread(self.handle.fileno(), min(size, _AT_ONCE) or _AT_ONCE, position)
+            word = int.from_bytes(found[4:8], "little")
+            end = 8 + (word & _MAX_LENGTH)
+            if found[:4] == _MAGIC and word >> 29 == _WHOLE and end + -end % 4 <= len(found):
+                return found[8:end]
+            with self._lock:
+                before = self.handle.tell()
+                try:
+                    self.handle.seek(position)
+                    record = MXRecordIO.read(self)
+                finally:
+                    self.handle.seek(before)
+        if record is None:
             raise MXNetError(f"invalid record file {self.uri}: there is no record at offset {position}")
         return record
 
@@ -236,6 +241,8 @@ class MXIndexedRecordIO(MXRecordIO):
         b'one'
     """
 
+    _buffer = 1 << 13  # records are read in any order
+
     def __init__(self, idx_path: str | os.PathLike[str], uri: str | os.PathLike[str], flag: str,
                  key_type: Callable[[Any], Any] = int) -> None:
         self.idx_path = os.fspath(idx_path)
@@ -245,12 +252,10 @@ class MXIndexedRecordIO(MXRecordIO):
         self.fidx: TextIO | None = None
         super().__init__(uri, flag)
 
-    _buffer = 1 << 13  # records are read in any order
-
     def open(self) -> None:
         """Open both files and read the index; done by the constructor."""
         super().open()
-        self.idx, self.keys, self._places = {}, [], []
+        self.idx, self.keys = {}, []
         self.fidx = open(self.idx_path, self.flag, errors="replace")
         if not self.writable:
             self._read_index()
@@ -265,7 +270,6 @@ class MXIndexedRecordIO(MXRecordIO):
                 raise MXNetError(f"invalid index file {self.idx_path} at line {number}: expected a key, a tab and an "
                                  f"offset ({error})") from error
             self.keys.append(key)
-        self._places = sorted(self.idx.values())
 
     def close(self) -> None:
         """Close both files."""
@@ -300,24 +304,9 @@ class MXIndexedRecordIO(MXRecordIO):
     def read_idx(self, idx: Any) -> bytes:
         """The record of a key, also for several threads at a time; raises as `seek` and `read`."""
         self._check(writing=False, allow_reset=True)
-        return self.read_at(*self.place(idx))
-
-    def place(self, idx: Any) -> tuple[int, int]:
-        """Where the record of a key is: offset, and bytes from there to the next one of the index, or 0.
-
-        Raises:
-            KeyError: no such key.
-            MXNetError: its offset is outside the file.
-        """
-        position = self.idx[idx]
-        behind = bisect.bisect_right(self._places, position)
-        if behind < len(self._places):
-            return position, self._places[behind] - position
-        size = os.fstat(self.handle.fileno()).st_size
-        if not 0 <= position < size:
-            raise MXNetError(f"index file {self.idx_path}: key {idx!r} has offset {position}, but {self.uri} has "
-                             f"{size} bytes")
-        return position, 0
+        with self._lock:
+            self.seek(idx)
+            return self.read()
 
     def write_idx(self, idx: Any, buf: bytes) -> None:
         """Append a record and note its key.

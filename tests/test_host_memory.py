@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+glibc = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the limits are glibc's: for others none is set")
+
 _ADDING = """
 import os, resource, mxjax as mx
 os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])  # with many processors each thread has heaps of its own
@@ -36,7 +38,7 @@ def _measured(many=10, **environment):
     return list(map(int, done.stdout.split()))
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the limits are glibc's: for others none is set")
+@glibc
 def test_large_arrays_take_the_place_of_those_that_are_gone():
     """Results of 40 MB, 10240 pages, lie where earlier ones lay, until the memory is given back: also the second one,
     for which a thread's first heap has no room."""
@@ -45,7 +47,7 @@ def test_large_arrays_take_the_place_of_those_that_are_gone():
     assert returned > 60
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the limits are glibc's: for others none is set")
+@glibc
 def test_so_do_those_that_no_heap_of_a_thread_holds():
     """Results of 80 MB, 20480 pages."""
     faults, returned = _measured(20)
@@ -53,7 +55,7 @@ def test_so_do_those_that_no_heap_of_a_thread_holds():
     assert returned > 120
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the limits are glibc's: for others none is set")
+@glibc
 @pytest.mark.parametrize("limit", [{"MALLOC_MMAP_THRESHOLD_": "1000000"},
                                    {"MALLOC_TOP_PAD_": "0", "MALLOC_ARENA_MAX": "9"},
                                    {"GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=1000000"}])
@@ -66,7 +68,8 @@ def test_each_thread_has_heaps_where_huge_pages_are_asked_for():
            "class Library:\n    def __init__(self, name): self.mallopt = lambda *limits: set.append(limits[0])\n" \
            "ctypes.CDLL = Library\nh.os.sched_getaffinity = lambda pid: {0, 1}\nh.keep_freed()\n" \
            "print(-8 in set, len(set))"
-    for tunables, wanted in (("glibc.malloc.hugetlb=1", "False 3"), ("", "True 4")):
+    huge = "glibc.malloc.hugetlb="
+    for tunables, wanted in ((huge + "1", "False 3"), (huge + "0", "True 4"), ("", "True 4")):
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300,
                               env={**os.environ, "GLIBC_TUNABLES": tunables})
         assert done.stdout.strip() == wanted, done.stderr
@@ -90,7 +93,7 @@ print(threads[0], any("XLA" in name for name in names()))
 """
 
 
-@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="the system does not tell of threads")
+@glibc
 @pytest.mark.parametrize("first", [
     "mx.nd.ones((2, 2))", "mx.nd.array([1, 2])", "mx.sym.var('a').simple_bind(mx.cpu(), a=(2, 2))",
     "mx.random.uniform(shape=(2,))", "mx.context.default_device()", "mx.cpu().jax_device", "mx.nd.waitall()",

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mxjax.base import MXNetError
+from mxjax.io import ImageRecordIter
 from mxjax.recordio import IRHeader, MXIndexedRecordIO, MXRecordIO, pack, pack_img, unpack, unpack_img
 
 MAGIC = struct.pack("<I", 0xCED7230A)
@@ -71,9 +72,44 @@ def test_an_index_of_some_records(tmp_path):
     reader = MXIndexedRecordIO(tmp_path / "a.idx", path, "r")
     for i in reversed(chosen):
         assert reader.read_idx(i) == [large, *RECORDS, b"last"][i]
+        for size in (0, 20, 1 << 30):  # whatever was said of it
+            assert reader._read_at(begins[i], size) == [large, *RECORDS, b"last"][i]
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(MXNetError, match="a.rec at offset .*ends within a part"):
-        reader.read_idx(chosen[-1])
+    for read in (reader.read_idx, lambda i: reader._read_at(begins[i])):
+        with pytest.raises(MXNetError, match="a.rec at offset .*ends within a part"):
+            read(chosen[-1])
+
+
+def test_reading_goes_on_behind_the_record_of_a_key(tmp_path):
+    names = tmp_path / "a.idx", tmp_path / "a.rec"
+    with MXIndexedRecordIO(*names, "w") as writer:
+        for i, record in enumerate(RECORDS):
+            writer.write_idx(i, record)
+    reader = MXIndexedRecordIO(*names, "r")
+    for i in (7, 0, 4):
+        assert reader.read_idx(i) == RECORDS[i]
+        for k in (9, 5):  # one in one part, one in several: iterators read so, and disturb nobody
+            assert reader._read_at(reader.idx[k]) == RECORDS[k]
+        assert reader.read() == RECORDS[i + 1]
+
+
+@pytest.mark.parametrize("offset", [-8, 7, 10 ** 6, 10 ** 30])
+def test_iterators_name_what_an_index_has_wrong(tmp_path, offset):
+    write(tmp_path / "a.rec")
+    (tmp_path / "a.idx").write_text(f"5\t{offset}\n")
+    with pytest.raises(MXNetError, match="a.rec, record 5: invalid record file .*offset"):
+        ImageRecordIter(path_imgrec=str(tmp_path / "a.rec"), path_imgidx=str(tmp_path / "a.idx"),
+                        data_shape=(3, 4, 4), batch_size=1)
+
+
+def test_own_ways_of_reading_are_those_of_keys(tmp_path):
+    class Doubled(MXIndexedRecordIO):
+        def read(self):
+            return super().read() * 2
+    names = tmp_path / "a.idx", tmp_path / "a.rec"
+    with MXIndexedRecordIO(*names, "w") as writer:
+        writer.write_idx(0, b"ab")
+    assert Doubled(*names, "r").read_idx(0) == b"abab"
 
 
 def test_reset_and_pickle(tmp_path):

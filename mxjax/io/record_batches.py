@@ -139,6 +139,15 @@ class _Loading:
             self.arrays = _Arrays(*map(np.copy, self.arrays))
 
 
+def _decoded(processes: ProcessPool, number: int, what: str) -> None:
+    """Waits for what a process decodes; no method, so an iterator that is dropped ends its processes at once."""
+    try:
+        processes.get(number, _PATIENCE)
+    except multiprocessing.TimeoutError:
+        raise MXNetError(f"{what}: a process has not decoded its share of a batch within {_PATIENCE:.0f} seconds"
+                         ) from None
+
+
 def _shut_down(*pools: ThreadPoolExecutor) -> None:
     for pool in pools:
         pool.shutdown(wait=False, cancel_futures=True)
@@ -214,7 +223,7 @@ class RecordBatches:
                 batch.parts.append(self._decoders.submit(self._decoder.fill, batch.arrays, share).result)
             else:
                 number = processes.submit([share])
-                batch.parts.append(partial(self._decoded, number))
+                batch.parts.append(partial(_decoded, processes, number, f"{self._owner} of {self._p.path_imgrec}"))
                 batch.drop.append(partial(processes.drop, number))
         return batch
 
@@ -224,7 +233,7 @@ class RecordBatches:
             return False
         try:
             if self._processes is None:
-                self._processes = ProcessPool(self._p.threads, self._decoder, len,
+                self._processes = ProcessPool(self._p.threads, self._decoder, len,  # what comes back is a number
                                               self._p.threads * max(self._p.prefetch_buffer, 1), self._owner)
                 weakref.finalize(self, self._processes.close)
                 self._first = self._processes.submit([])
@@ -233,16 +242,10 @@ class RecordBatches:
                 self._first = None
         except (MXNetError, OSError, TypeError) as error:  # there can be none here
             _log.warning("%s decodes by %d threads, not by processes: %s", self._owner, self._threads, error)
+            if self._processes is not None:
+                self._processes.close()
             self._processes, self._first, self._given = None, None, -sys.maxsize
         return self._processes is not None and self._first is None
-
-    def _decoded(self, number: int) -> None:
-        """Waits for what a process decodes."""
-        try:
-            self._processes.get(number, _PATIENCE)
-        except multiprocessing.TimeoutError:
-            raise MXNetError(f"{self._owner}: a process has not decoded its share of a batch of {self._p.path_imgrec} "
-                             f"within {_PATIENCE:.0f} seconds") from None
 
     def _take_numbers(self, count: int) -> list[tuple[int, int]]:
         """(round, number in it) of the next records."""

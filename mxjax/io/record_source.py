@@ -54,11 +54,11 @@ class Contents:
         """
         if isinstance(record.held, bytes):
             return record.held
-        file = self._files.get(record.file)
-        if file is None:
-            with self._lock:
-                file = self._files.setdefault(record.file, MXRecordIO(record.file, "r"))
-        return file.read_at(*record.held)
+        with self._lock:
+            file = self._files.get(record.file)
+            if file is None:
+                file = self._files[record.file] = MXRecordIO(record.file, "r")
+        return file._read_at(*record.held)
 
 
 class _Rounds(ABC):
@@ -100,12 +100,15 @@ class IndexedRecords(_Rounds):
 
     def __init__(self, path: str, index: str, part_index: int, num_parts: int, shuffle: bool, seed: int) -> None:
         super().__init__(seed if shuffle else None)
-        self._file = MXIndexedRecordIO(index, path, "r")
-        keys = sorted(self._file.keys, key=self._file.idx.__getitem__)
+        with MXIndexedRecordIO(index, path, "r") as file:
+            self._path, keys = file.uri, sorted(file.keys, key=file.idx.__getitem__)
+            begins = [file.idx[key] for key in keys]
         self.extent = {"records": len(keys)}
         step = -(-len(keys) // num_parts)  # as MXNet, where that leaves no part empty
-        self._keys = keys[part_index * step:(part_index + 1) * step] if step * (num_parts - 1) < len(keys) else \
-            keys[part_of(len(keys), num_parts, part_index)]
+        part = slice(part_index * step, (part_index + 1) * step) if step * (num_parts - 1) < len(keys) else \
+            part_of(len(keys), num_parts, part_index)
+        self._keys = keys[part]
+        self._spans = [(begin, end - begin) for begin, end in zip(begins, begins[1:] + begins[-1:], strict=True)][part]
 
     def round(self, number: int, start: int = 0) -> Iterator[Record]:
         """The records of a round, from one on."""
@@ -114,8 +117,7 @@ class IndexedRecords(_Rounds):
             places = order(self._twister(number), len(places))
             self._at = number + 1
         for i in places[start:]:
-            key = self._keys[i]
-            yield Record(self._file.place(key), self._file.uri, f"record {key}")
+            yield Record(self._spans[i], self._path, f"record {self._keys[i]}")
 
     def _lengths(self, number: int) -> Iterable[int]:
         return [len(self._keys)]
