@@ -431,6 +431,42 @@ def test_numbers_keep_their_dtype_on_the_way(dtype):
     assert room.astype("float32").asnumpy().sum() == 4
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "uint8"])
+def test_large_arrays_keep_their_numbers_on_the_way(dtype):
+    """They go in parts from the third time on; what is written over them meanwhile is not what arrives."""
+    given = RNG.integers(0, 200, (24, 1000, 1000)).astype(dtype)
+    host, room = mx.nd.array(given, ctx=CPU, dtype=dtype), mx.nd.zeros(given.shape, ctx=GPU, dtype=dtype)
+    for _ in range(4):
+        new, there = mx.nd.array(given, ctx=GPU, dtype=dtype), host.as_in_context(GPU)
+        host.copyto(room)
+        host += 1
+        expected, given = given, given + given.dtype.type(1)
+        for array in (new, there, room):
+            assert array.context == GPU and array.dtype == given.dtype
+            np.testing.assert_array_equal(array.asnumpy(), expected)
+    np.testing.assert_array_equal(host.asnumpy(), given)
+
+
+def test_a_long_backward_pass_becomes_one_program():
+    """Gradients stay the same where it does, and what changes every time goes on call by call."""
+    weights = [mx.nd.array(RNG.normal(size=(8, 8)) / 3, ctx=GPU) for _ in range(40)]
+    for w in weights:
+        w.attach_grad()
+    found = []
+    for turn in range(12):
+        with autograd.record():
+            h = mx.nd.array(NUMBERS, ctx=GPU)
+            for w in weights:
+                h = mx.nd.tanh(mx.nd.dot(h, w)) + h
+            for _ in range(turn if turn % 4 == 3 else 0):
+                h = h * 1
+        h.backward()
+        found.append([w.grad.asnumpy() for w in weights])
+    for grads in found[1:]:
+        for grad, first in zip(grads, found[0], strict=True):
+            np.testing.assert_allclose(grad, first, rtol=2e-4, atol=1e-5)
+
+
 def test_a_network_of_doubles_made_on_the_host():
     net = nn.Conv2D(4, 3, in_channels=2)
     net.initialize(ctx=CPU)

@@ -17,7 +17,7 @@ from .._bounded import Bounded
 from ..base import MXNetError
 from ..compile.absent import Absent
 from ..compile.kernel import WIDE_DTYPES, Kernel, run
-from ..compile.policy import MOST_CALLS, Programs, next_round
+from ..compile.policy import MOST_CALLS, MOST_CALLS_AWAY, STEADY, TRIALS, Programs, next_round
 from ..context import current_context
 from .calling import invoke, perform, put
 from .chunk import ALONE, Pending, changing, holding, point
@@ -265,12 +265,17 @@ def _run_together(nodes: Sequence[Node], heads: Totals, retain: bool) -> bool:
     if lazies:
         if retain or calls - len(lazies) > MOST_CALLS:
             return False
-    elif late or not 1 < calls <= MOST_CALLS:  # one call is a program already
+    elif late or not 1 < calls <= (MOST_CALLS_AWAY if _is_away(ctx) else MOST_CALLS):  # one call is a program already
         return False
     if any(not _can_be_late(node) for node in late) or any(hasattr(value, "_chunk") for value in heads.values()):
         return False
     with holding(list(map(_lock_of, lazies))):
-        return _as_program(nodes, heads, retain, lazies, late, ctx)
+        return _as_program(nodes, heads, retain, lazies, late, ctx, TRIALS if calls <= MOST_CALLS else STEADY)
+
+
+def _is_away(ctx: Any) -> bool:
+    """Whether a call's context is an accelerator."""
+    return (ctx or current_context()).jax_device.platform != "cpu"
 
 
 def _can_be_late(node: Node) -> bool:
@@ -279,7 +284,8 @@ def _can_be_late(node: Node) -> bool:
 
 
 def _as_program(nodes: Sequence[Node], heads: Totals, retain: bool, lazies: list[Lazy], late: set[Node],
-                ctx: Any) -> bool:
+                ctx: Any, trials: int) -> bool:
+    """`_run_together`, of which `trials` is the number of passes call by call at first, where nothing is lazy."""
     mirror = os.environ.get("MXNET_BACKWARD_DO_MIRROR", "0").lower() in ("1", "true")
     place, makers, uses, owners = {}, {}, {}, []
     for node in nodes:
@@ -351,7 +357,7 @@ def _as_program(nodes: Sequence[Node], heads: Totals, retain: bool, lazies: list
         programs = next((lazy for lazy in lazies if lazy.origin is not None), lazies[0]).part.programs
         program = programs.made.get(structure) or programs.find(structure, lambda: _Program(*structure), 0)
     else:
-        program = _programs.find(structure, lambda: _Program(*structure))
+        program = _programs.find(structure, lambda: _Program(*structure), trials)
         if program is None:
             return False
     if adding:

@@ -195,7 +195,7 @@ def ImageRecordIter(p: ImageParameters) -> RecordBatches:  # noqa: N802
         shuffle_chunk_size, shuffle_chunk_seed: without an index: MB of the pieces whose order is shuffled as well.
         num_parts, part_index: use only one of several parts, which together have each record once; with an index their
             numbers of records differ by one at most, without one their numbers of bytes are about the same.
-        preprocess_threads: threads that decode, at most one for each core; of more than 8, as many processes do, once
+        preprocess_threads: threads that decode, at most one for each core; of more than 4, as many processes do, once
             these have started.
         prefetch_buffer: how many batches to load ahead.
         dtype: "float32" (default); "uint8": not normalized; "int8": only the rounded mean subtracted.

@@ -29,7 +29,7 @@ __all__ = ["Load", "RecordBatches"]
 Load = Callable[[bytes, Draws | Random, np.ndarray, np.ndarray], int]  # a record, its row of data, of labels -> index
 
 _log = logging.getLogger(__name__)
-_THREADS = 8  # more would wait for Python's lock: of 16 processors, 4 decode 4670 pictures a second, 8 4400, 15 2790
+_THREADS = 4  # more wait for Python's lock: 4 decode 2050 pictures a second, 8 1570; 15 processes 7310
 _BEGUN = 2  # batches that were asked for, when processes are started: they take a second, and memory
 _COPIED = 8 << 20  # bytes of a batch up to which it is copied out of shared memory, which takes file descriptors
 _PATIENCE = 600.0  # seconds for what a process decodes
