@@ -128,6 +128,18 @@ def test_what_is_fetched_in_the_background_counts_as_what_is_read_and_written():
     assert moved(near, "%s = f32[16,8]{1,0:T(8,128)} slice(%n), slice={[0:16], [0:8]}") == (64 + 16) * 8 * 4
 
 
+def test_what_a_library_is_given_for_itself_is_no_traffic():
+    def moved(kind, *takes):
+        takes = [f"%t{i} = f32[] get-tuple-element(%c), index={i}" for i in takes]
+        text = "\n  ".join(("HloModule m\nENTRY %main (a: f32[64,8]) -> f32[] {", "%a = f32[64,8]{1,0} parameter(0)",
+                           f"%c = ({kind}) custom-call(%a), custom_call_target=\"x\"", *takes, "ROOT %r = f32[] add(%t0)"))
+        return figures(f"{text}\n}}\n")["moved"]
+    read = 64 * 8 * 4
+    assert moved("f32[8]{0}, s8[4194304]{0}", 0) == moved("f32[8]{0}, u8[9]{0}", 0) == read + 32
+    assert moved("f32[8]{0}, s8[100]{0}", 0, 1) == read + 132, "a result of small integers"
+    assert moved("f32[8]{0}, f32[4]{0}", 0) == read + 48, "written, if for nobody"
+
+
 def test_the_largest_batch():
     asked = []
 

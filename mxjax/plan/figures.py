@@ -110,8 +110,12 @@ class _Program:
 
     def _cost(self, name: str) -> _Cost:
         cost, types = _Cost(), {}
+        taken = {(one.inputs[0], one.rest.partition("index=")[2].partition(",")[0]) for one in self.parts.get(name, ())
+                 if one.operation == "get-tuple-element"}
         for one in self.parts.get(name, ()):
             types[one.name] = one.kind
+            if one.operation == "custom-call" and one.kind.startswith("(") and not one.root:
+                one = _without_scratch(one, taken)
             if one.operation in _NOTHING or one.operation in _ON_NUMBERS and "[]" in one.kind:
                 continue
             if one.operation == "while":
@@ -187,6 +191,13 @@ class _Program:
             part = known.get(end.inputs[1]) if end.operation == "dynamic-update-slice" else None
             total += min(self._bytes(whole), self._bytes(part.kind)) if part else self._bytes(whole)
         return total
+
+
+def _without_scratch(one: _Instruction, taken: set[tuple[str, str]]) -> _Instruction:
+    """A library's call without the room that it was given for itself: bytes that nothing takes afterwards."""
+    results = [found[0] for found in _ARRAY.finditer(one.kind)]
+    kept = [r for i, r in enumerate(results) if (one.name, str(i)) in taken or not r.startswith(("s8[", "u8["))]
+    return one._replace(kind=f"({', '.join(kept)})")
 
 
 def _waited_for(one: _Instruction) -> _Instruction:
