@@ -132,7 +132,8 @@ def test_what_a_library_is_given_for_itself_is_no_traffic():
     def moved(kind, *takes):
         takes = [f"%t{i} = f32[] get-tuple-element(%c), index={i}" for i in takes]
         text = "\n  ".join(("HloModule m\nENTRY %main (a: f32[64,8]) -> f32[] {", "%a = f32[64,8]{1,0} parameter(0)",
-                           f"%c = ({kind}) custom-call(%a), custom_call_target=\"x\"", *takes, "ROOT %r = f32[] add(%t0)"))
+                           f"%c = ({kind}) custom-call(%a), custom_call_target=\"x\"", *takes,
+                           "ROOT %r = f32[] add(%t0)"))
         return figures(f"{text}\n}}\n")["moved"]
     read = 64 * 8 * 4
     assert moved("f32[8]{0}, s8[4194304]{0}", 0) == moved("f32[8]{0}, u8[9]{0}", 0) == read + 32
