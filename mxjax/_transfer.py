@@ -95,7 +95,9 @@ def _in_parts(value: jax.Array | np.ndarray, device: jax.Device | None,
         _ways[key] = way + 1
         return None
     _ways[key] = way
-    return way(*map(put, np.array_split(flat, min(_MOST_PARTS, value.nbytes // _PART))))
+    with contextlib.suppress(jax.errors.JaxRuntimeError):  # no room for the parts beside the whole, say
+        return way(*map(put, np.array_split(flat, min(_MOST_PARTS, value.nbytes // _PART))))
+    return None
 
 
 _ways: dict[tuple, Any] = Bounded(64)  # by shape and dtype: how many went as they were, or what joins parts

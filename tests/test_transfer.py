@@ -115,6 +115,13 @@ def test_a_buffer_that_went_in_parts_can_be_overwritten(parts):
     assert all(np.asarray(t).tolist() == list(range(2048)) for t in there) and len(parts) == 2
 
 
+def test_where_there_is_no_room_for_parts_an_array_goes_as_it_is(parts, monkeypatch):
+    def full(*parts):
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED")
+    monkeypatch.setattr(_transfer, "_ways", {((2048,), np.dtype("f4")): full})
+    assert to_device(np.ones(2048, "f4"), CPU).tolist() == [1.0] * 2048 and len(parts) == 1
+
+
 def test_transformations_do_not_see_parts(parts):
     value = jax.device_put(np.ones(2048, "f4"), CPU)
     for _ in range(4):
