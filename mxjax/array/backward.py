@@ -17,7 +17,7 @@ from .._bounded import Bounded
 from ..base import MXNetError
 from ..compile.absent import Absent
 from ..compile.kernel import WIDE_DTYPES, Kernel, run
-from ..compile.policy import MOST_CALLS, MOST_CALLS_AWAY, STEADY, TRIALS, Programs, next_round
+from ..compile.policy import MOST_CALLS, MOST_CALLS_AWAY, OFTEN, TRIALS, Programs, next_round
 from ..context import current_context
 from .calling import invoke, perform, put
 from .chunk import ALONE, Pending, changing, holding, point
@@ -270,7 +270,7 @@ def _run_together(nodes: Sequence[Node], heads: Totals, retain: bool) -> bool:
     if any(not _can_be_late(node) for node in late) or any(hasattr(value, "_chunk") for value in heads.values()):
         return False
     with holding(list(map(_lock_of, lazies))):
-        return _as_program(nodes, heads, retain, lazies, late, ctx, TRIALS if calls <= MOST_CALLS else STEADY)
+        return _as_program(nodes, heads, retain, lazies, late, ctx, TRIALS if calls <= MOST_CALLS else OFTEN)
 
 
 def _is_away(ctx: Any) -> bool:

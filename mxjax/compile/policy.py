@@ -16,9 +16,9 @@ from typing import Any
 from .._bounded import Bounded
 
 __all__ = ["CALL_NUMBERS", "FEW_CALLS", "FEW_NUMBERS", "FEW_WEIGHTS", "FIRST_CALLS", "LOOK_EVERY",
-           "MANY_WEIGHTS", "MOST_CALLS", "MOST_CALLS_AWAY", "MOST_MAPPINGS", "MOST_SIGNATURES", "STEADY", "TRIALS",
-           "VARIED_CALLS", "VARIED_ROUNDS", "VARIED_SHAPES", "VARIED_SLICES", "Programs", "Variety", "calls_at_first",
-           "expect_few_calls", "next_round", "same_round"]
+           "MANY_WEIGHTS", "MOST_CALLS", "MOST_CALLS_AWAY", "MOST_MAPPINGS", "MOST_SIGNATURES", "OFTEN", "STEADY",
+           "TRIALS", "VARIED_CALLS", "VARIED_ROUNDS", "VARIED_SHAPES", "VARIED_SLICES", "Programs", "Variety",
+           "calls_at_first", "expect_few_calls", "next_round", "same_round"]
 
 TRIALS = 2  # how often a structure of calls is seen before it becomes a program
 FIRST_CALLS = 2  # of a new signature, by NumPy where it can: the next one is compiled
@@ -29,8 +29,9 @@ SOON = 64  # rounds: models that are trained one after the other have new sizes,
 FEW_CALLS = 1000  # NumPy computes at first in processes that do not live long,
 FEW_NUMBERS = 1 << 22  # of arguments of as many elements together: beyond, compiling is the shorter work
 MOST_CALLS = 64  # of operators one by one, in one backward program: beyond, their own work outweighs what calls cost
-MOST_CALLS_AWAY = 512  # on an accelerator, which waits for what calls cost: 20 ms of ResNet-50's step, 10 s to compile
-STEADY = 8  # updates of the same weights in a row, or passes of more than MOST_CALLS, before all are one large program
+MOST_CALLS_AWAY = 512  # on an accelerator, which waits for what calls cost: 0.1 ms each, where compiling takes some 50
+OFTEN = 256  # how often such a pass, of more than MOST_CALLS, is seen before it becomes a program
+STEADY = 8  # updates of the same weights in a row, before all of them become one program: that is a large one
 FEW_WEIGHTS = 4  # for which that would gain nothing
 MANY_WEIGHTS = 16  # whose update as one program takes seconds to compile: first, each goes STEADY times by itself
 CALL_NUMBERS = 1 << 17  # of a weight that is updated, beyond which its call by itself takes nothing to speak of

@@ -8,6 +8,7 @@ import pytest
 
 import mxjax as mx
 from mxjax import autograd
+from mxjax.array import backward
 from mxjax.array.lazy import Lazy
 from mxjax.base import MXNetError
 
@@ -418,6 +419,25 @@ def test_a_loop_stops_compiling(compiles):
         x -= (0.1 + step / 50) * x.grad
     x.wait_to_read()
     assert compiles == []
+
+
+@pytest.mark.parametrize("away", [False, True])
+def test_a_long_pass_is_a_program_on_accelerators_once_it_has_come_often(away, compiles, monkeypatch):
+    monkeypatch.setattr(backward, "_is_away", lambda ctx: away)  # a CPU that stands for one
+    monkeypatch.setattr(backward, "OFTEN", 3)
+    x, made = variable(), []
+    for turn in range(6):
+        with autograd.record():
+            y = x
+            for i in range(backward.MOST_CALLS + 6 + (0, 0, 1, 0, 2, 0)[turn]):
+                y = y * 0.99 if i % 2 else y + x
+        mx.nd.waitall()
+        before = len(compiles)
+        y.backward()
+        made.append((x.grad.asnumpy(), len(compiles) - before))
+    assert [count for _, count in made[3:]] == [0, 0, int(away)]
+    for turn in (1, 3, 5):
+        np.testing.assert_allclose(made[turn][0], made[0][0], rtol=1e-5)
 
 
 @pytest.mark.parametrize("hybrid", [False, True])
