@@ -1,4 +1,6 @@
-"""The operators that NDArray and Symbol also have as methods: method name -> operator name."""
+"""The operators that NDArray and Symbol also have as methods: method name -> operator name; and old names of others."""
+
+import operator
 
 _SAME = """abs arccos arccosh arcsin arcsinh arctan arctanh argmax argmax_channel argmin argsort broadcast_axes
 broadcast_like broadcast_to cbrt ceil clip cos cosh degrees depth_to_space diag exp expand_dims expm1 fix flatten flip
@@ -8,3 +10,10 @@ slice_axis slice_like softmax softmin sort space_to_depth split sqrt square sque
 tile topk transpose trunc zeros_like""".split()
 
 METHODS = {name: name for name in _SAME}
+
+PYTHON2 = {  # names that some scripts call
+    "__div__": lambda self, other: operator.truediv(self, other),
+    "__rdiv__": lambda self, other: operator.truediv(other, self),
+    "__idiv__": lambda self, other: operator.itruediv(self, other),
+    "__nonzero__": lambda self: bool(self),
+}

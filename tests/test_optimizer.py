@@ -418,3 +418,17 @@ def test_updates_of_bfloat16_on_a_tpu_round_once(name, states, options):
         assert one.dtype == jnp.bfloat16
         np.testing.assert_allclose(one.astype("float32"), other, rtol=2 ** -8)
     assert any(np.any(np.asarray(one != other)) for one, other in zip(found, rounded, strict=True))
+
+
+def test_lars_corrects_the_momentum_of_the_first_four_weights():
+    """As MXNet does, whose correction knows one rate before for all weights; its numbers."""
+    weights = [mx.nd.array(np.full(3, 1 + i)) for i in range(6)]
+    schedule = mx.lr_scheduler.FactorScheduler(step=1, factor=0.5, base_lr=0.1)
+    update = mx.optimizer.get_updater(mx.optimizer.create("lars", momentum=0.9, eta=1.0, lr_scheduler=schedule))
+    size = update.optimizer.aggregate_num
+    for _ in range(3):
+        for k in range(0, 6, size):
+            update(list(range(6))[k:k + size], [mx.nd.array(np.full(3, 0.5))] * len(weights[k:k + size]),
+                   weights[k:k + size])
+    found = [float(w[0].asscalar()) for w in weights]
+    np.testing.assert_allclose(found, [0.74925, 1.4985, 2.24775, 2.997, 3.121875, 3.74625], rtol=1e-6)

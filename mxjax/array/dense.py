@@ -15,6 +15,7 @@ import numpy as np
 from .._bounded import bounded_cache
 from .._c_math import c_number
 from .._handles import pointer, taken
+from .._method_names import PYTHON2
 from .._process import waits
 from ..base import MXNetError, NotOneOf, integer_types, numeric_types
 from ..compile.kernel import WIDE_DTYPES, Kernel, mistake, prepare, run
@@ -874,6 +875,8 @@ for _name, _tensor, _scalar, _rscalar in [
 for _name, _tensor in [("eq", "equal"), ("ne", "not_equal"), ("gt", "greater"), ("ge", "greater_equal"),
                        ("lt", "lesser"), ("le", "lesser_equal")]:
     setattr(NDArray, f"__{_name}__", _binary(f"__{_name}__", f"broadcast_{_tensor}", f"_{_tensor}_scalar"))
+for _name, _function in PYTHON2.items():
+    setattr(NDArray, _name, _function)
 
 
 def _flatten(array: NDArray) -> tuple[tuple, Any]:

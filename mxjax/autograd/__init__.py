@@ -197,7 +197,7 @@ class Function:
 
     def __call__(self, *inputs: NDArray) -> Any:
         if self._used:
-            raise MXNetError("a Function instance can be called once only; make another one")
+            raise Precondition("a Function instance can be called once only; make another one")
         self._used = True
         recording = state.recording
         with Modes(False, None):

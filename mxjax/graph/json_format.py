@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -49,24 +50,21 @@ def _rows(outputs: Sequence[Entry], remove_amp_cast: bool) -> dict[str, Any]:
         nodes = [n for n in nodes if (id(n), 0) not in replaced or id(n) in heads]
     number = {id(n): i for i, n in enumerate(nodes)}
     rows, pointers = [], [0]
+    versions: Counter[int] = Counter()  # of variables, by number: how often operators up to here have changed them
     for node in nodes:
         row: dict[str, Any] = {"op": "null" if node.op is None else node.op.name, "name": node.name}
         attrs = {k: v for k, v in sorted(node.attrs.items())}
         if attrs:
             row["attrs"] = attrs
-        row["inputs"] = [[number[id(n)], i, _version(node, k)] for k, (n, i) in
-                         enumerate(map(final, node.inputs))]
+        inputs = [(number[id(n)], i) for n, i in map(final, node.inputs)]
+        versions.update({inputs[i][0] for i in node.mutated()})
+        row["inputs"] = [[n, i, versions[n]] for n, i in inputs]
         if node.subgraphs:
             row["subgraphs"] = [_rows(s.outputs, remove_amp_cast) for s in node.subgraphs]
         rows.append(row)
         pointers.append(pointers[-1] + node.num_outputs)
     return {"nodes": rows, "arg_nodes": [i for i, n in enumerate(nodes) if n.op is None], "node_row_ptr": pointers,
             "heads": [[number[id(n)], i, 0] for n, i in outputs]}
-
-
-def _version(node: Node, position: int) -> int:
-    """Inputs that an operator changes are referred to by the version before the change: always the first here."""
-    return 0
 
 
 def loads(text: str, source: str = "JSON") -> list[Entry]:

@@ -120,7 +120,7 @@ def rand_zipfian(true_classes: NDArray, num_sampled: int, range_max: int,
     log_range = np.log(range_max + 1)
     uniform = call(registry.get("_random_uniform"), [], {"low": 0, "high": log_range, "shape": (num_sampled,),
                                                         "dtype": "float64"}, ctx=ctx).asnumpy()
-    drawn = (np.exp(uniform).round().astype(np.int64) - 1) % range_max
+    drawn = (np.exp(uniform) - 1).astype(np.int64) % range_max
 
     def expected(classes: np.ndarray) -> NDArray:
         classes = classes.astype(np.float64)

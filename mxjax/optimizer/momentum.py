@@ -239,6 +239,8 @@ class LARS(_Aggregated):
     def __init__(self, momentum: float = 0.0, lazy_update: bool = True, eta: float = 0.001, eps: float = 0,
                  momentum_correction: bool = True, **kwargs: Any) -> None:
         super().__init__(momentum, lazy_update, **kwargs)
+        if momentum and momentum_correction:  # which MXNet makes for the first of as many weights alone
+            self.aggregate_num = _aggregation_size(default=4)
         self.momentum_correction = momentum_correction
         self.eta = eta
         self.eps = eps

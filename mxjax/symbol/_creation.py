@@ -48,10 +48,8 @@ def eye(N: int, M: int = 0, k: int = 0, dtype: Any = None, **kwargs: Any) -> Sym
 def arange(start: float, stop: float | None = None, step: float = 1.0, repeat: int = 1, infer_range: bool = False,
            name: str | None = None, dtype: Any = None) -> Symbol:
     """Evenly spaced values in [start, stop); with `infer_range` as many as the shape asks for."""
-    params = {"start": start, "step": step, "repeat": repeat, "infer_range": infer_range, "dtype": np_dtype(dtype)}
-    if stop is not None:
-        params["stop"] = stop
-    return apply("_arange", "_arange", [], params, name)
+    return apply("_arange", "_arange", [], {"start": start, "stop": stop, "step": step, "repeat": repeat,
+                                            "infer_range": infer_range, "dtype": np_dtype(dtype)}, name)
 
 
 def linspace(start: float, stop: float, num: int, endpoint: bool = True, name: str | None = None,

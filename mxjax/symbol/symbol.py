@@ -13,6 +13,7 @@ import numpy as np
 
 from .._files import reading, refusals, write_file
 from .._handles import taken
+from .._method_names import PYTHON2
 from ..array.dense import NDArray
 from ..attribute import AttrScope
 from ..base import MXNetError, NotImplementedForSymbol, numeric_types
@@ -598,7 +599,7 @@ def Variable(name: str, attr: dict[str, str] | None = None, shape: Any = None, l
     if not isinstance(name, str):
         raise TypeError("Expect a string for variable `name`")
     given = dict(attr or {})
-    extra = {"__shape__": None if shape is None else str(tuple(shape) if isinstance(shape, (tuple, list)) else shape),
+    extra = {"__shape__": None if shape is None else str(shape),
              "__lr_mult__": lr_mult, "__wd_mult__": wd_mult,
              "__dtype__": None if dtype is None else CODES[np_dtype(dtype).name],
              "__init__": init.dumps() if hasattr(init, "dumps") else init,
@@ -675,8 +676,12 @@ def apply(op_name: str, hint: str, inputs: Sequence[Symbol], params: dict[str, A
         given[key] = str(params.pop(key))
     named = dict(named or {})
     entries = [_one(s, op.name) for s in inputs] if not op.variadic else [e for s in inputs for e in s._outputs]
+    numbered = op.variadic and not op.input_names and op.get_attr("FListInputNames") is None
     if op.variadic and not op.input_names:
-        entries += [_one(s, op.name) for s in named.values()]
+        if numbered:
+            entries = _numbered(op, entries, named, params.get(op.variadic))
+        else:
+            entries += [_one(s, op.name) for s in named.values()]
         op.require_arrays(len(entries))
     if op.variadic and (not op.input_names or op.variadic in op.params) and op.variadic not in params \
             and not op.get_attr("own_count"):
@@ -685,6 +690,9 @@ def apply(op_name: str, hint: str, inputs: Sequence[Symbol], params: dict[str, A
     name = NameManager._current.value.get(name, hint)
     attrs = {hidden(k): v for k, v in given.items()}
     attrs.update({k: _text(op, k, v, canonical) for k, v in params.items() if v is not None or k in canonical})
+    if numbered:
+        entries = [(Node(None, f"{name}_arg{i}", dict(attrs)), 0) if entry is None else entry
+                   for i, entry in enumerate(entries)]
     node = Node(op, name, attrs, canonical, entries, subgraphs)
     if op.input_names or not op.variadic or op.get_attr("FListInputNames") is not None:
         _fill_inputs(node, entries, named)
@@ -700,11 +708,25 @@ def _text(op: registry.Op, key: str, value: Any, canonical: dict[str, Any]) -> s
     """A parameter as text: the user's own where it is plain, dtypes by name."""
     if key in op.params and op.params[key].kind == "dtype":
         return str(canonical[key])
-    if isinstance(value, (list, np.ndarray)):
-        value = tuple(value)
-    if isinstance(value, tuple):
-        return str(tuple(v.item() if isinstance(v, np.generic) else v for v in value))
+    if isinstance(value, (tuple, list, np.ndarray)):
+        kind = list if isinstance(value, list) else tuple
+        return str(kind(v.item() if isinstance(v, np.generic) else v for v in value))
     return str(value.item() if isinstance(value, np.generic) else value)
+
+
+def _numbered(op: registry.Op, entries: list[Entry], named: dict[str, Symbol], given: Any) -> list[Entry | None]:
+    """Inputs of an operator of any number of them, by position and as arg0, arg1, ...; None where one is missing.
+
+    given: how many the user says there are, if at all.
+    """
+    count = max(len(entries) + len(named), int(given or 0))
+    found = dict(enumerate(entries))
+    for key, symbol in named.items():
+        place = int(key[3:]) if key[:3] == "arg" and key[3:].isdecimal() else count
+        if place >= count or place in found:
+            place = next(i for i in range(count) if i not in found)
+        found[place] = _one(symbol, op.name)
+    return [found.get(i) for i in range(count)]
 
 
 def _one(symbol: Symbol, op_name: str) -> Entry:
@@ -760,7 +782,7 @@ def _binary(name: str, tensor: str, scalar: str, reverse: bool = False) -> Calla
             pair = [other, self] if reverse else [self, other]
             return apply(tensor, tensor.lower(), pair, {})
         if isinstance(other, numeric_types):
-            return apply(scalar, scalar.lower(), [self], {"scalar": float(other)})
+            return apply(scalar, scalar.lower(), [self], {"scalar": float(other) if isinstance(other, bool) else other})
         if type(other) is NDArray:
             raise TypeError(f"type {type(other)} not supported")
         return NotImplemented
@@ -776,6 +798,8 @@ for _name, _tensor, _rscalar in [("add", "_Plus", "_PlusScalar"), ("sub", "_Minu
 for _name, _op_name in [("eq", "_equal"), ("ne", "_not_equal"), ("gt", "_greater"), ("ge", "_greater_equal"),
                         ("lt", "_lesser"), ("le", "_lesser_equal")]:
     setattr(Symbol, f"__{_name}__", _binary(f"__{_name}__", _op_name, _op_name + "_scalar"))
+for _name, _function in PYTHON2.items():
+    setattr(Symbol, _name, _function)
 
 
 def _imperative(name: str) -> Callable:

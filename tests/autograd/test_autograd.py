@@ -261,6 +261,14 @@ class Sigmoid(autograd.Function):
         return dy * y * (1 - y)
 
 
+def test_a_function_is_called_once():
+    f = Sigmoid()
+    f(mx.nd.ones(2))
+    for kind in (AssertionError, MXNetError):
+        with pytest.raises(kind, match="once only"):
+            f(mx.nd.ones(2))
+
+
 class TwoByTwo(autograd.Function):
     def forward(self, x, y):
         return x + y, x * 10

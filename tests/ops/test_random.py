@@ -85,6 +85,14 @@ def test_multinomial():
     assert slope.tolist() == [0, 0, 1]
 
 
+def test_classes_of_a_zipfian_are_those_of_mxnet():
+    mx.random.seed(2)
+    drawn, true, expected = mx.nd.contrib.rand_zipfian(mx.nd.array([3]), 6, 50)
+    assert drawn.asnumpy().tolist() == [8, 14, 1, 0, 48, 0]
+    np.testing.assert_allclose(true.asnumpy(), [0.3405189937], rtol=1e-9)
+    np.testing.assert_allclose(expected.asnumpy()[:3], [0.1607810602, 0.0984863427, 0.6187432699], rtol=1e-9)
+
+
 def test_unique_zipfian():
     classes, tries = call("_sample_unique_zipfian", range_max=100, shape=(3, 50))
     assert classes.shape == (3, 50) and classes.dtype == np.int64 and classes.min() >= 0 and classes.max() < 100

@@ -266,3 +266,52 @@ def test_damage_is_named():
 def test_attributes_given_with_a_call_become_text():
     net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc", attr={"__count__": 3})
     assert net.attr("__count__") == "3" and net.attr_dict()["fc_weight"]["__count__"] == "3"
+
+
+@pytest.mark.parametrize("make, expected", [
+    (lambda a, b: mx.sym.Concat(num_args=2, name="c"), ["c_arg0", "c_arg1"]),
+    (lambda a, b: mx.sym.add_n(num_args=3, name="c"), ["c_arg0", "c_arg1", "c_arg2"]),
+    (lambda a, b: mx.sym.stack(a, num_args=2, name="c"), ["a", "c_arg1"]),
+    (lambda a, b: mx.sym.Concat(arg1=b, num_args=2, name="c"), ["c_arg0", "b"]),
+    (lambda a, b: mx.sym.Concat(arg1=b, arg0=a, name="c"), ["a", "b"]), (lambda a, b: mx.sym.Concat(a, b), ["a", "b"])])
+def test_inputs_that_are_only_counted_become_variables(make, expected):
+    made = make(mx.sym.var("a"), mx.sym.var("b"))
+    assert made.list_arguments() == mx.sym.load_json(made.tojson()).list_arguments() == expected
+    shapes, _, _ = made.infer_shape(**{name: (2, 3) for name in expected})
+    assert shapes == [(2, 3)] * len(expected)
+    with pytest.raises(MXNetError, match="at least one"):
+        mx.sym.Concat()
+
+
+@pytest.mark.parametrize("make, name, text", [
+    (lambda a: a * 2, "scalar", "2"), (lambda a: 2 - a, "scalar", "2"), (lambda a: a > np.int64(1), "scalar", "1"),
+    (lambda a: a / 2.5, "scalar", "2.5"), (lambda a: a ** np.float32(2), "scalar", "2.0"),
+    (lambda a: mx.sym.transpose(a, axes=[1, 0]), "axes", "[1, 0]"),
+    (lambda a: mx.sym.sum(a, axis=(0,)), "axis", "(0,)"),
+    (lambda a: mx.sym.arange(2), "stop", "None"), (lambda a: mx.sym.var("q", shape=[2, 3]), "__shape__", "[2, 3]")])
+def test_attributes_are_the_text_of_what_was_given(make, name, text):
+    a = mx.sym.var("a")
+    made = make(a)
+    assert made.list_attr()[name] == text
+    x = {n: mx.nd.ones((2, 3)) for n in made.list_arguments()}
+    read = mx.sym.load_json(made.tojson())
+    np.testing.assert_array_equal(made.eval(ctx=mx.cpu(), **x)[0].asnumpy(), read.eval(ctx=mx.cpu(), **x)[0].asnumpy())
+
+
+def test_files_say_how_often_a_state_has_been_changed():
+    a, mean, var = mx.sym.var("a"), mx.sym.var("m"), mx.sym.var("v")
+    one = mx.sym.BatchNorm(a, moving_mean=mean, moving_var=var, name="one")
+    two = mx.sym.BatchNorm(one, moving_mean=mean, moving_var=var, name="two") + mean
+    rows = {row["name"]: row["inputs"] for row in json.loads(two.tojson())["nodes"] if row["op"] != "null"}
+    assert [version for _, _, version in rows["one"]] == [0, 0, 0, 1, 1]
+    assert [version for _, _, version in rows["two"]] == [0, 0, 0, 2, 2]
+
+
+@pytest.mark.parametrize("x", [mx.sym.var("x"), mx.nd.array([1, 2]), mx.np.array([1, 2])], ids=["sym", "nd", "np"])
+def test_operators_by_the_names_of_python_2(x):
+    def value(y):
+        y = y.eval(ctx=mx.cpu(), x=mx.nd.array([1, 2]))[0] if isinstance(y, mx.sym.Symbol) else y
+        return y.asnumpy().tolist()
+    assert value(x.__div__(2)) == [0.5, 1] and value(x.__rdiv__(2)) == [2, 1]
+    if not isinstance(x, mx.sym.Symbol):
+        assert value(x.copy().__idiv__(2)) == [0.5, 1] and x[:1].__nonzero__() is True

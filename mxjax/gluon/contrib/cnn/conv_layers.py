@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...block import HybridBlock
+from ...block import Block, HybridBlock
 from ...nn import Activation
 from ...nn.conv_layers import Size, _check_layout, _sizes
 from ...parameter import ParameterDict
@@ -111,6 +111,7 @@ class ModulatedDeformableConvolution(DeformableConvolution):
     """
 
     _per_point = 3
+    __repr__ = Block.__repr__
     _order = ("deformable_conv", "offset")
 
     def __init__(self, channels: int, kernel_size: Size = (1, 1), strides: Size = (1, 1), padding: Size = (0, 0),
