@@ -719,6 +719,8 @@ def _numbered(op: registry.Op, entries: list[Entry], named: dict[str, Symbol], g
 
     given: how many the user says there are, if at all.
     """
+    if given is not None and not str(given).isdecimal():
+        raise MXNetError(f"operator {op.name}: {op.variadic}={given!r} is no number of inputs")
     count = max(len(entries) + len(named), int(given or 0))
     found = dict(enumerate(entries))
     for key, symbol in named.items():

@@ -279,8 +279,11 @@ def test_inputs_that_are_only_counted_become_variables(make, expected):
     assert made.list_arguments() == mx.sym.load_json(made.tojson()).list_arguments() == expected
     shapes, _, _ = made.infer_shape(**{name: (2, 3) for name in expected})
     assert shapes == [(2, 3)] * len(expected)
-    with pytest.raises(MXNetError, match="at least one"):
-        mx.sym.Concat()
+    for wrong in ({}, {"num_args": 0}, {"num_args": -1}, {"num_args": "two"}):
+        with pytest.raises(MXNetError):
+            mx.sym.Concat(**wrong)
+    with pytest.raises(MXNetError, match="num_args"):
+        mx.sym.Concat(mx.sym.var("a"), num_args="two")
 
 
 @pytest.mark.parametrize("make, name, text", [
