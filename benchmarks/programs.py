@@ -115,10 +115,12 @@ def main() -> int:
         for mode in ("train", "predict"):
             for dtype in given.dtype:
                 name = f"{network}.{mode}.{dtype}@{given.on}"
+                if not re.search(given.only, name):
+                    continue
                 example = case(network)
                 makers = [ours, flax] + [partial(flax, turns=True)] * (example.turned.shape != example.inputs.shape)
                 done = known.get(name, [])
-                if len(done) == len(makers) or not re.search(given.only, name):
+                if len(done) == len(makers):
                     continue
                 start = time.time()
                 known[name] = done + [make(case(network), mode == "train", dtype, given.on)

@@ -48,12 +48,17 @@ def test_parts_by_hand(tmp_path):
     assert path.read_bytes() == first + last
 
 
-def test_indexed(tmp_path):
-    names = tmp_path / "a.idx", tmp_path / "a.rec"
+def indexed(folder, records=RECORDS, kind=MXIndexedRecordIO):
+    """A reader of records by their numbers."""
+    names = folder / "a.idx", folder / "a.rec"
     with MXIndexedRecordIO(*names, "w") as writer:
-        for i, record in enumerate(RECORDS):
+        for i, record in enumerate(records):
             writer.write_idx(i, record)
-    reader = MXIndexedRecordIO(*names, "r")
+    return kind(*names, "r")
+
+
+def test_indexed(tmp_path):
+    reader = indexed(tmp_path)
     assert reader.keys == list(range(len(RECORDS)))
     for i in np.random.RandomState(0).permutation(len(RECORDS)):
         assert reader.read_idx(i) == RECORDS[i]
@@ -81,11 +86,7 @@ def test_an_index_of_some_records(tmp_path):
 
 
 def test_reading_goes_on_behind_the_record_of_a_key(tmp_path):
-    names = tmp_path / "a.idx", tmp_path / "a.rec"
-    with MXIndexedRecordIO(*names, "w") as writer:
-        for i, record in enumerate(RECORDS):
-            writer.write_idx(i, record)
-    reader = MXIndexedRecordIO(*names, "r")
+    reader = indexed(tmp_path)
     for i in (7, 0, 4):
         assert reader.read_idx(i) == RECORDS[i]
         for k in (9, 5):  # one in one part, one in several: iterators read so, and disturb nobody
@@ -106,10 +107,7 @@ def test_own_ways_of_reading_are_those_of_keys(tmp_path):
     class Doubled(MXIndexedRecordIO):
         def read(self):
             return super().read() * 2
-    names = tmp_path / "a.idx", tmp_path / "a.rec"
-    with MXIndexedRecordIO(*names, "w") as writer:
-        writer.write_idx(0, b"ab")
-    assert Doubled(*names, "r").read_idx(0) == b"abab"
+    assert indexed(tmp_path, [b"ab"], Doubled).read_idx(0) == b"abab"
 
 
 def test_reset_and_pickle(tmp_path):

@@ -23,7 +23,7 @@ from ..executor.jax_function import JaxFunction
 from ..graph import backends, inference, json_format
 from ..graph.control_flow import bind
 from ..graph.lowering import Lowered
-from ..graph.node import HIDDEN, Entry, Node, complete, hidden, topological
+from ..graph.node import HIDDEN, MOST, Entry, Node, complete, hidden, topological
 from ..name import NameManager
 from ..numpy._dispatch import SYMBOLIC
 from ..ops import registry
@@ -678,10 +678,8 @@ def apply(op_name: str, hint: str, inputs: Sequence[Symbol], params: dict[str, A
     entries = [_one(s, op.name) for s in inputs] if not op.variadic else [e for s in inputs for e in s._outputs]
     numbered = op.variadic and not op.input_names and op.get_attr("FListInputNames") is None
     if op.variadic and not op.input_names:
-        if numbered:
-            entries = _numbered(op, entries, named, params.get(op.variadic))
-        else:
-            entries += [_one(s, op.name) for s in named.values()]
+        entries = _numbered(op, entries, named, params.get(op.variadic)) if numbered else \
+            entries + [_one(s, op.name) for s in named.values()]
         op.require_arrays(len(entries))
     if op.variadic and (not op.input_names or op.variadic in op.params) and op.variadic not in params \
             and not op.get_attr("own_count"):
@@ -719,7 +717,7 @@ def _numbered(op: registry.Op, entries: list[Entry], named: dict[str, Symbol], g
 
     given: how many the user says there are, if at all.
     """
-    if given is not None and not str(given).isdecimal():
+    if given is not None and not (str(given).isdecimal() and int(given) <= MOST):
         raise MXNetError(f"operator {op.name}: {op.variadic}={given!r} is no number of inputs")
     count = max(len(entries) + len(named), int(given or 0))
     found = dict(enumerate(entries))
