@@ -60,15 +60,16 @@ class NotImplementedForSymbol(MXNetError):
         function: the function or its name.
         alias: operator notation it is also known by.
         args: the arguments of the call.
+        hint: what to write instead.
     """
 
-    def __init__(self, function: Any, alias: str | None, *args: Any) -> None:
+    def __init__(self, function: Any, alias: str | None, *args: Any,
+                 hint: str = "use operators of F there, or do not hybridize()") -> None:
         name = getattr(function, "__name__", function)
-        kinds = ", ".join(type(a).__name__ for a in args)
+        kinds = f" with arguments ({', '.join(type(a).__name__ for a in args)})" if args else ""
         also = f" (namely operator {alias!r})" if alias else ""
-        super().__init__(f"{name}{also} with arguments ({kinds}) is not supported for Symbol, only for NDArray; within "
-                         "hybrid_forward arrays are Symbols once the block is hybridized: use operators of F there, or "
-                         "do not hybridize()")
+        super().__init__(f"{name}{also}{kinds} is not supported for Symbol, only for NDArray; within hybrid_forward "
+                         f"arrays are Symbols once the block is hybridized: {hint}")
 
 
 class NotSupportedForSparseNDArray(MXNetError):

@@ -5,6 +5,7 @@ import logging
 import jax
 import pytest
 
+from mxjax import util
 from mxjax.compile import compiled, first_calls, policy
 
 _compiled = []
@@ -43,3 +44,10 @@ def compiles(_listening, room, monkeypatch):
                 one._calls.pop(signature, None)
     _compiled.clear()
     return _compiled
+
+
+@pytest.fixture
+def np_semantics():
+    """NumPy semantics for shapes and arrays, in this thread."""
+    with util.np_shape(), util.np_array():
+        yield

@@ -295,3 +295,13 @@ def test_up_to_eight_devices():
 @pytest.mark.timeout(240)
 def test_10_000_pushes_do_not_deadlock():
     run(_MANY, 220)
+
+
+@pytest.mark.parametrize("wanted, rows", [([0, 2], [0, 2]), ([2, 0, 2], [0, 2]), ([[2, 1], [1, 0]], [0, 1, 2])])
+def test_pulled_rows_come_once_and_zeros_where_nothing_is_stored(wanted, rows):
+    store, dense = mx.kv.create("local"), np.array([[0, 0], [1, 2], [3, 4], [0, 0]], np.float32)
+    store.init("w", mx.nd.array(dense).tostype("row_sparse"))
+    out = mx.nd.sparse.zeros("row_sparse", (4, 2))
+    store.row_sparse_pull("w", out=out, row_ids=mx.nd.array(wanted))
+    assert out.indices.asnumpy().tolist() == rows
+    assert out.data.asnumpy().tolist() == dense[rows].tolist()

@@ -349,6 +349,7 @@ def _write_array(file: Any, array: Any, numpy_shapes: bool) -> None:
     version = _V3 if (numpy_shapes or array._zero_dim) and not sparse else _V2
     file.write(struct.pack("<Ii", version, {"default": 0, "row_sparse": 1, "csr": 2}[array.stype]))
     if sparse:
+        array = array.ascending()
         values = array.data.asnumpy()
         parts = [array.indptr.asnumpy(), array.indices.asnumpy()] if array.stype == "csr" \
             else [array.indices.asnumpy()]

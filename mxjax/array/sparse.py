@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from .._capacity import refuse_result
-from ..base import MXNetError, NotSupportedForSparseNDArray, _Null
+from ..base import MXNetError, NotSupportedForSparseNDArray, _Null, numeric_types
 from ..context import Context, current_context
 from ..ops.params import np_dtype
 from .binary_functions import SPARSE
@@ -34,11 +34,12 @@ __all__ = ["BaseSparseNDArray", "CSRNDArray", "RowSparseNDArray", "array", "cast
 class _Stored(Pending):
     """Values in the host's memory, which nobody changes; a buffer is made of them when somebody asks for one."""
 
-    __slots__ = ("values", "ctx")
+    __slots__ = ("values", "ctx", "ascending")
 
     def __init__(self, values: np.ndarray, ctx: Context) -> None:
         super().__init__(values.shape, values.dtype)
         self.values, self.ctx = values, ctx
+        self.ascending: bool | None = None  # None: not examined yet; see `_ascends`
 
     def host(self) -> np.ndarray:
         """The values for reading."""
@@ -142,6 +143,10 @@ class BaseSparseNDArray(NDArray):
         """The dense value; each storage type defines it."""
         raise NotImplementedError
 
+    def ascending(self) -> BaseSparseNDArray:
+        """Returns the array with its rows in order, as files and operators need them: mostly itself."""
+        return self
+
     def _with(self, data: NDArray) -> BaseSparseNDArray:
         """An array that stores other values at the same places."""
         return type(self).__new__(type(self))._set((data, *self._parts[1:]), self.shape, data._chunk.dtype,
@@ -229,7 +234,7 @@ class BaseSparseNDArray(NDArray):
         return f"\n<{type(self).__name__} {'x'.join(map(str, self.shape))} @{self.context}>"
 
     def __reduce__(self) -> tuple:
-        return _rebuild, (self.stype, tuple(p.asnumpy() for p in self._parts), self.shape)
+        return _rebuild, (self.stype, tuple(p.asnumpy() for p in self.ascending()._parts), self.shape)
 
     def __getitem__(self, key: Any) -> NDArray:
         if isinstance(key, slice) and key == slice(None):
@@ -252,6 +257,10 @@ class BaseSparseNDArray(NDArray):
             raise ValueError(f"a {self.stype} array can only be assigned as a whole: a[:] = value")
         if isinstance(value, NDArray):
             value.copyto(self)
+        elif self.stype == "row_sparse" and isinstance(value, numeric_types):  # as MXNet: every row, also of zeros
+            dense = np.full(self.shape, value, self._chunk.dtype)
+            rows = _of_rows(dense, np.arange(self.shape[0]), self.shape, self.context)
+            self._hold(rows._parts, self.shape, self._chunk.dtype, self.context)
         else:
             self._write(np.broadcast_to(np.asarray(value, self._chunk.dtype), self.shape))
 
@@ -292,8 +301,21 @@ class RowSparseNDArray(BaseSparseNDArray):
 
     @property
     def indices(self) -> NDArray:
-        """Numbers of the stored rows, ascending (int64), a copy."""
+        """Numbers of the stored rows (int64), a copy; ascending, except in results of `retain`."""
         return _shared(self._parts[1], self.context)
+
+    def ascending(self) -> RowSparseNDArray:
+        """Returns the array with each stored row once, by ascending number."""
+        if _ascends(self._parts[1]):
+            return self
+        ids, places = np.unique(_host(self._parts[1]), return_index=True)
+        result = _of_rows(_host(self._parts[0])[places], ids, self.shape, self.context)
+        result._entry = self._entry
+        return result
+
+    def stores_all(self) -> bool:
+        """Returns whether `data` is the dense value: every row is stored, in order."""
+        return self._parts[1].shape[0] == self.shape[0] and _ascends(self._parts[1])
 
     def retain(self, *args: Any, **kwargs: Any) -> RowSparseNDArray:
         """The array with only the given rows kept."""
@@ -309,11 +331,24 @@ class RowSparseNDArray(BaseSparseNDArray):
     def _to_dense(self) -> np.ndarray:
         # on the host: XLA would compile a program for each count of stored rows
         refuse_result(self.shape, self._chunk.dtype, what="the dense value of a row_sparse array")
-        if len(_host(self._parts[1])) == self.shape[0]:
+        if self.stores_all():
             return np.array(_host(self.data))
+        _within(_host(self._parts[1]), self.shape[0], "row_sparse: row index")  # `retain` takes any
         dense = np.zeros(self.shape, self._chunk.dtype)
         dense[_host(self.indices)] = _host(self.data)
         return dense
+
+
+def _ascends(indices: NDArray) -> bool:
+    """Returns whether row numbers strictly ascend; remembered where they stay on the host."""
+    pending = indices._chunk.pending
+    if isinstance(pending, _Stored) and pending.ascending is not None:
+        return pending.ascending
+    values = _host(indices)
+    result = bool((values[1:] > values[:-1]).all())
+    if isinstance(pending, _Stored):
+        pending.ascending = result
+    return result
 
 
 def _summed(ids: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -369,17 +404,50 @@ def _of_rows(values: np.ndarray, ids: np.ndarray, shape: tuple[int, ...], ctx: C
 
 def retain(data: RowSparseNDArray = None, indices: NDArray = None, out: Any = None, name: str | None = None,
            **kwargs: Any) -> RowSparseNDArray:
-    """A row_sparse array with only the rows in `indices` kept."""
+    """The rows with the numbers `indices`, in that order, zeros where a row is not stored.
+
+    Args:
+        data: a row_sparse array.
+        indices: row numbers, one axis, any dtype.
+        out: a row_sparse array that takes the result.
+
+    Returns:
+        A row_sparse array that stores as many rows as `indices` has numbers.
+
+    Raises:
+        MXNetError: `data` is not row_sparse.
+
+    Source: MXNet's operator `_sparse_retain`.
+    """
     if not isinstance(data, RowSparseNDArray):
         raise MXNetError("retain takes a row_sparse array")
-    stored, wanted = _host(data.indices), _distinct(_host(indices).astype(np.int64))
-    places = np.searchsorted(stored, wanted)
-    places = places[stored[np.minimum(places, len(stored) - 1)] == wanted] if len(stored) else places[:0]
-    result = _of_rows(_host(data.data)[places], stored[places], data.shape, data.context)
-    recorded(result, [data], lambda head: [retain(head.tostype("row_sparse"), indices)])
+    wanted = _host(indices).astype(np.int64).reshape(-1)
+    result = _of_rows(_values_at(data, wanted), wanted, data.shape, data.context)
+    if not len(data._parts[1]):  # as MXNet: nothing is kept of an array that stores nothing
+        result = zeros("row_sparse", data.shape, data.context, data.dtype)
+    rows = distinct_rows(indices)
+    recorded(result, [data], lambda head: [retain(head.tostype("row_sparse"), rows)])
     if out is None:
         return result
     return result.copyto(out)
+
+
+def distinct_rows(indices: NDArray) -> NDArray:
+    """Returns the different row numbers of an array, ascending (int64, one axis)."""
+    return _stored(_distinct(_host(indices).astype(np.int64).reshape(-1)), indices.context)
+
+
+def _values_at(array: RowSparseNDArray, ids: np.ndarray) -> np.ndarray:
+    """Returns the rows `ids` of an array, zeros where it stores none."""
+    array = array.ascending()
+    stored, data = _host(array._parts[1]), _host(array._parts[0])
+    if not len(stored):
+        return np.zeros((len(ids), *array.shape[1:]), array._chunk.dtype)
+    places = np.minimum(np.searchsorted(stored, ids), len(stored) - 1)
+    missing = stored[places] != ids
+    values = data[places]
+    values[missing] = 0
+    return values
 
 
 def _check(array: BaseSparseNDArray, full: bool) -> None:

@@ -32,8 +32,8 @@ from .sparse import (
     _rows_looked_up,
     _stored,
     _summed,
+    _values_at,
     recorded,
-    retain,
     zeros,
 )
 from .state import Modes, state
@@ -92,6 +92,7 @@ def _log_dense(kernel: Kernel, stypes: tuple[str, ...]) -> None:
 def _sparse_result(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple, out: Any) -> Any:
     form = _forms.get(kernel.op.name) if kernel.op is not None else None
     target = out[0] if isinstance(out, (list, tuple)) else out
+    arrays = [a if a._plain or a is target else a.ascending() for a in arrays]
     found = form and form(Call(kernel, arrays, extras, {**kernel.params, **kernel.numbers(extras)}, target))
     if found is None:
         return None
@@ -339,7 +340,7 @@ def _whole(array: NDArray) -> np.ndarray | None:
     """The value of an array, dense or row_sparse, for reading, without copies; None where not all rows are stored."""
     if array._plain:
         return _host(array)
-    return _host(array._parts[0]) if len(_host(array._parts[1])) == array.shape[0] else None
+    return _host(array._parts[0]) if array.stores_all() else None
 
 
 def _gathered(array: NDArray, ids: np.ndarray) -> np.ndarray:
@@ -347,12 +348,7 @@ def _gathered(array: NDArray, ids: np.ndarray) -> np.ndarray:
     whole = _whole(array)
     if whole is not None:
         return whole[ids]
-    kept = retain(array, _stored(ids, array.context))
-    if len(kept.indices) == len(ids):
-        return _host(kept.data)
-    found = np.zeros((len(ids), *array.shape[1:]), array.dtype)
-    found[np.searchsorted(ids, _host(kept.indices))] = _host(kept.data)
-    return found
+    return _values_at(array, ids)
 
 
 # ------------------------------------------------------------ reductions, slices
@@ -486,7 +482,7 @@ def _all_rows(array: NDArray) -> NDArray:
     """A dense array with all rows; a row_sparse one stores them all from now on."""
     if array._plain:
         return array
-    if len(array.indices) < array.shape[0] or array.data.shape != array.shape:
+    if not array.stores_all() or array.data.shape != array.shape:
         rows = _stored(np.arange(array.shape[0]), array.context)
         array._hold((_stored(array.asnumpy(), array.context), rows), array.shape, array._chunk.dtype, array.context)
     return array.data

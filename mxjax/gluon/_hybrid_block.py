@@ -17,6 +17,7 @@ from ..name import NameManager
 from ..ndarray import NDArray
 from ..plan import Plan
 from ..symbol import Symbol
+from ..symbol._keys import ArrayScope
 from ..util import is_np_array
 from ._block import Block
 from ._block_plan import plan_of_block
@@ -218,7 +219,7 @@ class HybridBlock(Block):
             if is_np_array():
                 variables = [None if variable is None else variable.as_np_ndarray() for variable in variables]
             params = {name: param.var() for name, param in self._reg_params.items()}
-            with self.name_scope(), self._stage(self.name):
+            with self.name_scope(), self._stage(self.name), ArrayScope(True):
                 out = self.hybrid_forward(symbol, *regroup(variables, self._in_format), **params)
             if is_np_array():
                 check_np(out)
@@ -400,7 +401,7 @@ class HybridBlock(Block):
                 params = {name: param.var() for name, param in self._reg_params.items()}
                 # each of several calls is a stage
                 stage = self._again and NameManager._current.value.get(None, "stage")
-                with self.name_scope(), self._stage(stage):
+                with self.name_scope(), self._stage(stage), ArrayScope(True):
                     return self.hybrid_forward(symbol, x, *args, **params)
             ctx = contexts[0]
         elif self._active and len(given) == self._flat_inputs:

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import optimizer as opt
 from .._files import together, write_file
-from ..array.sparse import BaseSparseNDArray, row_sparse_array
+from ..array.sparse import BaseSparseNDArray, distinct_rows, row_sparse_array
 from ..base import MXNetError, Precondition
 from ..ndarray import array
 from . import door, wire
@@ -148,7 +148,7 @@ class DistAsyncKVStore(_Dist):
                         whole[begin:end] if whole.ndim else whole
                     self._send(k, server, "packed" if pack else "dense", [part])
             else:
-                total = total.tostype("row_sparse")
+                total = total.tostype("row_sparse").ascending()
                 indices, data = total.indices.asnumpy(), total.data.asnumpy()
                 for server, begin, end in shards:
                     mine = (indices >= begin) & (indices < end)
@@ -186,7 +186,7 @@ class DistAsyncKVStore(_Dist):
             for target, chosen in zip(outs, wanted * len(outs) if len(wanted) == 1 else wanted, strict=True):
                 if target.stype != "row_sparse":
                     raise MXNetError(f"row_sparse_pull of key {k!r}: out must be row_sparse, got {target.stype}")
-                indices = np.unique(chosen.asnumpy().reshape(-1).astype(np.int64))
+                indices = distinct_rows(chosen).asnumpy()
                 parts = []
                 for server, begin, end in self._shards(k):
                     mine = indices[(indices >= begin) & (indices < end)] - begin

@@ -154,6 +154,7 @@ class DistSyncKVStore(_Dist):
         if value.stype != "row_sparse":
             dense = value.tostype("default")
             return wrap(_on(self._workers.all_reduce([dense._read()])[0], dense), value.context).tostype(value.stype)
+        value = value.ascending()
         indices, data = np.asarray(value.indices.asnumpy(), np.int32), value.data._read()
         most = int(np.max(np.asarray(self._workers.all_gather(jnp.asarray(len(indices), jnp.int32)))))
         if most == 0:

@@ -8,7 +8,7 @@ from typing import Any
 from .. import optimizer as opt
 from .._files import reading, write_file
 from ..array.kinds import wrap
-from ..array.sparse import BaseSparseNDArray, retain
+from ..array.sparse import BaseSparseNDArray, distinct_rows, retain
 from ..base import MXNetError, Precondition
 from ..ndarray import NDArray
 from .base import KVStoreBase, _pairs, called
@@ -204,7 +204,8 @@ class KVStore(KVStoreBase):
         Args:
             key, priority: as in `pull`.
             out: row_sparse arrays, one or a list per key.
-            row_ids: for each output an array of row numbers.
+            row_ids: for each output an array of row numbers; each row comes once, by ascending number, zeros where
+                it is not stored.
 
         Raises:
             MXNetError: an output is not row_sparse, or the arguments do not correspond.
@@ -223,7 +224,7 @@ class KVStore(KVStoreBase):
             for target, chosen in zip(outs, wanted, strict=True):
                 if target.stype != "row_sparse":
                     raise MXNetError(f"row_sparse_pull of key {k!r}: out must be row_sparse, got {target.stype}")
-                retain(source, chosen).copyto(target)
+                retain(source, distinct_rows(chosen)).copyto(target)
 
     # ------------------------------------------------------------ optimizer
     def set_optimizer(self, optimizer: Any) -> None:

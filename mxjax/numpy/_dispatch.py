@@ -122,7 +122,7 @@ class _Symbolic(Flavour):
             name, params = "Custom", {"op_type": hint, **params}
         made = self.apply(name, hint, inputs, params)
         made = made.as_np_ndarray()
-        return made if len(made) == 1 else list(made)
+        return made if made.num_outputs == 1 else list(made)
 
 
 IMPERATIVE, SYMBOLIC = _Imperative(), _Symbolic()

@@ -130,7 +130,8 @@ class _Model:
             raise NotImplementedError(f"Operator {node.op_type} not implemented.")
         call = Call(self, node)
         result = IMPORTERS[node.op_type](call)
-        results = list(result) if isinstance(result, (list, tuple, Symbol)) else [result]
+        results = result.singles() if isinstance(result, Symbol) else \
+            list(result) if isinstance(result, (list, tuple)) else [result]
         if isinstance(result, Symbol) and result._outputs[0][0].op is not None:
             result._outputs[0][0].name = call.name
         self.values.update(zip(call.outputs, results, strict=False))

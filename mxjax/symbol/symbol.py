@@ -30,6 +30,7 @@ from ..ops import registry
 from ..ops.params import CODES, np_dtype
 from ..plan import Plan
 from ..util import is_np_shape
+from . import _keys
 from ._plan import plan_of
 
 if TYPE_CHECKING:
@@ -165,30 +166,28 @@ class Symbol(_Base):
         return type(self)([(n, 0) for n in topological(self._outputs) if n.op is None])
 
     def __getitem__(self, index: int | str | slice) -> Symbol:
-        if isinstance(index, slice):
-            return type(self)(self._outputs[index])
-        if isinstance(index, str):
-            names = self.list_outputs()
-            found = [i for i, n in enumerate(names) if n == index]
-            if not found:
-                found = [i for i, (n, k) in enumerate(self._outputs) if n.name == index]
-                found = found[:1]
-            if not found:
-                raise ValueError(f"Cannot find output that matches name {index!r}; outputs: {', '.join(names)}")
-            if len(found) > 1:
-                raise ValueError(f"There are multiple outputs with name {index!r}")
-            return type(self)([self._outputs[found[0]]])
-        if not isinstance(index, (int, np.integer)):
-            raise TypeError(f"Symbol only support integer index to fetch i-th output, got {index!r}")
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"Index: {index} is outside of the range [0, {len(self)})")
-        return type(self)([self._outputs[index]])
+        names = self.list_outputs() if isinstance(index, str) else []
+        return type(self)([self._outputs[i] for i in _keys.positions(self._outputs, names, index)])
 
     def __len__(self) -> int:
+        _keys.refuse_as_array(self._outputs, "len()")
+        return len(self._outputs)
+
+    @property
+    def num_outputs(self) -> int:
+        """The number of outputs, also where `len` is refused because the symbol stands for an array."""
         return len(self._outputs)
 
     def __iter__(self) -> Iterator[Symbol]:
-        return (self[i] for i in range(len(self)))
+        _keys.refuse_as_array(self._outputs, "iteration (also by *, zip, sum, max, list, unpacking)")
+        return iter(self.singles())
+
+    def singles(self) -> list[Symbol]:
+        """Returns each output as a symbol, also where iteration is refused because the symbol stands for an array."""
+        return [type(self)([entry]) for entry in self._outputs]
+
+    def __contains__(self, value: object) -> bool:
+        raise NotImplementedForSymbol("__contains__", "in", value, self)
 
     def __repr__(self) -> str:
         name = self.name

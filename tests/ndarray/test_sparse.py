@@ -565,3 +565,73 @@ def test_what_is_written_over_keeps_its_dtype_and_shape(stype, other):
         assert target.shape == shape and not target.asnumpy().any()
     with pytest.raises(TypeError, match=f"destination NDArray stype {other}"):
         given.copyto(mx.nd.sparse.zeros(other, (3, 2)))
+
+
+def stored(array):
+    return array.indices.asnumpy().tolist(), array.data.asnumpy().tolist()
+
+
+@pytest.mark.parametrize("wanted, rows", [([0, 2], [[0, 0], [3, 4]]), ([0, 3], [[0, 0], [0, 0]]), ([7], [[0, 0]]),
+                                          ([2, 1], [[3, 4], [1, 2]]), ([1, 1], [[1, 2], [1, 2]])])
+def test_retain_gives_the_rows_that_were_asked_for(wanted, rows):
+    array = mx.nd.array([[0, 0], [1, 2], [3, 4], [0, 0]]).tostype("row_sparse")
+    assert stored(mx.nd.sparse.retain(array, mx.nd.array(wanted))) == (wanted, rows)
+    graph = mx.sym.sparse.retain(mx.sym.var("a", stype="row_sparse"), mx.sym.var("i"))
+    result = graph.bind(mx.cpu(), {"a": array, "i": mx.nd.array(wanted, dtype="int64")}).forward()[0]
+    assert stored(result) == (wanted, rows)
+
+
+def test_retain_of_nothing_and_beyond_the_array():
+    nothing = mx.nd.sparse.zeros("row_sparse", (4, 2))
+    assert stored(mx.nd.sparse.retain(nothing, mx.nd.array([1]))) == ([], [])
+    full = mx.nd.ones((4, 2)).tostype("row_sparse")
+    with pytest.raises(mx.MXNetError, match="row index 7 is out of bounds"):
+        mx.nd.sparse.retain(full, mx.nd.array([7])).asnumpy()
+
+
+def test_operators_read_rows_in_any_order(tmp_path):
+    dense = np.array([[0, 0], [1, 2], [3, 4], [0, 0]], np.float32)
+    array = mx.nd.array(dense).tostype("row_sparse")
+    several = mx.nd.sparse.retain(array, mx.nd.array([3, 2, 2, 0]))
+    value = dense * [[0], [0], [1], [1]]
+    np.testing.assert_array_equal(several.asnumpy(), value)
+    for result in (several + array, mx.nd.add_n(several, array)):
+        assert result.stype == "row_sparse"
+        np.testing.assert_array_equal(result.asnumpy(), value + dense)
+    np.testing.assert_array_equal((several * array).asnumpy(), value * dense)
+    mx.nd.save(str(tmp_path / "a"), [several])
+    np.testing.assert_array_equal(mx.nd.load(str(tmp_path / "a"))[0].asnumpy(), value)
+    again = mx.nd.sparse.retain(several, mx.nd.array([2, 1]))
+    assert stored(again) == ([2, 1], [[3, 4], [0, 0]])
+
+
+def test_gradient_of_retain_has_each_row_once():
+    array = mx.nd.array([[0, 0], [1, 2], [3, 4], [0, 0]]).tostype("row_sparse")
+    array.attach_grad()
+    with mx.autograd.record():
+        total = (mx.nd.sparse.retain(array, mx.nd.array([2, 0])).tostype("default") * 2).sum()
+    total.backward()
+    np.testing.assert_array_equal(array.grad.asnumpy(), [[2, 2], [0, 0], [2, 2], [0, 0]])
+
+
+def test_lazy_updates_take_rows_of_zeros_too():
+    """Momentum and weight decay move the rows that a gradient has, also where it is zero."""
+    weight, moment = mx.nd.ones((4, 2)).tostype("row_sparse"), mx.nd.zeros((4, 2)).tostype("row_sparse")
+    array = mx.nd.array([[0, 0], [1, 2], [3, 4], [0, 0]]).tostype("row_sparse")
+    mx.nd.sparse.sgd_mom_update(weight, mx.nd.sparse.retain(array, mx.nd.array([0, 2])), moment, out=weight, lr=0.1,
+                                momentum=0.9, wd=0.1)
+    np.testing.assert_allclose(weight.asnumpy(), [[0.99, 0.99], [1, 1], [0.69, 0.59], [1, 1]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("value, rows", [(0, [0, 1, 2, 3]), (1.5, [0, 1, 2, 3]), (np.zeros((4, 2)), [])])
+def test_a_number_is_assigned_to_every_row(value, rows):
+    array = mx.nd.sparse.zeros("row_sparse", (4, 2))
+    array[:] = value
+    assert array.indices.asnumpy().tolist() == rows
+
+
+def test_rows_of_a_parameter_of_zeros():
+    parameter = mx.gluon.Parameter("w", shape=(4, 2), stype="row_sparse", grad_stype="row_sparse")
+    parameter.initialize(mx.init.Zero())
+    mx.gluon.Trainer([parameter], "sgd")
+    assert stored(parameter.row_sparse_data(mx.nd.array([3, 1, 3]))) == ([1, 3], [[0, 0], [0, 0]])

@@ -28,9 +28,9 @@ class _Symbol(Methods, Symbol):
     numpy_semantics = True
 
     def __getitem__(self, key: Any) -> _Symbol:
-        if len(self) > 1 or isinstance(key, str):
+        if len(self._outputs) > 1:
             return Symbol.__getitem__(self, key)
-        if key == ():
+        if isinstance(key, tuple) and not key:
             return self
         begin, end, step, shape = [], [], [], []
         for item in key if isinstance(key, tuple) else (key,):
@@ -38,19 +38,30 @@ class _Symbol(Methods, Symbol):
                 if item.step == 0:
                     raise ValueError("slice step cannot be zero")
                 row, code = (item.start, item.stop, item.step), -2
-            elif isinstance(item, integer_types):
+            elif isinstance(item, integer_types) and not isinstance(item, bool):
                 row, code = (item, None if item == -1 else item + 1, 1), -3
             else:
-                raise IndexError("Only integer, slice, or tuple of these types are supported! "
-                                 f"Received key={key}")
+                raise IndexError(f"Only integer, slice, or tuple of these types are supported! Received key={key!r}; "
+                                 "in hybrid_forward write F.np.take for arrays of indices, F.npx.boolean_mask for masks, "
+                                 "F.np.expand_dims for None, or do not hybridize() the block")
             for target, value in zip((begin, end, step), row, strict=True):
                 target.append(value)
             shape.append(code)
         cut = call("_npi_slice", [self], begin=begin, end=end, step=step)
         return call("_npi_reshape", [cut], newshape=(*shape, -4)) if -3 in shape else cut
 
+    def __len__(self) -> int:
+        self._refuse_one("does not support len()")
+        return len(self._outputs)
+
     def __iter__(self) -> Iterator[_Symbol]:
-        return (type(self)([entry]) for entry in self._outputs)
+        self._refuse_one("is not iterable")
+        return iter(self.singles())
+
+    def _refuse_one(self, why: str) -> None:
+        if len(self._outputs) == 1:
+            raise TypeError(f"{self!r} of one output {why}; in hybrid_forward write F.np.split, or do not hybridize() "
+                            "the block")
 
     def as_np_ndarray(self) -> _Symbol:
         """The symbol itself."""
