@@ -134,9 +134,9 @@ def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: An
 
 def full(shape: Any, val: float, ctx: Context | None = None, dtype: Any = np.float32,
          out: NDArray | None = None) -> NDArray:
-    """An array of `val`; arguments as in `zeros`."""
+    """An array of `val`; arguments as in `zeros`, but lengths of 0 are known."""
     if out is None:
-        return _constant(val, shape, ctx, dtype)
+        return _constant(val, shape if shape else _known(shape, "full"), ctx, dtype)
     out[:] = val
     return out
 

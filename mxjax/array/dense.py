@@ -23,6 +23,7 @@ from ..compile.policy import next_round
 from ..context import Context, current_context
 from ..ops import registry
 from ..ops.params import DTYPES, np_dtype
+from ..util import is_np_shape
 from . import file_format, indexing
 from .backward import backward
 from .calling import call, change, invoke, on_default_device, put
@@ -473,17 +474,31 @@ class NDArray(_Base):
         shape = self.shape
         if type(key) is int and not state.recording and shape and -shape[0] <= key < shape[0]:
             count = self.size // shape[0]
-            return self._view_at((key % shape[0]) * count, shape[1:] or (() if self._zero_dim else (1,)))
+            return self._view_at((key % shape[0]) * count, shape[1:] or (() if self._has_scalars() else (1,)))
         if type(key) is slice and key.start is None and key.stop is None and key.step in (None, 1) or \
                 type(key) is tuple and not key:
             return self  # not a view: it has the gradient too
-        plan = indexing.plan(key, shape, self._zero_dim)
+        plan = indexing.plan(key, shape, self._has_scalars(), self._zero_dim)
         if plan.offset is not None:
             return self._view_at(plan.offset, plan.shape)
         kernel = indexing.read_kernel(plan.kind, plan.shape, plan.sizes, plan.items, len(plan.arrays))
         arrays = [a if isinstance(a, NDArray) else _from_host(np.asarray(a), self._chunk.ctx)
                   for a in self._indices(plan)]
         return invoke(kernel, [self, *arrays], _starts(plan))
+
+    def _has_scalars(self) -> bool:
+        """Returns whether a single element of this array has the shape (), rather than (1,)."""
+        return self._zero_dim or is_np_shape()
+
+    def _at(self, idx: int) -> NDArray:
+        """The view of one row, as `self[idx]`."""
+        if not -len(self) <= idx < len(self):
+            raise MXNetError(f"_at: index {idx} is out of range for {len(self)} rows")
+        return self[idx]
+
+    def _slice(self, start: int, stop: int) -> NDArray:
+        """The view of some rows, as `self[start:stop]`."""
+        return self[start:stop]
 
     def _indices(self, plan: indexing.Plan) -> list[Any]:
         """A plan's index arrays, those of other contexts brought here."""
@@ -506,7 +521,7 @@ class NDArray(_Base):
                 raise MXNetError(_IN_PLACE)
             self._assign(value)
             return
-        plan = indexing.plan(key, self.shape, self._zero_dim)
+        plan = indexing.plan(key, self.shape, self._has_scalars(), self._zero_dim)
         if state.recording and (self._entry is not None or getattr(value, "_entry", None) is not None):
             raise MXNetError(_IN_PLACE)
         if plan.offset is not None:
@@ -788,6 +803,10 @@ def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
 
 def new_shape(old: tuple[int, ...], codes: tuple[int, ...], reverse: bool = False) -> tuple[int, ...]:
     """The shape that reshape's special values 0, -1, -2, -3, -4 mean for an array of shape `old`."""
+    if not codes:  # the operator would take it for "as it is"
+        if math.prod(old) != 1:
+            raise MXNetError(f"Cannot reshape array of size {math.prod(old)} into shape ()")
+        return ()
     if not reverse and min(codes, default=0) > 0 and np.prod(codes, dtype=np.int64) == np.prod(old, dtype=np.int64):
         return codes
     op = registry.get("Reshape")

@@ -45,13 +45,13 @@ def _is_array(item: Any) -> bool:
         or type(item).__module__.startswith("jax")
 
 
-def plan(key: Any, shape: tuple[int, ...], zero_dim: bool = False) -> Plan:
+def plan(key: Any, shape: tuple[int, ...], scalars: bool = False, masks: bool = False) -> Plan:
     """Works out what `key` selects of an array of `shape`.
 
     Args:
         key: anything NumPy takes: ints, slices, None, Ellipsis, lists, ranges, arrays, booleans, tuples of those.
-        zero_dim: NumPy semantics: a single element has shape () rather than (1,), and booleans are masks; in classic
-            arrays they are the positions 0 and 1.
+        scalars: a single element has the shape () rather than (1,), as under `mx.np_shape`.
+        masks: booleans are masks, as in `mx.np`; in classic arrays they are the positions 0 and 1.
 
     Raises:
         IndexError: too many indices, an index out of bounds.
@@ -60,7 +60,7 @@ def plan(key: Any, shape: tuple[int, ...], zero_dim: bool = False) -> Plan:
     items = list(key) if isinstance(key, tuple) else [key]
     items = [list(i) if isinstance(i, (tuple, range)) else i for i in items]
     if any(map(_is_boolean, items)):
-        items = _without_masks(items, shape) if zero_dim else [_as_number(i) if _is_boolean(i) else i for i in items]
+        items = _without_masks(items, shape) if masks else [_as_number(i) if _is_boolean(i) else i for i in items]
     used = sum(1 for i in items if i is not None and i is not Ellipsis and not isinstance(i, bool))
     if used > len(shape):
         raise IndexError(f"too many indices: {used} for an array of {len(shape)} dimensions")
@@ -71,7 +71,7 @@ def plan(key: Any, shape: tuple[int, ...], zero_dim: bool = False) -> Plan:
     place = gaps[0] if gaps else len(items)
     items[place:place + 1] = fill
     gather = any(_is_array(i) or isinstance(i, bool) for i in items if i is not None)
-    return _gather(items, shape) if gather else _basic(items, shape, zero_dim)
+    return _gather(items, shape) if gather else _basic(items, shape, scalars)
 
 
 def _is_boolean(item: Any) -> bool:
@@ -118,7 +118,7 @@ def _position(item: Any, size: int, axis: int) -> int:
     return index % size
 
 
-def _basic(items: list[Any], shape: tuple[int, ...], zero_dim: bool) -> Plan:
+def _basic(items: list[Any], shape: tuple[int, ...], scalars: bool) -> Plan:
     starts, sizes, result, static, box, axis = [], [], [], [], True, 0
     for item in items:
         if item is None:
@@ -138,7 +138,7 @@ def _basic(items: list[Any], shape: tuple[int, ...], zero_dim: bool) -> Plan:
         starts.append(start if length else 0)
         sizes.append(length)
         axis += 1
-    if not result and not zero_dim:
+    if not result and not scalars:
         result = [1]
     shape_out = tuple(result)
     if not box:

@@ -18,6 +18,14 @@ from .node import HIDDEN, MOST, Entry, Node, check_counts, hidden, topological
 __all__ = ["dumps", "loads"]
 
 VERSION = 10901
+# outputs that MXNet counts in files where it has more than ours: masks, means, workspaces that only its backward reads
+_SAVED_OUTPUTS = {
+    "BatchNorm": 3, "BatchNorm_v1": 3, "_contrib_SyncBatchNorm": 3, "_contrib_BatchNormWithReLU": 4, "LayerNorm": 3,
+    "GroupNorm": 3, "InstanceNorm": 3, "L2Normalization": 2, "LRN": 2, "Dropout": 2, "CTCLoss": 2, "ROIPooling": 2,
+    "BilinearSampler": 2, "GridGenerator": 2, "SpatialTransformer": 3, "Correlation": 3, "sort": 2, "_linalg_det": 3,
+    "_linalg_slogdet": 4, "_npi_det": 3, "_npi_slogdet": 4, "_npi_norm": 4, "_npi_std": 2, "_npi_var": 2,
+    **dict.fromkeys([f"_npi_{name}" for name in ("normal", "normal_n", "gumbel", "logistic", "laplace", "exponential",
+                                                 "rayleigh", "weibull", "pareto")], 2)}
 _DEEPEST = 32
 
 
@@ -29,12 +37,45 @@ def dumps(outputs: Sequence[Entry], remove_amp_cast: bool = True) -> str:
         remove_amp_cast: leave out the casts that automatic mixed precision put in between operators.
     """
     graph = _rows(outputs, remove_amp_cast)
-    graph["attrs"] = {"mxnet_version": ["int", VERSION], **({"is_np_shape": ["int", 1]} if is_np_shape() else {})}
-    return json.dumps(graph, indent=2)
+    graph["attrs"] = {**({"is_np_shape": ["int", 1]} if is_np_shape() else {}), "mxnet_version": ["int", VERSION]}
+    return _text(graph)
 
 
-def _rows(outputs: Sequence[Entry], remove_amp_cast: bool) -> dict[str, Any]:
-    """A graph as JSON values, without the attributes that only the outermost one has."""
+_ONE_LINE = 10  # more values than this come one a line
+_ESCAPES = str.maketrans({'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
+
+
+def _text(value: Any, indent: str = "") -> str:
+    """Returns JSON laid out byte for byte as MXNet writes it, since some converters of its files read them by lines."""
+    if isinstance(value, str):
+        return f'"{value.translate(_ESCAPES)}"'
+    if not isinstance(value, (dict, list)):
+        return json.dumps(value)
+    inner = indent + "  "
+    if isinstance(value, dict):
+        begin, end = "{}"
+        parts = [f'"{key}": {_text(item, inner)}' for key, item in value.items()]
+        by_lines = len(parts) > 1
+    else:
+        begin, end = "[]"
+        parts = [_text(item, inner) for item in value]
+        by_lines = len(parts) > _ONE_LINE or any(isinstance(item, dict) for item in value)
+    if not by_lines:
+        return begin + ", ".join(parts) + end
+    return begin + "\n" + ", \n".join(inner + part for part in parts) + "\n" + indent + end
+
+
+def _saved_outputs(node: Node) -> int:
+    """Returns how many outputs a node has in MXNet's files."""
+    if node.op is None:
+        return 1
+    if node.op.name == "Pooling":
+        return 2 if node.params["pool_type"] == "max" else 1
+    return _SAVED_OUTPUTS.get(node.op.name, node.num_outputs)
+
+
+def _rows(outputs: Sequence[Entry], remove_amp_cast: bool, with_versions: bool = True) -> dict[str, Any]:
+    """Returns a graph as JSON values, without the attributes that only the outermost one has."""
     replaced: dict[tuple[int, int], Entry] = {}
 
     def final(entry: Entry) -> Entry:
@@ -58,11 +99,12 @@ def _rows(outputs: Sequence[Entry], remove_amp_cast: bool) -> dict[str, Any]:
             row["attrs"] = attrs
         inputs = [(number[id(n)], i) for n, i in map(final, node.inputs)]
         versions.update({inputs[i][0] for i in node.mutated()})
-        row["inputs"] = [[n, i, versions[n]] for n, i in inputs]
+        row["inputs"] = [[n, i, versions[n] if with_versions else 0] for n, i in inputs]
         if node.subgraphs:
-            row["subgraphs"] = [_rows(s.outputs, remove_amp_cast) for s in node.subgraphs]
+            fused = node.op.name.startswith("_sg_")  # MXNet's fusion makes its graphs anew, without versions
+            row["subgraphs"] = [_rows(s.outputs, remove_amp_cast, not fused) for s in node.subgraphs]
         rows.append(row)
-        pointers.append(pointers[-1] + node.num_outputs)
+        pointers.append(pointers[-1] + _saved_outputs(node))
     return {"nodes": rows, "arg_nodes": [i for i, n in enumerate(nodes) if n.op is None], "node_row_ptr": pointers,
             "heads": [[number[id(n)], i, 0] for n, i in outputs]}
 
@@ -74,7 +116,7 @@ def loads(text: str, source: str = "JSON") -> list[Entry]:
         MXNetError: it holds no graph; the message says which node is wrong.
     """
     try:
-        graph = json.loads(text)
+        graph = json.loads(text, strict=False)  # MXNet leaves control characters in strings
     except Exception as error:
         raise MXNetError(f"{source}: not a symbol: {error}") from error
     return _graph(graph, source, _Room(len(text)))

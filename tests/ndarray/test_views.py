@@ -232,3 +232,29 @@ def test_a_look_at_parts_while_another_thread_writes():
             torn.append(part)
     writer.join()
     assert not torn and array[5].asnumpy()[0] == 2999
+
+
+def test_elements_are_scalars_under_numpy_shapes():
+    v, x = mx.nd.array([1., 2, 3]), mx.nd.array([[1., 2], [3, 4]])
+    for scalars, shape in ((False, (1,)), (True, ())):
+        with mx.util.np_shape(scalars):
+            for element in (v[0], x[0, 1], x[0][1], next(iter(v)), x[:, 0][0], x[::1, 0][1], v._at(-1)):
+                assert element.shape == element.asnumpy().shape == shape
+            assert mx.nd.stack(v[0], v[1]).shape == (2, *shape)
+            assert v[0].expand_dims(0).shape == (1, *shape) and v[1:2].shape == v[[0]].shape == (1,)
+            assert v[0].reshape(()).shape == () and v._slice(1, 3).shape == (2,)
+            with pytest.raises(ValueError, match="size 3 into shape"):
+                v.reshape(())
+    with mx.util.np_shape():
+        v[0] = 7
+        v[1] = v[0]
+        assert v.asnumpy().tolist() == [7, 7, 3] and mx.nd.full((), 3).shape == ()
+        v.attach_grad()
+        with mx.autograd.record():
+            twice = v[1] * 2
+        twice.backward()
+        assert v.grad.asnumpy().tolist() == [0, 2, 0]
+    with pytest.raises(mx.MXNetError, match="full: the shape"):
+        mx.nd.full((), 3)
+    with pytest.raises(mx.MXNetError, match="out of range"):
+        v._at(3)

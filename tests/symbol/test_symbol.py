@@ -192,9 +192,35 @@ def test_json_of_mxnet_0_8():
     np.testing.assert_allclose(prob.sum(1), 1, rtol=1e-5)
 
 
-def test_what_mxnet_wrote_comes_out_the_same():
-    text = (MXNET / "bilstm_lm-symbol.json").read_text()
-    assert json.loads(mx.sym.load_json(text).tojson()) == json.loads(text)
+@pytest.mark.parametrize("path", sorted(MXNET.rglob("*-symbol.json")), ids=lambda path: path.stem)
+def test_what_mxnet_wrote_comes_out_the_same(path, tmp_path):
+    """Byte for byte: converters of MXNet's files read them by lines."""
+    symbol = mx.sym.load(str(path))
+    assert symbol.tojson(remove_amp_cast=False) == path.read_text()
+    symbol.save(str(tmp_path / "again.json"))
+    assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
+
+
+def test_layout_of_json():
+    """MXNet breaks lines for attributes from two on and for lists of more than ten values."""
+    x = mx.sym.var("x", attr={"text": 'a"b\\c\nd\te \u00e9 \x01'})
+    lines = mx.sym.Dropout(mx.sym.Pooling(x, kernel=(2, 2), name="p"), name="d").tojson().split("\n")
+    assert lines[:7] == ["{", '  "nodes": [', "    {", '      "op": "null", ', '      "name": "x", ',
+                         '      "attrs": {"text": "a\\"b\\\\c\\nd\\te \u00e9 \x01"}, ', '      "inputs": []']
+    assert lines[7:16] == ["    }, ", "    {", '      "op": "Pooling", ', '      "name": "p", ',
+                           '      "attrs": {"kernel": "(2, 2)"}, ', '      "inputs": [[0, 0, 0]]', "    }, ", "    {",
+                           '      "op": "Dropout", ']
+    assert lines[-5:] == ['  "arg_nodes": [0], ', '  "node_row_ptr": [0, 1, 3, 5], ', '  "heads": [[2, 0, 0]], ',
+                          '  "attrs": {"mxnet_version": ["int", 10901]}', "}"]
+    many = mx.sym.concat(*[mx.sym.var(f"v{i}") for i in range(11)], dim=0)
+    text = many.tojson()
+    assert '"inputs": [\n        [0, 0, 0], \n        [1, 0, 0], \n' in text
+    assert '"arg_nodes": [\n    0, \n    1, \n' in text and text.endswith('[11, 0, 0]], \n  "attrs": {"mxnet_version": '
+                                                                         '["int", 10901]}\n}')
+    assert mx.sym.load_json(text).tojson() == text
+    with mx.util.np_shape():
+        assert x.tojson().endswith('"attrs": {\n    "is_np_shape": ["int", 1], \n    "mxnet_version": ["int", 10901]\n'
+                                   '  }\n}')
 
 
 # ------------------------------------------------------------------ damaged files

@@ -35,7 +35,7 @@ def _softmax_label(params: dict[str, Any], ins: list, outs: list) -> None:
 
 def _softmax_gradient(heads: tuple, inputs: tuple, outputs: tuple, *, grad_scale: Any, ignore_label: Any,
                       multi_output: bool, use_ignore: bool, preserve_shape: bool, normalization: str, out_grad: bool,
-                      smooth_alpha: Any) -> tuple:
+                      smooth_alpha: Any, _train: bool = False) -> tuple:
     label, out = inputs[1], outputs[0]
     if label.shape == out.shape:
         # labels are probabilities
@@ -74,11 +74,12 @@ def _softmax_gradient(heads: tuple, inputs: tuple, outputs: tuple, *, grad_scale
 def softmax_output(data: Array, label: Array, *, grad_scale: Scalar = 1.0, ignore_label: Scalar = -1.0,
                    multi_output: bool = False, use_ignore: bool = False, preserve_shape: bool = False,
                    normalization: Literal["batch", "null", "valid"] = "null", out_grad: bool = False,
-                   smooth_alpha: Annotated[Scalar, Range(0, 1)] = 0.0) -> Array:
+                   smooth_alpha: Annotated[Scalar, Range(0, 1)] = 0.0, _train: bool = False) -> Array:
     """Softmax, with the gradient of the cross-entropy: softmax(data) - one_hot(label).
 
     data: (batch, ...) float: softmax over all but the batch, over the last axis with `preserve_shape`, over axis 1
-    with `multi_output`.  label: the shape of data without the class axis (class indices), or that of data
+    with `multi_output`.  Predictions (not training) of 4-D float32 or bfloat16 data are over the last axis in any
+    case, as MXNet's oneDNN computes them.  label: the shape of data without the class axis (class indices), or that of data
     (probabilities).  The gradient is multiplied by `grad_scale` and divided by the batch size ("batch"), the number
     of labels other than `ignore_label` ("valid") or the number of positions per instance ("null").  With `use_ignore`
     it is 0 where the label is `ignore_label`; `smooth_alpha` moves that much of the label to the other classes.
@@ -86,7 +87,8 @@ def softmax_output(data: Array, label: Array, *, grad_scale: Scalar = 1.0, ignor
     need_float("SoftmaxOutput", data)
     _softmax_label({"multi_output": multi_output}, [data.shape, label.shape], [None])
     wide = data.astype(accumulation(data.dtype))
-    if multi_output or preserve_shape:
+    of_library = not _train and data.ndim == 4 and data.dtype in (jnp.float32, jnp.bfloat16)
+    if multi_output or preserve_shape or of_library:
         out = jax.nn.softmax(wide, axis=1 if multi_output else -1)
     else:
         out = jax.nn.softmax(wide.reshape(data.shape[0], -1), axis=-1).reshape(data.shape)
