@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import logging
+import time
 import warnings
 from typing import Any
 
 import numpy as np
 
-from . import io
+from . import io, metric
 from ._checkpoints import _pack_params as _pack_params
 from ._checkpoints import _unpack_params as _unpack_params
 from ._checkpoints import load_checkpoint, load_params, save_checkpoint
 from .callback import BatchEndParam, LogValidationMetricsCallback
 from .context import Context, cpu
-from .initializer import Uniform
+from .initializer import InitDesc, Uniform
 from .kvstore.training import _create_kvstore as _create_kvstore
 from .kvstore.training import _create_sparse_kvstore as _create_sparse_kvstore
 from .kvstore.training import _exchange as _exchange
@@ -21,7 +23,8 @@ from .kvstore.training import _initialize_kvstore as _initialize_kvstore
 from .kvstore.training import _update_params as _update_params
 from .kvstore.training import _update_params_on_kvstore as _update_params_on_kvstore
 from .module import BucketingModule, Module
-from .ndarray import NDArray
+from .module.base_module import _call_all
+from .ndarray import NDArray, zeros
 
 __all__ = ["BatchEndParam", "FeedForward", "load_checkpoint", "load_params", "save_checkpoint"]
 
@@ -159,24 +162,96 @@ class FeedForward:
             eval_metric: metric or its name.
             epoch_end_callback, batch_end_callback, eval_end_callback, eval_batch_end_callback: callbacks.
             kvstore: store or its name.
-            logger, work_load_list: kept for MXNet's sake.
+            logger: takes the lines about the training; default `logging`.
+            work_load_list: kept for MXNet's sake.
             monitor: a Monitor.
         """
-        data = self._iterator(X, y, is_train=True)
-        if self.epoch_size is not None:
-            data = io.ResizeIter(data, self.epoch_size, reset_internal=False)
+        data, eval_data = self._iterator(X, y, is_train=True), self._eval_iterator(eval_data)
         module = self._module(data, True)
-        arg_params, aux_params = self.arg_params, self.aux_params
-        if self.allow_extra_params and self.symbol is not None:
-            arg_params, aux_params = ({k: v for k, v in params.items() if k in names} if params else params
-                                      for params, names in ((arg_params, self.symbol.list_arguments()),
-                                                            (aux_params, self.symbol.list_auxiliary_states())))
-        module.fit(data, self._eval_iterator(eval_data), eval_metric, epoch_end_callback, batch_end_callback, kvstore,
-                   self.optimizer, tuple(self.kwargs.items()), eval_end_callback, eval_batch_end_callback,
-                   self.initializer, arg_params, aux_params, allow_missing=True, begin_epoch=self.begin_epoch,
-                   num_epoch=self.num_epoch, monitor=monitor)
-        self.symbol = module.symbol
+        module.bind(data.provide_data, data.provide_label)
+        module.init_params(None, *self._first_values(data))
+        if monitor is not None:
+            module.install_monitor(monitor)
+        module.init_optimizer(kvstore, self.optimizer, tuple(self.kwargs.items()))
+        eval_metric = metric.create(eval_metric) if not isinstance(eval_metric, metric.EvalMetric) else eval_metric
+        logger = logger or logging
+        logger.info("Start training with %s", self.ctx)
+        data.reset()
+        for epoch in range(self.begin_epoch, self.num_epoch):
+            tic = time.time()
+            self._train_epoch(module, data, epoch, eval_metric, batch_end_callback, logger, monitor)
+            logger.info("Epoch[%d] Time cost=%.3f", epoch, time.time() - tic)
+            self.arg_params, self.aux_params = module.get_params()
+            _call_all(epoch_end_callback, epoch, self.symbol, self.arg_params, self.aux_params)
+            if eval_data:
+                self._evaluate_epoch(module, eval_data, epoch, eval_metric, eval_end_callback, eval_batch_end_callback)
         self.arg_params, self.aux_params = module.get_params()
+
+    def _train_epoch(self, module: BucketingModule | Module, data: io.DataIter, epoch: int,
+                     eval_metric: metric.EvalMetric, batch_end_callback: Any, logger: Any, monitor: Any) -> None:
+        """Trains for an epoch: `epoch_size` batches, wherever the iterator is, or all that it has."""
+        eval_metric.reset()
+        nbatch = 0
+        while self.epoch_size is None or nbatch < self.epoch_size:
+            before = nbatch
+            for batch in data:
+                if monitor is not None:
+                    monitor.tic()
+                module.forward_backward(batch)
+                module.update()
+                if monitor is not None:
+                    monitor.toc_print()
+                module.update_metric(eval_metric, batch.label)
+                nbatch += 1
+                _call_all(batch_end_callback, BatchEndParam(epoch, nbatch, eval_metric, locals()))
+                if nbatch == self.epoch_size:
+                    return
+            if nbatch == before:
+                raise ValueError("the iterator to train on has no batch")
+            logger.info("Epoch[%d] Resetting Data Iterator", epoch)
+            data.reset()
+            if self.epoch_size is None:
+                return
+
+    def _evaluate_epoch(self, module: BucketingModule | Module, data: io.DataIter, epoch: int,
+                        eval_metric: metric.EvalMetric, end_callback: Any, batch_end_callback: Any) -> None:
+        """Evaluates after an epoch, with the metric of the training."""
+        eval_metric.reset()
+        data.reset()
+        count = 0
+        for count, batch in enumerate(data, 1):  # noqa: B007 read after the loop
+            module.forward(batch, is_train=False)
+            module.update_metric(eval_metric, batch.label)
+            _call_all(batch_end_callback, BatchEndParam(epoch, count - 1, eval_metric, locals()))
+        _call_all(end_callback, BatchEndParam(epoch, count, eval_metric, locals()))
+        data.reset()
+
+    def _first_values(self, data: io.DataIter) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
+        """Returns parameters and auxiliary states to begin with: those that the model has, others drawn.
+
+        Draws are in the order of `list_arguments`, which is MXNet's; `Module` draws in alphabetical order.
+        """
+        if self.sym_gen is not None:
+            self.symbol = self.sym_gen(data.default_bucket_key)
+        inputs = [desc if isinstance(desc, io.DataDesc) else io.DataDesc(*desc)
+                  for desc in (*data.provide_data, *(data.provide_label or ()))]
+        names = (self.symbol.list_arguments(), self.symbol.list_auxiliary_states())
+        shapes = self.symbol.infer_shape(**{desc.name: desc.shape for desc in inputs if desc.name in names[0]})
+        types = self.symbol.infer_type(**{desc.name: desc.dtype for desc in inputs if desc.name in names[0]})
+        skipped = {desc.name for desc in inputs}
+        results: list[dict[str, NDArray]] = []
+        for own, known, place in ((names[0], self.arg_params, 0), (names[1], self.aux_params, 2)):
+            values = {}
+            for name, shape, dtype in zip(own, shapes[place], types[place], strict=True):
+                if name in skipped:
+                    continue
+                values[name] = zeros(shape, dtype=dtype)
+                if known and name in known:
+                    values[name][:] = known[name]
+                else:
+                    self.initializer(InitDesc(name), values[name])
+            results.append(values)
+        return results[0], results[1]
 
     def save(self, prefix: str, epoch: int | None = None, remove_amp_cast: bool = True) -> None:
         """Save as `save_checkpoint` does; `epoch` is the number of epochs to train by default."""

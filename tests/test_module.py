@@ -348,3 +348,40 @@ def test_feed_forward(tmp_path):
     np.testing.assert_allclose(outputs, again.predict(X), rtol=1e-5)
     assert data.shape == X.shape and label == []
     assert again.score(mx.io.NDArrayIter(X, Y, batch_size=16, label_name="other")) == again.score(batches())
+
+
+@pytest.mark.parametrize("epochs", [0, 1])
+def test_feed_forward_draws_and_logs_as_mxnet(epochs, caplog):
+    x = mx.sym.var("data")
+    for name, units in (("z9", 20), ("z8", 12)):
+        x = mx.sym.Activation(mx.sym.FullyConnected(x, num_hidden=units, name=name), act_type="tanh")
+    net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(x, num_hidden=3, name="a"), name="softmax")
+    rng = np.random.RandomState(0)
+    data = rng.rand(64, 10).astype("float32")
+    label = data[:, :3].argmax(1).astype("float32")
+    mx.random.seed(7)
+    with pytest.warns(DeprecationWarning):
+        model = mx.model.FeedForward(net, num_epoch=epochs, learning_rate=0.1, initializer=mx.init.Uniform(0.1))
+    seen = []
+    with caplog.at_level("INFO"):
+        model.fit(mx.io.NDArrayIter(data, label, 16), eval_data=mx.io.NDArrayIter(data, label, 16),
+                  batch_end_callback=lambda param: seen.append((param.epoch, param.nbatch)))
+    if not epochs:  # the sums that MXNet draws: parameters in the order of list_arguments
+        sums = {name: round(float(abs(value.asnumpy()).sum()), 4) for name, value in model.arg_params.items()}
+        assert sums == {"z9_weight": 9.9537, "z9_bias": 0, "z8_weight": 12.8746, "z8_bias": 0, "a_weight": 2.0126,
+                        "a_bias": 0}
+        assert caplog.messages == ["Start training with [cpu(0)]"]
+        return
+    assert seen == [(0, n) for n in (1, 2, 3, 4)]
+    assert [m.split("=")[0] for m in caplog.messages] == [
+        "Start training with [cpu(0)]", "Epoch[0] Resetting Data Iterator", "Epoch[0] Time cost",
+        "Epoch[0] Validation-accuracy"]
+
+
+def test_feed_forward_epochs_of_some_batches():
+    data = np.random.RandomState(0).rand(12, 10).astype("float32")
+    counts = []
+    with pytest.warns(DeprecationWarning):
+        mx.model.FeedForward.create(mlp(), mx.io.NDArrayIter(data, np.zeros(12), 4), num_epoch=2, epoch_size=5,
+                                    batch_end_callback=lambda param: counts.append(param.nbatch))
+    assert counts == [1, 2, 3, 4, 5] * 2

@@ -13,7 +13,7 @@ from ..util import is_np_shape
 from . import fused as _  # noqa: F401  its operators are in files
 from .control_flow import bind, holds_graphs
 from .lowering import Lowered
-from .node import HIDDEN, MOST, Entry, Node, check_counts, hidden, topological
+from .node import HIDDEN, MOST, Entry, Node, check_counts, hidden, set_input_attributes, topological
 
 __all__ = ["dumps", "loads"]
 
@@ -214,6 +214,7 @@ def _node(row: dict, nodes: list[Node], version: int, source: str, graph_attrs: 
     if not op.variadic and version < 900:
         for missing in names[len(inputs):]:
             inputs.append((Node(None, f"{name}_{missing}", dict(attrs)), 0))
+            set_input_attributes(inputs[-1][0], op, missing)
     if not op.variadic and len(inputs) != len(names) and len(inputs) not in (
             len(names) - sum(n in op.optional_inputs for n in names), *range(len(names))):
         raise MXNetError(f"{source}: node {name}: operator {op.name} takes {len(names)} inputs, got {len(inputs)}")

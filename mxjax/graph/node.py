@@ -121,3 +121,9 @@ def complete(shape: tuple | None) -> bool:
     if is_np_shape():
         return shape is not None and -1 not in shape
     return shape != () and 0 not in shape
+
+
+def set_input_attributes(variable: Node, op: Op, name: str) -> None:
+    """Gives a variable the attributes that an operator asks of its input `name`, such as how it is initialized."""
+    for key, value in op.get_attr("FSetInputVarAttrOnCompose", {}).get(name, {}).items():
+        variable.attrs.setdefault(key, value)

@@ -23,7 +23,7 @@ from ..executor.jax_function import JaxFunction
 from ..graph import backends, inference, json_format
 from ..graph.control_flow import bind
 from ..graph.lowering import Lowered
-from ..graph.node import HIDDEN, MOST, Entry, Node, complete, hidden, topological
+from ..graph.node import HIDDEN, MOST, Entry, Node, complete, hidden, set_input_attributes, topological
 from ..name import NameManager
 from ..numpy._dispatch import SYMBOLIC
 from ..ops import registry
@@ -127,8 +127,12 @@ class Symbol(_Base):
         return _shown(self._single("list_attr").attrs)
 
     def attr_dict(self) -> dict[str, dict[str, str]]:
-        """Attributes of every node that has some, by node name."""
-        return {n.name: _shown(n.attrs) for n in topological(self._outputs) if n.attrs}
+        """Attributes of every node that has some, by node name; nodes of one name share an entry."""
+        result: dict[str, dict[str, str]] = {}
+        for node in topological(self._outputs):
+            if node.attrs:
+                result.setdefault(node.name, {}).update(_shown(node.attrs))
+        return result
 
     def _set_attr(self, **kwargs: str) -> None:
         """Sets attributes of the node; values are text."""
@@ -750,7 +754,6 @@ def _fill_inputs(node: Node, entries: list[Entry], named: dict[str, Symbol]) -> 
     if unknown:
         raise MXNetError(f"operator {op.name} ({node.name}): has no input {', '.join(unknown)}; it takes "
                          f"{', '.join(names)}")
-    extra = op.get_attr("FSetInputVarAttrOnCompose", {})
     result = list(entries)
     for position, wanted in enumerate(names):
         if position < len(entries):
@@ -764,12 +767,10 @@ def _fill_inputs(node: Node, entries: list[Entry], named: dict[str, Symbol]) -> 
                 raise MXNetError(f"operator {op.name} ({node.name}): input {wanted} is missing")
             break
         else:
-            attrs = {**node.attrs, **{k: v for k, v in extra.get(wanted, {}).items() if k not in node.attrs}}
-            result.append((Node(None, f"{node.name}_{wanted}", attrs), 0))
+            result.append((Node(None, f"{node.name}_{wanted}", dict(node.attrs)), 0))
     for (source, _), wanted in zip(result, names, strict=False):
         if source.op is None:
-            for key, value in extra.get(wanted, {}).items():
-                source.attrs.setdefault(key, value)
+            set_input_attributes(source, op, wanted)
     node.inputs = result
 
 

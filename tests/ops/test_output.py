@@ -5,6 +5,7 @@ import pytest
 import scipy.special as special
 from opcall import call, gradients, partial_shapes
 
+import mxjax as mx
 from mxjax.base import MXNetError
 
 RNG = np.random.default_rng(0)
@@ -94,3 +95,14 @@ def test_sparseness_penalty():
     found = gradients("IdentityAttachKLSparseReg", data, average, sparseness_target=0.2, penalty=0.01)[0]
     np.testing.assert_allclose(found, np.broadcast_to(wanted, X.shape), rtol=1e-5)
     np.testing.assert_array_equal(call("IdentityAttachKLSparseReg", data, average, train=True), data)
+
+
+def test_predictions_of_images_are_over_the_last_axis():
+    """As MXNet's oneDNN: only predictions of 4-D data; training takes all values of a sample."""
+    data, symbol = np.random.RandomState(0).rand(2, 4, 3, 2), mx.sym.SoftmaxOutput(mx.sym.var("data"), name="softmax")
+    for dtype, train, axes in (("float32", False, 3), ("float32", True, (1, 2, 3)), ("float64", False, (1, 2, 3))):
+        x = data.astype(dtype)
+        executor = symbol.bind(mx.cpu(), {"data": mx.nd.array(x, dtype=dtype),
+                                          "softmax_label": mx.nd.zeros((2, 4, 3), dtype=dtype)})
+        got = executor.forward(is_train=train)[0].asnumpy()
+        np.testing.assert_allclose(got, np.exp(x) / np.exp(x).sum(axes, keepdims=True), rtol=1e-5)

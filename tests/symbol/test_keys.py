@@ -13,8 +13,9 @@ X = np.arange(12, dtype="float32").reshape(4, 3)
 
 @pytest.mark.parametrize("key, error", [
     (-1, MXNetError), (slice(-1, None), MXNetError), (1, IndexError), (slice(0, 2), IndexError),
-    (slice(1, 3), IndexError), (slice(1, None), TypeError), (slice(None, None, -1), TypeError), (slice(2, 1), TypeError), (None, TypeError),
-    (Ellipsis, TypeError), ((slice(None), 0), TypeError), ([0, 1], TypeError), (True, TypeError), ("b", ValueError)])
+    (slice(1, 3), IndexError), (slice(1, None), TypeError), (slice(None, None, -1), TypeError),
+    (slice(2, 1), TypeError), (None, TypeError), (Ellipsis, TypeError), ((slice(None), 0), TypeError),
+    ([0, 1], TypeError), (True, TypeError), ("b", ValueError)])
 def test_one_output_is_no_array(key, error):
     with pytest.raises(error):
         mx.sym.var("a")[key]

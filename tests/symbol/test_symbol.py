@@ -344,3 +344,24 @@ def test_operators_by_the_names_of_python_2(x):
     assert value(x.__div__(2)) == [0.5, 1] and value(x.__rdiv__(2)) == [2, 1]
     if not isinstance(x, mx.sym.Symbol):
         assert value(x.copy().__idiv__(2)) == [0.5, 1] and x[:1].__nonzero__() is True
+
+
+def test_attributes_of_nodes_of_one_name_are_merged():
+    x = mx.sym.var("c", shape=(2, 3))
+    y = mx.sym.Activation(mx.sym.Convolution(x, kernel=(3, 3), num_filter=2, name="c"), act_type="relu", name="c")
+    assert y.attr_dict()["c"] == {"__shape__": "(2, 3)", "kernel": "(3, 3)", "num_filter": "2", "act_type": "relu"}
+    assert y.list_attr() == {"act_type": "relu"}
+    two = mx.sym.var("x", attr={"a": "1"}) + mx.sym.var("x", attr={"b": "2", "a": "3"})
+    assert two.attr_dict() == {"x": {"a": "3", "b": "2"}}
+
+
+@pytest.mark.parametrize("op, param, missing", [
+    ("BatchNorm", {"eps": "0.1"}, {"moving_mean": '["zero", {}]', "moving_var": '["one", {}]'}),
+    ("LeakyReLU", {"act_type": "prelu"}, {"gamma": '["Constant", {"value": 0.25}]'}),
+    ("IdentityAttachKLSparseReg", {}, {"moving_avg": '["zero", {}]'})])
+def test_variables_that_old_files_leave_out_know_their_initializers(op, param, missing):
+    rows = [{"op": "null", "param": {}, "name": "d", "inputs": [], "backward_source_id": -1},
+            {"op": op, "param": param, "name": "n", "inputs": [[0, 0]], "backward_source_id": -1}]
+    symbol = mx.sym.load_json(json.dumps({"nodes": rows, "arg_nodes": [0], "heads": [[1, 0]]}))
+    attributes = symbol.attr_dict()
+    assert {name: attributes[f"n_{name}"]["__init__"] for name in missing} == missing

@@ -79,10 +79,11 @@ def softmax_output(data: Array, label: Array, *, grad_scale: Scalar = 1.0, ignor
 
     data: (batch, ...) float: softmax over all but the batch, over the last axis with `preserve_shape`, over axis 1
     with `multi_output`.  Predictions (not training) of 4-D float32 or bfloat16 data are over the last axis in any
-    case, as MXNet's oneDNN computes them.  label: the shape of data without the class axis (class indices), or that of data
-    (probabilities).  The gradient is multiplied by `grad_scale` and divided by the batch size ("batch"), the number
-    of labels other than `ignore_label` ("valid") or the number of positions per instance ("null").  With `use_ignore`
-    it is 0 where the label is `ignore_label`; `smooth_alpha` moves that much of the label to the other classes.
+    case, as MXNet's oneDNN computes them.
+    label: the shape of data without the class axis (class indices), or that of data (probabilities).
+    The gradient is multiplied by `grad_scale` and divided by the batch size ("batch"), the number of labels other than
+    `ignore_label` ("valid") or the number of positions per instance ("null").  With `use_ignore` it is 0 where the
+    label is `ignore_label`; `smooth_alpha` moves that much of the label to the other classes.
     """
     need_float("SoftmaxOutput", data)
     _softmax_label({"multi_output": multi_output}, [data.shape, label.shape], [None])

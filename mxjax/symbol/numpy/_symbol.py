@@ -42,8 +42,8 @@ class _Symbol(Methods, Symbol):
                 row, code = (item, None if item == -1 else item + 1, 1), -3
             else:
                 raise IndexError(f"Only integer, slice, or tuple of these types are supported! Received key={key!r}; "
-                                 "in hybrid_forward write F.np.take for arrays of indices, F.npx.boolean_mask for masks, "
-                                 "F.np.expand_dims for None, or do not hybridize() the block")
+                                 "in hybrid_forward write F.np.take for arrays of indices, F.npx.boolean_mask for "
+                                 "masks, F.np.expand_dims for None, or do not hybridize() the block")
             for target, value in zip((begin, end, step), row, strict=True):
                 target.append(value)
             shape.append(code)
