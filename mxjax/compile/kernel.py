@@ -24,6 +24,7 @@ from .._process import when_closed
 from ..base import MXNetError
 from ..ops.by_device import traced_for
 from ..ops.common import by_own_rules, no_gradient
+from ..ops.infer import op_types
 from ..ops.params import WIDE
 from ..ops.random._draw import Drawn
 from ..ops.registry import Op
@@ -478,7 +479,8 @@ def prepare(op: Op, params: dict[str, Any], present: int | tuple[bool, ...], tra
 def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tuple[tuple[str, int], ...],
            present: int | tuple[bool, ...], train: bool, function: Callable[..., Any] | None = None) -> Kernel:
     in_place = op.get_attr("FInPlace") if function is None else None
-    function = function or op.get_attr("FCompute")
+    own = op.get_attr("FCompute")
+    function = function or own
     if function is None:
         raise MXNetError(f"operator {op.name} has no FCompute")
     count = present if isinstance(present, int) else sum(present)
@@ -495,8 +497,17 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
         given = iter(arrays)
         return [next(given) if m else None for m in mask]
 
+    names = op.inputs(params, count)
+    given_names = names if mask is None else [n for n, m in zip(op.input_names, mask, strict=False) if m]
+
     @by_own_rules
     def fn(*args: Any) -> tuple:
+        if function is own:
+            try:
+                kinds = [None if a is None else str(a.dtype) for a in spread(args[:count])]
+                op_types(op, params, kinds, [None] * num_outputs, names if mask is None else op.input_names)
+            except MXNetError as error:
+                raise MXNetError(f"operator {op.name}: {error}") from None
         extras = dict(static)
         rest = args[count:]
         if packed:
@@ -515,8 +526,6 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
             return _tuple(function(*spread(args[:count]), **extras))
         return _with_gradient(function, gradient, extras)(*spread(args[:count]))
 
-    names = op.inputs(params, count)
-    given_names = names if mask is None else [n for n, m in zip(op.input_names, mask, strict=False) if m]
     mutated = tuple(given_names.index(n) for n in op.mutates(params) if n in given_names)
     fn.__name__ = op.name  # what JAX's logs and XLA's profile call the program
     wide = any(p.kind == "dtype" and params[n] in WIDE for n, p in op.params.items()) or op.get_attr("wide", False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -14,7 +14,7 @@ from jax import export
 from .._bounded import Bounded
 from ..base import MXNetError, literal
 from ..compile.kernel import Kernel, is_wide, prepare
-from ..ops.infer import known, unify
+from ..ops.infer import known, op_types, unify
 from ..ops.infer import outputs as partial_outputs
 from ..ops.params import DTYPES, dtype_name, np_dtype
 from ..util import is_np_shape
@@ -167,13 +167,15 @@ def _can_evaluate(node: Node) -> bool:
 
 def _apply(node: Node, attribute: str, ins: list, outs: list) -> None:
     rule = node.op.get_attr(attribute)
-    if rule is None:
-        return
+    if rule is not None:
+        names = [node.input_names()] if getattr(rule, "wants_names", False) else []
+        _refine(node, rule, node.params, ins, outs, *names)
+
+
+def _refine(node: Node, rule: Callable[..., None], *args: Any) -> None:
+    """Calls a rule of inference; its errors name the node."""
     try:
-        if getattr(rule, "wants_names", False):
-            rule(node.params, ins, outs, node.input_names())
-        else:
-            rule(node.params, ins, outs)
+        rule(*args)
     except MXNetError as error:
         raise _mistake(node, error) from None
     except Exception as error:  # parameters that contradict each other, of a file for one, or a rule that is wrong
@@ -247,18 +249,7 @@ def _code_name(text: str) -> str:
 
 
 def node_types(node: Node, ins: list[str | None], outs: list[str | None]) -> None:
-    """The operator's rule, else: all inputs agree, and the outputs are of the `dtype` parameter or like the inputs."""
-    if node.op.get_attr("FInferType") is not None:
-        _apply(node, "FInferType", ins, outs)
-    else:
-        param = node.op.params.get("dtype")
-        fixed = node.params["dtype"] if param is not None and param.kind == "dtype" else None
-        common = next((t for t in ins if t), None)
-        if common is None and fixed is None:
-            common = next((t for t in outs if t), None)
-        if common is not None:
-            ins[:] = [t or common for t in ins]
-        if fixed is not None:
-            outs[:] = [t or fixed for t in outs]
+    """Completes the dtypes of a node's inputs and outputs, in place."""
+    _refine(node, op_types, node.op, node.params, ins, outs, node.input_names())
     # not any input that is known: a rule may have set the second one, e.g. lengths, before the data is known
     outs[:] = [t or next(iter(ins), None) for t in outs]

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from ..base import MXNetError
+from .infer import agree
 
 Array = jax.Array
 
@@ -109,7 +110,7 @@ def gives(dtype: str | tuple[str | None, ...] | Callable[[dict[str, Any]], str |
 
 def chosen(params: dict[str, Any], ins: list[str | None], outs: list[str | None]) -> None:
     """The type rule of a choice: the condition may have any dtype, what is chosen from has that of the result."""
-    kind = next((t for t in (*ins[1:], *outs) if t), None)
+    kind = agree(ins[1:]) or next((t for t in outs if t), None)
     ins[1:], outs[:] = [kind] * (len(ins) - 1), [kind]
 
 

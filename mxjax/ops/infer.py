@@ -13,12 +13,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..base import MXNetError
 
-__all__ = ["UNKNOWN", "NotKnown", "broadcasted", "computed", "elementwise", "filled", "first", "known", "outputs",
-           "same_inputs", "typed", "unify"]
+if TYPE_CHECKING:
+    from .registry import Op
+
+__all__ = ["UNKNOWN", "NotKnown", "agree", "broadcasted", "computed", "elementwise", "filled", "first", "known",
+           "op_types", "outputs", "same_inputs", "tied", "typed", "unify"]
 
 Shape = tuple[int | None, ...] | None
 
@@ -165,6 +168,54 @@ def filled(back: Callable[..., Shape] | None = None, /, **rules: Callable[..., S
     return rule
 
 
+def agree(types: Sequence[str | None]) -> str | None:
+    """Returns the dtype of those that are known.
+
+    Raises:
+        MXNetError: they differ. MXNet never promotes.
+    """
+    kinds = [t for t in types if t]
+    if len(set(kinds)) > 1:
+        raise MXNetError(f"the dtypes of all inputs must agree, they are {', '.join(kinds)}")
+    return kinds[0] if kinds else None
+
+
+def tied(rule: Callable[..., None], *which: int) -> Callable[..., None]:
+    """A type rule for which the inputs with the numbers `which`, or all, have one dtype."""
+    def checked(params: dict[str, Any], ins: list[str | None], outs: list[str | None]) -> None:
+        agree([ins[i] for i in which] if which else ins)
+        rule(params, ins, outs)
+    return checked
+
+
+def op_types(op: Op, params: dict[str, Any], ins: list[str | None], outs: list[str | None],
+             names: Sequence[str]) -> None:
+    """Completes the dtypes of an operator's inputs (with these names) and outputs, in place, as far as they are known.
+
+    The operator's own rule says (FInferType). Without one all inputs have one dtype, and the outputs that of the
+    parameter `dtype`, or of the inputs.
+
+    Raises:
+        MXNetError: dtypes contradict each other.
+    """
+    rule = op.get_attr("FInferType")
+    if rule is not None:
+        if getattr(rule, "wants_names", False):
+            rule(params, ins, outs, names)
+        else:
+            rule(params, ins, outs)
+        return
+    param = op.params.get("dtype")
+    fixed = params["dtype"] if param is not None and param.kind == "dtype" else None
+    common = agree(ins)
+    if common is None and fixed is None:
+        common = next((t for t in outs if t), None)
+    if common is not None:
+        ins[:] = [t or common for t in ins]
+    if fixed is not None:
+        outs[:] = [t or fixed for t in outs]
+
+
 def typed(result: str | None = None, /, **dtypes: str) -> Callable[..., None]:
     """A type rule: the named inputs have these dtypes where nothing else is known; the others agree with the first
     of them, and so do the outputs unless they have a dtype of their own.
@@ -172,10 +223,11 @@ def typed(result: str | None = None, /, **dtypes: str) -> Callable[..., None]:
         infer_type=typed(label="float32", indices="int32")
     """
     def rule(params: dict[str, Any], ins: list[str | None], outs: list[str | None], names: Sequence[str] = ()) -> None:
-        rest = [t for t, n in zip(ins, names, strict=False) if n not in dtypes and t] + [t for t in outs if t]
+        common = agree([t for t, n in zip(ins, names, strict=False) if n not in dtypes]) or \
+            next((t for t in outs if t), None)
         for i, name in enumerate(names):
             if ins[i] is None:
-                ins[i] = dtypes.get(name) or (rest[0] if rest else None)
+                ins[i] = dtypes.get(name) or common
         outs[:] = [t or result for t in outs]
     rule.wants_names = True
     return rule

@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 
 from ...base import MXNetError
-from ..common import Array, broadcast, normalized, same_dtype
+from ..common import Array, broadcast, gives, normalized, same_dtype
 from ..infer import broadcasted
 from ..params import Shape
 from ..registry import register
@@ -66,7 +66,7 @@ def broadcast_axis(data: Array, *, axis: Shape = (), size: Shape = ()) -> Array:
     return broadcast(data, shape)
 
 
-@register("broadcast_like")
+@register("broadcast_like", infer_type=gives(lambda p: None))
 def broadcast_like(lhs: Array, rhs: Array, *, lhs_axes: Shape | None = None, rhs_axes: Shape | None = None) -> Array:
     """lhs broadcast to the shape of rhs; with `lhs_axes` and `rhs_axes` only these axes, pair by pair."""
     shape = rhs.shape

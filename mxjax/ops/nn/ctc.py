@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ...base import MXNetError
-from ..common import Array
+from ..common import Array, gives
 from ..infer import unify
 from ..registry import register
 
@@ -30,6 +30,7 @@ def _shapes(params: dict[str, Any], ins: list, outs: list) -> None:
 
 
 @register("CTCLoss", aliases=("ctc_loss", "_contrib_CTCLoss", "_contrib_ctc_loss"), inputs=_inputs,
+          infer_type=gives(lambda p: None),
           output_names=lambda p: ["output0"], infer_shape=_shapes, FPartialShape=lambda p, x, *_: x[1:2])
 def ctc_loss(data: Array, label: Array, data_lengths: Array | None = None, label_lengths: Array | None = None, *,
              use_data_lengths: bool = False, use_label_lengths: bool = False,

@@ -13,7 +13,7 @@ from jax import lax
 from ...base import MXNetError
 from ..by_device import by_device
 from ..common import Array, accumulation, by_own_rules, normalized, size_of
-from ..infer import elementwise, first, unify
+from ..infer import agree, elementwise, first, unify
 from ..params import Range, Scalar
 from ..registry import register
 
@@ -149,6 +149,7 @@ def _float32_beside_half(params: dict[str, Any], ins: list, outs: list) -> None:
     ins[0] = outs[0] = ins[0] or outs[0]
     if ins[0] is not None:
         beside = "float32" if ins[0] in ("float16", "bfloat16") else ins[0]
+        agree([beside, *ins[1:]])
         ins[1:] = [t or beside for t in ins[1:]]
         outs[1:] = [t or beside for t in outs[1:]]
 

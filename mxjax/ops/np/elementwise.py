@@ -148,10 +148,11 @@ def _mixed_with_float(name: str, a: Array, b: Array) -> Any:
 
 
 def _quotient(name: str, a: Array, b: Array) -> Any:
-    """float32 for two equal integer dtypes; else the floating point one."""
-    if is_float(a.dtype) != is_float(b.dtype):
+    """float32 for two equal integer dtypes; else the floating point one, the wider of two."""
+    if is_float(a.dtype) or is_float(b.dtype):
         return _mixed(name, a, b)
-    return _common(name, a, b) if is_float(a.dtype) else (_common(name, a, b), jnp.dtype("float32"))[1]
+    _common(name, a, b)
+    return jnp.dtype("float32")
 
 
 def _number(name: str, a: Array, b: Array) -> Any:
@@ -194,7 +195,8 @@ def _types(rule: Callable[..., Any], result: str | None, default: str | None) ->
         first = next((t for t in ins if t), default)
         if first is not None:
             ins[:] = [t or first for t in ins]
-            outs[0] = result or rule(*(jax.ShapeDtypeStruct((), np_dtype(t)) for t in ins)).name
+            promoted = rule(*(jax.ShapeDtypeStruct((), np_dtype(t)) for t in ins)).name  # refuses, also with a result
+            outs[0] = result or promoted
     return infer
 
 

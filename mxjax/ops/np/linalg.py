@@ -13,7 +13,7 @@ from jax import lax
 
 from ...base import MXNetError
 from ..by_device import by_device
-from ..common import Array, absolute, is_float, no_gradient
+from ..common import Array, absolute, gives, is_float, no_gradient
 from ..infer import first
 from ..linalg.decompositions import cholesky as factor
 from ..linalg.decompositions import syevd, unless_finite
@@ -152,7 +152,8 @@ def eigvalsh(A: Array, *, UPLO: Triangle = "L") -> Array:  # noqa: N803
 
 
 # ------------------------------------------------------------ inverses and equations
-@_linalg("solve", FPartialShape=lambda p, a, b: b, FRefuse=unless_finite("_npi_solve", "a matrix is singular"))
+@_linalg("solve", infer_type=gives(lambda p: None), FPartialShape=lambda p, a, b: b,
+         FRefuse=unless_finite("_npi_solve", "a matrix is singular"))
 def solve(A: Array, B: Array) -> Array:
     """X with A·X = B.  A: (..., n, n); B: (..., n, k), or one dimension less."""
     return jnp.linalg.solve(A, B[..., None])[..., 0] if B.ndim == A.ndim - 1 else jnp.linalg.solve(A, B)
@@ -162,7 +163,7 @@ def _swapped(p: dict[str, Any], a: tuple, *_: Any) -> tuple:
     return (*a[:-2], a[-1], a[-2])
 
 
-@_linalg("pinv", square=False, FGradient=no_gradient, FPartialShape=_swapped)
+@_linalg("pinv", square=False, infer_type=gives(lambda p: None), FGradient=no_gradient, FPartialShape=_swapped)
 def pinv(A: Array, rcond: Array, *, hermitian: bool = False) -> Array:
     """The Moore-Penrose inverse; singular values up to rcond times the largest count as zero."""
     return jnp.linalg.pinv(A, rtol=rcond, hermitian=hermitian)
@@ -186,7 +187,7 @@ def tensorinv(a: Array, *, ind: int = 2) -> Array:
     return jnp.linalg.inv(a.reshape(rows, rows)).reshape(a.shape[ind:] + a.shape[:ind])
 
 
-@register("_npi_tensorsolve")
+@register("_npi_tensorsolve", infer_type=gives(lambda p: None))
 def tensorsolve(a: Array, b: Array, *, a_axes: Shape | None = ()) -> Array:
     """x with tensordot(a, x, x.ndim) = b; `a_axes` are moved to the end of a first."""
     moved = [n % a.ndim for n in a_axes or ()]

@@ -13,8 +13,8 @@ from jax.scipy.special import gammaln
 
 from ..._random_streams import source
 from ...base import MXNetError
-from ..common import Array, gives, same_dtype
-from ..infer import same_inputs
+from ..common import Array, gives
+from ..infer import same_inputs, tied
 from ..params import DType, Shape, np_dtype
 from ..registry import register
 from . import _host_choices, on_host
@@ -26,7 +26,6 @@ from .from_numbers import RANDOM
 # ------------------------------------------------------------ samples
 def _register_sample(name: str, distribution: Distribution) -> None:
     def draw(*parameters: Array, shape: Shape, dtype: str | None, _key: Array) -> Array:
-        same_dtype(f"_sample_{name}", *parameters)
         first, extra = parameters[0], (1,) * len(shape)
         if any(p.shape != first.shape for p in parameters):
             raise MXNetError(f"operator _sample_{name}: all parameters must have one shape, they have "
@@ -42,7 +41,7 @@ def _register_sample(name: str, distribution: Distribution) -> None:
              f"For each element of the parameters, random numbers of this shape, {distribution.doc}.\n\n"
              f"{', '.join(distribution.arrays)}: one shape -> that shape + `shape`, float32 without `dtype`.")
     register(f"_sample_{name}", aliases=(f"sample_{name}",), infer_shape=same_inputs,
-             infer_type=gives(lambda p: p["dtype"] or "float32"),
+             infer_type=tied(gives(lambda p: p["dtype"] or "float32")),
              FPartialShape=lambda p, x, *_: x + p["shape"], draws_by_value=True,
              FDraw=on_host.by_arrays(on_host.VECTORS[name]) if name in on_host.VECTORS else None, **RANDOM)(draw)
 

@@ -141,7 +141,7 @@ def _range(side: str, begin: int | None, end: int | None, ndim: int) -> tuple[in
     return first, last
 
 
-@register("reshape_like", aliases=("_npx_reshape_like",))
+@register("reshape_like", aliases=("_npx_reshape_like",), infer_type=gives(lambda p: None))
 def reshape_like(lhs: Array, rhs: Array, *, lhs_begin: int | None = None, lhs_end: int | None = None,
                  rhs_begin: int | None = None, rhs_end: int | None = None) -> Array:
     """lhs in the shape of rhs; with ranges of axes, those of lhs take the dimensions of those of rhs."""

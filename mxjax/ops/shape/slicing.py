@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import jax.numpy as jnp
 
 from ...base import MXNetError
-from ..common import Array, converted, normalized, same_dtype
+from ..common import Array, converted, gives, normalized, same_dtype
 from ..infer import unify
 from ..params import Range, Scalar, Shape
 from ..registry import register
@@ -105,7 +105,7 @@ def _like_shapes(p: dict[str, Any], x: tuple, like: tuple) -> tuple:
     return tuple(like[i] if i in axes else n for i, n in enumerate(x))
 
 
-@register("slice_like", FPartialShape=_like_shapes)
+@register("slice_like", FPartialShape=_like_shapes, infer_type=gives(lambda p: None))
 def slice_like(data: Array, shape_like: Array, *, axes: Shape = ()) -> Array:
     """The leading part of the data that has the size of `shape_like` along `axes`, by default along all."""
     if not axes and data.ndim != shape_like.ndim:

@@ -11,7 +11,7 @@ from jax import lax
 
 from ..._capacity import refuse_result
 from ...base import MXNetError
-from ..common import Array, accumulation, need_float
+from ..common import Array, accumulation, gives, need_float
 from ..infer import UNKNOWN, computed
 from ..params import Range, Shape
 from ..registry import register
@@ -71,7 +71,7 @@ def _resized_shape(p: dict[str, Any], x: tuple, like: Any = UNKNOWN) -> tuple:
     return (*x[:2], *_resized(p["mode"], x[2:], (p["height"], p["width"]), scales, like))
 
 
-@register("_contrib_BilinearResize2D", FPartialShape=_resized_shape,
+@register("_contrib_BilinearResize2D", FPartialShape=_resized_shape, infer_type=gives(lambda p: None),
           inputs=lambda p: ["data", "like"] if p["mode"] == "like" else ["data"])
 def bilinear_resize(data: Array, like: Array | None = None, *, height: Annotated[int, Range(1)] = 1,
                     width: Annotated[int, Range(1)] = 1, scale_height: float | None = None,

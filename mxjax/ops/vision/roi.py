@@ -11,8 +11,8 @@ import numpy as np
 from jax import lax
 
 from ...base import MXNetError
-from ..common import Array, accumulation, need_float
-from ..infer import filled
+from ..common import Array, accumulation, gives, need_float
+from ..infer import filled, tied
 from ..params import Fraction, Lengths
 from ..registry import register
 from ._interpolation import interpolate, neighbours
@@ -222,6 +222,7 @@ def _deformable_inputs(params: dict[str, Any]) -> list[str]:
 
 
 @register("_contrib_DeformablePSROIPooling", num_outputs=2, num_visible=1, inputs=_deformable_inputs,
+          infer_type=tied(gives(lambda p: None), 0, 1),
           output_names=lambda p: ["output", "top_count"], infer_shape=filled(rois=lambda p, x: (None, 5)),
           FPartialShape=_pooled_square)
 def deformable_psroi_pooling(data: Array, rois: Array, trans: Array | None = None, *, spatial_scale: Fraction,
