@@ -214,7 +214,7 @@ def _calibrate_quantized_sym(qsym: Symbol, th_dict: _Table | None) -> Symbol:
 
 
 def _exact(qsym: Symbol) -> Symbol:
-    """The quantized symbol, when nothing of it will be calibrated any more, with layers at the scale of their inputs."""
+    """The quantized symbol, with nothing left to calibrate, with layers at the scale of their inputs."""
     return Symbol(_pass.exact(qsym._outputs))
 
 
