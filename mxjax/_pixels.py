@@ -130,8 +130,8 @@ def interpolation(interp: int, sizes: Sequence[int] = ()) -> int:
     """OpenCV's number of an interpolation method.
 
     Args:
-        interp: 0 nearest, 1 bilinear, 2 bicubic, 3 by area, 4 Lanczos; 9: bicubic to enlarge, by area to shrink, else
-            bilinear; 10: any of them, at random.
+        interp: 0 nearest, 1 bilinear, 2 bicubic, 3 by area, 4 Lanczos, 5 bilinear in exact arithmetic; 9: bicubic to
+            enlarge, by area to shrink, else bilinear; 10: any of 0 to 4, at random.
         sizes: (old height, old width, new height, new width), for 9.
 
     Raises:
@@ -146,8 +146,8 @@ def interpolation(interp: int, sizes: Sequence[int] = ()) -> int:
         return 3 if new_height < height and new_width < width else 1
     if interp == 10:
         return random.randint(0, 4)
-    if interp not in range(5):
-        raise MXNetError(f"unknown interpolation method {interp}; known: 0 to 4, 9 and 10")
+    if interp not in range(6):
+        raise MXNetError(f"unknown interpolation method {interp}; known: 0 to 5, 9 and 10")
     return interp
 
 

@@ -60,6 +60,7 @@ _LAYERS = ("Convolution", "FullyConnected")
 _ELEMENTWISE = ("BatchNorm", "Activation", "LeakyReLU", "clip", "abs", "elemwise_add", "elemwise_mul")
 _SAME_STEPS = ("_contrib_quantized_act", "_contrib_quantized_pooling", "_contrib_quantized_flatten")
 _HALF_STEPS = ("_contrib_quantize_v2", "_contrib_quantized_concat", "_contrib_quantized_batch_norm")  # see `exact`
+_STEP = 2.0**-31  # of the range of 32-bit integers
 _MODES, _DTYPES = ("full", "smart"), ("int8", "uint8", "auto")
 
 
@@ -106,11 +107,6 @@ def quantize(outputs: Sequence[Entry], *, excluded_names: Collection[str] = (), 
                 integers[key] = tuple((maker, i) for i in range(3))
         return integers[key]
 
-    def as_floats(node: Node, parts: tuple[Entry, ...], known: dict[tuple[int, int, str], tuple[Entry, ...]]) -> Entry:
-        back = made("_contrib_dequantize", f"{node.name}_dequantize", parts)
-        known[id(back), 0, "symmetric"] = parts
-        return back, 0
-
     def rule(node: Node, inputs: list[Entry]) -> list[Entry] | None:
         if id(node) not in chosen:
             return None
@@ -134,9 +130,23 @@ def quantize(outputs: Sequence[Entry], *, excluded_names: Collection[str] = (), 
         if form.op in _ON_OUTPUT:
             names.append(node.output_names()[0])
         parts = tuple((layer, i) for i in range(3))
-        return [as_floats(node, parts, wide if form.requantize else integers)] * node.num_outputs
+        if form.requantize:
+            back = _from_wide(f"{node.name}_dequantize", *parts)
+            wide[id(back), 0, "symmetric"] = parts
+        else:
+            back = made("_contrib_dequantize", f"{node.name}_dequantize", parts)
+            integers[id(back), 0, "symmetric"] = parts
+        return [(back, 0)] * node.num_outputs
     result = rewrite(outputs, rule)
     return result, list(dict.fromkeys(names))
+
+
+def _from_wide(name: str, data: Entry, low: Entry, high: Entry) -> Node:
+    """The floats that 32-bit integers stand for; MXNet's operator for that takes 8 bits only."""
+    floats = made("Cast", f"{name}_cast", [data], dtype="float32")
+    ranged = made("broadcast_mul", f"{name}_range", [(floats, 0), high])
+    alike = made("_identity_with_attr_like_rhs", f"{name}_alike", [(ranged, 0), (floats, 0)])  # lets shapes back
+    return made("_mul_scalar", name, [(alike, 0)], scalar=_STEP)
 
 
 def _chosen(outputs: Sequence[Entry], excluded_names: set[str], excluded_ops: set[str], mode: str) -> dict[int, _Form]:
@@ -190,7 +200,7 @@ def exact(outputs: Sequence[Entry]) -> list[Entry]:
     """The quantized graph, calibrated if it will be, with the layers' float results at the scale of their inputs.
 
     The range that MXNet's integer layers tell takes a step of 8-bit data for 1/127 (1/255) of its range, where
-    `quantize_v2` makes 127.5 (255.5) steps of it. A number behind the conversion to floats makes up for it.
+    `quantize_v2` makes 127.5 (255.5) steps of it. The number in the conversion to floats makes up for it.
     """
     types = infer_types(outputs, {})
 
@@ -202,14 +212,14 @@ def exact(outputs: Sequence[Entry]) -> list[Entry]:
         return int(STEPS[dtype]) / STEPS[dtype] if node.op is not None and node.op.name in _HALF_STEPS else 1.0
 
     def rule(node: Node, inputs: list[Entry]) -> list[Entry] | None:
-        if node.op is None or node.op.name != "_contrib_dequantize" or node.name.endswith("_steps"):
+        if node.op is None or node.op.name != "_mul_scalar" or node.inputs[0][0].name != f"{node.name}_alike":
             return None
-        layer = node.inputs[0][0]
-        if layer.op is None or layer.op.name not in [_FORMS[name].op for name in _LAYERS]:
+        alike = node.inputs[0][0]
+        layer = alike.inputs[0][0].inputs[1][0]  # what told the range
+        if layer.op.name not in [_FORMS[name].op for name in _LAYERS]:
             return None
-        steps = made("_contrib_dequantize", f"{node.name}_steps", inputs)
         factor = stretched(layer.inputs[0]) * stretched(layer.inputs[1])
-        return [(made("_mul_scalar", node.name, [(steps, 0)], scalar=factor), 0)]
+        return [(copied(node, inputs, scalar=_STEP * factor), 0)]
     return rewrite(outputs, rule)
 
 

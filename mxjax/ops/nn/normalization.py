@@ -276,6 +276,8 @@ def group_norm(data: Array, gamma: Array, beta: Array, *, num_groups: int = 1, e
     data: (batch, channel, ...) float; gamma, beta: (num_groups,) -> the shape of data; with `output_mean_var` also
     mean and sqrt(var + eps), (batch, num_groups).
     """
+    if num_groups < 1:
+        raise MXNetError(f"GroupNorm: num_groups must be 1 or more, got {num_groups}")
     if data.ndim < 3 or data.shape[1] % num_groups:
         raise MXNetError(f"GroupNorm: data of shape {data.shape} must be (batch, channel, ...) with a number of "
                          f"channels that num_groups={num_groups} divides")
@@ -321,7 +323,7 @@ def l2_normalization(data: Array, *, eps: float = 1e-10,
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _channel_sums(nsize: int, x: Array) -> Array:
-    """Sums of an odd number of channels around each: a loop over vectors; XLA's over windows takes number by number."""
+    """Sums of the odd number of channels around each: a loop over vectors; XLA's over windows takes single numbers."""
     around = [(nsize // 2, nsize // 2) if axis == 1 else (0, 0) for axis in range(x.ndim)]
     padded = lax.optimization_barrier(jnp.pad(x, around))
     return sum([lax.slice_in_dim(padded, i, i + x.shape[1], axis=1) for i in range(nsize)])
@@ -346,16 +348,16 @@ def lrn(data: Array, *, alpha: Scalar = 1e-4, beta: float = 0.75, knorm: Scalar 
         nsize: Annotated[int, Range(1)]) -> Array:
     """Local response normalization (Krizhevsky et al., 2012): data / (knorm + alpha/nsize · s)^beta.
 
-    s is the sum of data² over the `nsize` channels around each one.  data: (batch, channel, height, width) float.
+    s is the sum of data² over the `nsize` channels around each one, one less where `nsize` is even.
+    data: (batch, channel, height, width) float.
     """
-    if nsize % 2 == 0:
-        raise MXNetError(f"LRN: nsize must be odd, got {nsize}")
     wide = data.astype(accumulation(data.dtype))
-    window = [nsize if axis == 1 else 1 for axis in range(data.ndim)]
+    width = nsize - 1 + nsize % 2  # as many before as behind, also where nsize is even
+    window = [width if axis == 1 else 1 for axis in range(data.ndim)]
 
     def windows(squares: Array) -> Array:
         around = [(n // 2, n // 2) for n in window]
         return lax.reduce_window(squares, squares.dtype.type(0), lax.add, window, [1] * data.ndim, around)
     total = by_device(wide * wide, default=windows,
-                      cpu=partial(_channel_sums, nsize) if nsize <= _FEW_CHANNELS else windows)
+                      cpu=partial(_channel_sums, width) if width <= _FEW_CHANNELS else windows)
     return (wide * _power(knorm + alpha / nsize * total, -beta)).astype(data.dtype)
