@@ -185,8 +185,14 @@ def resize_short(pixels: np.ndarray, size: int, interp: int = 2) -> np.ndarray:
 
 def crop(pixels: np.ndarray, x0: int, y0: int, width: int, height: int, size: Sequence[int] | None = None,
          interp: int = 2) -> np.ndarray:
-    """A rectangle of an image, resized to `size` (width, height) if that is given."""
+    """A rectangle of an image, resized to `size` (width, height) if that is given.
+
+    Raises:
+        MXNetError: there are no columns in it; as MXNet, rows may be none.
+    """
     part = pixels[y0:y0 + height, x0:x0 + width]
+    if not part.shape[1]:
+        raise MXNetError(f"a crop of {width} columns from column {x0} has none of an image of shape {pixels.shape}")
     if size is None or (width, height) == tuple(size):
         return np.ascontiguousarray(part)
     return resize(np.ascontiguousarray(part), *size, interp)

@@ -12,7 +12,7 @@ from jax import lax
 
 from ...base import MXNetError
 from ..by_device import by_device
-from ..common import Array, accumulation, by_own_rules, normalized, size_of
+from ..common import Array, accumulation, by_own_rules, hidden_output, normalized, size_of
 from ..infer import elementwise, first, unify
 from ..params import Range, Scalar
 from ..registry import register
@@ -156,7 +156,7 @@ def _float32_beside_half(params: dict[str, Any], ins: list, outs: list) -> None:
 def _with_moments(second: str, shape: Callable[[dict[str, Any], tuple], tuple]) -> dict[str, Any]:
     """Registration of the outputs that `output_mean_var` asks for, of this shape(params, shape of data)."""
     names = ["output", "mean", second]
-    return {"num_outputs": lambda p: 3 if p["output_mean_var"] else 1,
+    return {"FHiddenOutputs": "output_mean_var", "num_outputs": lambda p: 3 if p["output_mean_var"] else 1,
             "output_names": lambda p: names if p["output_mean_var"] else names[:1],
             "FPartialShape": lambda p, x, *_: [x, shape(p, x), shape(p, x)] if p["output_mean_var"] else x}
 
@@ -201,7 +201,8 @@ def _register_batch_norm(name: str, compute: Callable, aliases: tuple[str, ...] 
                          second: str = "1 / sqrt(var + eps)", **attrs: Any) -> None:
     compute.__doc__ = _BATCH_NORM.format(what=what, second=second)
     register(name, aliases=aliases, mutates=("moving_mean", "moving_var"), infer_type=_float32_beside_half,
-             infer_shape=_shapes(lambda p, x: x[p.get("axis", 1)]), FSetInputVarAttrOnCompose=_INITIAL,
+             infer_shape=_shapes(lambda p, x: x[normalized(p.get("axis", 1), len(x))]),
+             FSetInputVarAttrOnCompose=_INITIAL,
              train_when=lambda p: not p["use_global_stats"], FDecay=lambda p: p["momentum"],
              FFixed=lambda p: {"gamma": 1.0} if p["fix_gamma"] else {},
              **_with_moments("var", lambda p, x: (x[p.get("axis", 1)],)), **attrs)(compute)
@@ -252,8 +253,8 @@ def _one_along(p: dict[str, Any], x: tuple) -> tuple:
     return (*x[:axis], 1, *x[axis + 1:])
 
 
-@register("LayerNorm", aliases=("_npx_layer_norm",), infer_shape=_shapes(lambda p, x: x[p["axis"]]),
-          **_with_moments("std", _one_along))
+@register("LayerNorm", aliases=("_npx_layer_norm",),
+          infer_shape=_shapes(lambda p, x: x[normalized(p["axis"], len(x))]), **_with_moments("std", _one_along))
 def layer_norm(data: Array, gamma: Array, beta: Array, *, axis: int = -1, eps: float = 1e-5,
                output_mean_var: bool = False) -> Array | tuple[Array, ...]:
     """gamma·(data - mean) / sqrt(var + eps) + beta with mean and variance along `axis` (arXiv:1607.06450).
@@ -343,13 +344,13 @@ def _power(base: Array, exponent: float) -> Array:
     return jnp.exp(exponent * jnp.log(base))
 
 
-@register("LRN", infer_shape=elementwise)
+@register("LRN", infer_shape=elementwise, **hidden_output("output_norm", "tmp_norm"))
 def lrn(data: Array, *, alpha: Scalar = 1e-4, beta: float = 0.75, knorm: Scalar = 2.0,
-        nsize: Annotated[int, Range(1)]) -> Array:
+        nsize: Annotated[int, Range(1)], output_norm: bool = False) -> Array | tuple[Array, Array]:
     """Local response normalization (Krizhevsky et al., 2012): data / (knorm + alpha/nsize · s)^beta.
 
     s is the sum of data² over the `nsize` channels around each one, one less where `nsize` is even.
-    data: (batch, channel, height, width) float.
+    data: (batch, channel, height, width) float. With `output_norm` also what is raised to the power.
     """
     wide = data.astype(accumulation(data.dtype))
     width = nsize - 1 + nsize % 2  # as many before as behind, also where nsize is even
@@ -360,4 +361,6 @@ def lrn(data: Array, *, alpha: Scalar = 1e-4, beta: float = 0.75, knorm: Scalar 
         return lax.reduce_window(squares, squares.dtype.type(0), lax.add, window, [1] * data.ndim, around)
     total = by_device(wide * wide, default=windows,
                       cpu=partial(_channel_sums, width) if width <= _FEW_CHANNELS else windows)
-    return (wide * _power(knorm + alpha / nsize * total, -beta)).astype(data.dtype)
+    norm = knorm + alpha / nsize * total
+    out = (wide * _power(norm, -beta)).astype(data.dtype)
+    return (out, norm.astype(data.dtype)) if output_norm else out
