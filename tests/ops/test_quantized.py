@@ -132,7 +132,7 @@ RANGE = np.array([-1], "f"), np.array([1], "f")
 
 @pytest.mark.parametrize("name, arrays, params, which, allowed, inferred", [
     ("quantize", (X,), {}, 0, ["float32"], ["float32"]),
-    ("quantize_v2", (X,), {}, 0, ["int8", "uint8", "float32"], ["int8", "uint8", "float32"]),
+    ("quantize_v2", (X,), {}, 0, ["float32", "int8", "uint8"], ["float32", "int8", "uint8"]),
     ("quantize_asym", (X,), {}, 0, ["float32"], ["float32"]),
     ("dequantize", (X,), {}, 0, ["int8", "uint8"], ["int8", "uint8"]),
     ("requantize", (X,), {}, 0, ["int32"], ["int32"]),
@@ -149,7 +149,8 @@ RANGE = np.array([-1], "f"), np.array([1], "f")
     ("quantized_elemwise_mul", (X, X), {}, 1, ["int8", "uint8"], DTYPES),
     ("quantized_embedding", (X[0, 0], np.ones((4, 3))), {"input_dim": 4, "output_dim": 3}, 0, DTYPES, DTYPES),
     ("quantized_embedding", (X[0, 0], np.ones((4, 3))), {"input_dim": 4, "output_dim": 3}, 1, ["int8"], ["int8"]),
-    ("calibrate_entropy", (np.ones(9), np.linspace(-1, 1, 10)), {"num_quantized_bins": 3}, 0, ["float32"], ["float32"]),
+    ("calibrate_entropy", (np.ones(9), np.linspace(-1, 1, 10)), {"num_quantized_bins": 3}, 0, ["float32"],
+     ["float32"]),
 ])
 def test_dtypes_that_are_refused(name, arrays, params, which, allowed, inferred):
     """As by MXNet, in calls, and where it does so in inference of dtypes."""

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...base import MXNetError
-from ..common import Array, need_float, no_gradient, normalized, same_dtype, size_of
+from ..common import Array, no_gradient, normalized, same_dtype, size_of
 from ..infer import UNKNOWN, broadcasted, elementwise, known, unify
 from ..params import Count, Scalar, Shape, Shapes
 from ..registry import register
