@@ -23,6 +23,22 @@ def branches():
     return mx.sym.Group([mx.sym.FullyConnected(mx.sym.Flatten(pool, name="flat"), num_hidden=3, name="fc"), relu])
 
 
+def test_a_range_is_cut_off_only_where_that_loses_less():
+    random = np.random.RandomState(0)
+    found = {}
+    for name, values in (("few", random.normal(0, 1, 200)), ("outlier", np.append(random.normal(0, 1, 100000), 400))):
+        collector = quant._LayerHistogramCollector()
+        collector.collect(name, mx.nd.array(values))
+        found[name] = quant._get_optimal_thresholds(collector.hist_dict, "int8")[name]
+        reach = float(np.abs(values.astype("float32")).max())
+        def loss(edge, values=values):
+            step = edge / 127.5
+            return ((np.clip(np.round(values / step), -128, 127) * step - values) ** 2).sum()
+        assert loss(found[name][1]) <= 1.01 * loss(reach)
+        assert found[name][0] == -found[name][1]
+    assert found["few"][1] == pytest.approx(float(np.abs(np.random.RandomState(0).normal(0, 1, 200)).max()), rel=1e-6)
+
+
 def test_graph_of_integers():
     """Names were taken from MXNet 1.9.1, which rounds to 8 bits behind `conv`, `sum` and `fc` as well."""
     sym = branches()
