@@ -130,8 +130,8 @@ def interpolation(interp: int, sizes: Sequence[int] = ()) -> int:
     """OpenCV's number of an interpolation method.
 
     Args:
-        interp: 0 nearest, 1 bilinear, 2 bicubic, 3 by area, 4 Lanczos; 9: bicubic to enlarge, by area to shrink, else
-            bilinear; 10: any of them, at random.
+        interp: 0 nearest, 1 bilinear, 2 bicubic, 3 by area, 4 Lanczos, 5 bilinear in exact arithmetic; 9: bicubic to
+            enlarge, by area to shrink, else bilinear; 10: any of 0 to 4, at random.
         sizes: (old height, old width, new height, new width), for 9.
 
     Raises:
@@ -146,8 +146,8 @@ def interpolation(interp: int, sizes: Sequence[int] = ()) -> int:
         return 3 if new_height < height and new_width < width else 1
     if interp == 10:
         return random.randint(0, 4)
-    if interp not in range(5):
-        raise MXNetError(f"unknown interpolation method {interp}; known: 0 to 4, 9 and 10")
+    if interp not in range(6):
+        raise MXNetError(f"unknown interpolation method {interp}; known: 0 to 5, 9 and 10")
     return interp
 
 
@@ -185,8 +185,14 @@ def resize_short(pixels: np.ndarray, size: int, interp: int = 2) -> np.ndarray:
 
 def crop(pixels: np.ndarray, x0: int, y0: int, width: int, height: int, size: Sequence[int] | None = None,
          interp: int = 2) -> np.ndarray:
-    """A rectangle of an image, resized to `size` (width, height) if that is given."""
+    """A rectangle of an image, resized to `size` (width, height) if that is given.
+
+    Raises:
+        MXNetError: there are no columns in it; as MXNet, rows may be none.
+    """
     part = pixels[y0:y0 + height, x0:x0 + width]
+    if not part.shape[1]:
+        raise MXNetError(f"a crop of {width} columns from column {x0} has none of an image of shape {pixels.shape}")
     if size is None or (width, height) == tuple(size):
         return np.ascontiguousarray(part)
     return resize(np.ascontiguousarray(part), *size, interp)

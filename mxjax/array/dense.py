@@ -22,7 +22,7 @@ from ..compile.kernel import WIDE_DTYPES, Kernel, mistake, prepare, run
 from ..compile.policy import next_round
 from ..context import Context, current_context
 from ..ops import registry
-from ..ops.params import DTYPES, np_dtype
+from ..ops.params import DTYPES, argument, np_dtype
 from ..util import is_np_shape
 from . import file_format, indexing
 from .backward import backward
@@ -862,7 +862,7 @@ def _binary(name: str, tensor: str, scalar: str, reverse: bool = False) -> Calla
 
 def _number(value: float) -> int | float:
     if isinstance(value, float):  # numpy.float64 is one, too
-        return float(value)
+        return argument(float(value))
     return int(value) if -2**31 <= value < 2**31 else float(value)
 
 

@@ -11,6 +11,7 @@ from ..base import MXNetError, _Null
 from ..compile.kernel import Kernel, never, prepare
 from ..compile.policy import VARIED_SLICES
 from ..context import Context
+from ..ops.params import argument
 from ..ops.registry import Op
 from . import indexing
 from .calling import check_inputs, invoke, run_host, stored_as_asked
@@ -62,7 +63,8 @@ def _form(kwargs: dict[str, Any], dynamic: frozenset[str]) -> tuple:
 
 def _extras(kernel: Kernel, numbers: list[tuple[str, Any]], kwargs: dict[str, Any], arrays: tuple) -> tuple:
     wide = any([a._chunk.wide for a in arrays])
-    return kernel.extras({name: kwargs.get(name, default) for name, default in numbers}, wide)
+    given = {name: kwargs.get(name, default) for name, default in numbers}
+    return kernel.extras({k: argument(v) if type(v) is float else v for k, v in given.items()}, wide)
 
 
 def _general(op: Op, inputs: list[str], key: Any, arrays: tuple, rest: tuple, out: Any,

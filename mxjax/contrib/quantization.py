@@ -113,24 +113,41 @@ def _get_optimal_threshold(hist_data: tuple, quantized_dtype: str, num_quantized
     return low, high, *(part.asnumpy() for part in found)
 
 
+def _loss(histogram: tuple, edge: float, positive: bool) -> float:
+    """The squared error of the values of a histogram, as 8-bit integers of a range that ends at `edge`."""
+    counts, edges = np.asarray(histogram[0], np.float64), np.asarray(histogram[1], np.float64)
+    beyond = np.maximum(np.abs(edges[1:] + edges[:-1]) / 2 - edge, 0)
+    step = edge / (255.5 if positive else 127.5)
+    return float((counts * np.where(beyond > 0, beyond**2, step**2 / 12)).sum())
+
+
 def _get_optimal_thresholds(hist_dict: dict[str, tuple], quantized_dtype: str, num_quantized_bins: int = 255,
                             logger: logging.Logger | None = None) -> _Table:
-    """The range of each output from its histogram; empties `hist_dict`."""
+    """The range of each output from its histogram; empties `hist_dict`.
+
+    It is cut off at the optimal threshold, unless that adds more squared error than the smaller steps save.
+    """
     table = {}
     for name in list(hist_dict):
-        low, high, threshold, divergence = _get_optimal_threshold(hist_dict.pop(name), quantized_dtype,
-                                                                  num_quantized_bins)
-        edge = float(threshold[0])
-        table[name] = (0.0 if low >= 0 and quantized_dtype in ("auto", "uint8") else -edge, edge)
+        histogram = hist_dict.pop(name)
+        low, high, threshold, divergence = _get_optimal_threshold(histogram, quantized_dtype, num_quantized_bins)
+        positive = low >= 0 and quantized_dtype in ("auto", "uint8")
+        cut, whole = float(threshold[0]), float(max(abs(low), abs(high)))
+        edge = cut if _loss(histogram, cut, positive) <= _loss(histogram, whole, positive) else whole
+        table[name] = (0.0 if positive else -edge, edge)
         if logger:
             logger.debug("layer=%s, min_val=%f, max_val=%f, th=%f, divergence=%f", name, low, high, edge,
                          divergence[0])
     return table
 
 
+def _calibrates(mode: str | None) -> bool:
+    return mode is not None and mode != "none"
+
+
 def _collector(mode: str, dtype: str, layers: Sequence[str], custom: Any, logger: logging.Logger | None) -> Any:
     """What collects statistics in a calibration mode; None for no calibration."""
-    if mode is None or mode == "none":
+    if not _calibrates(mode):
         return None
     if mode == "entropy":
         return _LayerHistogramCollector(include_layer=layers, logger=logger)
@@ -209,6 +226,16 @@ def _calibrate_quantized_sym(qsym: Symbol, th_dict: _Table | None) -> Symbol:
     return Symbol(_pass.calibrate(qsym._outputs, th_dict)) if th_dict else qsym
 
 
+def _exact(qsym: Symbol) -> Symbol:
+    """The quantized symbol, with nothing left to calibrate, with layers at the scale of their inputs."""
+    return Symbol(_pass.exact(qsym._outputs))
+
+
+def _excluded_ops(names: Sequence[str] | None, calibrates: bool) -> list[str]:
+    """Operators that stay in floats: normalizations need a calibrated range."""
+    return [*(names or ()), *(() if calibrates else ("BatchNorm",))]
+
+
 def _check(ctx: Any, dtype: str, granularity: str, **lists: Any) -> None:
     if not isinstance(ctx, Context):
         raise ValueError(f"currently only supports single ctx, while received {ctx}")
@@ -262,13 +289,13 @@ def quantize_model(sym: Symbol, arg_params: _Params, aux_params: _Params, data_n
     """
     _check(ctx, quantized_dtype, quantize_granularity, excluded_sym_names=excluded_sym_names,
            excluded_op_names=excluded_op_names)
-    calibrates = calib_mode is not None and calib_mode != "none"
+    calibrates = _calibrates(calib_mode)
     if calibrates and not isinstance(calib_data, DataIter):
         raise ValueError(f"calib_data must be provided as a DataIter when calib_mode={calib_mode}, got "
                          f"{type(calib_data)}")
     sym = _loaded(sym)
-    qsym, layers = _quantize_symbol(sym, ctx, excluded_sym_names, excluded_op_names, list(arg_params), quantized_dtype,
-                                    quantize_mode, quantize_granularity)
+    qsym, layers = _quantize_symbol(sym, ctx, excluded_sym_names, _excluded_ops(excluded_op_names, calibrates),
+                                    list(arg_params), quantized_dtype, quantize_mode, quantize_granularity)
     table: _Table = {}
     if calibrates:
         collector = _collector(calib_mode, quantized_dtype, layers, None, logger)
@@ -276,6 +303,7 @@ def quantize_model(sym: Symbol, arg_params: _Params, aux_params: _Params, data_n
                  num_calib_examples, ctx, logger)
         table = _table(collector, calib_mode, quantized_dtype, logger)
         qsym = _calibrate_quantized_sym(qsym, table)
+    qsym = _exact(qsym)
     return qsym, _quantize_params(qsym, arg_params, table), aux_params
 
 
@@ -286,23 +314,28 @@ def quantize_model_mkldnn(sym: Symbol, arg_params: _Params, aux_params: _Params,
                           num_calib_examples: int | None = None, quantized_dtype: str = "int8",
                           quantize_mode: str = "smart", quantize_granularity: str = "tensor-wise",
                           logger: logging.Logger | None = None) -> tuple[Symbol, _Params, _Params]:
-    """`quantize_model` of the graph with batch normalizations folded into the layers before them.
+    """`quantize_model` of the graph in which each channel of a layer has its own range.
+
+    Bias, batch normalization, activation and sum behind such a layer are computed in floats.
 
     Raises:
         ValueError: as there, or the context is no CPU.
     """
     if not isinstance(ctx, Context) or ctx.device_type != "cpu":
         raise ValueError(f"quantize_model_mkldnn only supports a single CPU context, got {ctx}")
-    sym, arg_params, aux_params = _folded(_loaded(sym), arg_params, aux_params, excluded_sym_names or ())
-    return quantize_model(sym, arg_params, aux_params, data_names, label_names, ctx, excluded_sym_names,
-                          excluded_op_names, calib_mode, calib_data, num_calib_examples, quantized_dtype,
-                          quantize_mode, quantize_granularity, logger)
+    sym, arg_params, aux_params, excluded = _by_channel(_loaded(sym), arg_params, aux_params, excluded_sym_names,
+                                                        excluded_op_names)
+    return quantize_model(sym, arg_params, aux_params, data_names, label_names, ctx, excluded, excluded_op_names,
+                          calib_mode, calib_data, num_calib_examples, quantized_dtype, quantize_mode,
+                          quantize_granularity, logger)
 
 
-def _folded(sym: Symbol, args: _Params, auxs: _Params, excluded: Sequence[str]) -> tuple[Symbol, _Params, _Params]:
-    outputs, values = _pass.fold_batch_norm(sym._outputs, {**args, **auxs}, excluded)
+def _by_channel(sym: Symbol, args: _Params, auxs: _Params, excluded: list[str] | None,
+                excluded_ops: list[str] | None) -> tuple[Symbol, _Params, _Params, list[str]]:
+    """(symbol, arguments, auxiliary states, names of nodes that stay in floats) with a range for each channel."""
+    outputs, values, excluded = _pass.by_channel(sym._outputs, {**args, **auxs}, excluded or (), excluded_ops or ())
     return (Symbol(outputs), {k: v for k, v in values.items() if k not in auxs},
-            {k: v for k, v in values.items() if k in auxs})
+            {k: v for k, v in values.items() if k in auxs}, excluded)
 
 
 def quantize_graph(sym: Symbol, arg_params: _Params, aux_params: _Params, ctx: Context = cpu(),
@@ -326,7 +359,8 @@ def quantize_graph(sym: Symbol, arg_params: _Params, aux_params: _Params, ctx: C
     """
     _check(ctx, quantized_dtype, quantize_granularity, excluded_sym_names=excluded_sym_names,
            excluded_op_names=excluded_op_names)
-    qsym, layers = _quantize_symbol(_loaded(sym), ctx, excluded_sym_names, excluded_op_names, list(arg_params),
+    qsym, layers = _quantize_symbol(_loaded(sym), ctx, excluded_sym_names,
+                                    _excluded_ops(excluded_op_names, _calibrates(calib_mode)), list(arg_params),
                                     quantized_dtype, quantize_mode, quantize_granularity)
     collector = _collector(calib_mode, quantized_dtype, layers, LayerOutputCollector, logger)
     return qsym, _quantize_params(qsym, arg_params, {}), aux_params, collector
@@ -348,7 +382,7 @@ def calib_graph(qsym: Symbol, arg_params: _Params, aux_params: _Params, collecto
     if calib_mode not in ("naive", "entropy", "customize"):
         raise ValueError(f"please set calibration mode to naive, entropy or customize, got {calib_mode}")
     table = _table(collector, calib_mode, quantized_dtype, logger)
-    qsym = _calibrate_quantized_sym(_loaded(qsym), table)
+    qsym = _exact(_calibrate_quantized_sym(_loaded(qsym), table))
     return qsym, _quantize_params(qsym, arg_params, table), aux_params
 
 
@@ -392,7 +426,9 @@ def quantize_net_v2(network: HybridBlock, quantized_dtype: str = "auto", quantiz
                     num_calib_examples: int | None = None, ctx: Context = cpu(),
                     LayerOutputCollector: Any = None,  # noqa: N803
                     logger: logging.Logger | None = None) -> SymbolBlock:
-    """A float32 block as a block of 8-bit integers, with batch normalizations folded into the layers before them.
+    """A float32 block as a block of 8-bit integers, in which each channel of a layer has its own range.
+
+    Bias, batch normalization, activation and sum behind such a layer are computed in floats.
 
     Args:
         network: an initialized HybridBlock; it is left hybridized.
@@ -412,7 +448,7 @@ def quantize_net_v2(network: HybridBlock, quantized_dtype: str = "auto", quantiz
     Example:
         qnet = mx.contrib.quant.quantize_net_v2(net, calib_data=loader, calib_mode="naive")
     """
-    calibrates = calib_mode is not None and calib_mode != "none"
+    calibrates = _calibrates(calib_mode)
     if calibrates and calib_data is None:
         raise ValueError(f"calib_data must be provided when calib_mode={calib_mode}")
     if not data_shapes and calib_data is None:
@@ -428,7 +464,7 @@ def quantize_net_v2(network: HybridBlock, quantized_dtype: str = "auto", quantiz
                  if any(match in name for match in exclude_layers_match or ())]
     if logger:
         logger.info("These layers have been excluded %s", excluded)
-    sym, args, auxs = _folded(sym, args, auxs, excluded)
+    sym, args, auxs, excluded = _by_channel(sym, args, auxs, excluded, exclude_operators)
     qsym, qargs, auxs, collector = quantize_graph(
         sym, args, auxs, ctx, excluded, exclude_operators, calib_mode, quantized_dtype, quantize_mode,
         quantize_granularity, LayerOutputCollector, logger)
@@ -439,6 +475,8 @@ def quantize_net_v2(network: HybridBlock, quantized_dtype: str = "auto", quantiz
         _collect(sym, {**args, **auxs}, _batches(calib_data), inputs, sorted(layers), collector, num_calib_examples,
                  ctx, logger)
         qsym, qargs, auxs = calib_graph(qsym, args, auxs, collector, calib_mode, quantized_dtype, logger)
+    else:
+        qsym = _exact(qsym)
     return _block(qsym, names, {**qargs, **auxs}, ctx)
 
 

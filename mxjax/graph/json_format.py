@@ -180,6 +180,9 @@ def _entry(reference: Any, nodes: list[Node]) -> Entry:
     if isinstance(node, bool) or not isinstance(node, int) or not isinstance(output, int) \
             or not 0 <= node < len(nodes):
         raise ValueError(f"reference {str(reference)[:60]} to a node that does not come before")
+    if output >= nodes[node].num_outputs and nodes[node].op is not None:
+        shown = nodes[node].op.get_attr("FHiddenOutputs")  # the text of the attributes stays the file's
+        nodes[node].params |= {shown: True} if shown else {}
     if not 0 <= output < nodes[node].num_outputs:
         raise ValueError(f"reference {reference}: node {nodes[node].name} has {nodes[node].num_outputs} outputs")
     return nodes[node], output

@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 
 from ..base import MXNetError
 from ..ops.params import np_dtype
+from ..ops.quantized.conversion import STEPS
+from .inference import infer_types
 from .node import Entry, Node, topological
 from .rewriting import consumers, copied, made, rewrite
 
-__all__ = ["calibrate", "fold_batch_norm", "quantize"]
+__all__ = ["by_channel", "calibrate", "exact", "quantize"]
 
 Params = dict[str, Any]
 
@@ -22,8 +24,9 @@ class _Form(NamedTuple):
     """How an operator is quantized.
 
     op: the operator on integers; must: quantized even where no quantized layer is on both sides (quantize_mode
-    "smart"); requantize: its 32-bit results become 8-bit ones; floats: whether an input stays as it is; when: for which
-    parameters; asym: the data become uint8 with scale and shift, and the results are floats.
+    "smart"); requantize: its results have 32 bits, and become 8-bit ones where integers are asked for; floats: whether
+    an input stays as it is; when: for which parameters; asym: the data become uint8 with scale and shift, and the
+    results are floats.
     """
 
     op: str
@@ -52,6 +55,12 @@ _FORMS = {
 }
 _ON_INPUT = ("_contrib_quantize_v2", "_contrib_quantize_asym", "_contrib_requantize")  # calibrated by what comes in
 _ON_OUTPUT = ("_contrib_quantized_batch_norm",)  # calibrated by what comes out
+_LAYERS = ("Convolution", "FullyConnected")
+# on floats these stay floats, which loses nothing: XLA computes them in one pass with the conversions around them
+_ELEMENTWISE = ("BatchNorm", "Activation", "LeakyReLU", "clip", "abs", "elemwise_add", "elemwise_mul")
+_SAME_STEPS = ("_contrib_quantized_act", "_contrib_quantized_pooling", "_contrib_quantized_flatten")
+_HALF_STEPS = ("_contrib_quantize_v2", "_contrib_quantized_concat", "_contrib_quantized_batch_norm")  # see `exact`
+_STEP = 2.0**-31  # of the range of 32-bit integers
 _MODES, _DTYPES = ("full", "smart"), ("int8", "uint8", "auto")
 
 
@@ -77,13 +86,18 @@ def quantize(outputs: Sequence[Entry], *, excluded_names: Collection[str] = (), 
             raise MXNetError(f"quantize {what} must be one of {', '.join(allowed)}, got {value!r}")
     chosen = _chosen(outputs, set(excluded_names), set(excluded_ops), mode)
     integers: dict[tuple[int, int, str], tuple[Entry, ...]] = {}  # what stands for a float entry of the new graph
+    wide: dict[tuple[int, int, str], tuple[Entry, ...]] = {}  # the same with 32 bits, of which floats are made
     names: list[str] = []
 
     def as_integers(entry: Entry, old: Entry, kind: str) -> tuple[Entry, ...]:
         node, key = entry[0], (id(entry[0]), entry[1], kind)
         if key not in integers:
             full_name = old[0].output_names()[old[1]]
-            if node.op is None and node.name in offline and kind == "symmetric":
+            if key in wide:
+                maker = made("_contrib_requantize", f"requantize_{old[0].name}", wide[key], out_type=dtype)
+                names.append(full_name)
+                integers[key] = tuple((maker, i) for i in range(3))
+            elif node.op is None and node.name in offline and kind == "symmetric":
                 parts = [Node(None, f"{node.name}_quantize{end}", {}) for end in ("", "_min", "_max")]
                 integers[key] = tuple((part, 0) for part in parts)
             else:
@@ -97,6 +111,9 @@ def quantize(outputs: Sequence[Entry], *, excluded_names: Collection[str] = (), 
         if id(node) not in chosen:
             return None
         form = chosen[id(node)]
+        if node.op.name in _ELEMENTWISE and not all(
+                form.floats(i) or (id(entry[0]), entry[1], "symmetric") in integers for i, entry in enumerate(inputs)):
+            return None
         kind = "asymmetric" if form.asym else "symmetric"
         data, ranges = [], []
         for position, (entry, old) in enumerate(zip(inputs, node.inputs, strict=True)):
@@ -110,19 +127,26 @@ def quantize(outputs: Sequence[Entry], *, excluded_names: Collection[str] = (), 
         layer = made(form.op, f"quantized_{node.name}", [*data, *ranges], **own)
         if form.asym:
             return [(layer, i) for i in range(node.num_outputs)]
-        output = node.output_names()[0]
         if form.op in _ON_OUTPUT:
-            names.append(output)
-        if form.requantize:
-            layer = made("_contrib_requantize", f"requantize_{node.name}", [(layer, i) for i in range(3)],
-                         out_type=dtype)
-            names.append(output)
+            names.append(node.output_names()[0])
         parts = tuple((layer, i) for i in range(3))
-        back = made("_contrib_dequantize", f"{node.name}_dequantize", parts), 0
-        integers[id(back[0]), 0, "symmetric"] = parts
-        return [back] * node.num_outputs
+        if form.requantize:
+            back = _from_wide(f"{node.name}_dequantize", *parts)
+            wide[id(back), 0, "symmetric"] = parts
+        else:
+            back = made("_contrib_dequantize", f"{node.name}_dequantize", parts)
+            integers[id(back), 0, "symmetric"] = parts
+        return [(back, 0)] * node.num_outputs
     result = rewrite(outputs, rule)
     return result, list(dict.fromkeys(names))
+
+
+def _from_wide(name: str, data: Entry, low: Entry, high: Entry) -> Node:
+    """The floats that 32-bit integers stand for; MXNet's operator for that takes 8 bits only."""
+    floats = made("Cast", f"{name}_cast", [data], dtype="float32")
+    ranged = made("broadcast_mul", f"{name}_range", [(floats, 0), high])
+    alike = made("_identity_with_attr_like_rhs", f"{name}_alike", [(ranged, 0), (floats, 0)])  # lets shapes back
+    return made("_mul_scalar", name, [(alike, 0)], scalar=_STEP)
 
 
 def _chosen(outputs: Sequence[Entry], excluded_names: set[str], excluded_ops: set[str], mode: str) -> dict[int, _Form]:
@@ -172,50 +196,145 @@ def calibrate(outputs: Sequence[Entry], table: Mapping[str, tuple[float, float]]
     return rewrite(outputs, rule)
 
 
-def fold_batch_norm(outputs: Sequence[Entry], params: dict[str, Any],
-                    excluded_names: Collection[str] = ()) -> tuple[list[Entry], dict[str, Any]]:
-    """The graph without batch normalizations right behind a convolution or dense layer, for inference.
+def exact(outputs: Sequence[Entry]) -> list[Entry]:
+    """The quantized graph, calibrated if it will be, with the layers' float results at the scale of their inputs.
 
-    They scale and shift what the layer computes, so its weight and bias can do that.
+    The range that MXNet's integer layers tell takes a step of 8-bit data for 1/127 (1/255) of its range, where
+    `quantize_v2` makes 127.5 (255.5) steps of it. The number in the conversion to floats makes up for it.
+    """
+    types = infer_types(outputs, {})
+
+    def stretched(entry: Entry) -> float:
+        """How much more the layer takes a step for than it is."""
+        node, dtype = entry[0], types[id(entry[0]), entry[1]]
+        while node.op is not None and node.op.name in _SAME_STEPS:
+            node = node.inputs[0][0]
+        return int(STEPS[dtype]) / STEPS[dtype] if node.op is not None and node.op.name in _HALF_STEPS else 1.0
+
+    def rule(node: Node, inputs: list[Entry]) -> list[Entry] | None:
+        if node.op is None or node.op.name != "_mul_scalar" or node.inputs[0][0].name != f"{node.name}_alike":
+            return None
+        alike = node.inputs[0][0]
+        layer = alike.inputs[0][0].inputs[1][0]  # what told the range
+        if layer.op.name not in [_FORMS[name].op for name in _LAYERS]:
+            return None
+        factor = stretched(layer.inputs[0]) * stretched(layer.inputs[1])
+        return [(copied(node, inputs, scalar=_STEP * factor), 0)]
+    return rewrite(outputs, rule)
+
+
+def by_channel(outputs: Sequence[Entry], params: dict[str, Any], excluded_names: Collection[str] = (),
+               excluded_ops: Collection[str] = ()) -> tuple[list[Entry], dict[str, Any], list[str]]:
+    """The float graph in a form that loses less when it is quantized, for inference.
+
+    Each channel of a convolution or dense layer is brought to one range: its weight is divided by the end of its own,
+    and the results are multiplied by it. Bias and batch normalization become part of that multiplication and an
+    addition, which stay in floats.
 
     Args:
         outputs: the graph's outputs.
         params: all parameters and auxiliary states, NDArrays by name.
-        excluded_names: nodes that stay as they are.
+        excluded_names, excluded_ops: nodes and operators that will not be quantized. Where this excludes what belongs
+            to a layer, the layer is excluded.
 
     Returns:
-        (outputs, parameters with the changed ones; those of the removed layers are left out).
+        (outputs, the parameters of this graph, names of nodes that will not be quantized).
     """
     readers = consumers(outputs)
-    values = dict(params)
+    nodes = topological(outputs)
+    floats = set(excluded_names)
+    groups: dict[int, list[Node]] = {}
+    for node in nodes:
+        if node.op is not None and node.op.name in _LAYERS:
+            group = _behind(node, readers)
+            if node.op.name in excluded_ops or not floats.isdisjoint(n.name for n in group):
+                floats.add(node.name)
+            elif _known(node.inputs[1:], params):
+                groups[id(node)] = group
+    chosen = {key: group for key, group in groups.items()
+              if all(id(reader) in groups for reader in readers[id(group[0].inputs[1][0]), 0])}
+    norms = {key: group[1] for key, group in chosen.items() if len(group) > 1 and _foldable(*group[:2], params)}
+    gone = {id(norm) for norm in norms.values()}
+    values, ends = dict(params), {}
 
-    def foldable(norm: Node) -> Node | None:
-        if norm.op is None or norm.op.name != "BatchNorm" or norm.params["output_mean_var"]:
-            return None
-        layer, output = norm.inputs[0]
-        if layer.op is None or layer.op.name not in ("Convolution", "FullyConnected") or output:
-            return None
-        own = [n for n, _ in [*layer.inputs[1:], *norm.inputs[1:]]]
-        alone = len(readers[id(layer), 0]) == 1 and all(len(readers[id(n), 0]) == 1 for n in own)
-        known = all(n.op is None and n.name in params for n in own)
-        last = layer.params["layout"] in ("NWC", "NHWC", "NDHWC") if layer.op.name == "Convolution" else False
-        flat = layer.op.name == "FullyConnected" and not layer.params["flatten"]
-        free = not {layer.name, norm.name} & set(excluded_names)
-        return layer if alone and known and free and not last and not flat and norm.params["axis"] == 1 else None
+    def variable(name: str, value: Any, layer: Node) -> Entry:
+        last = layer.op.name == "FullyConnected" or layer.params["layout"] in ("NWC", "NHWC", "NDHWC")
+        while name in values:
+            name += "_"
+        values[name] = value.reshape((-1, *(() if last else (1,) * len(layer.params["kernel"]))))
+        return Node(None, name, {"__shape__": str(values[name].shape)}), 0
 
     def rule(node: Node, inputs: list[Entry]) -> list[Entry] | None:
-        layer = foldable(node)
-        if layer is None:
+        if id(node) in gone:
+            return inputs[:1] * node.num_outputs
+        if id(node) not in chosen:
             return None
-        gamma, beta, mean, var = (values.pop(n.name) for n, _ in node.inputs[1:])
-        scale = 1 / (var + node.params["eps"]).sqrt() * (1 if node.params["fix_gamma"] else gamma)
-        twin = inputs[0][0]  # the copy of the layer
-        weight = twin.inputs[1][0].name
-        values[weight] = values[weight] * scale.reshape((-1, *(1,) * (values[weight].ndim - 1)))
-        bias = twin.inputs[2][0].name if len(twin.inputs) > 2 else f"{layer.name}_bias"
-        shift = beta - mean * scale
-        values[bias] = shift + values[bias] * scale if bias in values else shift
-        if len(twin.inputs) == 2:
-            twin = copied(twin, [*twin.inputs, (Node(None, bias, {}), 0)], no_bias=False)
-        return [(twin, 0)] * node.num_outputs
-    return rewrite(outputs, rule), values
+        weight, *bias = (n.name for n, _ in node.inputs[1:])
+        if weight not in ends:
+            ends[weight] = _ends(values[weight].reshape((len(values[weight]), -1)))
+            values[weight] = values[weight] / ends[weight].reshape((-1, *(1,) * (values[weight].ndim - 1)))
+        scale, shift = ends[weight], values[bias[0]] if bias else None
+        if id(node) in norms:
+            norm = norms[id(node)]
+            gamma, beta, mean, var = (values[n.name] for n, _ in norm.inputs[1:])
+            factor = 1 / (var + norm.params["eps"]).sqrt() * (1 if norm.params["fix_gamma"] else gamma)
+            scale, shift = scale * factor, beta + factor * ((shift if bias else 0) - mean)
+        result = copied(node, inputs[:2], no_bias=True)
+        result = made("broadcast_mul", f"{node.name}_scaled",
+                      [(result, 0), variable(f"{node.name}_scale", scale, node)])
+        if shift is not None:
+            result = made("broadcast_add", f"{node.name}_shifted",
+                          [(result, 0), variable(f"{node.name}_shift", shift, node)])
+        return [(result, 0)]
+    result = rewrite(outputs, rule)
+    used = {node.name for node in topological(result) if node.op is None}
+    return result, {name: value for name, value in values.items() if name in used}, sorted(floats)
+
+
+def _ends(weight: Any) -> Any:
+    """The end of each row's range, (rows,): that of its values, or up to half as much more where it rounds better.
+
+    One row keeps its own, so that all of them divided have one range. What counts is the error of products with data
+    that may have a mean: squares of errors, and the square of their sum.
+    """
+    own = weight.abs().max(axis=1)
+    own = own + (own == 0)
+
+    def lost(ends: Any) -> Any:
+        step = ends.reshape((-1, 1)) / 127
+        error = (weight / step).round() * step - weight
+        return (error * error).sum(axis=1) + error.sum(axis=1) ** 2
+    first = least = lost(own)
+    ends = own
+    for k in range(1, 24):
+        wider = own * (1 + k / 48)
+        loss = lost(wider)
+        better = loss < least
+        ends, least = ends + (wider - ends) * better, least + (loss - least) * better
+    gain = first - least
+    return ends + (own - ends) * (gain == gain.min())
+
+
+def _behind(layer: Node, readers: Mapping[tuple[int, int], list[Node | None]]) -> list[Node]:
+    """The layer, and what works on its results element by element and is the only one that reads them."""
+    group = [layer]
+    while True:
+        reading = readers.get((id(group[-1]), 0), ())
+        if len(reading) != 1 or reading[0] is None or reading[0].op.name not in _ELEMENTWISE:
+            return group
+        group.append(reading[0])
+
+
+def _known(entries: Sequence[Entry], params: dict[str, Any]) -> bool:
+    return all(node.op is None and node.name in params for node, _ in entries)
+
+
+def _foldable(layer: Node, norm: Node, params: dict[str, Any]) -> bool:
+    """Whether a node behind a layer is a batch normalization of its channels."""
+    if norm.op.name != "BatchNorm" or norm.params["output_mean_var"] or not _known(norm.inputs[1:], params):
+        return False
+    axis = norm.params["axis"]
+    if layer.op.name == "FullyConnected":
+        return axis == -1 or axis == 1 and layer.params["flatten"]
+    dims = len(layer.params["kernel"]) + 2
+    return axis % dims == (dims - 1 if layer.params["layout"] in ("NWC", "NHWC", "NDHWC") else 1)

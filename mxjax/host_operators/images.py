@@ -40,6 +40,12 @@ def _resized(height: int, width: int, size: tuple[int, ...], keep_ratio: bool) -
     return (height * size[0] // width, size[0]) if height > width else (size[0], width * size[0] // height)
 
 
+def _check_method(operator: str, interp: int) -> None:
+    """Raises MXNetError for 9 and 10, which are for functions that choose a method, and for all that are none."""
+    if interp not in range(6):
+        raise MXNetError(f"operator {operator}: unknown interpolation method {interp}; known: 0 to 5")
+
+
 @_on_pixels("_image_resize", ("_npx__image_resize",), FPartialShape=lambda p, x: (
     *x[:-3], *_resized(*x[-3:-1], p["size"], p["keep_ratio"]), x[-1]))
 def resize(data: Array, *, size: Shape = (), keep_ratio: bool = False, interp: int = 1) -> Array:
@@ -49,8 +55,9 @@ def resize(data: Array, *, size: Shape = (), keep_ratio: bool = False, interp: i
         data: uint8, float32 or float64.
         size: (width, height), or one number: of both, or with `keep_ratio` of the shorter side.
         keep_ratio: see size.
-        interp: 0 nearest, 1 bilinear, 2 bicubic, 3 by area, 4 Lanczos.
+        interp: 0 nearest, 1 bilinear, 2 bicubic, 3 by area, 4 Lanczos, 5 bilinear in exact arithmetic.
     """
+    _check_method("resize", interp)
     if data.ndim not in (3, 4):
         raise MXNetError(f"operator resize: data must be an image of 3 dimensions or a batch of 4, its shape is "
                          f"{data.shape}")
@@ -79,6 +86,7 @@ def cvimread(*, filename: str, flag: int = 1, to_rgb: bool = True) -> Array:
 @_on_pixels("_cvimresize", ("_npi_cvimresize",), FPartialShape=lambda p, x: (p["h"], p["w"], x[-1]))
 def cvimresize(data: Array, *, w: int, h: int, interp: int = 1) -> Array:
     """An image (height, width, channel) with the size (h, w); `interp` as in `resize`."""
+    _check_method("_cvimresize", interp)
     return _pixels.resize(data, w, h, interp)
 
 

@@ -104,8 +104,8 @@ def imresize(src: Any, w: int, h: int, *args: Any, **kwargs: Any) -> Any:
     Args:
         src: (height, width, channels).
         w, h: the new width and height.
-        interp: 0 nearest, 1 bilinear (default), 2 bicubic, 3 by area, 4 Lanczos; 9: bicubic to enlarge, by area to
-            shrink, else bilinear; 10: any of them, at random.
+        interp: 0 nearest, 1 bilinear (default), 2 bicubic, 3 by area, 4 Lanczos, 5 bilinear in exact arithmetic;
+            9: bicubic to enlarge, by area to shrink, else bilinear; 10: any of 0 to 4, at random.
         out: an array to write to.
 
     Raises:

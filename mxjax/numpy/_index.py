@@ -88,9 +88,9 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     if is_number(x) and is_number(y):
         return call("_npi_where_scalar2", [condition], x=float(x), y=float(y))
     if is_number(x):
-        return call("_npi_where_lscalar", [condition, y], scalar=float(x))
+        return call("_npi_where_lscalar", [condition, y], scalar=x)
     if is_number(y):
-        return call("_npi_where_rscalar", [condition, x], scalar=float(y))
+        return call("_npi_where_rscalar", [condition, x], scalar=y)
     return call("_npi_where", [condition, x, y])
 
 

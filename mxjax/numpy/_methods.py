@@ -23,7 +23,7 @@ class Methods(_Base):
 
     # ------------------------------------------------------------ operators of Python
     def __neg__(self) -> Any:
-        return _elemwise.negative(self)
+        return _elemwise.multiply(self, -1)  # MXNet's way: booleans become int64
 
     def __abs__(self) -> Any:
         return _elemwise.absolute(self)

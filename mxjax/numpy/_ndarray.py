@@ -364,18 +364,25 @@ class ndarray(Methods, NDArray):  # noqa: N801  NumPy's name
         return self.copy()
 
 
-def _inplace(function: Callable) -> Callable[[ndarray, Any], ndarray]:
+def _inplace(name: str, function: Callable) -> Callable[[ndarray, Any], ndarray]:
     def method(self: ndarray, other: Any) -> ndarray:
         if state.recording and self._entry is not None:
             raise MXNetError(_IN_PLACE)
+        own = self.dtype
+        kind = np.dtype(own).kind  # of booleans and numbers come integers, of quotients of integers floats
+        if kind == "b" or isinstance(other, ndarray) and other.dtype != own or name == "truediv" and kind in "iu":
+            result = function(self, other).dtype
+            if result != own:
+                raise MXNetError(f"__i{name}__: the result is of dtype {np_dtype(result).name}, which an array of "
+                                 f"{np_dtype(own).name} does not become in place; use its astype() first")
         return function(self, other, out=self)
     return method
 
 
 for _name, _function in [("add", "add"), ("sub", "subtract"), ("mul", "multiply"), ("truediv", "true_divide"),
                          ("mod", "mod"), ("and", "bitwise_and"), ("or", "bitwise_or"), ("xor", "bitwise_xor")]:
-    setattr(ndarray, f"__i{_name}__", _inplace(getattr(_elemwise, _function)))
-ndarray.__imatmul__ = _inplace(_matrix.matmul)
+    setattr(ndarray, f"__i{_name}__", _inplace(_name, getattr(_elemwise, _function)))
+ndarray.__imatmul__ = _inplace("matmul", _matrix.matmul)
 
 IMPERATIVE.kind = flavours.numpy = ndarray
 jax.tree_util.register_pytree_node(ndarray, _flatten, _unflatten)

@@ -45,6 +45,7 @@ ATTRIBUTES: dict[str, str] = {
     "FListOutputNames": "function(params) -> names of the outputs",
     "FNumOutputs": "int or function(params)",
     "FNumVisibleOutputs": "int or function(params): outputs beyond that are internal",
+    "FHiddenOutputs": "name of the parameter with which outputs are visible that files may refer to though it is unset",
     "FMutateInputs":
         "names, or function(params) -> names, of the inputs whose new values FCompute returns after its outputs",
     "arguments_changed": "names in FMutateInputs of inputs that graphs have as arguments, not as auxiliary states",

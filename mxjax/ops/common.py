@@ -84,6 +84,12 @@ def axes_of(axis: Any, ndim: int, exclude: bool = False) -> tuple[int, ...]:
     return tuple(a for a in range(ndim) if (a in chosen) != exclude)
 
 
+def hidden_output(parameter: str, name: str) -> dict[str, Any]:
+    """Registration of a second output that only graphs of files ask for, with a parameter that signatures leave out."""
+    return {"FHiddenOutputs": parameter, "hidden": (parameter,), "num_outputs": lambda p: 1 + p[parameter],
+            "output_names": lambda p: ["output", name][:1 + p[parameter]]}
+
+
 def normalized(axis: int, ndim: int) -> int:
     """A non-negative axis; raises MXNetError when out of range."""
     if not -ndim <= axis < ndim:

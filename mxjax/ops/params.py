@@ -31,7 +31,7 @@ import numpy as np
 from ..base import MXNetError, _Null, evaluated
 
 __all__ = ["Count", "DType", "Floats", "Fraction", "Lengths", "Param", "Range", "Scalar", "Scalars", "Shape", "Shapes",
-           "UnknownType", "dtype_name", "np_dtype", "schema"]
+           "UnknownType", "argument", "dtype_name", "np_dtype", "schema"]
 
 
 class UnknownType(MXNetError, TypeError):
@@ -123,20 +123,27 @@ def _bool(value: Any) -> bool:
     return bool(value)
 
 
+def argument(number: float) -> int | float:
+    """A number as programs get it: an int instead of a whole number that float32 may not have."""
+    return int(number) if 2**24 < abs(number) < 2**31 and number == int(number) else number
+
+
 def _scalar(value: Any) -> int | float:
     if isinstance(value, str):
-        value = {"true": 1, "false": 0}.get(value.strip().lower()) if value.strip().lower() in ("true", "false") \
-            else float(value)
+        text = value.strip().lower()
+        value = {"true": 1, "false": 0}[text] if text in ("true", "false") else float(text)
     if isinstance(value, (bool, np.bool_)):
         return int(value)
     if isinstance(value, (int, np.integer)) and -2**31 <= value < 2**31:
         return int(value)
-    return float(value)
+    return argument(float(value))
 
 
 def _shape(value: Any) -> tuple[int | None, ...]:
     value = _literal(value)
     items = value if isinstance(value, (tuple, list, np.ndarray)) else (value,)
+    if any(isinstance(i, (float, np.floating)) for i in items):  # not those that are whole either
+        raise ValueError
     return tuple(None if i is None else _int(i) for i in items)
 
 

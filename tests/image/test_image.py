@@ -63,6 +63,26 @@ def test_bicubic_pixels_are_those_of_mxnets_opencv():
     assert cv2.ipp.useIPP() == before
 
 
+def test_bilinear_in_exact_arithmetic():
+    """Method 5, recorded from MXNet; 9 and 10, which choose a method, are no methods of the operators."""
+    given = mx.nd.array(np.random.RandomState(0).randint(0, 256, (6, 5, 3)), dtype="uint8")
+    for found in (mx.nd.image.resize(given, (4, 3), interp=5), mx.img.imresize(given, 4, 3, interp=5)):
+        assert found.asnumpy().ravel()[:12].tolist() == [185, 75, 143, 122, 117, 185, 137, 68, 162, 45, 78, 88]
+    for method in (6, 9, 10):
+        with pytest.raises(mx.MXNetError, match=f"unknown interpolation method {method}; known: 0 to 5"):
+            mx.nd.image.resize(given, (4, 3), interp=method).asnumpy()
+
+
+@pytest.mark.parametrize("crop", [
+    lambda: mx.img.fixed_crop(image, 0, 0, 0, 3), lambda: mx.img.fixed_crop(image, 1, 1, 0, 0, (2, 2)),
+    lambda: mx.img.center_crop(image, (0, 3)), lambda: mx.img.random_crop(image, (0, 3)),
+    lambda: mx.img.CenterCropAug((0, 3))(image)])
+def test_crops_without_columns(crop):
+    with pytest.raises(mx.MXNetError, match="a crop of 0 columns"):
+        crop()
+    assert mx.img.fixed_crop(image, 0, 0, 3, 0).shape == (0, 3, 3)  # without rows there is a result, as in MXNet
+
+
 def test_crops():
     assert np.array_equal(mx.img.fixed_crop(image, 1, 2, 3, 4).asnumpy(), pixels[2:6, 1:4])
     crop, rectangle = mx.img.center_crop(image, (4, 6))

@@ -1,5 +1,6 @@
 """`mx.np.ndarray`: indexing, dtypes, views, conversions, errors; against NumPy."""
 
+import operator
 import pickle
 
 import numpy as onp
@@ -7,6 +8,7 @@ import pytest
 
 import mxjax as mx
 from mxjax import np
+from mxjax.base import MXNetError
 
 CUBE = onp.arange(24, dtype="float32").reshape(2, 3, 4)
 KEYS = [True, False, (True, 1), CUBE > 3, CUBE[:, 0, 0] > 3,
@@ -196,3 +198,34 @@ def test_booleans_meet_numbers_as_booleans():
     assert (flags >= 3).asnumpy().tolist() == [True, False]
     total = flags + 3
     assert total.dtype == onp.int64 and total.asnumpy().tolist() == [4, 3]
+
+
+def test_in_place_results_keep_the_dtype():
+    """Where MXNet raises, for the result has another one."""
+    for own, other, step in (("float32", "float64", "iadd"), ("int32", "float32", "imul"), ("int32", "int64", "imul"),
+                             ("int32", "int32", "itruediv"), ("bool", "int32", "iadd")):
+        array = np.array([4, 6], dtype=own)
+        with pytest.raises(MXNetError, match=f"__{step}__: the result is of dtype .* array of {own}"):
+            getattr(operator, step)(array, np.array([2, 1], dtype=other))
+        assert array.dtype == own
+    with pytest.raises(MXNetError, match="array of bool"):
+        operator.iadd(np.array([True, False], dtype="bool"), 2)
+    wide = np.array([4.0, 6.0], dtype="float64")
+    wide += np.array([1, 2], dtype="float32")
+    assert wide.dtype == "float64" and wide.tolist() == [5, 8]
+    integers = np.array([5, 6], dtype="int32")
+    integers *= 2
+    assert integers.dtype == "int32" and integers.tolist() == [10, 12]
+
+
+def test_negated_booleans_are_integers():
+    found = -np.array([True, False], dtype="bool")
+    assert found.dtype == "int64" and found.tolist() == [-1, 0]
+    assert (-np.array([1, 0, 3], dtype="uint8")).tolist() == [255, 0, 253]
+
+
+def test_shapes_are_integers():
+    for shape in ((2.0, 2), 4.0, (onp.float64(2), 2)):
+        with pytest.raises(MXNetError, match=r"must be Shape\(tuple\)"):
+            np.reshape(np.arange(4), shape)
+    assert np.reshape(np.arange(4), (onp.int64(2), 2)).shape == (2, 2)

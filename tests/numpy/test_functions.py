@@ -320,3 +320,29 @@ def test_several_results_go_where_they_are_wanted():
 def test_random_integers_are_integers():
     with pytest.raises(mx.MXNetError, match="int32 or int64"):
         mx.np.random.randint(0, 5, size=(2,), dtype="float32")
+
+
+def test_integers_that_float32_does_not_have():
+    """Numbers beside integer arrays keep their last digit: in calls, hybridized, and in graphs of files."""
+    big, ints = 16800001, np.array([16800003, 2], dtype="int32")
+    assert np.where(ints > 3, big, ints).tolist() == [big, 2]
+    assert np.where(ints > 3, ints, big).tolist() == [16800003, big]
+    assert np.insert(ints, 1, big).tolist() == [16800003, big, 2]
+    assert np.ediff1d(ints, to_end=big)[-1] == big
+    assert (ints + float(big)).tolist() == [33600004, 16800003]
+    x, data = mx.sym.var("x"), mx.nd.array([7, 2], dtype="int32")
+    inner = mx.sym._internal
+    for symbol, expected in ((inner._slice_assign_scalar(x, scalar=big, begin=(0,), end=(1,)), [big, 2]),
+                             (x + big, [big + 7, big + 2]), (inner._maximum_scalar(x, scalar=float(big)), [big, big]),
+                             (mx.sym.full((2,), big, dtype="int32"), [big, big])):
+        for graph in (symbol, mx.sym.load_json(symbol.tojson())):
+            found = graph.bind(mx.cpu(), {"x": data} if graph.list_arguments() else {}).forward()[0]
+            assert found.asnumpy().tolist() == expected
+    for number in (2.0, float(big)):  # the second call is the one that is prepared
+        found = mx.nd._internal._plus_scalar(data, scalar=number)
+        assert found.asnumpy().tolist() == [number + 7, number + 2]
+
+
+def test_dot_of_integers_is_matmul():
+    a, b = np.array([[1, 2], [3, 4]], dtype="int32"), np.array([[1, 0], [2, 1]], dtype="int32")
+    assert np.dot(a, b).tolist() == np.matmul(a, b).tolist() == [[5, 2], [11, 4]]

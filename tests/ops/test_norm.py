@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from opcall import call, check_derivatives, gradients, partial_shapes
 
+import mxjax as mx
 from mxjax.base import MXNetError
 from mxjax.compile import kernel
 from mxjax.ops import registry
@@ -164,5 +165,27 @@ def test_lrn():
     around = squares[:, :-2] + squares[:, 1:-1] + squares[:, 2:]
     np.testing.assert_allclose(call("LRN", X, nsize=3, alpha=0.3, beta=0.5, knorm=1.5), X / np.sqrt(1.5 + 0.1 * around),
                                rtol=1e-5)
-    with pytest.raises(MXNetError, match="odd"):
-        call("LRN", X, nsize=2)
+
+
+@pytest.mark.parametrize("nsize, values", [
+    (2, [0.6667, 0.6667, 0.5455, 0.4444, 0.3704, 0.3158]), (4, [0.4444, 0.4444, 0.3636, 0.2963, 0.2469, 0.3692]),
+    (8, [0.2105, 0.254, 0.2424, 0.3232, 0.4082, 0.5106])])
+def test_lrn_of_an_even_size(nsize, values):
+    """Recorded from MXNet: one channel less, divided by the size as it was asked for."""
+    x = np.arange(1, 7, dtype="float32").reshape(1, 6, 1, 1)
+    np.testing.assert_allclose(call("LRN", x, nsize=nsize, alpha=1, beta=1, knorm=1).ravel(), values, atol=6e-5)
+    if nsize == 2:
+        head = np.arange(6, dtype="float32").reshape(x.shape)
+        base = 1 + x * x / 2
+        expected = head * (base ** -0.75 - 0.75 * x * x * base ** -1.75)
+        np.testing.assert_allclose(gradients("LRN", x, heads=[head], nsize=2, alpha=1, beta=0.75, knorm=1)[0],
+                                   expected, rtol=1e-4, atol=1e-6)
+
+
+def test_mistakes_of_norms():
+    with pytest.raises(MXNetError, match="num_groups must be 1 or more, got 0"):
+        call("GroupNorm", np.ones((2, 4, 3), "f"), np.ones(4, "f"), np.ones(4, "f"), num_groups=0)
+    layer = mx.sym.LayerNorm(mx.sym.var("x"), axis=-4)
+    with pytest.raises(MXNetError, match="axis -4 is out of range for an array of 3 dimensions"):
+        layer.infer_shape(x=(2, 3, 4))
+    assert mx.sym.LayerNorm(mx.sym.var("x"), axis=-3).infer_shape_partial(x=(0, 3, 4))[0] == [(0, 3, 4), (0,), (0,)]

@@ -106,3 +106,37 @@ def test_predictions_of_images_are_over_the_last_axis():
                                           "softmax_label": mx.nd.zeros((2, 4, 3), dtype=dtype)})
         got = executor.forward(is_train=train)[0].asnumpy()
         np.testing.assert_allclose(got, np.exp(x) / np.exp(x).sum(axes, keepdims=True), rtol=1e-5)
+
+
+def _penalized(steps):
+    """The moving average (and gradients) after each step of an executor: f forward in training, b backward."""
+    sym = mx.sym.IdentityAttachKLSparseReg(mx.sym.var("d"), sparseness_target=0.1, penalty=0.5, momentum=0.9, name="k")
+    bound = sym.simple_bind(mx.cpu(), d=(2, 2))
+    bound.arg_dict["d"][:] = mx.nd.array([[0.2, 0.4], [0.6, 0.3]])
+    average = bound.aux_dict["k_moving_avg"]
+    average[:] = mx.nd.array([0.5, 0.25])
+    seen = []
+    for step in steps:
+        if step == "f":
+            bound.forward(is_train=True)
+        else:
+            bound.backward(mx.nd.ones((2, 2)))
+            seen.append(bound.grad_dict["d"][0].asnumpy())
+        seen.append(average.asnumpy())
+    return seen
+
+
+def test_sparseness_average_moves_in_the_backward():
+    """Recorded from MXNet: once for each backward pass, and not in a forward without one."""
+    first, second, gradient, moved = _penalized("ffb")
+    np.testing.assert_allclose([first, second], [[0.5, 0.25]] * 2)
+    np.testing.assert_allclose(gradient, [1.7803, 1.4158], atol=1e-4)
+    np.testing.assert_allclose(moved, [0.49, 0.26], atol=1e-6)
+    np.testing.assert_allclose(_penalized("fbfb")[-1], [0.481, 0.269], atol=1e-6)
+    data, average = mx.nd.array([[0.2, 0.4], [0.6, 0.3]]), mx.nd.array([0.5, 0.25])
+    data.attach_grad()
+    with mx.autograd.record():
+        out = mx.nd.IdentityAttachKLSparseReg(data, average, sparseness_target=0.1, penalty=0.5)
+    np.testing.assert_allclose(average.asnumpy(), [0.5, 0.25])
+    out.backward()
+    np.testing.assert_allclose(average.asnumpy(), [0.49, 0.26], atol=1e-6)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from opcall import call, partial_shapes
 
+import mxjax as mx
 from mxjax.base import MXNetError
 
 RNG = np.random.default_rng(0)
@@ -121,3 +122,79 @@ def test_entropy_calibration_cuts_off_outliers():
     threshold, divergence = call("_contrib_calibrate_entropy", counts.astype("f"), edges.astype("f"),
                                  num_quantized_bins=31)
     assert 2 < threshold[0] < 10 and 0 < divergence[0] < 1
+
+
+DTYPES = ("int8", "uint8", "int32", "float16", "float32", "float64")
+LAYER = (X[:, 0, :, 0], np.ones((4, 6)), np.ones(4))
+CONVOLVED = (X, np.ones((4, 3, 2, 2)), np.ones(4))
+RANGE = np.array([-1], "f"), np.array([1], "f")
+
+
+@pytest.mark.parametrize("name, arrays, params, which, allowed, inferred", [
+    ("quantize", (X,), {}, 0, ["float32"], ["float32"]),
+    ("quantize_v2", (X,), {}, 0, ["float32", "int8", "uint8"], ["float32", "int8", "uint8"]),
+    ("quantize_asym", (X,), {}, 0, ["float32"], ["float32"]),
+    ("dequantize", (X,), {}, 0, ["int8", "uint8"], ["int8", "uint8"]),
+    ("requantize", (X,), {}, 0, ["int32"], ["int32"]),
+    ("quantized_fully_connected", LAYER, {"num_hidden": 4}, 0, ["int8", "uint8"], ["int8", "uint8"]),
+    ("quantized_fully_connected", LAYER, {"num_hidden": 4}, 1, ["int8"], ["int8"]),
+    ("quantized_fully_connected", LAYER, {"num_hidden": 4}, 2, ["int8"], ["int8"]),
+    ("quantized_conv", CONVOLVED, {"num_filter": 4, "kernel": (2, 2)}, 0, ["int8", "uint8"], DTYPES),
+    ("quantized_conv", CONVOLVED, {"num_filter": 4, "kernel": (2, 2)}, 1, ["int8"], ["int8"]),
+    ("quantized_act", (X,), {"act_type": "relu"}, 0, ["int8", "uint8"], DTYPES),
+    ("quantized_pooling", (X,), {"kernel": (2, 2)}, 0, ["int8", "uint8"], DTYPES),
+    ("quantized_flatten", (X,), {}, 0, DTYPES, DTYPES),
+    ("quantized_concat", (X, X), {"num_args": 2}, 1, ["int8", "uint8"], ["int8", "uint8"]),
+    ("quantized_elemwise_add", (X, X), {}, 0, ["int8", "uint8"], ["int8", "uint8"]),
+    ("quantized_elemwise_mul", (X, X), {}, 1, ["int8", "uint8"], DTYPES),
+    ("quantized_embedding", (X[0, 0], np.ones((4, 3))), {"input_dim": 4, "output_dim": 3}, 0, DTYPES, DTYPES),
+    ("quantized_embedding", (X[0, 0], np.ones((4, 3))), {"input_dim": 4, "output_dim": 3}, 1, ["int8"], ["int8"]),
+    ("calibrate_entropy", (np.ones(9), np.linspace(-1, 1, 10)), {"num_quantized_bins": 3}, 0, ["float32"],
+     ["float32"]),
+])
+def test_dtypes_that_are_refused(name, arrays, params, which, allowed, inferred):
+    """As by MXNet, in calls, and where it does so in inference of dtypes."""
+    plain = {"quantize": 0, "quantize_v2": 0, "quantize_asym": 0, "calibrate_entropy": 0, "requantize": 1,
+             "dequantize": 1, "quantized_embedding": 1}.get(name, len(arrays))
+    ranges = RANGE * (1 if name == "quantize" else plain)
+    usual = {"requantize": ["int32"], "quantized_embedding": ["float32", "int8"], "calibrate_entropy": ["float32"] * 2}
+    usual = usual.get(name, ["int8"] * len(arrays))
+    symbols = [mx.sym.var(f"v{i}") for i in range(len(arrays) + len(ranges))]
+    node = getattr(mx.sym.contrib, name)(*symbols, **params)
+    for dtype in DTYPES:
+        dtypes = [dtype if i == which else t for i, t in enumerate(usual)]
+        given = [np.abs(a).astype(t) for a, t in zip(arrays, dtypes, strict=True)]
+        if dtype in allowed:
+            call(f"_contrib_{name}", *given, *ranges, **params)
+        else:
+            with pytest.raises(MXNetError, match=f"{name}: .* must be of dtype {' or '.join(allowed)}, got {dtype}"):
+                call(f"_contrib_{name}", *given, *ranges, **params)
+        types = {f"v{i}": t for i, t in enumerate(dtypes)}
+        if dtype in inferred:
+            assert node.infer_type(**types)[1][0] is not None
+        else:
+            with pytest.raises(MXNetError, match=f"{name}: .* must be of dtype"):
+                node.infer_type(**types)
+
+
+def test_ranges_are_float32():
+    with pytest.raises(MXNetError, match="min_range must be of dtype float32, got float64"):
+        call("_contrib_quantize", X, np.array([0.0]), np.array([1.0]))
+    node = mx.sym.contrib.requantize(mx.sym.var("x"), mx.sym.var("low"), mx.sym.var("high"))
+    with pytest.raises(MXNetError, match="max_range must be of dtype float32, got int8"):
+        node.infer_type(x="int32", high="int8")
+    assert node.infer_type()[0] == [np.int32, np.float32, np.float32]
+
+
+def test_products_of_unsigned_integers():
+    x, y = np.abs(X), np.abs(X[::-1])
+    pair = [call("_contrib_quantize_v2", a, out_type="uint8") for a in (x, y)]
+    inputs = [pair[0][0], pair[1][0], *pair[0][1:], *pair[1][1:]]
+    floats = call("_contrib_quantized_elemwise_mul", *inputs, enable_float_output=True)
+    np.testing.assert_allclose(floats, x * y, atol=0.05)
+    np.testing.assert_allclose(back(*call("_contrib_quantized_elemwise_mul", *inputs)), x * y, atol=0.05)
+
+
+def test_nothing_is_flattened():
+    for shape, flat in (((0, 3, 4), (0, 12)), ((2, 0, 3), (2, 0)), ((2, 3, 0), (2, 0)), ((0,), (0, 1))):
+        assert call("_contrib_quantized_flatten", np.zeros(shape, "int8"), *RANGE)[0].shape == flat

@@ -365,3 +365,34 @@ def test_variables_that_old_files_leave_out_know_their_initializers(op, param, m
     symbol = mx.sym.load_json(json.dumps({"nodes": rows, "arg_nodes": [0], "heads": [[1, 0]]}))
     attributes = symbol.attr_dict()
     assert {name: attributes[f"n_{name}"]["__init__"] for name in missing} == missing
+
+
+def test_heads_that_are_hidden_outputs():
+    """Files may name outputs that a node does not show: they load, compute, and are saved as they were."""
+    x = mx.nd.array(np.arange(24).reshape(2, 3, 2, 2) % 7)
+    data = mx.sym.var("x")
+    nodes = {"mean": (mx.sym.BatchNorm(data, name="node"), 1), "var": (mx.sym.BatchNorm(data, name="node"), 2),
+             "mask": (mx.sym.Dropout(data, p=0.5, name="node"), 1),
+             "tmp_norm": (mx.sym.LRN(data, nsize=3, name="node"), 1),
+             "std": (mx.sym.LayerNorm(data, axis=1, name="node"), 2)}
+    found = {}
+    for name, (symbol, output) in nodes.items():
+        graph = json.loads(symbol.tojson())
+        graph["heads"][0][1] = output
+        loaded = mx.sym.load_json(json.dumps(graph))
+        assert loaded.list_outputs() == [f"node_{name}"]
+        assert json.loads(loaded.tojson())["heads"] == graph["heads"]
+        assert json.loads(loaded.tojson())["nodes"] == graph["nodes"]
+        bound = loaded.simple_bind(mx.cpu(), x=x.shape, grad_req="null")
+        found[name] = bound.forward(is_train=True, x=x)[0].asnumpy()
+    values = x.asnumpy()
+    np.testing.assert_allclose(found["mean"], values.mean((0, 2, 3)), rtol=1e-6)
+    np.testing.assert_allclose(found["var"], 1 / np.sqrt(values.var((0, 2, 3)) + 1e-3), rtol=1e-5)
+    assert set(np.unique(found["mask"])) <= {0, 2} and found["mask"].shape == x.shape
+    squares = np.pad(values ** 2, [(0, 0), (1, 1), (0, 0), (0, 0)])
+    np.testing.assert_allclose(found["tmp_norm"], 2 + 1e-4 / 3 * (squares[:, :-2] + squares[:, 1:-1] + squares[:, 2:]),
+                               rtol=1e-6)
+    np.testing.assert_allclose(found["std"], np.sqrt(values.var(1, keepdims=True) + 1e-5), rtol=1e-5)
+    graph["heads"][0][1] = 3
+    with pytest.raises(MXNetError, match="node node has 3 outputs"):
+        mx.sym.load_json(json.dumps(graph))

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..._mersenne import Source
 from ...base import MXNetError
-from ..common import Array, broadcast, size_of
+from ..common import Array, broadcast, hidden_output, size_of
 from ..infer import elementwise, filled
 from ..params import Range, Shape
 from ..random import _draw
@@ -72,18 +72,22 @@ def _kept(source: Source, params: dict[str, Any], inputs: Sequence[Any], train: 
 
 
 @register("Dropout", aliases=("_npx_dropout",), infer_shape=elementwise, FResourceRequest=("random",), FDraw=_kept,
-          train_when=lambda p: p["p"] > 0 and p["mode"] != "always")
+          train_when=lambda p: p["p"] > 0 and p["mode"] != "always", **hidden_output("output_mask", "mask"))
 def dropout(data: Array, *, p: Annotated[float, Range(0, 1)] = 0.5, mode: Literal["training", "always"] = "training",
-            axes: Shape = (), cudnn_off: bool | None = False, _train: bool = False, _key: Any = None) -> Array:
+            axes: Shape = (), cudnn_off: bool | None = False, output_mask: bool = False, _train: bool = False,
+            _key: Any = None) -> Array | tuple[Array, Array]:
     """Sets each value to zero with probability p and multiplies the others by 1 / (1 - p) (JMLR 15, 1929).
 
-    Active in training, or always with mode="always". Along `axes` one decision counts for all.
+    Active in training, or always with mode="always". Along `axes` one decision counts for all. With `output_mask` also
+    the factors, 0 where it is not active.
     """
     if p == 0 or not (_train or mode == "always"):
-        return data
+        return (data, jnp.zeros_like(data)) if output_mask else data
     if p == 1:
         # 0 · 1/0, as in MXNet
-        return data * jnp.asarray(jnp.nan, data.dtype)
+        mask = jnp.full_like(data, jnp.nan)
+        return (data * mask, mask) if output_mask else data * mask
     shape = tuple([1 if i in axes else n for i, n in enumerate(data.shape)])
     kept = _key.values if isinstance(_key, _draw.Drawn) else _draw.bernoulli(_key, shape, 1 - p)
-    return data * (kept * jnp.asarray(1 / _keeps(p), data.dtype))
+    mask = kept * jnp.asarray(1 / _keeps(p), data.dtype)
+    return (data * mask, jnp.broadcast_to(mask, data.shape)) if output_mask else data * mask

@@ -171,7 +171,7 @@ def _sparse_gradient(heads: tuple, inputs: tuple, outputs: tuple, *, sparseness_
 
 
 @register("IdentityAttachKLSparseReg", mutates=("moving_avg",), hidden=("moving_avg",), FGradient=_sparse_gradient,
-          infer_shape=filled(moving_avg=lambda p, x: x[1:2]))
+          infer_shape=filled(moving_avg=lambda p, x: x[1:2]), FDecay=lambda p: p["momentum"])
 def identity_attach_kl_sparse_reg(data: Array, moving_avg: Array, *,
                                   sparseness_target: Annotated[Scalar, Range(0, 1)] = 0.1,
                                   penalty: Scalar = 0.001, momentum: Annotated[Scalar, Range(0, 1)] = 0.9,
@@ -179,7 +179,8 @@ def identity_attach_kl_sparse_reg(data: Array, moving_avg: Array, *,
     """The data itself; the gradient of a penalty is added that keeps the mean activation near `sparseness_target`.
 
     The penalty is the Kullback-Leibler divergence of target and moving average of the mean activation over the
-    batch (Hinton, A practical guide to training RBMs, 2010). data: (batch, units), outputs of a sigmoid.
+    batch (Hinton, A practical guide to training RBMs, 2010). In training the average moves, on CPUs in the backward
+    pass. data: (batch, units), outputs of a sigmoid.
     """
     return data, _moving_average(data, moving_avg, momentum) if _train else moving_avg
 

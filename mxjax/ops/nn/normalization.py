@@ -12,7 +12,7 @@ from jax import lax
 
 from ...base import MXNetError
 from ..by_device import by_device
-from ..common import Array, accumulation, by_own_rules, normalized, size_of
+from ..common import Array, accumulation, by_own_rules, hidden_output, normalized, size_of
 from ..infer import agree, elementwise, first, unify
 from ..params import Range, Scalar
 from ..registry import register
@@ -157,7 +157,7 @@ def _float32_beside_half(params: dict[str, Any], ins: list, outs: list) -> None:
 def _with_moments(second: str, shape: Callable[[dict[str, Any], tuple], tuple]) -> dict[str, Any]:
     """Registration of the outputs that `output_mean_var` asks for, of this shape(params, shape of data)."""
     names = ["output", "mean", second]
-    return {"num_outputs": lambda p: 3 if p["output_mean_var"] else 1,
+    return {"FHiddenOutputs": "output_mean_var", "num_outputs": lambda p: 3 if p["output_mean_var"] else 1,
             "output_names": lambda p: names if p["output_mean_var"] else names[:1],
             "FPartialShape": lambda p, x, *_: [x, shape(p, x), shape(p, x)] if p["output_mean_var"] else x}
 
@@ -202,7 +202,8 @@ def _register_batch_norm(name: str, compute: Callable, aliases: tuple[str, ...] 
                          second: str = "1 / sqrt(var + eps)", **attrs: Any) -> None:
     compute.__doc__ = _BATCH_NORM.format(what=what, second=second)
     register(name, aliases=aliases, mutates=("moving_mean", "moving_var"), infer_type=_float32_beside_half,
-             infer_shape=_shapes(lambda p, x: x[p.get("axis", 1)]), FSetInputVarAttrOnCompose=_INITIAL,
+             infer_shape=_shapes(lambda p, x: x[normalized(p.get("axis", 1), len(x))]),
+             FSetInputVarAttrOnCompose=_INITIAL,
              train_when=lambda p: not p["use_global_stats"], FDecay=lambda p: p["momentum"],
              FFixed=lambda p: {"gamma": 1.0} if p["fix_gamma"] else {},
              **_with_moments("var", lambda p, x: (x[p.get("axis", 1)],)), **attrs)(compute)
@@ -253,8 +254,8 @@ def _one_along(p: dict[str, Any], x: tuple) -> tuple:
     return (*x[:axis], 1, *x[axis + 1:])
 
 
-@register("LayerNorm", aliases=("_npx_layer_norm",), infer_shape=_shapes(lambda p, x: x[p["axis"]]),
-          **_with_moments("std", _one_along))
+@register("LayerNorm", aliases=("_npx_layer_norm",),
+          infer_shape=_shapes(lambda p, x: x[normalized(p["axis"], len(x))]), **_with_moments("std", _one_along))
 def layer_norm(data: Array, gamma: Array, beta: Array, *, axis: int = -1, eps: float = 1e-5,
                output_mean_var: bool = False) -> Array | tuple[Array, ...]:
     """gamma·(data - mean) / sqrt(var + eps) + beta with mean and variance along `axis` (arXiv:1607.06450).
@@ -277,6 +278,8 @@ def group_norm(data: Array, gamma: Array, beta: Array, *, num_groups: int = 1, e
     data: (batch, channel, ...) float; gamma, beta: (num_groups,) -> the shape of data; with `output_mean_var` also
     mean and sqrt(var + eps), (batch, num_groups).
     """
+    if num_groups < 1:
+        raise MXNetError(f"GroupNorm: num_groups must be 1 or more, got {num_groups}")
     if data.ndim < 3 or data.shape[1] % num_groups:
         raise MXNetError(f"GroupNorm: data of shape {data.shape} must be (batch, channel, ...) with a number of "
                          f"channels that num_groups={num_groups} divides")
@@ -322,7 +325,7 @@ def l2_normalization(data: Array, *, eps: float = 1e-10,
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _channel_sums(nsize: int, x: Array) -> Array:
-    """Sums of an odd number of channels around each: a loop over vectors; XLA's over windows takes number by number."""
+    """Sums of the odd number of channels around each: a loop over vectors; XLA's over windows takes single numbers."""
     around = [(nsize // 2, nsize // 2) if axis == 1 else (0, 0) for axis in range(x.ndim)]
     padded = lax.optimization_barrier(jnp.pad(x, around))
     return sum([lax.slice_in_dim(padded, i, i + x.shape[1], axis=1) for i in range(nsize)])
@@ -342,21 +345,23 @@ def _power(base: Array, exponent: float) -> Array:
     return jnp.exp(exponent * jnp.log(base))
 
 
-@register("LRN", infer_shape=elementwise)
+@register("LRN", infer_shape=elementwise, **hidden_output("output_norm", "tmp_norm"))
 def lrn(data: Array, *, alpha: Scalar = 1e-4, beta: float = 0.75, knorm: Scalar = 2.0,
-        nsize: Annotated[int, Range(1)]) -> Array:
+        nsize: Annotated[int, Range(1)], output_norm: bool = False) -> Array | tuple[Array, Array]:
     """Local response normalization (Krizhevsky et al., 2012): data / (knorm + alpha/nsize · s)^beta.
 
-    s is the sum of data² over the `nsize` channels around each one.  data: (batch, channel, height, width) float.
+    s is the sum of data² over the `nsize` channels around each one, one less where `nsize` is even.
+    data: (batch, channel, height, width) float. With `output_norm` also what is raised to the power.
     """
-    if nsize % 2 == 0:
-        raise MXNetError(f"LRN: nsize must be odd, got {nsize}")
     wide = data.astype(accumulation(data.dtype))
-    window = [nsize if axis == 1 else 1 for axis in range(data.ndim)]
+    width = nsize - 1 + nsize % 2  # as many before as behind, also where nsize is even
+    window = [width if axis == 1 else 1 for axis in range(data.ndim)]
 
     def windows(squares: Array) -> Array:
         around = [(n // 2, n // 2) for n in window]
         return lax.reduce_window(squares, squares.dtype.type(0), lax.add, window, [1] * data.ndim, around)
     total = by_device(wide * wide, default=windows,
-                      cpu=partial(_channel_sums, nsize) if nsize <= _FEW_CHANNELS else windows)
-    return (wide * _power(knorm + alpha / nsize * total, -beta)).astype(data.dtype)
+                      cpu=partial(_channel_sums, width) if width <= _FEW_CHANNELS else windows)
+    norm = knorm + alpha / nsize * total
+    out = (wide * _power(norm, -beta)).astype(data.dtype)
+    return (out, norm.astype(data.dtype)) if output_norm else out

@@ -205,7 +205,7 @@ def _insertion(kind: str, eager: bool) -> None:
         arr, axis = _along(arr, axis)
         size = arr.shape[axis]
         places = _chosen(name, size, start, stop, step, int_ind, obj)
-        values = (others[0] if val is None else jnp.asarray(val)).astype(arr.dtype)
+        values = others[0].astype(arr.dtype) if val is None else jnp.asarray(np.asarray(val).astype(arr.dtype))
         if places.size == 1:  # one position takes as many slices as there are values, as in NumPy
             values = values.reshape((1,) * (arr.ndim - values.ndim) + values.shape)
             if places.ndim == 0:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...base import MXNetError
-from ..common import Array, need_float, no_gradient, normalized, same_dtype, size_of
+from ..common import Array, no_gradient, normalized, same_dtype, size_of
 from ..infer import UNKNOWN, broadcasted, elementwise, known, unify
 from ..params import Count, Scalar, Shape, Shapes
 from ..registry import register
@@ -396,8 +396,8 @@ def ediff1d(input1: Array, input2: Array | None = None, input3: Array | None = N
     parts = [jnp.diff(input1.ravel())]
     for given, number, place in ((to_begin_arr_given, to_begin_scalar, 0), (to_end_arr_given, to_end_scalar, 2)):
         if given or number is not None:
-            extra = next(arrays).ravel() if given else jnp.full(1, number)
-            parts.insert(place, extra.astype(input1.dtype))
+            extra = next(arrays).ravel() if given else np.full(1, number)
+            parts.insert(place, jnp.asarray(extra.astype(input1.dtype)))
     return jnp.concatenate(parts)
 
 
@@ -416,7 +416,6 @@ def _dot_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
 def dot(a: Array, b: Array) -> Array:
     """Product of vectors, matrices, numbers, or sums over the last axis of a and the second to last (or only) of b."""
     same_dtype("_np_dot", a, b)
-    need_float("_np_dot", a)
     if a.ndim and b.ndim and a.shape[-1] != b.shape[max(b.ndim - 2, 0)]:
         raise MXNetError(f"operator _np_dot: the last axis of {a.shape} does not fit {b.shape}")
     return jnp.dot(a, b)

@@ -7,6 +7,7 @@ rounded to the nearest integer, halves to even, and cut off, as MXNet's CPU code
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import jax.numpy as jnp
@@ -14,7 +15,7 @@ import numpy as np
 from jax import lax
 
 from ...base import MXNetError
-from ..common import Array, need_float, no_gradient
+from ..common import Array, no_gradient
 from ..infer import unify
 from ..registry import register
 
@@ -68,12 +69,37 @@ def alike(params: dict[str, Any], ins: list, outs: list) -> None:
 alike.complete = True
 
 
-def types(out: Any) -> Any:
-    """A type rule: the outputs are of dtype `out` (or what a function of (params, input types) says) and float32s."""
-    def rule(params: dict[str, Any], ins: list, outs: list) -> None:
+BYTES = ("int8", "uint8")
+
+
+def need(operator: str, allowed: Sequence[str], **inputs: Any) -> None:
+    """Raises MXNetError unless the inputs, arrays or names of dtypes, are of one of these dtypes; None is passed."""
+    for name, value in inputs.items():
+        dtype = value if value is None or isinstance(value, str) else np.dtype(value.dtype).name
+        if dtype is not None and dtype not in allowed:
+            raise MXNetError(f"operator {operator}: {name} must be of dtype {' or '.join(allowed)}, got {dtype}")
+
+
+def _is_range(name: str) -> bool:
+    return name.startswith(("min_", "max_")) or name.endswith(("_min", "_max"))
+
+
+def types(out: Any, operator: str, default: Mapping[str, str] | None = None,
+          **allowed: Sequence[str]) -> Any:
+    """A type rule: the outputs are of dtype `out` (or what a function of (params, input types) says) and float32s.
+
+    operator: the name that errors tell; default: dtypes of inputs, by name, where nothing is known, else float32 for
+    all but the first; allowed: dtypes that inputs may have, by name, where not all; ranges are float32.
+    """
+    def rule(params: dict[str, Any], ins: list, outs: list, names: Sequence[str] = ()) -> None:
+        for name, dtype in zip(names, ins, strict=False):
+            if name in allowed or _is_range(name):
+                need(operator, allowed.get(name, ("float32",)), **{name: dtype})
         first = out(params, ins) if callable(out) else out
         outs[:] = [t or (first if i == 0 else "float32") for i, t in enumerate(outs)]
-        ins[1:] = [t or "float32" for t in ins[1:]]
+        ins[:] = [t or (default or {}).get(name, "float32" if i else None)
+                  for i, (t, name) in enumerate(zip(ins, names, strict=True))]
+    rule.wants_names = True
     return rule
 
 
@@ -82,11 +108,12 @@ def _chosen(out_type: str, low: float | None) -> str:
     return out_type if out_type != "auto" else "uint8" if low is not None and low >= 0 else "int8"
 
 
-@register("_contrib_quantize", num_outputs=3, FGradient=no_gradient, infer_type=types(lambda p, ins: p["out_type"]),
-          infer_shape=alike)
+@register("_contrib_quantize", num_outputs=3, FGradient=no_gradient, infer_shape=alike,
+          infer_type=types(lambda p, ins: p["out_type"], "quantize", data=("float32",)))
 def quantize(data: Array, min_range: Array, max_range: Array, *,
              out_type: Literal["int8", "uint8"] = "uint8") -> tuple[Array, Array, Array]:
     """data (float32) as integers for the range [min_range, max_range]; returns the range as well."""
+    need("quantize", ("float32",), data=data, min_range=min_range, max_range=max_range)
     edge = larger(min_range, max_range)
     low, high = (min_range, max_range) if out_type == "uint8" else (-edge, edge)
     most = 255 if out_type == "uint8" else 127
@@ -94,7 +121,8 @@ def quantize(data: Array, min_range: Array, max_range: Array, *,
 
 
 @register("_contrib_quantize_v2", num_outputs=3, FGradient=no_gradient,
-          infer_type=types(lambda p, ins: _chosen(p["out_type"], p["min_calib_range"])), infer_shape=alike)
+          infer_type=types(lambda p, ins: _chosen(p["out_type"], p["min_calib_range"]), "quantize_v2",
+                           data=("float32", *BYTES)), infer_shape=alike)
 def quantize_v2(data: Array, *, out_type: Literal["auto", "int8", "uint8"] = "int8",
                 min_calib_range: float | None = None,
                 max_calib_range: float | None = None) -> tuple[Array, Array, Array]:
@@ -102,6 +130,7 @@ def quantize_v2(data: Array, *, out_type: Literal["auto", "int8", "uint8"] = "in
 
     Data that are 8-bit integers already keep their numbers.
     """
+    need("quantize_v2", ("float32", *BYTES), data=data)
     known = min_calib_range is not None and max_calib_range is not None
     if data.dtype in (jnp.int8, jnp.uint8):
         most = steps(data.dtype)
@@ -112,38 +141,36 @@ def quantize_v2(data: Array, *, out_type: Literal["auto", "int8", "uint8"] = "in
 
 
 @register("_contrib_quantize_asym", num_outputs=3, FGradient=no_gradient,
-          output_names=lambda p: ["output", "scale", "shift"], infer_type=types("uint8"),
-          infer_shape=alike)
+          output_names=lambda p: ["output", "scale", "shift"], infer_shape=alike,
+          infer_type=types("uint8", "quantize_asym", data=("float32",)))
 def quantize_asym(data: Array, *, min_calib_range: float | None = None,
                   max_calib_range: float | None = None) -> tuple[Array, Array, Array]:
-    """data as uint8: data * scale + shift, for the calibrated range or its own; returns scale and shift as well."""
-    if data.dtype == jnp.uint8:
-        scale, shift = 1.0, 0.0
-    elif data.dtype == jnp.int8:
-        scale, shift = 1.0, 128.0
-    else:
-        need_float("quantize_asym", data)
-        known = min_calib_range is not None and max_calib_range is not None
-        low, high = (min_calib_range, max_calib_range) if known else (data.min(), data.max())
-        scale = 255 / (jnp.float32(high) - low)  # infinite where they are equal, as in MXNet
-        shift = 255 - high * scale
+    """data (float32) as uint8: data * scale + shift, for the calibrated range or its own; with scale and shift."""
+    need("quantize_asym", ("float32",), data=data)
+    known = min_calib_range is not None and max_calib_range is not None
+    low, high = (min_calib_range, max_calib_range) if known else (data.min(), data.max())
+    scale = 255 / (jnp.float32(high) - low)  # infinite where they are equal, as in MXNet
+    shift = 255 - high * scale
     values = jnp.clip(jnp.floor(data * scale + shift + 0.5), 0, 255).astype(jnp.uint8)
     return values, jnp.asarray(scale, jnp.float32).reshape(1), jnp.asarray(shift, jnp.float32).reshape(1)
 
 
-@register("_contrib_dequantize", FGradient=no_gradient, infer_type=types("float32"), infer_shape=alike)
+@register("_contrib_dequantize", FGradient=no_gradient, infer_shape=alike,
+          infer_type=types("float32", "dequantize", data=BYTES))
 def dequantize(data: Array, min_range: Array, max_range: Array, *, out_type: Literal["float32"] = "float32") -> Array:
-    """The floats that integers (int8, uint8 or int32) stand for."""
+    """The floats that integers (int8 or uint8) stand for."""
+    need("dequantize", BYTES, data=data)
     return data.astype(jnp.float32) * (larger(min_range, max_range) / steps(data.dtype))
 
 
 @register("_contrib_requantize", num_outputs=3, FGradient=no_gradient,
-          infer_type=types(lambda p, ins: _chosen(p["out_type"], p["min_calib_range"])),
-          infer_shape=alike)
+          infer_type=types(lambda p, ins: _chosen(p["out_type"], p["min_calib_range"]), "requantize",
+                           {"data": "int32"}, data=("int32",)), infer_shape=alike)
 def requantize(data: Array, min_range: Array, max_range: Array, *, out_type: Literal["auto", "int8", "uint8"] = "int8",
                min_calib_range: float | None = None,
                max_calib_range: float | None = None) -> tuple[Array, Array, Array]:
     """int32 results as 8-bit integers for the calibrated range, or that of the values; returns the range as well."""
+    need("requantize", ("int32",), data=data)
     scale = larger(min_range, max_range) / jnp.float32(2**31 - 1)
     known = min_calib_range is not None and max_calib_range is not None
     if known:
@@ -157,12 +184,15 @@ def requantize(data: Array, min_range: Array, max_range: Array, *, out_type: Lit
 
 
 @register("_contrib_calibrate_entropy", num_outputs=2, output_names=lambda p: ["threshold", "divergence"],
-          FPartialShape=lambda p, *_: (1,))
+          FPartialShape=lambda p, *_: (1,),
+          infer_type=types("float32", "calibrate_entropy", {"hist": "float32"}, hist=("float32",),
+                           hist_edges=("float32",)))
 def calibrate_entropy(hist: Array, hist_edges: Array, *, num_quantized_bins: int = 255) -> tuple[Array, Array]:
     """The threshold at which cutting off a histogram loses least information (Kullback-Leibler divergence).
 
     hist: (bins,) counts, symmetric around zero; hist_edges: (bins + 1,) -> threshold (1,), divergence (1,).
     """
+    need("calibrate_entropy", ("float32",), hist=hist, hist_edges=hist_edges)
     bins, levels = len(hist), num_quantized_bins
     if len(hist_edges) != bins + 1:
         raise MXNetError(f"operator calibrate_entropy: {bins} bins have {bins + 1} edges, got {len(hist_edges)}")

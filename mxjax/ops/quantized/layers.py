@@ -31,7 +31,7 @@ from ..nn.recurrent import output_shapes as rnn_shapes
 from ..nn.recurrent import rnn
 from ..params import Count, Fraction, Lengths, Shape
 from ..registry import get, register
-from .conversion import larger, quantized, ranged, steps, types
+from .conversion import BYTES, larger, need, quantized, ranged, steps, types
 
 _OUTPUTS = {"num_outputs": 3, "output_names": lambda p: ["output", "min_output", "max_output"],
             "FGradient": no_gradient}
@@ -47,18 +47,21 @@ def _layer_inputs(p: dict[str, Any]) -> list[str]:
     return names + [f"{edge}_{name}" for name in names for edge in ("min", "max")]
 
 
-def _layer_types(p: dict[str, Any], ins: list, outs: list, names: Any = ()) -> None:
-    for i, name in enumerate(names):
-        ins[i] = ins[i] or ("float32" if name in _RANGES else "int8")
-    outs[:] = [t or d for t, d in zip(outs, ("int32", "float32", "float32"), strict=True)]
+def _layer_types(operator: str, **allowed: tuple[str, ...]) -> Any:
+    return types("int32", operator, dict.fromkeys(("data", "weight", "bias"), "int8"), weight=("int8",),
+                 bias=("int8",), **allowed)
 
 
-_layer_types.wants_names = True
+def _parts(operator: str, no_bias: bool, *arrays: Array | None) -> dict[str, Array]:
+    """The inputs by name; without a bias those behind it come earlier.
 
-
-def _parts(no_bias: bool, *arrays: Array | None) -> dict[str, Array]:
-    """The inputs by name; without a bias those behind it come earlier."""
-    return dict(zip(_layer_inputs({"no_bias": no_bias}), [a for a in arrays if a is not None], strict=True))
+    Raises:
+        MXNetError: one is not of the dtype that it must have.
+    """
+    a = dict(zip(_layer_inputs({"no_bias": no_bias}), [a for a in arrays if a is not None], strict=True))
+    need(operator, BYTES, data=a["data"])
+    need(operator, ("int8",), weight=a["weight"], bias=a.get("bias"))
+    return a
 
 
 def _product_range(data: Array, a: dict[str, Array]) -> Array:
@@ -102,7 +105,7 @@ def _in_floats(data: Array, weight: Array, axes: tuple[int, int], native: Callab
     return sum(parts[1:], parts[0])
 
 
-@register("_contrib_quantized_conv", **_OUTPUTS, inputs=_layer_inputs, infer_type=_layer_types,
+@register("_contrib_quantized_conv", **_OUTPUTS, inputs=_layer_inputs, infer_type=_layer_types("quantized_conv"),
           infer_shape=filled(weight=_weight_shape, bias=lambda p, x: (p["num_filter"],),
                              **dict.fromkeys(_RANGES, _one)), FPartialShape=ranged(_convolved))
 def quantized_conv(data: Array, weight: Array, bias: Array | None = None, min_data: Array | None = None,
@@ -113,7 +116,8 @@ def quantized_conv(data: Array, weight: Array, bias: Array | None = None, min_da
                    cudnn_tune: Literal["fastest", "limited_workspace", "off"] | None = None, cudnn_off: bool = False,
                    layout: Layout = None) -> tuple[Array, Array, Array]:
     """`Convolution` of int8 or uint8 data with int8 weight and bias, exact in int32; with the ranges of all of them."""
-    a = _parts(no_bias, data, weight, bias, min_data, max_data, min_weight, max_weight, min_bias, max_bias)
+    a = _parts("quantized_conv", no_bias, data, weight, bias, min_data, max_data, min_weight, max_weight, min_bias,
+               max_bias)
     dims = len(kernel)
     _check_spatial("quantized_conv", data.shape, kernel)
     numbers = dimension_numbers(dims, layout)
@@ -136,7 +140,8 @@ def quantized_conv(data: Array, weight: Array, bias: Array | None = None, min_da
     return out, -edge, edge
 
 
-@register("_contrib_quantized_fully_connected", **_OUTPUTS, inputs=_layer_inputs, infer_type=_layer_types,
+@register("_contrib_quantized_fully_connected", **_OUTPUTS, inputs=_layer_inputs,
+          infer_type=_layer_types("quantized_fully_connected", data=BYTES),
           infer_shape=filled(fully_connected_data,
                              weight=lambda p, x: (p["num_hidden"], size_of(x[1:]) if p["flatten"] else x[-1]),
                              bias=lambda p, x: (p["num_hidden"],), **dict.fromkeys(_RANGES, _one)),
@@ -147,33 +152,36 @@ def quantized_fully_connected(data: Array, weight: Array, bias: Array | None = N
                               max_bias: Array | None = None, *, num_hidden: Count, no_bias: bool = False,
                               flatten: bool = True) -> tuple[Array, Array, Array]:
     """`FullyConnected` of int8 or uint8 data with int8 weight and bias, exact in int32; with the ranges of them."""
-    a = _parts(no_bias, data, weight, bias, min_data, max_data, min_weight, max_weight, min_bias, max_bias)
+    a = _parts("quantized_fully_connected", no_bias, data, weight, bias, min_data, max_data, min_weight, max_weight,
+               min_bias, max_bias)
     left, right = _same(data.reshape(len(data), -1) if flatten else data, weight)
     out = lax.dot_general(left, right, (((left.ndim - 1,), (1,)), ((), ())), preferred_element_type=jnp.int32)
     edge = _product_range(data, a)
     return out if no_bias else out + _bias(a), -edge, edge
 
 
-_THROUGH = {**_OUTPUTS, "infer_type": types(lambda p, ins: ins[0]),
+def _through(operator: str) -> dict[str, Any]:
+    return {**_OUTPUTS, "infer_type": types(lambda p, ins: ins[0], operator),
             "infer_shape": lambda p, ins, outs: ins.__setitem__(slice(1, 3), [(1,), (1,)])}
 
 
-@register("_contrib_quantized_act", FPartialShape=ranged(first), **_THROUGH)
+@register("_contrib_quantized_act", FPartialShape=ranged(first), **_through("quantized_act"))
 def quantized_act(data: Array, min_data: Array, max_data: Array, *,
                   act_type: Literal["relu", "sigmoid", "softrelu", "softsign", "tanh"]) -> tuple[Array, Array, Array]:
     """`Activation` of integers; only relu, as in MXNet."""
     if act_type != "relu":
         raise MXNetError(f"operator quantized_act supports act_type 'relu' only, got {act_type!r}")
+    need("quantized_act", BYTES, data=data)
     return jnp.maximum(data, 0), min_data, max_data
 
 
-@register("_contrib_quantized_flatten", **_THROUGH)
+@register("_contrib_quantized_flatten", **_through("quantized_flatten"))
 def quantized_flatten(data: Array, min_data: Array, max_data: Array) -> tuple[Array, Array, Array]:
     """`Flatten` of integers."""
-    return data.reshape(len(data), -1), min_data, max_data
+    return data.reshape(len(data), size_of(data.shape[1:])), min_data, max_data
 
 
-@register("_contrib_quantized_pooling", FPartialShape=ranged(_pooled), **_THROUGH)
+@register("_contrib_quantized_pooling", FPartialShape=ranged(_pooled), **_through("quantized_pooling"))
 def quantized_pooling(data: Array, min_data: Array, max_data: Array, *, kernel: Lengths = (),
                       pool_type: Literal["avg", "lp", "max", "sum"] = "max", global_pool: bool = False,
                       cudnn_off: bool = False, pooling_convention: Literal["full", "same", "valid"] = "valid",
@@ -182,18 +190,21 @@ def quantized_pooling(data: Array, min_data: Array, max_data: Array, *, kernel: 
     """`Pooling` of integers: the maximum, or the rounded average."""
     if pool_type not in ("max", "avg"):
         raise MXNetError(f"operator quantized_pooling supports pool_type 'max' and 'avg' only, got {pool_type!r}")
+    need("quantized_pooling", BYTES, data=data)
     pooled = _pooling(data.astype(jnp.float32), kernel=kernel, pool_type=pool_type, global_pool=global_pool,
                       pooling_convention=pooling_convention, stride=stride, pad=pad,
                       count_include_pad=count_include_pad, layout=layout)
     return quantized(pooled, data.dtype), min_data, max_data
 
 
-@register("_contrib_quantized_embedding", **_OUTPUTS, infer_type=types("int8"),
+@register("_contrib_quantized_embedding", **_OUTPUTS,
+          infer_type=types("int8", "quantized_embedding", {"weight": "int8"}, weight=("int8",)),
           infer_shape=filled(weight=lambda p, x: (p["input_dim"], p["output_dim"]), min_weight=_one, max_weight=_one))
 def quantized_embedding(data: Array, weight: Array, min_weight: Array, max_weight: Array, *, input_dim: Count,
                         output_dim: Count, dtype: Any = "float32",
                         sparse_grad: bool = False) -> tuple[Array, Array, Array]:
     """`Embedding` with int8 weight."""
+    need("quantized_embedding", ("int8",), weight=weight)
     return jnp.take(weight, data.astype(jnp.int32), axis=0, mode="clip"), min_weight, max_weight
 
 
@@ -202,11 +213,21 @@ def _concat_inputs(p: dict[str, Any]) -> list[str]:
     return names + [f"{name}_{edge}" for name in names for edge in ("min", "max")]
 
 
+def _concat_types(p: dict[str, Any], ins: list, outs: list) -> None:
+    count = p["num_args"]
+    need("quantized_concat", BYTES, **{f"arg{i}": dtype for i, dtype in enumerate(ins[:count])})
+    need("quantized_concat", ("float32",), **dict(zip(_concat_inputs(p)[count:], ins[count:], strict=False)))
+    ins[count:] = ["float32"] * len(ins[count:])
+    outs[:] = [t or d for t, d in zip(outs, ("int8" if "int8" in ins[:count] else ins[0], "float32", "float32"),
+                                      strict=True)]
+
+
 @register("_contrib_quantized_concat", **_OUTPUTS, variadic="num_args", inputs=_concat_inputs,
-          infer_type=types(lambda p, ins: "int8" if "int8" in ins[:p["num_args"]] else ins[0]))
+          infer_type=_concat_types)
 def quantized_concat(*data: Array, num_args: int, dim: int = 1) -> tuple[Array, Array, Array]:
     """`Concat` of integers, brought to a common range; data: the arrays, then minimum and maximum of each."""
     arrays, lows, highs = data[:num_args], data[num_args::2], data[num_args + 1::2]
+    need("quantized_concat", BYTES, **{f"arg{i}": a for i, a in enumerate(arrays)})
     dtype = jnp.int8 if any(a.dtype == jnp.int8 for a in arrays) else arrays[0].dtype
     low = jnp.minimum(jnp.concatenate([v.reshape(1) for v in lows]).min(), 0).reshape(1)
     high = jnp.maximum(jnp.concatenate([v.reshape(1) for v in highs]).max(), 0).reshape(1)
@@ -227,11 +248,13 @@ def _sum_type(p: dict[str, Any], ins: list) -> str:
     return ("uint8" if ins[:2] == ["uint8", "uint8"] else "int8") if _calibrated(p) else "int32"
 
 
-@register("_contrib_quantized_elemwise_add", **_PAIR, FPartialShape=ranged(first), infer_type=types(_sum_type))
+@register("_contrib_quantized_elemwise_add", **_PAIR, FPartialShape=ranged(first),
+          infer_type=types(_sum_type, "quantized_elemwise_add", lhs=BYTES, rhs=BYTES))
 def quantized_elemwise_add(lhs: Array, rhs: Array, lhs_min: Array, lhs_max: Array, rhs_min: Array, rhs_max: Array, *,
                            min_calib_range: float | None = None,
                            max_calib_range: float | None = None) -> tuple[Array, Array, Array]:
     """The sum of integers: 8 bits for a calibrated range, else int32 for the sum of the ranges."""
+    need("quantized_elemwise_add", BYTES, lhs=lhs, rhs=rhs)
     known = {"min_calib_range": min_calib_range, "max_calib_range": max_calib_range}
     dtype = _sum_type(known, [str(lhs.dtype), str(rhs.dtype)])
     edges = larger(lhs_min, lhs_max), larger(rhs_min, rhs_max)
@@ -249,27 +272,29 @@ def _product_type(p: dict[str, Any], ins: list) -> str:
     return "float32" if p["enable_float_output"] else "int8" if _calibrated(p) else "int32"
 
 
-@register("_contrib_quantized_elemwise_mul", **_PAIR, FPartialShape=ranged(first), infer_type=types(_product_type),
+@register("_contrib_quantized_elemwise_mul", **_PAIR, FPartialShape=ranged(first),
+          infer_type=types(_product_type, "quantized_elemwise_mul"),
           num_visible=lambda p: 1 if p["enable_float_output"] else 3)
 def quantized_elemwise_mul(lhs: Array, rhs: Array, lhs_min: Array, lhs_max: Array, rhs_min: Array, rhs_max: Array, *,
                            min_calib_range: float | None = None, max_calib_range: float | None = None,
                            enable_float_output: bool = False) -> tuple[Array, Array, Array]:
-    """The product of int8: as floats, as int8 for a calibrated range, or exact in int32."""
+    """The product of 8-bit integers: as floats, as int8 for a calibrated range, or exact in int32."""
+    need("quantized_elemwise_mul", BYTES, lhs=lhs, rhs=rhs)
     product = lhs.astype(jnp.int32) * rhs.astype(jnp.int32)
     edges = larger(lhs_min, lhs_max), larger(rhs_min, rhs_max)
-    level = edges[0] / 127.5 * (edges[1] / 127.5)
+    level = edges[0] / steps(lhs.dtype) * (edges[1] / steps(rhs.dtype))
     zero = jnp.zeros(1, jnp.float32)
     if enable_float_output:
         return product.astype(jnp.float32) * level, zero, zero
     if min_calib_range is not None and max_calib_range is not None:
         scaled = product.astype(jnp.float32) * (level * (127.5 / larger(min_calib_range, max_calib_range)))
         return scaled.astype(jnp.int32).astype(jnp.int8), zero + min_calib_range, zero + max_calib_range
-    edge = edges[0] / 127 * (edges[1] / 127) * 2.0**31
+    edge = edges[0] / int(steps(lhs.dtype)) * (edges[1] / int(steps(rhs.dtype))) * 2.0**31
     return product, -edge, edge
 
 
-@register("_contrib_quantized_batch_norm", **_OUTPUTS, FPartialShape=ranged(first), infer_type=types("int8"),
-          mutates=("moving_mean", "moving_var"),
+@register("_contrib_quantized_batch_norm", **_OUTPUTS, FPartialShape=ranged(first),
+          infer_type=types("int8", "quantized_batch_norm", data=BYTES), mutates=("moving_mean", "moving_var"),
           infer_shape=filled(**dict.fromkeys(("gamma", "beta", "moving_mean", "moving_var"),
                                              lambda p, x: (x[p["axis"]],)), min_data=_one, max_data=_one))
 def quantized_batch_norm(data: Array, gamma: Array, beta: Array, moving_mean: Array, moving_var: Array,
@@ -280,6 +305,7 @@ def quantized_batch_norm(data: Array, gamma: Array, beta: Array, moving_mean: Ar
     """`BatchNorm` of integers with the moving mean and variance, as int8 for a calibrated range."""
     if min_calib_range is None or max_calib_range is None:
         raise MXNetError("operator quantized_batch_norm needs min_calib_range and max_calib_range")
+    need("quantized_batch_norm", BYTES, data=data)
     edge = larger(min_calib_range, max_calib_range)
     factor = gamma / jnp.sqrt(moving_var + eps)
     scale = factor * (larger(min_data, max_data) / edge)

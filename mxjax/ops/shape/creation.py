@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import jax.numpy as jnp
+from jax import lax
 
 from ...base import MXNetError
 from ...util import is_np_shape
@@ -78,7 +79,7 @@ def _progression(start: float, step: float, repeat: int, count: int, dtype: Any)
     wide = jnp.float64 if dtype == jnp.float64 else jnp.float32
     if jnp.issubdtype(dtype, jnp.integer):
         start, step, wide = int(start), int(step), jnp.int64 if jnp.dtype(dtype).itemsize == 8 else jnp.int32
-    index = jnp.arange(count) // repeat
+    index = lax.div(jnp.arange(count), repeat)  # as in C, also where repeat is negative
     return converted(jnp.asarray(start, wide) + index.astype(wide) * jnp.asarray(step, wide), dtype)
 
 
@@ -132,6 +133,8 @@ def ones_like(data: Array) -> Array:
 def arange_like(data: Array, *, start: float = 0.0, step: float = 1.0, repeat: int = 1, ctx: str = "",
                 axis: int | None = None) -> Array:
     """start, start + step, ... in the shape and dtype of the data, or as a vector as long as one of its axes."""
+    if not repeat:
+        raise MXNetError("operator arange_like: repeat must not be 0")
     if axis is not None:
         return _progression(start, step, repeat, data.shape[normalized(axis, data.ndim)], data.dtype)
     return _progression(start, step, repeat, data.size, data.dtype).reshape(data.shape)
