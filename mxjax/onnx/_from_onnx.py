@@ -205,13 +205,16 @@ def _full(c: Call, shape: np.ndarray) -> np.ndarray:
 @importer("ConstantOfShape")
 @_folding(_full)
 def _constant_of_shape(c: Call) -> Any:
-    """Sizes that are not known yet follow from what the result meets."""
     if not c.derives(0):
         return _full(c, c.value(0))
-    first, *others = c.for_each_size(lambda: c.known(0).tolist())
-    shape = [n if all(o[i] == n for o in others) else 0 for i, n in enumerate(first)]
-    fill, dtype = _filled(c)
-    return c.op("_full", shape=tuple(shape), value=float(fill), dtype=dtype.name)
+    shape, dynamic = _dynamic(c.for_each_size(lambda: c.known(0).tolist()))
+    return c.stretched(c.param(_full(c, np.array(shape)), "value"), dynamic)
+
+
+def _dynamic(shapes: Sequence[Sequence[int]]) -> tuple[list[int], dict[int, list[int]]]:
+    """(a shape with 1 for dynamic sizes, {axis: its size for each set of sizes})."""
+    dynamic = {axis: list(sizes) for axis, sizes in enumerate(zip(*shapes, strict=True)) if len(set(sizes)) > 1}
+    return [1 if axis in dynamic else n for axis, n in enumerate(shapes[0])], dynamic
 
 
 def _numbers(c: Call, start: np.ndarray, stop: np.ndarray, step: np.ndarray) -> np.ndarray:
@@ -221,7 +224,11 @@ def _numbers(c: Call, start: np.ndarray, stop: np.ndarray, step: np.ndarray) -> 
 
 @importer("Range")
 @_folding(_numbers)
-def _range(c: Call) -> np.ndarray:
+def _range(c: Call) -> Any:
+    if c.derives(1) and c.known(1) is None:
+        start, step = c.value(0).item(), c.value(2).item()
+        c.need((start, step) == (0, 1), "a dynamic end, and another start than 0 or step than 1")
+        return c.op("Cast", c.counted(c.for_each_size(lambda: c.known(1).item())), dtype=c.value(0).dtype.name)
     return _numbers(c, *(c.value(i) for i in range(3)))
 
 
@@ -311,7 +318,7 @@ def _clip(c: Call) -> Symbol:
 def _prelu(c: Call) -> Symbol:
     slope, data = c.shape(1), c.shape(0)
     channels = slope is not None and all(n == 1 for n in slope[1:]) and (len(slope) > 1 or slope == (1,))
-    if slope is not None and data is not None and len(slope) == 1 and data[1:2] == slope and data[-1] not in (1, *slope):
+    if slope and data and data[1:2] == slope and data[-1] not in (1, *slope):
         channels, data = True, None  # as MXNet wrote it: by ONNX's rules it would not fit
     if channels and (data is None or len(slope) in (1, len(data) - 1)):
         return c.op("LeakyReLU", c.sym(0), c.op("Reshape", c.sym(1), shape=(-1,)), act_type="prelu")
@@ -320,29 +327,62 @@ def _prelu(c: Call) -> Symbol:
 
 
 # ---------------------------------------------------------------- shapes
-def _filled_in(c: Call, shape: np.ndarray, wanted: Any) -> tuple[int, ...]:
-    """A wanted shape, in which 0 stands for the size that the data has there."""
-    return tuple(shape[i] if n == 0 else n for i, n in enumerate(np.asarray(wanted).tolist()))
+def _filled_in(c: Call, shape: tuple[int, ...], wanted: Sequence[int]) -> tuple[int, ...]:
+    """A wanted shape, in which 0 stood for the size that the data has there."""
+    kept = not c.attr("allowzero", 0)
+    c.need(not kept or all(n or i < len(shape) for i, n in enumerate(wanted)), f"shape {wanted} of data {shape}")
+    return tuple(shape[i] if n == 0 and kept else n for i, n in enumerate(wanted))
 
 
 @importer("Reshape")
-@_folding(lambda c, x, shape: x.reshape(_filled_in(c, x.shape, shape)))
+@_folding(lambda c, x, shape: x.reshape(_filled_in(c, x.shape, shape.tolist())))
 def _reshape(c: Call) -> Symbol:
-    if not c.derives(1):
+    if not c.derives(1) or c.known(1) is not None:
         shape = c.listed(1, "shape")
         c.need(not c.attr("allowzero", 0) or 0 not in shape, "a size of 0 with allowzero")
         return c.op("Reshape", c.sym(0), shape=shape)
-    wanted = c.for_each_size(lambda: c.known(1).reshape(-1).tolist())
-    data, target = c.sized(0) or [()] * len(wanted), []
+    wanted, shapes = c.for_each_size(lambda: c.known(1).reshape(-1).tolist()), c.sized(0)
+    c.need(shapes is not None, "dynamic sizes and data of an unknown shape")
     c.need(len({len(w) for w in wanted}) == 1, "the number of dimensions depends on dynamic sizes")
-    for axis, sizes in enumerate(zip(*wanted, strict=True)):
-        if len(set(sizes)) == 1:
-            target.append(sizes[0])
-        else:  # a dynamic size that stays in its place, or follows from the others
-            stays = all(axis < len(d) and d[axis] == n for d, n in zip(data, sizes, strict=True))
-            target.append(0 if stays else -1)
-    c.need(target.count(-1) < 2, "more than one dynamic size in another place than before")
-    return c.op("Reshape", c.sym(0), shape=tuple(target))
+    wanted = [_resolved(c, shape, w) for shape, w in zip(shapes, wanted, strict=True)]
+    old, new = (list(zip(*versions, strict=True)) for versions in (shapes, wanted))
+    return c.op("Reshape", c.sym(0), shape=_spelled(c, old, new))
+
+
+def _resolved(c: Call, shape: tuple[int, ...], wanted: list[int]) -> tuple[int, ...]:
+    """A wanted shape with all its sizes."""
+    known = _filled_in(c, shape, wanted)
+    rest = math.prod(shape) // max(math.prod(n for n in known if n != -1), 1)
+    return tuple(rest if n == -1 else n for n in known)
+
+
+def _spelled(c: Call, sizes: Sequence[tuple], wanted: Sequence[tuple]) -> tuple[int, ...]:
+    """A wanted shape in the language of MXNet's Reshape.
+
+    0 keeps a size, -3 merges two of them, -4 splits one in two, -1 follows from the others. Sizes are tuples: one for
+    each set of dynamic sizes.
+    """
+    def product(first: tuple, second: tuple) -> tuple:
+        return tuple(a * b for a, b in zip(first, second, strict=True))
+
+    def number(size: tuple, otherwise: int = -1) -> int:
+        return size[0] if len(set(size)) == 1 else otherwise
+    old, new, spelled, followers = list(sizes), list(wanted), [], 0
+    while new:
+        size = new.pop(0)
+        if old and size == old[0]:
+            spelled.append(number(size, 0))
+        elif len(old) > 1 and size == product(*old[:2]):
+            spelled.append(-3)
+            del old[0]
+        elif old and new and product(size, new[0]) == old[0] and number(size) + number(new[0]) > -2:
+            spelled += [-4, number(size), number(new.pop(0))]
+        else:
+            spelled.append(number(size))
+            followers += number(size) == -1
+        del old[:1]
+    c.need(followers < 2, "more than one dynamic size that the data has not")
+    return tuple(spelled)
 
 
 @importer("Flatten")
@@ -509,17 +549,20 @@ def _expand(c: Call) -> Symbol:
 
 
 def _expand_dynamic(c: Call) -> Symbol:
-    """Dynamic sizes are those that the data already has."""
-    wanted, data = c.for_each_size(lambda: c.known(1).tolist()), c.sized(0)
-    c.need(data is not None and all(len(d) >= len(w) for d, w in zip(data, wanted, strict=True)),
-           "dynamic sizes and new dimensions")
-    wide = [np.broadcast_shapes(d, w) for d, w in zip(data, wanted, strict=True)]
-    target = []
-    for axis, sizes in enumerate(zip(*wide, strict=True)):
-        stays = all(d[axis] == n for d, n in zip(data, sizes, strict=True))
-        c.need(stays or len(set(sizes)) == 1, "a dynamic size that the data has not")
-        target.append(0 if stays else sizes[0])
-    return c.op("broadcast_to", c.sym(0), shape=tuple(target))
+    wanted, shapes = c.for_each_size(lambda: c.known(1).tolist()), c.sized(0)
+    c.need(shapes is not None, "dynamic sizes and data of an unknown shape")
+    shapes = [shape or (1,) for shape in shapes]  # so long is a parameter without dimensions
+    wide = [np.broadcast_shapes(shape, w) for shape, w in zip(shapes, wanted, strict=True)]
+    data = c.sym(0)
+    for _ in range(len(wide[0]) - len(shapes[0])):
+        data = c.op("expand_dims", data, axis=0)
+    offset = len(wide[0]) - len(shapes[0])
+    target, dynamic = _dynamic(wide)
+    for axis in list(dynamic):
+        if axis >= offset and [shape[axis - offset] for shape in shapes] == dynamic[axis]:
+            target[axis] = 0  # broadcast_to keeps the size
+            del dynamic[axis]
+    return c.stretched(c.op("broadcast_to", data, shape=tuple(target)), dynamic)
 
 
 def _repeated(c: Call, x: np.ndarray, repeats: np.ndarray) -> np.ndarray:

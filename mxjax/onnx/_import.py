@@ -19,13 +19,15 @@ from ..symbol import Group, Symbol, var
 from ..symbol.symbol import apply
 from ._export import package
 
-__all__ = ["IMPORTERS", "Call", "Derived", "described", "get_model_metadata", "graph_to_block", "graph_to_symbol", "import_model",
-           "import_to_gluon", "importer"]
+__all__ = ["IMPORTERS", "Call", "Derived", "described", "get_model_metadata", "graph_to_block", "graph_to_symbol",
+           "import_model", "import_to_gluon", "importer"]
 
 Importer = Callable[["Call"], Any]
 IMPORTERS: dict[str, Importer] = {}
 _MOST_MADE = 1 << 26
-_BATCHES, _SIZES = ((2, 3, 5, 7, 11, 13), (17, 19, 23, 29, 31, 37)), ((192, 256, 320, 384), (448, 512, 576, 640))
+# two sets of numbers for dynamic sizes, which have many divisors: for the first two axes, and for those of images
+_BATCHES = (24, 72, 120, 168, 216, 264), (240, 336, 528, 624, 816, 912)
+_SIZES = (192, 256, 320, 384), (448, 512, 576, 640)
 
 
 def importer(*kinds: str) -> Callable[[Importer], Importer]:
@@ -94,7 +96,8 @@ class Call:
         """Results of `compute` for each set of sizes, `known` answering accordingly."""
         results = []
         try:
-            for self._version in range(len(self._model.sizes)):
+            for number in range(len(self._model.sizes)):
+                self._version = number
                 results.append(compute())
         finally:
             self._version = None
@@ -129,6 +132,28 @@ class Call:
     def sized(self, index: int) -> list[tuple[int, ...]] | None:
         """An input's shape for each set of sizes, where it can be told."""
         return self._model.sized(self.inputs[index])
+
+    def stretched(self, data: Symbol, axes: dict[int, Sequence[int]]) -> Symbol:
+        """Data of length 1 along some axes with the dynamic sizes there that some input of the model has.
+
+        Args:
+            data: the symbol.
+            axes: {axis: its size for each set of sizes}.
+        """
+        for axis, sizes in axes.items():
+            name, other = self._where(sizes)
+            data = self.op("broadcast_like", data, name, lhs_axes=(axis,), rhs_axes=(other,))
+        return data
+
+    def counted(self, sizes: Sequence[int]) -> Symbol:
+        """0, 1, 2 ... up to a dynamic size that some input of the model has."""
+        found, axis = self._where(sizes)
+        return self.op("_contrib_arange_like", found, axis=axis)
+
+    def _where(self, sizes: Sequence[int]) -> tuple[Symbol, int]:
+        found = self._model.where(sizes)
+        self.need(found is not None, "a dynamic size that no input has")
+        return self._model.symbol(found[0]), found[1]
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -232,6 +257,14 @@ class _Model:
                 return None  # such sizes are too small for the layers before
             found.append(shape)
         return None if None in found else found
+
+    def where(self, sizes: Sequence[int]) -> tuple[str, int] | None:
+        """(input, axis) that has these sizes."""
+        for name, shape in self.sizes[0].items():
+            for axis in range(len(shape)):
+                if [shapes[name][axis] for shapes in self.sizes] == list(sizes):
+                    return name, axis
+        return None
 
     def _inferred(self, name: str, inputs: dict[str, tuple[int, ...]]) -> tuple[int, ...] | None:
         value = self.values[name]
