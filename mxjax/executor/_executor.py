@@ -217,7 +217,8 @@ class Executor:
     def _one_program(self) -> bool:
         """Whether the whole graph is one XLA program; a single operator is one as a call."""
         return not (self._op.by_steps or self._graph.checks or self._callback is not None or self._group2ctx or
-                    self._sparse or self._graph.draws_by_value and on_host(self._ctx))
+                    self._sparse or self._graph.draws_by_value and on_host(self._ctx) or
+                    self._op.uneven(self._handles()))
 
     def _forward(self, recording: bool, states: bool = True) -> list[NDArray]:
         """Runs the graph; where it is recorded, `_results` are what a backward begins with."""
