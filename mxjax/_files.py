@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from typing import IO, Any
 
-from .base import ForbiddenFile, MissingFile, MXNetError
+from .base import FileForFolder, FolderForFile, ForbiddenFile, MissingFile, MXNetError, RefusedFile
 
 if sys.platform != "win32":
     import fcntl
@@ -22,7 +22,8 @@ __all__ = ["check_unpacked", "numbered_lines", "read_packed", "reading", "refusa
            "write_file"]
 
 _ENDING = ".mxjax-tmp"
-_REFUSED = {FileNotFoundError: MissingFile, PermissionError: ForbiddenFile}
+_REFUSED = {FileNotFoundError: MissingFile, PermissionError: ForbiddenFile, IsADirectoryError: FolderForFile,
+            NotADirectoryError: FileForFolder}
 _ABANDONED = 60.0  # seconds without a change after which a temporary file that nobody has locked belongs to the dead
 
 
@@ -203,7 +204,8 @@ def reading(source: str | os.PathLike[str], what: str) -> Iterator[None]:
 
     Raises:
         MXNetError: the content is damaged; the decoder's own error is its cause.
-        MissingFile, ForbiddenFile, OSError: the system refuses; the first two are an MXNetError as well.
+        MissingFile, ForbiddenFile, FolderForFile, FileForFolder, RefusedFile: the system refuses; each is an MXNetError
+            and the OSError that Python raises.
     """
     try:
         yield
@@ -213,10 +215,9 @@ def reading(source: str | os.PathLike[str], what: str) -> Iterator[None]:
         raise MXNetError(f"{os.fspath(source)}: {error}") from error
     except Exception as error:
         if isinstance(error, OSError) and error.filename is not None:  # others come of wrong offsets in the content
-            known = _REFUSED.get(type(error))
-            if known is None:
+            if isinstance(error, MXNetError):
                 raise
-            raise known(error.errno, error.strerror, error.filename) from None
+            raise _REFUSED.get(type(error), RefusedFile)(error.errno, error.strerror, error.filename) from None
         told = str(error).strip().split("\n")[0]
         raise MXNetError(f"{os.fspath(source)} cannot be read as {what}: {type(error).__name__}"
                          f"{': ' + told if told else ''}") from error
@@ -232,10 +233,12 @@ def numbered_lines(path: str | os.PathLike[str], what: str, encoding: str | None
 
     Raises:
         MXNetError: it is no text in that encoding; names file and line.
-        OSError: the system refuses.
+        MissingFile and its kin, as in `reading`: the system refuses.
     """
     number = 0
-    with open(path, encoding=encoding) as file:
+    with reading(path, what):
+        file = open(path, encoding=encoding)
+    with file:
         try:
             for number, line in enumerate(file, start=1):
                 yield number, line

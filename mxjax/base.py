@@ -39,6 +39,18 @@ class ForbiddenFile(PermissionError, MXNetError):
     """A file may not be read: Python's error, and MXNet's."""
 
 
+class FolderForFile(IsADirectoryError, MXNetError):
+    """A folder stands where a file is read: Python's error, and MXNet's."""
+
+
+class FileForFolder(NotADirectoryError, MXNetError):
+    """A file stands where a path has a folder: Python's error, and MXNet's."""
+
+
+class RefusedFile(OSError, MXNetError):
+    """The system refuses a file for another reason: Python's error, and MXNet's."""
+
+
 class Precondition(MXNetError, AssertionError):
     """A call came too early, or with what does not belong together: MXNet asserts that it does not."""
 

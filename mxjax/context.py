@@ -6,13 +6,13 @@ import contextlib
 import functools
 import threading
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 
 from ._bounded import Bounded
 from ._host_memory import give_back, keep_freed
-from .base import MXNetError, NotOneOf
+from .base import MXNetError, NotOneOf, _Null
 
 __all__ = ["Context", "cpu", "cpu_pinned", "gpu", "tpu", "num_gpus", "num_tpus", "gpu_memory_info", "current_context"]
 
@@ -225,3 +225,33 @@ def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
 def current_context() -> Context:
     """The context new arrays get: the innermost `with` block's, else `cpu(0)`."""
     return Context.default_ctx
+
+
+class WrongContext(MXNetError, TypeError, AttributeError):
+    """Something else was given for a context; MXNet raises one of these three, by function."""
+
+
+def chosen(ctx: Any) -> Context:
+    """A context that a user gave, None meaning the current one.
+
+    Raises:
+        WrongContext: it is none.
+    """
+    if ctx is None:
+        return current_context()
+    if not isinstance(ctx, Context):
+        raise WrongContext(f"a context such as mx.cpu() or mx.gpu(0) is needed, got {ctx!r}")
+    return ctx
+
+
+def as_context(value: Any) -> Context | None:
+    """A context given as such, or as text such as "gpu(1)"; None where it is empty."""
+    if value is None or value is _Null or value == "":
+        return None
+    if isinstance(value, Context):
+        return value
+    kind, _, number = str(value).partition("(")
+    try:
+        return Context(kind, int(number.rstrip(")") or 0))
+    except (ValueError, MXNetError):
+        raise WrongContext(f"ctx must be a context such as mx.cpu(), or text such as 'cpu(0)', got {value!r}") from None

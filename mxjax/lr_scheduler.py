@@ -7,6 +7,8 @@ import math
 
 __all__ = ["LRScheduler", "FactorScheduler", "MultiFactorScheduler", "PolyScheduler", "CosineScheduler"]
 
+_CHANGED = "Update[%d]: Change learning rate to %0.5e"  # MXNet's words: scripts search logs for them
+
 
 class LRScheduler:
     """Base of all schedules: `scheduler(num_update)` is the learning rate after that many updates.
@@ -87,8 +89,8 @@ class FactorScheduler(LRScheduler):
         while num_update > self.count + self.step:
             self.count += self.step
             self.base_lr = max(self.base_lr * self.factor, self.stop_factor_lr)
-            logging.info("Update[%d]: learning rate is now %0.5e%s", num_update, self.base_lr,
-                         " and stays there" if self.base_lr == self.stop_factor_lr else "")
+            logging.info("Update[%d]: now learning rate arrived at %0.5e, will not change in the future"
+                         if self.base_lr == self.stop_factor_lr else _CHANGED, num_update, self.base_lr)
         return self.base_lr
 
 
@@ -124,7 +126,7 @@ class MultiFactorScheduler(LRScheduler):
             self.count = self.step[self.cur_step_ind]
             self.cur_step_ind += 1
             self.base_lr *= self.factor
-            logging.info("Update[%d]: learning rate is now %0.5e", num_update, self.base_lr)
+            logging.info(_CHANGED, num_update, self.base_lr)
         return self.base_lr
 
 

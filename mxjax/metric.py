@@ -42,6 +42,12 @@ def check_label_shapes(labels: Any, preds: Any, wrap: bool = False, shape: bool 
     return labels, preds
 
 
+def _need_scores(name: str, pred: numpy.ndarray, what: str) -> None:
+    """Raises AxisError, which is a ValueError, unless predictions have a second axis: a score for each class."""
+    if pred.ndim < 2:
+        raise numpy.exceptions.AxisError(f"{name}: predictions must have the shape {what}, got {pred.shape}")
+
+
 def _numpy(array: Any) -> numpy.ndarray:
     return array.asnumpy() if hasattr(array, "asnumpy") else numpy.asarray(array)
 
@@ -347,6 +353,7 @@ class _BinaryMetric(EvalMetric):
 
     def _count(self, label: numpy.ndarray, pred: numpy.ndarray) -> numpy.ndarray:
         check_label_shapes(label, pred)
+        _need_scores(self.name, pred, "(batch, 2), a score for each class")
         label, pred = label.astype(numpy.int32).ravel(), pred.argmax(axis=1)
         if len(numpy.unique(label)) > 2:
             raise ValueError(f"{type(self).__name__} is for two classes; the labels have {numpy.unique(label)}")
@@ -504,6 +511,10 @@ class _LogLoss(_PairMetric):
     def _score(self, label: numpy.ndarray, pred: numpy.ndarray) -> tuple[float, int]:
         label = label.ravel()
         check_label_shapes(label, pred)
+        _need_scores(self.name, pred, "(batch, classes), a probability for each class")
+        if len(label) and not -pred.shape[1] <= label.min() <= label.max() < pred.shape[1]:
+            raise IndexError(f"{self.name}: labels from {label.min()} to {label.max()}, but predictions of "
+                             f"{pred.shape[1]} classes")
         prob = pred[numpy.arange(len(label)), label.astype(numpy.int64)]
         return -numpy.log(prob + self.eps).sum(), len(label)
 
@@ -629,7 +640,11 @@ class PCC(EvalMetric):
         labels, preds = check_label_shapes(labels, preds, wrap=True)
         for label, pred in zip(labels, preds, strict=True):
             label, pred = _numpy(label).astype(numpy.int32), _numpy(pred)
-            pred = pred.argmax(axis=1) if pred.shape != label.shape else pred.astype(numpy.int32)
+            if pred.shape != label.shape:
+                check_label_shapes(label, pred)
+                _need_scores(self.name, pred, "(batch, classes), or that of the labels")
+                pred = pred.argmax(axis=1)
+            pred = pred.astype(numpy.int32)
             grown = max(self.k, int(pred.max()) + 1, int(label.max()) + 1) - self.k
             if grown:
                 self.lcm, self.gcm = (numpy.pad(table, (0, grown)) for table in (self.lcm, self.gcm))

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 
+from ._files import reading
 from ._pixels import unpacked
 from .base import MXNetError, Precondition
 
@@ -256,7 +257,8 @@ class MXIndexedRecordIO(MXRecordIO):
         """Open both files and read the index; done by the constructor."""
         super().open()
         self.idx, self.keys = {}, []
-        self.fidx = open(self.idx_path, self.flag, errors="replace")
+        with reading(self.idx_path, "an index"):
+            self.fidx = open(self.idx_path, self.flag, errors="replace")
         if not self.writable:
             self._read_index()
 

@@ -56,7 +56,8 @@ def print_summary(symbol: Symbol, shape: dict[str, tuple[int, ...]] | None = Non
 
     Args:
         symbol: the network.
-        shape: shapes of the inputs by name; without it shapes and numbers of parameters are not known.
+        shape: shapes of the inputs by name; without it no output shapes are known, and only those parameters count
+            that the layers' own settings tell: biases, embeddings.
         line_length: characters in a line.
         positions: where the columns end, in characters or as shares of a line.
 
@@ -88,6 +89,7 @@ def print_summary(symbol: Symbol, shape: dict[str, tuple[int, ...]] | None = Non
         params = [graph.lookup(graph.shapes, one) for one in feeding
                   if is_parameter(one) and one["name"] not in states | labels]
         count = sum(math.prod(one) for one in params if one is not None)
+        count = _told_by_settings(node) if shape is None else count
         total += count
         previous = [one["name"] for one in feeding if one["op"] != "null" or one is first]
         size = graph.lookup(graph.shapes, node) or ()
@@ -97,6 +99,14 @@ def print_summary(symbol: Symbol, shape: dict[str, tuple[int, ...]] | None = Non
         print(("=" if node is shown[-1] else "_") * line_length)
     print(f"Total params: {total}")
     print("_" * line_length)
+
+
+def _told_by_settings(node: dict[str, Any]) -> int:
+    """How many parameters of a layer do not depend on its inputs' shapes."""
+    attrs, size = node.get("attrs", {}), {"Convolution": "num_filter", "FullyConnected": "num_hidden"}
+    if node["op"] == "Embedding":
+        return int(attrs["input_dim"]) * int(attrs["output_dim"])
+    return int(attrs[size[node["op"]]]) if node["op"] in size and attrs.get("no_bias", "False") != "True" else 0
 
 
 _COLOURS = {"null": "#8dd3c7", "Convolution": "#fb8072", "FullyConnected": "#fb8072", "Activation": "#ffffb3",

@@ -499,3 +499,32 @@ def test_head_gradients_without_elements():
     assert executor.outputs[0].shape == (0, 2, 3, 2)
     executor.backward(mx.nd.array(np.ones((0, 2))))
     assert executor.grad_dict["x"].shape == (0, 2, 3)
+
+
+def test_a_monitor_sees_what_backward_reads():
+    """Names as MXNet gives them; values: gradients, inputs and outputs of the operator."""
+    data = mx.sym.var("data")
+    hidden = mx.sym.Activation(mx.sym.FullyConnected(data, num_hidden=2, name="fc"), act_type="tanh", name="act")
+    out = mx.sym.LinearRegressionOutput(mx.sym.FullyConnected(hidden, num_hidden=1, name="fc2"), name="out")
+    executor = out.simple_bind(mx.cpu(), data=(2, 3), out_label=(2, 1))
+    for name, array in executor.arg_dict.items():
+        array[:] = np.linspace(-0.5, 0.6, array.size).reshape(array.shape) + len(name) / 10
+    seen = []
+    executor.set_monitor_callback(lambda name, array: seen.append((name, array)), monitor_all=True)
+    executor.forward(is_train=True)
+    forward = dict(seen)
+    seen.clear()
+    executor.backward()
+    assert [name for name, _ in seen] == [
+        "out_label", "out_backward_input0", "out_backward_input1", "out_backward_output0", "out_backward_output1",
+        "fc2_backward_input0", "fc2_backward_input1", "fc2_weight", "fc2_backward_input2", "fc2_backward_output0",
+        "fc2_backward_output1", "fc2_backward_output2", "act_backward_input0", "act_backward_input1",
+        "act_backward_input2", "act_backward_output", "fc_backward_input0", "data", "fc_backward_input1", "fc_weight",
+        "fc_backward_input2", "fc_backward_output0", "fc_backward_output1", "fc_backward_output2"]
+    shown = {name: array.asnumpy() for name, array in seen}
+    np.testing.assert_array_equal(shown["fc2_backward_input0"], shown["out_backward_output0"])
+    np.testing.assert_array_equal(shown["fc2_backward_input1"], forward["act_output"].asnumpy())
+    np.testing.assert_array_equal(shown["act_backward_input1"], forward["act_output"].asnumpy())
+    np.testing.assert_array_equal(shown["act_backward_input2"], forward["fc_output"].asnumpy())
+    np.testing.assert_allclose(shown["act_backward_output"], shown["act_backward_input0"] * (
+        1 - shown["act_backward_input1"] ** 2), rtol=1e-5, atol=1e-6)

@@ -9,6 +9,7 @@ import zipfile
 
 import pytest
 
+import mxjax as mx
 from mxjax import MXNetError
 from mxjax._files import _ENDING, reading, refusals, replacing, together, unpack, write_file
 
@@ -176,3 +177,37 @@ def test_reading_tells_what_and_where():
     assert isinstance(caught.value.__cause__, KeyError)
     with pytest.raises(FileNotFoundError), reading("x.json", "a symbol"):
         open("/nonexistent")
+
+
+READERS = {
+    "nd.load": mx.nd.load, "sym.load": mx.sym.load, "init.Load": mx.init.Load,
+    "load_parameters": lambda path: mx.gluon.nn.Dense(1).load_parameters(path),
+    "imports": lambda path: mx.gluon.SymbolBlock.imports(path, ["data"]),
+    "Trainer": lambda path: mx.gluon.Trainer(mx.gluon.ParameterDict(), "sgd").load_states(path),
+    "record": lambda path: mx.recordio.MXRecordIO(path, "r"),
+    "csv": lambda path: mx.io.CSVIter(data_csv=path, data_shape=(1,), batch_size=1),
+    "libsvm": lambda path: mx.io.LibSVMIter(data_libsvm=path, data_shape=(1,), batch_size=1),
+    "mnist": lambda path: mx.io.MNISTIter(image=path, label=path, batch_size=1),
+    "records": lambda path: mx.io.ImageRecordIter(path_imgrec=path, data_shape=(3, 4, 4), batch_size=1),
+    "list": lambda path: mx.image.ImageIter(1, (3, 4, 4), path_imglist=path, path_root="."),
+    "image": lambda path: next(mx.image.ImageIter(1, (3, 4, 4), imglist=[[0.0, path]], path_root="")),
+    "imread": mx.image.imread, "onnx": lambda path: (pytest.importorskip("onnx"), mx.contrib.onnx.import_model(path)),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_folders_are_no_files(tmp_path, name):
+    """A folder's path, or one that goes through a file, is MXNet's error; where Python opens files, its own too."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "folder", tmp_path / "file" / "x"):
+        with pytest.raises(MXNetError, match=path.name):
+            READERS[name](str(path))
+
+
+def test_an_index_that_is_a_folder(tmp_path):
+    (tmp_path / "x.rec").write_bytes(b"")
+    (tmp_path / "x.idx").mkdir()
+    with pytest.raises(IsADirectoryError, match="x.idx") as caught:
+        mx.recordio.MXIndexedRecordIO(str(tmp_path / "x.idx"), str(tmp_path / "x.rec"), "r")
+    assert isinstance(caught.value, MXNetError)

@@ -150,7 +150,33 @@ def test_csv_forms(csv):
     assert batch.label[0].asnumpy().tolist() == [0, 0, 0, 0]
 
 
+@pytest.mark.parametrize(("text", "dtype", "rows"), [
+    ("1,2,\n3,4,\n", "float32", [[1, 2], [3, 4]]), ("1,2,\r\n3,4\r\n", "int32", [[1, 2], [3, 4]]),
+    ("1.000e+00,-2.5\n1.20e+01,4.0\n", "int64", [[1, -2], [12, 4]]),
+    ("9007199254740993.0,2\n3,4\n", "int64", [[9007199254740993, 2], [3, 4]]),
+    ("\ufeff1,2\n\n3,4", "float32", [[1, 2], [3, 4]])])
+def test_csv_as_others_write_it(tmp_path, text, dtype, rows):
+    path = tmp_path / "x.csv"
+    path.write_text(text, encoding="utf-8")
+    batch, = io.CSVIter(data_csv=str(path), data_shape=(2,), batch_size=2, dtype=dtype)
+    assert batch.data[0].asnumpy().tolist() == rows and batch.data[0].dtype == np.dtype(dtype)
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("1,,2\n", "''.*row 0, column 2"), ("nan,1\n", "'nan'.*int32"), ("1e999999999,1\n", "1e999999999"),
+    ("1_0,2\n", "1_0"), ("3e9,1\n", "3e9.*int32"), ("1,2\n3\n", "changed from 2 to 1 at row 2$"),
+    ("", "there are no rows")])
+def test_csv_that_is_none(tmp_path, text, said):
+    path = tmp_path / "x.csv"
+    path.write_text(text)
+    with pytest.raises(MXNetError, match=f"x.csv: .*{said}"):
+        io.CSVIter(data_csv=str(path), data_shape=(2,), batch_size=1, dtype="int32")
+
+
 def test_csv_mistakes(csv, tmp_path):
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(MXNetError, match="folder: it is a folder without files"):
+        io.CSVIter(**{**csv, "data_csv": str(tmp_path / "folder")})
     with pytest.raises(MXNetError, match="nothing.csv"):
         io.CSVIter(**{**csv, "data_csv": str(tmp_path / "nothing.csv")})
     with pytest.raises(MXNetError, match="data.csv.*2 values.*shape"):

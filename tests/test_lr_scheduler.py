@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+import mxjax as mx
 from mxjax import misc
 from mxjax.lr_scheduler import CosineScheduler, FactorScheduler, LRScheduler, MultiFactorScheduler, PolyScheduler
 
@@ -50,3 +51,21 @@ def test_the_old_schedule_has_no_memory():
     assert [round(schedule(n), 6) for n in (25, 5, 10)] == [1e-4, 1e-2, 1e-3]
     with pytest.raises(ValueError, match="factor must be below 1"):
         misc.FactorScheduler(step=1, factor=1)
+
+
+def test_changes_are_logged_in_mxnets_words(caplog):
+    caplog.set_level("INFO")
+    FactorScheduler(2, 0.1, stop_factor_lr=5e-3, base_lr=0.1)(5)
+    MultiFactorScheduler([2], 0.5, base_lr=1.0)(3)
+    assert [record.getMessage() for record in caplog.records] == [
+        "Update[5]: Change learning rate to 1.00000e-02",
+        "Update[5]: now learning rate arrived at 5.00000e-03, will not change in the future",
+        "Update[3]: Change learning rate to 5.00000e-01"]
+
+
+def test_an_optimizers_rate_overwrites_the_schedules(capsys):
+    schedule = FactorScheduler(2, 0.1, base_lr=0.5)
+    for kwargs, rate, told in (({}, 0.5, 0), ({"learning_rate": 0.5}, 0.5, 0), ({"learning_rate": 0.1}, 0.1, 1)):
+        mx.optimizer.SGD(lr_scheduler=schedule, **kwargs)
+        assert schedule.base_lr == rate
+        assert capsys.readouterr().out.count("has been overwritten by ``learning_rate``") == told

@@ -150,3 +150,19 @@ def test_lists_are_arrays(make, labels, predictions, value):
     metric = make()
     metric.update(labels, predictions)
     assert metric.get()[1] == pytest.approx(value)
+
+
+@pytest.mark.parametrize(("metric", "kind", "said"), [
+    (M.F1(), IndexError, r"f1: predictions must have the shape \(batch, 2\).*got \(3,\)"),
+    (M.MCC(), ValueError, r"mcc: predictions"), (M.CrossEntropy(), IndexError, r"cross-entropy: .*\(batch, classes\)"),
+    (M.NegativeLogLikelihood(), ValueError, "nll-loss")])
+def test_predictions_of_one_axis(metric, kind, said):
+    with pytest.raises(kind, match=said):
+        metric.update([mx.nd.array([0, 1, 1])], [mx.nd.array([0.2, 0.7, 0.6])])
+
+
+def test_labels_that_no_class_has():
+    with pytest.raises(IndexError, match="labels from 0.0 to 2.0, but predictions of 2 classes"):
+        M.CrossEntropy().update([mx.nd.array([0, 2])], [mx.nd.ones((2, 2))])
+    with pytest.raises(ValueError, match="number of labels 3 does not match"):
+        M.PCC().update([mx.nd.zeros(3)], [mx.nd.ones((2, 2))])

@@ -133,6 +133,8 @@ def test_fused_weights_unpack_and_pack(mode, bidirectional):
     size = directions * gates * HIDDEN * (SIZE + HIDDEN + 2 + directions * HIDDEN + HIDDEN + 2)
     packed = {"f_parameters": mx.nd.arange(size), "other": mx.nd.ones((1,))}
     parts = fused.unpack_weights(packed)
+    assert set(packed) == {"f_parameters", "other"} and "f_parameters" not in parts
+    assert len(parts) == 1 + 2 * directions * 4 * gates
     assert parts[f"f_l0_i2h{fused._gate_names[0]}_weight"].shape == (HIDDEN, SIZE)
     again = fused.pack_weights(parts)
     assert set(again) == set(packed)

@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+import mxjax as mx
 from mxjax.attribute import AttrScope
 from mxjax.log import get_logger
 from mxjax.name import NameManager, Prefix
@@ -67,3 +68,18 @@ def test_logger(tmp_path, capsys):
     get_logger("test_scopes.err", level=logging.INFO).warning("careful")
     shown = capsys.readouterr().err
     assert shown.startswith("\x1b[31mW") and shown.endswith("careful\n") and "test_scopes.py" in shown
+
+
+@pytest.mark.parametrize("make", [
+    lambda ctx: mx.nd.zeros((2,), ctx=ctx), lambda ctx: mx.nd.ones((2,), ctx), lambda ctx: mx.nd.array([1], ctx=ctx),
+    lambda ctx: mx.np.array([1], ctx=ctx), lambda ctx: mx.gluon.nn.Dense(1, in_units=1).initialize(ctx=ctx),
+    lambda ctx: mx.gluon.nn.Dense(1, in_units=1).initialize(ctx=[ctx]), lambda ctx: mx.nd.ones(1).as_in_context(ctx),
+    lambda ctx: mx.sym.var("a").bind(ctx, {"a": mx.nd.ones(1)}), lambda ctx: mx.sym.var("a").simple_bind(ctx, a=(1,)),
+    lambda ctx: mx.mod.Module(mx.sym.var("data"), context=ctx), lambda ctx: mx.nd.sparse.zeros("csr", (2, 2), ctx=ctx)])
+def test_names_are_no_contexts(make):
+    with pytest.raises((mx.MXNetError, TypeError), match=r"context such as mx.cpu\(\).*got 'cpu'"):
+        make("cpu")
+
+
+def test_operators_take_contexts_as_text():
+    assert mx.nd.zeros((1,), ctx="cpu(0)").context == mx.nd.random.uniform(shape=(1,), ctx="cpu(0)").context == mx.cpu()

@@ -25,8 +25,11 @@ def test_summary(capsys):
 
 
 def test_summary_without_shapes(capsys):
-    mx.viz.print_summary(net())
-    assert "conv(Convolution)" in capsys.readouterr().out
+    mx.viz.print_summary(mx.sym.Embedding(net(), input_dim=5, output_dim=3, name="table"), line_length=80)
+    lines = capsys.readouterr().out.splitlines()
+    rows = {line.split("(")[0]: line.split() for line in lines if "(" in line and "Layer" not in line}
+    assert rows["conv"] == ["conv(Convolution)", "4", "data"] and rows["fc"] == ["fc(FullyConnected)", "10", "flat"]
+    assert rows["table"][1] == "15" and rows["pool"][1] == "0" and "Total params: 29" in lines  # as MXNet counts
     with pytest.raises(TypeError, match="must be a Symbol"):
         mx.viz.print_summary(3)
 

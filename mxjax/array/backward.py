@@ -145,7 +145,7 @@ def _calls(nodes: Sequence[Node], totals: Totals, retain: bool, create_graph: bo
         def pull(slots: list[Any], node: Node = node) -> Sequence[Any]:
             grads = _pull(node, slots, create_graph)
             if node.watch is not None:
-                node.watch(grads)
+                node.watch(slots, grads)
             if node.late is not None and state.training:
                 node.late.settle()
             return grads

@@ -15,7 +15,7 @@ from .._random_streams import next_key, on_host, source
 from .._transfer import moved, to_device
 from ..base import MXNetError
 from ..compile.kernel import USER_MISTAKES, Kernel, is_wide, mistake, never, prepare, run, watched
-from ..context import Context, accelerators, current_context, default_device
+from ..context import Context, accelerators, as_context, current_context, default_device
 from ..ops.registry import Op
 from .chunk import ALONE, Chunk, Pending, changing, transformation
 from .host_work import HostPending, push_kernel
@@ -56,7 +56,7 @@ def call(op: Op, arrays: Sequence[Any], params: dict[str, Any], out: Any = None,
     if op.get_attr("FHost") is not None:
         return run_host(op, values, list(arrays), out)
     kernel = prepare(op, values, present, state.training, pack=True)
-    result = invoke(kernel, arrays, kernel.extras(values, any([a._chunk.wide for a in arrays])), out, ctx)
+    result = invoke(kernel, arrays, kernel.extras(values, any([a._chunk.wide for a in arrays])), out, as_context(ctx))
     return stored_as_asked(op, values, result) if out is None else result
 
 

@@ -20,7 +20,7 @@ from .._process import forked, live_arrays, waits
 from ..base import MXNetError, integer_types
 from ..compile.kernel import WIDE_DTYPES, mistake, watched
 from ..compile.policy import next_round
-from ..context import Context, current_context, devices_in_use
+from ..context import Context, as_context, chosen, current_context, devices_in_use
 from ..ops import registry
 from ..ops.params import np_dtype
 from ..util import is_np_shape
@@ -52,7 +52,12 @@ def _shape(shape: Any, operator: str = "array") -> tuple[int, ...]:
 def _constant(value: float, shape: Any, ctx: Context | None, dtype: Any) -> NDArray:
     """An array of one value."""
     name = {0: "_zeros", 1: "_ones"}.get(value, "_full")
-    return watched(name, _filled, "imperative")(value, _shape(shape, name), ctx or current_context(), np_dtype(dtype))
+    return watched(name, _filled, "imperative")(value, _shape(shape, name), chosen(_as_told(ctx)), np_dtype(dtype))
+
+
+def _as_told(ctx: Any) -> Any:
+    """A context as MXNet's operators take it: text like "cpu(0)" is one, "cpu" is none."""
+    return as_context(ctx) if isinstance(ctx, str) and "(" in ctx else ctx
 
 
 def _filled(value: float, shape: tuple[int, ...], ctx: Context, dtype: np.dtype) -> NDArray:
@@ -157,7 +162,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
     Raises:
         TypeError: the values do not form an array.
     """
-    ctx = ctx or current_context()
+    ctx = chosen(ctx)
     if isinstance(source_array, NDArray):
         if getattr(source_array, "stype", "default") != "default":
             return storage(source_array.stype).array(source_array, ctx, dtype)

@@ -370,7 +370,7 @@ class NDArray(_Base):
         if isinstance(other, Context):
             return self._to(other)
         if not isinstance(other, NDArray):
-            raise TypeError(f"copyto takes an NDArray or a Context, got {type(other).__name__}")
+            raise TypeError(f"copyto takes an NDArray or a context such as mx.cpu(), got {other!r}")
         if other is self:
             return other
         mine, its = self._chunk, other._chunk

@@ -342,6 +342,14 @@ def _write(file: io.BufferedWriter, arrays: Iterator[Any], count: int, names: li
         file.write(struct.pack("<Q", len(raw)) + raw)
 
 
+def _code(dtype: np.dtype) -> int:
+    """The number that stands for a dtype in files."""
+    if dtype.name not in CODES:
+        hint = "; save its real and imaginary parts" if dtype.kind == "c" else ""
+        raise MXNetError(f"MXNet's files have no dtype {dtype.name}, only {', '.join(sorted(CODES))}{hint}")
+    return CODES[dtype.name]
+
+
 def _write_array(file: Any, array: Any, numpy_shapes: bool) -> None:
     sparse = array.stype != "default"
     if not array.shape and not numpy_shapes and not array._zero_dim:
@@ -357,9 +365,9 @@ def _write_array(file: Any, array: Any, numpy_shapes: bool) -> None:
     else:
         values, parts = np.asarray(array._read()), []
     file.write(_shape_bytes(array.shape))
-    file.write(struct.pack("<iii", 1, 0, CODES[values.dtype.name]))
+    file.write(struct.pack("<iii", 1, 0, _code(values.dtype)))
     for part in parts:
-        file.write(struct.pack("<i", CODES[part.dtype.name]) + _shape_bytes(part.shape))
+        file.write(struct.pack("<i", _code(part.dtype)) + _shape_bytes(part.shape))
     for block in (values, *parts):
         block = np.ascontiguousarray(block)
         file.write(memoryview(block.reshape(-1).view(np.uint8)))

@@ -7,10 +7,10 @@ from typing import Any
 
 from .._method_names import METHODS
 from .._namespace import document, give_methods, signature
-from ..base import MXNetError, _Null
+from ..base import _Null
 from ..compile.kernel import Kernel, never, prepare
 from ..compile.policy import VARIED_SLICES
-from ..context import Context
+from ..context import as_context
 from ..ops.params import argument
 from ..ops.registry import Op
 from . import indexing
@@ -146,20 +146,7 @@ def _general(op: Op, inputs: list[str], key: Any, arrays: tuple, rest: tuple, ou
         elif all(type(kwargs[n]) in ((tuple, list) if type(values[n]) is tuple else (float,)) and
                  not op.params[n].limits for n in names):
             prepared[key] = Prepared(kernel, extras, numbers)
-    return invoke(kernel, given, extras, out, context(ctx))
-
-
-def context(value: Any) -> Context | None:
-    """A context given as such, or as text such as "gpu(1)"."""
-    if value is None or value is _Null or value == "":
-        return None
-    if isinstance(value, Context):
-        return value
-    kind, _, number = str(value).partition("(")
-    try:
-        return Context(kind, int(number.rstrip(")") or 0))
-    except (ValueError, MXNetError):
-        raise MXNetError(f"ctx must be a Context or text such as 'cpu(0)', got {value!r}") from None
+    return invoke(kernel, given, extras, out, as_context(ctx))
 
 
 def _argument_number(name: str) -> tuple[int, str]:

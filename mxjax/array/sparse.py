@@ -15,7 +15,7 @@ import numpy as np
 
 from .._capacity import refuse_result
 from ..base import MXNetError, NotSupportedForSparseNDArray, _Null, numeric_types
-from ..context import Context, current_context
+from ..context import Context, chosen, current_context
 from ..ops.params import np_dtype
 from .binary_functions import SPARSE
 from .calling import put
@@ -503,7 +503,7 @@ def _within(indices: np.ndarray, count: int, what: str) -> None:
 
 
 def _parts(ctx: Context | None, dtype: Any, data: Any, *indices: Any) -> tuple:
-    ctx = ctx or current_context()
+    ctx = chosen(ctx)
     if dtype is None:
         dtype = data.dtype if isinstance(data, (NDArray, np.ndarray)) else np.float32
     dtype = np_dtype(dtype)
@@ -566,7 +566,7 @@ def csr_matrix(arg1: Any, shape: tuple | None = None, ctx: Context | None = None
         _check_csr(_host(parts[1]), _host(parts[2]), tuple(shape))
         return CSRNDArray.__new__(CSRNDArray)._set(parts, tuple(shape), dtype, ctx)
     if isinstance(arg1, CSRNDArray):
-        return arg1.copyto(ctx or current_context()).astype(dtype or arg1.dtype, copy=False)
+        return arg1.copyto(chosen(ctx)).astype(dtype or arg1.dtype, copy=False)
     if hasattr(arg1, "tocsr"):
         found = arg1.tocsr(copy=True)
         found.sum_duplicates()
@@ -607,7 +607,7 @@ def row_sparse_array(arg1: Any, shape: tuple | None = None, ctx: Context | None 
         _check_rows(rows, tuple(shape))
         return RowSparseNDArray.__new__(RowSparseNDArray)._set(parts, tuple(shape), dtype, ctx)
     if isinstance(arg1, RowSparseNDArray):
-        return arg1.copyto(ctx or current_context()).astype(dtype or arg1.dtype, copy=False)
+        return arg1.copyto(chosen(ctx)).astype(dtype or arg1.dtype, copy=False)
     if isinstance(arg1, BaseSparseNDArray):
         raise ValueError(f"a {arg1.stype} array cannot become row_sparse")
     return cast_storage(_dense(arg1, shape, ctx, dtype), "row_sparse")

@@ -22,8 +22,8 @@ class Node:
     A call is of a `kernel`, or `lazy` (see `mxjax.array.lazy`), or has a function `pull(head gradients, create_graph)`
     that gives the gradients of its arguments. args: the call's arguments (buffers, Pending, Absent or extras);
     parents: for each argument the (node, output) it came from, or None; outs: (shape, dtype) of each output; watch:
-    called with the gradients of the arguments; late: states that change then. A variable has grad (an NDArray) and req
-    instead.
+    called with the head gradients and those of the arguments; late: states that change then. A variable has grad (an
+    NDArray) and req instead.
     """
 
     __slots__ = ("kernel", "args", "parents", "outs", "ctx", "grad", "req", "sequence", "pull", "lazy", "alive",

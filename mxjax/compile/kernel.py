@@ -429,6 +429,9 @@ _TOLD = 12  # inputs that an error names: a network as one program has hundreds
 _IN_PLAIN_WORDS = {  # how JAX says it: how we do
     r"dot_general requires contracting dimensions to have the same shape, got (.*) and (.*)\.":
         r"the axes that are multiplied and summed have different sizes, \1 and \2",
+    r"(?:lax\.)?\w+ requires arguments to have the same dtypes, got ([^.]*)\..*":
+        r"its arrays have different dtypes, \1",
+    r"(?:lax\.)?conv_general_dilated": "the convolution",
     r"dot_general requires lhs batch dimensions and rhs batch dimensions to have the same shape, got (.*) and (.*)\.":
         r"the batches have different sizes, \1 and \2",
     r"Received incompatible devices for jitted computation\..*? with shape (\S+) .*?ids \[(.*?)\] on platform (\w+).*? "

@@ -21,7 +21,7 @@ from ..array.tape import Node, entries
 from ..base import MXNetError
 from ..compile.kernel import WIDE_DTYPES, Kernel
 from ..context import Context, accelerators, current_context
-from ..graph.control_flow import runners
+from ..graph.control_flow import hosted, runners
 from ..graph.lowering import Lowered, Touched
 from ..graph.node import Node as GraphNode
 from ._parts import Parts, alone
@@ -74,6 +74,8 @@ class CachedOp:
         self._looks_up = any(n.op.by_rows(n.params) for n in graph.steps)
         self._parts: dict[Any, Parts | None] = Bounded(16)
         self._cuts = 0  # how many graphs this is a part of
+        self._uneven: dict[Any, bool] = Bounded(64)
+        self._hosted: CachedOp | None = None
 
     def __call__(self, *args: NDArray, out: Any = None, default_ctx: Any = None) -> NDArray | list[NDArray]:
         """Runs the graph.
@@ -112,10 +114,22 @@ class CachedOp:
                 by_rows = by_rows or self._looks_up and array._entry[0].by_rows
         if self._graph.draws_by_value and on_host(args[0]._chunk.ctx if args else default_ctx or current_context()):
             whole = False
+        if self._graph.branches and self.uneven(args):
+            return self.in_parts(args, default_ctx, states, bound)
         if whole and not (recorded and state.recording):
             return self.run(args, default_ctx, bound)
         results = self.lazily(args, state.training, None, states, bound) if whole and not by_rows else None
         return self.in_parts(args, default_ctx, states, bound) if results is None else results
+
+    def uneven(self, arrays: Sequence[NDArray]) -> bool:
+        """Whether a condition chooses between results of different shapes for arrays like these."""
+        if not self._graph.branches:
+            return False
+        key = tuple([a.shape for a in arrays])
+        found = self._uneven.get(key)
+        if found is None:
+            found = self._uneven[key] = self._graph.uneven(dict(zip(self._names, key, strict=True)))
+        return found
 
     @property
     def is_np_sym(self) -> bool:
@@ -160,7 +174,7 @@ class CachedOp:
     def run(self, arrays: Sequence[NDArray], default_ctx: Any, bound: bool = False) -> list[NDArray]:
         """Runs the graph at once; `bound`: by an executor, which could be asked for gradients."""
         self._forms.graph = self._graph
-        ctx = arrays[0]._chunk.ctx if arrays else default_ctx
+        ctx = arrays[0]._chunk.ctx if arrays else default_ctx or current_context()
         train = state.training and self._graph.modes
         if bound and self._graph.touches:
             _fix(arrays, self._graph.touched([a._entry is not None for a in arrays]).fixed)
@@ -281,6 +295,12 @@ class CachedOp:
         Those that take a sparse array, or look rows up whose gradients are row_sparse: no gradient is dense then. Where
         such an operator gives a sparse array, the part that takes it is cut in its turn.
         """
+        if self.uneven(arrays):
+            if self._hosted is None:
+                graph = Lowered(hosted(self._graph.outputs))
+                self._hosted = CachedOp.of_graph(graph, self._np, list(self._flags.items()))
+            self._hosted._callback, self._hosted._monitor_all = self._callback, self._monitor_all
+            return self._hosted.in_parts(arrays, default_ctx, states, bound)
         ctx = arrays[0].context if arrays else default_ctx
         parts = self._parts_for(arrays) if self._callback is None else None
         results = self._step_by_step(arrays, ctx) if parts is None else parts.run(arrays, ctx, states, bound)

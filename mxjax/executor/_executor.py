@@ -32,6 +32,7 @@ from ..graph.lowering import Lowered
 from ..graph.merging import eliminate_common
 from ..graph.node import complete, topological
 from ..ops.params import np_dtype
+from ._backward_reads import reads
 from ._cached_op import CachedOp
 from ._recorded import mirror
 from ._steps import run_steps
@@ -217,7 +218,8 @@ class Executor:
     def _one_program(self) -> bool:
         """Whether the whole graph is one XLA program; a single operator is one as a call."""
         return not (self._op.by_steps or self._graph.checks or self._callback is not None or self._group2ctx or
-                    self._sparse or self._graph.draws_by_value and on_host(self._ctx))
+                    self._sparse or self._graph.draws_by_value and on_host(self._ctx) or
+                    self._op.uneven(self._handles()))
 
     def _forward(self, recording: bool, states: bool = True) -> list[NDArray]:
         """Runs the graph; where it is recorded, `_results` are what a backward begins with."""
@@ -294,15 +296,23 @@ class Executor:
             for name, result in zip(node.output_names(), outputs, strict=False):
                 callback(name, result.detach())
             if outputs[0]._entry is not None:
-                outputs[0]._entry[0].watch = self._watcher(node, inputs)
+                outputs[0]._entry[0].watch = self._watcher(node, inputs, outputs)
         return observe
 
-    def _watcher(self, node: Any, inputs: Sequence[NDArray]) -> Callable[[Sequence[Any]], None]:
+    def _watcher(self, node: Any, inputs: Sequence[NDArray], outputs: Sequence[NDArray]) -> Callable[..., None]:
         """Shows the monitor a node's gradients, as outputs of its backward; zeros where none is wanted."""
-        callback, ctx = self._callback, self._place(node)
+        callback, monitor_all, ctx = self._callback, self._monitor_all, self._place(node)
+        states = set(node.mutated())
+        given, arrays = [a.detach() for a in outputs], [a.detach() for a in inputs]
 
-        def watch(grads: Sequence[Any]) -> None:
+        def watch(heads: Sequence[Any], grads: Sequence[Any]) -> None:
+            heads = [empty(array.shape, ctx, array.dtype) if head is None else wrap(head, ctx)
+                     for array, head in zip(given, heads, strict=False)]
+            for name, value in reads(node, heads, arrays, given) if monitor_all else ():
+                callback(name, empty((1,), ctx) if value is None else value)
             for i, array in enumerate(inputs):
+                if i in states:
+                    continue
                 grad = grads[i] if i < len(grads) else None
                 number = "" if len(inputs) == 1 else str(i)
                 callback(f"{node.name}_backward_output{number}",

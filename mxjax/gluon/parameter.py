@@ -16,7 +16,7 @@ from ..array.chunk import forget
 from ..array.creation import zeros_later
 from ..array.file_format import write_each
 from ..base import MXNetError, mx_real_t
-from ..context import Context, cpu, current_context
+from ..context import Context, chosen, cpu, current_context
 from ..ndarray import NDArray
 from ..ops.params import np_dtype
 from ..symbol import Symbol
@@ -48,9 +48,7 @@ class _Deferred(NamedTuple):
 
 def _contexts(ctx: Context | Sequence[Context] | None) -> list[Context]:
     """Contexts as a list; by default the current one."""
-    if ctx is None:
-        return [current_context()]
-    return [ctx] if isinstance(ctx, Context) else list(ctx)
+    return [chosen(c) for c in ctx] if isinstance(ctx, (list, tuple)) else [chosen(ctx)]
 
 
 def _flavoured(array: NDArray) -> NDArray:

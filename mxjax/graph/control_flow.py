@@ -22,8 +22,10 @@ from ..ops.params import Range, Shape
 from ..ops.registry import Op, define
 from .inference import infer_shapes, infer_types
 from .lowering import Lowered
+from .node import Entry, Node
+from .rewriting import copied, rewrite
 
-__all__ = ["Call", "Graph", "GraphOp", "bind", "declare", "holds_graphs", "runners"]
+__all__ = ["Call", "Graph", "GraphOp", "bind", "declare", "holds_graphs", "hosted", "runners"]
 
 
 class _Runners:
@@ -75,13 +77,22 @@ class Graph:
         return ([entries[id(n), 0] for n in self.lowered.nodes if n.op is None],
                 [entries[id(n), i] for n, i in self.lowered.outputs])
 
+    def uneven(self, ins: Sequence[Any]) -> bool:
+        """`Lowered.uneven` for these shapes of the inputs."""
+        return self.lowered.uneven({n: s for n, s in zip(self.names, ins, strict=True) if s is not None})
+
     def on_host(self) -> Callable[..., list[Any]]:
         """The graph as a function of NDArrays that returns a list."""
         return runners.graph(self.lowered)
 
 
 class GraphOp(Op):
-    """An operator bound to its graphs; subclasses say how the graphs are fed and run."""
+    """An operator bound to its graphs; subclasses say how the graphs are fed and run.
+
+    chooses: whether it runs one of several graphs, whose results may differ in shape.
+    """
+
+    chooses = False
 
     def __init__(self, kind: Op, graphs: Sequence[Lowered]) -> None:
         super().__init__(kind.name)
@@ -97,9 +108,21 @@ class GraphOp(Op):
                 "FInferShape": self._infer_shape, "FInferType": self._infer_type,
                 "wide": lambda p: any(k.wide for g in lowered for k in g.kernels(False))}.items():
             self.set_attr(key, value)
-        self.eager = any(g.cut for g in lowered)
-        if self.eager:
-            self.set_attr("FHost", lambda p, arrays, ctx: self.host(p, arrays))
+        if self.chooses or any(g.branches for g in lowered):
+            self.set_attr("FUneven", self.uneven)
+        if any(g.cut for g in lowered):
+            self._run_on_host()
+
+    def _run_on_host(self) -> None:
+        self.eager = True
+        self.set_attr("FUneven", None)  # then nothing has to be equal
+        self.set_attr("FHost", lambda p, arrays, ctx: self.host(p, arrays))
+
+    def hosted(self) -> GraphOp:
+        """The operator for the same graphs, run by the imperative functions."""
+        twin = type(self)(self, [g.lowered for g in self.graphs])
+        twin._run_on_host()
+        return twin
 
     # ------------------------------------------------------------ what subclasses define
     def feeds(self, p: dict[str, Any]) -> list[Sequence[int]]:
@@ -142,26 +165,32 @@ class GraphOp(Op):
         outputs, new = self.run(p, arrays, _key, _train)
         return (*outputs, *(new[i] for i in self.changed(p)))
 
+    def _slice_of(self, p: dict[str, Any], ins: list, i: int) -> Any:
+        """The shape of an input as a graph gets it."""
+        return ins[i] if i >= self.sliced(p) or ins[i] is None else ins[i][1:] or (1,)
+
+    def uneven(self, p: dict[str, Any], ins: list) -> bool:
+        """Whether a condition inside chooses between results of different shapes."""
+        return any(graph.uneven([self._slice_of(p, ins, i) for i in feed])
+                   for graph, feed in zip(self.graphs, self.feeds(p), strict=True))
+
     def _infer_shape(self, p: dict[str, Any], ins: list, outs: list) -> None:
         count = self.sliced(p)
         lengths = [s[0] for s in ins[:count] if s]
         known = next((n for n in lengths if n is not None), None)
-
-        def slice_of(i: int) -> Any:
-            return ins[i] if i >= count or ins[i] is None else ins[i][1:] or (1,)
 
         def learn(i: int, shape: Any) -> None:
             if shape is not None:
                 vector = ins[i] is not None and len(ins[i]) == 1
                 sliced = (known,) if vector else (known, *shape)
                 ins[i] = unify(ins[i], shape if i >= count else sliced, f"input data{i}")
-        self._infer(p, ins, outs, "shapes", slice_of, learn,
+        self._infer(p, ins, outs, "shapes", lambda i: self._slice_of(p, ins, i), learn,
                     lambda shape, n=None: None if shape is None else (known if n is None else n, *shape), unify)
 
     def _infer_type(self, p: dict[str, Any], ins: list, outs: list) -> None:
         def learn(i: int, dtype: Any) -> None:
             ins[i] = ins[i] or dtype
-        self._infer(p, ins, outs, "types", lambda i: ins[i], learn, lambda dtype, n=None: dtype, lambda a, b: a or b)
+        self._infer(p, ins, outs, "types", lambda i: ins[i], learn, lambda dtype, n=None: dtype, _one_dtype)
 
     def _infer(self, p: dict[str, Any], ins: list, outs: list, what: str, given: Any, learn: Any, length: Any,
                fit: Any) -> None:
@@ -185,6 +214,12 @@ def _like(operator: str, what: str, new: Sequence[Array], old: Sequence[Array]) 
         if n.shape != o.shape:
             raise MXNetError(f"{operator}: {what} {number} has shape {o.shape} and becomes {n.shape}")
     return tuple(n.astype(o.dtype) for n, o in zip(new, old, strict=True))
+
+
+def _one_dtype(first: str | None, second: str | None) -> str | None:
+    if first and second and first != second:
+        raise MXNetError(f"its graphs give {first} and {second}; in a graph a value has one dtype")
+    return first or second
 
 
 class _Foreach(GraphOp):
@@ -298,6 +333,8 @@ class _WhileLoop(GraphOp):
 class _Cond(GraphOp):
     """`lax.cond`."""
 
+    chooses = True
+
     def feeds(self, p: dict[str, Any]) -> list[Sequence[int]]:
         return [p["cond_input_locs"], p["then_input_locs"], p["else_input_locs"]]
 
@@ -311,7 +348,21 @@ class _Cond(GraphOp):
                 return outputs, _after(changed, graph, feed, new)
             return run
         outputs, changed = branch(0)(arrays, changed)
-        return lax.cond(_truth("cond", outputs[0]), branch(1), branch(2), arrays, changed)
+        try:
+            return lax.cond(_truth("cond", outputs[0]), branch(1), branch(2), arrays, changed)
+        except TypeError:
+            then, other = ([f"{s.dtype}{s.shape}" for s in jax.eval_shape(branch(number), arrays, changed)[0]]
+                           for number in (1, 2))
+            if then == other:
+                raise
+            raise MXNetError(f"cond: the branches give {', '.join(then)} and {', '.join(other)}; in a compiled graph "
+                             "they must be equal") from None
+
+    def uneven(self, p: dict[str, Any], ins: list) -> bool:
+        then, other = (self.graphs[number].shapes([ins[i] for i in feed], [])[1]
+                       for number, feed in enumerate(self.feeds(p)) if number)
+        return any(a is not None and b is not None and a != b for a, b in zip(then, other, strict=True)) or \
+            super().uneven(p, ins)
 
     def host(self, p: dict[str, Any], arrays: list[Any]) -> list[Any]:
         def run(number: int) -> list[Any]:
@@ -319,7 +370,14 @@ class _Cond(GraphOp):
         return run(1 if run(0)[0].asscalar() else 2)
 
     def results(self, p: dict[str, Any], ins: list, graph_outs: list[list], length: Any, fit: Any) -> list:
-        return [fit(a, b) for a, b in zip(*graph_outs[1:], strict=True)]
+        def one(first: Any, second: Any) -> Any:
+            try:
+                return fit(first, second)
+            except MXNetError:
+                if isinstance(first, tuple):
+                    return None  # the shape depends on the condition
+                raise
+        return [one(a, b) for a, b in zip(*graph_outs[1:], strict=True)]
 
 
 class Call(GraphOp):
@@ -410,6 +468,17 @@ declare("_cond", _Cond, _CondParams, 3, "Runs one of two graphs, as a third one 
 def holds_graphs(op: Op) -> bool:
     """Whether an operator of this name holds graphs."""
     return op.name in _KINDS
+
+
+def hosted(outputs: Sequence[Entry]) -> list[Entry]:
+    """A graph whose conditions with unequal branches are run by the imperative functions."""
+    def rule(node: Node, inputs: list[Entry]) -> list[Entry] | None:
+        if node.op is None or node.op.get_attr("FUneven") is None:
+            return None
+        twin = copied(node, inputs)
+        twin.op = node.op.hosted()
+        return [(twin, i) for i in range(node.num_outputs)]
+    return rewrite(outputs, rule)
 
 
 def bind(op: Op, graphs: Sequence[Lowered]) -> Op:

@@ -87,7 +87,10 @@ def _visit(node: Node, shapes: dict, dtypes: dict) -> bool:
     if all(map(known, ins)) and all(map(known, outs)) and node.op.eager is False and (id(node), "done") in shapes:
         return False
     _apply(node, "FInferShape", ins, outs)
-    if all(map(known, ins)) and not node.op.eager and _can_evaluate(node):
+    uneven = node.op.get_attr("FUneven")
+    if uneven is not None and uneven(node.params, ins):
+        pass  # the result's shape depends on values
+    elif all(map(known, ins)) and not node.op.eager and _can_evaluate(node):
         try:
             specs = node_specs(node, ins, [dtypes.get((id(n), i)) for n, i in node.inputs])
         except MXNetError as error:

@@ -109,7 +109,7 @@ class Lowered:
     checks: whether an operator checks its inputs or outputs, which it cannot do inside a compiled program;
     random: whether an operator draws random numbers; draws_by_value: whether one needs values for that, on CPUs;
     modes: whether training is another computation; unsized: whether some node's shape is told by its surroundings
-    alone; touches: whether `touched` may say something.
+    alone; branches: whether `uneven` may say something; touches: whether `touched` may.
     """
 
     def __init__(self, outputs: Sequence[Entry]) -> None:
@@ -129,6 +129,7 @@ class Lowered:
         self.draws_by_value = any(n.inputs and n.op.get_attr("draws_by_value") for n in self.steps)
         self.modes = any(n.op.trains(n.params) or n.subgraphs for n in self.steps)  # training is another computation
         self.unsized = any((check := n.op.get_attr("FShapeKnown")) and not check(n.params) for n in self.steps)
+        self.branches = any(n.op.get_attr("FUneven") for n in self.steps)
         self._kernels: dict[Any, list[Kernel]] = Bounded(64)
         self._draws: dict[Any, list[Callable | None]] = Bounded(64)
         self._forms: Forms | None = None
@@ -181,6 +182,17 @@ class Lowered:
                           if sources[name][0].op is None]
             self._touched[key] = Touched(late, fixed)
         return self._touched[key]
+
+    def uneven(self, shapes: dict[str, tuple]) -> bool:
+        """Whether a condition chooses between results of different shapes, where variables have these shapes.
+
+        Such a graph is no single program.
+        """
+        if not self.branches:
+            return False
+        found = infer_shapes(self.outputs, shapes)
+        return any(rule(n.params, [found[id(source), i] for source, i in n.inputs])
+                   for n in self.steps if (rule := n.op.get_attr("FUneven")))
 
     def kernels(self, train: bool) -> list[Kernel]:
         """A kernel for each operator node."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import recordio
-from .._files import numbered_lines
+from .._files import numbered_lines, reading
 from ..array.dense import _from_host
 from ..base import MXNetError, numeric_types
 from ..context import cpu
@@ -37,8 +37,8 @@ class ImageIter(DataIter):
         path_root: folder that the paths of both lists are relative to.
         path_imgidx: the record file's index; needed for shuffling and parts.
         shuffle: take the images in an order drawn anew each round.
-        part_index, num_parts: use only one of several parts, which together have each image once; their lengths
-            differ by one at most.
+        part_index, num_parts: use only one of several parts of equal length; images that their number does not divide
+            are in none. Where there are fewer images than parts, together they have each once.
         aug_list: augmenters; by default `CreateAugmenter(data_shape, **kwargs)`.
         data_name, label_name: names of data and label.
         dtype: of the labels.
@@ -85,7 +85,8 @@ class ImageIter(DataIter):
         if num_parts > 1:
             if not 0 <= part_index < num_parts:
                 raise AssertionError(f"part_index must be in [0, {num_parts}), got {part_index}")
-            self.seq = self.seq[part_of(len(self.seq), num_parts, part_index)]
+            whole = len(self.seq) - len(self.seq) % num_parts or len(self.seq)
+            self.seq = self.seq[part_of(whole, num_parts, part_index)]
         self.auglist = CreateAugmenter(data_shape, **kwargs) if aug_list is None else aug_list
         self.last_batch_handle = last_batch_handle
         self.num_image = None if self.seq is None else len(self.seq)
@@ -309,7 +310,8 @@ class ImageIter(DataIter):
 
     def read_image(self, fname: str) -> bytes:
         """The bytes of an image file."""
-        with open(os.path.join(self.path_root or "", fname), "rb") as file:
+        path = os.path.join(self.path_root or "", fname)
+        with reading(path, "an image"), open(path, "rb") as file:
             return file.read()
 
     def augmentation_transform(self, data: Any) -> Any:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import decimal
 import logging
 import math
 import os
+import warnings
 
 import numpy as np
 
@@ -86,19 +88,43 @@ class _Rows(RowCursor):
         return self.data[self.rows], self.label[self.rows], self.pad, self.rows * self.with_index
 
 
+def _table(path: str, dtype: str) -> np.ndarray:
+    """The numbers of one CSV file."""
+    form = {"dtype": dtype, "delimiter": ",", "ndmin": 2, "encoding": "utf-8-sig"}
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of a file without rows
+            return np.loadtxt(path, **form)
+    except ValueError:  # as others write such files: a comma at the end of lines, integers as 1.000e+00
+        with open(path, encoding="utf-8-sig") as file:
+            lines = [line.rstrip().rstrip(",") for line in file]
+        return np.loadtxt(lines, **form, converters=_integer if dtype != "float32" else None)
+
+
+def _integer(cell: str) -> int:
+    number = decimal.Decimal("nan" if "_" in cell else cell.strip())
+    if not number.is_finite() or abs(number) >= 1 << 63:  # int() would take for ever for 1e999999999
+        raise ValueError(f"{cell!r} is no integer of 64 bits")
+    return int(number)
+
+
 def _read_csv(path: str, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     """The rows of a CSV file, or of the files in a folder, each of a given shape."""
     paths = sorted(os.path.join(path, name) for name in os.listdir(path)) if os.path.isdir(path) else [path]
+    if not paths:
+        raise MXNetError(f"cannot read CSV file {path}: it is a folder without files")
     tables = []
     for name in paths:
         if name.endswith((".gz", ".bz2", ".xz")):  # NumPy would unpack it, however much that is
             raise MXNetError(f"invalid CSV file {name}: it is packed")
         try:
-            tables.append(np.loadtxt(name, dtype, delimiter=",", ndmin=2))
+            tables.append(_table(name, dtype))
         except OSError as error:
             raise MXNetError(f"cannot read CSV file {name}: {error}") from error
         except Exception as error:
-            raise MXNetError(f"invalid CSV file {name}: {error}") from error
+            said = str(error).partition("; use `usecols`")[0]
+            raise MXNetError(f"invalid CSV file {name}: {said}") from error
+        if not tables[-1].size:
+            raise MXNetError(f"invalid CSV file {name}: there are no rows")
         if tables[-1].shape[1] != math.prod(shape):
             raise MXNetError(f"invalid CSV file {name}: rows have {tables[-1].shape[1]} values, which do not fit "
                              f"shape {shape}")
@@ -120,7 +146,7 @@ def CSVIter(*, data_csv: str, data_shape: Shape, label_csv: str = "NULL", label_
         round_batch: fill the last batch up from the beginning (the next epoch then starts behind those rows);
             otherwise its last rows are those of the batch before.
         prefetch_buffer, ctx: kept for MXNet's sake; the file is read as a whole.
-        dtype: "float32" (default), "int32" or "int64".
+        dtype: "float32" (default), "int32" or "int64"; for the latter two, numbers like 1.20e+01 are cut to integers.
         data_name, label_name: names of data and label.
 
     Raises:

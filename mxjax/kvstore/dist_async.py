@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import optimizer as opt
-from .._files import together, write_file
+from .._files import reading, together, write_file
 from ..array.sparse import BaseSparseNDArray, distinct_rows, row_sparse_array
 from ..base import MXNetError, Precondition
 from ..ndarray import array
@@ -231,7 +231,8 @@ class DistAsyncKVStore(_Dist):
     def load_optimizer_states(self, fname: str) -> None:
         """Reads what `save_optimizer_states` wrote with as many servers."""
         for i, server in enumerate(self._servers):
-            with open(fname + (f".{i}" if i else ""), "rb") as file:
+            name = fname + (f".{i}" if i else "")
+            with reading(name, "optimizer states"), open(name, "rb") as file:
                 server.ask("states", [np.frombuffer(file.read(), np.uint8)], dump_optimizer=False)
 
     def _send_command_to_servers(self, head: int, body: str) -> None:

@@ -11,7 +11,7 @@ from .. import ndarray as nd
 from .. import optimizer as opt
 from .._checkpoints import load_checkpoint
 from .._files import reading, together, write_file
-from ..context import Context, cpu
+from ..context import Context, chosen, cpu
 from ..initializer import InitDesc
 from ..io import DataDesc
 from ..kvstore.training import _create_kvstore, _initialize_kvstore, _update_params, _update_params_on_kvstore
@@ -57,7 +57,7 @@ class Module(BaseModule):
                  fixed_param_names: Sequence[str] | None = None, state_names: Sequence[str] | None = None,
                  group2ctxs: Any = None, compression_params: dict[str, Any] | None = None) -> None:
         super().__init__(logger=logger)
-        self._context = [context] if isinstance(context, Context) else list(context)
+        self._context = [chosen(c) for c in context] if isinstance(context, (list, tuple)) else [chosen(context)]
         self._work_load_list = [1] * len(self._context) if work_load_list is None else list(work_load_list)
         if len(self._work_load_list) != len(self._context):
             raise ValueError(f"work_load_list has {len(self._work_load_list)} entries for {len(self._context)} devices")

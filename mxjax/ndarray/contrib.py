@@ -13,7 +13,7 @@ from ..array import functions
 from ..array.calling import call
 from ..array.creation import array, full, zeros
 from ..array.dense import NDArray
-from ..context import Context, current_context
+from ..context import Context, chosen
 from ..graph.control_flow import runners
 from ..ops import registry
 
@@ -116,7 +116,7 @@ def rand_zipfian(true_classes: NDArray, num_sampled: int, range_max: int,
     Returns:
         (drawn classes int64, expected counts of the true classes, expected counts of the drawn ones; float64).
     """
-    ctx = ctx or current_context()
+    ctx = chosen(ctx)
     log_range = np.log(range_max + 1)
     uniform = call(registry.get("_random_uniform"), [], {"low": 0, "high": log_range, "shape": (num_sampled,),
                                                         "dtype": "float64"}, ctx=ctx).asnumpy()

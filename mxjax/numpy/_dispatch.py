@@ -13,11 +13,11 @@ from typing import Any
 
 from ..array.calling import call as call_operator
 from ..array.calling import check_inputs, invoke
-from ..array.functions import context
 from ..array.prepared import Prepared, prepared
 from ..array.state import state
 from ..base import numeric_types
 from ..compile.kernel import prepare
+from ..context import as_context
 from ..ops import registry
 
 __all__ = ["IMPERATIVE", "SYMBOLIC", "Flavour", "bound", "call", "is_array", "is_number"]
@@ -88,7 +88,7 @@ class _Imperative(Flavour):
         op = registry.get(name)
         params = {k: v for k, v in params.items() if v is not None}
         if not inputs:
-            made = call_operator(op, inputs, params, out, context(ctx))
+            made = call_operator(op, inputs, params, out, as_context(ctx))
             return made if out is not None else self.own(made)
         if key is not None and not op.eager and op.dynamic_names.isdisjoint(params) \
                 and op.get_attr("FHost") is None and op.get_attr("eager_when") is None:

@@ -14,7 +14,7 @@ from ..array.dense import _IN_PLACE, NDArray, _flatten, _from_host, _unflatten
 from ..array.kinds import flavours
 from ..array.state import state
 from ..base import MXNetError
-from ..context import Context, current_context
+from ..context import Context, chosen
 from ..ops.params import np_dtype
 from . import _create, _elemwise, _index, _matrix, fallback
 from ._dispatch import IMPERATIVE
@@ -411,7 +411,7 @@ def array(object: Any, dtype: Any = None, ctx: Context | None = None) -> ndarray
         >>> mx.np.array(np.array([1, 2], dtype="int8"))
         array([1, 2], dtype=int8)
     """
-    ctx = current_context() if ctx is None else ctx
+    ctx = chosen(ctx)
     if isinstance(object, NDArray) and not isinstance(object, ndarray):
         raise ValueError("If you're trying to create a mxnet.numpy.ndarray from mx.nd.NDArray, please use the "
                          "zero-copy as_np_ndarray function.")

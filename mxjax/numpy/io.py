@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..context import current_context
+from ..context import chosen
 from ._ndarray import array
 
 __all__ = ["genfromtxt"]
@@ -31,6 +31,6 @@ def genfromtxt(*args: Any, **kwargs: Any) -> Any:
         array([[1., 2.],
                [3., 4.]])
     """
-    ctx = kwargs.pop("ctx", None) or current_context()
+    ctx = chosen(kwargs.pop("ctx", None))
     values = np.genfromtxt(*args, **kwargs)
     return array(values, dtype=kwargs.get("dtype") or values.dtype, ctx=ctx)

@@ -12,7 +12,7 @@ import numpy as np
 from ..ops.nn.recurrent import pieces
 from ..symbol import Symbol, zeros
 from ._export import package
-from ._import import Call, importer
+from ._import import IMPORTERS, Call, Derived, importer
 from ._to_rnn import _GATES
 
 _FAR = 2**31 - 1
@@ -42,8 +42,6 @@ importer("LRN")(lambda c: c.op("LRN", c.sym(0), alpha=c.attr("alpha", 1e-4), bet
 importer("InstanceNormalization")(lambda c: c.op("InstanceNorm", c.sym(0), c.sym(1), c.sym(2),
                                                  eps=c.attr("epsilon", 1e-5)))
 importer("Sum")(lambda c: reduce(lambda a, b: c.op("broadcast_add", a, b), _all(c)))
-importer("Max")(lambda c: reduce(lambda a, b: c.op("broadcast_maximum", a, b), _all(c)))
-importer("Min")(lambda c: reduce(lambda a, b: c.op("broadcast_minimum", a, b), _all(c)))
 importer("Mean")(lambda c: reduce(lambda a, b: c.op("broadcast_add", a, b), _all(c)) / len(c.inputs))
 importer("MatMul")(lambda c: c.op("_npi_matmul", c.sym(0), c.sym(1)))
 importer("MaxRoiPool")(lambda c: c.op("ROIPooling", c.sym(0), c.sym(1), pooled_size=c.attr("pooled_shape"),
@@ -126,49 +124,112 @@ def _number(c: Call) -> np.ndarray:
 importer("Constant")(_number)
 
 
+def _of_shape(c: Call, take: Callable[[tuple[int, ...]], Any], make: Callable[[], Symbol]) -> Any:
+    """A number or a list of the first input's shape."""
+    sizes = c.sized(0)
+    if c.known(0) is not None and not c.derives(0):
+        return np.array(take(c.shape(0)), np.int64)
+    return make() if sizes is None else Derived([np.array(take(s), np.int64) for s in sizes], make)
+
+
 @importer("Shape")
 def _shape(c: Call) -> Any:
-    shape, some = c.shape(0), slice(c.attr("start", 0), c.attr("end"))
-    if shape is not None:
-        return np.array(shape[some], np.int64)
-    return c.op("slice_axis", c.op("shape_array", c.sym(0)), axis=0, begin=some.start, end=some.stop)
+    some = slice(c.attr("start", 0), c.attr("end"))
+
+    def make() -> Symbol:
+        whole = c.op("shape_array", c.sym(0))
+        return whole if some == slice(0, None) else c.op("slice", whole, begin=(some.start,), end=(some.stop,))
+    return _of_shape(c, lambda shape: shape[some], make)
 
 
 @importer("Size")
 def _size(c: Call) -> Any:
-    shape = c.shape(0)
-    return c.op("size_array", c.sym(0)) if shape is None else np.array(math.prod(shape), np.int64)
-
-
-@importer("ConstantOfShape")
-def _constant_of_shape(c: Call) -> np.ndarray:
-    fill = package().numpy_helper.to_array(c.attrs["value"]) if "value" in c.attrs else np.zeros(1, np.float32)
-    shape = c.value(0).tolist()
-    c.make(math.prod(shape))
-    return np.full(shape, fill.reshape(-1)[0], fill.dtype)
-
-
-@importer("Range")
-def _range(c: Call) -> np.ndarray:
-    start, stop, step = (c.value(i).item() for i in range(3))
-    c.make((stop - start) / step if step else math.inf)
-    return np.arange(start, stop, step)
+    return _of_shape(c, math.prod, lambda: c.op("size_array", c.sym(0)))
 
 
 _MOST_FOLDED = 1 << 20  # shapes are computed that way, which are short
 
 
-def _folding(compute: Callable[..., np.ndarray]) -> Callable[[Callable], Callable]:
-    """The importer of an operator that is also computed at once where all inputs are constant integers."""
+def _folding(compute: Callable[..., Any]) -> Callable[[Callable], Callable]:
+    """The importer of an operator that is also computed at once where all inputs are constant integers.
+
+    `compute` gets the call and the inputs' values, and returns the result, or the list of results. Other numbers than
+    integers are computed too where they are single, or derive from shapes.
+    """
     def decorate(function: Callable[[Call], Any]) -> Callable[[Call], Any]:
         def convert(c: Call) -> Any:
-            values = [c.known(i) for i in range(len(c.inputs)) if c.inputs[i]]
-            if all(v is not None and (v.dtype.kind in "iub" or v.size == 1) for v in values) and \
-                    math.prod(v.size for v in values) <= _MOST_FOLDED:
-                return np.asarray(compute(c, *values))
-            return function(c)
+            places = [i for i in range(len(c.inputs)) if c.has(i)]
+            derives = any(c.derives(i) for i in places)
+            if not all(_short(c, i, derives) for i in places):
+                return function(c)
+            results = c.for_each_size(lambda: _arrays(compute(c, *(c.known(i) for i in places))))
+            if not derives:
+                return results[0] if len(results[0]) > 1 else results[0][0]
+            made: list[Symbol] = []
+
+            def make(number: int) -> Symbol:
+                if not made:
+                    found = function(c)
+                    made.extend(found if isinstance(found, (list, tuple, Symbol)) else [_symbol(c, found)])
+                return made[number]
+            found = [Derived(versions, lambda n=n: make(n)) for n, versions in enumerate(zip(*results, strict=True))]
+            return found if len(found) > 1 else found[0]
         return convert
     return decorate
+
+
+def _short(c: Call, index: int, derives: bool) -> bool:
+    values = [c.known(index)] if not c.derives(index) else c.for_each_size(lambda: c.known(index))
+    return all(v is not None and v.size <= _MOST_FOLDED and (v.dtype.kind in "iub" or v.size == 1 or derives)
+               for v in values)
+
+
+def _arrays(found: Any) -> list[np.ndarray]:
+    return [np.asarray(f) for f in (found if isinstance(found, list) else [found])]
+
+
+def _symbol(c: Call, found: Any) -> Symbol:
+    return found.make() if isinstance(found, Derived) else c.param(found, "constant")
+
+
+def _filled(c: Call) -> tuple[float, np.dtype]:
+    fill = package().numpy_helper.to_array(c.attrs["value"]) if "value" in c.attrs else np.zeros(1, np.float32)
+    return fill.reshape(-1)[0], fill.dtype
+
+
+def _full(c: Call, shape: np.ndarray) -> np.ndarray:
+    c.make(math.prod(shape.tolist()))
+    return np.full(shape.tolist(), *_filled(c))
+
+
+@importer("ConstantOfShape")
+@_folding(_full)
+def _constant_of_shape(c: Call) -> Any:
+    if not c.derives(0):
+        return _full(c, c.value(0))
+    shape, dynamic = _dynamic(c.for_each_size(lambda: c.known(0).tolist()))
+    return c.stretched(c.param(_full(c, np.array(shape)), "value"), dynamic)
+
+
+def _dynamic(shapes: Sequence[Sequence[int]]) -> tuple[list[int], dict[int, list[int]]]:
+    """(a shape with 1 for dynamic sizes, {axis: its size for each set of sizes})."""
+    dynamic = {axis: list(sizes) for axis, sizes in enumerate(zip(*shapes, strict=True)) if len(set(sizes)) > 1}
+    return [1 if axis in dynamic else n for axis, n in enumerate(shapes[0])], dynamic
+
+
+def _numbers(c: Call, start: np.ndarray, stop: np.ndarray, step: np.ndarray) -> np.ndarray:
+    c.make((stop.item() - start.item()) / step.item() if step.item() else math.inf)
+    return np.arange(start.item(), stop.item(), step.item(), start.dtype)
+
+
+@importer("Range")
+@_folding(_numbers)
+def _range(c: Call) -> Any:
+    if c.derives(1) and c.known(1) is None:
+        start, step = c.value(0).item(), c.value(2).item()
+        c.need((start, step) == (0, 1), "a dynamic end, and another start than 0 or step than 1")
+        return c.op("Cast", c.counted(c.for_each_size(lambda: c.known(1).item())), dtype=c.value(0).dtype.name)
+    return _numbers(c, *(c.value(i) for i in range(3)))
 
 
 # ---------------------------------------------------------------- two operands
@@ -177,9 +238,10 @@ _SCALARS = {"Add": "_plus_scalar", "Sub": "_minus_scalar", "Mul": "_mul_scalar",
             "GreaterOrEqual": "_greater_equal_scalar", "LessOrEqual": "_lesser_equal_scalar"}
 _TURNED = {"Add": "_plus_scalar", "Sub": "_rminus_scalar", "Mul": "_mul_scalar", "Div": "_rdiv_scalar",
            "Pow": "_rpower_scalar"}
-_NUMPY = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Pow": np.power, "Mod": np.mod, "Equal": np.equal,
+_NUMPY = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Pow": np.power, "Equal": np.equal,
           "Div": lambda a, b: a // b if np.asarray(a).dtype.kind in "iu" else a / b, "Greater": np.greater,
-          "Less": np.less}
+          "Less": np.less, "GreaterOrEqual": np.greater_equal, "LessOrEqual": np.less_equal, "And": np.logical_and,
+          "Or": np.logical_or, "Xor": np.logical_xor}
 
 
 def _two(tensor: str) -> Callable[[Call], Symbol]:
@@ -205,6 +267,14 @@ for _onnx, _kind in {
     importer(_onnx)(_converter)
 
 
+for _onnx, _function in {"Max": np.maximum, "Min": np.minimum}.items():
+    importer(_onnx)(_folding(lambda c, *all, f=_function: reduce(f, all))(
+        lambda c, kind=f"broadcast_{_function.__name__}": reduce(lambda a, b: c.op(kind, a, b), _all(c))))
+for _onnx, _function in {"Abs": np.abs, "Neg": np.negative, "Not": np.logical_not, "Floor": np.floor, "Ceil": np.ceil,
+                         "Sqrt": np.sqrt, "Identity": np.copy}.items():
+    importer(_onnx)(_folding(lambda c, x, f=_function: f(x))(IMPORTERS[_onnx]))
+
+
 @importer("Mod")
 @_folding(lambda c, a, b: (np.fmod if c.attr("fmod", 0) else np.mod)(a, b))
 def _mod(c: Call) -> Symbol:
@@ -215,6 +285,7 @@ def _mod(c: Call) -> Symbol:
 
 
 @importer("Where")
+@_folding(lambda c, chosen, a, b: np.where(chosen, a, b))
 def _where(c: Call) -> Symbol:
     return c.op("_npi_where", c.op("_not_equal_scalar", c.sym(0), scalar=0), c.sym(1), c.sym(2))
 
@@ -247,6 +318,8 @@ def _clip(c: Call) -> Symbol:
 def _prelu(c: Call) -> Symbol:
     slope, data = c.shape(1), c.shape(0)
     channels = slope is not None and all(n == 1 for n in slope[1:]) and (len(slope) > 1 or slope == (1,))
+    if slope and data and data[1:2] == slope and data[-1] not in (1, *slope):
+        channels, data = True, None  # as MXNet wrote it: by ONNX's rules it would not fit
     if channels and (data is None or len(slope) in (1, len(data) - 1)):
         return c.op("LeakyReLU", c.sym(0), c.op("Reshape", c.sym(1), shape=(-1,)), act_type="prelu")
     least = c.op("broadcast_mul", c.op("_minimum_scalar", c.sym(0), scalar=0), c.sym(1))
@@ -254,10 +327,62 @@ def _prelu(c: Call) -> Symbol:
 
 
 # ---------------------------------------------------------------- shapes
+def _filled_in(c: Call, shape: tuple[int, ...], wanted: Sequence[int]) -> tuple[int, ...]:
+    """A wanted shape, in which 0 stood for the size that the data has there."""
+    kept = not c.attr("allowzero", 0)
+    c.need(not kept or all(n or i < len(shape) for i, n in enumerate(wanted)), f"shape {wanted} of data {shape}")
+    return tuple(shape[i] if n == 0 and kept else n for i, n in enumerate(wanted))
+
+
 @importer("Reshape")
-@_folding(lambda c, x, shape: x.reshape(shape))
+@_folding(lambda c, x, shape: x.reshape(_filled_in(c, x.shape, shape.tolist())))
 def _reshape(c: Call) -> Symbol:
-    return c.op("Reshape", c.sym(0), shape=c.listed(1, "shape"))
+    if not c.derives(1) or c.known(1) is not None:
+        shape = c.listed(1, "shape")
+        c.need(not c.attr("allowzero", 0) or 0 not in shape, "a size of 0 with allowzero")
+        return c.op("Reshape", c.sym(0), shape=shape)
+    wanted, shapes = c.for_each_size(lambda: c.known(1).reshape(-1).tolist()), c.sized(0)
+    c.need(shapes is not None, "dynamic sizes and data of an unknown shape")
+    c.need(len({len(w) for w in wanted}) == 1, "the number of dimensions depends on dynamic sizes")
+    wanted = [_resolved(c, shape, w) for shape, w in zip(shapes, wanted, strict=True)]
+    old, new = (list(zip(*versions, strict=True)) for versions in (shapes, wanted))
+    return c.op("Reshape", c.sym(0), shape=_spelled(c, old, new))
+
+
+def _resolved(c: Call, shape: tuple[int, ...], wanted: list[int]) -> tuple[int, ...]:
+    """A wanted shape with all its sizes."""
+    known = _filled_in(c, shape, wanted)
+    rest = math.prod(shape) // max(math.prod(n for n in known if n != -1), 1)
+    return tuple(rest if n == -1 else n for n in known)
+
+
+def _spelled(c: Call, sizes: Sequence[tuple], wanted: Sequence[tuple]) -> tuple[int, ...]:
+    """A wanted shape in the language of MXNet's Reshape.
+
+    0 keeps a size, -3 merges two of them, -4 splits one in two, -1 follows from the others. Sizes are tuples: one for
+    each set of dynamic sizes.
+    """
+    def product(first: tuple, second: tuple) -> tuple:
+        return tuple(a * b for a, b in zip(first, second, strict=True))
+
+    def number(size: tuple, otherwise: int = -1) -> int:
+        return size[0] if len(set(size)) == 1 else otherwise
+    old, new, spelled, followers = list(sizes), list(wanted), [], 0
+    while new:
+        size = new.pop(0)
+        if old and size == old[0]:
+            spelled.append(number(size, 0))
+        elif len(old) > 1 and size == product(*old[:2]):
+            spelled.append(-3)
+            del old[0]
+        elif old and new and product(size, new[0]) == old[0] and number(size) + number(new[0]) > -2:
+            spelled += [-4, number(size), number(new.pop(0))]
+        else:
+            spelled.append(number(size))
+            followers += number(size) == -1
+        del old[:1]
+    c.need(followers < 2, "more than one dynamic size that the data has not")
+    return tuple(spelled)
 
 
 @importer("Flatten")
@@ -271,6 +396,7 @@ def _flatten(c: Call) -> Symbol:
 
 
 @importer("Transpose")
+@_folding(lambda c, x: np.transpose(x, c.attr("perm")))
 def _transpose(c: Call) -> Symbol:
     return c.op("transpose", c.sym(0), axes=c.attr("perm", ()))
 
@@ -297,9 +423,24 @@ def _concat(c: Call) -> Symbol:
     return c.op("Concat", *_all(c), dim=c.attr("axis"))
 
 
+def _ends(c: Call) -> tuple[int, ...]:
+    """Where a slice ends; a dynamic end must be that of the axis."""
+    if not c.derives(2) or c.known(2) is not None:
+        return c.listed(2, "ends")
+    ends, shapes = c.for_each_size(lambda: c.known(2).reshape(-1).tolist()), c.sized(0)
+    axes = c.listed(3, "axes") or range(len(ends[0]))
+    c.need(shapes is not None, "dynamic ends of an unknown shape")
+    found = []
+    for axis, sizes in zip(axes, zip(*ends, strict=True), strict=True):
+        whole = all(n >= shape[axis] for n, shape in zip(sizes, shapes, strict=True))
+        c.need(whole or len(set(sizes)) == 1, "a dynamic end inside an axis")
+        found.append(_FAR if whole else sizes[0])
+    return tuple(found)
+
+
 def _parts(c: Call) -> dict[int, tuple]:
     """{axis: (begin, end, step)} of a slice; None where it is an end."""
-    begins, ends = c.listed(1, "starts"), c.listed(2, "ends")
+    begins, ends = c.listed(1, "starts"), _ends(c)
     axes = c.listed(3, "axes") or range(len(begins))
     steps = c.listed(4, "steps") or (1,) * len(begins)
     return {a: (None if s < 0 and b >= _FAR else b, None if e >= _FAR or e <= -_FAR else e, s)
@@ -315,23 +456,35 @@ def _cut(c: Call, x: np.ndarray, *rest: np.ndarray) -> np.ndarray:
 @_folding(_cut)
 def _slice(c: Call) -> Symbol:
     parts = _parts(c)
-    if all(step == 1 for _, _, step in parts.values()):
+    if min(parts, default=0) < 0 and c.shape(0) is None:
+        c.need(all(step == 1 for _, _, step in parts.values()),
+               "steps along an axis from the end of an unknown shape")
         return reduce(lambda x, item: c.op("slice_axis", x, axis=item[0], begin=item[1][0] or 0, end=item[1][1]),
                       parts.items(), c.sym(0))
-    c.need(min(parts) >= 0 or c.shape(0) is not None, "steps along an axis from the end of an unknown shape")
-    ndim = len(c.shape(0)) if c.shape(0) else max(parts) + 1
+    ndim = len(c.shape(0)) if c.shape(0) else max(parts, default=0) + 1
     parts = {a % ndim: part for a, part in parts.items()}
-    columns = [parts.get(i, (None, None, None)) for i in range(max(parts) + 1)]
+    columns = [parts.get(i, (None, None, None)) for i in range(max(parts, default=0) + 1)]
     return c.op("slice", c.sym(0), **dict(zip(("begin", "end", "step"), map(tuple, zip(*columns, strict=True)),
                                              strict=True)))
 
 
+def _pieces(c: Call, x: np.ndarray, *sizes: np.ndarray) -> list[np.ndarray]:
+    sizes = c.listed(1, "split") or _even(x.shape[c.attr("axis", 0)], len(c.outputs))
+    return np.split(x, np.cumsum(sizes)[:-1], c.attr("axis", 0))
+
+
+def _even(length: int, count: int) -> list[int]:
+    """Lengths of parts that are equal, but for a last one that is smaller."""
+    each = -(-length // count)
+    return [min(each, length - begin) for begin in range(0, length, each)]
+
+
 @importer("Split")
+@_folding(_pieces)
 def _split(c: Call) -> Any:
     axis, sizes, shape = c.attr("axis", 0), c.listed(1, "split"), c.shape(0)
     if "num_outputs" in c.attrs and shape is not None and shape[axis] % len(c.outputs):  # the last part is smaller
-        each = -(-shape[axis] // len(c.outputs))
-        sizes = [min(each, shape[axis] - begin) for begin in range(0, shape[axis], each)]
+        sizes = _even(shape[axis], len(c.outputs))
     if not sizes or len(set(sizes)) == 1:
         return c.op("SliceChannel", c.sym(0), axis=axis, num_outputs=len(c.outputs))
     starts = [0, *np.cumsum(sizes).tolist()]
@@ -352,6 +505,7 @@ def _gather(c: Call) -> Symbol:
 
 
 @importer("GatherND")
+@_folding(lambda c, x, places: x[tuple(np.moveaxis(places, -1, 0))])
 def _gather_nd(c: Call) -> Symbol:
     shape = c.shape(1)
     c.need(shape is not None and not c.attr("batch_dims", 0), "indices of unknown shape, or batch_dims")
@@ -359,20 +513,79 @@ def _gather_nd(c: Call) -> Symbol:
     return c.op("gather_nd", c.sym(0), c.op("transpose", c.sym(1), axes=axes))
 
 
+def _scattered(c: Call, x: np.ndarray, places: np.ndarray, values: np.ndarray) -> np.ndarray:
+    c.need(c.attr("reduction", "none") == "none", "a reduction")
+    x = x.copy()
+    x[tuple(np.moveaxis(places, -1, 0))] = values
+    return x
+
+
+@importer("ScatterND")
+@_folding(_scattered)
+def _scatter_nd(c: Call) -> Symbol:
+    shape = c.shape(1)
+    c.need(shape is not None, "places of unknown shape")
+    c.need(c.attr("reduction", "none") == "none", "a reduction")
+    places = c.op("transpose", c.sym(1), axes=(len(shape) - 1, *range(len(shape) - 1)))
+    return c.op("_scatter_set_nd", c.sym(0), c.sym(2), places, shape=c.shape(0) or ())
+
+
+def _wide(c: Call, x: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    shape = np.broadcast_shapes(x.shape, wanted.tolist())
+    c.make(math.prod(shape))
+    return np.broadcast_to(x, shape)
+
+
 @importer("Expand")
+@_folding(_wide)
 def _expand(c: Call) -> Symbol:
-    shape, wanted = c.shape(0), c.listed(1, "shape")
+    shape = c.shape(0)
+    if c.derives(1) and c.known(1) is None:
+        return _expand_dynamic(c)
+    wanted = c.listed(1, "shape")
     if shape is not None:
         return c.op("_npi_broadcast_to", c.sym(0), shape=np.broadcast_shapes(shape, wanted))
     return c.op("broadcast_mul", c.sym(0), c.op("_ones", shape=wanted))
 
 
+def _expand_dynamic(c: Call) -> Symbol:
+    wanted, shapes = c.for_each_size(lambda: c.known(1).tolist()), c.sized(0)
+    c.need(shapes is not None, "dynamic sizes and data of an unknown shape")
+    shapes = [shape or (1,) for shape in shapes]  # so long is a parameter without dimensions
+    wide = [np.broadcast_shapes(shape, w) for shape, w in zip(shapes, wanted, strict=True)]
+    data = c.sym(0)
+    for _ in range(len(wide[0]) - len(shapes[0])):
+        data = c.op("expand_dims", data, axis=0)
+    offset = len(wide[0]) - len(shapes[0])
+    target, dynamic = _dynamic(wide)
+    for axis in list(dynamic):
+        if axis >= offset and [shape[axis - offset] for shape in shapes] == dynamic[axis]:
+            target[axis] = 0  # broadcast_to keeps the size
+            del dynamic[axis]
+    return c.stretched(c.op("broadcast_to", data, shape=tuple(target)), dynamic)
+
+
+def _repeated(c: Call, x: np.ndarray, repeats: np.ndarray) -> np.ndarray:
+    c.make(x.size * math.prod(repeats.tolist()))
+    return np.tile(x, repeats.tolist())
+
+
 @importer("Tile")
+@_folding(_repeated)
 def _tile(c: Call) -> Symbol:
     return c.op("tile", c.sym(0), reps=c.listed(1, "repeats"))
 
 
+def _with_borders(c: Call, x: np.ndarray, *rest: np.ndarray) -> np.ndarray:
+    pads = c.listed(1, "pads")
+    c.make(x.size + sum(map(abs, pads)) if x.ndim == 1 else _MOST_FOLDED)
+    c.need(min(pads, default=0) >= 0 and c.attr("mode", "constant") == "constant", "such padding of a constant")
+    sides = list(zip(pads[:len(pads) // 2], pads[len(pads) // 2:], strict=True))
+    return np.pad(x, sides, constant_values=rest[1].item() if len(rest) > 1 else c.attr("value", 0))
+
+
 @importer("Pad")
+@_folding(_with_borders)
 def _pad(c: Call) -> Symbol:
     pads = c.listed(1, "pads")
     width = [n for pair in zip(pads[:len(pads) // 2], pads[len(pads) // 2:], strict=True) for n in pair]
@@ -470,6 +683,9 @@ for _onnx, _args in {"ReduceSum": ("sum",), "ReduceMean": ("mean",), "ReduceMax"
                      "ReduceL2": ("sum", "square", "sqrt"), "ReduceLogSum": ("sum", None, "log"),
                      "ReduceLogSumExp": ("sum", "exp", "log")}.items():
     importer(_onnx)(_reduced(*_args))
+for _onnx, _function in {"ReduceSum": np.sum, "ReduceMax": np.max, "ReduceMin": np.min, "ReduceProd": np.prod}.items():
+    importer(_onnx)(_folding(lambda c, x, *axes, f=_function: f(
+        x, c.listed(1, "axes"), keepdims=bool(c.attr("keepdims", 1))))(IMPORTERS[_onnx]))
 
 
 @importer("ArgMax", "ArgMin")
@@ -483,8 +699,14 @@ def _arg(c: Call) -> Symbol:
 
 @importer("Softmax", "LogSoftmax")
 def _softmax(c: Call) -> Symbol:
-    axis = c.attr("axis", -1 if c.opset >= 13 else 1)
-    return c.op("softmax" if c.kind == "Softmax" else "log_softmax", c.sym(0), axis=axis)
+    axis, shape = c.attr("axis", -1 if c.opset >= 13 else 1), c.shape(0)
+    kind = "softmax" if c.kind == "Softmax" else "log_softmax"
+    if c.opset >= 13 or axis == -1 or shape is not None and axis % len(shape) == len(shape) - 1:
+        return c.op(kind, c.sym(0), axis=axis)
+    c.need(axis >= 0 or shape is not None, "an axis from the end of an unknown shape")
+    axis = axis if axis >= 0 else axis % len(shape)
+    flat = c.op("Reshape", c.sym(0), shape=(*(0,) * axis, -1))  # all axes from this one on are one
+    return c.op("reshape_like", c.op(kind, flat, axis=-1), c.sym(0))
 
 
 @importer("LpNormalization")
@@ -643,6 +865,17 @@ def _resize(c: Call) -> Symbol:
                 align_corners=places == "align_corners")
 
 
+def _whole(c: Call) -> bool:
+    """Whether all sequences of a recurrent layer are as long as the data."""
+    sizes = c.sized(0)
+    if not c.has(4):
+        return True
+    if sizes is None or not c.derives(4) and c.known(4) is None:
+        return False
+    lengths = c.for_each_size(lambda: c.known(4))
+    return all((n == shape[0]).all() for n, shape in zip(lengths, sizes, strict=True))
+
+
 _MODES = {"LSTM": "lstm", "GRU": "gru", "RNN": "rnn_tanh"}
 
 
@@ -654,7 +887,7 @@ def _recurrent(c: Call) -> list[Symbol]:
         c.need(len(activations) == 1, "different activations")
         mode = f"rnn_{activations.pop().lower()}"
     c.need(c.kind != "GRU" or c.attr("linear_before_reset", 0) == 1, "linear_before_reset=0")
-    c.need(c.attr("direction", "forward") != "reverse" and not c.has(4) and not c.attr("layout", 0),
+    c.need(c.attr("direction", "forward") != "reverse" and _whole(c) and not c.attr("layout", 0),
            "direction reverse, lengths of sequences, or layout 1")
     inputs, hidden = c.value(1), c.value(2)
     directions, gates, width = inputs.shape

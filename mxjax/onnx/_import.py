@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import Any
@@ -18,12 +19,15 @@ from ..symbol import Group, Symbol, var
 from ..symbol.symbol import apply
 from ._export import package
 
-__all__ = ["IMPORTERS", "Call", "described", "get_model_metadata", "graph_to_block", "graph_to_symbol", "import_model",
-           "import_to_gluon", "importer"]
+__all__ = ["IMPORTERS", "Call", "Derived", "described", "get_model_metadata", "graph_to_block", "graph_to_symbol",
+           "import_model", "import_to_gluon", "importer"]
 
 Importer = Callable[["Call"], Any]
 IMPORTERS: dict[str, Importer] = {}
 _MOST_MADE = 1 << 26
+# two sets of numbers for dynamic sizes, which have many divisors: for the first two axes, and for those of images
+_BATCHES = (24, 72, 120, 168, 216, 264), (240, 336, 528, 624, 816, 912)
+_SIZES = (192, 256, 320, 384), (448, 512, 576, 640)
 
 
 def importer(*kinds: str) -> Callable[[Importer], Importer]:
@@ -34,11 +38,30 @@ def importer(*kinds: str) -> Callable[[Importer], Importer]:
     return decorate
 
 
+class Derived:
+    """A value that follows from shapes of the model's inputs.
+
+    Dynamic sizes have no value yet. So it is computed for two different sets of sizes: what is the same in both does
+    not depend on them.
+
+    Args:
+        versions: the value for each set of sizes.
+        make: returns the value as a symbol that is computed when the graph runs.
+    """
+
+    def __init__(self, versions: Sequence[np.ndarray], make: Callable[[], Symbol]) -> None:
+        self.versions, self.make = list(versions), make
+        first = self.versions[0]
+        self.fixed = all(v.shape == first.shape and (v == first).all() for v in self.versions)
+
+
 class Call:
     """What an importer gets: an ONNX node and what its inputs are in the symbol.
 
-    It returns a symbol (or several), or a NumPy array where the result is a constant, e.g. a shape.
+    It returns a symbol (or several), a NumPy array where the result is a constant, or a `Derived`.
     """
+
+    _version: int | None = None  # for which set of sizes `known` answers
 
     def __init__(self, model: _Model, node: Any) -> None:
         helper = package().helper
@@ -59,15 +82,36 @@ class Call:
     def known(self, index: int) -> np.ndarray | None:
         """An input's value where it is constant, else None."""
         value = self._model.values[self.inputs[index]] if self.has(index) else None
+        if isinstance(value, Derived):
+            if self._version is not None:
+                return value.versions[self._version]
+            return value.versions[0] if value.fixed else None
         return value if isinstance(value, np.ndarray) else None
 
+    def derives(self, index: int) -> bool:
+        """Whether an input's value follows from shapes of the model's inputs."""
+        return self.has(index) and isinstance(self._model.values[self.inputs[index]], Derived)
+
+    def for_each_size(self, compute: Callable[[], Any]) -> list[Any]:
+        """Results of `compute` for each set of sizes, `known` answering accordingly."""
+        results = []
+        try:
+            for number in range(len(self._model.sizes)):
+                self._version = number
+                results.append(compute())
+        finally:
+            self._version = None
+        return results
+
     def value(self, index: int) -> np.ndarray:
-        """A constant input's value.
+        """A constant input's value; one that is computed of parameters only counts as constant.
 
         Raises:
             MXNetError: it is not constant.
         """
         found = self.known(index)
+        if found is None and self.has(index):
+            found = self._model.computed(self.inputs[index], self)
         self.need(found is not None, f"its input {index} must be constant")
         return found
 
@@ -84,6 +128,32 @@ class Call:
     def shape(self, index: int) -> tuple[int, ...] | None:
         """An input's shape where it can be told."""
         return self._model.shape(self.inputs[index])
+
+    def sized(self, index: int) -> list[tuple[int, ...]] | None:
+        """An input's shape for each set of sizes, where it can be told."""
+        return self._model.sized(self.inputs[index])
+
+    def stretched(self, data: Symbol, axes: dict[int, Sequence[int]]) -> Symbol:
+        """Data of length 1 along some axes with the dynamic sizes there that some input of the model has.
+
+        Args:
+            data: the symbol.
+            axes: {axis: its size for each set of sizes}.
+        """
+        for axis, sizes in axes.items():
+            name, other = self._where(sizes)
+            data = self.op("broadcast_like", data, name, lhs_axes=(axis,), rhs_axes=(other,))
+        return data
+
+    def counted(self, sizes: Sequence[int]) -> Symbol:
+        """0, 1, 2 ... up to a dynamic size that some input of the model has."""
+        found, axis = self._where(sizes)
+        return self.op("_contrib_arange_like", found, axis=axis)
+
+    def _where(self, sizes: Sequence[int]) -> tuple[Symbol, int]:
+        found = self._model.where(sizes)
+        self.need(found is not None, "a dynamic size that no input has")
+        return self._model.symbol(found[0]), found[1]
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -117,12 +187,14 @@ class _Model:
         self.values: dict[str, Any] = {t.name: onnx.numpy_helper.to_array(t) for t in graph.initializer}
         self.params: dict[str, np.ndarray] = {}
         self.shapes = {name: shape for name, shape, _ in described(graph)["input_tensor_data"] if all(shape)}
+        self.sizes = _assumed(graph, self.values)
         self.inputs = [i.name for i in graph.input if i.name not in self.values]
         self.values.update({name: var(name) for name in self.inputs})
+        self._makes = False  # what derives from shapes is computed when the graph runs
         import_module("._from_onnx", __package__)
         for node in graph.node:
             self._convert(node)
-        outputs = [self.symbol(o.name) for o in graph.output]
+        outputs = [self._output(o.name) for o in graph.output]
         self.sym = Group(outputs) if len(outputs) > 1 else outputs[0]
 
     def _convert(self, node: Any) -> None:
@@ -136,6 +208,14 @@ class _Model:
             result._outputs[0][0].name = call.name
         self.values.update(zip(call.outputs, results, strict=False))
 
+    def _output(self, name: str) -> Symbol:
+        """A result of the graph; one that derives from an input's shape still takes the input."""
+        self._makes = isinstance(self.values.get(name), Derived)
+        try:
+            return self.symbol(name)
+        finally:
+            self._makes = False
+
     def parameter(self, name: str, value: np.ndarray) -> Symbol:
         self.params[name] = value if value.ndim else value.reshape(1)
         return var(name, shape=self.params[name].shape)
@@ -144,21 +224,75 @@ class _Model:
         if name not in self.values:
             raise MXNetError(f"ONNX value {name!r} is not one that can be imported: no input, and no node gives it")
         value = self.values[name]
-        if isinstance(value, np.ndarray):
+        if isinstance(value, Derived):
+            if self._makes or not value.fixed:
+                return value.make()
+            value = value.versions[0]
+        if isinstance(value, np.ndarray) and not isinstance(value, _Parameter):
             value = self.values[name] = _Parameter(value, self.parameter(name, value))
         return value.symbol if isinstance(value, _Parameter) else value
+
+    def computed(self, name: str, call: Call) -> np.ndarray | None:
+        """The value of a symbol that depends on parameters only; else None."""
+        value = self.values[name]
+        if not isinstance(value, Symbol) or set(value.list_inputs()) - set(self.params):
+            return None
+        shape = self.shape(name)
+        call.make(math.prod(shape) if shape else 0)
+        params = {n: array(self.params[n], dtype=self.params[n].dtype) for n in value.list_inputs()}
+        return value.eval(**params)[0].asnumpy()
 
     def known_shapes(self) -> dict[str, tuple[int, ...]]:
         return {**self.shapes, **{k: v.shape for k, v in self.params.items()}}
 
     def shape(self, name: str) -> tuple[int, ...] | None:
+        return self._inferred(name, self.shapes)
+
+    def sized(self, name: str) -> list[tuple[int, ...]] | None:
+        found = []
+        for number, sizes in enumerate(self.sizes):
+            value = self.values[name]
+            try:
+                shape = value.versions[number].shape if isinstance(value, Derived) else self._inferred(name, sizes)
+            except MXNetError:
+                return None  # such sizes are too small for the layers before
+            found.append(shape)
+        return None if None in found else found
+
+    def where(self, sizes: Sequence[int]) -> tuple[str, int] | None:
+        """(input, axis) that has these sizes."""
+        for name, shape in self.sizes[0].items():
+            for axis in range(len(shape)):
+                if [shapes[name][axis] for shapes in self.sizes] == list(sizes):
+                    return name, axis
+        return None
+
+    def _inferred(self, name: str, inputs: dict[str, tuple[int, ...]]) -> tuple[int, ...] | None:
         value = self.values[name]
+        if isinstance(value, Derived):
+            return value.versions[0].shape if len({v.shape for v in value.versions}) == 1 else None
         if not isinstance(value, Symbol):
             return value.shape
         names = set(value.list_inputs())
-        given = {k: s for k, s in self.known_shapes().items() if k in names}
-        found = value.infer_shape_partial(**given)[1][0]
+        known = {**inputs, **{k: v.shape for k, v in self.params.items()}}
+        found = value.infer_shape_partial(**{k: s for k, s in known.items() if k in names})[1][0]
         return found if found and 0 not in found else None
+
+
+def _assumed(graph: Any, params: dict[str, Any]) -> list[dict[str, tuple[int, ...]]]:
+    """Sets of the inputs' shapes: one where all are known; else two, in which all dynamic sizes differ."""
+    numbers: dict[Any, tuple[int, int]] = {}
+
+    def size(dim: Any, key: tuple[str, int], which: int) -> int:
+        if dim.dim_value:
+            return dim.dim_value
+        table = _SIZES if key[1] > 1 else _BATCHES
+        index = sum(n in table[0] for n, _ in numbers.values()) % len(table[0])
+        return numbers.setdefault(dim.dim_param or key, (table[0][index], table[1][index]))[which]
+    inputs = {i.name: i.type.tensor_type.shape.dim for i in graph.input if i.name not in params}
+    sets = [{name: tuple(size(dim, (name, axis), which) for axis, dim in enumerate(dims))
+             for name, dims in inputs.items()} for which in (0, 1)]
+    return sets if numbers else sets[:1]
 
 
 class _Parameter(np.ndarray):

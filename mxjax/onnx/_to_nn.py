@@ -184,10 +184,7 @@ def _softmaxes(c: Call) -> str:
 @converter("SoftmaxOutput", "SoftmaxActivation")
 def _softmax_output(c: Call) -> str:
     channel = c.p.get("multi_output") or c.p.get("mode") == "channel"
-    if channel or c.p.get("preserve_shape") or c.ndim() == 2:
-        return c.op("Softmax", c.inputs[0], axis=1 if channel else -1)
-    flat = c.op("Softmax", c.op("Flatten", c.inputs[0], axis=1), axis=-1)
-    return c.op("Reshape", flat, c.op("Shape", c.inputs[0]))
+    return c.op("Softmax", c.inputs[0], axis=1 if channel else -1)
 
 
 converter("LogisticRegressionOutput")(lambda c: c.op("Sigmoid", c.inputs[0]))

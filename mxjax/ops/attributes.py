@@ -58,6 +58,9 @@ ATTRIBUTES: dict[str, str] = {
         "{input: {attribute: text}} for the variables of a symbol that become these inputs, such as `__init__`",
     # ------------------------------------------------------------ shapes and dtypes
     "FInferShape": "function(params, in_shapes, out_shapes): refines both lists in place (see `infer`)",
+    "FUneven":
+        "function(params, in_shapes) -> whether the shape of the result depends on values: of a condition whose "
+        "branches give different ones; the operator's `hosted()` then runs imperatively",
     "FPartialShape":
         "function(params, *in_shapes) -> shapes of the outputs where inputs are partly unknown, for what FCompute "
         "cannot do with symbols for sizes (see `infer`)",

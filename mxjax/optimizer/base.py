@@ -73,8 +73,8 @@ class Optimizer:
         else:
             self.lr = learning_rate
             if learning_rate is not None and lr_scheduler.base_lr != learning_rate:
-                warnings.warn(f"learning_rate={learning_rate} overrides lr_scheduler.base_lr={lr_scheduler.base_lr}",
-                              UserWarning, stacklevel=3)
+                # printed, as in MXNet: every time, and whatever becomes of warnings
+                print("learning rate from ``lr_scheduler`` has been overwritten by ``learning_rate`` in optimizer.")
                 lr_scheduler.base_lr = learning_rate
         self.rescale_grad = rescale_grad
         self.lr_scheduler = lr_scheduler

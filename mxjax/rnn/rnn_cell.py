@@ -141,7 +141,8 @@ class FusedRNNCell(BaseRNNCell):
     def unpack_weights(self, args: dict[str, Any]) -> dict[str, Any]:
         args = dict(args)
         name = self._parameter.name
-        return {**args, **self._packing.unpack(args.pop(name), name)}
+        packed = args.pop(name)
+        return {**args, **self._packing.unpack(packed, name)}
 
     def pack_weights(self, args: dict[str, Any]) -> dict[str, Any]:
         args = dict(args)

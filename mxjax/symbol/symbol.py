@@ -17,7 +17,7 @@ from .._method_names import PYTHON2
 from ..array.dense import NDArray
 from ..attribute import AttrScope
 from ..base import MXNetError, NotImplementedForSymbol, numeric_types
-from ..context import Context, current_context
+from ..context import Context, chosen
 from ..executor._executor import Executor
 from ..executor.jax_function import JaxFunction
 from ..graph import backends, inference, json_format
@@ -404,7 +404,7 @@ class Symbol(_Base):
         arrays = _arranged(args, graph.args, "args", False)
         aux = _arranged(aux_states if aux_states is not None else [], graph.aux, "aux_states", False)
         grads = _arranged(args_grad, graph.args, "args_grad", True)
-        return Executor._make(symbol, ctx, arrays, grads, grad_req, aux, group2ctx)
+        return Executor._make(symbol, chosen(ctx), arrays, grads, grad_req, aux, group2ctx)
 
     def simple_bind(self, ctx: Context | None = None, grad_req: Any = "write", type_dict: Any = None,
                     stype_dict: Any = None, group2ctx: Any = None, shared_arg_names: Any = None,
@@ -422,13 +422,13 @@ class Symbol(_Base):
         Raises:
             MXNetError: shapes cannot be worked out, or contradict each other.
         """
-        return Executor._simple(backends.for_binding(self), ctx or current_context(), grad_req, type_dict or {},
+        return Executor._simple(backends.for_binding(self), chosen(ctx), grad_req, type_dict or {},
                                 stype_dict or {}, group2ctx, shared_arg_names, shared_exec, shared_buffer,
                                 {name: shape for name, shape in kwargs.items() if isinstance(shape, (tuple, list))})
 
     def eval(self, ctx: Context | None = None, **kwargs: Any) -> list[Any]:
         """Binds the arguments given by name and runs forward; returns the outputs."""
-        return self.bind(ctx or current_context(), kwargs).forward()
+        return self.bind(chosen(ctx), kwargs).forward()
 
     def to_jax(self) -> Callable[..., tuple]:
         """The graph as a pure JAX function; see `mxjax.interop.to_jax`."""

@@ -1,8 +1,8 @@
-"""`python -m mxjax doctor script.py|FOLDER|MODEL-symbol.json ...`: what a script or a model will meet here.
+"""`python -m mxjax doctor script.py|notebook.ipynb|FOLDER|MODEL-symbol.json ...`: what a script will meet here.
 
-Nothing is run. Of scripts every name of MXNet's is looked up; what is missing, differs from MXNet, needs an extra, or
-is slow on compiled arrays is listed with its line. Of graphs the operators. The exit status is 1 where something is
-missing.
+Nothing is run. Of scripts and of notebooks' cells every name of MXNet's is looked up; what is missing, raises, differs
+from MXNet, needs an extra, or is slow on compiled arrays is listed with its line. Of graphs the operators. The exit
+status is 1 where something is missing or raises, and 2 where a file cannot be read.
 """
 
 from __future__ import annotations
@@ -22,12 +22,16 @@ from ..base import MXNetError
 from ..graph import json_format
 from ..graph.node import topological
 from ..ops import registry
+from ._sources import cells, decoded, names_in, scripts_in
 
 __all__ = ["Finding", "add_arguments", "examine", "main"]
 
 
 class Finding(NamedTuple):
-    """Something to know. kind: "missing", "differs", "extra" or "slow"; page: where more is said."""
+    """Something to know.
+
+    kind: "missing", "raises", "differs", "extra", "slow", or "unread" of a file that is none; page: where more is said.
+    """
 
     file: str
     line: int
@@ -37,14 +41,15 @@ class Finding(NamedTuple):
 
 
 # by name of MXNet's, and all that begins with it
-_DIFFERS = {
+_RAISES = {
     "rtc.CudaModule": "takes Pallas functions, no CUDA source",
     "library.load": "loads Python files with JAX functions, no compiled libraries",
+}
+_DIFFERS = {
     "nd.from_numpy": "shares memory until the first write only",
-    "contrib.tensorrt": "XLA compiles graphs; there is no TensorRT",
     "contrib.onnx": "writes opset 17",
     "onnx": "writes opset 17",
-    "kv.create": "`dist_*` stores need MXJAX_SECRET on several machines, and dist_sync has no servers",
+    "kv.create": "`dist_*` stores need MXJAX_CLUSTER_TOKEN on several machines, and dist_sync has no servers",
     "profiler": "a compiled graph is one event",
     "nd.contrib.quantized_conv": "uint8 data have the range of uint8",
     "random.seed": "on CPUs MXNet's own numbers follow it; on GPUs and TPUs JAX's",
@@ -59,12 +64,19 @@ _EXTRAS = {  # by name: (module that is needed, extra)
 }
 _WAITS = ("asnumpy", "asscalar", "wait_to_read", "waitall", "item")
 _TRAINS = ("record", "backward", "forward_backward", "step")
+_KINDS = ("missing", "differs", "extra", "slow", "raises", "unread")
+_STOPS = ("missing", "raises", "extra")
+_ARRAYS = ("nd", "ndarray", "np", "numpy", "npx", "numpy_extension", "random", "sym", "symbol")
+_MADE = ("ones", "zeros", "full", "empty", "arange", "eye", "linspace", "identity")  # the first argument is a size
+_SIZED = ("shape", "size", "begin", "end", "reps", "repeats", "depth", "k", "num", "stop", "N", "pad_width")
+_JOINS = ("concat", "concatenate", "stack", "append", "vstack", "hstack", "Concat")
 _CUSTOM = ("operator.CustomOp", "operator.PythonOp", "operator.NumpyOp")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's arguments."""
-    parser.add_argument("paths", nargs="+", metavar="PATH", help="scripts, folders of them, -symbol.json files")
+    parser.add_argument("paths", nargs="+", metavar="PATH",
+                        help="scripts, notebooks, folders of them, -symbol.json files")
     parser.add_argument("--json", action="store_true", help="print findings as JSON")
 
 
@@ -72,36 +84,46 @@ def main(given: argparse.Namespace) -> int:
     """Runs the command with its parsed arguments; returns the exit status."""
     paths: list[Path] = []
     for path in map(Path, given.paths):
-        paths += sorted(path.rglob("*.py")) if path.is_dir() else [path]
+        paths += scripts_in(path) if path.is_dir() else [path]
     if not paths:
         raise MXNetError(f"doctor: there are no scripts in {', '.join(given.paths)}")
-    found = [finding for path in paths for finding in examine(path)]
+    found: list[Finding] = []
+    for path in paths:
+        try:
+            found += examine(path)
+        except MXNetError as error:
+            if len(paths) == 1:
+                raise
+            found.append(Finding(str(path), 1, "unread", str(error)))
     if given.json:
         print(json.dumps([f._asdict() for f in found], indent=1))
     else:
         for f in found:
             print(f"{f.file}:{f.line}: {f.kind}: {f.text}" + (f" ({f.page})" if f.page else ""))
-        counts = {kind: sum(f.kind == kind for f in found) for kind in ("missing", "differs", "extra", "slow")}
-        print(f"{len(paths)} files: " + ", ".join(f"{count} {kind}" for kind, count in counts.items()))
-    return int(any(f.kind == "missing" for f in found))
+        counts = {kind: sum(f.kind == kind for f in found) for kind in _KINDS}
+        print(f"{len(paths)} files: " + ", ".join(f"{n} {kind}" for kind, n in counts.items() if n or kind != "unread"))
+    if any(f.kind == "unread" for f in found):
+        return 2
+    return int(any(f.kind in _STOPS for f in found))
 
 
 def examine(path: Path) -> list[Finding]:
-    """What is to be known of a file, by line, each thing once.
+    """What is to be known of a file, by line, each thing once; of a notebook, by cell.
 
     Raises:
-        MXNetError: the file is neither Python nor a graph.
+        MXNetError: the file is no script, notebook or graph.
     """
     with reading(path, "a script or a graph"):
-        text = path.read_text(encoding="utf-8")
+        text = decoded(path.read_bytes())
     if path.suffix == ".json":
         return list(dict.fromkeys(_of_graph(path, text)))
-    try:
-        tree = ast.parse(text)
-    except SyntaxError as error:
-        raise MXNetError(f"doctor: {path}:{error.lineno}: {error.msg}; Python 2 is converted by 2to3 first") from None
     script = _Script(str(path))
-    script.visit(tree)
+    if path.suffix == ".ipynb":
+        for number, cell in cells(path, text):
+            script.file = f"{path}:cell {number}"
+            script.examine(cell)
+        return list(dict.fromkeys(script.found))
+    script.examine(text)
     return sorted(dict.fromkeys(script.found), key=lambda f: f.line)
 
 
@@ -113,6 +135,21 @@ class _Script(ast.NodeVisitor):
         self.file, self.found = file, []
         self._names: dict[str, str] = {}  # of the script -> of MXNet
         self._loops: list[ast.AST] = []
+
+    def examine(self, text: str) -> None:
+        """Adds what is to be known of a text; one that Python 3 does not parse is searched for names all the same."""
+        try:
+            self.visit(ast.parse(text))
+        except (SyntaxError, ValueError) as error:  # ValueError: null bytes
+            line = getattr(error, "lineno", None) or 1
+            self.found.append(Finding(self.file, line, "raises", f"Python 3 does not parse it: {error.args[0]}; 2to3 "
+                                      "converts Python 2"))
+            self._search(text)
+
+    def _search(self, text: str) -> None:
+        """Imports and names in a text that has no tree."""
+        for node in names_in(text):
+            self.visit(node)
 
     def _add(self, node: ast.AST, kind: str, text: str, page: str = "") -> None:
         self.found.append(Finding(self.file, node.lineno, kind, text, page))
@@ -148,7 +185,50 @@ class _Script(ast.NodeVisitor):
                 if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _WAITS:
                     self._add(call, "slow", f"{call.func.attr}() in a training loop waits for the device in every "
                               "step; add up NDArrays, and look at the sum now and then")
+        self._growing(node)
         self.generic_visit(node)
+
+    def visit_While(self, node: ast.While) -> None:  # noqa: N802
+        self._growing(node)
+        self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> None:  # noqa: N802
+        path, first = self._path(node.func), node.args[0] if node.args else None
+        text = first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else None
+        if path == "library.load" and text is not None and text.endswith(".py"):
+            return
+        if path in ("kv.create", "kvstore.create") and text in ("horovod", "byteps"):
+            self._add(node, "raises", f"mx.{path}({text!r}): there is no such store; dist_sync sums over processes",
+                      "several-machines")
+        self.generic_visit(node)
+
+    def _growing(self, loop: ast.For | ast.While) -> None:
+        """Arrays whose shape is another one in every round of a loop."""
+        counted = _counters(loop)
+
+        def depends(part: ast.AST | None) -> bool:
+            return part is not None and any(isinstance(n, ast.Name) and n.id in counted for n in ast.walk(part))
+        arrays = set()
+        for node in [n for statement in loop.body for n in ast.walk(statement)]:
+            call = node.value if isinstance(node, ast.Assign) else None
+            path = self._path(call.func) if isinstance(call, ast.Call) else None
+            if path and path.split(".")[0] in _ARRAYS:
+                arrays |= {n.id for target in node.targets for n in ast.walk(target) if isinstance(n, ast.Name)}
+        for node in [n for statement in loop.body for n in ast.walk(statement)]:
+            if not isinstance(node, ast.Call):
+                continue
+            path = self._path(node.func)
+            name = (path or "").rpartition(".")[2]
+            if not path or path.split(".")[0] not in _ARRAYS:
+                continue
+            sizes = [k.value for k in node.keywords if k.arg in _SIZED]
+            sizes += [a for a in node.args if isinstance(a, ast.Tuple)] + (node.args[:1] if name in _MADE else [])
+            if any(map(depends, sizes)):
+                self._add(node, "slow", f"mx.{path} of another shape in every round: each new shape is compiled; pad "
+                          "to a few lengths", "differences: Limits")
+            elif name in _JOINS and _feeds_itself(loop, node, arrays):
+                self._add(node, "slow", f"an array that mx.{path} makes longer in every round: each new shape is "
+                          "compiled; collect a list and join it once", "differences: Limits")
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:  # noqa: N802
         for base in node.bases:
@@ -181,15 +261,49 @@ class _Script(ast.NodeVisitor):
             if not hasattr(value, "__path__") and not hasattr(value, "__name__") or isinstance(value, type):
                 break  # methods of objects are looked up when they are called
             holder = value
-        for name, text in _DIFFERS.items():
-            if _within(path, name):
-                self._add(node, "differs", f"mx.{name}: {text}", "differences")
+        for kind, table in (("raises", _RAISES), ("differs", _DIFFERS)):
+            for name, text in table.items():
+                if _within(path, name):
+                    self._add(node, kind, f"mx.{name}: {text}", "differences")
         for name, (module, extra) in _EXTRAS.items():
             if _within(path, name) and importlib.util.find_spec(module) is None:
                 self._add(node, "extra", f"mx.{name} needs {module}: pip install 'mxjax[{extra}]'", "install")
 
 
 _NONE = object()
+
+
+def _counters(loop: ast.For | ast.While) -> set[str]:
+    """Names that have another number in every round: of a loop over numbers, and made of such."""
+    names: set[str] = set()
+    if isinstance(loop, ast.For) and isinstance(loop.iter, ast.Call) and isinstance(loop.iter.func, ast.Name):
+        target = loop.target
+        if loop.iter.func.id == "enumerate" and isinstance(target, ast.Tuple):
+            target = target.elts[0]
+        if loop.iter.func.id in ("range", "xrange", "enumerate") and isinstance(target, ast.Name):
+            names.add(target.id)
+    for node in [n for statement in loop.body for n in ast.walk(statement)]:
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and isinstance(loop, ast.While) and \
+                isinstance(node.value, ast.Constant):
+            names.add(node.target.id)
+        elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name) and \
+                _only_numbers(node.value) and any(isinstance(n, ast.Name) and n.id in names
+                                                  for n in ast.walk(node.value)):
+            names.add(node.targets[0].id)
+    return names
+
+
+def _only_numbers(value: ast.AST) -> bool:
+    """Whether an expression is arithmetic of names and constants."""
+    allowed = (ast.BinOp, ast.UnaryOp, ast.Name, ast.Constant, ast.operator, ast.unaryop, ast.Load)
+    return all(isinstance(n, allowed) for n in ast.walk(value))
+
+
+def _feeds_itself(loop: ast.AST, call: ast.Call, arrays: set[str]) -> bool:
+    """Whether a loop assigns a call's result to a name that the call takes."""
+    taken = {n.id for n in ast.walk(call) if isinstance(n, ast.Name)}
+    return any(isinstance(n, ast.Assign) and n.value is call and taken & arrays & {
+        t.id for t in n.targets if isinstance(t, ast.Name)} for n in ast.walk(loop))
 
 
 def _attribute(holder: Any, name: str) -> Any:

@@ -213,7 +213,7 @@ def pack(list_path: str, root: str, *, num_thread: int = 1, resize: int = 0, cen
     items = list(read_list(list_path))
     state = _State(base + ".im2rec")
     start, bad = _begin(base, state, options, len(items), resume)
-    begun, packed = time.monotonic(), 0
+    packed, told = 0, _Told(os.path.basename(base), start, len(items))
     with _Appender(base + ".rec", "w") as records, open(base + ".idx", "a", encoding="utf-8") as idx:
         for done, (item, (record, problem)) in enumerate(_all_packed(options, items[start:], num_thread), start + 1):
             if record is None:
@@ -230,14 +230,29 @@ def pack(list_path: str, root: str, *, num_thread: int = 1, resize: int = 0, cen
                 state.save(done=done, rec=records.handle.tell(), idx=idx.tell(), bad=bad, options=options,
                            count=len(items))
                 if progress:
-                    rate = (done - start) / max(time.monotonic() - begun, 1e-9)
-                    print(f"\r{os.path.basename(base)}: {done} of {len(items)} pictures, {rate:.0f} a second",
-                          end="" if done < len(items) else "\n", file=sys.stderr, flush=True)
+                    told.show(done)
     if bad:
         write_file(base + ".bad", "".join(line + "\n" for line in bad))
     if os.path.exists(state.path):
         os.remove(state.path)
     return packed, bad
+
+
+class _Told:
+    """Shows how far a packing is: at a terminal in one line that changes, in a log in a line for each tenth."""
+
+    def __init__(self, name: str, start: int, total: int) -> None:
+        self._name, self._start, self._total = name, start, total
+        self._begun, self._tenths = time.monotonic(), 0
+
+    def show(self, done: int) -> None:
+        rate = (done - self._start) / max(time.monotonic() - self._begun, 1e-9)
+        text = f"{self._name}: {done} of {self._total} pictures, {rate:.0f} a second"
+        if sys.stderr.isatty():
+            print(f"\r{text}", end="" if done < self._total else "\n", file=sys.stderr, flush=True)
+        elif 10 * done // self._total > self._tenths:
+            self._tenths = 10 * done // self._total
+            print(text, file=sys.stderr, flush=True)
 
 
 def _begin(base: str, state: _State, options: dict[str, Any], count: int, resume: bool) -> tuple[int, list[str]]:

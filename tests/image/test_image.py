@@ -186,7 +186,12 @@ def test_image_iter(files, source, last, first, second):
 
 def test_parts_and_shuffling(files):
     source = {"path_imgrec": str(files / "x.rec"), "path_imgidx": str(files / "x.idx")}
-    assert labels(mx.image.ImageIter(2, (3, 8, 8), num_parts=2, part_index=1, **source)) == [([2, 3], 0), ([4, 2], 1)]
+    def parts(count):
+        return [[n for row, pad in labels(mx.image.ImageIter(1, (3, 8, 8), num_parts=count, part_index=i, **source))
+                 for n in row] for i in range(count)]
+    assert parts(2) == [[0, 1], [2, 3]]  # of five images: equal parts, as in MXNet
+    assert parts(3) == [[0], [1], [2]]
+    assert sorted(sum(parts(6), [])) == [0, 1, 2, 3, 4]
     random.seed(0)
     shuffled = mx.image.ImageIter(5, (3, 8, 8), shuffle=True, **source)
     orders = []

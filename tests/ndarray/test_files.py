@@ -274,3 +274,11 @@ def test_what_safetensors_cannot_hold(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "safetensors.numpy", None)
     with pytest.raises(mx.MXNetError, match=r"pip install 'mxjax\[safetensors\]'"):
         mx.nd.load(path)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_dtypes_that_files_do_not_have(tmp_path, dtype):
+    path = str(tmp_path / "x.params")
+    with pytest.raises(mx.MXNetError, match=f"no dtype {dtype}, only bfloat16, bool.*imaginary parts"):
+        mx.nd.save(path, {"a": mx.nd.zeros((2,), dtype=dtype)})
+    assert not (tmp_path / "x.params").exists()

@@ -213,6 +213,20 @@ def test_attention(tmp_path):
     check(tmp_path, sym.Group(found), [RNG.randn(5, 2, 24), RNG.randn(4, 2, 8)])
 
 
+def test_softmax_of_several_axes(tmp_path):
+    """In prediction the last axis counts, or that of the channels."""
+    for shape in ((2, 3, 4), (2, 3, 2, 4)):
+        x, = variables(1)
+        data = [RNG.randn(*shape)]
+        for out in (sym.SoftmaxActivation(x), sym.SoftmaxActivation(x, mode="channel"), sym.softmax(x, axis=1)):
+            check(tmp_path, out, data)
+        values = mx.nd.array(data[0])
+        for wanted, params in ((values.softmax(axis=1), {"multi_output": True}), (values.softmax(), {})):
+            path = mx.onnx.export_model(sym.SoftmaxOutput(x, name="loss", **params), {}, [shape], np.float32,
+                                        str(tmp_path / "loss.onnx"))
+            np.testing.assert_allclose(run_onnx(path, {"x0": values.asnumpy()})[0], wanted.asnumpy(), rtol=1e-5)
+
+
 @pytest.mark.parametrize("mode", ["lstm", "gru", "rnn_relu"])
 def test_recurrent(tmp_path, mode):
     layer = {"lstm": gluon.rnn.LSTM, "gru": gluon.rnn.GRU, "rnn_relu": gluon.rnn.RNN}[mode](

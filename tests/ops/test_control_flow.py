@@ -219,3 +219,80 @@ def test_branches_that_give_what_they_were_given(func):
             assert type(out) is type(func(data))
             for one in out if isinstance(out, list) else [out]:
                 assert one.asnumpy().tolist() == [0.5, -1.0]
+
+
+class _Function(gluon.HybridBlock):
+    def __init__(self, function):
+        super().__init__()
+        self._function = function
+
+    def hybrid_forward(self, F, x):
+        return self._function(F, x)
+
+
+def _twice(F, x):
+    return F.concat(x, x, dim=0)
+
+
+UNEVEN = {  # for [1, 2] and [-1, -2]: results and gradients of their sums, as in MXNet
+    "length": (lambda F, x: F.contrib.cond(x.sum() > 0, lambda: x, lambda: _twice(F, x)),
+               ([1, 2], [1, 1]), ([-1, -2, -1, -2], [2, 2])),
+    "rank": (lambda F, x: F.contrib.cond(x.sum() > 0, lambda: x * 3, lambda: x.expand_dims(0)),
+             ([3, 6], [3, 3]), ([[-1, -2]], [1, 1])),
+    "further": (lambda F, x: F.contrib.cond(x.sum() > 0, lambda: x, lambda: _twice(F, x)).sum() + 1,
+                ([4], [1, 1]), ([-5], [2, 2])),
+    "several": (lambda F, x: F.contrib.cond(x.sum() > 0, lambda: [x, x.sum()], lambda: [_twice(F, x), x.sum()])[0],
+                ([1, 2], [1, 1]), ([-1, -2, -1, -2], [2, 2])),
+    "nested": (lambda F, x: F.contrib.cond(
+        x.sum() > -9, lambda: F.contrib.cond(x.sum() > 0, lambda: x, lambda: _twice(F, x)), lambda: x.expand_dims(0)),
+        ([1, 2], [1, 1]), ([-1, -2, -1, -2], [2, 2])),
+    "in a loop": (lambda F, x: F.contrib.while_loop(
+        lambda i, v: i < 3,
+        lambda i, v: ([], [i + 1, F.contrib.cond(v.sum() > 0, lambda: v, lambda: _twice(F, v)).sum()]),
+        [F.zeros((1,)), x.sum()], max_iterations=4)[1][1], ([3], [1, 1]), ([-24], [8, 8])),
+}
+
+
+@pytest.mark.parametrize("name", UNEVEN)
+def test_branches_of_unequal_shapes(name):
+    function, positive, negative = UNEVEN[name]
+    for hybrid in (False, True):
+        block = _Function(function)
+        block.hybridize(hybrid)
+        for value, (result, gradient) in (([1, 2], positive), ([-1, -2], negative), ([1, 2], positive)):
+            assert block(mx.nd.array(value)).asnumpy().tolist() == result
+            (out,), (grad,) = recorded(lambda x, block=block: [block(x)], value)
+            assert out.tolist() == result and grad.tolist() == gradient
+
+
+def test_branches_of_unequal_shapes_in_executors():
+    a = mx.sym.var("a")
+    out = mx.sym.contrib.cond(a.sum() > 0, lambda: a, lambda: mx.sym.concat(a, a, dim=0))
+    out = mx.sym.load_json(out.tojson())
+    assert out.infer_shape_partial(a=(2,))[1] == [()]
+    for value, result in (([1, 2], [1, 2]), ([-1, -2], [-1, -2, -1, -2])):
+        outputs, grads = bound([out], a=value)
+        assert outputs[0].tolist() == result and grads["a"].tolist() == [len(result) / 2] * 2
+    array = mx.nd.array([1, 2])
+    executor = out.bind(mx.cpu(), {"a": array})
+    for sign in (1, -1, 1):
+        array[:] = sign
+        assert executor.forward()[0].shape == ((2,) if sign > 0 else (4,))
+    with pytest.raises(MXNetError, match="branches give float32.2,. and float32.4,."):
+        out.to_jax()({"a": np.ones(2, "float32")}, {})
+
+
+def test_branches_of_unequal_dtypes_are_refused_in_graphs():
+    block = _Function(lambda F, x: F.contrib.cond(x.sum() > 0, lambda: x, lambda: x.astype("float16")))
+    assert block(mx.nd.array([-1])).dtype == np.float16
+    block.hybridize()
+    with pytest.raises(MXNetError, match="float32.* and float16"):
+        block(mx.nd.array([-1]))
+
+
+def test_a_loop_that_takes_no_array_in_training():
+    block = _Function(lambda F, x: F.contrib.while_loop(lambda i: i < 3, lambda i: (i, [i + 1]), [F.zeros((1,))],
+                                                        max_iterations=3)[0])
+    block.hybridize()
+    with autograd.record():
+        assert block(mx.nd.ones(1)).asnumpy().tolist() == [[0], [1], [2]]

@@ -9,6 +9,7 @@ import pytest
 from jax import lax
 from opcall import call, gradients
 
+import mxjax as mx
 from mxjax.base import MXNetError
 from mxjax.compile import onednn
 from mxjax.compile.compiled import Compiled, kind_of
@@ -274,3 +275,25 @@ def test_gradients_of_depthwise_gradients(layout):
         return depthwise(data, weight, (2, 1), (1, 1), (1, 1), last)
     for found, expected in zip(slopes(ours), slopes(whole), strict=True):
         np.testing.assert_allclose(found, expected, rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize(("shapes", "params", "said"), [
+    (((1, 2, 4, 4), (2, 2, 3, 3)), {"stride": (0, 0)}, r"stride must be positive, got \(0, 0\)"),
+    (((1, 2, 4, 4), (2, 2, 3, 3)), {"dilate": (0, 1)}, "dilate must be positive"),
+    (((1, 3, 4, 4), (2, 1, 3, 3)), {"num_group": 2}, "num_group=2 must divide the 3 channels of the data"),
+    (((1, 2, 4, 4), (2, 2, 3, 3), (3,)), {"no_bias": False}, r"bias must have the shape \(2,\), got \(3,\)")])
+def test_mistakes_in_plain_words(shapes, params, said):
+    arrays = [mx.nd.ones(shape) for shape in shapes]
+    with pytest.raises(mx.MXNetError, match=f"operator Convolution: {said}"):
+        mx.nd.Convolution(*arrays, kernel=(3, 3), num_filter=2, **{"no_bias": True, **params})
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_all_arrays_have_one_dtype(hybrid):
+    """A layer cast to float16 takes no float32, as in MXNet."""
+    for layer in (mx.gluon.nn.Conv2D(2, 3, in_channels=3), mx.gluon.nn.Conv2DTranspose(2, 3, in_channels=3)):
+        layer.initialize()
+        layer.cast("float16")
+        layer.hybridize(hybrid)
+        with pytest.raises(mx.MXNetError, match="one dtype, got data float32, weight float16"):
+            layer(mx.nd.ones((1, 3, 5, 5)))

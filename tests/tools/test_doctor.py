@@ -1,6 +1,8 @@
 """`mxjax doctor`: what scripts and graphs will meet here."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
@@ -45,7 +47,7 @@ def test_a_script(tmp_path, capsys):
     assert "mx.nd.softmaxx is not there; did you mean mx.nd.softmax?" in found.pop(("missing", 17))
     assert "mx.th is not there" in found.pop(("missing", 18))
     assert "Square runs in Python on the host" in found.pop(("slow", 21))
-    assert "Pallas" in found.pop(("differs", 25))
+    assert "Pallas" in found.pop(("raises", 25))
     assert not found
     assert commands.main(["doctor", str(path)]) == 1
     assert f"{path}:17: missing:" in capsys.readouterr().out
@@ -82,13 +84,105 @@ def test_graphs(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "text", "said"), [
-    ("old.py", "print 'x'", "2to3"), ("net.json", "[1]", "is no graph"), ("none.py", None, "none.py")])
+    ("net.json", "[1]", "is no graph"), ("none.py", None, "none.py"), ("old.ipynb", "[1]", "is no notebook"),
+    ("other.ipynb", '{"cells": [{"source": "1"}]}', "is no notebook")])
 def test_what_is_neither(tmp_path, capsys, name, text, said):
     if text is not None:
         (tmp_path / name).write_text(text)
     with pytest.raises(SystemExit) as stopped:
         commands.main(["doctor", str(tmp_path / name)])
     assert stopped.value.code == 2 and said in capsys.readouterr().err
+
+
+OLD = '''import mxnet as mx
+from mxnet.gluon import (nn,
+    softmaxloss)
+text = "mx.nd.notthis"
+print "x", `text`
+try:
+    mx.nd.softmaxx(1)  # mx.nd.neither
+except Exception, error:
+    raise error, "x"
+kernel = mx . rtc . CudaModule(text)
+'''
+
+
+def test_python_2_is_searched_and_the_other_files_too(tmp_path, capsys):
+    (tmp_path / "a.py").write_text(OLD)
+    (tmp_path / "b.py").write_text("import mxnet as mx\nmx.nd.reluu(1)\n")
+    found = {(f.kind, f.line): f.text for f in doctor.examine(tmp_path / "a.py")}
+    assert "mx.gluon.softmaxloss is not there" in found.pop(("missing", 2))
+    assert "2to3" in found.pop(("raises", 5))
+    assert "did you mean mx.nd.softmax?" in found.pop(("missing", 7))
+    assert "Pallas" in found.pop(("raises", 10))
+    assert not found
+    assert commands.main(["doctor", str(tmp_path)]) == 1
+    assert f"{tmp_path}/b.py:2: missing:" in capsys.readouterr().out
+
+
+def test_a_file_that_is_none_among_others(tmp_path, capsys):
+    (tmp_path / "a-symbol.json").write_text("[1]")
+    (tmp_path / "b.py").write_bytes("import mxnet as mx\nx = 'ä'\nmx.nd.reluu(1)\n".encode("latin-1"))
+    assert commands.main(["doctor", *map(str, sorted(tmp_path.iterdir()))]) == 2
+    told = capsys.readouterr().out
+    assert "a-symbol.json:1: unread: " in told and "b.py:3: missing: mx.nd.reluu" in told and "1 unread" in told
+
+
+def test_notebooks(tmp_path, capsys):
+    first = ["%matplotlib inline\n", "!pip install x\n", "import mxnet as mx\n", "mx.nd.ones?\n", "mx.nd.softmaxx(1)"]
+    cells = [("markdown", "mx.nd.nothing"), ("code", first),
+             ("code", "%%bash\necho mx.nd.no"), ("code", "%%time\nif True:\n    !ls\nmx.nd.relux(2)"),
+             ("code", "print 'x'\nmx.nd.expp(2)")]
+    new = {"nbformat": 4, "cells": [{"cell_type": kind, "source": source} for kind, source in cells]}
+    old = {"nbformat": 3, "worksheets": [{"cells": [{"cell_type": kind, "input": source} for kind, source in cells]}]}
+    for name, book in (("new.ipynb", new), ("old.ipynb", old)):
+        path = tmp_path / name
+        path.write_text(json.dumps(book))
+        assert [(f.file, f.line, f.kind) for f in doctor.examine(path)] == [
+            (f"{path}:cell 2", 5, "missing"), (f"{path}:cell 4", 4, "missing"), (f"{path}:cell 5", 1, "raises"),
+            (f"{path}:cell 5", 2, "missing")]
+    (tmp_path / ".ipynb_checkpoints").mkdir()
+    (tmp_path / ".ipynb_checkpoints" / "new-checkpoint.ipynb").write_text("{}")
+    assert commands.main(["doctor", str(tmp_path)]) == 1
+    assert "2 files: 6 missing, 0 differs, 0 extra, 0 slow, 2 raises" in capsys.readouterr().out
+
+
+def test_loops_over_growing_shapes(tmp_path):
+    path = tmp_path / "grow.py"
+    path.write_text('''import mxnet as mx
+from mxnet import nd
+for length in range(10):
+    print(mx.nd.ones((2, length + 1)).sum().asscalar())
+n = 1
+while n < 5:
+    y = nd.zeros(shape=(n, 2))
+    n += 1
+out = nd.ones((1, 2))
+for i, row in enumerate(rows):
+    out = nd.concat(out, nd.ones((1, 2)), dim=0)
+for i in range(5):
+    m = i * 2
+    nd.random.uniform(shape=(m, 3))
+    nd.array([i]), nd.ones((2, 3)) * i, nd.zeros((2, row)), nd.concat(row, out, dim=0)
+for size in (32, 64):
+    nd.ones((size, 2))
+''')
+    assert [(f.line, f.kind) for f in doctor.examine(path)] == [(4, "slow"), (7, "slow"), (11, "slow"), (14, "slow")]
+
+
+@pytest.mark.parametrize(("call", "status"), [
+    ("mx.rtc.CudaModule(source)", 1), ("mx.library.load('plugin.so')", 1), ("mx.library.load('plugin.py')", 0),
+    ("mx.kv.create('horovod')", 1), ("mx.kv.create('dist_sync')", 0), ("mx.nd.from_numpy(x)", 0)])
+def test_what_raises_counts(tmp_path, call, status):
+    (tmp_path / "x.py").write_text(f"import mxnet as mx\n{call}\n")
+    assert commands.main(["doctor", str(tmp_path / "x.py")]) == status
+
+
+def test_environment_variables_that_are_named_exist():
+    texts = [*doctor._DIFFERS.values(), *doctor._RAISES.values()]
+    names = {name for text in texts for name in re.findall(r"MXJAX_\w+", text)}
+    used = "".join(p.read_text() for p in Path(mx.__file__).parent.rglob("*.py") if p.name != "doctor.py")
+    assert names and all(f'"{name}"' in used for name in names)
 
 
 def test_the_command_line_tells_all_commands(capsys):

@@ -119,7 +119,8 @@ class CIFAR10(_DownloadedDataset):
 
     def _read_batch(self, filename: str) -> tuple[np.ndarray, np.ndarray]:
         size = 3072 + self._labels
-        rows = np.fromfile(filename, np.uint8)
+        with reading(filename, "images"):
+            rows = np.fromfile(filename, np.uint8)
         if len(rows) % size:
             raise MXNetError(f"{filename} is damaged: {len(rows)} bytes are no multiple of {size}, an image's size")
         rows = rows.reshape(-1, size)
