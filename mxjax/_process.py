@@ -41,7 +41,7 @@ _WAITING = str(pathlib.Path(__file__).parent / "array" / "chunk.py")
 
 _gate: Callable[[], None] | None = None
 _told: list[Callable[[Callable[[], None]], None]] = []
-_started = _forked = _left_behind = False
+_started = _forked = _left_behind = _leaves_threads = False
 _interval = 0.005
 _begin: list[Callable[[], None]] = []
 _forever = threading.Lock()
@@ -74,6 +74,14 @@ def waits() -> None:
 def forked() -> bool:
     """Whether this is a child that was forked off after the first use of arrays: XLA must not be asked for anything."""
     return _forked
+
+
+def _has_threads() -> bool:
+    """Whether JAX has started its devices, whoever asked it: this library or a script, for arrays or by a load."""
+    if _started:
+        return True
+    asked = getattr(sys.modules.get(backends.__module__), "backends_are_initialized", None)
+    return asked is not None and asked()
 
 
 def live_arrays() -> list[jax.Array]:
@@ -112,8 +120,9 @@ def _before_fork() -> None:
     There it may hold a lock of JAX's, which would stay locked in the child. Who comes to JAX now waits (`starts`); who
     is there is waited for, but for compilations: they take long, and no lock is held.
     """
-    global _interval, _left_behind
-    if not _started:
+    global _interval, _left_behind, _leaves_threads
+    _leaves_threads = _has_threads()
+    if not _leaves_threads:
         return
     for array in () if _forked else live_arrays():  # in a child all is there, and no driver may be asked
         with contextlib.suppress(RuntimeError):  # deleted, or failed
@@ -133,14 +142,14 @@ def _before_fork() -> None:
 
 
 def _in_parent() -> None:
-    if _started:
+    if _leaves_threads:
         sys.setswitchinterval(_interval)
         _open.set()
 
 
 def _in_child() -> None:
     global _forked, _open
-    if _started:
+    if _leaves_threads:
         sys.setswitchinterval(_interval)
         _open = threading.Event()
         _open.set()
