@@ -24,7 +24,7 @@ import jax
 import numpy as np
 from jax.extend.backend import backends
 
-from ._host_memory import keep_freed
+from ._devices import before_start
 from .base import MXNetError
 
 __all__ = ["check", "forked", "left_behind", "live_arrays", "not_in_fork", "starts", "waits", "when_closed",
@@ -56,7 +56,7 @@ def starts() -> None:
         _open.wait(_PATIENCE)
     if not _started:
         _started = True
-        keep_freed()
+        before_start()
 
 
 def check() -> None:
@@ -86,7 +86,7 @@ def _has_threads() -> bool:
 
 def live_arrays() -> list[jax.Array]:
     """All of JAX's arrays that there are, on all platforms: `jax.live_arrays` knows the default one's."""
-    keep_freed()  # asking for the platforms starts them
+    before_start()  # asking for the platforms starts them
     return [array for client in backends().values() for array in client.live_arrays()]
 
 
