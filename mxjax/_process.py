@@ -27,8 +27,8 @@ from jax.extend.backend import backends
 from ._devices import before_start
 from .base import MXNetError
 
-__all__ = ["check", "forked", "left_behind", "live_arrays", "not_in_fork", "starts", "waits", "when_closed",
-           "when_forked"]
+__all__ = ["check", "check_home", "forked", "left_behind", "live_arrays", "not_in_fork", "starts", "waits",
+           "when_closed", "when_forked"]
 
 _PATIENCE = 20.0  # seconds that other threads are given to come back from XLA; a compilation may take as long
 _BRIEFLY, _STILL = 250, 25  # looks at those in other functions: to come to the gate; to have stood still
@@ -107,6 +107,21 @@ def not_in_fork(what: str) -> MXNetError:
     return MXNetError(f"{what} in a process that was forked off after the first use of arrays: XLA's threads stayed "
                       "with the parent, and NumPy computes here. Start processes by spawn "
                       "(multiprocessing.set_start_method('spawn'), subprocess), or fork before arrays are used")
+
+
+def check_home(owner: int, what: str) -> None:
+    """Refuses what needs the threads, or the sockets, of another process: a child would wait for ever.
+
+    Args:
+        owner: the number of the process that has them.
+        what: what cannot be done, for the message.
+
+    Raises:
+        MXNetError: this is another process.
+    """
+    if os.getpid() != owner:
+        raise MXNetError(f"{what} in a process that was forked off meanwhile: the workers stayed with the parent. "
+                         "Begin anew here")
 
 
 def left_behind() -> bool:

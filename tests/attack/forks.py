@@ -351,11 +351,51 @@ def _job_at_work():
     engine.push(lambda _: time.sleep(0.5), (), (var,))
 
 
-def _half_read():
+def _in_an_epoch(**how):
     """A loader's workers in the midst of an epoch."""
-    data = mx.gluon.data.ArrayDataset(np.arange(12, dtype="float32").reshape(6, 2))
-    batches = iter(mx.gluon.data.DataLoader(data, 2, num_workers=1))
-    KEEP.append((batches, next(batches)))
+    def before():
+        data = mx.gluon.data.ArrayDataset(np.arange(12, dtype="float32").reshape(6, 2))
+        batches = iter(mx.gluon.data.DataLoader(data, 2, **how))
+        KEEP.append(next(batches))
+        return lambda: [next(batches).asnumpy()]
+    return before
+
+
+def _ahead():
+    plain = mx.io.NDArrayIter(np.arange(12, dtype="float32").reshape(6, 2), batch_size=2)
+    batches = mx.io.PrefetchingIter(plain)
+    KEEP.append(batches.next())
+    return lambda: [batches.next().data[0].asnumpy()]
+
+
+def _records():
+    """An iterator over pictures, whose threads read ahead."""
+    path = os.path.join(tempfile.mkdtemp(), "a.rec")
+    writer = mx.recordio.MXRecordIO(path, "w")
+    for i in range(6):
+        picture = np.full((8, 8, 3), 9 * i, np.uint8)
+        writer.write(mx.recordio.pack_img(mx.recordio.IRHeader(0, i, i, 0), picture, quality=3,
+                                          img_fmt=".png"))
+    writer.close()
+    batches = mx.io.ImageRecordIter(path_imgrec=path, data_shape=(3, 8, 8), batch_size=2, preprocess_threads=2)
+    KEEP.append(batches.next())
+    return lambda: [batches.next().data[0].asnumpy()]
+
+
+def _written_again():
+    """A profiler's thread that is writing a long file."""
+    mx.profiler.set_config(filename=os.path.join(tempfile.mkdtemp(), "profile.json"), profile_all=True,
+                           continuous_dump=True, dump_period=0.001)
+    mx.profiler.set_state("run")
+    counter = mx.profiler.Counter(None, "many")
+    for i in range(50_000):
+        counter.set_value(i)
+
+    def use():
+        mx.profiler.set_state("stop")
+        mx.profiler.dump()
+        return []
+    return use
 
 
 def _forward(make):
@@ -412,12 +452,17 @@ BEFORE = {
     "loader": _does(loaded),
     "loader's processes": _does(AFTER["loader's processes"]),
     "loader's threads": _does(AFTER["loader's threads"]),
-    "loader in an epoch": _half_read,
+    "loader in an epoch": _in_an_epoch(),
+    "loader's processes in an epoch": _in_an_epoch(num_workers=1),
+    "loader's threads in an epoch": _in_an_epoch(num_workers=1, thread_pool=True),
+    "iterator in an epoch": _ahead,
+    "pictures in an epoch": _records,
     "iterator": _does(iterated),
     "engine": _does(pushed),
     "engine at work": _job_at_work,
     "store": _does(summed),
     "profiler": _does(profiled),
+    "profiler at work": _written_again,
     "own operator": _does(AFTER["own operator"]),
     "bulk": _in_bulk,
     "jax": _does(called),
