@@ -295,6 +295,24 @@ def test_files_that_belong_together_change_together(tmp_path):
     assert a.read_bytes() == b"3"
 
 
+def test_files_that_belong_together_and_are_copied(tmp_path):
+    a, b = tmp_path / "a", tmp_path / "b"
+    a.write_bytes(b"old a, longer")
+    os.link(a, tmp_path / "link")
+    with open(b, "w+b") as file:
+        with pytest.raises(KeyError), together():
+            write_file(a, b"new a")
+            write_file(b, b"new b")
+            raise KeyError
+        assert (tmp_path / "link").read_bytes() == b"old a, longer" and file.read() == b""
+        with together():
+            write_file(a, b"new a")
+            write_file(b, b"new b")
+            assert file.read() == b""
+        assert (tmp_path / "link").read_bytes() == b"new a" and file.read() == b"new b"
+    assert sorted(os.listdir(tmp_path)) == ["a", "b", "link"]
+
+
 def test_a_file_that_waits_for_others_is_not_abandoned(tmp_path):
     path = tmp_path / "a"
     with together():
