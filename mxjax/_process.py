@@ -36,6 +36,7 @@ _JAX = tuple(str(pathlib.Path(folder)) + os.sep for folder in jax.__path__)
 _COMPUTING = tuple(str(pathlib.Path(__file__).parent / part) + os.sep for part in ("compile", "array", "executor"))
 _HARMLESS = threading.__file__, *[folder + "_src" + os.sep + "compiler.py" for folder in _JAX]  # where threads wait
 _IN_JAX = (*_JAX, _COMPUTING[0], str(pathlib.Path(__file__).parent / "_transfer.py"))
+_IMPORTING = "<frozen importlib._bootstrap>"  # the file of the functions that load modules
 _QUIET = (threading.__file__, selectors.__file__, str(pathlib.Path(__file__).parent / "kvstore") + os.sep)
 _WAITING = str(pathlib.Path(__file__).parent / "array" / "chunk.py")
 
@@ -130,16 +131,14 @@ def left_behind() -> bool:
 
 
 def _before_fork() -> None:
-    """What has been asked for is finished, so that the child can read it, and no other thread is in JAX.
+    """What has been asked for is finished, so that the child can read it, and no other thread is in JAX or imports it.
 
-    There it may hold a lock of JAX's, which would stay locked in the child. Who comes to JAX now waits (`starts`); who
-    is there is waited for, but for compilations: they take long, and no lock is held.
+    There it may hold a lock of JAX's, or of a module, which would stay locked in the child. Who comes to JAX now waits
+    (`starts`); who is there is waited for, but for compilations: they take long, and no lock is held.
     """
     global _interval, _left_behind, _leaves_threads
     _leaves_threads = _has_threads()
-    if not _leaves_threads:
-        return
-    for array in () if _forked else live_arrays():  # in a child all is there, and no driver may be asked
+    for array in live_arrays() if _leaves_threads and not _forked else ():  # in a child all is there already
         with contextlib.suppress(RuntimeError):  # deleted, or failed
             array.block_until_ready()
     _open.clear()
@@ -147,27 +146,38 @@ def _before_fork() -> None:
     while True:
         sys.setswitchinterval(_PATIENCE)  # no other thread goes on between the look and the fork
         others = [frame for thread, frame in sys._current_frames().items() if thread != own]
-        if time.monotonic() > end or not any(
-                _is_within(frame, *_IN_JAX) and frame.f_code.co_filename not in _HARMLESS for frame in others):
+        if time.monotonic() > end or not any(map(_may_have_locks, others)):
             break
         del others
         sys.setswitchinterval(_interval)
         time.sleep(0.0005)
-    _left_behind = any(_is_within(frame, *_COMPUTING) for frame in others)
+    _left_behind = _leaves_threads and any(_is_within(frame, *_COMPUTING) for frame in others)
+
+
+def _may_have_locks(frame: types.FrameType) -> bool:
+    """Whether a thread is in JAX, or loads a module of ours or of JAX's."""
+    if _leaves_threads and _is_within(frame, *_IN_JAX) and frame.f_code.co_filename not in _HARMLESS:
+        return True
+    one: types.FrameType | None = frame
+    while one is not None:
+        if one.f_code.co_filename == _IMPORTING and \
+                str(one.f_locals.get("name")).partition(".")[0] in ("mxjax", "mxnet", "jax", "jaxlib"):
+            return True
+        one = one.f_back
+    return False
 
 
 def _in_parent() -> None:
-    if _leaves_threads:
-        sys.setswitchinterval(_interval)
-        _open.set()
+    sys.setswitchinterval(_interval)
+    _open.set()
 
 
 def _in_child() -> None:
     global _forked, _open
+    sys.setswitchinterval(_interval)
+    _open = threading.Event()
+    _open.set()
     if _leaves_threads:
-        sys.setswitchinterval(_interval)
-        _open = threading.Event()
-        _open.set()
         if not _forked:
             atexit.register(_keep_threads)
             _refuse_programs()

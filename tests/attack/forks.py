@@ -344,6 +344,23 @@ def _at_work():
     time.sleep(0.5)
 
 
+def _importing():
+    """Another thread loads a module of the library, which takes a while."""
+    import mxjax as slow
+    loading = threading.Event()
+
+    class Finder:
+        def find_spec(self, name, path=None, target=None):
+            if name == "mxjax.gluon.contrib" and threading.current_thread() is not threading.main_thread():
+                loading.set()
+                time.sleep(1)
+            return None
+    sys.meta_path.insert(0, Finder())
+    threading.Thread(target=lambda: slow.gluon.contrib, daemon=True).start()
+    loading.wait()
+    return lambda: [np.array(hasattr(mx.gluon.contrib, "nn"))]
+
+
 def _job_at_work():
     """A job of the engine that has not ended."""
     engine = mx.engine.get()
@@ -472,6 +489,7 @@ BEFORE = {
     "jax as function": _does(lambda: mx.interop.block_to_jax(network(), mx.nd.array(PICTURES))),
     "thread": _does(in_another_thread),
     "thread at work": _at_work,
+    "import at work": _importing,
     "everything": lambda: [KEEP.append(AFTER[name]()) for name in AFTER if name not in ("grandchild", "profiler")] and
     None,
 }
@@ -532,9 +550,8 @@ def main(before: str, *after: str) -> None:
     """Forks a child for each way of computing, one after the other."""
     warnings.filterwarnings("ignore")
     use = BEFORE[before]()
-    works = {name: AFTER[name] for name in after}
-    if use is not None:
-        works["the parent's"] = use
+    works = {"the parent's": use} if use is not None else {}  # at once: other threads may be at work
+    works.update({name: AFTER[name] for name in after})
     found = {name: Child(work).result() for name, work in works.items()}
     for name, (outcome, told) in found.items():
         note = str(told)

@@ -17,7 +17,7 @@ _FOUND = importlib.util.spec_from_file_location("forks", PROGRAM)
 forks = importlib.util.module_from_spec(_FOUND)
 _FOUND.loader.exec_module(forks)
 # states of the parent that differ most; each tries other ways of computing
-SAMPLE = ["import", "load", "from files, hybridized", "module", "hybridized training", "engine at work",
+SAMPLE = ["import", "import at work", "from files, hybridized", "module", "hybridized training", "engine at work",
           "profiler at work", "pictures in an epoch"]
 REFUSED = {"jax"}  # a script's own programs
 LEFT = {"loader's processes in an epoch", "loader's threads in an epoch", "pictures in an epoch"}  # and workers
