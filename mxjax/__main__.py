@@ -90,7 +90,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             return importlib.import_module(f"mxjax.tools.{given.command_name}").main(given)
         except (MXNetError, OSError) as error:
-            parser.exit(2, f"{parser.prog} {given.command_name}: {error}\n")
+            told = str(error).removeprefix(f"{given.command_name}: ")  # some are raised to callers of the functions
+            parser.exit(2, f"{parser.prog} {given.command_name}: {told}\n")
     if not given.module and not os.path.isfile(given.script):
         parser.error(f"there is no script {given.script}")
     if not given.no_cache:
@@ -99,10 +100,16 @@ def main(argv: Sequence[str] | None = None) -> int:
             os.environ.update(_program_files.variables(use_cache()))  # for the processes that it starts
         except MXNetError as error:
             print(f"{parser.prog}: {error}", file=sys.stderr)
-    from .interop import run_script  # after the options have been read: it takes a while
+    from .interop._alias import check_module, install_mxnet_alias, run_script  # a while: after the options
+    install_mxnet_alias(children=True)
     sys.path.insert(0, os.getcwd() if given.module else os.path.dirname(os.path.abspath(given.script)))
     if not logging.getLogger("jax").level:  # scripts have the root logger at DEBUG, and JAX tells it of each program
         logging.getLogger("jax").setLevel(logging.WARNING)
+    if given.module:
+        try:
+            check_module(given.script)
+        except ImportError as error:  # as Python has it
+            parser.exit(1, f"{parser.prog} run: {error}\n")
     run_script(given.script, given.args, given.module)
     return 0
 

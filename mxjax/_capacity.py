@@ -18,7 +18,8 @@ import jax
 import numpy as np
 from jax.extend.core import Var
 
-from ._host_memory import give_back, keep_freed
+from ._devices import before_start
+from ._host_memory import give_back
 from .base import MXNetError
 from .context import default_device
 
@@ -47,7 +48,7 @@ def capacity(device: jax.Device | None = None) -> float:
     On the host that is what the system says is available, within the limits of a container. Default: the device that
     JAX computes on where it is not told.
     """
-    keep_freed()
+    before_start()
     device = device or default_device()
     with contextlib.suppress(jax.errors.JaxRuntimeError, NotImplementedError):
         stats = device.memory_stats()
@@ -89,7 +90,7 @@ def refuse_result(shape: Sequence[int], dtype: Any, device: jax.Device | None = 
         return
     size = bytes_of(shape, dtype)
     if size > _LOOK:
-        keep_freed()
+        before_start()
         most = _room(size, device or jax.local_devices(backend="cpu")[0])
         if size > most:
             raise MXNetError(_told(f"{what} of shape {tuple(shape)} and dtype {np.dtype(dtype).name}", size, most))

@@ -8,6 +8,7 @@ import os
 import secrets
 import stat
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -24,24 +25,32 @@ __all__ = ["check_unpacked", "numbered_lines", "read_packed", "reading", "refusa
 _ENDING = ".mxjax-tmp"
 _REFUSED = {FileNotFoundError: MissingFile, PermissionError: ForbiddenFile, IsADirectoryError: FolderForFile,
             NotADirectoryError: FileForFolder}
+_PATIENCE = 2.0  # seconds that a copy waits for another one
+_NO_ROOM = errno.ENOSPC, errno.EFBIG, errno.EDQUOT
+_HANDLES = "/proc/self/fd", "/dev/fd"  # folders in which this process's handles have their numbers as names
 _ABANDONED = 60.0  # seconds without a change after which a temporary file that nobody has locked belongs to the dead
 
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[Any]]:
-    """A new file that takes the place of `path` when the block ends; where it fails, `path` is as it was.
+    """New content of `path`, which gets it when the block ends; where the block fails, `path` is as it was.
 
     The content goes to a file of its own in the same folder, which nobody else can have made, and is on the disk before
     it is renamed: whoever reads `path`, after a crash too, finds the old content or the new. Permissions stay as they
-    were, a symbolic link goes on pointing to where it did; other hard links keep the old content. What killed processes
-    have left is removed. Devices and pipes are written to as they are.
+    were, a symbolic link goes on pointing to where it did. What killed processes have left is removed.
+
+    A file that somebody knows by more than its name gets its new content by a copy instead, so that they see it: one
+    that is empty (as `tempfile` makes them), that has other hard links, or that is open in this process. There is room
+    for all of it before the first byte changes, but a crash in the middle leaves a part. Devices and pipes are written
+    to as they are.
 
     Args:
         path: the file, there or not.
         mode: "wb", or "w" for text in UTF-8.
 
     Raises:
-        OSError: the system refuses (the folder must be writable too); `path` is as it was, and nothing is left behind.
+        OSError: the system refuses (the folder must be writable too, unless the content is copied); `path` is as it
+            was, and nothing is left behind.
 
     Example:
         >>> with replacing("model.json", "w") as file:
@@ -58,16 +67,15 @@ def replacing(path: str | os.PathLike[str], mode: str = "wb") -> Iterator[IO[Any
     # renaming would not ask
     if old and not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
-    new = _New(path)
+    new = _New(path, given)
     try:
         with new.told(), open(new.create(old), mode, **text) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-            if _waiting.files is not None:
-                new.hold(file)
+            new.hold(file)
         if _waiting.files is None:
-            new.rename()
+            new.take_place()
     except BaseException:
         new.remove()
         raise
@@ -98,7 +106,7 @@ def together() -> Iterator[None]:
     try:
         yield
         while files:
-            files[0].rename()
+            files[0].take_place()
             folders[files.pop(0).folder] = True
     finally:
         _waiting.files = None
@@ -207,6 +215,8 @@ def reading(source: str | os.PathLike[str], what: str) -> Iterator[None]:
         MissingFile, ForbiddenFile, FolderForFile, FileForFolder, RefusedFile: the system refuses; each is an MXNetError
             and the OSError that Python raises.
     """
+    one = object()
+    _being_read[one] = os.path.realpath(source)
     try:
         yield
     except MXNetError as error:
@@ -221,6 +231,8 @@ def reading(source: str | os.PathLike[str], what: str) -> Iterator[None]:
         told = str(error).strip().split("\n")[0]
         raise MXNetError(f"{os.fspath(source)} cannot be read as {what}: {type(error).__name__}"
                          f"{': ' + told if told else ''}") from error
+    finally:
+        del _being_read[one]
 
 
 def numbered_lines(path: str | os.PathLike[str], what: str, encoding: str | None = None) -> Iterator[tuple[int, str]]:
@@ -246,6 +258,9 @@ def numbered_lines(path: str | os.PathLike[str], what: str, encoding: str | None
             raise MXNetError(f"{os.fspath(path)} cannot be read as {what} behind line {number}: {error}") from error
 
 
+_being_read: dict[object, str] = {}  # the paths of files that the library's readers are in
+
+
 def _status(path: str) -> os.stat_result | None:
     try:
         return os.stat(path)
@@ -254,21 +269,29 @@ def _status(path: str) -> os.stat_result | None:
 
 
 class _New:
-    """A file that is to take the place of another one."""
+    """The new content of a file."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(self, path: str, given: str) -> None:
+        self.path, self.given = path, given  # the latter may be the number of an open file
         self.folder, self.name = os.path.split(path)
         self.beginning = f".{self.name[:50]}."
         self.temporary = os.path.join(self.folder, f"{self.beginning}{secrets.token_hex(8)}{_ENDING}")
         self._held: int | None = None
+        self._nameless = False
 
     def create(self, old: os.stat_result | None) -> int:
-        """Its handle, which this process has locked, with the permissions of the old one."""
+        """A handle for the content, which this process has locked, with the permissions of the old file."""
         self._sweep()
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | \
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | \
             getattr(os, "O_BINARY", 0)
-        handle = os.open(self.temporary, flags, 0o666 if old is None else stat.S_IMODE(old.st_mode) & 0o700 | 0o200)
+        try:
+            handle = os.open(self.temporary, flags, 0o666 if old is None else stat.S_IMODE(old.st_mode) & 0o700 | 0o200)
+        except OSError:
+            if old is None or not _is_known_otherwise(old, self.path):
+                raise
+            self._nameless = True  # the folder takes no other file, and none is needed there
+            with tempfile.TemporaryFile() as room:
+                return os.dup(room.fileno())
         if sys.platform != "win32":
             with contextlib.suppress(OSError):  # file systems without locks
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -282,18 +305,43 @@ class _New:
         return handle
 
     def hold(self, file: IO[Any]) -> None:
-        """Keeps the lock when the file is closed, until it is renamed or removed."""
-        if sys.platform != "win32":
-            self._held = os.dup(file.fileno())
+        """Keeps the lock when the file is closed, until the content is in its place or removed."""
+        self._held = os.dup(file.fileno())
 
-    def rename(self) -> None:
+    def take_place(self) -> None:
+        """Makes it the content of the file."""
         with self.told():
+            old = _status(self.path)
+            if self._nameless or old is not None and _is_known_otherwise(old, self.path):
+                self._copy()
+                self.remove()
+                return
+            if sys.platform == "win32":  # which renames no open file
+                self._release()
             os.replace(self.temporary, self.path)
         self._release()
 
+    def _copy(self) -> None:
+        """Writes it into the file that is there."""
+        target = os.open(self.given, os.O_WRONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
+        try:
+            _lock(target)  # two copies at once would be mixed
+            _make_room(target, os.fstat(self._held).st_size)
+            os.ftruncate(target, 0)  # so that a part is seen to be one
+            for handle in (target, self._held):
+                os.lseek(handle, 0, os.SEEK_SET)
+            while part := os.read(self._held, 1 << 20):
+                while part:
+                    part = part[os.write(target, part):]
+            with contextlib.suppress(OSError):  # such as files that the system itself makes up
+                os.fsync(target)
+        finally:
+            os.close(target)
+
     def remove(self) -> None:
-        with contextlib.suppress(OSError):
-            os.unlink(self.temporary)
+        if not self._nameless:
+            with contextlib.suppress(OSError):
+                os.unlink(self.temporary)
         self._release()
 
     def _release(self) -> None:
@@ -334,6 +382,51 @@ class _New:
             os.unlink(entry.path)
         finally:
             os.close(handle)
+
+
+def _is_known_otherwise(old: os.stat_result, path: str) -> bool:
+    """Whether somebody may look for new content in the file of this status, and not only under its name."""
+    if not stat.S_ISREG(old.st_mode):
+        return False
+    if old.st_size == 0 or old.st_nlink > 1:
+        return True
+    handles = -list(_being_read.values()).count(path)  # the library's own readers want the old content or the new
+    for folder in _HANDLES:
+        with contextlib.suppress(OSError):
+            for number in os.listdir(folder):
+                with contextlib.suppress(OSError):  # closed meanwhile
+                    one = os.fstat(int(number))
+                    handles += (one.st_dev, one.st_ino) == (old.st_dev, old.st_ino)
+            break
+    return handles > 0
+
+
+def _make_room(handle: int, size: int) -> None:
+    """Refuses before anything changes where the disk has no room for an open file of so many bytes."""
+    before = os.fstat(handle).st_size
+    if size <= before or not hasattr(os, "posix_fallocate"):
+        return
+    try:
+        os.posix_fallocate(handle, 0, size)
+    except OSError as error:
+        if error.errno not in _NO_ROOM:  # not every file system can tell
+            return
+        os.ftruncate(handle, before)
+        raise
+
+
+def _lock(handle: int) -> None:
+    """Locks a file, unless its lock is another's for longer than a copy takes."""
+    if sys.platform == "win32":
+        return
+    end = time.monotonic() + _PATIENCE
+    while time.monotonic() < end:
+        try:
+            return fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.01)
+        except OSError:  # file systems without locks
+            return
 
 
 class _Waiting(threading.local):

@@ -24,11 +24,11 @@ import jax
 import numpy as np
 from jax.extend.backend import backends
 
-from ._host_memory import keep_freed
+from ._devices import before_start
 from .base import MXNetError
 
-__all__ = ["check", "forked", "left_behind", "live_arrays", "not_in_fork", "starts", "waits", "when_closed",
-           "when_forked"]
+__all__ = ["check", "check_home", "forked", "left_behind", "live_arrays", "not_in_fork", "starts", "waits",
+           "when_closed", "when_forked"]
 
 _PATIENCE = 20.0  # seconds that other threads are given to come back from XLA; a compilation may take as long
 _BRIEFLY, _STILL = 250, 25  # looks at those in other functions: to come to the gate; to have stood still
@@ -36,12 +36,13 @@ _JAX = tuple(str(pathlib.Path(folder)) + os.sep for folder in jax.__path__)
 _COMPUTING = tuple(str(pathlib.Path(__file__).parent / part) + os.sep for part in ("compile", "array", "executor"))
 _HARMLESS = threading.__file__, *[folder + "_src" + os.sep + "compiler.py" for folder in _JAX]  # where threads wait
 _IN_JAX = (*_JAX, _COMPUTING[0], str(pathlib.Path(__file__).parent / "_transfer.py"))
+_IMPORTING = "<frozen importlib._bootstrap>"  # the file of the functions that load modules
 _QUIET = (threading.__file__, selectors.__file__, str(pathlib.Path(__file__).parent / "kvstore") + os.sep)
 _WAITING = str(pathlib.Path(__file__).parent / "array" / "chunk.py")
 
 _gate: Callable[[], None] | None = None
 _told: list[Callable[[Callable[[], None]], None]] = []
-_started = _forked = _left_behind = False
+_started = _forked = _left_behind = _leaves_threads = False
 _interval = 0.005
 _begin: list[Callable[[], None]] = []
 _forever = threading.Lock()
@@ -56,7 +57,7 @@ def starts() -> None:
         _open.wait(_PATIENCE)
     if not _started:
         _started = True
-        keep_freed()
+        before_start()
 
 
 def check() -> None:
@@ -76,9 +77,17 @@ def forked() -> bool:
     return _forked
 
 
+def _has_threads() -> bool:
+    """Whether JAX has started its devices, whoever asked it: this library or a script, for arrays or by a load."""
+    if _started:
+        return True
+    asked = getattr(sys.modules.get(backends.__module__), "backends_are_initialized", None)
+    return asked is not None and asked()
+
+
 def live_arrays() -> list[jax.Array]:
     """All of JAX's arrays that there are, on all platforms: `jax.live_arrays` knows the default one's."""
-    keep_freed()  # asking for the platforms starts them
+    before_start()  # asking for the platforms starts them
     return [array for client in backends().values() for array in client.live_arrays()]
 
 
@@ -101,21 +110,35 @@ def not_in_fork(what: str) -> MXNetError:
                       "(multiprocessing.set_start_method('spawn'), subprocess), or fork before arrays are used")
 
 
+def check_home(owner: int, what: str) -> None:
+    """Refuses what needs the threads, or the sockets, of another process: a child would wait for ever.
+
+    Args:
+        owner: the number of the process that has them.
+        what: what cannot be done, for the message.
+
+    Raises:
+        MXNetError: this is another process.
+    """
+    if os.getpid() != owner:
+        raise MXNetError(f"{what} in a process that was forked off meanwhile: the workers stayed with the parent. "
+                         "Begin anew here")
+
+
 def left_behind() -> bool:
     """Whether other threads were at work here when this child was forked off: they may have held locks."""
     return _left_behind
 
 
 def _before_fork() -> None:
-    """What has been asked for is finished, so that the child can read it, and no other thread is in JAX.
+    """What has been asked for is finished, so that the child can read it, and no other thread is in JAX or imports it.
 
-    There it may hold a lock of JAX's, which would stay locked in the child. Who comes to JAX now waits (`starts`); who
-    is there is waited for, but for compilations: they take long, and no lock is held.
+    There it may hold a lock of JAX's, or of a module, which would stay locked in the child. Who comes to JAX now waits
+    (`starts`); who is there is waited for, but for compilations: they take long, and no lock is held.
     """
-    global _interval, _left_behind
-    if not _started:
-        return
-    for array in () if _forked else live_arrays():  # in a child all is there, and no driver may be asked
+    global _interval, _left_behind, _leaves_threads
+    _leaves_threads = _has_threads()
+    for array in live_arrays() if _leaves_threads and not _forked else ():  # in a child all is there already
         with contextlib.suppress(RuntimeError):  # deleted, or failed
             array.block_until_ready()
     _open.clear()
@@ -123,27 +146,38 @@ def _before_fork() -> None:
     while True:
         sys.setswitchinterval(_PATIENCE)  # no other thread goes on between the look and the fork
         others = [frame for thread, frame in sys._current_frames().items() if thread != own]
-        if time.monotonic() > end or not any(
-                _is_within(frame, *_IN_JAX) and frame.f_code.co_filename not in _HARMLESS for frame in others):
+        if time.monotonic() > end or not any(map(_may_have_locks, others)):
             break
         del others
         sys.setswitchinterval(_interval)
         time.sleep(0.0005)
-    _left_behind = any(_is_within(frame, *_COMPUTING) for frame in others)
+    _left_behind = _leaves_threads and any(_is_within(frame, *_COMPUTING) for frame in others)
+
+
+def _may_have_locks(frame: types.FrameType) -> bool:
+    """Whether a thread is in JAX, or loads a module of ours or of JAX's."""
+    if _leaves_threads and _is_within(frame, *_IN_JAX) and frame.f_code.co_filename not in _HARMLESS:
+        return True
+    one: types.FrameType | None = frame
+    while one is not None:
+        if one.f_code.co_filename == _IMPORTING and \
+                str(one.f_locals.get("name")).partition(".")[0] in ("mxjax", "mxnet", "jax", "jaxlib"):
+            return True
+        one = one.f_back
+    return False
 
 
 def _in_parent() -> None:
-    if _started:
-        sys.setswitchinterval(_interval)
-        _open.set()
+    sys.setswitchinterval(_interval)
+    _open.set()
 
 
 def _in_child() -> None:
     global _forked, _open
-    if _started:
-        sys.setswitchinterval(_interval)
-        _open = threading.Event()
-        _open.set()
+    sys.setswitchinterval(_interval)
+    _open = threading.Event()
+    _open.set()
+    if _leaves_threads:
         if not _forked:
             atexit.register(_keep_threads)
             _refuse_programs()

@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 import jax
 
 from ._bounded import Bounded
-from ._host_memory import give_back, keep_freed
+from ._devices import before_start
+from ._host_memory import give_back
 from .base import MXNetError, NotOneOf, _Null
 
 __all__ = ["Context", "cpu", "cpu_pinned", "gpu", "tpu", "num_gpus", "num_tpus", "gpu_memory_info", "current_context"]
@@ -127,7 +128,7 @@ _PLATFORMS = {"gpu": ("cuda", "rocm", "gpu"), "tpu": ("tpu",)}
 @functools.cache
 def _devices(kind: str) -> tuple[jax.Device, ...]:
     """This process's JAX devices of a kind; empty where the platform is not there."""
-    keep_freed()
+    before_start()
     for platform in _PLATFORMS.get(kind, ("cpu",)):
         try:
             return tuple(jax.local_devices(backend=platform))
@@ -144,7 +145,7 @@ def default_device() -> jax.Device:
 
 @functools.cache
 def _first_device(platform: str | None) -> jax.Device:
-    keep_freed()
+    before_start()
     return jax.local_devices(backend=platform)[0]
 
 

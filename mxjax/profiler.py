@@ -55,14 +55,18 @@ class _Profiler:
         self.running = self.paused = self.tracing = False
         self.events: list[dict[str, Any]] = []
         self.statistics: dict[tuple[str, str], list[float]] = {}
+        self.begin_here()
+        self.end: int | None = None  # where in the file the next event goes; None: it has to be begun
+        self.threads: set[int] = set()
+        self.kvstore: Any = None
+        self.sampled = 0.0
+
+    def begin_here(self) -> None:
+        """Makes what belongs to this process: in a forked child, locks may be those of threads that are not there."""
         self.lock = threading.RLock()
         self.writing = threading.RLock()  # of the file; `lock` is held for moments only
         self.switching = threading.RLock()  # on and off
-        self.end: int | None = None  # where in the file the next event goes; None: it has to be begun
-        self.threads: set[int] = set()
         self.writer: threading.Timer | None = None
-        self.kvstore: Any = None
-        self.sampled = 0.0
 
     @property
     def active(self) -> bool:
@@ -205,6 +209,8 @@ class _Inside(threading.local):
 
 _inside = _Inside()
 _profiler = _Profiler()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_profiler.begin_here)
 
 
 @contextlib.contextmanager

@@ -1,16 +1,21 @@
 """The writer of files: old or new, never in between."""
 
+import errno
 import io
 import os
+import signal
 import stat
+import subprocess
+import sys
 import tarfile
+import tempfile
 import threading
 import zipfile
 
 import pytest
 
 import mxjax as mx
-from mxjax import MXNetError
+from mxjax import MXNetError, _files
 from mxjax._files import _ENDING, reading, refusals, replacing, together, unpack, write_file
 
 
@@ -75,6 +80,178 @@ def test_pipes_and_devices_are_written_to(tmp_path):
         assert file.read() == b"through"
 
 
+@pytest.mark.parametrize("old", [b"", b"a good deal of old content"])
+def test_who_has_a_file_open_sees_what_is_saved(tmp_path, old):
+    (tmp_path / "a").write_bytes(old)
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    for name in ("a", "link"):
+        with open(tmp_path / "a", "r+b") as file:
+            write_file(tmp_path / name, b"new")
+            assert file.read() == b"new"
+        with open(tmp_path / "a", "wb") as file:
+            file.write(old)
+    done, seen = threading.Event(), []
+
+    def read():
+        with open(tmp_path / "a", "rb") as file:
+            done.set()
+            while not (content := file.read()).endswith(b"for another thread"):
+                file.seek(0)
+            seen.append(content)
+
+    another = threading.Thread(target=read)
+    another.start()
+    assert done.wait(20)
+    write_file(tmp_path / "a", b"for another thread")
+    another.join(20)
+    assert seen == [b"for another thread"] and sorted(os.listdir(tmp_path)) == ["a", "link"]
+
+
+def test_temporary_files_can_be_saved_to_and_read():
+    symbol = mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=2, name="layer")
+    net = mx.gluon.nn.Dense(2, in_units=3)
+    net.initialize()
+    net(mx.nd.ones((1, 3)))
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"momentum": 0.9}, update_on_kvstore=False)
+    for save in (lambda path: mx.nd.save(path, {"w": mx.nd.ones((2, 3))}), net.save_parameters, symbol.save,
+                 trainer.save_states):
+        with tempfile.NamedTemporaryFile() as file:
+            for _ in range(2):  # empty, then not
+                save(file.name)
+                content = file.read()
+                assert content and len(content) == os.path.getsize(file.name)
+                file.seek(0)
+
+
+def test_all_hard_links_see_what_is_saved(tmp_path):
+    for old in (b"", b"old content, longer"):
+        (tmp_path / "a").write_bytes(old)
+        os.link(tmp_path / "a", tmp_path / "b")
+        write_file(tmp_path / "a", b"new")
+        assert (tmp_path / "b").read_bytes() == b"new" == (tmp_path / "a").read_bytes()
+        with pytest.raises(KeyError), replacing(tmp_path / "a") as file:
+            file.write(b"half")
+            raise KeyError
+        assert (tmp_path / "b").read_bytes() == b"new" and sorted(os.listdir(tmp_path)) == ["a", "b"]
+        os.unlink(tmp_path / "b")
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/fd"), reason="no names for open files")
+def test_an_open_file_by_its_number(tmp_path):
+    for gone in (False, True):
+        with open(tmp_path / "a", "w+b") as file:
+            if gone:
+                os.unlink(tmp_path / "a")
+            for content in (b"first, longer", b"second"):
+                write_file(f"/dev/fd/{file.fileno()}", content)
+                file.seek(0)
+                assert file.read() == content
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
+def test_a_named_pipe_stays_one(tmp_path):
+    path, got = tmp_path / "a", []
+    os.mkfifo(path)
+    reader = threading.Thread(target=lambda: got.append(path.read_bytes()))
+    reader.start()
+    write_file(path, b"through")
+    reader.join(20)
+    assert got == [b"through"] and stat.S_ISFIFO(path.stat().st_mode) and os.listdir(tmp_path) == ["a"]
+
+
+def test_other_files_are_replaced(tmp_path):
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+    before = path.stat().st_ino
+    write_file(path, b"new")
+    after = path.stat().st_ino
+    assert after != before
+    with reading(path, "content"), open(path, "rb") as own:  # as the library's own readers are in it
+        write_file(path, b"newer")
+        assert own.read() == b"new"
+    assert path.read_bytes() == b"newer" and path.stat().st_ino != after and not _files._being_read
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write everything")
+def test_a_folder_that_takes_no_files_may_have_an_empty_one(tmp_path):
+    path = tmp_path / "a"
+    path.touch()
+    tmp_path.chmod(0o555)
+    try:
+        write_file(path, b"new")
+        assert path.read_bytes() == b"new"
+        with pytest.raises(PermissionError, match=str(path)):
+            write_file(path, b"newer")
+    finally:
+        tmp_path.chmod(0o755)
+
+
+def test_an_empty_file_where_no_other_can_be_made(tmp_path, monkeypatch):
+    opened = os.open
+    monkeypatch.setattr(_files.os, "open", lambda path, *rest: refuse() if str(path).endswith(_ENDING) else
+                        opened(path, *rest))
+
+    def refuse():
+        raise PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "x"))
+    (tmp_path / "a").touch()
+    write_file(tmp_path / "a", b"new")
+    assert (tmp_path / "a").read_bytes() == b"new" and os.listdir(tmp_path) == ["a"]
+    with pytest.raises(PermissionError):
+        write_file(tmp_path / "a", b"newer")
+    assert (tmp_path / "a").read_bytes() == b"new"
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="the system cannot tell")
+def test_a_full_disk_is_noticed_before_a_copy(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr(_files.os, "posix_fallocate", full)
+    (tmp_path / "a").write_bytes(b"old")
+    with open(tmp_path / "a", "rb") as file:
+        with pytest.raises(OSError, match=f"No space left on device: '{tmp_path}/a'"):
+            write_file(tmp_path / "a", b"content that is longer")
+        assert file.read() == b"old" and os.listdir(tmp_path) == ["a"]
+
+
+_KILLED = """
+import os, signal, sys
+from mxjax import _files
+path, kind = sys.argv[1:]
+class System:
+    def __getattr__(self, name):
+        return getattr(os, name)
+    def write(self, handle, part):
+        os.write(handle, part[:len(part) // 2])
+        os.kill(os.getpid(), signal.SIGKILL)
+if kind == "copied":
+    os.link(path, path + "-link")
+    _files.os = System()
+with _files.replacing(path) as file:
+    file.write(open(path + "-new", "rb").read()[:-9])
+    file.flush()
+    if kind == "renamed":
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="POSIX signals and links")
+@pytest.mark.parametrize("kind", ["renamed", "copied"])
+def test_a_kill_leaves_the_old_content_or_what_is_refused(tmp_path, kind):
+    path = str(tmp_path / "a")
+    mx.nd.save(path, {"w": mx.nd.zeros((30, 20))})
+    mx.nd.save(path + "-new", {"w": mx.nd.ones((30, 20))})
+    done = subprocess.run([sys.executable, "-c", _KILLED, path, kind])
+    assert done.returncode == -signal.SIGKILL
+    if kind == "renamed":
+        assert mx.nd.load(path)["w"].sum().asscalar() == 0
+    else:
+        with pytest.raises(MXNetError, match="a: "):
+            mx.nd.load(path)
+    mx.nd.save(path, {"w": mx.nd.ones((30, 20))})
+    assert mx.nd.load(path)["w"].sum().asscalar() == 600
+
+
 def test_missing_folders_are_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere"):
         write_file(tmp_path / "nowhere" / "a", b"")
@@ -116,6 +293,24 @@ def test_files_that_belong_together_change_together(tmp_path):
     assert a.read_bytes() == b"1" == b.read_bytes() and sorted(os.listdir(tmp_path)) == ["a", "b"]
     write_file(a, b"3")
     assert a.read_bytes() == b"3"
+
+
+def test_files_that_belong_together_and_are_copied(tmp_path):
+    a, b = tmp_path / "a", tmp_path / "b"
+    a.write_bytes(b"old a, longer")
+    os.link(a, tmp_path / "link")
+    with open(b, "w+b") as file:
+        with pytest.raises(KeyError), together():
+            write_file(a, b"new a")
+            write_file(b, b"new b")
+            raise KeyError
+        assert (tmp_path / "link").read_bytes() == b"old a, longer" and file.read() == b""
+        with together():
+            write_file(a, b"new a")
+            write_file(b, b"new b")
+            assert file.read() == b""
+        assert (tmp_path / "link").read_bytes() == b"new a" and file.read() == b"new b"
+    assert sorted(os.listdir(tmp_path)) == ["a", "b", "link"]
 
 
 def test_a_file_that_waits_for_others_is_not_abandoned(tmp_path):

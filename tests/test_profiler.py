@@ -2,6 +2,7 @@
 
 import gc
 import json
+import os
 import subprocess
 import sys
 
@@ -171,3 +172,36 @@ def test_each_device_counts_what_its_allocator_tells_or_what_is_alive():
     found = mx.storage.used([host, telling := Telling()])
     assert found[telling] == 77 and found[host] == before + kept.size * 4
     assert mx.storage.live_bytes(mx.cpu()) == found[host]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_child_does_not_wait_for_threads_of_its_parent(tmp_path):
+    code = """
+import os, sys, threading, time, mxjax as mx
+from mxjax import profiler
+taken = threading.Event()
+def write():
+    with profiler._profiler.writing, profiler._profiler.lock, profiler._profiler.switching:
+        taken.set()
+        time.sleep(600)
+threading.Thread(target=write, daemon=True).start()
+taken.wait()
+child = os.fork()
+if child == 0:
+    mx.profiler.set_config(filename=sys.argv[1], profile_all=True)
+    mx.profiler.set_state("run")
+    (mx.nd.ones((2, 2)) + 1).asnumpy()
+    mx.profiler.set_state("stop")
+    mx.profiler.dump()
+    os._exit(7)
+end = time.monotonic() + 100
+while not os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) and time.monotonic() < end:
+    time.sleep(0.01)
+os.kill(child, 9)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+os._exit(0)
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code, str(tmp_path / "profile.json")],
+                          capture_output=True, text=True)
+    assert done.stdout == "7\n", done.stderr[-2000:]
+    assert json.loads((tmp_path / "profile.json").read_text())["traceEvents"]

@@ -482,8 +482,7 @@ def prepare(op: Op, params: dict[str, Any], present: int | tuple[bool, ...], tra
 def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tuple[tuple[str, int], ...],
            present: int | tuple[bool, ...], train: bool, function: Callable[..., Any] | None = None) -> Kernel:
     in_place = op.get_attr("FInPlace") if function is None else None
-    own = op.get_attr("FCompute")
-    function = function or own
+    function = function or op.get_attr("FCompute")
     if function is None:
         raise MXNetError(f"operator {op.name} has no FCompute")
     count = present if isinstance(present, int) else sum(present)
@@ -505,12 +504,12 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
 
     @by_own_rules
     def fn(*args: Any) -> tuple:
-        if function is own:
-            try:
-                kinds = [None if a is None else str(a.dtype) for a in spread(args[:count])]
-                op_types(op, params, kinds, [None] * num_outputs, names if mask is None else op.input_names)
-            except MXNetError as error:
-                raise MXNetError(f"operator {op.name}: {error}") from None
+        kinds = [None if a is None else str(a.dtype) for a in spread(args[:count])]
+        try:
+            op_types(op, params, kinds, [None] * num_outputs, names if mask is None else op.input_names)
+        except MXNetError as error:
+            text = str(error)
+            raise MXNetError(text if text.startswith("operator ") else f"operator {op.name}: {text}") from None
         extras = dict(static)
         rest = args[count:]
         if packed:

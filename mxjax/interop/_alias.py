@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import collections.abc
 import fractions
+import functools
 import importlib
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import inspect
 import math
+import os
 import runpy
 import sys
 import time
@@ -18,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["install_mxnet_alias", "run_script"]
+__all__ = ["check_module", "install_mxnet_alias", "run_script"]
 
 
 # what `import mxnet` had loaded, so that scripts look it up in `sys.modules`
@@ -26,14 +29,27 @@ _LOADED = ("ndarray.op", "ndarray._internal", "symbol.op", "symbol._internal")
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds `mxnet` with its sub-modules, and `mxnet_predict`, where mxjax has what they stand for."""
+    """Finds `mxnet` with its sub-modules, and `mxnet_predict`, where mxjax has what they stand for.
+
+    Args:
+        numpy_names: also give names back to modules that are imported later.
+    """
+
+    def __init__(self, numpy_names: bool) -> None:
+        self.numpy_names = numpy_names
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        if name in _LATER_NAMES and self.numpy_names:
+            return _with_names(name, path, target)
         if name not in ("mxnet", "mxnet_predict") and not name.startswith("mxnet."):
             return None
+        if name == "mxnet.__main__":  # mxjax's would be found in its folder
+            raise ModuleNotFoundError(f"No module named {name}; 'mxnet' is a package and cannot be directly executed",
+                                      name=name)
         real = "mxjax.predictor" if name == "mxnet_predict" else "mxjax" + name[len("mxnet"):]
         module = _module(real)
-        return None if module is None else importlib.machinery.ModuleSpec(name, _Loader(module))
+        return None if module is None else importlib.machinery.ModuleSpec(
+            name, _Loader(module), is_package=hasattr(module, "__path__"))
 
 
 class _Loader(importlib.abc.Loader):
@@ -50,6 +66,10 @@ class _Loader(importlib.abc.Loader):
         module.__spec__, module.__loader__ = self._kept
         for name in _LOADED if module.__name__ == "mxjax" else ():
             importlib.import_module(f"mxnet.{name}")
+
+    def get_code(self, name: str) -> types.CodeType | None:
+        """What `python -m mxnet.x` runs."""
+        return self._kept[1].get_code(self._module.__name__)
 
 
 def _module(real: str) -> types.ModuleType | None:
@@ -96,15 +116,45 @@ _PYTHON_NAMES: dict[types.ModuleType, dict[str, Any]] = {
     inspect: {"getargspec": lambda function: inspect.getfullargspec(function)[:4]}, fractions: {"gcd": math.gcd},
     time: {"clock": time.perf_counter},
 }
+# names of libraries then, by those that have their values; the libraries may be imported later, or not be there
+_LATER_NAMES = {"PIL.Image": {"ANTIALIAS": "LANCZOS", "LINEAR": "BILINEAR", "CUBIC": "BICUBIC"}}
 
 
-def install_mxnet_alias(numpy_names: bool = True) -> None:
+def _give_back(module: types.ModuleType) -> None:
+    for old, new in _LATER_NAMES[module.__name__].items():
+        if not hasattr(module, old) and hasattr(module, new):
+            setattr(module, old, getattr(module, new))
+
+
+def _with_names(name: str, path: Any, target: Any) -> importlib.machinery.ModuleSpec | None:
+    """A library's own module, which has the names of MXNet's time as well once it is loaded."""
+    for finder in [f for f in sys.meta_path if not isinstance(f, _Finder) and hasattr(f, "find_spec")]:
+        spec = finder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader.exec_module = functools.partial(_load_with_names, spec.loader.exec_module)
+            return spec
+    return None
+
+
+def _load_with_names(load: Callable[[types.ModuleType], None], module: types.ModuleType) -> None:
+    load(module)
+    _give_back(module)
+
+
+# a folder in which Python finds `mxnet`, for processes that know nothing of a finder in this one
+_FOR_CHILDREN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "for_children")
+
+
+def install_mxnet_alias(numpy_names: bool = True, children: bool = False) -> None:
     """Makes `import mxnet` (and `mxnet.x.y`) mean mxjax in this process.
 
     Args:
         numpy_names: also give NumPy and Python back the names they have dropped since (`np.int`, `np.product`,
             `collections.Iterable`, `time.clock` ...), which scripts and libraries of MXNet's time use, and
-            `np.fromstring` its way of taking bytes.
+            `np.fromstring` its way of taking bytes; Pillow, too, when it is imported (`Image.ANTIALIAS`).
+        children: also have the Python processes that this one starts find it (and here `importlib.metadata` its
+            version), by a folder in `PYTHONPATH`. `python -m mxjax run` does so. Processes that run the same script,
+            as those of `multiprocessing` do, need it only where the script does not call this itself.
 
     Raises:
         RuntimeError: the real MXNet has been imported already.
@@ -115,17 +165,49 @@ def install_mxnet_alias(numpy_names: bool = True) -> None:
         >>> mx.__name__  # doctest: +SKIP
         'mxjax'
     """
-    if any(isinstance(f, _Finder) for f in sys.meta_path):
-        return
-    if "mxnet" in sys.modules:
+    known = any(isinstance(f, _Finder) for f in sys.meta_path)
+    if not known and "mxnet" in sys.modules:
         raise RuntimeError("mxnet is imported already; install the alias before anything imports it")
-    sys.meta_path.insert(0, _Finder())
+    if children:
+        others = os.environ.get("PYTHONPATH", "")
+        if _FOR_CHILDREN not in others.split(os.pathsep):
+            os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [_FOR_CHILDREN, others]))
+        if _FOR_CHILDREN not in sys.path:
+            sys.path.append(_FOR_CHILDREN)
+    if known:
+        return
+    sys.meta_path.insert(0, _Finder(numpy_names))
     if numpy_names:
+        for name in _LATER_NAMES:
+            if name in sys.modules:
+                _give_back(sys.modules[name])
         for module, names in ((np, _NUMPY_NAMES), *_PYTHON_NAMES.items()):
             for name, value in names.items():
                 if name not in vars(module):
                     setattr(module, name, value)
         np.fromstring = _from_bytes_or_text(np.fromstring)
+
+
+def check_module(name: str) -> None:
+    """Refuses the name of a module that cannot be run, in Python's own words.
+
+    Raises:
+        ImportError: there is no such module, or a package without a program.
+    """
+    try:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            main = f"{name}.__main__"
+            if importlib.util.find_spec(main) is None:
+                raise ImportError(f"No module named {main}; {name!r} is a package and cannot be directly executed")
+    except ModuleNotFoundError as error:
+        if not f"{name}.".startswith(f"{error.name}."):  # something that the package itself imports
+            raise
+        spec = None
+    except ValueError:  # a module without a place of its own
+        spec = None
+    if spec is None:
+        raise ImportError(f"No module named {name}")
 
 
 def run_script(path: str, args: Sequence[str] = (), module: bool = False) -> dict[str, Any]:

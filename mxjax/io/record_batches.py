@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
+import os
 import sys
 import weakref
 from collections import deque
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import _pixels as _host
+from .._process import check_home
 from ..base import MXNetError
 from ..workers.pool import ProcessPool
 from ..workers.transport import Shared
@@ -169,7 +171,7 @@ class RecordBatches:
         self._decoder = _Decoder(p, label_width, load, dtype)
         self._records = open_records(p.path_imgrec, p.path_imgidx, p.part_index, p.num_parts, p.shuffle,
                                      p.added_to_seed + p.seed, p.shuffle_chunk_size, p.shuffle_chunk_seed)
-        self._threads = min(p.threads, _THREADS)
+        self._home, self._threads = os.getpid(), min(p.threads, _THREADS)
         self._reader = ThreadPoolExecutor(1, "records")
         self._decoders = ThreadPoolExecutor(self._threads, "decode")
         weakref.finalize(self, _shut_down, self._reader, self._decoders)
@@ -259,6 +261,7 @@ class RecordBatches:
 
     def next(self) -> bool:
         """Go to the next batch; whether there is one."""
+        check_home(self._home, f"{self._owner} cannot go on")
         self._read_ahead()
         batch = self._ahead.popleft().result()
         if batch is None:
@@ -293,6 +296,7 @@ class RecordBatches:
 
     def _restart(self, turn: int, number: int, ended: bool) -> None:
         """Reads on from a record of a round, or nothing where the epoch is over there."""
+        check_home(self._home, f"{self._owner} cannot go on")
         def begin() -> None:  # in the reader's thread
             self._begin_round(turn, number)
             self._ended = ended

@@ -65,13 +65,6 @@ def absolute(x: Array) -> Array:
     return jnp.where(x == 0, 0, jnp.where(x != x, jax.lax.stop_gradient(x), jnp.abs(x)))
 
 
-def same_dtype(operator: str, *arrays: Array) -> None:
-    """Raises MXNetError unless all inputs have one dtype: MXNet never promotes."""
-    dtypes = [str(a.dtype) for a in arrays]
-    if len(set(dtypes)) > 1:
-        raise MXNetError(f"operator {operator}: the dtypes of all inputs must agree, they are {', '.join(dtypes)}")
-
-
 def axes_of(axis: Any, ndim: int, exclude: bool = False) -> tuple[int, ...]:
     """Non-negative, sorted axes; None and () mean all; `exclude` takes the others.
 

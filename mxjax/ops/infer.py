@@ -168,15 +168,16 @@ def filled(back: Callable[..., Shape] | None = None, /, **rules: Callable[..., S
     return rule
 
 
-def agree(types: Sequence[str | None]) -> str | None:
-    """Returns the dtype of those that are known.
+def agree(types: Sequence[str | None], names: Sequence[str] = ()) -> str | None:
+    """Returns the dtype of those that are known; `names` are those of the inputs, for the error.
 
     Raises:
         MXNetError: they differ. MXNet never promotes.
     """
     kinds = [t for t in types if t]
     if len(set(kinds)) > 1:
-        raise MXNetError(f"the dtypes of all inputs must agree, they are {', '.join(kinds)}")
+        told = [f"{name} {t}".strip() for name, t in itertools.zip_longest(names, types, fillvalue="") if t]
+        raise MXNetError(f"all inputs must have one dtype, got {', '.join(told)}")
     return kinds[0] if kinds else None
 
 
@@ -207,7 +208,7 @@ def op_types(op: Op, params: dict[str, Any], ins: list[str | None], outs: list[s
         return
     param = op.params.get("dtype")
     fixed = params["dtype"] if param is not None and param.kind == "dtype" else None
-    common = agree(ins)
+    common = agree(ins, names)
     if common is None and fixed is None:
         common = next((t for t in outs if t), None)
     if common is not None:

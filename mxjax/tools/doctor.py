@@ -49,7 +49,8 @@ _DIFFERS = {
     "nd.from_numpy": "shares memory until the first write only",
     "contrib.onnx": "writes opset 17",
     "onnx": "writes opset 17",
-    "kv.create": "`dist_*` stores need MXJAX_CLUSTER_TOKEN on several machines, and dist_sync has no servers",
+    "kv.create": "`dist_*` stores need one secret on several machines (MXJAX_CLUSTER_TOKEN_FILE; `launch` brings it), "
+                 "and dist_sync has no servers",
     "profiler": "a compiled graph is one event",
     "nd.contrib.quantized_conv": "uint8 data have the range of uint8",
     "random.seed": "on CPUs MXNet's own numbers follow it; on GPUs and TPUs JAX's",

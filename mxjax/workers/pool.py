@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from .. import _random_streams as mx_random
+from .._process import check_home
 from ..base import MXNetError
 from ..context import cpu
 from ..util import is_np_array, is_np_shape, np_array, np_shape
@@ -51,7 +52,7 @@ class RemoteTraceback(Exception):
 class _Server:
     """The process that workers are forked from (see `worker`); one for each training process, made when needed."""
 
-    _lock = threading.Lock()
+    _lock = threading.Lock()  # a new one in each process
     _current: _Server | None = None
 
     @classmethod
@@ -152,6 +153,14 @@ class _Forks:
         return end(pid)
 
 
+def _begin_in_child() -> None:
+    _Server._lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_in_child)
+
+
 class _Worker:
     """A worker process: its socket, and what it is busy with: the indices of batches, by their numbers.
 
@@ -242,6 +251,7 @@ class ProcessPool:
 
     def submit(self, indices: Sequence[Any]) -> int:
         """Has a batch loaded; a number to get it by."""
+        check_home(self._owner, f"{self._name} cannot go on")
         with self._lock:
             number, self._next = self._next, self._next + 1
             self._waiting.append((number, list(indices)))
@@ -275,6 +285,7 @@ class ProcessPool:
             MXNetError: a worker died.
             Exception: what was raised in the worker; its cause is a RemoteTraceback.
         """
+        check_home(self._owner, f"{self._name} cannot go on")
         deadline = time.monotonic() + timeout
         with self._lock:
             while number not in self._done:
@@ -366,15 +377,18 @@ class ThreadPool:
         def begin() -> None:
             np_shape(shape).__enter__()
             np_array(array).__enter__()
+        self._owner = os.getpid()
         self._threads = futures.ThreadPoolExecutor(count, "DataLoader", begin)
         self._load = lambda indices: batchify([dataset[i] for i in indices])
 
     def submit(self, indices: Sequence[Any]) -> futures.Future:
         """Has a batch loaded; something to get it by."""
+        check_home(self._owner, "DataLoader cannot go on")
         return self._threads.submit(self._load, indices)
 
     def get(self, future: futures.Future, timeout: float) -> Any:
         """A batch; raises as `ProcessPool.get`."""
+        check_home(self._owner, "DataLoader cannot go on")
         try:
             return future.result(timeout)
         except futures.TimeoutError:

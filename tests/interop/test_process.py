@@ -1,11 +1,15 @@
 """What importing mxjax does to a process (nothing), the `mxnet` alias, and the command line."""
 
+import importlib.metadata
 import json
 import os
+import pathlib
 import subprocess
 import sys
 
 import pytest
+
+import mxjax
 
 _IMPORT = """
 import json, os, sys, threading
@@ -111,6 +115,121 @@ print(sys.argv[1:])
     assert run("-m", "mxjax", "run", str(script)).returncode == 7
     missing = run("-m", "mxjax", "run", str(tmp_path / "nothing.py"))
     assert missing.returncode == 2 and "nothing.py" in missing.stderr
+
+
+_STARTS_OTHERS = """
+import concurrent.futures, importlib.metadata, importlib.util, multiprocessing, pickle, subprocess, sys
+import mxnet as mx
+
+def work(n):
+    import mxnet
+    from mxnet import nd
+    import mxnet.gluon.nn as nn
+    return float(nd.ones((n,)).sum().asscalar()), mxnet.__version__, nn.Dense.__name__
+
+def told(*arguments, **how):
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, **how)
+    return done.returncode, (done.stdout or done.stderr[-2000:]).decode().strip()
+
+if __name__ == "__main__":
+    for how in ("spawn", "forkserver"):
+        with multiprocessing.get_context(how).Pool(1) as pool:
+            print(how, pool.map_async(work, [3]).get(100))
+    with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        print(pool.submit(work, 2).result(100))
+    print(told("-c", '''
+import importlib.metadata, importlib.util, sys
+before = [importlib.util.find_spec(name) is not None for name in ("mxnet", "mxnet.nd", "mxnet.nothing")]
+import mxnet_predict, mxnet.gluon.nn as nn, mxjax
+from mxnet.gluon.data import DataLoader
+print(before, sys.modules["mxnet"] is mxjax, mxnet_predict.Predictor.__module__, nn is mxjax.gluon.nn)
+print(importlib.metadata.version("mxnet"), importlib.metadata.packages_distributions()["mxnet"])
+'''))
+    print(told("-c", "import pickle, sys; print(*pickle.load(sys.stdin.buffer), sep=', ')",
+               input=pickle.dumps([mx.nd.ones(2).asnumpy(), mx.nd.ones(2).shape, mx.gluon.nn.Dense, mx.sym.var("x")])))
+    status, words = told("-m", "mxnet")
+    print(status, "cannot be directly executed" in words)
+    print(importlib.metadata.version("mxnet"), importlib.util.find_spec("mxnet.gluon") is not None)
+"""
+
+
+def test_processes_that_a_script_starts_have_the_alias(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(_STARTS_OTHERS)
+    done = run("-m", "mxjax", "run", str(script))
+    assert done.stdout.splitlines() == [
+        "spawn [(3.0, '1.9.1', 'Dense')]", "forkserver [(3.0, '1.9.1', 'Dense')]", "(2.0, '1.9.1', 'Dense')",
+        "(0, \"[True, True, False] True mxjax.predictor True\\n1.9.1 ['mxnet']\")",
+        "(0, \"[1. 1.], (2,), <class 'mxjax.gluon.nn.basic_layers.Dense'>, <Symbol x>\")", "1 True", "1.9.1 True"], \
+        done.stdout + done.stderr[-3000:]
+
+
+def test_children_of_a_program_have_the_alias_where_it_says_so():
+    for children, expected in (True, 0), (False, 1):
+        done = run("-c", f"""
+import os, subprocess, sys
+import mxjax
+mxjax.interop.install_mxnet_alias()
+mxjax.interop.install_mxnet_alias(children={children})
+mxjax.interop.install_mxnet_alias(children={children})
+paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+print(subprocess.run([sys.executable, "-c", "import mxnet"], stderr=subprocess.DEVNULL).returncode,
+      sum("for_children" in path for path in paths))
+""")
+        assert done.stdout == f"{expected} {int(children)}\n", done.stderr[-3000:]
+
+
+def test_another_python_goes_on_to_its_own_mxnet(tmp_path):
+    paths = [str(pathlib.Path(mxjax.__file__).parent / "interop" / "for_children"), str(tmp_path)]
+    code = f"import sys; sys.path[:0] = {paths}; import mxnet; print(mxnet.own)"
+    done = run("-I", "-S", "-c", code)
+    assert done.returncode == 1 and "No module named 'mxnet'" in done.stderr
+    (tmp_path / "mxnet.py").write_text("own = 'its own'\n")
+    done = run("-I", "-S", "-c", code)
+    assert done.stdout == "its own\n", done.stderr
+
+
+def test_the_version_for_children_is_the_librarys():
+    found, = importlib.metadata.distributions(
+        name="mxnet", path=[str(pathlib.Path(mxjax.__file__).parent / "interop" / "for_children")])
+    assert found.version == mxjax.__version__
+
+
+@pytest.mark.parametrize("name, words", [
+    ("no_such_module", "No module named no_such_module"), ("no.such.module", "No module named no.such.module"),
+    ("json", "No module named json.__main__; 'json' is a package and cannot be directly executed"),
+    ("mxnet", "No module named mxnet.__main__; 'mxnet' is a package and cannot be directly executed")])
+def test_a_module_that_cannot_be_run_is_told_in_a_line(name, words):
+    done = run("-m", "mxjax", "run", "--no-cache", "-m", name)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines()[-1] == f"python -m mxjax run: {words}" and "Traceback" not in done.stderr
+
+
+def test_an_error_in_a_module_stays_one(tmp_path):
+    (tmp_path / "broken.py").write_text("import no_such_module\n")
+    done = run("-m", "mxjax", "run", "--no-cache", "-m", "broken", cwd=tmp_path)
+    assert done.returncode == 1 and "Traceback" in done.stderr and "No module named 'no_such_module'" in done.stderr
+
+
+def test_a_tool_is_named_once():
+    done = run("-m", "mxjax", "launch", "-n", "0", "script.py")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("python -m mxjax launch: 0 workers and 0 servers")
+
+
+@pytest.mark.parametrize("names", [True, False])
+def test_pillow_gets_its_names_back(tmp_path, names):
+    (tmp_path / "PIL").mkdir()
+    (tmp_path / "PIL" / "__init__.py").touch()
+    (tmp_path / "PIL" / "Image.py").write_text("LANCZOS, BILINEAR, BICUBIC, LINEAR = 1, 2, 3, 'its own'\n")
+    for first in ("import mxjax", "import PIL.Image, mxjax"):
+        done = run("-c", f"""
+{first}
+mxjax.interop.install_mxnet_alias(numpy_names={names})
+from PIL import Image
+print(getattr(Image, "ANTIALIAS", None), Image.LINEAR, getattr(Image, "CUBIC", None), Image.__spec__.name)
+""", env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(pathlib.Path(mxjax.__file__).parents[1])])})
+        assert done.stdout == f"{1 if names else None} its own {3 if names else None} PIL.Image\n", done.stderr[-3000:]
 
 
 def test_pydoc_pickle_and_find_spec_know_the_alias(tmp_path):

@@ -84,7 +84,7 @@ def test_slices_of_other_arrays():
     np.testing.assert_array_equal(call("_slice_assign", X, X[:, :1] * 0, begin=(0, 1), end=(2, 2))[:, 1], 0)
     image = np.arange(16, dtype="float32").reshape(1, 1, 4, 4)
     assert call("Crop", image, h_w=(2, 2), center_crop=True).ravel().tolist() == [5, 6, 9, 10]
-    assert call("Crop", image, np.zeros((1, 1, 1, 2)), offset=(3, 1)).ravel().tolist() == [13, 14]
+    assert call("Crop", image, np.zeros((1, 1, 1, 2), "float32"), offset=(3, 1)).ravel().tolist() == [13, 14]
     assert gradients("slice", ROW, begin=(1,), end=(5,), step=(2,))[0].tolist() == [0, 1, 0, 1, 0, 0]
 
 
@@ -136,7 +136,7 @@ def test_products():
     ("expand_dims", (X,), {"axis": 9}, "out of range"),
     ("depth_to_space", (X,), {"block_size": 2}, "block_size"), ("reshape_like", (X, ROW), {}, "do not make"),
     ("slice_like", (X, ROW), {}, "as many dimensions"), ("Crop", (X[None],), {"h_w": (9, 9)}, "not inside"),
-    ("Concat", (X, X.astype("float16")), {}, "dtypes"), ("_split_v2", (ROW,), {"indices": (4, 1), "axis": 0}, "rise"),
+    ("Concat", (X, X.astype("float16")), {}, "one dtype"), ("_split_v2", (ROW,), {"indices": (4, 1), "axis": 0}, "rise"),
     ("khatri_rao", (X[0], X[0].T), {}, "columns"), ("im2col", (X[None],), {"kernel": (9, 9)}, "larger"),
     ("space_to_depth", (np.zeros((1, 4, 0, 2)),), {"block_size": 2}, "block_size"),
     ("tile", (X,), {"reps": (1, 0)}, "reps"), ("_npi_tile", (X,), {"reps": (-1,)}, "reps"),

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from ...base import MXNetError
-from ..common import Array, same_dtype
+from ..common import Array
 from ..infer import elementwise
 from ..registry import register
 from ._functions import TABLE, Binary
 
 
 def _check_alike(name: str, *arrays: Array) -> None:
-    """Raises MXNetError unless all arrays have one shape and dtype."""
-    same_dtype(name, *arrays)
+    """Raises MXNetError unless all arrays have one shape."""
     for i, other in enumerate(arrays):
         if other.shape != arrays[0].shape:
             raise MXNetError(f"operator {name}: input {i} has shape {other.shape}, but the first input "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 
 from ...base import MXNetError
-from ..common import Array, broadcast, gives, normalized, same_dtype
+from ..common import Array, broadcast, gives, normalized
 from ..infer import broadcasted
 from ..params import Shape
 from ..registry import register
@@ -14,7 +14,6 @@ from ._functions import TABLE, Binary
 
 def _broadcast(name: str, function: Binary, doc: str, aliases: tuple[str, ...]) -> None:
     def compute(lhs: Array, rhs: Array) -> Array:
-        same_dtype(name, lhs, rhs)
         try:
             shape = jnp.broadcast_shapes(lhs.shape, rhs.shape)
         except ValueError:

@@ -289,7 +289,7 @@ def _multicast_types(params: dict[str, Any], ins: list, outs: list) -> None:
     sought = ("float16", "bfloat16") if params["cast_narrow"] else ("float32",)
     found = next((t for t in (*ins, *outs) if t in sought), wide)
     outs[:] = [t or (found if kind is not None and _is_amp(np_dtype(kind)) else kind)
-               for kind, t in zip(ins, outs, strict=True)]
+               for kind, t in zip(ins, outs, strict=False)]  # the operator itself refuses another number of arrays
 
 
 @register("amp_multicast", variadic="num_outputs", num_outputs=lambda p: p["num_outputs"],

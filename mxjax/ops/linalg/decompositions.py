@@ -11,7 +11,7 @@ from jax import lax
 from jax.scipy.linalg import solve_triangular
 
 from ...base import MXNetError
-from ..common import Array, same_dtype
+from ..common import Array
 from ..infer import UNKNOWN, first
 from ..params import Scalar
 from ..registry import register
@@ -22,7 +22,6 @@ def _linalg(name: str, *aliases: str, square: bool = True, **attrs: Any) -> Call
     """`register` for `_linalg_<name>` with a check of the first matrix (square, unless told otherwise)."""
     def decorate(function: Callable) -> Callable:
         def compute(*arrays: Array, **params: Any) -> Any:
-            same_dtype(f"_linalg_{name}", *arrays)
             shape = arrays[0].shape
             if square and (len(shape) < 2 or shape[-1] != shape[-2]):
                 raise MXNetError(f"operator _linalg_{name}: A must be square matrices, the shape is {shape}")

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import jax.numpy as jnp
 
 from ...base import MXNetError
-from ..common import Array, same_dtype
+from ..common import Array
 from ..infer import broadcasted
 from ..registry import register
 
@@ -33,7 +33,6 @@ def dot(lhs: Array, rhs: Array, *, transpose_a: bool = False, transpose_b: bool 
     `transpose_a` takes the first axis of lhs instead, `transpose_b` the last of rhs. Two vectors give shape (1,).
     `forward_stype` is the storage type of the result.
     """
-    same_dtype("dot", lhs, rhs)
     left, right = 0 if transpose_a else lhs.ndim - 1, rhs.ndim - 1 if transpose_b else 0
     vectors = lhs.ndim == rhs.ndim == 1
     if min(lhs.ndim, rhs.ndim) < 1 or lhs.shape[left] != rhs.shape[right] or (vectors and (transpose_a or transpose_b)):
@@ -58,7 +57,6 @@ def _batched_shape(p: dict[str, Any], a: tuple, b: tuple, *_: Any) -> tuple:
 def batch_dot(lhs: Array, rhs: Array, *, transpose_a: bool = False, transpose_b: bool = False,
               forward_stype: StorageType | None = None) -> Array:
     """Matrix products of the last two axes; the leading (batch) axes of both arrays agree."""
-    same_dtype("batch_dot", lhs, rhs)
     if lhs.ndim < 3 or lhs.ndim != rhs.ndim or lhs.shape[:-2] != rhs.shape[:-2]:
         raise MXNetError(f"operator batch_dot: shapes {lhs.shape} and {rhs.shape} must have as many dimensions, at "
                          "least 3, and equal batch dimensions")

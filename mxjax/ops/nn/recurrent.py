@@ -14,7 +14,7 @@ from jax import lax
 
 from ..._mersenne import Source
 from ...base import MXNetError
-from ..common import Array, by_own_rules, same_dtype
+from ..common import Array, by_own_rules
 from ..infer import filled, typed
 from ..params import Count, Fraction
 from ..random import _draw
@@ -249,7 +249,6 @@ def rnn(data: Array, parameters: Array, state: Array, state_cell: Array | None =
         raise MXNetError("RNN: projection_size is only for mode='lstm'")
     if data.ndim != 3:
         raise MXNetError(f"RNN takes data (time, batch, input), got shape {data.shape}")
-    same_dtype("RNN", data, parameters, state, *([] if state_cell is None else [state_cell]))
     steps, batch, width = data.shape
     layout = list(pieces(mode, width, state_size, num_layers, directions, projection_size))
     total = sum(_count(piece.shape) for piece in layout)

@@ -238,7 +238,7 @@ def multinomial(a: Array | None = None, *, n: int, pvals: Floats | None = None, 
     return jax.random.multinomial(_key, jnp.float32(n), weights).astype(jnp.int64)
 
 
-@register("_npi_mvn_fallback", FDraw=_random_on_host.multivariate_normal, **RANDOM)
+@register("_npi_mvn_fallback", infer_type=gives(None), FDraw=_random_on_host.multivariate_normal, **RANDOM)
 def multivariate_normal(mean: Array, cov: Array, *, size: Shape | None = None, _key: Any = None) -> Array:
     """Draws from normal distributions with these mean vectors (..., n) and covariance matrices (..., n, n)."""
     batch = jnp.broadcast_shapes(mean.shape[:-1], cov.shape[:-2])

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...base import MXNetError
-from ..common import Array, no_gradient, normalized, same_dtype, size_of
+from ..common import Array, no_gradient, normalized, size_of
 from ..infer import UNKNOWN, broadcasted, elementwise, known, unify
 from ..params import Count, Scalar, Shape, Shapes
 from ..registry import register
@@ -229,13 +229,18 @@ def _lifted(shape: Any, ndim: int) -> Any:
     return (1,) * ndim if not shape else (1, *shape, 1)[:ndim] if len(shape) == 1 else (*shape, 1)
 
 
+def _each_its_own(params: dict[str, Any], ins: list, outs: list) -> None:
+    """The type rule of functions of several arrays one by one."""
+    ins[:] = outs[:] = [a or b for a, b in zip(ins, outs, strict=True)]
+
+
 def _at_least(ndim: int) -> None:
     def compute(*arys: Array, num_args: Count) -> tuple[Array, ...]:
         function = getattr(jnp, f"atleast_{ndim}d")
         return tuple(function(a) for a in arys)
     compute.__doc__ = f"The arrays with at least {ndim} dimensions."
     register(f"_np_atleast_{ndim}d", FPartialShape=lambda p, *shapes: [_lifted(s, ndim) for s in shapes],
-             FGradient=no_gradient, num_outputs=lambda p: p["num_args"])(compute)
+             infer_type=_each_its_own, FGradient=no_gradient, num_outputs=lambda p: p["num_args"])(compute)
 
 
 for _ndim in (1, 2, 3):
@@ -251,7 +256,6 @@ def _concatenate_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
 @register("_npi_concatenate", infer_shape=_concatenate_shapes)
 def concatenate(*data: Array, axis: int | None = 0, dim: int = 1) -> Array:
     """Joins arrays along an axis (None: their flattened elements); the other axes agree."""
-    same_dtype("_npi_concatenate", *data)
     if axis is None:
         return jnp.concatenate([d.ravel() for d in data])
     return jnp.concatenate(data, normalized(axis, data[0].ndim))
@@ -260,7 +264,6 @@ def concatenate(*data: Array, axis: int | None = 0, dim: int = 1) -> Array:
 @register("_npi_stack", infer_shape=_stacked_shapes)
 def stack(*data: Array, axis: int = 0) -> Array:
     """Joins arrays of one shape along a new axis."""
-    same_dtype("_npi_stack", *data)
     return jnp.stack(data, normalized(axis, data[0].ndim + 1))
 
 
@@ -268,7 +271,6 @@ def _stacking(name: str, function: Callable[..., Array], doc: str, lift: Callabl
               axis: int) -> None:
     """Registers a join along `axis` (at most the last one) of arrays whose shapes `lift` gives more dimensions."""
     def compute(*data: Array) -> Array:
-        same_dtype(f"_npi_{name}", *data)
         return function(data)
     compute.__doc__ = doc
     register(f"_npi_{name}", FPartialShape=lambda p, *shapes: _joined(list(map(lift, shapes)), axis))(compute)
@@ -415,7 +417,6 @@ def _dot_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
           FPartialShape=lambda p, a, b: a[:-1] + b[:-2] + b[-1:] * (len(b) > 1) if a and b else a or b)
 def dot(a: Array, b: Array) -> Array:
     """Product of vectors, matrices, numbers, or sums over the last axis of a and the second to last (or only) of b."""
-    same_dtype("_np_dot", a, b)
     if a.ndim and b.ndim and a.shape[-1] != b.shape[max(b.ndim - 2, 0)]:
         raise MXNetError(f"operator _np_dot: the last axis of {a.shape} does not fit {b.shape}")
     return jnp.dot(a, b)
@@ -425,7 +426,6 @@ def dot(a: Array, b: Array) -> Array:
     *broadcasted(p, a[:-2], b[:-2]), *a[-2:-1], *b[-1:] * (len(b) > 1)))
 def matmul(a: Array, b: Array) -> Array:
     """Matrix products over the last two axes, the others broadcast; vectors count as rows and columns."""
-    same_dtype("_npi_matmul", a, b)
     if not a.ndim or not b.ndim or a.shape[-1] != b.shape[max(b.ndim - 2, 0)]:
         raise MXNetError(f"operator _npi_matmul: shapes {a.shape} and {b.shape} cannot be multiplied")
     return jnp.matmul(a, b)
@@ -434,7 +434,6 @@ def matmul(a: Array, b: Array) -> Array:
 @register("_npi_tensordot_int_axes", FPartialShape=lambda p, a, b: a[:len(a) - p["axes"]] + b[p["axes"]:])
 def tensordot_int_axes(a: Array, b: Array, *, axes: int) -> Array:
     """Sums of products over the last `axes` axes of a and the first ones of b."""
-    same_dtype("_npi_tensordot_int_axes", a, b)
     return jnp.tensordot(a, b, axes)
 
 
@@ -447,21 +446,18 @@ def _without(shape: tuple, axes: Sequence[int]) -> tuple:
     _without(a, p["a_axes_summed"]) + _without(b, p["b_axes_summed"])))
 def tensordot(a: Array, b: Array, *, a_axes_summed: Shape, b_axes_summed: Shape) -> Array:
     """Sums of products over pairs of axes of a and b."""
-    same_dtype("_npi_tensordot", a, b)
     return jnp.tensordot(a, b, (a_axes_summed, b_axes_summed))
 
 
 @register("_npi_einsum")
 def einsum(*data: Array, subscripts: str = "", optimize: int = 0) -> Array:
     """Sums of products in Einstein's notation, e.g. "ij,jk->ik"."""
-    same_dtype("_npi_einsum", *data)
     return jnp.einsum(subscripts, *data, optimize="optimal" if optimize else False).astype(data[0].dtype)
 
 
 @register("_npi_polyval", infer_shape=lambda p, ins, outs: outs.__setitem__(0, unify(ins[1], outs[0])))
 def polyval(p: Array, x: Array) -> Array:
     """The polynomial with coefficients p, the highest power first, at x.  p: (n,); x: any shape -> its shape."""
-    same_dtype("_npi_polyval", p, x)
     if p.ndim != 1:
         raise MXNetError(f"operator _npi_polyval: p must be a vector, got shape {p.shape}")
     return jnp.polyval(p, x)

@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 
 from ...base import MXNetError
-from ..common import Array, chosen, converted, gives, normalized, same_dtype, whole
+from ..common import Array, chosen, converted, gives, normalized, whole
 from ..infer import filled, first, unify
 from ..params import Count, DType, Floats, Scalar, Shape, np_dtype
 from ..registry import register
@@ -126,13 +126,13 @@ def one_hot(indices: Array, *, depth: int, on_value: Scalar = 1.0, off_value: Sc
     return jnp.where(hot, on, off)
 
 
-@register("_onehot_encode")
+@register("_onehot_encode", infer_type=gives(None))
 def onehot_encode(lhs: Array, rhs: Array) -> Array:
     """One-hot rows of the indices lhs (rows,), in the shape and dtype of rhs (rows, depth)."""
     return jax.nn.one_hot(whole(lhs), rhs.shape[1], dtype=rhs.dtype)
 
 
-@register("fill_element_0index")
+@register("fill_element_0index", infer_type=gives(None))
 def fill_element_0index(lhs: Array, mhs: Array, rhs: Array) -> Array:
     """lhs (rows, columns) with lhs[i, rhs[i]] = mhs[i]."""
     return lhs.at[jnp.arange(lhs.shape[0]), whole(rhs)].set(mhs)
@@ -236,7 +236,6 @@ def where(condition: Array, x: Array, y: Array) -> Array:
 
     condition: the shape of x and y, or a vector that chooses along their first axis; any dtype.
     """
-    same_dtype("where", x, y)
     if x.shape != y.shape or condition.shape not in (x.shape, x.shape[:1]):
         raise MXNetError(f"operator where: x {x.shape} and y {y.shape} must have one shape, and the condition "
                          f"{condition.shape} the same or one number for each row")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import jax.numpy as jnp
 
 from ...base import MXNetError
-from ..common import Array, converted, gives, normalized, same_dtype
+from ..common import Array, converted, gives, normalized
 from ..infer import unify
 from ..params import Range, Scalar, Shape
 from ..registry import register
@@ -207,7 +207,6 @@ def _joined_shapes(equal_unknowns: int) -> Callable[..., None]:
 @register("Concat", aliases=("concat", "_sparse_concat"), infer_shape=_joined_shapes(1))
 def concat(*data: Array, dim: int = 1) -> Array:
     """Joins arrays along axis `dim`; the other axes agree."""
-    same_dtype("Concat", *data)
     return jnp.concatenate(data, normalized(dim, data[0].ndim))
 
 
@@ -230,5 +229,4 @@ def _stacked_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
 @register("stack", infer_shape=_stacked_shapes)
 def stack(*data: Array, axis: int = 0) -> Array:
     """Joins arrays of one shape along a new axis."""
-    same_dtype("stack", *data)
     return jnp.stack(data, normalized(axis, data[0].ndim + 1))

@@ -17,7 +17,7 @@ from jax import lax
 from ...base import MXNetError
 from ..by_device import by_device
 from ..common import Array, gives
-from ..infer import elementwise, typed, unify
+from ..infer import agree, elementwise, typed, unify
 from ..params import Count, Range, Scalar, Scalars
 from ..registry import register
 
@@ -111,6 +111,7 @@ def _multi(name: str, rule: Rule, each: dict[str, str], *, mixed: bool = False, 
     """
     names = _arrays(rule, mixed, tail)
     width, last = len(names), [*tail, *(each.values() if preloaded else ())]
+    copies = "weight32" in names
 
     def inputs(params: dict[str, Any]) -> list[str]:
         return [f"{n}_{i}" for i in range(params[count]) for n in names] + last
@@ -118,6 +119,15 @@ def _multi(name: str, rule: Rule, each: dict[str, str], *, mixed: bool = False, 
     def shapes(params: dict[str, Any], ins: list, outs: list) -> None:
         for i in range(params[count]):
             _agree(ins, outs, i, width)
+
+    def types(params: dict[str, Any], ins: list, outs: list) -> None:
+        """Weights and gradients have one dtype, each pair of its own where there are float32 copies of weights."""
+        for i in range(params[count]):
+            own = slice(i * width, i * width + 2) if copies else slice(0, params[count] * width)
+            common = agree(ins[own]) or next((t for t in outs[i:i + 1 if copies else None] if t), None)
+            ins[own] = [t or common for t in ins[own]]
+            outs[i] = outs[i] or common
+        ins[:] = [t or "float32" for t in ins]
 
     def compute(*arrays: Array, **options: Any) -> tuple[Array, ...]:
         number = options.pop(count)
@@ -139,6 +149,7 @@ def _multi(name: str, rule: Rule, each: dict[str, str], *, mixed: bool = False, 
     compute.__doc__ = (f"{inspect.getdoc(rule)}\n\nFor `{count}` weights at once: the inputs are {', '.join(names)} of "
                        f"the first, then of the second, and so on{', then ' * bool(last)}{', '.join(last)}.")
     register(name, variadic=count, own_count=True, num_outputs=lambda p: p[count], inputs=inputs, infer_shape=shapes,
+             infer_type=types,
              mutates=lambda p: tuple(f"{n}_{i}" for i in range(p[count]) for n in names[2:]))(compute)
 
 
@@ -442,14 +453,14 @@ def _listed(params: dict[str, Any]) -> list[str]:
     return [f"array_{i}" for i in range(params["num_arrays"])]
 
 
-@register("multi_sum_sq", variadic="num_arrays", own_count=True, inputs=_listed)
+@register("multi_sum_sq", variadic="num_arrays", own_count=True, inputs=_listed, infer_type=gives("float32"))
 def multi_sum_sq(*data: Array, num_arrays: Count) -> Array:
     """Sums of squares of the arrays -> (num_arrays,) float32."""
     return jnp.stack([jnp.sum(jnp.square(a.astype(jnp.float32))) for a in data])
 
 
 @register("reset_arrays", variadic="num_arrays", own_count=True, inputs=_listed, num_outputs=0,
-          mutates=lambda p: tuple(_listed(p)))
+          infer_type=gives(None), mutates=lambda p: tuple(_listed(p)))
 def reset_arrays(*data: Array, num_arrays: Count) -> tuple[Array, ...]:
     """Sets all arrays to zero."""
     return tuple(jnp.zeros_like(a) for a in data)
@@ -471,7 +482,7 @@ def multi_all_finite(*data: Array, num_arrays: Count = 1, init_output: bool = Tr
     return jnp.all(jnp.stack(finite + before), keepdims=True).astype(jnp.float32)
 
 
-@register("all_finite", FTakesOut=_goes_on, hidden=("before",))
+@register("all_finite", FTakesOut=_goes_on, hidden=("before",), infer_type=gives("float32"))
 def all_finite(data: Array, before: Array | None = None, *, init_output: bool = True) -> Array:
     """1 where no value is infinite or NaN, else 0 -> (1,) float32; see `multi_all_finite`."""
     return multi_all_finite(*[a for a in (data, before) if a is not None], num_arrays=1, init_output=init_output)

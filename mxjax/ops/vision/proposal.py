@@ -8,7 +8,7 @@ from jax import lax
 
 from ..._capacity import refuse_result
 from ...base import MXNetError
-from ..common import Array, same_dtype
+from ..common import Array
 from ..infer import filled
 from ..params import Floats
 from ..reduce._order import order
@@ -32,7 +32,6 @@ def _propose(operator: str, cls_prob: Array, bbox_pred: Array, im_info: Array, p
              min_size: int, scales: tuple[float, ...], ratios: tuple[float, ...], stride: int,
              iou_loss: bool) -> tuple[Array, Array]:
     """(proposals (images * post, 5), their scores (images * post, 1))."""
-    same_dtype(operator, cls_prob, bbox_pred, im_info)
     images, channels, height, width = cls_prob.shape
     count = len(scales) * len(ratios)
     if channels != 2 * count or bbox_pred.shape != (images, 4 * count, height, width):

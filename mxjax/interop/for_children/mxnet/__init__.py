@@ -1,0 +1,20 @@
+"""`import mxnet` in the processes that a script of `python -m mxjax run` has started: it means mxjax there as well.
+
+A Python without mxjax (an environment with MXNet itself, also of Python 2) goes on looking for its own.
+"""
+
+import os
+import sys
+
+_own = sys.modules.pop(__name__)  # another module takes this name; Python 2 empties one that nobody has
+_is_here = False
+if sys.version_info >= (3, 11):
+    import importlib.util
+    _is_here = importlib.util.find_spec("mxjax") is not None
+if _is_here:
+    import mxjax.interop
+    mxjax.interop.install_mxnet_alias()
+else:
+    _folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    sys.path[:] = [path for path in sys.path if os.path.abspath(path) != _folder]
+import mxnet  # noqa: E402  whoever asked for it gets what has this name now
