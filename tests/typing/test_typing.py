@@ -7,6 +7,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -57,3 +58,14 @@ def test_pyright(tmp_path):
                           capture_output=True, text=True, check=False)
     rows = [row for row in json.loads(done.stdout)["generalDiagnostics"] if row["severity"] == "error"]
     _checked([(Path(row["file"]).name, row["range"]["start"]["line"] + 1, row["message"]) for row in rows], scripts)
+
+
+def test_an_editable_install_is_found(tmp_path):
+    """The build backend makes a path of it: pyright and mypy do not follow the import hook that it makes otherwise."""
+    script = "import sys\nfrom setuptools import build_meta\nprint(build_meta.build_editable(sys.argv[1]))"
+    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], cwd=ROOT, capture_output=True, text=True,
+                          check=False)
+    assert done.returncode == 0, done.stderr
+    with zipfile.ZipFile(tmp_path / done.stdout.splitlines()[-1]) as wheel:
+        paths = [wheel.read(name).decode().strip() for name in wheel.namelist() if name.endswith(".pth")]
+    assert [Path(path).resolve() for path in paths] == [ROOT.resolve()]
