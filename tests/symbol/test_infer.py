@@ -153,3 +153,60 @@ def test_arrays_made_without_a_shape_have_that_of_the_graph():
         assert out.eval(x=mx.nd.zeros((2, 3)))[0].shape == (2, 3)
     with mx.np_shape():
         assert mx.sym.zeros(()).infer_shape()[1] == [()]
+
+
+ALIKE = {"add": lambda s, a, b: s.elemwise_add(a, b), "plus": lambda s, a, b: a + b, "dot": lambda s, a, b: s.dot(a, b),
+         "concat": lambda s, a, b: s.concat(a, b, dim=0), "stack": lambda s, a, b: s.stack(a, b),
+         "dense": lambda s, a, b: s.FullyConnected(a, b, no_bias=True, num_hidden=2),
+         "loss": lambda s, a, b: s.LinearRegressionOutput(a, b),
+         "prelu": lambda s, a, b: s.LeakyReLU(a, b, act_type="prelu"),
+         "choice": lambda s, a, b: s.where(a, a, b), "sum": lambda s, a, b: s.add_n(a, b),
+         "maximum": lambda s, a, b: s.broadcast_maximum(a, b)}
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_inputs_of_different_dtypes_are_refused(name):
+    """In inference, in calls, hybridized and when an executor is made, as MXNet does."""
+    a, b = mx.sym.var("a"), mx.sym.var("b")
+    symbol = ALIKE[name](mx.sym, a, b)
+    with pytest.raises(MXNetError, match="one dtype, got .*float16.*float32"):
+        symbol.infer_type(a="float16", b="float32")
+    assert symbol.infer_type(a="float16")[0] == [np.float16] * 2
+    with pytest.raises(MXNetError, match="one dtype"):
+        symbol.simple_bind(mx.cpu(), a=(2, 2), b=(2, 2), type_dict={"a": "float16", "b": "float32"})
+    half, whole = mx.nd.ones((2, 2), dtype="float16"), mx.nd.ones((2, 2))
+    with pytest.raises(MXNetError, match="one dtype"):
+        ALIKE[name](mx.nd, half, whole).wait_to_read()
+    net = mx.gluon.nn.HybridLambda(lambda F, x, y: ALIKE[name](F, x, y))
+    net.hybridize()
+    with pytest.raises(MXNetError, match="one dtype"):
+        net(half, whole).wait_to_read()
+
+
+def test_networks_refuse_data_of_another_dtype():
+    for hybrid in (False, True):
+        net = mx.gluon.nn.Dense(2, in_units=2)
+        net.initialize()
+        net.cast("float16")
+        net.hybridize(hybrid)
+        with pytest.raises(MXNetError, match="one dtype, got data float32, weight float16"):
+            net(mx.nd.ones((2, 2))).wait_to_read()
+        assert net(mx.nd.ones((2, 2), dtype="float16")).dtype == np.float16
+
+
+def test_inputs_whose_dtypes_are_their_own():
+    a, b, c = (mx.sym.var(name) for name in "abc")
+    for symbol in (mx.sym.take(a, b), mx.sym.slice_like(a, b), mx.sym.where(b, a, a), mx.sym.broadcast_like(a, b),
+                   mx.sym.reshape_like(a, b), mx.sym.SequenceMask(a, b, use_sequence_length=True)):
+        types, outs, _ = symbol.infer_type(a="float16", b="int32")
+        assert dict(zip(symbol.list_arguments(), types, strict=True)) == {"a": np.float16, "b": np.int32}
+        assert outs == [np.float16]
+    norm = mx.sym.BatchNorm(a, b, c)
+    assert norm.infer_type(a="float16")[0] == [np.float16, np.float32, np.float32]
+    with pytest.raises(MXNetError, match="one dtype"):
+        norm.infer_type(a="float64", b="float32")
+    x, gamma = mx.nd.ones((2, 3), dtype="float64"), mx.nd.ones(3)
+    with pytest.raises(MXNetError, match="one dtype"):
+        mx.nd.BatchNorm(x, gamma, gamma, gamma, gamma).wait_to_read()
+    update = mx.sym.multi_mp_sgd_update(a, b, c, lrs=(0.1,), wds=(0,), num_weights=1)
+    assert update.infer_type(a="float16")[::2] == ([np.float16] * 2, [np.float32])
