@@ -17,7 +17,7 @@ from jax import lax
 from ...base import MXNetError
 from ..by_device import by_device
 from ..common import Array, gives
-from ..infer import elementwise, typed, unify
+from ..infer import agree, elementwise, typed, unify
 from ..params import Count, Range, Scalar, Scalars
 from ..registry import register
 
@@ -119,6 +119,14 @@ def _multi(name: str, rule: Rule, each: dict[str, str], *, mixed: bool = False, 
         for i in range(params[count]):
             _agree(ins, outs, i, width)
 
+    alike = 2 if mixed else width  # the arrays of a weight that have its dtype; the others are of float32
+
+    def types(params: dict[str, Any], ins: list[str | None], outs: list[str | None]) -> None:
+        first = [i * width + j for i in range(params[count]) for j in range(alike)]
+        kind = agree([ins[i] for i in first]) or next((t for t in outs if t), None)
+        ins[:] = [t or (kind if i in first else "float32") for i, t in enumerate(ins)]
+        outs[:] = [kind] * len(outs)
+
     def compute(*arrays: Array, **options: Any) -> tuple[Array, ...]:
         number = options.pop(count)
         options.update(zip(last, arrays[number * width:], strict=True))
@@ -139,7 +147,7 @@ def _multi(name: str, rule: Rule, each: dict[str, str], *, mixed: bool = False, 
     compute.__doc__ = (f"{inspect.getdoc(rule)}\n\nFor `{count}` weights at once: the inputs are {', '.join(names)} of "
                        f"the first, then of the second, and so on{', then ' * bool(last)}{', '.join(last)}.")
     register(name, variadic=count, own_count=True, num_outputs=lambda p: p[count], inputs=inputs, infer_shape=shapes,
-             mutates=lambda p: tuple(f"{n}_{i}" for i in range(p[count]) for n in names[2:]))(compute)
+             infer_type=types, mutates=lambda p: tuple(f"{n}_{i}" for i in range(p[count]) for n in names[2:]))(compute)
 
 
 def _clipped(x: Array, limit: Any) -> Array:
