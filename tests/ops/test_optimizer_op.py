@@ -219,3 +219,38 @@ def test_rates_in_every_form_call_after_call(rates):
         weight = mx.nd.ones((2,))
         mx.nd.multi_sgd_update(weight, mx.nd.ones((2,)), lrs=rates, wds=0.0, num_weights=1, out=weight)
         np.testing.assert_array_equal(weight.asnumpy(), [0.0 if rates == 1 else 0.75] * 2)
+
+
+@pytest.mark.parametrize("name,states,rates,expected", [
+    ("multi_mp_sgd_update", ["float32"], 0, [0.6875, -2.375, 3.3125]),
+    ("multi_mp_sgd_mom_update", ["float32", "float32"], 0, [0.8125, -2.375, 3.8125]),
+    ("preloaded_multi_sgd_update", [], 2, [0.6875, -2.375, 3.3125]),
+    ("preloaded_multi_sgd_mom_update", ["float16"], 2, [0.8125, -2.375, 3.8125]),
+    ("preloaded_multi_mp_sgd_mom_update", ["float32", "float32"], 2, [0.8125, -2.375, 3.8125]),
+])
+def test_half_weights_beside_rates_and_copies_of_float32(name, states, rates, expected):
+    values = {"mom": [0.25, 0, 1], "weight32": [1, -2, 3]}
+    weight = mx.nd.array(values["weight32"], dtype="float16")
+    grad = mx.nd.array([0.5, 1, -1], dtype="float16")
+    has_momentum = "mom" in name
+    names = ["mom"] * has_momentum + ["weight32"] * (len(states) - has_momentum)
+    arrays = [mx.nd.array(values[n], dtype=t) for n, t in zip(names, states, strict=True)]
+    options = {"momentum": 0.5} if has_momentum else {}
+    if rates:
+        arrays += [mx.nd.array([0.5]), mx.nd.array([0.125])]
+    else:
+        options |= {"lrs": (0.5,), "wds": (0.125,)}
+    getattr(mx.nd, name)(weight, grad, *arrays, out=weight, num_weights=1, **options)
+    assert weight.dtype == np.float16
+    np.testing.assert_allclose(weight.asnumpy(), np.float16(expected))  # MXNet's numbers
+    with pytest.raises(MXNetError, match="must agree, they are float16, float32"):
+        getattr(mx.nd, name)(weight, grad.astype("float32"), *arrays, num_weights=1, **options).wait_to_read()
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_half_weights_of_a_symbol(many):
+    names = ["weight", "grad", "weight32"]
+    variables = [mx.sym.var(f"{n}{i}") for i in range(1 + many) for n in names]
+    out = mx.sym.multi_mp_sgd_update(*variables, lrs=(0.5,) * (1 + many), wds=(0.0,) * (1 + many), num_weights=1 + many)
+    ins, outs, _ = out.infer_type(weight0="float16")
+    assert ins == [np.float16, np.float16, np.float32] * (1 + many) and outs == [np.float16] * (1 + many)
