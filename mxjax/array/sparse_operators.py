@@ -18,6 +18,7 @@ import numpy as np
 from .._bounded import Bounded
 from ..base import MXNetError
 from ..compile.kernel import Kernel, run
+from ..ops.infer import check_types
 from .calling import call as call_operator
 from .calling import invoke
 from .dense import NDArray, _from_host
@@ -91,6 +92,9 @@ def _log_dense(kernel: Kernel, stypes: tuple[str, ...]) -> None:
 
 def _sparse_result(kernel: Kernel, arrays: Sequence[NDArray], extras: tuple, out: Any) -> Any:
     form = _forms.get(kernel.op.name) if kernel.op is not None else None
+    if form:
+        check_types(kernel.op, kernel.params, [np.dtype(a.dtype).name for a in arrays],
+                    kernel.op.inputs(kernel.params, len(arrays)))
     target = out[0] if isinstance(out, (list, tuple)) else out
     arrays = [a if a._plain or a is target else a.ascending() for a in arrays]
     found = form and form(Call(kernel, arrays, extras, {**kernel.params, **kernel.numbers(extras)}, target))

@@ -24,7 +24,7 @@ from .._process import when_closed
 from ..base import MXNetError
 from ..ops.by_device import traced_for
 from ..ops.common import by_own_rules, no_gradient
-from ..ops.infer import op_types
+from ..ops.infer import check_types
 from ..ops.params import WIDE
 from ..ops.random._draw import Drawn
 from ..ops.registry import Op
@@ -505,11 +505,7 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
     @by_own_rules
     def fn(*args: Any) -> tuple:
         kinds = [None if a is None else str(a.dtype) for a in spread(args[:count])]
-        try:
-            op_types(op, params, kinds, [None] * num_outputs, names if mask is None else op.input_names)
-        except MXNetError as error:
-            text = str(error)
-            raise MXNetError(text if text.startswith("operator ") else f"operator {op.name}: {text}") from None
+        check_types(op, params, kinds, names if mask is None else op.input_names)
         extras = dict(static)
         rest = args[count:]
         if packed:

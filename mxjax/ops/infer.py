@@ -20,8 +20,8 @@ from ..base import MXNetError
 if TYPE_CHECKING:
     from .registry import Op
 
-__all__ = ["UNKNOWN", "NotKnown", "agree", "broadcasted", "computed", "elementwise", "filled", "first", "known",
-           "op_types", "outputs", "same_inputs", "tied", "typed", "unify"]
+__all__ = ["UNKNOWN", "NotKnown", "agree", "broadcasted", "check_types", "computed", "elementwise", "filled", "first",
+           "known", "op_types", "outputs", "same_inputs", "tied", "typed", "unify"]
 
 Shape = tuple[int | None, ...] | None
 
@@ -217,6 +217,15 @@ def op_types(op: Op, params: dict[str, Any], ins: list[str | None], outs: list[s
         outs[:] = [t or fixed for t in outs]
 
 
+def check_types(op: Op, params: dict[str, Any], ins: Sequence[str | None], names: Sequence[str]) -> None:
+    """Raises MXNetError, which names the operator, where it does not take inputs of these dtypes together."""
+    try:
+        op_types(op, params, list(ins), [None] * op.num_outputs(params), names)
+    except MXNetError as error:
+        text = str(error)
+        raise MXNetError(text if text.startswith("operator ") else f"operator {op.name}: {text}") from None
+
+
 def typed(result: str | None = None, /, **dtypes: str) -> Callable[..., None]:
     """A type rule: the named inputs have these dtypes where nothing else is known; the others agree with the first
     of them, and so do the outputs unless they have a dtype of their own.
@@ -224,7 +233,8 @@ def typed(result: str | None = None, /, **dtypes: str) -> Callable[..., None]:
         infer_type=typed(label="float32", indices="int32")
     """
     def rule(params: dict[str, Any], ins: list[str | None], outs: list[str | None], names: Sequence[str] = ()) -> None:
-        common = agree([t for t, n in zip(ins, names, strict=False) if n not in dtypes]) or \
+        alike = [(t, n) for t, n in zip(ins, names, strict=False) if n not in dtypes]
+        common = agree([t for t, _ in alike], [n for _, n in alike]) or \
             next((t for t in outs if t), None)
         for i, name in enumerate(names):
             if ins[i] is None:

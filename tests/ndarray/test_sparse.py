@@ -214,11 +214,14 @@ def test_a_lazy_update_changes_its_weight_or_nothing(name, states, stype):
 def test_programs_are_few_for_many_numbers_of_rows(compiles):
     weight = mx.nd.array(R.randn(64, 4))
     update = mx.optimizer.get_updater(mx.optimizer.SGD(learning_rate=0.1, momentum=0.9))
+
+    def gradient(count):
+        return mx.nd.sparse.row_sparse_array((np.ones((count, 4), "float32"), np.arange(count)), shape=(64, 4))
     for count in (3, 5):
-        update(0, mx.nd.sparse.row_sparse_array((np.ones((count, 4)), np.arange(count)), shape=(64, 4)), weight)
+        update(0, gradient(count), weight)
     before, place = len(compiles), weight._read().unsafe_buffer_pointer()
     for count in range(1, 16):
-        update(0, mx.nd.sparse.row_sparse_array((np.ones((count, 4)), np.arange(count)), shape=(64, 4)), weight)
+        update(0, gradient(count), weight)
     assert len(compiles) == before
     assert weight._read().unsafe_buffer_pointer() == place  # rows are written where they are
 
@@ -344,8 +347,8 @@ def test_what_the_host_does_compiles_nothing(compiles):
     store.init("table", mx.nd.ones((64, 4)).tostype("row_sparse"))
     before = None
     for count in range(1, 12):
-        rows = mx.nd.sparse.row_sparse_array((np.ones((count, 4)), np.arange(count)), shape=(64, 4))
-        x = mx.nd.sparse.csr_matrix((np.ones(count), np.arange(count), [0, count]), shape=(1, 64))
+        rows = mx.nd.sparse.row_sparse_array((np.ones((count, 4), "float32"), np.arange(count)), shape=(64, 4))
+        x = mx.nd.sparse.csr_matrix((np.ones(count, "float32"), np.arange(count), [0, count]), shape=(1, 64))
         pulled = mx.nd.sparse.zeros("row_sparse", (64, 4))
         store.row_sparse_pull("table", out=pulled, row_ids=x.indices)
         np.testing.assert_array_equal(pulled.data.asnumpy(), np.ones((count, 4)))
@@ -635,3 +638,12 @@ def test_rows_of_a_parameter_of_zeros():
     parameter.initialize(mx.init.Zero())
     mx.gluon.Trainer([parameter], "sgd")
     assert stored(parameter.row_sparse_data(mx.nd.array([3, 1, 3]))) == ([1, 3], [[0, 0], [0, 0]])
+
+
+def test_sparse_arrays_of_different_dtypes_are_refused():
+    rows = mx.nd.sparse.row_sparse_array((np.ones((1, 2)), [1]), shape=(4, 2))
+    weight = mx.nd.ones((4, 2)).tostype("row_sparse")
+    with pytest.raises(mx.MXNetError, match="weight float32, grad float64"):
+        mx.nd.sparse.sgd_update(weight, rows, out=weight, lr=0.1)
+    with pytest.raises(mx.MXNetError, match="one dtype, got lhs float64, rhs float32"):
+        mx.nd.sparse.elemwise_add(rows, weight)

@@ -122,9 +122,10 @@ def _multi(name: str, rule: Rule, each: dict[str, str], *, mixed: bool = False, 
 
     def types(params: dict[str, Any], ins: list, outs: list) -> None:
         """Weights and gradients have one dtype, each pair of its own where there are float32 copies of weights."""
+        first = next((t for t in (*ins[:params[count] * width:width], *outs) if t), None)
         for i in range(params[count]):
             own = slice(i * width, i * width + 2) if copies else slice(0, params[count] * width)
-            common = agree(ins[own]) or next((t for t in outs[i:i + 1 if copies else None] if t), None)
+            common = agree(ins[own]) or outs[i] or first
             ins[own] = [t or common for t in ins[own]]
             outs[i] = outs[i] or common
         ins[:] = [t or "float32" for t in ins]
