@@ -504,8 +504,7 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
 
     @by_own_rules
     def fn(*args: Any) -> tuple:
-        kinds = [None if a is None else str(a.dtype) for a in spread(args[:count])]
-        check_types(op, params, kinds, names if mask is None else op.input_names)
+        check_types(op, params, [str(a.dtype) for a in args[:count]], given_names)
         extras = dict(static)
         rest = args[count:]
         if packed:
