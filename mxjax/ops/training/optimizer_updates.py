@@ -119,7 +119,7 @@ def _multi(name: str, rule: Rule, each: dict[str, str], *, mixed: bool = False, 
         for i in range(params[count]):
             _agree(ins, outs, i, width)
 
-    alike = 2 if mixed else width  # the arrays of a weight that have its dtype; the others are of float32
+    alike = 2 if "weight32" in names else width  # the arrays of a weight that have its dtype; others are of float32
 
     def types(params: dict[str, Any], ins: list[str | None], outs: list[str | None]) -> None:
         first = [i * width + j for i in range(params[count]) for j in range(alike)]
@@ -450,7 +450,7 @@ def _listed(params: dict[str, Any]) -> list[str]:
     return [f"array_{i}" for i in range(params["num_arrays"])]
 
 
-@register("multi_sum_sq", variadic="num_arrays", own_count=True, inputs=_listed)
+@register("multi_sum_sq", variadic="num_arrays", own_count=True, inputs=_listed, infer_type=gives("float32"))
 def multi_sum_sq(*data: Array, num_arrays: Count) -> Array:
     """Sums of squares of the arrays -> (num_arrays,) float32."""
     return jnp.stack([jnp.sum(jnp.square(a.astype(jnp.float32))) for a in data])
