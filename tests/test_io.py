@@ -82,6 +82,9 @@ def test_wrong_arguments():
         io.NDArrayIter(DATA, np.arange(3))
     with pytest.raises(ValueError, match="last_batch_handle"):
         io.NDArrayIter(DATA, last_batch_handle="drop")
+    for size in (0, -2):
+        with pytest.raises(MXNetError, match=f"batch_size must be 1 or more, got {size}"):
+            io.NDArrayIter(DATA, batch_size=size)
     with pytest.raises(TypeError, match="data must be"):
         io.NDArrayIter(3)
     with pytest.raises(TypeError, match="label must be a list"):

@@ -385,3 +385,46 @@ def test_feed_forward_epochs_of_some_batches():
         mx.model.FeedForward.create(mlp(), mx.io.NDArrayIter(data, np.zeros(12), 4), num_epoch=2, epoch_size=5,
                                     batch_end_callback=lambda param: counts.append(param.nbatch))
     assert counts == [1, 2, 3, 4, 5] * 2
+
+
+SPARSE = [("sgd", {"wd": 0.1}, [[1.0600033, 0.7364017], [1.0074875, 0.9631155], [1, 1], [0.7005445, 0.8813527]]),
+          ("sgd", {"momentum": 0.9}, [[1.1375721, 0.7347665], [0.9746993, 0.9949932], [1, 1], [0.7005445, 0.8813527]]),
+          ("sgd", {"momentum": 0.9, "lazy_update": False},
+           [[1.1375721, 0.7347665], [0.9746993, 0.9949932], [1, 1], [0.4310345, 0.7745700]]),
+          ("adam", {"wd": 0.1}, [[0.9727028, 0.8801955], [0.8436028, 1.0582210], [1, 1], [0.9255858, 0.9255859]]),
+          ("nag", {"momentum": 0.9}, [[1.1937809, 0.5206524], [0.9918531, 0.9623728], [1, 1], [0.1464580, 0.6546882]]),
+          ("ftml", {}, [[0.9631385, 0.8927068], [0.9544581, 0.9804740], [1, 1], [0.9116340, 0.9116340]]),
+          ("nadam", {}, [[0.9596304, 0.8722644], [0.9509634, 0.9759522], [1, 1], [0.9007421, 0.9007421]])]
+
+
+@pytest.mark.parametrize("stype", ["default", "row_sparse"])
+@pytest.mark.parametrize("name,options,expected", SPARSE)
+def test_weights_of_csr_data_are_updated_by_rows(name, options, expected, stype):
+    weight = mx.sym.var("w", stype=stype, shape=(4, 2), init=mx.init.One())
+    product = mx.sym.dot(mx.sym.var("x", stype="csr"), weight)
+    moved = mx.sym.broadcast_add(product, mx.sym.var("b", init=mx.init.Zero(), shape=(1,)))
+    net = mx.sym.LinearRegressionOutput(moved, mx.sym.var("y"))
+    module = mx.mod.Module(net, data_names=["x"], label_names=["y"])
+    module.bind([("x", (3, 4))], [("y", (3, 2))])
+    module.init_params()
+    module.init_optimizer(optimizer=name, optimizer_params={"learning_rate": 0.1, **options})
+    for step in range(3):  # nothing is stored in the third column, and in the last one only in the second step
+        data = np.array([[0, 1, 0, 2], [0, 0, 0, 0], [3, 0, 0, -4]]) * [1, 1, 1, step == 1]
+        label = 3 * np.sin(1.7 * np.arange(6) + step).reshape(3, 2)
+        module.forward_backward(mx.io.DataBatch([mx.nd.array(data).tostype("csr")], [mx.nd.array(label)]))
+        module.update()
+    executor, = module._exec_group.execs
+    assert executor.grad_dict["w"].stype == "row_sparse" and executor.grad_dict["b"].stype == "default"
+    np.testing.assert_allclose(module.get_params()[0]["w"].asnumpy(), expected, rtol=1e-5)  # MXNet's numbers
+
+
+@pytest.mark.parametrize("of", [lambda rows, whole: rows + whole, lambda rows, whole: whole + rows])
+def test_gradients_of_weights_with_other_uses_are_whole(of):
+    weight, ids = mx.sym.var("w"), mx.sym.var("i")
+    rows = mx.sym.Embedding(ids, weight, input_dim=4, output_dim=2, sparse_grad=True).sum()
+    executor = mx.sym.MakeLoss(of(rows, weight.sum())).simple_bind(mx.cpu(), grad_req={"w": "write", "i": "null"},
+                                                                  w=(4, 2), i=(3,))
+    executor.forward(is_train=True, i=mx.nd.array([3, 1, 3]))
+    executor.backward()
+    assert executor.grad_dict["w"].stype == "default"
+    assert executor.grad_dict["w"].asnumpy().tolist() == [[1, 1], [2, 2], [1, 1], [3, 3]]

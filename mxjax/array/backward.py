@@ -392,7 +392,8 @@ def _as_program(nodes: Sequence[Node], heads: Totals, retain: bool, lazies: list
         if grad is None:
             continue
         target = node.grad
-        if node.req == "write" and target._plain and target._view is None and grad.dtype == node.outs[0][1]:
+        if node.req == "write" and target._plain and target._view is None and not hasattr(grad, "_chunk") and \
+                grad.dtype == node.outs[0][1]:
             chunks.append(target._chunk)  # the usual case, shortest
             values.append(grad)
             node.fresh, target._entry = True, None

@@ -100,7 +100,7 @@ class Executor:
 
         def make(node: Any, shape: tuple, shareable: bool) -> NDArray:
             name, dtype = node.name, found[id(node), 0] or "float32"
-            stype = stypes.get(name) or {"1": "row_sparse", "2": "csr"}.get(node.attrs.get("__storage_type__"))
+            stype = _stype(node, stypes)
             if shareable and shared_exec is not None and name in shared_exec.arg_dict:
                 old = shared_exec.arg_dict[name]
                 if old.shape == shape and old.dtype == np_dtype(dtype).type:
@@ -117,7 +117,7 @@ class Executor:
                   for n, s in zip(graph.arg_nodes, arg_shapes, strict=True)]
         aux = [make(n, s, False) if shared_exec is None or n.name not in shared_exec.aux_dict
                else shared_exec.aux_dict[n.name] for n, s in zip(graph.aux_nodes, aux_shapes, strict=True)]
-        by_rows = _gradients_by_rows(graph)
+        by_rows = _gradients_by_rows(graph, stypes)
         grads = [None if r == "null" else empty(a.shape, a.context, a.dtype, "row_sparse" if id(n) in by_rows else None)
                  for n, a, r in zip(graph.arg_nodes, arrays, reqs, strict=True)]
         if shared_exec is not None:
@@ -483,10 +483,28 @@ def _variable_contexts(symbol: Any, ctx: Context, group2ctx: dict[str, Context] 
     return contexts
 
 
-def _gradients_by_rows(graph: Any) -> set[int]:
-    """Ids of the arguments whose gradients are row_sparse: those that are themselves, and tables of sparse lookups."""
-    found = {id(n) for n in graph.arg_nodes if n.attrs.get("__storage_type__") == "1"}
+def _stype(variable: Any, stypes: dict[str, str]) -> str | None:
+    """Returns the storage type that a variable was given, for this binding or when it was made."""
+    return stypes.get(variable.name) or {"1": "row_sparse", "2": "csr"}.get(variable.attrs.get("__storage_type__"))
+
+
+def _gradients_by_rows(graph: Any, stypes: dict[str, str]) -> set[int]:
+    """Returns the ids of the arguments whose gradients are row_sparse.
+
+    They are row_sparse themselves, or only used as tables of sparse lookups and in products with csr arrays.
+    """
+    whole, by_rows = set(), set()
     for node in graph.steps:
-        if node.op.get_attr("rows_when") is not None and node.inputs[1][0].op is None:
-            (found.add if node.op.by_rows(node.params) else found.discard)(id(node.inputs[1][0]))
-    return found
+        for place, (source, _) in enumerate(node.inputs):
+            if source.op is None:
+                (by_rows if place == 1 and _gives_rows(node, stypes) else whole).add(id(source))
+    return {id(n) for n in graph.arg_nodes if _stype(n, stypes) == "row_sparse"} | by_rows - whole
+
+
+def _gives_rows(node: Any, stypes: dict[str, str]) -> bool:
+    """Whether the gradient of a node's second input has few rows: a sparse lookup's table, or b in csr·b."""
+    if node.op.name != "dot":
+        return node.op.by_rows(node.params)
+    left = node.inputs[0][0]
+    return left.op is None and _stype(left, stypes) == "csr" and \
+        not (node.params["transpose_a"] or node.params["transpose_b"])

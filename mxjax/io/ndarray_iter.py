@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import ndarray as nd
+from ..base import MXNetError
 from ..ndarray import CSRNDArray, NDArray
 from .base import DataBatch, DataDesc, DataIter
 from .state import check_order, check_state, plain
@@ -30,6 +31,7 @@ class NDArrayIter(DataIter):
 
     Raises:
         ValueError: arrays of different lengths, or an unknown `last_batch_handle`.
+        MXNetError: `batch_size` is less than 1.
         NotImplementedError: a CSRNDArray with another `last_batch_handle` than "discard".
 
     Example:
@@ -42,6 +44,8 @@ class NDArrayIter(DataIter):
                  last_batch_handle: str = "pad", data_name: str = "data", label_name: str = "softmax_label",
                  layout: str = "NCHW") -> None:
         super().__init__(batch_size)
+        if batch_size < 1:
+            raise MXNetError(f"NDArrayIter: batch_size must be 1 or more, got {batch_size}")
         if last_batch_handle not in ("pad", "discard", "roll_over"):
             raise ValueError(f"last_batch_handle must be 'pad', 'discard' or 'roll_over', got {last_batch_handle!r}")
         self.data = _init_data(data, allow_empty=False, default_name=data_name)

@@ -319,5 +319,6 @@ class _Stepwise(Optimizer):
 def _zeros(weight: NDArray, stype: str = "default") -> NDArray:
     """A state of zeros like `weight`."""
     if stype == "default":
-        return type(weight)(zeros_later(weight.shape, weight.context, weight.dtype)._chunk)
+        kind = type(weight) if weight._plain else nd.NDArray
+        return kind(zeros_later(weight.shape, weight.context, weight.dtype)._chunk)
     return nd.zeros(weight.shape, weight.context, dtype=weight.dtype, stype=stype)
