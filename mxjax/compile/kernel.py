@@ -506,7 +506,7 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
     def fn(*args: Any) -> tuple:
         kinds = [None if a is None else str(a.dtype) for a in spread(args[:count])]
         try:
-            op_types(op, params, kinds, [None] * num_outputs, names if mask is None else op.input_names)
+            op_types(op, params, kinds, [None] * num_outputs, names if mask is None else op.input_names[:len(mask)])
         except MXNetError as error:
             text = str(error)
             raise MXNetError(text if text.startswith("operator ") else f"operator {op.name}: {text}") from None
