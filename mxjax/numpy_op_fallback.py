@@ -43,4 +43,6 @@ def register(op_name: str, imperative: bool = True, symbolic: bool = True) -> Ca
 
 for _name, _prop in {"empty_like_fallback": EmptyLikeProp, "resize_fallback": ResizeProp,
                      "unravel_index_fallback": Unravel_indexProp, "mvn_fallback": MultivariateNormalProp}.items():
+    for _module in (_nd_npi, _sym_npi):
+        vars(_module).pop(_name, None)  # the operator's function, where that was asked for before
     register(_name)(_prop)

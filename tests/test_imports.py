@@ -24,6 +24,17 @@ assert not set({SLOW}) & (set(sys.modules) - before)
 """)
 
 
+def test_an_operators_function_may_be_asked_for_before_the_module_that_replaces_it():
+    _run("""
+import mxjax as mx
+for module in (mx.nd.np._internal, mx.sym.np._internal):
+    assert callable(module.empty_like_fallback)
+from mxjax.numpy_op_fallback import register
+for module in (mx.nd.np._internal, mx.sym.np._internal):
+    assert module.empty_like_fallback.func is module.Custom
+""")
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_each_of_these_can_be_the_first():
     _run("""

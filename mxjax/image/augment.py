@@ -222,7 +222,14 @@ class SaturationJitterAug(Augmenter):
 
 def _blend(pixels: np.ndarray, alpha: float, other: Any) -> np.ndarray:
     """alpha * pixels + other, in the image's dtype."""
-    return (pixels * np.float32(alpha) + other).astype(pixels.dtype, copy=False)
+    return _as(pixels.dtype, pixels * np.float32(alpha) + other)
+
+
+def _as(dtype: np.dtype, pixels: np.ndarray) -> np.ndarray:
+    """Pixels in a dtype; what an integer dtype cannot have becomes its nearest number."""
+    if dtype.kind in "iu":
+        pixels = np.clip(pixels, np.iinfo(dtype).min, np.iinfo(dtype).max)
+    return pixels.astype(dtype, copy=False)
 
 
 class HueJitterAug(Augmenter):
@@ -243,7 +250,7 @@ class HueJitterAug(Augmenter):
     def _change(self, pixels: np.ndarray) -> np.ndarray:
         alpha = random.uniform(-self.hue, self.hue) * np.pi
         turn = np.array([[1, 0, 0], [0, np.cos(alpha), -np.sin(alpha)], [0, np.sin(alpha), np.cos(alpha)]])
-        return pixels @ (self.ityiq @ turn @ self.tyiq).T.astype(np.float32)
+        return _as(pixels.dtype, pixels @ (self.ityiq @ turn @ self.tyiq).T.astype(np.float32))
 
 
 class ColorJitterAug(RandomOrderAug):
@@ -310,7 +317,7 @@ class RandomGrayAug(Augmenter):
         self.p = p
 
     def _change(self, pixels: np.ndarray) -> np.ndarray:
-        return pixels @ self._weights if random.random() < self.p else pixels
+        return _as(pixels.dtype, pixels @ self._weights) if random.random() < self.p else pixels
 
 
 class HorizontalFlipAug(Augmenter):

@@ -1,6 +1,7 @@
 """`mx.npx`: what MXNet adds to NumPy: neural networks, scopes, devices, files."""
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 from .._namespace import attach as _attach
 from ..array import functions
@@ -17,7 +18,7 @@ from . import image, random, utils
 from .utils import *
 
 
-def reshape(a, newshape, reverse=False, order="C"):
+def reshape(a: _Any, newshape: _Any, reverse: bool = False, order: str = "C") -> _Any:
     """The same elements in another shape.
 
     Args:
@@ -43,7 +44,7 @@ def reshape(a, newshape, reverse=False, order="C"):
     return _call("_npx_reshape", [a], newshape=newshape, reverse=reverse, order=order)
 
 
-def nonzero(a):
+def nonzero(a: _Any) -> _Any:
     """Positions of the nonzero elements of an ndarray, a row each.
 
     Args:
@@ -60,7 +61,7 @@ def nonzero(a):
     return _call("_npx_nonzero", [a])
 
 
-def constraint_check(x, msg="Constraint violated."):
+def constraint_check(x: _Any, msg: str = "Constraint violated.") -> _Any:
     """True where all elements of x are true.
 
     Args:

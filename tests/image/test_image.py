@@ -139,6 +139,20 @@ def test_colour_augmenters():
     assert np.ptp(noise.reshape(-1, 3), axis=0).max() < 1e-4 and np.abs(noise).max() > 0
 
 
+def test_colour_augmenters_of_bytes():
+    """As of floats, cut off to whole numbers; what is beyond the ends of uint8 stays at the ends."""
+    beyond = 0
+    for augmenter in (mx.img.BrightnessJitterAug(0.9), mx.img.ContrastJitterAug(0.9), mx.img.SaturationJitterAug(0.9),
+                      mx.img.HueJitterAug(0.9), mx.img.LightingAug(90, np.ones(3), np.eye(3)), mx.img.RandomGrayAug(1)):
+        floats = np.concatenate([apply(augmenter, seed) for seed in range(6)])
+        result = np.concatenate([apply(augmenter, seed, image) for seed in range(6)])
+        assert result.dtype == np.uint8, augmenter
+        near = np.abs(floats - np.rint(floats)) < 1e-3  # the last bits of such a number decide between two
+        assert np.array_equal(result[~near], np.clip(floats, 0, 255).astype(np.uint8)[~near]), augmenter
+        beyond += (floats >= 256).any() + (floats <= -1).any()
+    assert beyond >= 4
+
+
 def test_chain():
     augmenters = mx.img.CreateAugmenter((3, 4, 5), resize=6, rand_crop=True, rand_mirror=True, mean=True, std=True,
                                         brightness=0.1, contrast=0.1, saturation=0.1, hue=0.1, pca_noise=0.1,

@@ -67,6 +67,18 @@ def test_convolution_and_fully_connected():
     assert ins[1:3] == [(4, 3, 3, 3), (4,)] and ins[3:] == [(1,)] * 6
 
 
+def test_inputs_by_name_may_leave_out_the_bias():
+    (x, low, high), (w, least, most) = (map(mx.nd.array, packed(a)) for a in (X, X[:, :, :1, :1]))
+    x, w = x.astype("int8"), w.astype("int8")
+    options = {"kernel": (1, 1), "num_filter": 2, "no_bias": True}
+    wanted = mx.nd.contrib.quantized_conv(x, w, low, high, least, most, **options)
+    ranges = {"min_data": low, "max_data": high, "min_weight": least, "max_weight": most}
+    for found in (mx.nd.contrib.quantized_conv(x, w, **ranges, **options),
+                  mx.nd.contrib.quantized_conv(data=x, weight=w, **ranges, **options)):
+        for a, b in zip(found, wanted, strict=True):
+            assert a.dtype == b.dtype and np.array_equal(a.asnumpy(), b.asnumpy())
+
+
 def test_layers_that_keep_the_range():
     x, *r = packed(X)
     assert (call("_contrib_quantized_act", x, *r, act_type="relu")[0] == np.maximum(x, 0)).all()

@@ -221,7 +221,7 @@ def dequantize(
     data: NDArray | None = ..., min_range: NDArray | None = ..., max_range: NDArray | None = ...,
     out_type: Literal['float32'] = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The floats that integers (int8, uint8 or int32) stand for."""
+    """The floats that integers (int8 or uint8) stand for."""
 
 def dgl_adjacency(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -353,7 +353,7 @@ def quantize_asym(
     data: NDArray | None = ..., min_calib_range: float | None = ..., max_calib_range: float | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
-    """data as uint8: data * scale + shift, for the calibrated range or its own; returns scale and shift as well."""
+    """data (float32) as uint8: data * scale + shift, for the calibrated range or its own; with scale and shift."""
 
 def quantize_v2(
     data: NDArray | None = ..., out_type: Literal['auto', 'int8', 'uint8'] = ..., min_calib_range: float | None = ...,
@@ -410,7 +410,7 @@ def quantized_elemwise_mul(
     max_calib_range: float | None = ..., enable_float_output: bool = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
-    """The product of int8: as floats, as int8 for a calibrated range, or exact in int32."""
+    """The product of 8-bit integers: as floats, as int8 for a calibrated range, or exact in int32."""
 
 def quantized_embedding(
     data: NDArray | None = ..., weight: NDArray | None = ..., min_weight: NDArray | None = ...,

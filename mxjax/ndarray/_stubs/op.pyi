@@ -152,7 +152,7 @@ def Dropout(
     data: NDArray | None = ..., p: float = ..., mode: Literal['training', 'always'] = ...,
     axes: int | Sequence[int] = ..., cudnn_off: bool | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
-) -> NDArray:
+) -> NDArray | list[NDArray]:
     """Sets each value to zero with probability p and multiplies the others by 1 / (1 - p) (JMLR 15, 1929)."""
 
 def ElementWiseSum(
@@ -211,7 +211,7 @@ def L2Normalization(
 def LRN(
     data: NDArray | None = ..., alpha: float = ..., beta: float = ..., knorm: float = ..., nsize: int = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
-) -> NDArray:
+) -> NDArray | list[NDArray]:
     """Local response normalization (Krizhevsky et al., 2012): data / (knorm + alpha/nsize · s)^beta."""
 
 def LayerNorm(

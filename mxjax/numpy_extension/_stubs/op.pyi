@@ -166,7 +166,7 @@ def dropout(
     data: ndarray | None = ..., p: float = ..., mode: Literal['training', 'always'] = ...,
     axes: int | Sequence[int] = ..., cudnn_off: bool | None = ..., out: ndarray | Sequence[ndarray] | None = ...,
     name: str | None = ...,
-) -> ndarray:
+) -> ndarray | list[ndarray]:
     """Sets each value to zero with probability p and multiplies the others by 1 / (1 - p) (JMLR 15, 1929)."""
 
 def embedding(

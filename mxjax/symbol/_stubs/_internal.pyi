@@ -601,7 +601,7 @@ def _contrib_dequantize(
     data: Symbol | None = ..., min_range: Symbol | None = ..., max_range: Symbol | None = ...,
     out_type: Literal['float32'] = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The floats that integers (int8, uint8 or int32) stand for."""
+    """The floats that integers (int8 or uint8) stand for."""
 
 def _contrib_dgl_adjacency(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -734,7 +734,7 @@ def _contrib_quantize_asym(
     data: Symbol | None = ..., min_calib_range: float | None = ..., max_calib_range: float | None = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """data as uint8: data * scale + shift, for the calibrated range or its own; returns scale and shift as well."""
+    """data (float32) as uint8: data * scale + shift, for the calibrated range or its own; with scale and shift."""
 
 def _contrib_quantize_v2(
     data: Symbol | None = ..., out_type: Literal['auto', 'int8', 'uint8'] = ..., min_calib_range: float | None = ...,
@@ -790,7 +790,7 @@ def _contrib_quantized_elemwise_mul(
     max_calib_range: float | None = ..., enable_float_output: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The product of int8: as floats, as int8 for a calibrated range, or exact in int32."""
+    """The product of 8-bit integers: as floats, as int8 for a calibrated range, or exact in int32."""
 
 def _contrib_quantized_embedding(
     data: Symbol | None = ..., weight: Symbol | None = ..., min_weight: Symbol | None = ...,
