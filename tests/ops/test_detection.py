@@ -37,6 +37,24 @@ def test_box_nms(options, kept):
     np.testing.assert_array_equal(gradients("_contrib_box_nms", DETECTIONS, heads=[head], **options)[0], wanted)
 
 
+def test_overlaps_at_the_threshold():
+    """Boxes whose overlap is a half but for rounding; recorded from MXNet 1.9.1, which rounds each product."""
+    boxes = np.array([[[10, 6, 19, 18], [12, 6, 21, 15]], [[4, 7, 6, 16], [3, 10, 6, 16]],
+                      [[2, 9, 9, 18], [1, 9, 13, 16]], [[2, 2, 14, 6], [5, 3, 13, 6]],
+                      [[9, 3, 13, 8], [8, 3, 13, 11]], [[8, 9, 10, 21], [8, 11, 11, 23]]], "float32") / np.float32(30)
+    scores = np.tile(np.array([[0, 0.9], [0, 0.8]], "float32"), (6, 1, 1))
+    best = call("_contrib_box_nms", np.concatenate([scores, boxes], -1))
+    assert (best[:, 1, 1] > 0).tolist() == [True, False, True, True, True, True]
+    labels = np.pad(boxes[:, 1:], ((0, 0), (0, 0), (1, 0)))
+    targets = [call("_contrib_MultiBoxTarget", pair[None, ::-1], label[None], np.zeros((1, 2, 2), "float32"))[2]
+               for pair, label in zip(boxes, labels, strict=True)]
+    assert np.ravel(targets).tolist() == [1, 0, 1, 1, 1, 0, 1, 0, 1, 0, 1, 0]
+    probability = np.array([[[0.1, 0.2], [0.9, 0.8]]], "float32")
+    found = [call("_contrib_MultiBoxDetection", probability, np.zeros((1, 8), "float32"), pair[None])[0, 1, 0]
+             for pair in boxes]
+    assert found == [-1, -1, 0, 0, -1, 0]
+
+
 def test_box_formats():
     out = call("_contrib_box_nms", DETECTIONS[3:], out_format="center")
     np.testing.assert_allclose(out, [[2, 0.6, 0.6, 0.65, 0.2, 0.3]], rtol=1e-6)

@@ -85,8 +85,9 @@ def test_one_hot_and_legacy_forms():
     assert wrapped.tolist() == [[44, 255], [255, 44]]  # recorded from MXNet
     got = call("one_hot", np.array([[0], [1]]), depth=2, on_value=8, off_value=-1, dtype="int32")
     assert got.dtype == np.int32 and got.tolist() == [[[8, -1]], [[-1, 8]]]
-    assert call("_onehot_encode", np.array([0, 2]), np.zeros((2, 3), "float32")).tolist() == [[1, 0, 0], [0, 0, 1]]
-    filled = call("fill_element_0index", np.zeros((2, 2), "float32"), np.array([7, 8], "float32"), np.array([0, 1]))
+    got = call("_onehot_encode", np.array([0, 2], "float32"), np.zeros((2, 3), "float32"))
+    assert got.tolist() == [[1, 0, 0], [0, 0, 1]]
+    filled = call("fill_element_0index", np.zeros((2, 2), "float32"), *np.array([[7, 8], [0, 1]], "float32"))
     assert filled.tolist() == [[7, 0], [0, 8]]
 
 
@@ -201,10 +202,55 @@ def test_sorting_of_all_types(dtype):
         values[0, :8] = [np.nan, -np.inf, np.inf, -0.0, 0.0, -1.5, -np.nan, -7]
     elif np.dtype(dtype).itemsize > 1:
         values[0, :2] = np.iinfo(dtype).min, np.iinfo(dtype).max
-    want = np.argsort(values, -1, kind="stable")
-    np.testing.assert_array_equal(call("argsort", values, dtype="int32"), want)
+    positions = call("argsort", values, dtype="int32")
+    np.testing.assert_array_equal(np.sort(positions, -1), np.tile(np.arange(50), (3, 1)))
+    np.testing.assert_array_equal(np.take_along_axis(values, positions, -1), np.sort(values, -1))
     np.testing.assert_array_equal(call("sort", values), np.sort(values, -1))
     np.testing.assert_array_equal(call("topk", values, k=0, ret_typ="value"), np.sort(values, -1)[:, ::-1])
+
+
+TIES = np.arange(40) % 3.0
+FIRST = [0, 21, 18, 24, 15, 27, 12, 30, 9, 33, 6, 36, 3, 39]  # the zeros, in the order that MXNet 1.9.1 has on a CPU
+ON_A_CPU = pytest.mark.skipif(jax.default_backend() != "cpu", reason="accelerators keep the order of equal values")
+
+
+@ON_A_CPU
+@pytest.mark.parametrize("dtype", ["float32", "int32", "int64", "float64"])
+def test_equal_values_are_in_the_order_of_mxnet(dtype):
+    """Positions recorded from MXNet 1.9.1, whose sorts are not stable."""
+    values = TIES.astype(dtype)
+    assert call("argsort", values, dtype="int32").tolist() == [
+        *FIRST, 31, 34, 28, 37, 25, 22, 1, 19, 16, 4, 13, 7, 10, 2, 20, 38, 5, 35, 8, 32, 11, 29, 14, 26, 17, 23]
+    assert call("topk", values, k=10).tolist() == [29, 20, 17, 23, 14, 26, 11, 8, 32, 5]
+    assert call("topk", values, k=5).tolist() == [8, 5, 11, 14, 2]
+    assert call("topk", values, k=4, is_ascend=True).tolist() == [6, 3, 9, 0]
+    assert call("topk", values[:, None], k=4, is_ascend=True, axis=0).ravel().tolist() == [6, 3, 9, 0]
+    rows = np.stack([values, values[::-1]])
+    assert np.flatnonzero(call("topk", rows, k=4, ret_typ="mask")).tolist() == [2, 5, 8, 11, 41, 44, 47, 50]
+    assert call("argsort", values[:16]).tolist() == np.argsort(values[:16], kind="stable").tolist()
+    assert call("argsort", 0 * values[:20]).tolist() == [10, *range(19, 10, -1), 0, *range(9, 0, -1)]
+
+
+@ON_A_CPU
+def test_many_equal_values_are_in_the_order_of_mxnet():
+    """Sums that tell orders apart, recorded from MXNet 1.9.1; the last array makes it sort parts by a heap."""
+    values, places = np.arange(3000) % 7, np.arange(3000)
+    positions = call("argsort", values, is_ascend=False, dtype="int32")
+    assert positions[:8].tolist() == [2197, 1308, 2211, 2799, 1315, 909, 328, 1322]
+    assert (positions.astype("int64") * places).sum() == 6712156991
+    best = call("topk", values, k=100, dtype="int32")
+    assert best[:8].tolist() == [216, 272, 286, 34, 251, 342, 125, 475] and (best * places[:100]).sum() == 1844891
+    positions = call("argsort", np.minimum(places[:300], places[299::-1]), dtype="int32")
+    assert positions[-8:].tolist() == [146, 153, 147, 152, 151, 148, 149, 150]
+    assert (positions * places[:300]).sum() == 6708698
+
+
+@ON_A_CPU
+def test_gradients_of_equal_values_go_where_those_of_mxnet_go():
+    grad, = gradients("sort", TIES[:20].astype("float32"), heads=[np.arange(20.0)])
+    assert grad.tolist() == [6, 13, 19, 1, 12, 17, 3, 11, 15, 5, 7, 14, 4, 10, 16, 2, 9, 18, 0, 8]
+    grad, = gradients("topk", TIES.astype("float32"), k=4, ret_typ="value", heads=[np.arange(1.0, 5)])
+    assert {i: grad[i] for i in np.flatnonzero(grad)} == {2: 4, 5: 2, 8: 1, 11: 3}
 
 
 @pytest.mark.parametrize("name, arrays, params, message", [

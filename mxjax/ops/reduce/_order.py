@@ -13,7 +13,7 @@ from jax import lax
 
 from ..common import Array, is_float
 
-__all__ = ["order"]
+__all__ = ["keys", "order"]
 
 
 def order(data: Array, descending: bool = False) -> Array:
@@ -21,12 +21,22 @@ def order(data: Array, descending: bool = False) -> Array:
     data = lax.stop_gradient(data)
     if data.dtype.itemsize > 4:
         return jnp.argsort(data, -1, stable=True, descending=descending).astype(jnp.int32)
-    keys = _as_int32(data)
+    upper = keys(data, descending)
     with jax.enable_x64(True):
-        keys = (~keys if descending else keys).astype(jnp.int64)
-        places = lax.broadcasted_iota(jnp.int64, keys.shape, keys.ndim - 1)
-        both = lax.bitwise_or(lax.shift_left(keys, lax.full_like(keys, 32)), places)
-        return lax.sort(both, dimension=keys.ndim - 1, is_stable=False).astype(jnp.int32)  # the lower half
+        upper = upper.astype(jnp.int64)
+        places = lax.broadcasted_iota(jnp.int64, upper.shape, upper.ndim - 1)
+        both = lax.bitwise_or(lax.shift_left(upper, lax.full_like(upper, 32)), places)
+        return lax.sort(both, dimension=upper.ndim - 1, is_stable=False).astype(jnp.int32)  # the lower half
+
+
+def keys(data: Array, descending: bool = False) -> Array:
+    """Integers (int32) whose ascending order is that of the data along its last axis."""
+    if data.dtype.itemsize <= 4:
+        return ~_as_int32(data) if descending else _as_int32(data)
+    places = order(data, descending)
+    ordered = jnp.take_along_axis(data, places, -1)
+    ranks = jnp.pad(jnp.cumsum(ordered[..., 1:] != ordered[..., :-1], -1), [(0, 0)] * (data.ndim - 1) + [(1, 0)])
+    return jnp.put_along_axis(places, places, ranks.astype(jnp.int32), -1, inplace=False)
 
 
 def _as_int32(data: Array) -> Array:

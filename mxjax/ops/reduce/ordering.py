@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
 from ...base import MXNetError
+from ..by_device import by_device
 from ..common import Array, is_float, normalized, size_of
 from ..params import DType, np_dtype
 from ..registry import register
-from ._order import order
+from ._order import keys, order
+from ._ties import LONGEST_STABLE, introsort, partial_sort
 
-_PART = 8  # of fewer than this part of the values, choosing the largest is faster than sorting all
+_PART = 8  # of up to this part of the values the first ones are chosen, of more all are sorted
 
 
 def _last(data: Array, axis: int | None) -> tuple[Array, int]:
@@ -24,28 +27,68 @@ def _last(data: Array, axis: int | None) -> tuple[Array, int]:
     return jnp.moveaxis(data, axis, -1), axis
 
 
-@register("sort", aliases=("_npi_sort",), output_names=lambda p: ["output0"])
-def sort(data: Array, *, axis: int | None = -1, is_ascend: bool = True) -> Array:
-    """The values in order along an axis, or all of them with axis=None."""
-    last, axis = _last(data, axis)
-    return jnp.moveaxis(jnp.take_along_axis(last, order(last, not is_ascend), -1), -1, axis)
-
-
-@register("argsort", aliases=("_npi_argsort",))
-def argsort(data: Array, *, axis: int | None = -1, is_ascend: bool = True, dtype: DType = "float32") -> Array:
-    """The positions that sort the data along an axis; equal values keep their order."""
-    last, axis = _last(data, axis)
-    return jnp.moveaxis(order(last, not is_ascend), -1, axis).astype(np_dtype(dtype))
-
-
-def _first(data: Array, count: int, ascending: bool) -> Array:
-    """Positions of the largest (smallest) values of the last axis."""
+def _stable(data: Array, count: int, ascending: bool) -> Array:
+    """Positions of the first `count` values in order along the last axis; equal values keep their order."""
+    if count * _PART > data.shape[-1]:
+        return order(data, not ascending)[..., :count]
     key = lax.stop_gradient(data)
     if ascending and is_float(key.dtype):
         key = jnp.where(jnp.isnan(key), -jnp.inf, -key)  # NaN counts as the largest, as in `order`
     elif ascending:
         key = ~key  # reverses the order of integers without overflow
     return lax.top_k(key, count)[1]
+
+
+def _positions(data: Array, count: int, ascending: bool) -> tuple[Array, Array]:
+    """Positions of the first `count` values in order along the last axis, twice.
+
+    In the first equal values keep their order, which is enough for the values. The second are MXNet's, which on CPUs
+    brings equal values into another order.
+    """
+    data, size = lax.stop_gradient(data), data.shape[-1]
+    whole = count * _PART > size
+    if count <= 1 or whole and size <= LONGEST_STABLE:
+        return (_stable(data, count, ascending),) * 2
+
+    def unstable(data: Array) -> Array:
+        sortable = keys(data, not ascending)
+        if not whole:
+            return partial_sort(sortable, count)
+        moved = introsort(sortable)
+        return jnp.take_along_axis(moved, order(jnp.take_along_axis(sortable, moved, -1)), -1)[..., :count]
+
+    def on_cpus(data: Array, stable: Array) -> Array:
+        values = jnp.take_along_axis(data, stable, -1)
+        tied = (values[..., 1:] == values[..., :-1]).any()
+        return lax.cond(tied, unstable, lambda _: stable[..., :count], data)
+    more = _stable(data, min(count + 1, size), ascending)  # the last one may be tied with the next
+    stable = more[..., :count]
+    return stable, by_device(data, more, default=lambda data, more: more[..., :count], cpu=on_cpus)
+
+
+@jax.custom_jvp
+def _taken(data: Array, stable: Array, positions: Array) -> Array:
+    """The values of the last axis at the positions, where their gradients go; the other order of equals is faster."""
+    return jnp.take_along_axis(data, stable, -1)
+
+
+@_taken.defjvp
+def _taken_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    return _taken(*primals), jnp.take_along_axis(tangents[0], primals[2], -1)
+
+
+@register("sort", aliases=("_npi_sort",), output_names=lambda p: ["output0"])
+def sort(data: Array, *, axis: int | None = -1, is_ascend: bool = True) -> Array:
+    """The values in order along an axis, or all of them with axis=None."""
+    last, axis = _last(data, axis)
+    return jnp.moveaxis(_taken(last, *_positions(last, last.shape[-1], is_ascend)), -1, axis)
+
+
+@register("argsort", aliases=("_npi_argsort",))
+def argsort(data: Array, *, axis: int | None = -1, is_ascend: bool = True, dtype: DType = "float32") -> Array:
+    """The positions that sort the data along an axis; of more than 16 values equal ones may change their order."""
+    last, axis = _last(data, axis)
+    return jnp.moveaxis(_positions(last, last.shape[-1], is_ascend)[1], -1, axis).astype(np_dtype(dtype))
 
 
 def _topk_types(params: dict[str, Any], ins: list, outs: list) -> None:
@@ -63,14 +106,15 @@ def topk(data: Array, *, axis: int | None = -1, k: int = 1,
     """The k largest (smallest with `is_ascend`) values along an axis, in order.
 
     ret_typ: what is returned: their values, their positions (in `dtype`), both, or a mask with ones at the positions.
-    k < 1 means all; with axis=None the array is flattened; of equal values the first ones are taken.
+    k < 1 means all; with axis=None the array is flattened. Which of equal values are taken, and in which order, is as
+    in MXNet: on CPUs the order of its C++ library's sorts.
     """
     last, along = _last(data, axis)
     size = last.shape[-1]
     count = size if k < 1 else k
     if count > size:
         raise MXNetError(f"operator topk: k={k} is larger than the axis of size {size}")
-    index = order(last, not is_ascend)[..., :count] if count * _PART > size else _first(last, count, is_ascend)
+    stable, index = _positions(last, count, is_ascend)
     if ret_typ == "mask":
         rows = jnp.zeros((size_of(last.shape[:-1]), size), data.dtype)
         rows = rows.at[jnp.arange(rows.shape[0])[:, None], index.reshape(-1, count)].set(1)
@@ -78,4 +122,4 @@ def topk(data: Array, *, axis: int | None = -1, k: int = 1,
     positions = jnp.moveaxis(index, -1, along).astype(np_dtype(dtype))
     if ret_typ == "indices":
         return positions
-    return jnp.moveaxis(jnp.take_along_axis(last, index, -1), -1, along), positions
+    return jnp.moveaxis(_taken(last, stable, index), -1, along), positions

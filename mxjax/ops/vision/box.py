@@ -14,7 +14,7 @@ from ..infer import filled, first
 from ..params import Scalar
 from ..reduce._order import order
 from ..registry import register
-from ._boxes import areas, center_size, corners, intersection, pairwise_iou, suppress, unseen
+from ._boxes import areas, center_size, corners, intersection, pairwise_iou, product, suppress, unseen
 
 _Format = Literal["corner", "center"]
 
@@ -158,5 +158,5 @@ def box_decode(data: Array, anchors: Array, *, std0: float = 1.0, std1: float = 
     anchor = (center_size(anchors) if format == "corner" else anchors).reshape(-1, data.shape[1], 4)[:1]
     scaled = data * jnp.array([std0, std1, std2, std3], data.dtype)
     log_size = jnp.minimum(scaled[..., 2:], clip) if clip > 0 else scaled[..., 2:]
-    centre = scaled[..., :2] * anchor[..., 2:] + anchor[..., :2]
-    return corners(jnp.concatenate([centre, jnp.exp(log_size) * anchor[..., 2:]], -1))
+    centre = product(scaled[..., :2], anchor[..., 2:]) + anchor[..., :2]
+    return corners(jnp.concatenate([centre, product(jnp.exp(log_size), anchor[..., 2:])], -1))

@@ -15,7 +15,7 @@ from ..common import Array, need_float
 from ..params import Floats
 from ..reduce._order import order
 from ..registry import register
-from ._boxes import center_size, corners, suppress
+from ._boxes import center_size, corners, product, suppress
 
 _VARIANCES = (0.1, 0.1, 0.2, 0.2)
 
@@ -120,8 +120,8 @@ def _overlap(lhs: Array, rhs: Array) -> Array:
     """Intersection over union of boxes (xmin, ymin, xmax, ymax) along the first axis; sides are taken as they come."""
     (a, b, c, d), (e, f, g, h) = lhs, rhs
     wide, tall = jnp.minimum(c, g) - jnp.maximum(a, e), jnp.minimum(d, h) - jnp.maximum(b, f)
-    shared = jnp.maximum(wide, 0) * jnp.maximum(tall, 0)
-    union = (c - a) * (d - b) + (g - e) * (h - f) - shared
+    shared = product(jnp.maximum(wide, 0), jnp.maximum(tall, 0))
+    union = product(c - a, d - b) + product(g - e, h - f) - shared
     return jnp.where(union > 0, shared / jnp.where(union > 0, union, 1), 0)
 
 
@@ -170,7 +170,7 @@ def multibox_detection(cls_prob: Array, loc_pred: Array, anchor: Array, *, clip:
         score = jnp.maximum(probability[1:].max(0), -1)
         found = (score > -1) & (score >= threshold)
         scaled = offsets.reshape(-1, 4) * jnp.array(variances, offsets.dtype)
-        boxes = corners(jnp.concatenate([scaled[:, :2] * prior[:, 2:] + prior[:, :2],
+        boxes = corners(jnp.concatenate([product(scaled[:, :2], prior[:, 2:]) + prior[:, :2],
                                          jnp.exp(scaled[:, 2:]) * prior[:, 2:]], -1))
         rows = jnp.column_stack([best, score, jnp.clip(boxes, 0, 1) if clip else boxes]).astype(cls_prob.dtype)
         rows = jnp.where(found[:, None], rows, -1)[order(~found)]

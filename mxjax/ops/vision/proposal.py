@@ -13,7 +13,7 @@ from ..infer import filled
 from ..params import Floats
 from ..reduce._order import order
 from ..registry import register
-from ._boxes import suppress
+from ._boxes import product, suppress
 
 
 def _anchors(stride: int, ratios: tuple[float, ...], scales: tuple[float, ...]) -> np.ndarray:
@@ -51,8 +51,8 @@ def _propose(operator: str, cls_prob: Array, bbox_pred: Array, im_info: Array, p
             boxes = anchors + deltas
         else:
             size = anchors[:, 2:] - anchors[:, :2] + 1
-            centre = deltas[:, :2] * size + anchors[:, :2] + 0.5 * (size - 1)
-            half = 0.5 * (jnp.exp(deltas[:, 2:]) * size - 1)
+            centre = product(deltas[:, :2], size) + anchors[:, :2] + 0.5 * (size - 1)
+            half = 0.5 * (product(jnp.exp(deltas[:, 2:]), size) - 1)
             boxes = jnp.concatenate([centre - half, centre + half], -1)
         limits = jnp.stack([info[1], info[0], info[1], info[0]]) - 1
         boxes = jnp.maximum(jnp.minimum(boxes, limits), 0)
@@ -66,11 +66,11 @@ def _propose(operator: str, cls_prob: Array, bbox_pred: Array, im_info: Array, p
         best = order(scores, descending=True)[:first]
         boxes, scores = boxes[best], scores[best]
         sides = boxes[:, 2:] - boxes[:, :2] + 1
-        area = sides[:, 0] * sides[:, 1]
+        area = product(sides[:, 0], sides[:, 1])
 
         def suppressed_by(i: Array) -> Array:
             low, high = jnp.maximum(boxes[i, :2], boxes[:, :2]), jnp.minimum(boxes[i, 2:], boxes[:, 2:])
-            shared = jnp.maximum(high - low + 1, 0).prod(-1)
+            shared = product(*jnp.maximum(high - low + 1, 0).T)
             return shared / (area[i] + area - shared) > threshold
         most = min(post, first)
         left = suppress(jnp.ones(first, bool), suppressed_by, most)
