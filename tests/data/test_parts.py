@@ -129,7 +129,9 @@ def test_image_iterators_read_once(files, kind):
         parts = [getattr(mx.image, kind)(2 if last == "pad" else 1, (3, 8, 8), num_parts=count, part_index=i,
                                          shuffle=shuffle, last_batch_handle=last, **source) for i in range(count)]
         for _ in range(2):
-            assert sorted(sum(map(epoch, parts), [])) == list(range(length))
+            read_ones = sum(map(epoch, parts), [])
+            # as in MXNet, parts have one length: what is left of the division is in none
+            assert len(set(read_ones)) == len(read_ones) == length - length % count
             for part in parts:
                 part.reset()
 

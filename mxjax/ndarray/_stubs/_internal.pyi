@@ -1375,7 +1375,7 @@ def _npi_argsort(
     data: NDArray | None = ..., axis: int | None = ..., is_ascend: bool = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The positions that sort the data along an axis; equal values keep their order."""
+    """The positions that sort the data along an axis; of more than 16 values equal ones may change their order."""
 
 def _npi_around(
     x: NDArray | None = ..., decimals: int = ..., out: NDArray | Sequence[NDArray] | None = ...,

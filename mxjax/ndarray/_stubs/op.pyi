@@ -445,7 +445,7 @@ def argsort(
     data: NDArray | None = ..., axis: int | None = ..., is_ascend: bool = ..., dtype: Any = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """The positions that sort the data along an axis; equal values keep their order."""
+    """The positions that sort the data along an axis; of more than 16 values equal ones may change their order."""
 
 def batch_dot(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., transpose_a: bool = ..., transpose_b: bool = ...,

@@ -1377,7 +1377,7 @@ def _npi_argsort(
     data: Symbol | None = ..., axis: int | None = ..., is_ascend: bool = ..., dtype: Any = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The positions that sort the data along an axis; equal values keep their order."""
+    """The positions that sort the data along an axis; of more than 16 values equal ones may change their order."""
 
 def _npi_around(
     x: Symbol | None = ..., decimals: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,

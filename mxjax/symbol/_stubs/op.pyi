@@ -449,7 +449,7 @@ def argsort(
     data: Symbol | None = ..., axis: int | None = ..., is_ascend: bool = ..., dtype: Any = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """The positions that sort the data along an axis; equal values keep their order."""
+    """The positions that sort the data along an axis; of more than 16 values equal ones may change their order."""
 
 def batch_dot(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., transpose_a: bool = ..., transpose_b: bool = ...,
