@@ -1,4 +1,4 @@
-"""What is settled before JAX starts its devices, by whatever is the first thing asked of them."""
+"""Settings that are made before JAX starts its devices, by whatever asks for them first."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _no_tpu() -> NoReturn:
 
 
 def _may_have_tpu() -> bool:
-    """Whether this host shows anything that may be a TPU, or somebody has said that there is one."""
+    """Returns whether this host shows anything that may be a TPU, or somebody has said that there is one."""
     if "JAX_FORCE_TPU_INIT" in os.environ or any(any(Path("/").glob(name[1:])) for name in _NAMES):
         return True
     with contextlib.suppress(OSError):

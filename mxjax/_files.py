@@ -385,7 +385,7 @@ class _New:
 
 
 def _is_known_otherwise(old: os.stat_result, path: str) -> bool:
-    """Whether somebody may look for new content in the file of this status, and not only under its name."""
+    """Returns whether somebody may look for new content in the file of this status, and not only under its name."""
     if not stat.S_ISREG(old.st_mode):
         return False
     if old.st_size == 0 or old.st_nlink > 1:

@@ -78,7 +78,7 @@ def forked() -> bool:
 
 
 def _has_threads() -> bool:
-    """Whether JAX has started its devices, whoever asked it: this library or a script, for arrays or by a load."""
+    """Returns whether JAX has started its devices, asked by this library or by a script, for arrays or by a load."""
     if _started:
         return True
     asked = getattr(sys.modules.get(backends.__module__), "backends_are_initialized", None)
@@ -131,7 +131,7 @@ def left_behind() -> bool:
 
 
 def _before_fork() -> None:
-    """What has been asked for is finished, so that the child can read it, and no other thread is in JAX or imports it.
+    """Finishes what has been asked for, so that the child can read it, and waits for threads in JAX or its imports.
 
     There it may hold a lock of JAX's, or of a module, which would stay locked in the child. Who comes to JAX now waits
     (`starts`); who is there is waited for, but for compilations: they take long, and no lock is held.
@@ -155,7 +155,7 @@ def _before_fork() -> None:
 
 
 def _may_have_locks(frame: types.FrameType) -> bool:
-    """Whether a thread is in JAX, or loads a module of ours or of JAX's."""
+    """Returns whether a thread is in JAX, or loads a module of ours or of JAX's."""
     if _leaves_threads and _is_within(frame, *_IN_JAX) and frame.f_code.co_filename not in _HARMLESS:
         return True
     one: types.FrameType | None = frame

@@ -102,7 +102,7 @@ def print_summary(symbol: Symbol, shape: dict[str, tuple[int, ...]] | None = Non
 
 
 def _told_by_settings(node: dict[str, Any]) -> int:
-    """How many parameters of a layer do not depend on its inputs' shapes."""
+    """Returns the number of parameters of a layer that do not depend on shapes of inputs."""
     attrs, size = node.get("attrs", {}), {"Convolution": "num_filter", "FullyConnected": "num_hidden"}
     if node["op"] == "Embedding":
         return int(attrs["input_dim"]) * int(attrs["output_dim"])

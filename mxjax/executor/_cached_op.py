@@ -122,7 +122,7 @@ class CachedOp:
         return self.in_parts(args, default_ctx, states, bound) if results is None else results
 
     def uneven(self, arrays: Sequence[NDArray]) -> bool:
-        """Whether a condition chooses between results of different shapes for arrays like these."""
+        """Returns whether a condition chooses between results of different shapes for arrays like these."""
         if not self._graph.branches:
             return False
         key = tuple([a.shape for a in arrays])

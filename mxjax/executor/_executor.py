@@ -502,7 +502,7 @@ def _gradients_by_rows(graph: Any, stypes: dict[str, str]) -> set[int]:
 
 
 def _gives_rows(node: Any, stypes: dict[str, str]) -> bool:
-    """Whether the gradient of a node's second input has few rows: a sparse lookup's table, or b in csr·b."""
+    """Returns whether the gradient of a node's second input has few rows: a sparse lookup's table, or b in csr·b."""
     if node.op.name != "dot":
         return node.op.by_rows(node.params)
     left = node.inputs[0][0]

@@ -170,7 +170,7 @@ class GraphOp(Op):
         return ins[i] if i >= self.sliced(p) or ins[i] is None else ins[i][1:] or (1,)
 
     def uneven(self, p: dict[str, Any], ins: list) -> bool:
-        """Whether a condition inside chooses between results of different shapes."""
+        """Returns whether a condition inside chooses between results of different shapes."""
         return any(graph.uneven([self._slice_of(p, ins, i) for i in feed])
                    for graph, feed in zip(self.graphs, self.feeds(p), strict=True))
 

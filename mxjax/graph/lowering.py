@@ -184,7 +184,7 @@ class Lowered:
         return self._touched[key]
 
     def uneven(self, shapes: dict[str, tuple]) -> bool:
-        """Whether a condition chooses between results of different shapes, where variables have these shapes.
+        """Returns whether a condition chooses between results of different shapes, where variables have these shapes.
 
         Such a graph is no single program.
         """

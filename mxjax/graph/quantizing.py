@@ -205,7 +205,7 @@ def exact(outputs: Sequence[Entry]) -> list[Entry]:
     types = infer_types(outputs, {})
 
     def stretched(entry: Entry) -> float:
-        """How much more the layer takes a step for than it is."""
+        """Returns the ratio of the step that the layer assumes to the step that there is."""
         node, dtype = entry[0], types[id(entry[0]), entry[1]]
         while node.op is not None and node.op.name in _SAME_STEPS:
             node = node.inputs[0][0]
@@ -330,7 +330,7 @@ def _known(entries: Sequence[Entry], params: dict[str, Any]) -> bool:
 
 
 def _foldable(layer: Node, norm: Node, params: dict[str, Any]) -> bool:
-    """Whether a node behind a layer is a batch normalization of its channels."""
+    """Returns whether a node behind a layer is a batch normalization of its channels."""
     if norm.op.name != "BatchNorm" or norm.params["output_mean_var"] or not _known(norm.inputs[1:], params):
         return False
     axis = norm.params["axis"]

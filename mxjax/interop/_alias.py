@@ -68,7 +68,7 @@ class _Loader(importlib.abc.Loader):
             importlib.import_module(f"mxnet.{name}")
 
     def get_code(self, name: str) -> types.CodeType | None:
-        """What `python -m mxnet.x` runs."""
+        """Returns the code that `python -m mxnet.x` runs."""
         return self._kept[1].get_code(self._module.__name__)
 
 

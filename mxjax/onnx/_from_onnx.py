@@ -424,7 +424,7 @@ def _concat(c: Call) -> Symbol:
 
 
 def _ends(c: Call) -> tuple[int, ...]:
-    """Where a slice ends; a dynamic end must be that of the axis."""
+    """Returns the end of a slice; a dynamic end must be that of the axis."""
     if not c.derives(2) or c.known(2) is not None:
         return c.listed(2, "ends")
     ends, shapes = c.for_each_size(lambda: c.known(2).reshape(-1).tolist()), c.sized(0)
@@ -866,7 +866,7 @@ def _resize(c: Call) -> Symbol:
 
 
 def _whole(c: Call) -> bool:
-    """Whether all sequences of a recurrent layer are as long as the data."""
+    """Returns whether all sequences of a recurrent layer are as long as the data."""
     sizes = c.sized(0)
     if not c.has(4):
         return True

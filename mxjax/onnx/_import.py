@@ -89,7 +89,7 @@ class Call:
         return value if isinstance(value, np.ndarray) else None
 
     def derives(self, index: int) -> bool:
-        """Whether an input's value follows from shapes of the model's inputs."""
+        """Returns whether an input's value follows from shapes of the model's inputs."""
         return self.has(index) and isinstance(self._model.values[self.inputs[index]], Derived)
 
     def for_each_size(self, compute: Callable[[], Any]) -> list[Any]:

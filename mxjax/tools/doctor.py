@@ -109,7 +109,7 @@ def main(given: argparse.Namespace) -> int:
 
 
 def examine(path: Path) -> list[Finding]:
-    """What is to be known of a file, by line, each thing once; of a notebook, by cell.
+    """Returns the findings in a file, by line, each once; in a notebook, by cell.
 
     Raises:
         MXNetError: the file is no script, notebook or graph.
@@ -295,13 +295,13 @@ def _counters(loop: ast.For | ast.While) -> set[str]:
 
 
 def _only_numbers(value: ast.AST) -> bool:
-    """Whether an expression is arithmetic of names and constants."""
+    """Returns whether an expression is arithmetic of names and constants."""
     allowed = (ast.BinOp, ast.UnaryOp, ast.Name, ast.Constant, ast.operator, ast.unaryop, ast.Load)
     return all(isinstance(n, allowed) for n in ast.walk(value))
 
 
 def _feeds_itself(loop: ast.AST, call: ast.Call, arrays: set[str]) -> bool:
-    """Whether a loop assigns a call's result to a name that the call takes."""
+    """Returns whether a loop assigns a call's result to a name that the call takes."""
     taken = {n.id for n in ast.walk(call) if isinstance(n, ast.Name)}
     return any(isinstance(n, ast.Assign) and n.value is call and taken & arrays & {
         t.id for t in n.targets if isinstance(t, ast.Name)} for n in ast.walk(loop))
