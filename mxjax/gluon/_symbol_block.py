@@ -108,7 +108,7 @@ class SymbolBlock(HybridBlock):
             raise AssertionError(f"Invalid input format: expected {self._in_format}, got {form}")
         inputs, out = self._cached_graph
         result = out(**{variable.name: value for variable, value in zip(inputs, flat, strict=True)})
-        return regroup(list(result), self._out_format)
+        return regroup(result.singles(), self._out_format)
 
     def _clear_cached_op(self) -> None:
         graph = getattr(self, "_cached_graph", ())

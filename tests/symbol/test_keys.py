@@ -108,3 +108,13 @@ def test_numpy_symbols_of_one_output_have_no_rows(forward, error):
     net.hybridize()
     with pytest.raises(error):
         net(mx.np.array(X))
+
+
+def test_graphs_as_blocks_within_a_hybridized_block():
+    """As in transfer learning: what a `SymbolBlock` gives is taken apart by the library, not by the user."""
+    data = mx.sym.var("data")
+    features = mx.gluon.SymbolBlock(mx.sym.relu(data - 5), data)
+    both = mx.gluon.SymbolBlock([mx.sym.relu(data - 5), data + 1], data)
+    net = HybridLambda(lambda F, x: features(x) + both(x)[0] + both(x)[1])
+    net.hybridize()
+    np.testing.assert_array_equal(net(mx.nd.array(X)).asnumpy(), 2 * np.maximum(X - 5, 0) + X + 1)
