@@ -111,7 +111,7 @@ def _beside_the_host(recorded: list, ctx: Any) -> str:
 
 
 def _answers(op: Any, arrays: list, params: dict, train: bool, ctx: Any) -> list[np.ndarray]:
-    from mxjax.array.calling import call
+    from mxjax.eager.dispatch import call
     held = [mx.nd.array(a, ctx=ctx, dtype=a.dtype) for a in arrays]
     for a in held:
         if "float" in str(a.dtype):

@@ -16,7 +16,7 @@ import jax
 import numpy as np
 from jax import lax
 
-from mxjax.compile.compiled import Compiled
+from mxjax.kernel.compiled import Compiled
 from mxjax.ops.nn.convolution import _as_product, _convolution, _product_is_faster
 
 SHAPES = [(64, 1, 28, 20, 5, 1, 0), (64, 20, 12, 50, 5, 1, 0), (32, 3, 32, 32, 3, 1, 1), (32, 32, 16, 64, 3, 1, 1),

@@ -3,7 +3,7 @@
     python benchmarks/unrolled.py [--steps 10 20 40] [--package mxnet] [--no-barriers]
 
 Three LSTM layers of 40 cells, batch 32; runs under MXNet, too. `--no-barriers` shows what XLA makes of mxjax's programs
-without `mxjax/compile/barriers.py` (40 steps then take minutes).
+without `mxjax/passes/barriers.py` (40 steps then take minutes).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def main():
     options = parser.parse_args()
     mx = importlib.import_module(options.package)
     if options.no_barriers:
-        importlib.import_module("mxjax.compile.barriers")._LONGEST = float("inf")
+        importlib.import_module("mxjax.passes.barriers")._LONGEST = float("inf")
     print("| steps | first s | step ms |\n|---|---|---|")
     for steps in options.steps:
         first, step = measure(mx, steps)

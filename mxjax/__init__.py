@@ -10,8 +10,8 @@ import multiprocessing.pool as _pool  # noqa: F401  scripts use multiprocessing.
 import os as _os
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from . import _providers
 from . import log as log  # before anything that imports JAX
+from ._support import providers as _providers
 from .base import MXNetError as MXNetError  # `as`, and `*`: type checkers take them as this package's own
 from .context import *
 from .libinfo import __version__ as __version__
@@ -37,7 +37,7 @@ _ALIASES = {"nd": "ndarray", "sym": "symbol", "np": "numpy", "npx": "numpy_exten
             "opt": "optimizer", "np_symbol": "symbol.numpy"}
 _NAMES = {"AttrScope": "attribute", "is_np_array": "util", "is_np_shape": "util", "np_array": "util",
           "np_shape": "util", "set_np_shape": "util", "use_np": "util", "use_np_array": "util",
-          "use_np_shape": "util", "NDArray": "ndarray", "Symbol": "symbol", "clear_caches": "compile.compiled"}
+          "use_np_shape": "util", "NDArray": "ndarray", "Symbol": "symbol", "clear_caches": "kernel.compiled"}
 
 
 def __getattr__(name):

@@ -13,7 +13,8 @@ import platform
 import sys
 from collections.abc import Sequence
 
-from . import _program_files, libinfo
+from . import libinfo
+from ._xla import program_files as _program_files
 from .base import MXNetError
 
 __all__ = ["main"]

@@ -12,8 +12,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from ._handles import handed_over
-from ._random_streams import seed as seed_streams
+from ._random.streams import seed as seed_streams
+from ._support.handles import handed_over
 from .array.creation import from_dlpack, waitall
 from .base import MXNetError, error_types, get_last_ffi_error, note_error
 from .context import num_gpus

@@ -6,7 +6,7 @@ import logging
 
 from . import ndarray as nd
 from . import symbol as sym
-from ._files import together
+from ._support.files import together
 from .context import cpu
 from .ndarray import NDArray
 from .symbol import Symbol

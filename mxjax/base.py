@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ._providers import of_library
+from ._support.providers import of_library
 
 __all__ = ["MXNetError", "NotImplementedForSymbol", "NotSupportedForSparseNDArray"]
 

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 
 import jax
 
-from ._bounded import Bounded
-from ._devices import before_start
-from ._host_memory import give_back
+from ._support.bounded import Bounded
+from ._xla.devices import before_start
+from ._xla.host_memory import give_back
 from .base import MXNetError, NotOneOf, _Null
 
 __all__ = ["Context", "cpu", "cpu_pinned", "gpu", "tpu", "num_gpus", "num_tpus", "gpu_memory_info", "current_context"]

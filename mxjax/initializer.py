@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import random, registry
-from ._random_streams import source
+from ._random.streams import source
 from ._rnn_packing import Packing
 from .ndarray import NDArray, load
 from .ops.random import on_host

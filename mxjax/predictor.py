@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ._files import check_unpacked
+from ._support.files import check_unpacked
 from .base import MXNetError
 from .context import Context
 from .ndarray import NDArray, array, empty, load, load_frombuffer

@@ -28,9 +28,9 @@ from typing import Any
 
 import jax
 
-from ._files import write_file
+from ._support.files import write_file
 from .base import MXNetError
-from .compile import kernel as _kernel
+from .kernel import kernel as _kernel
 from .storage import used
 
 __all__ = ["Counter", "Domain", "Event", "Frame", "Marker", "Task", "dump", "dump_profile", "dumps", "pause",

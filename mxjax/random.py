@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._random_streams import seed
+from ._random.streams import seed
 from .ndarray.random import (
     exponential,
     gamma,

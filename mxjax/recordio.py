@@ -17,8 +17,8 @@ from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 
-from ._files import reading
-from ._pixels import unpacked
+from ._support.files import reading
+from ._support.images import unpacked
 from .base import MXNetError, Precondition
 
 __all__ = ["MXRecordIO", "MXIndexedRecordIO", "IRHeader", "pack", "unpack", "pack_img", "unpack_img"]

@@ -8,11 +8,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ._random_streams import jax_key, seed
+from ._random.streams import jax_key, seed
 from .array.dense import NDArray
-from .array.kinds import wrap
 from .base import MXNetError
 from .context import Context, current_context
+from .eager.array_types import wrap
 from .ops.params import np_dtype
 
 __all__ = ["Resource", "ResourceManager", "ResourceRequest"]

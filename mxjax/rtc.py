@@ -24,10 +24,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from ._transfer import moved
+from ._xla.transfer import moved
 from .base import MXNetError
-from .compile.kernel import Kernel, is_wide, run
 from .context import Context
+from .kernel.kernel import Kernel, is_wide, run
 from .ndarray import NDArray
 
 __all__ = ["CudaKernel", "CudaModule"]

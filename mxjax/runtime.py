@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 
 import jax
 
-from . import _program_files
+from ._xla import program_files as _program_files
 from .context import num_gpus
 
 __all__ = ["Feature", "Features", "feature_list", "use_cache"]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import jax
 
-from ._process import live_arrays
+from ._xla.process import live_arrays
 from .context import Context, current_context
 
 __all__ = ["live_bytes", "memory_info", "used"]

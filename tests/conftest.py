@@ -6,11 +6,12 @@ import jax
 import pytest
 
 from mxjax import util
-from mxjax.compile import compiled, first_calls, policy
+from mxjax.interpret import calls as first_calls
+from mxjax.kernel import compiled, policy
 
 _compiled = []
 # Programs are dropped when a process has very many, at a moment that no test can know: only who asks hears of it.
-logging.getLogger("mxjax.compile").setLevel(logging.WARNING)
+logging.getLogger("mxjax.kernel").setLevel(logging.WARNING)
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 
 import mxjax as mx
-from mxjax._progress import progress
+from mxjax._support.progress import progress
 
 
 class _Terminal(io.StringIO):

@@ -26,14 +26,14 @@ import numpy as np
 from jax.experimental import topologies
 
 from mxjax import sym
-from mxjax.compile.compiled import options_on
-from mxjax.compile.division import with_quotients
-from mxjax.compile.kernel import prepare
-from mxjax.compile.precision import with_precision
-from mxjax.compile.rewriting import rewritten
 from mxjax.executor.jax_function import JaxFunction
+from mxjax.kernel.compiled import options_on
+from mxjax.kernel.kernel import prepare
 from mxjax.ops import registry
 from mxjax.ops.params import WIDE, np_dtype
+from mxjax.passes.division import with_quotients
+from mxjax.passes.precision import with_precision
+from mxjax.passes.rewriting import rewritten
 from mxjax.plan import targets as devices
 
 HERE = Path(__file__).parent

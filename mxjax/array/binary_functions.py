@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ..base import numeric_types
-from .calling import invoke
+from ..eager.call_cache import kernel_of
+from ..eager.dispatch import invoke
 from .dense import NDArray, _number
-from .prepared import kernel_of
 
 __all__ = ["add", "divide", "equal", "greater", "greater_equal", "lesser", "lesser_equal", "logical_and", "logical_or",
            "logical_xor", "maximum", "minimum", "modulo", "multiply", "not_equal", "power", "subtract", "true_divide"]

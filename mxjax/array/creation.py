@@ -13,24 +13,25 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import engine
-from .._c_math import c_number
-from .._capacity import refuse_result
-from .._pixels import decode
-from .._process import forked, live_arrays, waits
+from .._support.c_math import c_number
+from .._support.images import decode
+from .._xla.capacity import refuse_result
+from .._xla.process import forked, live_arrays, waits
 from ..base import MXNetError, integer_types
-from ..compile.kernel import WIDE_DTYPES, mistake, watched
-from ..compile.policy import next_round
 from ..context import Context, as_context, chosen, current_context, devices_in_use
+from ..eager import after_fork  # noqa: F401  the first is for what it does
+from ..eager.array_types import Storage, storage, storages, wrap
+from ..eager.dispatch import call
+from ..eager.modes import state
+from ..eager.promise import zeros as promised_zeros
+from ..eager.trace import flush
+from ..kernel.kernel import WIDE_DTYPES, mistake, watched
+from ..kernel.policy import next_round
 from ..ops import registry
 from ..ops.params import np_dtype
 from ..util import is_np_shape
-from . import after_fork, file_format  # noqa: F401  the first is for what it does
-from .calling import call
-from .chunk import Pending
+from . import file_format  # noqa: F401  the first is for what it does
 from .dense import NDArray, _from_host, context_of
-from .kinds import Storage, storage, storages, wrap
-from .segment import flush
-from .state import state
 
 __all__ = ["arange", "array", "concatenate", "empty", "eye", "from_dlpack", "from_jax", "from_numpy", "full",
            "imdecode", "linspace", "load", "load_frombuffer", "moveaxis", "ones", "onehot_encode", "save", "split_v2",
@@ -69,28 +70,9 @@ def _filled(value: float, shape: tuple[int, ...], ctx: Context, dtype: np.dtype)
         return wrap(jnp.full(shape, c_number(value, dtype), dtype, device=ctx.jax_device), ctx)
 
 
-class Zeros(Pending):
-    """Zeros that nobody has looked at yet."""
-
-    __slots__ = ("ctx",)
-
-    def __init__(self, shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> None:
-        super().__init__(shape, dtype)
-        self.ctx = ctx
-
-    def force(self) -> None:
-        """Makes them."""
-        self.value = _filled(0, self.shape, self.ctx, self.dtype)._read()
-
-    def on(self, sharding: jax.sharding.Sharding) -> jax.Array:
-        """Makes them in parts, each where it belongs."""
-        with jax.enable_x64(self.dtype in WIDE_DTYPES):
-            return jnp.zeros(self.shape, self.dtype, device=sharding)
-
-
 def zeros_later(shape: tuple[int, ...], ctx: Context, dtype: Any) -> NDArray:
     """Zeros that take memory when somebody looks: for what is usually written first."""
-    return wrap(Zeros(tuple(shape), np_dtype(dtype), ctx), ctx)
+    return wrap(promised_zeros(tuple(shape), np_dtype(dtype), ctx), ctx)
 
 
 def zeros(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None,

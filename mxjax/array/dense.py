@@ -12,27 +12,28 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from .._bounded import bounded_cache
-from .._c_math import c_number
-from .._handles import pointer, taken
-from .._method_names import PYTHON2
-from .._process import waits
+from .._support.bounded import bounded_cache
+from .._support.c_math import c_number
+from .._support.handles import pointer, taken
+from .._xla.process import waits
 from ..base import MXNetError, NotOneOf, integer_types, numeric_types
-from ..compile.kernel import WIDE_DTYPES, Kernel, mistake, prepare, run
-from ..compile.policy import next_round
 from ..context import Context, current_context
+from ..eager.array_types import flavours, storage, wrap
+from ..eager.backward import backward
+from ..eager.call_cache import kernel_of
+from ..eager.chunk import Chunk, RLock, placed, transformation
+from ..eager.dispatch import call, change, invoke
+from ..eager.host_work import HostPromise, push
+from ..eager.modes import state
+from ..eager.promise import Promise, on_default_device, put
+from ..eager.tape import GRAD_REQS, Node, mark, record
+from ..kernel.kernel import WIDE_DTYPES, Kernel, mistake, prepare, run
+from ..kernel.policy import next_round
 from ..ops import registry
+from ..ops.method_names import PYTHON2
 from ..ops.params import DTYPES, argument, np_dtype
 from ..util import is_np_shape
 from . import file_format, indexing
-from .backward import backward
-from .calling import call, change, invoke, on_default_device, put
-from .chunk import Chunk, Pending, RLock, placed, transformation
-from .host_work import HostPending, push
-from .kinds import flavours, storage, wrap
-from .prepared import kernel_of
-from .state import state
-from .tape import GRAD_REQS, Node, mark, record
 
 if TYPE_CHECKING:
     from ._stubs.dense import Base as _Base  # methods that are made of operators
@@ -189,12 +190,12 @@ class NDArray(_Base):
         return value
 
     def _write(self, value: Any) -> None:
-        """Replaces the value; `value` is a buffer or Pending of this array's shape and dtype."""
+        """Replaces the value; `value` is a buffer or Promise of this array's shape and dtype."""
         chunk, view = self._chunk, self._view
         if view is None:
-            chunk.defer(value) if isinstance(value, Pending) else chunk.write(value)
+            chunk.defer(value) if isinstance(value, Promise) else chunk.write(value)
             return
-        value = value.get() if isinstance(value, Pending) else value
+        value = value.get() if isinstance(value, Promise) else value
         held = chunk.buffer
         shape = (chunk.peek() if held is None else held).shape
         held = None
@@ -231,7 +232,7 @@ class NDArray(_Base):
         chunk = self._chunk
         with chunk.lock:
             if chunk.buffer is None:
-                if chunk.pending is not None or isinstance(chunk.stash, Pending):
+                if chunk.pending is not None or isinstance(chunk.stash, Promise):
                     return False
                 self._rewrite(kernel, args)  # within a change
                 return True
@@ -381,7 +382,7 @@ class NDArray(_Base):
             raise MXNetError(f"copyto: shapes {self.shape} and {other.shape} differ")
         if state.recording or not self._plain:
             other._write_result(self.copy() if state.recording else wrap(self._read(), self._chunk.ctx, type(self)))
-        elif state.segment is not None and other._plain and mine.ctx == its.ctx:
+        elif state.trace is not None and other._plain and mine.ctx == its.ctx:
             invoke(kernel_of("Cast", dtype=its.dtype), [self], (), other)  # it can be put off
         else:
             ctx, kind = self._chunk.ctx, type(self)
@@ -391,7 +392,7 @@ class NDArray(_Base):
     def _to(self, context: Context) -> NDArray:
         """A copy on another context; its gradient comes back the same way."""
         source, device, value = self._chunk.ctx, context.jax_device, self._chunk.peek()
-        if isinstance(value, HostPending) and value.value is None and self._view is None:
+        if isinstance(value, HostPromise) and value.value is None and self._view is None:
             value = push(lambda values: [placed(values[0], device)], [value], [(value.shape, value.dtype)], ctx=context,
                          name="copy")[0]
         else:
@@ -761,8 +762,8 @@ class NDArray(_Base):
         return invoke(kernel_of("abs"), [self])
 
 
-def _any(pending: Pending) -> bool:
-    """Every value may stay Pending."""
+def _any(pending: Promise) -> bool:
+    """Every value may stay Promise."""
     return True
 
 

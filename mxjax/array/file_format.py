@@ -26,14 +26,14 @@ from typing import IO, Any
 import jax
 import numpy as np
 
-from .._files import check_unpacked, reading, refusals, replacing
-from .._transfer import to_device
+from .._support.files import check_unpacked, reading, refusals, replacing
+from .._xla.transfer import to_device
 from ..base import MXNetError
 from ..context import cpu
+from ..eager.array_types import storage, wrap
 from ..ops.params import CODES, DTYPES
 from ..util import is_np_shape, np_shape_of_thread
 from . import safetensors_format
-from .kinds import storage, wrap
 
 __all__ = ["dumps", "loads", "read", "read_file", "write", "write_each"]
 

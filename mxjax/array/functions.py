@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._method_names import METHODS
 from .._namespace import document, give_methods, signature
 from ..base import _Null
-from ..compile.kernel import Kernel, never, prepare
-from ..compile.policy import VARIED_SLICES
 from ..context import as_context
+from ..eager.call_cache import CachedCall, prepared
+from ..eager.dispatch import check_inputs, invoke, run_host, stored_as_asked
+from ..eager.modes import state
+from ..kernel.kernel import Kernel, never, prepare
+from ..kernel.policy import VARIED_SLICES
+from ..ops.method_names import METHODS
 from ..ops.params import argument
 from ..ops.registry import Op
 from . import indexing
-from .calling import check_inputs, invoke, run_host, stored_as_asked
 from .creation import split_v2
 from .dense import NDArray
-from .prepared import Prepared, prepared
-from .state import state
 
 __all__ = ["make"]
 
@@ -142,10 +142,10 @@ def _general(op: Op, inputs: list[str], key: Any, arrays: tuple, rest: tuple, ou
         names = [n for n in op.params if n in kwargs and n in op.dynamic_names]
         numbers = [(n, values[n]) for n in (*dict(kernel.packed), *kernel.dynamic)]
         if not numbers:
-            prepared[key] = Prepared(kernel, extras)
+            prepared[key] = CachedCall(kernel, extras)
         elif all(type(kwargs[n]) in ((tuple, list) if type(values[n]) is tuple else (float,)) and
                  not op.params[n].limits for n in names):
-            prepared[key] = Prepared(kernel, extras, numbers)
+            prepared[key] = CachedCall(kernel, extras, numbers)
     return invoke(kernel, given, extras, out, as_context(ctx))
 
 

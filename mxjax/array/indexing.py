@@ -18,8 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .._bounded import bounded_cache
-from ..compile.kernel import Kernel
+from .._support.bounded import bounded_cache
+from ..kernel.kernel import Kernel
 
 __all__ = ["Plan", "plan", "view_kernel", "write_view_kernel"]
 

@@ -13,68 +13,59 @@ from typing import Any
 import jax
 import numpy as np
 
-from .._capacity import refuse_result
+from .._xla.capacity import refuse_result
 from ..base import MXNetError, NotSupportedForSparseNDArray, _Null, numeric_types
 from ..context import Context, chosen, current_context
+from ..eager.array_types import Storage, storages, wrap
+from ..eager.chunk import Chunk
+from ..eager.modes import state
+from ..eager.promise import Promise, put
+from ..eager.tape import Node
 from ..ops.params import np_dtype
 from .binary_functions import SPARSE
-from .calling import put
-from .chunk import Chunk, Pending
 from .creation import array as _dense_array
 from .creation import zeros as _dense_zeros
 from .dense import NDArray, _from_host
-from .kinds import Storage, storages, wrap
-from .state import state
-from .tape import Node
 
 __all__ = ["BaseSparseNDArray", "CSRNDArray", "RowSparseNDArray", "array", "cast_storage", "csr_matrix", "empty",
            "row_sparse_array", "zeros"]
 
 
-class _Stored(Pending):
-    """Values in the host's memory, which nobody changes; a buffer is made of them when somebody asks for one."""
+class _Stored(Promise):
+    """Values in the host's memory, which nobody changes; a buffer is made of them when somebody asks for one.
 
-    __slots__ = ("values", "ctx", "ascending")
+    Args:
+        values: the values, or a function that makes them: the dense value of a sparse array. That is then kept on the
+            device alone.
+        shape, dtype, ctx: of the values.
+    """
 
-    def __init__(self, values: np.ndarray, ctx: Context) -> None:
-        super().__init__(values.shape, values.dtype)
-        self.values, self.ctx = values, ctx
+    __slots__ = ("values", "ctx", "ascending", "_compute")
+
+    def __init__(self, values: np.ndarray | Callable[[], np.ndarray], shape: tuple[int, ...], dtype: np.dtype,
+                 ctx: Context) -> None:
+        super().__init__(shape, dtype)
+        self._compute = values if callable(values) else None
+        self.values, self.ctx = None if self._compute else values, ctx
         self.ascending: bool | None = None  # None: not examined yet; see `_ascends`
 
     def host(self) -> np.ndarray:
-        """The values for reading."""
+        """Returns the values for reading; computes them once."""
+        if self.values is None:
+            self.values = self._compute() if self.value is None else np.asarray(self.value)
         return self.values
 
     def force(self) -> None:
         """Puts the values on the device."""
         with jax.ensure_compile_time_eval():
             self.value = put(self.host(), self.ctx)
-
-
-class _Dense(_Stored):
-    """The dense value of a sparse array."""
-
-    __slots__ = ("owner",)
-
-    def __init__(self, owner: BaseSparseNDArray, shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> None:
-        Pending.__init__(self, shape, dtype)
-        self.values, self.ctx, self.owner = None, ctx, owner
-
-    def host(self) -> np.ndarray:
-        """Scatters the stored values, once."""
-        if self.values is None:
-            self.values = self.owner._to_dense() if self.value is None else np.asarray(self.value)
-        return self.values
-
-    def force(self) -> None:
-        """Puts the dense value on the device, and keeps it only there."""
-        super().force()
-        self.values = None
+        if self._compute is not None:
+            self.values = None
 
 
 def _stored(values: np.ndarray, ctx: Context) -> NDArray:
     """An array of values that nobody changes afterwards, in the host's memory."""
-    return wrap(_Stored(values, ctx), ctx)
+    return wrap(_Stored(values, values.shape, values.dtype, ctx), ctx)
 
 
 def _host(array: NDArray) -> np.ndarray:
@@ -118,7 +109,7 @@ class BaseSparseNDArray(NDArray):
 
     def _hold(self, parts: tuple, shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> BaseSparseNDArray:
         """Takes another value; the gradient and the place in the recorded graph stay."""
-        chunk = _Chunk(None, ctx, _Dense(self, tuple(shape), np.dtype(dtype), ctx))
+        chunk = _Chunk(None, ctx, _Stored(self._to_dense, tuple(shape), np.dtype(dtype), ctx))
         if self._chunk is not None:
             chunk.lock = self._chunk.lock
         with chunk.lock:
@@ -154,7 +145,7 @@ class BaseSparseNDArray(NDArray):
 
     def _write(self, value: Any) -> None:
         """Takes over a dense value, keeping this storage type."""
-        value = value.get() if isinstance(value, Pending) else value
+        value = value.get() if isinstance(value, Promise) else value
         other = cast_storage(_from_host(np.asarray(value), self.context), self.stype)
         self._hold(other._parts, self.shape, self._chunk.dtype, self.context)
 
@@ -381,7 +372,7 @@ def recorded(result: NDArray, arrays: Sequence[NDArray], gradient: Callable[[NDA
         def pull(slots: list[Any], create_graph: bool) -> list[Any]:
             head = slots[0]
             if not isinstance(head, NDArray):
-                head = NDArray(head.get() if isinstance(head, Pending) else head)
+                head = NDArray(head.get() if isinstance(head, Promise) else head)
             return gradient(head)
         node = Node(None, (), [a._entry for a in arrays], [(result.shape, result._chunk.dtype)], result.context, pull)
         result._entry = (node, 0)

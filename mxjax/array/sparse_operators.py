@@ -15,14 +15,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._bounded import Bounded
+from .._support.bounded import Bounded
 from ..base import MXNetError
-from ..compile.kernel import Kernel, run
+from ..eager.array_types import wrap
+from ..eager.dispatch import call as call_operator
+from ..eager.dispatch import invoke
+from ..eager.modes import Modes, state
+from ..kernel.kernel import Kernel, run
 from ..ops.infer import check_types
-from .calling import call as call_operator
-from .calling import invoke
 from .dense import NDArray, _from_host
-from .kinds import wrap
 from .sparse import (
     BaseSparseNDArray,
     CSRNDArray,
@@ -37,7 +38,6 @@ from .sparse import (
     recorded,
     zeros,
 )
-from .state import Modes, state
 
 __all__ = ["Call", "dispatch"]
 

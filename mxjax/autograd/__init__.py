@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..array.backward import backward as _backward
-from ..array.backward import walk_back
 from ..array.creation import zeros
 from ..array.dense import NDArray
-from ..array.kinds import wrap
-from ..array.state import Modes, state
-from ..array.tape import GRAD_REQS, Node, mark
 from ..base import MXNetError, NotOneOf, Precondition
+from ..eager.array_types import wrap
+from ..eager.backward import backward as _backward
+from ..eager.backward import walk_back
+from ..eager.modes import Modes, state
+from ..eager.tape import GRAD_REQS, Node, mark
 from ..symbol._from_tape import symbol_of
 
 __all__ = ["Function", "NDArray", "backward", "get_symbol", "grad", "is_recording", "is_training", "mark_variables",

@@ -9,21 +9,21 @@ from typing import Any
 
 import jax
 
-from .._bounded import Bounded
-from .._random_streams import next_key, on_host, source
-from ..array.calling import change, handed, invoke, together, waiting_value
+from .._random.streams import next_key, on_host, source
+from .._support.bounded import Bounded
 from ..array.dense import NDArray
-from ..array.kinds import flavours, wrap
-from ..array.late import Late, set_to
-from ..array.lazy import Lazy, may_wait
-from ..array.state import state
-from ..array.tape import Node, entries
 from ..base import MXNetError
-from ..compile.kernel import WIDE_DTYPES, Kernel
 from ..context import Context, accelerators, current_context
+from ..eager.array_types import flavours, wrap
+from ..eager.deferred_call import DeferredCall, may_wait
+from ..eager.dispatch import change, handed, invoke, together, waiting_value
+from ..eager.modes import state
+from ..eager.state_updates import StateUpdate, set_to
+from ..eager.tape import Node, entries
 from ..graph.control_flow import hosted, runners
 from ..graph.lowering import Lowered, Touched
 from ..graph.node import Node as GraphNode
+from ..kernel.kernel import WIDE_DTYPES, Kernel
 from ._parts import Parts, alone
 from ._recorded import GraphPart, Plan
 from ._steps import run_steps
@@ -254,7 +254,7 @@ class CachedOp:
             parents += [None] * len(key)
         node = Node(None, (), parents, plan.outs, ctx, None, lazy)
         if in_backward and touched.late:
-            node.late = late = Late()
+            node.late = late = StateUpdate()
             for k, decay in touched.late.items():
                 late.add(arrays[places[k]], lazy[places[k]], lazy.results[count + k], decay)
         results, kind = [], flavours.numpy if self._np else flavours.classic
@@ -264,7 +264,8 @@ class CachedOp:
             results.append(result)
         return results
 
-    def _begin(self, values: list[Any], parents: Sequence[Any], train: bool, ctx: Context) -> tuple[Lazy, Plan] | None:
+    def _begin(self, values: list[Any], parents: Sequence[Any], train: bool,
+               ctx: Context) -> tuple[DeferredCall, Plan] | None:
         """The run of these values; None where it cannot be one program: JAX passes integers by in the backward."""
         wanted = tuple(map(is_not, parents, repeat(None)))
         signature: list[Any] = [train, wanted]
@@ -273,7 +274,7 @@ class CachedOp:
         plan = self._forms.plans.get(tuple(signature))
         if plan is None:
             plan = self._forms.plans[tuple(signature)] = self._plan(values, wanted, train)
-        return None if plan is False else (Lazy(plan.part, values, plan.specs, ctx, plan.wide, self), plan)
+        return None if plan is False else (DeferredCall(plan.part, values, plan.specs, ctx, plan.wide, self), plan)
 
     def _plan(self, values: list[Any], wanted: tuple[bool, ...], train: bool) -> Plan | bool:
         count = len(self._names)

@@ -15,18 +15,18 @@ from typing import Any
 import jax
 import numpy as np
 
-from .._random_streams import on_host
-from ..array.backward import backward as walk_back_from
-from ..array.backward import fitting
-from ..array.chunk import point
+from .._random.streams import on_host
 from ..array.creation import empty, zeros_later
 from ..array.dense import NDArray
-from ..array.host_work import push
-from ..array.kinds import wrap
-from ..array.state import state
-from ..array.tape import mark
 from ..base import MXNetError, NotOneOf, Precondition
 from ..context import Context
+from ..eager.array_types import wrap
+from ..eager.backward import backward as walk_back_from
+from ..eager.backward import fitting
+from ..eager.chunk import point
+from ..eager.host_work import push
+from ..eager.modes import state
+from ..eager.tape import mark
 from ..graph.inference import infer_shapes, infer_types
 from ..graph.lowering import Lowered
 from ..graph.merging import eliminate_common

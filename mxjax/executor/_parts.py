@@ -7,12 +7,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..array.dense import NDArray
-from ..array.state import state
-from ..compile.kernel import Kernel, never, prepare
 from ..context import Context
+from ..eager.modes import state
 from ..graph.lowering import Lowered
 from ..graph.node import Entry, Node
 from ..graph.rewriting import copied
+from ..kernel.kernel import Kernel, never, prepare
 from ._steps import step
 
 __all__ = ["Parts", "alone"]

@@ -10,11 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._process import forked
-from .._transfer import to_device
-from ..compile.kernel import Kernel, run_program
-from ..compile.policy import Programs
+from .._xla.process import forked
+from .._xla.transfer import to_device
 from ..graph.lowering import Forms
+from ..kernel.kernel import Kernel, run_program
+from ..kernel.policy import Programs
 
 __all__ = ["GraphPart", "Plan", "mirror"]
 
@@ -37,7 +37,7 @@ class Plan(NamedTuple):
 
 
 class GraphPart:
-    """A run of a graph as a `mxjax.array.lazy.Part`.
+    """A run of a graph as a `mxjax.eager.deferred_call.Part`.
 
     Args:
         forms: the graph, with those of equal structure.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..array.calling import invoke, stored_as_asked
 from ..array.dense import NDArray
 from ..base import MXNetError
-from ..compile.kernel import Kernel
 from ..context import Context
+from ..eager.dispatch import invoke, stored_as_asked
 from ..graph.lowering import Lowered
 from ..graph.node import Node
+from ..kernel.kernel import Kernel
 
 __all__ = ["Observer", "run_steps", "step"]
 

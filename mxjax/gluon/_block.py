@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import initializer
 from .. import name as _name
-from .._files import reading, together, write_file
+from .._support.files import reading, together, write_file
 from ..base import MXNetError
 from ..context import Context
 from ..ndarray import NDArray

@@ -15,11 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import SingleDeviceSharding
 
-from .. import _random_streams
-from ..array.chunk import Pending
-from ..array.creation import Zeros, zeros_later
-from ..array.mesh_segment import Spread
+from .._random import streams as _random_streams
+from ..array.creation import zeros_later
 from ..base import MXNetError
+from ..eager.promise import Promise, zeros
+from ..eager.trace import TracePromise
 from ..io.state import need_state, plain
 from ..libinfo import __mxjax_version__
 from ..ndarray import NDArray
@@ -182,7 +182,7 @@ def _value(array: NDArray) -> Any:
     memory it would look at meanwhile, and a step that cannot have it is another program, which has to be compiled.
     """
     held = array._chunk.peek()
-    value = held.held() if isinstance(held, Pending) else held
+    value = held.held() if isinstance(held, Promise) else held
     if value is None:
         value = array._chunk.read()
     if jax.process_count() > 1 and value.is_fully_addressable:
@@ -206,7 +206,7 @@ def _place(step: TrainStep, param: Parameter) -> Any:
 def _set(array: NDArray, value: jax.Array) -> None:
     """Gives an array a value that lies where it is to."""
     if len(value.sharding.device_set) > 1:
-        array._chunk.defer(Spread(value))
+        array._chunk.defer(TracePromise.of_sharded(value))
     else:
         array._chunk.write(value)
 
@@ -240,7 +240,7 @@ def _new_states(step: TrainStep, params: Mapping[str, Parameter], saved: Mapping
         made[name] = trainer._optimizer.create_state_multi_precision(trainer._param2idx[param.name], weight)
         own = arrays_of(made[name])
         for array in own:
-            array._chunk.defer(Zeros(array.shape, np_dtype(array.dtype), ctx))
+            array._chunk.defer(zeros(array.shape, np_dtype(array.dtype), ctx))
         there = [saved["states"].get(f"{name}.{i}") for i in range(len(own) + 1)]
         here = [*((tuple(a.shape), np_dtype(a.dtype)) for a in own), None]
         if there != here:

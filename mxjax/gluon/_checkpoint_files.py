@@ -23,7 +23,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding
 
-from .._files import reading
+from .._support.files import reading
 from ..base import MXNetError
 
 __all__ = ["Found", "Target", "Writer", "find"]

@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import ndarray as nd
 from .. import symbol
-from .._files import together
+from .._support.files import together
 from ..attribute import AttrScope
 from ..context import Context
 from ..graph.lowering import POLICIES

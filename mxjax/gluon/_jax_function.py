@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._files import write_file
+from .._support.files import write_file
 from ..base import MXNetError
 from ..executor.jax_function import JaxFunction
 from ..ndarray import NDArray, from_jax

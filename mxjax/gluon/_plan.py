@@ -11,12 +11,12 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding
 
-from ..array.chunk import Chunk, Pending
-from ..array.creation import Zeros
-from ..array.mesh_segment import composed, without_axis
-from ..array.segment import Segment
 from ..base import MXNetError
 from ..context import Context, standing_in
+from ..eager.chunk import Chunk
+from ..eager.mesh_trace import composed, without_axis
+from ..eager.promise import Promise
+from ..eager.trace import Trace
 from ..ndarray import NDArray
 from ..ops.params import WIDE
 from ..plan import Group, Plan, abstract, make_plan, target
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["plan_of"]
 
 
-class _Planned(Segment):
+class _PlannedTrace(Trace):
     """A step that is not run: values that nobody has made yet are taken for what they will be.
 
     ways: how values in parts lie, and how where they are used, by their identity.
@@ -47,14 +47,14 @@ class _Planned(Segment):
                              "operator, a decision): it is not one program, and cannot be planned as one")
         super().run()
 
-    def takes(self, pending: Pending) -> bool:
-        return super().takes(pending) or isinstance(pending, Zeros) or pending.stays
+    def takes(self, pending: Promise) -> bool:
+        return super().takes(pending) or type(pending) is Promise or pending.stays
 
-    def _taken(self, pending: Pending) -> Any:
+    def _taken(self, pending: Promise) -> Any:
         return pending.held() if pending.stays else pending.get()
 
     def _holds(self, value: Any) -> bool:
-        return isinstance(value, Zeros) or super()._holds(value)
+        return type(value) is Promise or super()._holds(value)
 
     def _function(self, calls: list, places: tuple, values: Sequence[Any]) -> Callable[..., tuple]:
         return composed(calls, places, [self.ways.get(id(v)) for v in values], self._first_update)
@@ -85,10 +85,10 @@ def _plan_of(step: TrainStep, inputs: Sequence[NDArray], on: str, batch_size: in
     where = Context("gpu" if devices.device.platform == "cuda" else "tpu", 0)
     with _unchanged(trainer, [chunk for every in chunks.values() for chunk in every], where) as written, \
             standing_in(where), where:
-        segment = _Planned()
-        segment.ways = {id(_now(chunk)): (at, without_axis(at, next(iter(mesh)))) for chunk, at in lying.items()}
-        loss = step._record(segment, step._divided(inputs), batch_size)
-        function, values, replaced = segment.told()
+        trace = _PlannedTrace()
+        trace.ways = {id(_now(chunk)): (at, without_axis(at, next(iter(mesh)))) for chunk, at in lying.items()}
+        loss = step._record(trace, step._divided(inputs), batch_size)
+        function, values, replaced = trace.told()
         del loss  # until now it was wanted
         changed = written()
     groups: dict[tuple[str, bool], list[int]] = {}
@@ -97,7 +97,7 @@ def _plan_of(step: TrainStep, inputs: Sequence[NDArray], on: str, batch_size: in
         groups.setdefault((kind, chunk in changed), []).append(place)
     order = [place for places in groups.values() for place in places]
     back = [*np.argsort(order), len(order)]
-    results = sorted(range(len(replaced)), key=lambda i: back[replaced[i]])  # as a segment that runs has them
+    results = sorted(range(len(replaced)), key=lambda i: back[replaced[i]])  # as a trace that runs has them
     specs = [tuple(lying[chunk].spec) if (chunk := held.get(id(v), ("", None))[1]) in lying else () for v in values]
 
     def program(*given: Any) -> list[Any]:
@@ -114,9 +114,9 @@ def _plan_of(step: TrainStep, inputs: Sequence[NDArray], on: str, batch_size: in
 def _now(chunk: Chunk) -> Any:
     """The value of a chunk, in parts where it is, or the zeros that it will have."""
     held = chunk.peek()
-    if isinstance(held, Pending) and held.stays:
+    if isinstance(held, Promise) and held.stays:
         return held.held()
-    return held if isinstance(held, Zeros) else chunk.read()
+    return held if type(held) is Promise else chunk.read()
 
 
 @contextlib.contextmanager
@@ -165,7 +165,7 @@ def _unchanged(trainer: Any, chunks: list[Chunk], where: Context) -> Iterator[An
         yield lambda: {chunk for chunk, _, value, _ in kept if chunk.peek() is not value}
     finally:
         for chunk, ctx, value, version in kept:
-            later = isinstance(value, Pending)
+            later = isinstance(value, Promise)
             chunk.ctx, chunk.version = ctx, version
             chunk.buffer, chunk.pending = (None, value) if later else (value, None)
         vars(optimizer).update(attributes)

@@ -8,14 +8,15 @@ from typing import Any
 
 import jax
 
-from ..array.chunk import ALONE, Chunk, Pending, changing
 from ..array.dense import NDArray
-from ..array.kinds import wrap
-from ..array.late import set_to
-from ..array.lazy import Value
-from ..array.segment import Segment, apart
-from ..array.state import state
-from ..compile.kernel import run
+from ..eager.array_types import wrap
+from ..eager.chunk import ALONE, Chunk, changing
+from ..eager.deferred_call import CallPromise
+from ..eager.modes import state
+from ..eager.promise import Promise
+from ..eager.state_updates import set_to
+from ..eager.trace import Trace, apart
+from ..kernel.kernel import run
 from ._formats import flatten, regroup
 from .block import Block, HybridBlock
 from .trainer import Trainer
@@ -63,21 +64,21 @@ class Watch:
                 p._data[0]._view is None for block in (net, loss) if block is not None for _, p in block._cached_op_args
                 if not isinstance(p, int))
 
-    def sources(self, segment: Segment) -> None:
-        """Looks at what the segment is about to run takes."""
+    def sources(self, trace: Trace) -> None:
+        """Looks at what the trace is about to run takes."""
         found: list[Any] = []
         random = next((block._cached_op for block in self._blocks if block._cached_op.lowered.random), None)
         drawn = {id(value): _Draw(i) for i, value in enumerate(random.drawn)} if random is not None else {}
-        for value in segment.values:
+        for value in trace.values:
             source = self._sources.get(id(value))
             found.append(drawn.get(id(value)) if source is None else source)
-        segment.watched = True
-        self._found = found + [_NUMBERS] * (len(segment._numbers) == 1)
-        self._complete = None not in found and len(segment._numbers) <= 1
+        trace.watched = True
+        self._found = found + [_NUMBERS] * (len(trace._numbers) == 1)
+        self._complete = None not in found and len(trace._numbers) <= 1
 
-    def replay(self, segment: Segment, out: Any) -> Replay | None:
+    def replay(self, trace: Trace, out: Any) -> Replay | None:
         """How to do the step again; None where something in it is not known."""
-        ran, segment.ran = segment.ran, None  # else it would hold its own results, and so what they are to replace
+        ran, trace.ran = trace.ran, None  # else it would hold its own results, and so what they are to replace
         if not self._complete or ran is None or self._prepared is not self._trainer._updaters[0]._prepared:
             return None
         kernel, wanted, free = ran
@@ -91,7 +92,7 @@ class Watch:
                 not all(isinstance(self._found[i], Chunk) and self._found[i] in targets for i in free):
             return None
         return Replay(self._blocks, self._trainer, self._prepared, self._params, kernel, self._found, targets, free,
-                      segment.wide, form)
+                      trace.wide, form)
 
 
 class Replay:
@@ -130,7 +131,7 @@ class Replay:
     def _holds(self) -> bool:
         """Whether everything is as it was when the step was seen."""
         trainer = self._trainer
-        if state.segment is not None or state.recording or trainer._kvstore is not None or \
+        if state.trace is not None or state.recording or trainer._kvstore is not None or \
                 trainer._optimizer is not self._optimizer or trainer._updaters[0]._prepared is not self._prepared or \
                 trainer._updaters[0].optimizer is not self._optimizer or hasattr(trainer, "_amp_loss_scaler"):
             return False
@@ -167,7 +168,7 @@ class Replay:
             for place, number in self._given:
                 args[place] = inputs[number]._chunk.buffer
             for place in self._places:
-                if args[place] is None or isinstance(args[place], (Pending, jax.core.Tracer)):
+                if args[place] is None or isinstance(args[place], (Promise, jax.core.Tracer)):
                     return None
             self._trainer._check_and_rescale_grad(self._trainer._scale / batch_size)
             numbers = self._prepared.numbers(self._optimizer)
@@ -196,6 +197,6 @@ class Replay:
 
 
 def _promised(chunk: Chunk) -> Any:
-    """The segment's result that a chunk waits for."""
+    """The trace's result that a chunk waits for."""
     pending = chunk.pending
-    return pending.call if isinstance(pending, Value) else pending
+    return pending.call if isinstance(pending, CallPromise) else pending

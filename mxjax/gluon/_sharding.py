@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
 
-from ..array.mesh_segment import place, plain
+from ..eager.mesh_trace import place, plain
 from ..ndarray import NDArray
 
 if TYPE_CHECKING:

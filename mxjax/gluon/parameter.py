@@ -12,11 +12,11 @@ import numpy as np
 
 from .. import autograd, initializer, symbol
 from .. import ndarray as nd
-from ..array.chunk import forget
 from ..array.creation import zeros_later
 from ..array.file_format import write_each
 from ..base import MXNetError, mx_real_t
 from ..context import Context, chosen, cpu, current_context
+from ..eager.chunk import forget
 from ..ndarray import NDArray
 from ..ops.params import np_dtype
 from ..symbol import Symbol

@@ -13,12 +13,13 @@ from jax.experimental import multihost_utils
 
 from .. import autograd
 from .. import ndarray as nd
-from .._bounded import Bounded
-from ..array.chunk import Pending, forget
-from ..array.mesh_segment import MeshSegment
-from ..array.segment import Segment
-from ..array.state import Collecting
+from .._support.bounded import Bounded
 from ..base import MXNetError
+from ..eager.chunk import forget
+from ..eager.mesh_trace import MeshTrace
+from ..eager.modes import Collecting
+from ..eager.promise import Promise
+from ..eager.trace import Trace
 from ..ndarray import NDArray
 from ..plan import Plan
 from ._checkpoint import restore, save
@@ -142,19 +143,19 @@ class TrainStep:
         self._initialize(inputs)
         trainer, watch = self._trainer, None
         if self._mesh is None:
-            segment = Segment(1 << 30, trials=0)
+            trace = Trace(1 << 30, trials=0)
             if signature in self._seen and self._accumulate == 1 and \
                     Watch.possible(self._net, self._loss, trainer, inputs):
                 watch = Watch(self._net, self._loss, trainer, inputs)
         else:
             self._sharding.place(trainer, self._split)
-            segment = MeshSegment(self._mesh, self._axis)
-        parts = [[segment.spread(a) for a in part] for part in self._divided(inputs)]  # kept: they are not given away
-        out = self._record(segment, parts, batch_size)
+            trace = MeshTrace(self._mesh, self._axis)
+        parts = [[trace.spread(a) for a in part] for part in self._divided(inputs)]  # kept: they are not given away
+        out = self._record(trace, parts, batch_size)
         if watch is not None:
-            watch.sources(segment)
-        segment.run()
-        if watch is not None and (replay := watch.replay(segment, out)) is not None:
+            watch.sources(trace)
+        trace.run()
+        if watch is not None and (replay := watch.replay(trace, out)) is not None:
             self._replays[signature] = replay
         if signature is not None:
             self._seen[signature] = True
@@ -256,18 +257,18 @@ class TrainStep:
         """
         return restore(self, self._writer, directory, step, data, missing)
 
-    def _record(self, segment: Segment, parts: Sequence[Sequence[NDArray]], batch_size: int | None) -> Any:
+    def _record(self, trace: Trace, parts: Sequence[Sequence[NDArray]], batch_size: int | None) -> Any:
         """Defers a step on the parts of a batch to a segment; returns what the loss will be."""
         trainer, batch_size = self._trainer, batch_size or sum(part[0].shape[0] for part in parts)
         unwanted = [(grad._chunk, grad._chunk.peek()) for param in trainer._params if param.grad_req == "write"
                     for grad in param.list_grad() if grad.stype == "default"]
-        with Collecting(segment):
+        with Collecting(trace):
             try:
                 out = self._gradients_of(parts)
-                for param in self._split if isinstance(segment, MeshSegment) else ():
+                for param in self._split if isinstance(trace, MeshTrace) else ():
                     for grad in param._grad or ():  # where somebody looks at it before the update
-                        segment.lay(grad._chunk, self._sharding.of(param))
-                segment.updating()
+                        trace.lay(grad._chunk, self._sharding.of(param))
+                trace.updating()
                 if self._clip_norm is not None:
                     grads = [grad for p in trainer._params if p.grad_req != "null" for grad in p.list_grad()]
                     clip_global_norm(grads, self._clip_norm * batch_size / trainer._scale, check_isfinite=False)
@@ -276,7 +277,7 @@ class TrainStep:
                 if len(parts) > 1:
                     self._mark("write")
             for chunk, value in unwanted:
-                chunk.defer(value) if isinstance(value, Pending) else chunk.write(value)
+                chunk.defer(value) if isinstance(value, Promise) else chunk.write(value)
         return out
 
     def _gradients_of(self, parts: Sequence[Sequence[NDArray]]) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import kvstore as kvs
 from .. import optimizer as opt
-from .._files import reading, replacing
+from .._support.files import reading, replacing
 from ..context import Context
 from ..kvstore.training import _create_kvstore, _create_sparse_kvstore, _exchange
 from ..ndarray import NDArray

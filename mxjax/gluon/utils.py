@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from .. import ndarray as nd
-from .._download import _get_repo_file_url as _get_repo_file_url
-from .._download import _get_repo_url as _get_repo_url
-from .._download import check_sha1, download, replace_file
+from .._support.download import _get_repo_file_url as _get_repo_file_url
+from .._support.download import _get_repo_url as _get_repo_url
+from .._support.download import check_sha1, download, replace_file
 from ..context import Context
 from ..ndarray import NDArray
 from ..util import is_np_array, is_np_shape

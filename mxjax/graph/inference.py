@@ -11,9 +11,9 @@ import jax
 import numpy as np
 from jax import export
 
-from .._bounded import Bounded
+from .._support.bounded import Bounded
 from ..base import MXNetError, literal
-from ..compile.kernel import Kernel, is_wide, prepare
+from ..kernel.kernel import Kernel, is_wide, prepare
 from ..ops.infer import known, op_types, unify
 from ..ops.infer import outputs as partial_outputs
 from ..ops.params import DTYPES, dtype_name, np_dtype

@@ -15,16 +15,16 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from .._bounded import Bounded
+from .._support.bounded import Bounded
 from ..base import MXNetError
-from ..compile.compiled import Compiled
-from ..compile.kernel import Kernel, is_wide, never, prepare
+from ..kernel.compiled import Compiled
+from ..kernel.kernel import Kernel, is_wide, never, prepare
 from ..ops.params import np_dtype
 from ..util import is_np_shape
 from . import attention
 from .inference import infer_shapes, infer_types
+from .loop_rolling import Loop, Row, as_rows, find_loops, joined, rows_of, run_loop
 from .node import Entry, Node, auxiliary, topological
-from .rolling import Loop, Row, as_rows, find_loops, joined, rows_of, run_loop
 
 __all__ = ["POLICIES", "Forms", "Lowered", "Saved", "Touched"]
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from .._random_streams import host_generator
+from .._random.streams import host_generator
 from ..array.creation import array
 from ..array.sparse import csr_matrix
 from ..base import MXNetError

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _pixels
+from .._support import images as _pixels
 from ..array.dense import NDArray, _from_host
 from ..base import MXNetError
 from ..context import current_context

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _pixels
+from .._support import images as _pixels
 from ..ndarray import NDArray
 from .functions import center_crop, host, like, random_crop, random_size_crop, renamed_area
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _pixels
+from .._support import images as _pixels
 from ..base import MXNetError, numeric_types
 from .augment import (
     IMAGENET_MEAN,

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import _pixels
 from .. import ndarray as nd
+from .._support import images as _pixels
 from ..array.dense import _from_host
 from ..base import MXNetError, numeric_types
 from ..context import cpu

@@ -1,6 +1,6 @@
 """Functions of images, augmenters and the image iterator, under the path that MXNet keeps them at."""
 
-from .._pixels import interpolation as _get_interp_method  # noqa: F401 (libraries take it from here)
+from .._support.images import interpolation as _get_interp_method  # noqa: F401 (libraries take it from here)
 from .augment import (
     Augmenter,
     BrightnessJitterAug,

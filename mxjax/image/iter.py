@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import recordio
-from .._files import numbered_lines, reading
+from .._support.files import numbered_lines, reading
 from ..array.dense import _from_host
 from ..base import MXNetError, numeric_types
 from ..context import cpu

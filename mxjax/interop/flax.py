@@ -16,14 +16,14 @@ except ImportError as error:
     raise ImportError("mxjax.interop.flax needs flax: pip install 'mxjax[flax]'") from error
 
 from .. import autograd
-from .._random_streams import next_key
-from ..array.calling import invoke
+from .._random.streams import next_key
 from ..base import MXNetError
-from ..compile.kernel import Kernel
 from ..context import current_context
+from ..eager.dispatch import invoke
 from ..gluon import Block, HybridBlock
 from ..gluon._jax_function import block_to_jax
 from ..initializer import Constant
+from ..kernel.kernel import Kernel
 from ..ndarray import NDArray
 
 __all__ = ["FlaxBlock", "LinenModule", "to_linen", "to_nnx"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._mersenne import below, normal_pairs, order, unit, words_of
+from .._random.mersenne import below, normal_pairs, order, unit, words_of
 
 __all__ = ["Draws", "Random"]
 

@@ -10,7 +10,7 @@ import warnings
 
 import numpy as np
 
-from .._mersenne import order, words_of
+from .._random.mersenne import order, words_of
 from ..base import MXNetError
 from ..ops.params import Shape
 from .creator import creator

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from .. import _pixels
+from .._support import images as _pixels
 from ..base import MXNetError
 from ._draws import Draws, Random
 from .image_parameters import ImageParameters

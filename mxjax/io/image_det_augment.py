@@ -7,7 +7,7 @@ import random
 
 import numpy as np
 
-from .. import _pixels
+from .._support import images as _pixels
 from ..base import MXNetError
 from .image_augment import jitter_hls, method
 from .image_parameters import DetParameters

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import _pixels as _host
 from .. import ndarray as nd
 from .. import recordio
-from .._files import numbered_lines
+from .._support import images as _host
+from .._support.files import numbered_lines
 from ..base import MXNetError
 from ._draws import Draws, Random
 from .creator import creator

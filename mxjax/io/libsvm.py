@@ -7,7 +7,7 @@ import os
 
 import numpy as np
 
-from .._files import numbered_lines
+from .._support.files import numbered_lines
 from ..array import sparse
 from ..base import MXNetError
 from ..ops.params import Shape

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import _pixels as _host
-from .._process import check_home
+from .._support import images as _host
+from .._xla.process import check_home
 from ..base import MXNetError
 from ..workers.pool import ProcessPool
 from ..workers.transport import Shared

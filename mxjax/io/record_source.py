@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._mersenne import Words, below, order, words_of
+from .._random.mersenne import Words, below, order, words_of
 from ..base import MXNetError
 from ..recordio import MXIndexedRecordIO, MXRecordIO
 from .state import part_of

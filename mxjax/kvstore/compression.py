@@ -15,9 +15,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..array.kinds import wrap
 from ..base import MXNetError
-from ..compile.kernel import Kernel, run
+from ..eager.array_types import wrap
+from ..kernel.kernel import Kernel, run
 from ..ndarray import NDArray
 from ..ops.common import by_own_rules
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import optimizer as opt
-from .._files import reading, together, write_file
+from .._support.files import reading, together, write_file
 from ..array.sparse import BaseSparseNDArray, distinct_rows, row_sparse_array
 from ..base import MXNetError, Precondition
 from ..ndarray import array

@@ -7,9 +7,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from .._transfer import moved
-from ..array.kinds import wrap
+from .._xla.transfer import moved
 from ..array.sparse import row_sparse_array
+from ..eager.array_types import wrap
 from ..ndarray import NDArray
 from . import cluster
 from .base import called

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import optimizer as opt
-from .._files import reading, write_file
-from ..array.kinds import wrap
+from .._support.files import reading, write_file
 from ..array.sparse import BaseSparseNDArray, distinct_rows, retain
 from ..base import MXNetError, Precondition
+from ..eager.array_types import wrap
 from ..ndarray import NDArray
 from .base import KVStoreBase, _pairs, called
 from .compression import Compression

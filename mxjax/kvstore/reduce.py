@@ -14,9 +14,9 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from .. import engine
-from .._transfer import moved
-from ..array.chunk import placed
-from ..compile.kernel import Kernel, is_wide, run
+from .._xla.transfer import moved
+from ..eager.chunk import placed
+from ..kernel.kernel import Kernel, is_wide, run
 from ..ndarray import NDArray
 
 __all__ = ["Reduced", "reduce_all"]

@@ -15,9 +15,9 @@ import numpy as np
 
 from .. import optimizer as opt
 from .. import profiler
-from ..array.kinds import wrap
 from ..array.sparse import row_sparse_array, zeros
 from ..base import MXNetError
+from ..eager.array_types import wrap
 from ..ndarray import NDArray, array
 from ..optimizer import updater as optimizer_states
 from . import wire

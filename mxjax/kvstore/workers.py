@@ -15,9 +15,9 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from .. import engine
-from .._transfer import moved
+from .._xla.transfer import moved
 from ..base import MXNetError
-from ..compile.kernel import is_wide
+from ..kernel.kernel import is_wide
 from .cluster import Cluster
 from .reduce import _pack, _unpack
 

@@ -13,7 +13,7 @@ import numpy as np
 from .. import metric
 from .. import ndarray as nd
 from .._checkpoints import _pack_params, _unpack_params
-from .._progress import progress
+from .._support.progress import progress
 from ..base import Precondition
 from ..callback import BatchEndParam
 from ..initializer import Uniform

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import ndarray as nd
 from .._checkpoints import load_params
-from .._files import reading, together
+from .._support.files import reading, together
 from ..base import MXNetError
 from ..context import Context, cpu
 from ..name import NameManager

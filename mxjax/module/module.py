@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .. import ndarray as nd
 from .. import optimizer as opt
 from .._checkpoints import load_checkpoint
-from .._files import reading, together, write_file
+from .._support.files import reading, together, write_file
 from ..context import Context, chosen, cpu
 from ..initializer import InitDesc
 from ..io import DataDesc

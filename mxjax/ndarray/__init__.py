@@ -8,11 +8,11 @@ from .. import operator as _operator
 from .. import ops as _ops
 from .._namespace import attach as _attach
 from ..array import functions as _functions
-from ..array import segment as _segment
 from ..array import sparse_operators as _sparse_operators
 from ..array.sparse import BaseSparseNDArray as BaseSparseNDArray
 from ..array.sparse import CSRNDArray as CSRNDArray
 from ..array.sparse import RowSparseNDArray as RowSparseNDArray
+from ..eager import trace as _segment
 from ..executor import CachedOp as CachedOp
 from . import _internal as _internal
 from . import contrib, image, linalg, ndarray, op, random, sparse, utils

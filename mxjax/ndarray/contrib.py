@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._loop_values import flatten, regroup
 from .._namespace import attach
+from .._support.loop_values import flatten, regroup
 from ..array import functions
-from ..array.calling import call
 from ..array.creation import array, full, zeros
 from ..array.dense import NDArray
 from ..context import Context, chosen
+from ..eager.dispatch import call
 from ..graph.control_flow import runners
 from ..ops import registry
 

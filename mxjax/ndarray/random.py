@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from .._namespace import attach
 from ..array import functions
-from ..array.calling import call
 from ..array.dense import NDArray
 from ..base import _Null, numeric_types
 from ..context import Context
+from ..eager.dispatch import call
 from ..ops import registry
 from ..ops.random.drawing import draw
 

@@ -11,13 +11,13 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..array.calling import call as call_operator
-from ..array.calling import check_inputs, invoke
-from ..array.prepared import Prepared, prepared
-from ..array.state import state
 from ..base import numeric_types
-from ..compile.kernel import prepare
 from ..context import as_context
+from ..eager.call_cache import CachedCall, prepared
+from ..eager.dispatch import call as call_operator
+from ..eager.dispatch import check_inputs, invoke
+from ..eager.modes import state
+from ..kernel.kernel import prepare
 from ..ops import registry
 
 __all__ = ["IMPERATIVE", "SYMBOLIC", "Flavour", "bound", "call", "is_array", "is_number"]
@@ -95,7 +95,7 @@ class _Imperative(Flavour):
             values = op.parse(params)
             check_inputs(op, values, len(inputs))
             kernel = prepare(op, values, len(inputs), state.training)
-            found = prepared[key] = Prepared(kernel, tuple(values[n] for n in kernel.dynamic))
+            found = prepared[key] = CachedCall(kernel, tuple(values[n] for n in kernel.dynamic))
             return invoke(found[0], inputs, found[1], out)
         return call_operator(op, inputs, params, out)
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..array.calling import invoke
 from ..array.dense import _number
-from ..array.prepared import kernel_of
 from ..base import numeric_types
+from ..eager.call_cache import kernel_of
+from ..eager.dispatch import invoke
 from ..util import check_ufunc_options
 from ._dispatch import IMPERATIVE, call, is_array, is_number
 

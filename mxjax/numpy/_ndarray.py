@@ -11,10 +11,10 @@ import numpy as np
 
 from ..array.creation import host_values
 from ..array.dense import _IN_PLACE, NDArray, _flatten, _from_host, _unflatten
-from ..array.kinds import flavours
-from ..array.state import state
 from ..base import MXNetError
 from ..context import Context, chosen
+from ..eager.array_types import flavours
+from ..eager.modes import state
 from ..ops.params import np_dtype
 from . import _create, _elemwise, _index, _matrix, fallback
 from ._dispatch import IMPERATIVE

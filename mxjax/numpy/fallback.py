@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..array.creation import array
-from ..array.state import state
 from ..base import MXNetError
+from ..eager.modes import state
 from ._dispatch import IMPERATIVE
 from ._fallback_docs import document
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from .._random_streams import seed as _seed
+from .._random.streams import seed as _seed
 from ..context import Context
 from ..numpy._dispatch import IMPERATIVE, Flavour, bound
 from ..numpy._random import _draw

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._files import write_file
+from .._support.files import write_file
 from ..base import MXNetError
 from ..graph.inference import infer_shapes, infer_types
 from ..graph.node import Entry, Node, topological

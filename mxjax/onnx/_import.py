@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._files import reading
+from .._support.files import reading
 from ..base import MXNetError
 from ..context import Context
 from ..gluon import SymbolBlock

@@ -13,13 +13,13 @@ import numpy as np
 from .. import symbol
 from ..array.creation import empty
 from ..array.dense import NDArray
-from ..array.host_work import push
-from ..array.kinds import wrap
 from ..array.sparse import empty as empty_stored
-from ..array.state import Modes, state
-from ..array.tape import Node
 from ..base import MXNetError
 from ..context import Context
+from ..eager.array_types import wrap
+from ..eager.host_work import push
+from ..eager.modes import Modes, state
+from ..eager.tape import Node
 from ..ops import registry
 from ..ops.infer import known, unify
 from ..ops.params import np_dtype

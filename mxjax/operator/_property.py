@@ -16,10 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..array.dense import NDArray
-from ..array.kinds import wrap
-from ..array.state import state
 from ..base import MXNetError
 from ..context import Context, current_context
+from ..eager.array_types import wrap
+from ..eager.modes import state
 from ..ops import registry
 from ..ops.infer import known, unify
 from ..ops.params import np_dtype
@@ -275,11 +275,11 @@ class _plain:  # noqa: N801
     """Runs the body as plain calls: not recorded, not deferred."""
 
     def __enter__(self) -> None:
-        self._before = state.recording, state.training, state.segment
-        state.recording, state.segment = False, None
+        self._before = state.recording, state.training, state.trace
+        state.recording, state.trace = False, None
 
     def __exit__(self, *exc: object) -> None:
-        state.recording, state.training, state.segment = self._before
+        state.recording, state.training, state.trace = self._before
 
 
 def register_property(name: str) -> Callable[[type], type]:

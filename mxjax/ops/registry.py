@@ -10,8 +10,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._bounded import Bounded
-from .._providers import of_operators
+from .._support.bounded import Bounded
+from .._support.providers import of_operators
 from ..base import MXNetError
 from . import params as _params
 from .attributes import table

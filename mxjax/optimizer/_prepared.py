@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._bounded import Bounded
-from ..array.calling import invoke, overwrite
+from .._support.bounded import Bounded
 from ..array.dense import NDArray
-from ..compile.kernel import Kernel, as_numbers, prepare
+from ..eager.dispatch import invoke, overwrite
+from ..kernel.kernel import Kernel, as_numbers, prepare
 from ..ops import registry
 from .base import Optimizer
 

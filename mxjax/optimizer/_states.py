@@ -21,8 +21,8 @@ import numpy as np
 
 from .. import lr_scheduler
 from ..array import file_format
-from ..array.chunk import forget
 from ..base import MXNetError
+from ..eager.chunk import forget
 from ..ndarray import NDArray
 from .base import Optimizer
 

@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .. import ndarray as nd
-from .._bounded import bounded_cache
+from .._support.bounded import bounded_cache
 from .base import Optimizer, _aggregation_size, _is_half, _is_list, _Stepwise, _zeros, register
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..array.calling import invoke
-from ..array.kinds import wrap
-from ..compile.kernel import Kernel
+from ..eager.array_types import wrap
+from ..eager.dispatch import invoke
+from ..kernel.kernel import Kernel
 from .base import Optimizer, _is_list, register
 
 if TYPE_CHECKING:

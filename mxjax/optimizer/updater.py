@@ -8,11 +8,11 @@ from typing import IO, Any
 
 import numpy as np
 
-from ..array.segment import deferred
-from ..array.state import state as thread
 from ..base import MXNetError
-from ..compile.policy import CALL_NUMBERS, FEW_WEIGHTS, MANY_WEIGHTS, STEADY
 from ..context import Context
+from ..eager.modes import state as thread
+from ..eager.trace import deferred
+from ..kernel.policy import CALL_NUMBERS, FEW_WEIGHTS, MANY_WEIGHTS, STEADY
 from ..ndarray import NDArray
 from ._prepared import PreparedUpdate
 from ._states import dump as _dump
@@ -60,7 +60,7 @@ class Updater:
         optimizer, prepared = self.optimizer, self._prepared
         if prepared is not None and type(index) is list:
             if prepared.fits(optimizer, index, weight, grad, self.states) and \
-                    (thread.segment is None or prepared.together):
+                    (thread.trace is None or prepared.together):
                 optimizer._set_current_context(weight[0]._chunk.ctx.device_id)
                 if prepared(optimizer):
                     return
@@ -77,7 +77,7 @@ class Updater:
         before, times = self._repeated
         times = times + 1 if index == before else 0
         self._repeated = index, times
-        whole = thread.segment is not None and thread.segment.whole  # it is compiled now, and must stay as it is
+        whole = thread.trace is not None and thread.trace.whole  # it is compiled now, and must stay as it is
         steady = (whole or times >= STEADY) and len(rows) >= FEW_WEIGHTS
         separately = max(0, self._separately(rows) - times)
         size = 1 if separately and optimizer._alike_alone else optimizer.aggregate_num
@@ -101,7 +101,7 @@ class Updater:
         what becomes a larger program.
         """
         on_cpu = rows[0][1].context.device_type.startswith("cpu")
-        if not on_cpu or len(rows) < MANY_WEIGHTS or thread.segment is not None:
+        if not on_cpu or len(rows) < MANY_WEIGHTS or thread.trace is not None:
             return 0
         large = sum([row[1].size for row in rows]) >= CALL_NUMBERS * len(rows)
         return math.inf if large else STEADY * len(rows)

@@ -23,7 +23,7 @@ def main(request: str, result: str) -> None:
     from jax.experimental import topologies
     from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-    from mxjax.compile.layouts import compile_laid, preferred
+    from mxjax.passes.layouts import compile_laid, preferred
     try:
         devices = topologies.get_topology_desc(platform=given["platform"], **given["topology"]).devices
     except Exception as error:  # noqa: BLE001  whatever a plugin that is missing, or of another version, says

@@ -12,7 +12,7 @@ from typing import Any
 import jax
 
 from ..base import MXNetError
-from ..compile.precision import allows_conversion
+from ..passes.precision import allows_conversion
 from .figures import figures
 from .program import compile_for
 from .targets import Target, target

@@ -15,12 +15,12 @@ import jax
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
 from ..base import MXNetError
-from ..compile.compiled import options_on
-from ..compile.division import with_quotients
-from ..compile.layouts import CHOOSE, replaced
-from ..compile.precision import with_precision
-from ..compile.rewriting import rewritten, without_kernels
+from ..kernel.compiled import options_on
 from ..ops.nn.flash import CALLS
+from ..passes.division import with_quotients
+from ..passes.layouts import CHOOSE, replaced
+from ..passes.precision import with_precision
+from ..passes.rewriting import rewritten, without_kernels
 from .targets import Target
 
 __all__ = ["abstract", "compile_for"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import symbol as sym
 from .._checkpoints import load_checkpoint, save_checkpoint
-from .._files import reading
+from .._support.files import reading
 from .base_cell import BaseRNNCell
 
 if TYPE_CHECKING:

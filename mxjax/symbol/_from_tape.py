@@ -6,11 +6,11 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from ..array.lazy import Lazy
 from ..base import MXNetError
-from ..compile.kernel import Kernel
+from ..eager.deferred_call import DeferredCall
 from ..graph.control_flow import bind
 from ..graph.node import Entry, Node
+from ..kernel.kernel import Kernel
 from ..ops.registry import Op, get
 from .symbol import Symbol
 
@@ -39,7 +39,7 @@ def symbol_of(array: Any) -> Symbol:
             stack += [p[0] for p in node.parents if p is not None]
     for node in sorted(order, key=lambda n: n.sequence):
         op, kernel, args = None, node.kernel, node.args
-        if isinstance(node.lazy, Lazy):
+        if isinstance(node.lazy, DeferredCall):
             op, kernel, args = node.lazy.origin, node.lazy.part.kernel, node.lazy
         if kernel is None:
             if not node.variable:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._method_names import METHODS
 from .._namespace import document, give_methods, signature
 from ..base import _Null
+from ..ops.method_names import METHODS
 from ..ops.registry import Op, find
 from ._creation import split_v2
 from .symbol import Symbol, apply

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .._loop_values import flatten, regroup
 from .._namespace import attach
+from .._support.loop_values import flatten, regroup
 from ..attribute import AttrScope
 from ..graph.node import Entry, Node, topological
 from . import _functions

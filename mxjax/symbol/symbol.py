@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._files import reading, refusals, write_file
-from .._handles import taken
-from .._method_names import PYTHON2
+from .._support.files import reading, refusals, write_file
+from .._support.handles import taken
 from ..array.dense import NDArray
 from ..attribute import AttrScope
 from ..base import MXNetError, NotImplementedForSymbol, numeric_types
@@ -27,6 +26,7 @@ from ..graph.node import HIDDEN, MOST, Entry, Node, complete, hidden, set_input_
 from ..name import NameManager
 from ..numpy._dispatch import SYMBOLIC
 from ..ops import registry
+from ..ops.method_names import PYTHON2
 from ..ops.params import CODES, np_dtype
 from ..plan import Plan
 from ..util import is_np_shape

@@ -9,8 +9,8 @@ import struct
 
 import numpy as np
 
-from .. import _download
-from .._files import read_packed, reading, replacing, unpack
+from .._support import download as _download
+from .._support.files import read_packed, reading, replacing, unpack
 from ..io import MNISTIter
 
 

@@ -14,9 +14,9 @@ from jax.flatten_util import ravel_pytree
 from .. import autograd
 from .. import ndarray as nd
 from .. import symbol as sym
-from .._random_streams import next_key
-from ..compile.compiled import Compiled
+from .._random.streams import next_key
 from ..context import Context
+from ..kernel.compiled import Compiled
 from ..ndarray import NDArray
 from ..ops.common import by_own_rules
 from ..ops.params import np_dtype

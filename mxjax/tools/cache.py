@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from .. import _program_files
+from .._xla import program_files as _program_files
 from ..base import MXNetError
 
 __all__ = ["add_arguments", "main"]

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .._files import replacing, write_file
+from .._support.files import replacing, write_file
 from ..array.safetensors_format import dumps
 from ..base import MXNetError
 from . import _model

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .._files import reading
+from .._support.files import reading
 from ..base import MXNetError
 from ..graph import json_format
 from ..graph.node import topological

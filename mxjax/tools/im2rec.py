@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any, NamedTuple
 
-from .._files import numbered_lines, reading, replacing, write_file
+from .._support.files import numbered_lines, reading, replacing, write_file
 from ..base import MXNetError
 from ..recordio import IRHeader, MXRecordIO, pack_img
 from ..recordio import pack as pack_record

@@ -11,9 +11,9 @@ import math
 from collections import Counter
 from typing import Any
 
-from ..compile.kernel import is_wide, prepare
 from ..graph.inference import infer_shapes, infer_types
 from ..graph.node import Node
+from ..kernel.kernel import is_wide, prepare
 from ..ops.params import np_dtype
 from . import _model
 

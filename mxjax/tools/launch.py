@@ -27,8 +27,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from .. import _program_files
-from .._files import numbered_lines
+from .._support.files import numbered_lines
+from .._xla import program_files as _program_files
 from ..base import MXNetError
 from ..kvstore import secret
 from ..kvstore.scheduler import Scheduler

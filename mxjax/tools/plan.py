@@ -7,7 +7,7 @@ import os
 
 import jax
 
-from .._progress import progress
+from .._support.progress import progress
 from ..base import MXNetError
 from ..plan import Plan
 from ..symbol import load

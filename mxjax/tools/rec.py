@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from .._files import reading, replacing, write_file
-from .._progress import progress
+from .._support.files import reading, replacing, write_file
+from .._support.progress import progress
 from ..base import MXNetError
 from ..recordio import IRHeader, MXRecordIO, pack, unpack
 

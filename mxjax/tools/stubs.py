@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from .. import _namespace
-from .._files import write_file
+from .._support.files import write_file
 from ..ops import registry
 from ..ops.params import Param
 

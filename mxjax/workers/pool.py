@@ -28,8 +28,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import _random_streams as mx_random
-from .._process import check_home
+from .._random import streams as mx_random
+from .._xla.process import check_home
 from ..base import MXNetError
 from ..context import cpu
 from ..util import is_np_array, is_np_shape, np_array, np_shape

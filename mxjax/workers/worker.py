@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compile.policy import expect_few_calls
+from ..kernel.policy import expect_few_calls
 from ..random import seed
 from ..util import set_np
 from . import transport

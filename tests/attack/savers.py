@@ -28,7 +28,8 @@ from pathlib import Path
 import numpy as np
 
 import mxjax as mx
-from mxjax import _files, gluon, profiler
+from mxjax import gluon, profiler
+from mxjax._support import files as _files
 from mxjax.gluon.utils import download
 from mxjax.kvstore.dist_async import DistAsyncKVStore
 from mxjax.module import Module

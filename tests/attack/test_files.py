@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import mxjax as mx
-from mxjax import _files
+from mxjax._support import files as _files
 from mxjax.test_utils import _files as test_utils_files
 from mxjax.tools import im2rec
 

@@ -8,9 +8,9 @@ import pytest
 
 import mxjax as mx
 from mxjax import autograd
-from mxjax.array import backward
-from mxjax.array.lazy import Lazy
 from mxjax.base import MXNetError
+from mxjax.eager import backward
+from mxjax.eager.deferred_call import DeferredCall
 
 X = np.array([0.5, -1.0, 2.0], "float32")
 
@@ -495,12 +495,12 @@ def test_gradients_that_are_added_up_are_part_of_the_program(hybrid, compiles):
 @pytest.fixture
 def forwards(monkeypatch):
     """Counts the runs whose forward was computed by itself."""
-    seen, original = [], Lazy.forward
+    seen, original = [], DeferredCall.forward
 
     def forward(self):
         seen.append(self.origin)
         return original(self)
-    monkeypatch.setattr(Lazy, "forward", forward)
+    monkeypatch.setattr(DeferredCall, "forward", forward)
     return seen
 
 

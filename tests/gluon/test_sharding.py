@@ -35,9 +35,9 @@ TWO = {"dense0.*weight": P("model", "data"), "dense1.*weight": P("data", "model"
 """
 
 NUMBERS = SETUP + """
-from mxjax.compile import gathering
-uses, together = [], gathering._Parts.together
-gathering._Parts.together = lambda self, beside: uses.append(self.whole) or together(self, beside)
+from mxjax.passes import all_gather
+uses, together = [], all_gather._Parts.together
+all_gather._Parts.together = lambda self, beside: uses.append(self.whole) or together(self, beside)
 for optimizer, options, clip in (("adam", {}, None), ("sgd", {"momentum": 0.9, "wd": 1e-3}, 0.5), ("lamb", {}, None)):
     def losses(steps, **more):
         net, _, step = made(optimizer, options, clip_norm=clip, **more)

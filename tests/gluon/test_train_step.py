@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mxjax as mx
-from mxjax.array import segment
+from mxjax.eager import trace as trace
 
 DATA = np.random.RandomState(0).randn(16, 6).astype("float32")
 LABEL = np.random.RandomState(1).randint(0, 3, 16).astype("float32")
@@ -101,9 +101,9 @@ def test_one_program_for_all_steps_and_learning_rates(optimizer, params):
     params = {"learning_rate": 0.1, "lr_scheduler": schedule, **params}
     trainer = mx.gluon.Trainer(net.collect_params(), optimizer, params)
     step = mx.gluon.TrainStep(net, mx.gluon.loss.SoftmaxCrossEntropyLoss(), trainer)
-    before = len(segment._programs.made)
+    before = len(trace._programs.made)
     losses = [step(x, y).asnumpy() for _ in range(12)]  # the loop's updates become one program after some
-    assert len(segment._programs.made) == before + 1
+    assert len(trace._programs.made) == before + 1
     assert not np.array_equal(losses[2], losses[3])  # new random numbers in each step
 
 
@@ -113,11 +113,11 @@ def test_steps_that_cannot_be_replayed_are_one_program_and_in_place(options):
     trainer = mx.gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 0.1})
     step = mx.gluon.TrainStep(net, mx.gluon.loss.SoftmaxCrossEntropyLoss(), trainer, **options)
     step(x, y).wait_to_read()
-    before, places = len(segment._programs.made), []
+    before, places = len(trace._programs.made), []
     for _ in range(10):
         step(x, y).wait_to_read()
         places.append(net[0].weight.data().to_jax().unsafe_buffer_pointer())
-    assert len(segment._programs.made) == before
+    assert len(trace._programs.made) == before
     assert len(set(places)) == 1
 
 

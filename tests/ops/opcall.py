@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from jax.test_util import check_grads
 
-from mxjax.compile import kernel
+from mxjax.kernel import kernel
 from mxjax.ops import registry
 
 KEY = (np.array([0, 7], "uint32"), np.uint32(3))

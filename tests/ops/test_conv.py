@@ -11,11 +11,11 @@ from opcall import call, gradients
 
 import mxjax as mx
 from mxjax.base import MXNetError
-from mxjax.compile import onednn
-from mxjax.compile.compiled import Compiled, kind_of
+from mxjax.kernel.compiled import Compiled, kind_of
 from mxjax.ops.nn._correlation import dimension_numbers
 from mxjax.ops.nn._depthwise import depthwise
 from mxjax.ops.nn.convolution import _as_product, _convolution, _product_is_faster
+from mxjax.passes import onednn
 
 RANDOM = np.random.default_rng(3)
 CASES = [  # data, kernel, stride, dilate, pad

@@ -7,7 +7,7 @@ from opcall import call, check_derivatives, gradients
 
 import mxjax as mx
 from mxjax.base import MXNetError
-from mxjax.compile import kernel
+from mxjax.kernel import kernel
 from mxjax.ops import registry
 from mxjax.ops.shape import indexing
 from mxjax.ops.shape._rows import rows

@@ -8,7 +8,7 @@ from opcall import call, check_derivatives, gradients, partial_shapes
 
 import mxjax as mx
 from mxjax.base import MXNetError
-from mxjax.compile import kernel
+from mxjax.kernel import kernel
 from mxjax.ops import registry
 from mxjax.ops.nn import normalization
 

@@ -6,7 +6,7 @@ from opcall import call
 
 import mxjax as mx
 from mxjax.base import MXNetError
-from mxjax.compile import kernel
+from mxjax.kernel import kernel
 from mxjax.ops import registry
 
 RNG = np.random.default_rng(0)

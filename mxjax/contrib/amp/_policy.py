@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ...array import calling
-from ...array.state import state
 from ...base import MXNetError
-from ...compile.kernel import Kernel, prepare
+from ...eager import dispatch as calling
+from ...eager.modes import state
 from ...graph.inference import node_types
 from ...graph.node import Entry, Node, topological
 from ...graph.rewriting import copied, made, rewrite
+from ...kernel.kernel import Kernel, prepare
 from ...ndarray import NDArray, amp_cast
 from ...ops import registry
 from ...symbol import symbol

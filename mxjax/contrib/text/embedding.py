@@ -12,9 +12,9 @@ import numpy as np
 
 from ... import ndarray as nd
 from ... import registry
-from ..._download import _get_repo_file_url, check_sha1, download
-from ..._files import numbered_lines, unpack
-from ..._text import UNKNOWN_IDX, Vocabulary
+from ..._support.download import _get_repo_file_url, check_sha1, download
+from ..._support.files import numbered_lines, unpack
+from ..._support.text import UNKNOWN_IDX, Vocabulary
 from ...base import data_dir
 from ...ndarray import NDArray
 from ...util import is_np_array

@@ -1,5 +1,5 @@
 """Counting words."""
 
-from ..._text import count_tokens_from_str
+from ..._support.text import count_tokens_from_str
 
 __all__ = ["count_tokens_from_str"]

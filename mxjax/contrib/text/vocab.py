@@ -1,6 +1,6 @@
 """Words and their numbers."""
 
-from ..._text import UNKNOWN_IDX as UNKNOWN_IDX
-from ..._text import Vocabulary
+from ..._support.text import UNKNOWN_IDX as UNKNOWN_IDX
+from ..._support.text import Vocabulary
 
 __all__ = ["Vocabulary"]

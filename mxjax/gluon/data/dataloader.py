@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ...array.dense import _from_host
-from ...compile.policy import same_round
 from ...context import cpu_pinned, current_context
 from ...io.state import check_state
+from ...kernel.policy import same_round
 from ...ndarray import NDArray, stack
 from ...numpy import ndarray
 from ...util import is_np_array

@@ -6,7 +6,7 @@ import logging
 import os
 import tempfile
 
-from ..._files import unpack
+from ..._support.files import unpack
 from ...base import data_dir
 from ..utils import _get_repo_url, check_sha1, download, replace_file
 

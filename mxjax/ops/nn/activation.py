@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..._mersenne import Source
+from ..._random.mersenne import Source
 from ...base import MXNetError
 from ..by_device import by_device
 from ..common import Array, broadcast, in_float, need_float

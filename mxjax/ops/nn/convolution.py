@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..._capacity import refuse_result
+from ..._xla.capacity import refuse_result
 from ...base import MXNetError
 from ..by_device import MOST_KERNEL, by_device
 from ..common import Array, accumulation, broadcast, is_float

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import jax.numpy as jnp
 import numpy as np
 
-from ..._mersenne import Source
+from ..._random.mersenne import Source
 from ...base import MXNetError
 from ..common import Array, broadcast, hidden_output, size_of
 from ..infer import elementwise, filled

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..._mersenne import Source
+from ..._random.mersenne import Source
 from ...base import MXNetError
 from ..common import Array, by_own_rules
 from ..infer import filled, typed

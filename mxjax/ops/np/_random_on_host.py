@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..._c_math import c_function, mixed
-from ..._mersenne import Source
+from ..._random.mersenne import Source
+from ..._support.c_math import c_function, mixed
 from ..params import np_dtype
 from ..random.on_host import Draw, rounded, size_of
 

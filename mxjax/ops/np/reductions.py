@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..._capacity import refuse_result
+from ..._xla.capacity import refuse_result
 from ...base import MXNetError
 from ..common import Array, gives, is_float, no_gradient, normalized, size_of
 from ..params import DType, Range, Shape, np_dtype

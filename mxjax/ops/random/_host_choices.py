@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..._c_math import c_function
-from ..._mersenne import Source, below, exchanged, order, unit
+from ..._random.mersenne import Source, below, exchanged, order, unit
+from ..._support.c_math import c_function
 
 __all__ = ["multinomial", "shuffled", "unique_zipfian"]
 

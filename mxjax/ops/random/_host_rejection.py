@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ..._c_math import c_function, mixed
-from ..._mersenne import Source, Twisters, in_groups, unit
+from ..._random.mersenne import Source, Twisters, in_groups, unit
+from ..._support.c_math import c_function, mixed
 
 __all__ = ["gamma", "generalized_negative_binomial", "negative_binomial", "poisson"]
 

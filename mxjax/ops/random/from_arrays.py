@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 from jax.scipy.special import gammaln
 
-from ..._random_streams import source
+from ..._random.streams import source
 from ...base import MXNetError
 from ..common import Array, gives
 from ..infer import same_inputs, tied

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..._c_math import c_function, mixed
-from ..._capacity import refuse_result
-from ..._mersenne import Source
+from ..._random.mersenne import Source
+from ..._support.c_math import c_function, mixed
+from ..._xla.capacity import refuse_result
 from ...base import MXNetError
 from ..params import np_dtype
 from . import _host_rejection

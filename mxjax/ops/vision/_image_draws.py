@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._mersenne import Source, order
+from ..._random.mersenne import Source, order
 
 __all__ = ["FACTORS", "draw"]
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..._capacity import refuse_result
+from ..._xla.capacity import refuse_result
 from ...base import MXNetError
 from ..common import Array, need_float
 from ..params import Floats

@@ -11,7 +11,7 @@ import tempfile
 
 import numpy as np
 
-from ..._files import together, write_file
+from ..._support.files import together, write_file
 from ...array.safetensors_format import dumps
 from ...base import MXNetError
 from ...graph.node import topological

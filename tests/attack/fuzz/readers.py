@@ -12,7 +12,8 @@ import zipfile
 import numpy as np
 
 import mxjax as mx
-from mxjax import _files, recordio
+from mxjax import recordio
+from mxjax._support import files as _files
 from mxjax.contrib import text
 from mxjax.gluon.data.vision import datasets
 from mxjax.io import image_record

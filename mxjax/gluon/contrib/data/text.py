@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .... import ndarray as nd
-from ...._download import _get_repo_file_url, check_sha1, download
-from ...._files import check_unpacked, reading, replacing
-from ...._text import Vocabulary, count_tokens_from_str
+from ...._support.download import _get_repo_file_url, check_sha1, download
+from ...._support.files import check_unpacked, reading, replacing
+from ...._support.text import Vocabulary, count_tokens_from_str
 from ....base import data_dir
 from ...data import dataset
 

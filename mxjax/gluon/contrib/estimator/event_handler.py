@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...._files import together
+from ...._support.files import together
 from ....metric import CompositeEvalMetric, EvalMetric
 from ....metric import Loss as MetricLoss
 from .utils import _check_metrics

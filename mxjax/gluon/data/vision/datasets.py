@@ -13,8 +13,8 @@ import numpy as np
 from .... import image, recordio
 from .... import ndarray as nd
 from .... import numpy as mx_np
-from ...._download import _get_repo_file_url, check_sha1, download
-from ...._files import read_packed, reading, unpack
+from ...._support.download import _get_repo_file_url, check_sha1, download
+from ...._support.files import read_packed, reading, unpack
 from ....base import MXNetError, data_dir
 from ....util import is_np_array
 from ..dataset import Dataset, RecordFileDataset, _DownloadedDataset

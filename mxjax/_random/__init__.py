@@ -1,0 +1,1 @@
+"""Seeds and streams of random numbers."""

@@ -1,0 +1,212 @@
+"""Images as NumPy arrays (height, width, channels): what `mx.image` and the record iterators do with them, by OpenCV.
+
+OpenCV gives up the interpreter's lock while it works, so these functions run side by side in threads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import random
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..base import MXNetError
+from .files import check_unpacked
+
+__all__ = ["border", "crop", "cv2", "decode", "interpolation", "resize", "resize_short", "unpacked"]
+
+_HEAD = 1 << 18  # bytes in which a photograph says its size, behind its preview
+_PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def cv2() -> Any:
+    """The OpenCV module.
+
+    Raises:
+        MXNetError: it is not installed.
+    """
+    try:
+        import cv2 as module
+    except ImportError:
+        raise MXNetError("images need OpenCV: pip install 'mxjax[image]'") from None
+    return module
+
+
+def decode(data: bytes | np.ndarray, flag: int = 1, to_rgb: bool = True) -> np.ndarray:
+    """An image file's content as pixels.
+
+    Args:
+        data: the file's bytes.
+        flag: 1 (colour) or 0 (grey), or another of OpenCV's flags.
+        to_rgb: channels in the order red, green, blue; otherwise blue, green, red.
+
+    Returns:
+        (height, width, 3) or, grey, (height, width, 1), uint8.
+
+    Raises:
+        MXNetError: there is no image in the data.
+    """
+    opencv = cv2()
+    if flag < 0:
+        raise MXNetError(f"value {flag} for parameter flag should be greater equal to 0: 0 is grey, 1 is colour")
+    data = np.frombuffer(data, np.uint8) if not isinstance(data, np.ndarray) else data
+    if not data.size:
+        raise MXNetError("Input cannot be an empty buffer")
+    head = data[:11].tobytes()
+    if head[:4] == b"\xff\xd8\xff\xe0" and head[6:] == b"JFIF\0" or head[:8] == _PNG:
+        flag |= opencv.IMREAD_IGNORE_ORIENTATION  # MXNet turns only those photographs whose size it cannot foretell
+    pixels = unpacked(data, flag)
+    if pixels is None:
+        raise MXNetError("Decoding failed. Invalid image file.")
+    if pixels.ndim == 2:
+        return pixels[:, :, None]
+    return opencv.cvtColor(pixels, opencv.COLOR_BGR2RGB) if to_rgb else pixels
+
+
+def unpacked(data: np.ndarray, flag: int) -> np.ndarray | None:
+    """`cv2.imdecode` of bytes that do not promise to become much larger than they are.
+
+    Raises:
+        MXNetError: they do, or OpenCV refuses them.
+    """
+    opencv = cv2()
+    check_unpacked(3 * math.prod(_size(data[:_HEAD].tobytes())), data.size, "image")
+    if data[:8].tobytes() == _PNG:
+        check_unpacked(_longest_chunk(data), data.size, "image")
+    try:
+        return opencv.imdecode(data, flag)
+    except opencv.error as error:
+        raise MXNetError(f"Decoding failed. Invalid image file. {error}") from error
+
+
+def _longest_chunk(data: np.ndarray) -> int:
+    """The largest length of a part that a PNG file promises: OpenCV takes memory for it before it reads."""
+    place, longest = 8, 0
+    while place + 8 <= data.size:
+        length = int.from_bytes(data[place:place + 4].tobytes(), "big")
+        place, longest = place + 12 + length, max(longest, length)
+    return longest
+
+
+def _size(head: bytes) -> tuple[int, int]:
+    """The size that the beginning of a PNG, JPEG, BMP or WebP file promises; (0, 0) where it says none.
+
+    Of other kinds, OpenCV itself refuses those of more than 2**30 pixels.
+    """
+    with contextlib.suppress(struct.error):
+        if head[:8] == _PNG:
+            return struct.unpack_from(">II", head, 16)
+        if head[:2] == b"BM":
+            return tuple(map(abs, struct.unpack_from("<ii", head, 18)))
+        if head[:4] + head[8:16] == b"RIFFWEBPVP8X":
+            return tuple([1 + int.from_bytes(head[i:i + 3], "little") for i in (24, 27)])
+        place = 2 if head[:2] == b"\xff\xd8" else len(head)
+        while place < len(head):
+            mark, kind, length = struct.unpack_from(">BBH", head, place)
+            if mark != 0xFF:
+                break
+            if 0xC0 <= kind <= 0xCF and kind not in (0xC4, 0xC8, 0xCC):
+                return struct.unpack_from(">HH", head, place + 5)
+            place += 1 if kind == 0xFF else 2 + length  # a mark may be filled up with 0xFF
+    return 0, 0
+
+
+@contextlib.contextmanager
+def _as_mxnet_resizes(opencv: Any) -> Iterator[None]:
+    """OpenCV without Intel's IPP in this thread: MXNet's OpenCV has none, and bicubic uint8 pixels differ by 1."""
+    used = opencv.ipp.useIPP()
+    opencv.ipp.setUseIPP(False)
+    try:
+        yield
+    finally:
+        opencv.ipp.setUseIPP(used)
+
+
+def interpolation(interp: int, sizes: Sequence[int] = ()) -> int:
+    """OpenCV's number of an interpolation method.
+
+    Args:
+        interp: 0 nearest, 1 bilinear, 2 bicubic, 3 by area, 4 Lanczos, 5 bilinear in exact arithmetic; 9: bicubic to
+            enlarge, by area to shrink, else bilinear; 10: any of 0 to 4, at random.
+        sizes: (old height, old width, new height, new width), for 9.
+
+    Raises:
+        MXNetError: another number.
+    """
+    if interp == 9:
+        if not sizes:
+            return 2
+        height, width, new_height, new_width = sizes
+        if new_height > height and new_width > width:
+            return 2
+        return 3 if new_height < height and new_width < width else 1
+    if interp == 10:
+        return random.randint(0, 4)
+    if interp not in range(6):
+        raise MXNetError(f"unknown interpolation method {interp}; known: 0 to 5, 9 and 10")
+    return interp
+
+
+def _shaped(pixels: np.ndarray) -> np.ndarray:
+    """With the axis of a single channel, which OpenCV drops."""
+    return pixels if pixels.ndim == 3 else pixels[:, :, None]
+
+
+def resize(pixels: np.ndarray, width: int, height: int, interp: int = 1) -> np.ndarray:
+    """An image of another size; `interp` as in `interpolation`.
+
+    Raises:
+        MXNetError: the size is not positive, or the image has none of OpenCV's dtypes.
+    """
+    opencv = cv2()
+    if width < 1 or height < 1:
+        raise MXNetError(f"the size of an image must be positive, got width {width} and height {height}")
+    method = interpolation(interp, (*pixels.shape[:2], height, width))
+    if pixels.shape[:2] == (height, width):
+        return pixels.copy()
+    try:
+        with _as_mxnet_resizes(opencv):
+            return _shaped(opencv.resize(pixels, (width, height), interpolation=method))
+    except opencv.error as error:
+        raise MXNetError(f"an image of shape {pixels.shape} and dtype {pixels.dtype} cannot be resized to "
+                         f"{width} x {height}: {error}") from error
+
+
+def resize_short(pixels: np.ndarray, size: int, interp: int = 2) -> np.ndarray:
+    """An image whose shorter edge has the given length."""
+    height, width = pixels.shape[:2]
+    new = (size, size * height // width) if height > width else (size * width // height, size)
+    return resize(pixels, *new, interp)
+
+
+def crop(pixels: np.ndarray, x0: int, y0: int, width: int, height: int, size: Sequence[int] | None = None,
+         interp: int = 2) -> np.ndarray:
+    """A rectangle of an image, resized to `size` (width, height) if that is given.
+
+    Raises:
+        MXNetError: there are no columns in it; as MXNet, rows may be none.
+    """
+    part = pixels[y0:y0 + height, x0:x0 + width]
+    if not part.shape[1]:
+        raise MXNetError(f"a crop of {width} columns from column {x0} has none of an image of shape {pixels.shape}")
+    if size is None or (width, height) == tuple(size):
+        return np.ascontiguousarray(part)
+    return resize(np.ascontiguousarray(part), *size, interp)
+
+
+def border(pixels: np.ndarray, top: int, bottom: int, left: int, right: int, kind: int = 0, value: float = 0.0,
+           values: Sequence[float] = ()) -> np.ndarray:
+    """An image with a border.
+
+    Args:
+        pixels: the image.
+        top, bottom, left, right: the border's widths.
+        kind: OpenCV's number of the kind: 0 constant, 1 mirrored, 2 mirrored without the edge, 3 the edge, 4 repeated.
+        value, values: its colour, where it is constant: the same in all (three) channels, or one for each.
+    """
+    colour = tuple(values) if len(values) else (value, value, value)
+    return _shaped(cv2().copyMakeBorder(pixels, top, bottom, left, right, kind, value=colour))

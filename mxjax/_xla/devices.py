@@ -1,0 +1,48 @@
+"""Settings that are made before JAX starts its devices, by whatever asks for them first."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.util
+import os
+from pathlib import Path
+from typing import NoReturn
+
+import jax
+from jax.extend.backend import register_backend_factory
+
+from .host_memory import keep_freed
+
+__all__ = ["before_start"]
+
+_GOOGLE = "0x1ae0"  # who has made a device on the PCI bus
+_OTHERS = {"0x0042", "0x001f"}  # Google's that are no TPUs: network, disks
+_PCI, _NAMES = "/sys/bus/pci/devices", ("/dev/accel*", "/dev/vfio/[0-9]*")
+
+
+@functools.cache
+def before_start() -> None:
+    """Settles memory, and leaves the TPU's compiler out where it has no TPU."""
+    keep_freed()
+    if not jax.config.jax_platforms and importlib.util.find_spec("libtpu") and not _may_have_tpu():
+        with contextlib.suppress(RuntimeError):  # somebody has started the devices already
+            register_backend_factory("tpu", _no_tpu, priority=300, fail_quietly=True)
+
+
+def _no_tpu() -> NoReturn:
+    """Instead of libtpu, which prints errors about names of hosts where it looks for a TPU in vain.
+
+    Plans for TPUs ask it for its compiler, in processes of their own, and not for devices.
+    """
+    raise RuntimeError("this host has no TPU; libtpu compiles plans only")
+
+
+def _may_have_tpu() -> bool:
+    """Returns whether this host shows anything that may be a TPU, or somebody has said that there is one."""
+    if "JAX_FORCE_TPU_INIT" in os.environ or any(any(Path("/").glob(name[1:])) for name in _NAMES):
+        return True
+    with contextlib.suppress(OSError):
+        return any((place / "vendor").read_text().strip() == _GOOGLE and
+                   (place / "device").read_text().strip() not in _OTHERS for place in Path(_PCI).iterdir())
+    return False

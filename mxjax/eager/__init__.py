@@ -1,0 +1,1 @@
+"""Calls on arrays: dispatch, traces, the tape, the backward pass. See README.md."""

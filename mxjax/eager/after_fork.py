@@ -1,0 +1,38 @@
+"""What a forked child does about locks of threads that it does not have."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+from .._xla.process import left_behind, when_forked
+from .chunk import Chunk, RLock
+from .deferred_call import DeferredCall
+from .trace import Trace
+
+__all__: list[str] = []
+
+
+@when_forked
+def _free() -> None:
+    """Ends what other threads of the parent were doing to arrays: as if Ctrl-C had come to them."""
+    if not left_behind():
+        return
+    for one in gc.get_objects():
+        if isinstance(one, Chunk):
+            if _is_held(one.lock):
+                one.lock = RLock()
+                one.put_back()
+        elif isinstance(one, DeferredCall):
+            if _is_held(one.lock):
+                one.lock = RLock()
+        elif isinstance(one, Trace) and _is_held(one._lock):
+            one._lock, one._running = RLock(), False
+
+
+def _is_held(lock: Any) -> bool:
+    """Whether another thread, which is not there any more, has a lock."""
+    if lock.acquire(False):
+        lock.release()
+        return False
+    return True

@@ -1,0 +1,65 @@
+"""What kinds of arrays there are: tables that the modules which define them fill in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from .._support.providers import of_storages
+from ..base import MXNetError
+from ..context import Context
+from .chunk import Chunk
+from .promise import Promise
+
+__all__ = ["Storage", "flavours", "storage", "storages", "wrap"]
+
+
+class _Flavours:
+    """The classes of dense arrays: `mx.nd.NDArray` and `mx.np.ndarray`."""
+
+    classic: type
+    numpy: type
+
+
+flavours = _Flavours()
+
+
+class Storage(NamedTuple):
+    """What can be done with a storage type.
+
+    zeros: function(shape, ctx, dtype); of_dense: function(dense array); array: function(array of it, ctx, dtype);
+    of_parts: function((values, *index arrays), shape, dtype). All return an array of it.
+    """
+
+    zeros: Callable[..., Any]
+    of_dense: Callable[..., Any]
+    array: Callable[..., Any]
+    of_parts: Callable[..., Any]
+
+
+storages: dict[str, Storage] = {}
+
+
+def storage(stype: str) -> Storage:
+    """The storage type of that name.
+
+    Raises:
+        MXNetError: there is none.
+    """
+    if stype not in storages:
+        for load in of_storages:
+            load()
+    found = storages.get(stype)
+    if found is None:
+        raise MXNetError(f"unknown storage type {stype!r}; known: {', '.join(storages)}")
+    return found
+
+
+def wrap(value: Any, ctx: Context, kind: type | None = None) -> Any:
+    """A new array handle for a buffer or Promise; of the classic kind where `kind` is None or not dense."""
+    if kind is None or not kind._plain:
+        kind = flavours.classic
+    array = kind.__new__(kind)
+    array._chunk = Chunk(None, ctx, value) if isinstance(value, Promise) else Chunk(value, ctx)
+    array._view = array._entry = array._grad = None
+    return array

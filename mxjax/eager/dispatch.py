@@ -1,0 +1,627 @@
+"""Calling operators on arrays: the hot path, `out=`, in-place writes with donation, recording for autograd."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from sys import getrefcount
+from typing import Any
+
+import jax
+import numpy as np
+
+from .._random.streams import next_key, on_host, source
+from .._xla.capacity import refuse_result
+from .._xla.transfer import moved
+from ..base import MXNetError
+from ..context import Context, accelerators, as_context, current_context
+from ..kernel.kernel import USER_MISTAKES, Kernel, mistake, never, prepare, run, watched
+from ..ops.registry import Op
+from .array_types import flavours, wrap
+from .chunk import ALONE, Chunk, changing, transformation
+from .deferred_call import DeferredCall, after, call_of, may_wait
+from .host_work import HostPromise, push_kernel
+from .modes import state
+from .promise import Promise, on_default_device, put
+from .state_updates import StateUpdate, as_outputs, fixed_places, set_to
+from .tape import Node, entries, record
+
+__all__ = ["call", "change", "invoke", "perform", "stored_as_asked", "together",
+           "waiting_value"]
+
+
+def call(op: Op, arrays: Sequence[Any], params: dict[str, Any], out: Any = None, ctx: Context | None = None) -> Any:
+    """Calls an operator with parameters as a user gives them; used off the hot path.
+
+    Args:
+        op: the operator.
+        arrays: NDArrays; None where an optional input is absent.
+        params: raw parameters.
+        out: NDArray or list of NDArrays to write to.
+        ctx: the context, for operators without inputs.
+    """
+    values = op.parse(params)
+    present: Any = len(arrays)
+    if any(a is None for a in arrays):
+        while arrays and arrays[-1] is None:
+            arrays = arrays[:-1]
+        present = len(arrays)
+        if any(a is None for a in arrays):
+            present, arrays = tuple(a is not None for a in arrays), [a for a in arrays if a is not None]
+    check_inputs(op, values, len(arrays))
+    if op.get_attr("FHost") is not None:
+        return run_host(op, values, list(arrays), out)
+    kernel = prepare(op, values, present, state.training, pack=True)
+    result = invoke(kernel, arrays, kernel.extras(values, any([a._chunk.wide for a in arrays])), out, as_context(ctx))
+    return stored_as_asked(op, values, result) if out is None else result
+
+
+def run_host(op: Op, params: dict[str, Any], arrays: list[Any], out: Any = None) -> Any:
+    """Calls an operator that runs on the host."""
+    try:
+        results = op.get_attr("FHost")(params, arrays, arrays[0].context if arrays else current_context())
+    except MemoryError as error:
+        raise mistake(op.name, arrays, error) from error
+    return handed(op.name, results, out)
+
+
+def stored_as_asked(op: Op, params: dict[str, Any], result: Any) -> Any:
+    """The result of a call with the storage type that its parameters ask for (FStored), if any."""
+    asked = op.get_attr("FStored", never)(params)
+    if not asked or result.stype == asked:
+        return result
+    return (result if result._plain else result.tostype("default")).tostype(asked)
+
+
+def handed(name: str, results: Sequence[Any], out: Any = None) -> Any:
+    """What a call returns: its results, the only one by itself; or `out`, after they are written there.
+
+    Raises:
+        MXNetError: `out` has another number of arrays than there are results.
+    """
+    if out is None:
+        return results[0] if len(results) == 1 else results
+    targets = out if isinstance(out, (list, tuple)) else [out]
+    if len(targets) != len(results):
+        raise MXNetError(f"{name}: out has {len(targets)} arrays, {len(results)} are needed")
+    for target, result in zip(targets, results, strict=True):
+        target._write_result(result)
+    return out
+
+
+def type_of(arrays: Sequence[Any]) -> type:
+    """The class of the results: NumPy-flavoured where an input is."""
+    return next((type(a) for a in arrays if type(a) is not flavours.classic), flavours.classic)
+
+
+def check_inputs(op: Op, params: dict[str, Any], count: int) -> None:
+    """Raises MXNetError where the number of inputs is not what the operator takes."""
+    if op.variadic and not op.get_attr("own_count"):
+        op.require_arrays(count)
+        return
+    names = op.inputs(params)
+    if op.variadic:
+        if not len(names) <= count <= len(names) + op.get_attr("FTakesOut", never)(params):
+            raise MXNetError(f"operator {op.name}: {op.variadic}={params[op.variadic]} asks for {len(names)} arrays "
+                             f"({', '.join(names)}), got {count}")
+        return
+    least = len([n for n in names if n not in op.optional_inputs]) if op.get_attr("FListInputNames") is None \
+        else len(names)
+    if not least <= count <= len(names):
+        raise MXNetError(f"operator {op.name} takes {len(names)} inputs ({', '.join(names)}), got {count}")
+
+
+on_call: Callable[..., tuple] | None = None  # mixed precision: changes kernel, arrays and extras of operators' calls
+
+
+def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any = None,
+           ctx: Context | None = None) -> Any:
+    """Runs a kernel on NDArrays and returns an NDArray, or a list where it has several visible outputs."""
+    if on_call is not None and kernel.op is not None and ctx is None:  # steps of graphs, as they are, have a context
+        kernel, arrays, extras = on_call(kernel, arrays, extras)
+    if accelerators and len(arrays) > 1 and kernel.op is not None:
+        together(kernel.name, arrays)
+    if out is not None or kernel.mutated:
+        if kernel.in_place is not None and arrays[0] is (out[0] if isinstance(out, (list, tuple)) else out):
+            kernel = kernel.in_place
+        if type(out) is flavours.classic and kernel.simple and out._view is None and out._entry is None and arrays and \
+                not state.recording and state.trace is None and _into(kernel, arrays, extras, out):
+            return out
+        if kernel.mutated and kernel.op is not None and kernel.op.get_attr("FDecay") is not None:
+            return _with_states(kernel, arrays, extras, out, ctx)
+        return _change(kernel, arrays, extras, out, ctx)
+    wide, missing, born = kernel.wide, False, None
+    args: list[Any] = []
+    for a in arrays:
+        chunk = a._chunk
+        if chunk.wide:
+            wide = True
+        if chunk.born is not None:
+            born = chunk.born
+        value = chunk.buffer if a._view is None else None
+        if value is None:
+            missing = True
+        args.append(value)
+    if kernel.simple and not missing and arrays and state.trace is None:  # the usual case, shortest
+        args += extras
+        result = wrap(run(kernel, args, wide)[0], arrays[0]._chunk.ctx, type(arrays[0]))
+        result._chunk.born = born
+        if state.recording:
+            record(kernel, arrays, args, (result,))
+        return result
+    if missing and not all([a._plain for a in arrays]):
+        result = _sparse_form(arrays)(kernel, arrays, extras, None)
+        if result is not None:
+            return result
+    return _general(kernel, arrays, args, extras, None, ctx, wide, born, missing)
+
+
+def together(name: str, arrays: Sequence[Any]) -> None:
+    """Refuses arrays of the host beside those of an accelerator, as MXNet does: JAX would compute on one of the two.
+
+    Raises:
+        MXNetError: there are such.
+    """
+    first = arrays[0]._chunk.ctx
+    for i, array in enumerate(arrays):
+        ctx = array._chunk.ctx
+        if ctx is not first and ctx.memory != first.memory:
+            raise MXNetError(f"operator {name}: all inputs must be on one kind of device; input 0 is on {first}, "
+                             f"input {i} on {ctx} (`as_in_context` brings an array elsewhere)")
+
+
+def overwrite(kernel: Kernel, arrays: Sequence[Any], extras: tuple, targets: Sequence[Any] = ()) -> bool:
+    """Runs a kernel all of whose results replace arguments' values, which give it their memory: the usual update.
+
+    Args:
+        kernel, extras: what is called.
+        arrays: its arguments; those at `kernel.mutated` take the results that follow the outputs.
+        targets: arguments that take the outputs, one each.
+
+    Returns:
+        Whether that was all there is to do; if not, nothing was done.
+    """
+    if state.trace is not None or state.recording or not kernel.direct or len(targets) != kernel.num_outputs:
+        return False
+    chunks = []
+    for target in targets:
+        entry = target._entry
+        if target._view is not None or entry is not None and entry[0].grad is None:
+            return False
+        chunks.append(target._chunk)
+    for place in kernel.mutated:
+        chunks.append(arrays[place]._chunk)
+    taken = frozenset(chunks)
+    with changing(chunks):
+        args: list[Any] = []
+        places: dict[Chunk, int] = {}
+        wide, ctx = kernel.wide, arrays[0]._chunk.ctx
+        for array in arrays:
+            chunk = array._chunk
+            value = chunk.buffer
+            if value is None and chunk in taken:
+                value = chunk.stash
+            if value is None or array._view is not None or isinstance(value, (Promise, jax.core.Tracer)) or \
+                    chunk.ctx is not ctx and chunk.ctx != ctx:
+                return False
+            if chunk.wide:
+                wide = True
+            places[chunk] = -1 if chunk in places else len(args)
+            args.append(value)
+        for chunk in chunks:
+            if chunk not in places or not chunk.hides:
+                return False
+        del value
+        args += extras
+        made: list[Any] = []
+        free = []
+        for k in range(len(chunks)):
+            chunk = chunks[k]
+            place = places[chunk]
+            if place >= 0:
+                chunk.stash = args, place, made, k
+                if not chunk.lent and getrefcount(args[place]) == ALONE:
+                    free.append(place)
+        free.sort()
+        try:
+            run(kernel, args, wide, kernel.donating(tuple(free)) if free else None, made)
+        finally:
+            if made:  # the results become the values where they fit; else the usual end of a call does the rest
+                fit = True
+                for chunk, result in zip(chunks, made[0], strict=True):
+                    old = args[places[chunk]]
+                    if places[chunk] < 0 or result.shape != old.shape or result.dtype != old.dtype:
+                        fit = False
+                if fit:
+                    for chunk, result in zip(chunks, made[0], strict=True):
+                        chunk.buffer = result
+                        chunk.version += 1
+                else:
+                    finish(kernel, arrays, args, made[0], targets or None, ctx)
+    return True
+
+
+def _change(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any, ctx: Context | None) -> Any:
+    """`invoke` where arrays get new values: nobody else sees or changes these meanwhile."""
+    target = out if out is None or isinstance(out, (list, tuple)) else (out,)
+    wrong = next((t for t in target or () if not isinstance(t, flavours.classic)), None)
+    if wrong is not None:
+        raise TypeError(f"operator {kernel.name}: out= must be an NDArray, got {type(wrong).__name__}")
+    if target is not None and arrays and overwrite(kernel, arrays, extras, target):
+        return list(target) if len(target) > 1 else target[0]
+    if kernel.draw is not None and kernel.op.get_attr("draws_by_value"):
+        settle(arrays)  # nobody waits for values while holding arrays
+    chunks = [arrays[i]._chunk for i in kernel.mutated]
+    wholes = []  # what is written in parts must be there
+    for t in target or ():
+        chunks.append(t._chunk)
+        if t._view is not None:
+            wholes.append(t._chunk)
+    taken = frozenset(chunks)
+    while True:
+        with changing(chunks) as scope:
+            args, wide, born, ready, missing, sparse = [], kernel.wide, None, True, False, False
+            for a in arrays:
+                chunk = a._chunk
+                if chunk.wide:
+                    wide = True
+                if chunk.born is not None:
+                    born = chunk.born
+                value = None
+                if a._view is None:
+                    value = chunk.buffer
+                    if value is None:
+                        value = chunk.pending
+                        if value is None and chunk in taken:
+                            value = chunk.seen()
+                if value is None or isinstance(value, Promise):
+                    missing = True
+                    if value is None or value.value is not None and not value.stays or not _passed_on(value):
+                        value = glimpse(scope, a, _passed_on)
+                    if value is _ELSEWHERE:
+                        ready = False
+                    elif value is None:
+                        sparse = True
+                args.append(value)
+            if sparse and ready:  # a sparse form may reuse the arrays' memory
+                value = None
+                args.clear()
+                result = _sparse_form(arrays)(kernel, arrays, extras, out)
+                if result is not None:
+                    return result
+                args = [glimpse(scope, a, _passed_on) for a in arrays]
+                ready = not any([a is _ELSEWHERE for a in args])
+            if ready and not (wholes and any([isinstance(scope.glimpse(c), Promise) for c in wholes])):
+                value = None
+                return _general(kernel, arrays, args, extras, target, ctx, wide, born, missing)
+        settle(arrays, _passed_on)
+        for chunk in wholes:
+            chunk.read()
+
+
+def _with_states(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any, ctx: Context | None) -> Any:
+    """`invoke` of an operator whose states change in the backward pass, on CPUs (FDecay)."""
+    for place, number in fixed_places(kernel):
+        set_to(arrays[place], number)
+    if not on_host(arrays[0]._chunk.ctx):
+        return _change(kernel, arrays, extras, out, ctx)
+    states = [(arrays[i], arrays[i]._chunk.peek() if arrays[i]._view is None else arrays[i]._read())
+              for i in kernel.mutated]
+    results = invoke(as_outputs(kernel), arrays, extras, None, ctx or arrays[0]._chunk.ctx)
+    entry = results[0]._entry
+    if entry is not None and state.recording and state.training and kernel.op.trains(kernel.params):
+        late, decay = StateUpdate(), kernel.op.get_attr("FDecay")({**kernel.params, **kernel.numbers(extras)})
+        for (array, old), new in zip(states, results[kernel.num_outputs:], strict=True):
+            late.add(array, old, new._chunk.peek(), decay)
+        entry[0].late = late
+    return handed(kernel.name, results[:kernel.num_visible], out)
+
+
+def change(targets: Sequence[Any], sources: Sequence[Any], step: Callable[[list[Any]], Any],
+           passed_on: Callable[[Promise], bool] | None = None) -> Any:
+    """Does something that changes arrays, as a whole: nobody else sees or changes them meanwhile.
+
+    Args:
+        targets: the arrays that `step` writes.
+        sources: what it reads.
+        step: function(the sources' buffers) -> the result; it may write the targets, and wait for nothing.
+        passed_on: which values may stay Promise.
+    """
+    chunks = [t._chunk for t in targets]
+    wholes = [t._chunk for t in targets if t._view is not None]  # what is written in parts must be there
+    while True:
+        with changing(chunks) as scope:
+            values = [glimpse(scope, a, passed_on) for a in sources]
+            if not any([v is _ELSEWHERE for v in values]) and \
+                    not any([isinstance(scope.glimpse(c), Promise) for c in wholes]):
+                return step(values)
+            values.clear()
+        settle(sources, passed_on)
+        for chunk in wholes:
+            chunk.read()
+
+
+_ELSEWHERE = object()  # stands for a value that has to be waited for, which must not be done while arrays are changed
+
+
+def glimpse(scope: changing, array: Any, passed_on: Callable[[Promise], bool] | None = None) -> Any:
+    """The value of an array that a change reads: a buffer, or a Promise where it can be passed on; or _ELSEWHERE.
+
+    A sparse array's is None: it is read when it is needed.
+    """
+    if not array._plain:
+        return None
+    version = array._chunk.version
+    held = scope.glimpse(array._chunk)
+    if isinstance(held, Promise):
+        passes = array._view is None and (held.value is None or held.stays) and passed_on is not None and \
+            passed_on(held)
+        if passes or held.value is None:
+            return held if passes else _ELSEWHERE
+        held = held.value
+    return _ELSEWHERE if held is None else array._seen_in(held, version)
+
+
+def waiting_value(array: Any, passed_on: Callable[[Promise], bool]) -> Any:
+    """The value of an array: its buffer, or a Promise where that may be passed on."""
+    if array._view is None:
+        held = array._chunk.peek()
+        if not isinstance(held, Promise) or (held.value is None or held.stays) and passed_on(held):
+            return held
+    return array._read()
+
+
+def settle(arrays: Sequence[Any], passed_on: Callable[[Promise], bool] | None = None) -> None:
+    """Waits for what was elsewhere."""
+    for a in arrays:
+        if a._plain:
+            held = a._chunk.peek()
+            if isinstance(held, Promise) and not (a._view is None and passed_on is not None and passed_on(held)):
+                a._chunk.read()
+
+
+def _passed_on(pending: Promise) -> bool:
+    """Whether a call need not wait for a value: the engine's, or the open trace's own."""
+    if state.trace is not None:
+        return state.trace.takes(pending)
+    return isinstance(pending, HostPromise)
+
+
+def _general(kernel: Kernel, arrays: Sequence[Any], args: list[Any], extras: tuple, target: Any, ctx: Context | None,
+             wide: bool, born: Any, missing: bool) -> Any:
+    """The unusual cases of `invoke`; `args` are the arrays' buffers, unless some are `missing`."""
+    if arrays:
+        ctx = arrays[0]._chunk.ctx
+    elif ctx is None:
+        ctx = current_context()
+    if missing and state.recording and target is None and kernel.simple and not kernel.eager and kernel.op is not None:
+        result = _after_graph(kernel, arrays, args, extras, ctx, wide)
+        if result is not None:
+            return result
+    failure, given = None, None
+    if kernel.check is not None or kernel.draw is not None:
+        given = {**kernel.params, **kernel.numbers(extras)}
+    if kernel.check is not None:
+        failure = kernel.check(given)
+    if kernel.uses_key:
+        drawn = _draw(kernel, given, arrays, args, ctx) if kernel.draw is not None and failure is None else None
+        if drawn is not None and not arrays:
+            return finish(kernel, (), (), [drawn], target, ctx, transformation())
+        extras += next_key(ctx) if drawn is None else (drawn,)
+    on_the_host = failure is not None or kernel.refuses is not None and \
+        not any(isinstance(a, jax.core.Tracer) for a in args)
+    if state.trace is not None and not kernel.eager and not on_the_host and state.trace.accepts(ctx):
+        return _deferred(state.trace, kernel, arrays, args, extras, target, ctx, wide)
+    waiting = missing and _fill(args, arrays) or on_the_host
+    args += extras
+    if waiting:
+        return finish(kernel, arrays, args, push_kernel(kernel, args, wide, ctx, failure), target, ctx)
+    donated, made = (), []
+    if (target is not None or kernel.mutated) and not state.recording:
+        donated = _donations(kernel, arrays, args, target, made)
+    if not arrays:
+        born = transformation()
+    if donated:
+        try:
+            run(kernel, args, wide, kernel.donating(donated), made)
+        finally:
+            if made:
+                made.append(finish(kernel, arrays, args, made[0], target, ctx, born))
+        return made[1]
+    if arrays or on_default_device(ctx):
+        outputs = run(kernel, args, wide)
+    else:
+        with jax.default_device(ctx.jax_device):
+            outputs = [moved(value, ctx.jax_device) for value in run(kernel, args, wide)]
+    return finish(kernel, arrays, args, outputs, target, ctx, born)
+
+
+def _after_graph(kernel: Kernel, arrays: Sequence[Any], args: Sequence[Any], extras: tuple, ctx: Context,
+                 wide: bool) -> Any:
+    """Notes a call on results of a graph's run that waits, so that the loss is a part of its program, too.
+
+    None: there are no such, or of several runs.
+    """
+    root = after(arrays)
+    parents = entries(arrays) if root is not None else ()
+    if not any(parents) or kernel.by_rows and parents[1] is not None and parents[1][0].by_rows:
+        return None
+    values = [waiting_value(a, may_wait) if v is None else v for v, a in zip(args, arrays, strict=True)]
+    values += extras
+    parents += [None] * len(extras)
+    specs = kernel.specs(values, True)
+    lazy = DeferredCall(call_of(kernel, parents), values, specs, ctx, wide, root=root)
+    result = wrap(lazy.results[0], ctx, type(arrays[0]))
+    result._entry = Node(None, (), parents, specs, ctx, None, lazy), 0
+    return result
+
+
+def _sparse_form(arrays: Sequence[Any]) -> Callable[..., Any]:
+    """What tries an operator on sparse arrays as such: function(kernel, arrays, extras, out) -> result or None."""
+    return next(a for a in arrays if not a._plain)._call_stored
+
+
+def _deferred(trace: Any, kernel: Kernel, arrays: Sequence[Any], args: list[Any], extras: tuple, target: Any,
+              ctx: Context, wide: bool) -> Any:
+    """Has a trace take the call; `args` are values that are known already."""
+    args = [v if v is not None else a._chunk.peek() if a._view is None else a._read()
+            for v, a in zip(args, arrays, strict=True)]
+    lent = [v for v, a in zip(args, arrays, strict=True) if a._chunk.lent]
+    args += extras
+    outputs = trace.defer(kernel, args, ctx, wide, lent)
+    result = finish(kernel, arrays, args, outputs, target, ctx)
+    del outputs, args
+    if len(trace.calls) >= trace.size:
+        trace.run()
+    return result
+
+
+def _draw(kernel: Kernel, given: dict[str, Any], arrays: Sequence[Any], args: Sequence[Any],
+          ctx: Context) -> jax.Array | None:
+    """What a call draws on the host; None where it draws nothing, or JAX has to."""
+    if not on_host(ctx) or any([isinstance(a, jax.core.Tracer) for a in args]):
+        return None
+    try:
+        for name in ("shape", "size"):
+            shape = given.get(name)
+            if not isinstance(shape, float):  # gamma's shape is a number
+                refuse_result((shape,) if isinstance(shape, int) else shape or (), np.float64)
+        by_value = kernel.op.get_attr("draws_by_value")
+        inputs = [np.asarray(v if isinstance(v, jax.Array) else a._read()) if by_value else
+                  jax.ShapeDtypeStruct(a.shape, a._chunk.dtype) for v, a in zip(args, arrays, strict=True)]
+        values = watched(kernel.name, kernel.draw, "imperative")(source, given, inputs)
+    except (MXNetError, *USER_MISTAKES) as error:
+        raise mistake(kernel.name, [], error) from None
+    return None if values is None else put(values, ctx)
+
+
+def perform(kernel: Kernel, args: list[Any], ctx: Context, wide: bool) -> Sequence[Any]:
+    """Runs a kernel on buffers or Promise values, or defers it where a trace is open."""
+    if state.trace is not None and not kernel.eager and state.trace.accepts(ctx):
+        return state.trace.defer(kernel, args, ctx, wide)
+    return run(kernel, [a.get() if isinstance(a, Promise) else a for a in args], wide)
+
+
+def _fill(args: list[Any], arrays: Sequence[Any]) -> bool:
+    """Reads the values that are not there as plain buffers; host work in flight is not waited for (then: True)."""
+    waiting = False
+    for i, a in enumerate(args):
+        if a is None and arrays[i]._view is None:
+            a = arrays[i]._chunk.peek()
+        if isinstance(a, HostPromise) and a.value is None:
+            args[i], waiting = a, True
+        elif a is None:
+            args[i] = arrays[i]._read()
+        else:
+            args[i] = a.get() if isinstance(a, Promise) else a
+    return waiting
+
+
+def finish(kernel: Kernel, arrays: Sequence[Any], args: list[Any], outputs: Sequence[Any], target: Any,
+           ctx: Context, born: Any = None) -> Any:
+    """Writes mutated inputs, wraps or writes the outputs, records the call. Values may be buffers or Promise."""
+    for position, value in zip(kernel.mutated, outputs[kernel.num_outputs:], strict=True):
+        arrays[position]._write(value)
+    if target is not None and kernel.num_visible == len(target) and not state.recording and \
+            all([_replaced(given, value, ctx) for given, value in zip(target, outputs, strict=False)]):
+        return target[0] if len(target) == 1 else list(target)
+    kind = type(arrays[0]) if arrays else None
+    results = [wrap(value, ctx, kind) for value in outputs[:kernel.num_outputs]]
+    for result in results if born is not None else ():
+        result._chunk.born = born
+    if state.recording and arrays:
+        record(kernel, arrays, args, results)
+    results = results[:kernel.num_visible]
+    if target is not None:
+        if len(target) < len(results):
+            raise MXNetError(f"operator {kernel.name}: out has {len(target)} arrays, {len(results)} are needed")
+        for given, result in zip(target, results, strict=False):
+            if given._entry is not None and state.recording and given._entry[0].grad is not None:
+                raise MXNetError(f"operator {kernel.name}: out= an array with attach_grad() while recording")
+            given._write_result(result)
+        return target[0] if len(results) == 1 else list(target)
+    return results[0] if len(results) == 1 else results
+
+
+def _replaced(target: Any, value: Any, ctx: Context) -> bool:
+    """Whether a result became the value of `target` as it is: the usual case of `out=`."""
+    chunk, view = target._chunk, target._view
+    if type(target) is not flavours.classic or target._entry is not None or chunk.ctx is not ctx:
+        return False
+    old = chunk.seen()  # its lock is held
+    if value.dtype != old.dtype or value.shape != (old.shape if view is None else view[1]):
+        return False
+    if view is not None:
+        target._write(value)
+    elif isinstance(value, Promise):
+        chunk.defer(value)
+    else:
+        chunk.write(value)
+    return True
+
+
+def _into(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any) -> bool:
+    """Runs a simple kernel whose result replaces the value of `out`; False where that is not all there is to do."""
+    chunk = out._chunk
+    with chunk.lock:
+        old = chunk.buffer
+        if old is None:
+            return False
+        # taken before anything is read: who changes an input from `out` meanwhile sees that it has to wait
+        chunk.stash, chunk.buffer = old, None
+        made: list[Any] = []
+        try:
+            wide, place, again, call = kernel.wide, -1, False, None
+            args: list[Any] = []
+            for a in arrays:
+                source = a._chunk
+                if source.wide:
+                    wide = True
+                value = source.buffer if a._view is None else None
+                if source is chunk:
+                    place, again = len(args), place >= 0
+                    value = old if a._view is None else None
+                if value is None:
+                    return False
+                args.append(value)
+            args += extras
+            if place >= 0 and not again:
+                old = value = None
+                if chunk.give(args, place, made):
+                    call = kernel.donating((place,))
+            run(kernel, args, wide, call, made)
+        finally:
+            try:
+                if made:
+                    value, ctx = made[0][0], arrays[0]._chunk.ctx
+                    old = args[place] if place >= 0 else old
+                    if chunk.ctx is not ctx or value.shape != old.shape or value.dtype != old.dtype:
+                        finish(kernel, arrays, args, made[0], (out,), ctx)
+                    elif isinstance(value, jax.core.Tracer):
+                        chunk.write(value)
+                    else:
+                        chunk.buffer = value
+                        chunk.version += 1
+            finally:
+                chunk.put_back()
+    return True
+
+
+def _donations(kernel: Kernel, arrays: Sequence[Any], args: list[Any], target: Any,
+               made: list[Any]) -> tuple[int, ...]:
+    """Positions of the arguments that are about to be overwritten and that nobody else holds: given away."""
+    if kernel.eager:
+        return ()
+    results = {arrays[i]._chunk: kernel.num_outputs + k for k, i in enumerate(kernel.mutated)}
+    results.update({t._chunk: k for k, t in enumerate(target or ())})
+    return tuple(sorted([place for c, k in results.items() if (place := _given_away(c, arrays, args, made, k)) >= 0]))
+
+
+def _given_away(chunk: Chunk, arrays: Sequence[Any], args: list[Any], made: list[Any], index: int) -> int:
+    """The position at which a taken chunk, read there alone, gives up its buffer, or -1."""
+    place = -1
+    for i, a in enumerate(arrays):
+        if a._chunk is chunk:
+            if place >= 0 or a._view is not None:
+                return -1
+            place = i
+    return place if place >= 0 and chunk.stash is not None and chunk.give(args, place, made, index) else -1

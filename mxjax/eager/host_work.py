@@ -1,0 +1,95 @@
+"""Host work on arrays: functions that the engine runs, and operator calls that have to wait for them."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import engine
+from ..base import MXNetError
+from ..context import Context
+from ..kernel.kernel import Kernel, run
+from .promise import Promise
+
+__all__ = ["HostPromise", "push", "push_kernel"]
+
+
+class HostPromise(Promise):
+    """A value that a function pushed to the engine will set; its variable orders that function's users."""
+
+    __slots__ = ("var", "failure", "__weakref__")
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype) -> None:
+        super().__init__(shape, dtype)
+        self.var = engine.get().new_variable()
+        self.failure: BaseException | None = None
+
+    def __del__(self) -> None:
+        self.var.abandoned = True
+
+    def force(self) -> None:
+        """Waits for the engine; raises what the function, or one it depends on, raised, however often it is asked."""
+        try:
+            engine.get().wait_for_var(self.var)
+        except Exception as error:
+            self.failure = error
+            raise
+        if self.value is None:  # the engine has reported the failure already, to somebody else
+            raise self.failure or MXNetError("this array's value was never computed: a function that it depends on "
+                                             "has failed, and its error was raised earlier")
+
+
+def push(function: Callable[[list[Any]], Sequence[Any]], inputs: Sequence[Any],
+         outputs: Sequence[tuple[tuple[int, ...], np.dtype]], *, ctx: Context | None = None, priority: int = 0,
+         name: str | None = None) -> list[HostPromise]:
+    """Has the engine run `function(buffers of the inputs) -> buffers` once its inputs are there.
+
+    Args:
+        function: host code; runs in a worker thread. What it raises appears where an output is looked at.
+        inputs: buffers or Promise values.
+        outputs: shape and dtype of each result.
+        ctx: where it counts as running.
+        priority: higher first among those that could run.
+        name: for the engine's messages.
+    """
+    results = [HostPromise(shape, np.dtype(dtype)) for shape, dtype in outputs]
+    references = list(map(weakref.ref, results))  # what nobody holds any more needs no value
+    waits = list({id(v.var): v.var for v in inputs if isinstance(v, HostPromise)}.values())
+    held = [v.get() if isinstance(v, Promise) and not isinstance(v, HostPromise) else v for v in inputs]
+
+    def work(_: Any) -> None:
+        try:
+            values = function([v.value if isinstance(v, HostPromise) else v for v in held])
+        except BaseException as error:
+            for reference in references:
+                if (result := reference()) is not None:
+                    result.failure = error
+            result = None  # the error's traceback holds this frame, which must not hold the array
+            raise
+        finally:
+            held.clear()
+        for reference, value in zip(references, values, strict=True):
+            if (result := reference()) is not None:
+                result.value = value
+    if not results:
+        engine.get().push(work, waits, (), ctx=ctx, priority=priority, name=name)
+    else:
+        engine.get().push(work, waits, [r.var for r in results], ctx=ctx, priority=priority, name=name)
+    return results
+
+
+def push_kernel(kernel: Kernel, args: Sequence[Any], wide: bool, ctx: Context,
+                failure: Exception | None = None) -> list[HostPromise]:
+    """An operator call as host work: an argument is not there yet, or the call fails, or its result tells whether."""
+    def work(values: list[Any]) -> Sequence[Any]:
+        if failure is not None:
+            raise failure
+        outputs = run(kernel, values, wide)
+        refusal = kernel.refuses(values, outputs) if kernel.refuses is not None else None
+        if refusal is not None:
+            raise refusal
+        return outputs
+    return push(work, args, kernel.specs(args), ctx=ctx, name=kernel.name)

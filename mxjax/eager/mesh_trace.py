@@ -1,0 +1,165 @@
+"""Traces over a mesh: deferred calls run as one program on many devices (and machines), batches split among them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
+
+from ..base import MXNetError
+from ..kernel.kernel import Kernel
+from ..passes.all_gather import gathered
+from .array_types import wrap
+from .chunk import Chunk
+from .promise import Promise
+from .trace import Trace, TracePromise, lookup
+
+__all__ = ["MeshTrace", "composed", "place", "plain", "put", "without_axis"]
+
+
+def without_axis(sharding: NamedSharding, axis: str) -> NamedSharding:
+    """The same, but for a mesh axis along which all devices have the whole."""
+    def kept(names: Any) -> Any:
+        left = tuple([n for n in (names if isinstance(names, tuple) else (names,)) if n not in (None, axis)])
+        return left or None
+    return NamedSharding(sharding.mesh, PartitionSpec(*map(kept, sharding.spec)))
+
+
+class MeshTrace(Trace):
+    """A trace whose program runs on a mesh.
+
+    Values that lie in parts there (`place`) stay so, and what replaces them lies like them. Calls until `updating` take
+    them put together along the batches' axis, each time they are used.
+
+    Args:
+        mesh: the devices.
+        axis: name of the mesh axis along which batches are split.
+    """
+
+    def __init__(self, mesh: Mesh, axis: str) -> None:
+        super().__init__(1 << 30, trials=0)
+        mesh = plain(mesh)
+        self._split, self._same = NamedSharding(mesh, PartitionSpec(axis)), NamedSharding(mesh, PartitionSpec())
+        self._mesh, self._axis = mesh, axis
+        self._apart: set[int] = set()  # values in parts that are no batches, by identity
+        processes = {d.process_index for d in mesh.devices.flat}
+        if jax.process_index() not in processes:
+            raise MXNetError("none of the mesh's devices is this process's")
+        self._parts = max(mesh.shape[axis] // len(processes), 1)
+
+    def spread(self, batch: Any) -> Any:
+        """A batch split along its first axis. With several processes each gives its own part, and gets the whole.
+
+        Raises:
+            MXNetError: it cannot be split evenly.
+        """
+        if not batch.shape or batch.shape[0] % self._parts:
+            raise MXNetError(f"a batch of shape {batch.shape} cannot be split over the {self._parts} devices of this "
+                             f"process along mesh axis {self._axis!r}")
+        value = batch._read()
+        made = put(value, self._split) if self._split.is_fully_addressable else \
+            jax.make_array_from_process_local_data(self._split, np.asarray(value))
+        return wrap(made, batch.context, type(batch))
+
+    def lay(self, chunk: Chunk, sharding: NamedSharding) -> None:
+        """Says how a chunk's value will lie, if it is one of this trace's results."""
+        held = chunk.peek()
+        if isinstance(held, TracePromise) and self._holds(held):
+            held.sharding = sharding
+
+    def _deliver(self, promise: TracePromise, value: jax.Array) -> None:
+        """Keeps the value where it is: the next trace takes it from there."""
+        promise.whole = value
+
+    def takes(self, pending: Promise) -> bool:
+        """Own results, and what is on the mesh."""
+        return super().takes(pending) or getattr(pending, "whole", None) is not None
+
+    def _taken(self, pending: Promise) -> Any:
+        held = pending.held()
+        if pending.stays:
+            self._apart.add(id(held))
+        return pending.get() if held is None else held
+
+    def _placed(self, value: Any) -> Any:
+        if not isinstance(value, jax.Array) or isinstance(value.sharding, NamedSharding) and \
+                value.sharding.mesh == self._mesh:
+            return value
+        return put(value, self._same)
+
+    def _form(self, values: Sequence[Any], wanted: Sequence[TracePromise]) -> tuple[Any, dict[str, Any]]:
+        ways = self._ways(values)
+        results = tuple([ways[d.place][0] if d.place < len(ways) and ways[d.place] else d.sharding or self._same
+                         for d in wanted])
+        lie = tuple([getattr(v, "sharding", None) for v in values])
+        return (self._mesh, self._axis, lie, tuple(ways), results), {"out_shardings": results}
+
+    def _function(self, calls: list[tuple[Kernel, tuple]], places: tuple,
+                  values: Sequence[Any]) -> Callable[..., tuple]:
+        return composed(calls, places, self._ways(values), self._first_update)
+
+    def _ways(self, values: Sequence[Any]) -> list[tuple[NamedSharding, NamedSharding] | None]:
+        """For each value in parts how it lies, and how where it is used."""
+        return [(v.sharding, without_axis(v.sharding, self._axis)) if id(v) in self._apart else None for v in values]
+
+
+def composed(calls: list[tuple[Kernel, tuple]], places: tuple,
+             ways: Sequence[tuple[NamedSharding, NamedSharding] | None], first_update: int) -> Callable[..., tuple]:
+    """One function of the external values that does all calls, of which those that compute gradients come first.
+
+    ways: how values that are in parts lie, and how where these use them.
+    """
+    def fn(*values: Any) -> tuple:
+        done: list[Sequence[Any]] = []
+        for number, (kernel, refs) in enumerate(calls):
+            to = [ways[r[1]] if r[0] == "value" else None for r in refs]
+            args = [lookup(r, values, done) for r in refs]
+            if number < first_update:
+                split = [way if way and way[0] != way[1] else None for way in to]
+                done.append((gathered(kernel.once, split) if any(split) else kernel.once)(*args))
+                continue
+            weight = None
+            for i, ref in enumerate(refs):
+                if to[i] is not None:
+                    weight = i
+                elif weight is not None and ref[0] == "call" and ref[1] < first_update and \
+                        args[i].shape == args[weight].shape:
+                    # the weight's gradient: the sum of what all devices have, of which each takes its part. XLA would
+                    # else rather have each compute its part of the gradient out of all devices' data
+                    args[i] = lax.with_sharding_constraint(args[i], to[weight][1])
+            done.append(kernel.once(*args))
+        return tuple(done[c][i] for c, i in places)
+    return fn
+
+
+def plain(mesh: Mesh | AbstractMesh) -> Mesh | AbstractMesh:
+    """The mesh where XLA chooses the layout of what is in between, whatever kind of axes the user's has."""
+    if isinstance(mesh, AbstractMesh):
+        return mesh
+    return Mesh(mesh.devices, mesh.axis_names, axis_types=(AxisType.Auto,) * len(mesh.axis_names))
+
+
+def place(chunk: Chunk, sharding: NamedSharding) -> None:
+    """Has a chunk's value lie in parts, if it does not yet."""
+    held, version = chunk.peek(), chunk.version
+    now = held.held() if isinstance(held, Promise) else held
+    if getattr(now, "sharding", None) == sharding and isinstance(held, Promise) and held.stays:
+        return
+    made = TracePromise.of_sharded(held.make(sharding) if type(held) is Promise and now is None else
+                                   put(chunk.read(), sharding))
+    with chunk.lock:  # the value is the same: no new version
+        if chunk.version == version:  # else somebody has written another one meanwhile
+            chunk.buffer, chunk.pending = None, made
+
+
+def put(value: jax.Array, sharding: NamedSharding) -> jax.Array:
+    """A value that all processes have, on a mesh."""
+    if sharding.is_fully_addressable:  # of a copy: device_put shares memory, which could not be given away then
+        return jax.device_put(jnp.copy(value), sharding)
+    host = np.asarray(value)
+    return jax.make_array_from_callback(host.shape, sharding, lambda part: host[part])

@@ -1,0 +1,68 @@
+"""What a thread's calls on arrays depend on: recording and training mode, and where calls are collected."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+from typing import Any
+
+__all__ = ["Collecting", "Modes", "State", "state"]
+
+
+class State(threading.local):
+    """The state of one thread.
+
+    trace: what collects calls instead of running them (None: nothing does); bulk: the trace of `mx.engine.bulk`,
+    which does where no scope of `Collecting` is open; scopes: how many are.
+    """
+
+    recording = False
+    training = False
+    trace: Any = None
+    bulk: Any = None
+    scopes = 0
+
+
+state = State()
+
+
+class Modes:
+    """A `with` scope that sets recording and training mode (None: leaves it)."""
+
+    __slots__ = ("_recording", "_training", "_before")
+
+    def __init__(self, recording: bool | None, training: bool | None) -> None:
+        self._recording, self._training = recording, training
+        self._before: list[tuple[bool, bool]] = []
+
+    def __enter__(self) -> None:
+        self._before.append((state.recording, state.training))
+        if self._recording is not None:
+            state.recording = self._recording
+        if self._training is not None:
+            state.training = self._training
+
+    def __exit__(self, kind: type | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        state.recording, state.training = self._before.pop()
+
+
+class Collecting:
+    """A `with` scope whose calls a trace collects, however often `bulk` begins and ends within; None: nothing does.
+
+    Scopes nest as a stack. What is collected runs when somebody looks, or by `trace.run()`.
+    """
+
+    __slots__ = ("trace", "_outer")
+
+    def __init__(self, trace: Any) -> None:
+        self.trace = trace
+
+    def __enter__(self) -> Any:
+        self._outer = state.trace
+        state.trace = self.trace
+        state.scopes += 1
+        return self.trace
+
+    def __exit__(self, *_: object) -> None:
+        state.scopes -= 1
+        state.trace = self._outer if state.scopes else state.bulk

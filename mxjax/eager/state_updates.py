@@ -1,0 +1,87 @@
+"""What calls do to arrays: states that change when a backward pass comes by, inputs that are set to a number.
+
+MXNet's batch normalization on CPUs updates its moving averages in the backward pass, once for each that comes by;
+cuDNN's does it in the forward. Both write 1 into a gamma that is fixed.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import Any
+
+import jax
+import numpy as np
+
+from .._support.bounded import Bounded, bounded_cache
+from .._xla.transfer import moved
+from ..kernel.kernel import Kernel, is_wide
+from .array_types import wrap
+from .modes import Modes
+from .promise import Promise
+
+__all__ = ["StateUpdate", "as_outputs", "fixed_places", "set_to"]
+
+
+class StateUpdate:
+    """Auxiliary states of a recorded call that change when gradients have come by it."""
+
+    __slots__ = ("_rows",)
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[Any, Any, Any, float, int]] = []
+
+    def add(self, array: Any, old: Any, new: Any, decay: float) -> None:
+        """An array that becomes `new`, computed from `old` (buffers or Promise), of which new has this part."""
+        self._rows.append((array, old, new, decay, array._chunk.version))
+
+    def settle(self) -> None:
+        """Changes the arrays; what they have become since the forward counts like what they were then."""
+        for array, old, new, decay, version in self._rows:
+            chunk = array._chunk
+            with chunk.lock:
+                if chunk.version == version:
+                    array._write(_latest(new))
+                    continue
+            with Modes(False, None):
+                old, new = (wrap(_latest(v), chunk.ctx, type(array)) for v in (old, new))
+                array._write((new + (array - old) * decay)._chunk.peek())
+
+
+def _latest(value: Any) -> Any:
+    """The buffer of a Promise that has one."""
+    return value.value if isinstance(value, Promise) and value.value is not None else value
+
+
+@bounded_cache(1024)
+def as_outputs(kernel: Kernel) -> Kernel:
+    """The same kernel with the new values of inputs as further outputs, so that it changes nothing by itself."""
+    given = {name: getattr(kernel, name) for name in inspect.signature(Kernel).parameters}
+    count = kernel.num_outputs + len(kernel.mutated)
+    return functools.partial(Kernel, **given)(num_outputs=count, num_visible=count, mutated=())
+
+
+@bounded_cache(1024)
+def fixed_places(kernel: Kernel) -> list[tuple[int, float]]:
+    """The inputs, by position, that a call of the kernel sets to a number (FFixed), and the number."""
+    rule = kernel.op.get_attr("FFixed")
+    names = kernel.op.inputs(kernel.params, kernel.num_arrays)
+    return [] if rule is None else [(names.index(name), number) for name, number in rule(kernel.params).items()]
+
+
+_numbers: dict[tuple, Any] = Bounded(256)
+
+
+def set_to(array: Any, number: float) -> None:
+    """Gives an array the same number everywhere; nothing is computed, nor done where it has been before."""
+    held = array._chunk.peek()
+    if isinstance(held, jax.core.Tracer):  # within somebody's transformation
+        return
+    place = array._chunk.ctx.jax_device if isinstance(held, Promise) else held.sharding
+    key = array.shape, array._chunk.dtype, number, place
+    value = _numbers.get(key)
+    if value is None:
+        with jax.enable_x64(is_wide(array._chunk.dtype)):
+            value = _numbers[key] = moved(np.full(array.shape, number, array._chunk.dtype), place)
+    if held is not value:
+        array._write(value)

@@ -1,0 +1,122 @@
+"""The tape: nodes for recorded calls."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..kernel.kernel import Kernel
+from .promise import Promise
+
+__all__ = ["GRAD_REQS", "Node", "entries", "mark", "record"]
+
+GRAD_REQS = ("null", "write", "add")  # what a backward does to a gradient
+
+_sequence = itertools.count()
+
+
+class Node:
+    """A recorded call, or a variable.
+
+    A call is of a `kernel`, or `lazy` (see `mxjax.eager.deferred_call`), or has a function
+    `pull(head gradients, create_graph)` that gives the gradients of its arguments. args: the call's arguments (buffers,
+    promises, ShapeOnly or extras);
+    parents: for each argument the (node, output) it came from, or None; outs: (shape, dtype) of each output; watch:
+    called with the head gradients and those of the arguments; late: states that change then. A variable has grad (an
+    NDArray) and req instead.
+    """
+
+    __slots__ = ("kernel", "args", "parents", "outs", "ctx", "grad", "req", "sequence", "pull", "lazy", "alive",
+                 "fresh", "watch", "late")
+
+    def __init__(self, kernel: Kernel | None, args: Sequence[Any] = (), parents: Sequence[Any] = (),
+                 outs: Sequence[Any] = (), ctx: Any = None, pull: Callable[..., Any] | None = None,
+                 lazy: Any = None) -> None:
+        self.kernel, self.args, self.parents, self.outs, self.ctx = kernel, args, parents, outs, ctx
+        self.grad, self.req, self.alive, self.fresh = None, "null", True, False
+        self.pull, self.lazy, self.watch, self.late = pull, lazy, None, None
+        self.sequence = next(_sequence)
+
+    @property
+    def variable(self) -> bool:
+        """Whether this is no call."""
+        return self.kernel is None and self.lazy is None and self.pull is None
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether this is a variable whose gradient is row_sparse."""
+        return self.grad is not None and self.grad.stype == "row_sparse"
+
+    def free(self) -> None:
+        """Lets go of what a backward pass needs: there is none any more."""
+        self.args, self.alive, self.late = (), False, None
+        if self.lazy is not None:
+            self.lazy = _Freed
+
+
+class _Freed:
+    """Stands for a lazy call that has been let go of."""
+
+
+def mark(array: Any, gradient: Any, req: str) -> None:
+    """Makes an array a variable with this gradient buffer."""
+    if req == "null":
+        array._entry = array._grad = None
+        if gradient is not None:
+            array._grad = gradient
+        return
+    node = Node(None)
+    node.grad, node.req = gradient, req
+    node.outs = ((array.shape, array._chunk.dtype),)
+    array._entry, array._grad = (node, 0), gradient
+
+
+def entries(arrays: Sequence[Any]) -> list[Any]:
+    """Places of a recorded call's inputs on the tape; what an earlier backward has freed counts as a constant.
+
+    An array with grad_req "null" loses its gradient (in MXNet at the backward).
+    """
+    found = []
+    for array in arrays:
+        entry = array._entry
+        if entry is None:
+            array._grad = None
+        elif not entry[0].alive:
+            entry = None
+        found.append(entry)
+    return found
+
+
+def record(kernel: Kernel, arrays: Sequence[Any], args: list[Any], results: Sequence[Any]) -> None:
+    """Notes a call whose inputs are part of a graph; `args` are the inputs' values and the extras."""
+    parents = entries(arrays)
+    if not any(parents):
+        for result in results:
+            result._entry = None
+        return
+    if len(args) > len(parents):
+        parents += [None] * (len(args) - len(parents))
+    if not kernel.eager:
+        args = kernel.kept(args, parents)
+    outs = []
+    for result in results:
+        chunk = result._chunk
+        held = chunk.buffer
+        if held is None:
+            held = chunk.peek()
+        outs.append((held.shape, held.dtype))
+    node = Node(kernel, args, parents, outs, arrays[0]._chunk.ctx)
+    if kernel.by_rows and parents[1] is not None and parents[1][0].by_rows:
+        node.pull = _pull_rows(kernel.params, args[0], parents[1][0].grad)
+    for i, result in enumerate(results):
+        result._entry = (node, i)
+
+
+def _pull_rows(params: dict[str, Any], data: Any, table: Any) -> Callable[..., list[Any]]:
+    """The gradient of a table whose rows were looked up: that of these rows."""
+    def pull(slots: list[Any], _: bool) -> list[Any]:
+        head = slots[0]._read() if hasattr(slots[0], "_chunk") else slots[0]
+        head, indices = (v.get() if isinstance(v, Promise) else v for v in (head, data))
+        return [None, table.gradient_of_lookups(params, indices, head)]
+    return pull

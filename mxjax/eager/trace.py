@@ -1,0 +1,406 @@
+"""Deferred calls: `mx.engine.bulk(size)` collects operator calls and runs them as one XLA program.
+
+A trace holds calls whose outputs are `Deferred` values. It runs when somebody looks at one of them, when it is
+full, or when the scope ends. Segments of equal structure share a compiled program; only values that somebody still
+holds are outputs of it, so XLA fuses away the rest, and values that nobody holds any more give it their memory. A
+structure seen for the first times runs call by call: a program that keeps changing never pays for compilation.
+
+A trace belongs to the thread whose calls it takes, but any thread that looks at a value runs it. Who holds its lock
+waits for nobody: values from elsewhere are there before it is taken.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from sys import getrefcount
+from typing import Any
+
+import jax
+import numpy as np
+from jax import lax
+
+from .. import engine
+from .._xla.transfer import moved
+from ..base import MXNetError
+from ..context import Context
+from ..kernel.kernel import WIDE_DTYPES, Kernel, run
+from ..kernel.policy import TRIALS, Programs
+from ..ops.by_device import for_cpus
+from .chunk import ALONE, RLock
+from .modes import Collecting, state
+from .promise import Promise, identity, on_one_device
+
+__all__ = ["Trace", "TracePromise", "apart", "bulk_changed", "deferred", "flush", "lookup"]
+
+_programs = Programs()
+
+
+_BEHIND = 1 << 60
+_place = operator.attrgetter("place")
+
+
+class TracePromise(Promise):
+    """A result of a call in a trace; over a mesh it stays there, and who looks at it gets a copy on one device.
+
+    place: where among the trace's values the one is that an array had before; whole: the buffers on all devices of a
+    mesh; sharding: how they are to be there, where they replace nothing.
+    """
+
+    __slots__ = ("trace", "turn", "call", "index", "failure", "place", "whole", "sharding")
+
+    def __init__(self, trace: Trace, call: int, index: int, shape: tuple[int, ...], dtype: Any) -> None:
+        super().__init__(shape, dtype)
+        self.trace: Trace | None = trace
+        self.turn, self.call, self.index = trace.turn, call, index
+        self.failure: BaseException | None = None
+        self.place, self.whole, self.sharding = _BEHIND, None, None
+
+    @classmethod
+    def of_sharded(cls, value: jax.Array) -> TracePromise:
+        """Returns the promise of a value that is there already, in parts on the devices of a mesh."""
+        made = cls.__new__(cls)
+        Promise.__init__(made, value.shape, value.dtype)
+        made.trace = made.failure = made.sharding = None
+        made.whole, made.place, made.turn = value, _BEHIND, 0
+        return made
+
+    @property
+    def stays(self) -> bool:  # type: ignore[override]
+        """Whether it is in parts, which one device may have no room for."""
+        return self.whole is not None and (self.trace is None or not self.whole.is_fully_replicated)
+
+    def held(self) -> Any:
+        """Returns the buffer or those on all devices, or None where they are not there."""
+        return self.value if self.whole is None else self.whole
+
+    def follows(self, old: Any) -> None:
+        """Notes what it replaces."""
+        held = not isinstance(old, TracePromise) or not self.trace._holds(old)
+        self.place = self.trace.place(identity(old)) if held else old.place
+
+    def force(self) -> None:
+        """Runs the trace; raises what running it raised before."""
+        if self.whole is None and self.failure is None:
+            self.trace.run()
+        if self.failure is not None:
+            raise self.failure
+        if self.whole is not None:
+            self.value = on_one_device(self.whole)
+
+
+class Trace:
+    """A list of deferred calls on one context.
+
+    Args:
+        size: the number of calls after which it runs by itself.
+        trials: how often a structure runs call by call before it is compiled.
+    """
+
+    def __init__(self, size: int, trials: int = TRIALS) -> None:
+        self.size, self.trials = size, trials
+        self.whole = trials == 0  # it is one program, whatever its calls; a training step
+        self.turn = 0  # how often it has run
+        self.watched = False  # whether what has run is kept: program, its results, what was given away
+        self.ran: tuple[Kernel, list[TracePromise], list[int]] | None = None
+        self._lock, self._running = RLock(), False
+        self._outcome: tuple | None = None  # of a run that has not been concluded
+        self._clear()
+
+    def _clear(self) -> None:
+        self.turn += 1
+        self.ctx: Context | None = None
+        self.wide = False
+        self.calls: list[tuple[Kernel, tuple]] = []
+        self.outputs: list[list[TracePromise]] = []
+        self.values: list[Any] = []
+        self._known: dict[int, int] = {}  # place by identity; so what is known lives on
+        self._sources: list[Any] = []
+        self._numbers: list[np.ndarray] = []  # vectors of dynamic parameters, which go as one argument
+        self._count = 0
+        self._first_update = 0
+        self._lent: list[Any] = []  # buffers whose memory somebody has without Python holding a reference
+
+    def accepts(self, ctx: Context) -> bool:
+        """Whether calls on this context can be deferred; runs what is there where the context changes."""
+        if self.ctx is not None and ctx != self.ctx:
+            self.run()
+        return True
+
+    def defer(self, kernel: Kernel, args: list[Any], ctx: Context, wide: bool,
+              lent: Sequence[Any] = ()) -> list[TracePromise]:
+        """Defers a call on buffers, Promise values and extras, and returns its results. `args` is brought up to date:
+        Promise values that are there, or belong to somebody else, become buffers. `lent` are not given away."""
+        if self.calls and wide != self.wide:
+            self.run()
+        while True:
+            for i, a in enumerate(args):  # without the lock: that of another trace may have to be waited for
+                if isinstance(a, Promise) and not self._holds(a):
+                    a.join(self)
+                    promised = getattr(a, "call", None)  # a lazy call's result, which this trace makes
+                    args[i] = promised if self._holds(promised) else self._taken(a)
+            with self._lock:
+                if not all([self._holds(a) for a in args if isinstance(a, Promise)]):
+                    continue  # another thread has just run them
+                self.ctx, self.wide = ctx, wide
+                self._lent += lent
+                refs = tuple([self._reference(a) for a in args])
+                number = len(self.calls)
+                outputs = [TracePromise(self, number, i, *spec) for i, spec in enumerate(kernel.specs(args, True))]
+                self.calls.append((kernel, refs))
+                self.outputs.append(outputs)
+                return list(outputs)
+
+    def _holds(self, value: Any) -> bool:
+        """Whether a value is of a call that has not run yet."""
+        return isinstance(value, TracePromise) and value.trace is self and value.turn == self.turn
+
+    def spread(self, batch: Any) -> Any:
+        """An array that its devices share as they share batches."""
+        return batch
+
+    def updating(self) -> None:
+        """The calls that follow change parameters by their gradients."""
+        self._first_update = len(self.calls)
+
+    def takes(self, pending: Promise) -> bool:
+        """Whether calls take it as it is."""
+        return getattr(pending, "trace", None) is self
+
+    def place(self, buffer: int) -> int:
+        """Where a buffer of this identity is among the values that the calls take; behind them all where it is not."""
+        return self._known.get(buffer, _BEHIND)
+
+    def _taken(self, pending: Promise) -> Any:
+        """The value of a Promise from elsewhere."""
+        return pending.get()
+
+    def _placed(self, value: Any) -> Any:
+        """An external value as the program takes it."""
+        return value
+
+    def _reference(self, arg: Any) -> tuple:
+        if isinstance(arg, TracePromise):
+            return ("call", arg.call, arg.index)
+        if isinstance(arg, np.ndarray) and arg.dtype == np.float32 and arg.ndim == 1:
+            self._numbers.append(arg)
+            self._count += len(arg)
+            return ("numbers", self._count - len(arg), len(arg))
+        place = self._known.get(id(arg)) if hasattr(arg, "shape") else None
+        if place is None:
+            place = len(self.values)
+            self.values.append(self._placed(arg))
+            if self.values[-1] is not arg:
+                self._sources.append(arg)
+            if hasattr(arg, "shape"):
+                self._known[id(arg)] = place
+        return ("value", place, 0)
+
+    def _form(self, values: Sequence[Any], wanted: Sequence[TracePromise]) -> tuple[Any, dict[str, Any]]:
+        """(What tells the program apart beside its calls, options of `jax.jit`.)"""
+        return None, {}
+
+    def _function(self, calls: list[tuple[Kernel, tuple]], places: tuple,
+                  values: Sequence[Any]) -> Callable[..., tuple]:
+        """The calls as one function of the values."""
+        return _composed(calls, places, self._first_update)
+
+    def run(self) -> None:
+        """Runs the deferred calls and sets the values that are still wanted.
+
+        Where it is interrupted (Ctrl-C) before anything is given away, all stays as it is and runs when somebody looks.
+        """
+        with self._lock:
+            if self._outcome is not None and not self._running:  # an interrupt has come between the results and us
+                self._conclude(None)
+            if not self.calls:
+                return
+            if self._running:
+                raise MXNetError("a value is looked at while the program that makes it runs in this very thread (from "
+                                 "a signal handler or a destructor): look at it afterwards")
+            self._running = True
+            try:
+                self._run()
+            finally:
+                self._running = False
+
+    def told(self) -> tuple[Callable[..., tuple], list[Any], list[int]]:
+        """(the deferred calls as a pure function, the values that it is of, which of them each result replaces).
+
+        Nothing is run, and all is forgotten.
+        """
+        values, wanted = [*self.values, *([np.concatenate(self._numbers)] if self._numbers else [])], self._wanted()
+        replaced = [min(d.place, len(values)) for d in wanted]
+        function = self._function(self.calls, tuple([(d.call, d.index) for d in wanted]), values)
+        for deferred in wanted:
+            deferred.failure = MXNetError("a value of a step that was only planned")
+        self._clear()
+        return function, values, replaced
+
+    def _deliver(self, promise: TracePromise, value: jax.Array) -> None:
+        """Hands a result out."""
+        promise.value = value
+
+    def _wanted(self) -> list[TracePromise]:
+        """The results that somebody still holds, in the order of the values that they replace.
+
+        JAX gives the memory of arguments to results of their shape and dtype in the order of both. Were it another's,
+        XLA would have to copy what is overwritten before it is read.
+        """
+        wanted = []
+        for row in self.outputs:
+            for i in range(len(row)):
+                if getrefcount(row[i]) > ALONE:
+                    wanted.append(row[i])
+        wanted.sort(key=_place)
+        return wanted
+
+    def _run(self) -> None:
+        calls, values, wide = self.calls, list(self.values), self.wide
+        if self._numbers:
+            values.append(np.concatenate(self._numbers))
+        wanted = self._wanted()
+        places = tuple([(d.call, d.index) for d in wanted])
+        form, options = self._form(values, wanted)
+        again = self._first_update > 0  # a training step, whose results the next one is given
+        program = _programs.find(
+            (tuple(calls), places, wide, form, self._first_update),
+            lambda: Kernel("bulk trace", self._function(calls, places, values), len(values), len(places),
+                           options={**options, "again": again}),
+            self.trials)
+        made: list[Sequence[Any]] = []
+        self._outcome = made, wanted, values, len(self.values)
+        self.values.clear()  # now `values` alone holds what may be given away
+        failure: BaseException | None = None
+        try:
+            if program is None:
+                made.append(_one_by_one(calls, values, places, wide))
+            else:
+                self._compiled(program, values, wanted, wide, made)
+        except BaseException as error:
+            failure = error
+            raise
+        finally:
+            self._conclude(failure)
+
+    def _conclude(self, failure: BaseException | None) -> None:
+        """Hands out what a run has made, or why it has made nothing; an interrupted one is to be done again."""
+        made, wanted, values, count = self._outcome
+        self.values = values[:count]
+        if made:
+            for deferred, value in zip(wanted, made[0], strict=True):
+                self._deliver(deferred, value)
+            self._clear()
+        elif isinstance(failure, Exception) or any([_deleted(value) for value in self.values]):
+            for deferred in wanted:
+                deferred.failure = failure or MXNetError("the program that was to make this value was interrupted when "
+                                                         "it had overwritten what it is made of")
+            self._clear()
+        self._outcome = None
+
+    def _compiled(self, kernel: Kernel, values: list[Any], wanted: list[TracePromise], wide: bool,
+                  made: list[Sequence[Any]]) -> None:
+        """Puts into `made` what the trace's program makes, which may write it over values that nobody else holds."""
+        room = Counter([(d.shape, d.dtype) for d in wanted])
+        replaced = {d.place for d in wanted} if self.whole else ()
+        free = []
+        for i in range(len(values)):
+            alone = getrefcount(values[i]) == ALONE
+            if (alone or i in replaced) and isinstance(values[i], jax.Array) and \
+                    not isinstance(values[i], jax.core.Tracer) and room[values[i].shape, values[i].dtype] > 0:
+                room[values[i].shape, values[i].dtype] -= 1
+                free.append(i)
+                if not alone:
+                    self._sources.append(values[i])
+                    values[i] = apart(values[i])
+        if self.watched:
+            self.ran = kernel, wanted, free
+        run(kernel, values, wide, kernel.donating(tuple(free)) if free else None, made)
+
+
+def apart(value: jax.Array) -> jax.Array:
+    """A copy, for a program to write over in place of what somebody holds.
+
+    Else another program would have to be compiled, which does not write over it: of a training step that takes seconds,
+    and the memory is the same.
+    """
+    with jax.enable_x64(value.dtype in WIDE_DTYPES):
+        return moved(value, value.sharding if value.committed else None, may_alias=False)
+
+
+def _deleted(value: Any) -> bool:
+    return isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer) and value.is_deleted()
+
+
+def lookup(ref: tuple, values: Sequence[Any], done: list[Sequence[Any]]) -> Any:
+    kind, place, index = ref
+    if kind == "call":
+        return done[place][index]
+    return values[place] if kind == "value" else values[-1][place:place + index]
+
+
+def _composed(calls: list[tuple[Kernel, tuple]], places: tuple, first_update: int) -> Any:
+    """One function of the external values that does all calls."""
+    def fn(*values: Any) -> tuple:
+        given, done = list(values), list[Sequence[Any]]()
+        for number, (kernel, refs) in enumerate(calls):
+            if number == first_update > 0 and for_cpus():
+                _wait(calls[number:], given, done)
+            done.append(kernel.once(*[lookup(r, given, done) for r in refs]))
+        return tuple(done[c][i] for c, i in places)
+    return fn
+
+
+def _wait(updates: Sequence[tuple[Kernel, tuple]], values: list[Any], done: list[Sequence[Any]]) -> None:
+    """Has updates of convolutions' weights begin when all their gradients are there.
+
+    Then nobody reads a weight any more, and it is written over. Else XLA copies it first: nothing in a program says
+    that the gradient by a layer's data comes before the layer's update. Where layers are dense, the copies cost less
+    than gradients that all are there at once (docs/design/0011).
+    """
+    refs = sorted({ref for _, each in updates for ref in each if ref[0] == "value" or ref[0] == "call" and
+                   ref[1] < len(done)})
+    refs = [ref for ref in refs if np.ndim(lookup(ref, values, done)) > 2]
+    behind = lax.optimization_barrier([lookup(ref, values, done) for ref in refs])
+    for (kind, place, index), value in zip(refs, behind, strict=True):
+        if kind == "value":
+            values[place] = value
+        else:
+            done[place] = [*done[place][:index], value, *done[place][index + 1:]]
+
+
+def _one_by_one(calls: list[tuple[Kernel, tuple]], values: list[Any], places: tuple, wide: bool) -> list[Any]:
+    done: list[Sequence[Any]] = []
+    for kernel, refs in calls:
+        done.append(run(kernel, [lookup(r, values, done) for r in refs], wide))
+    return [done[c][i] for c, i in places]
+
+
+@contextlib.contextmanager
+def deferred() -> Iterator[None]:
+    """A `with` scope whose calls become one program, compiled at once; inside another trace it does nothing."""
+    if state.trace is not None:
+        yield
+        return
+    with Collecting(Trace(1 << 30, trials=0)) as trace:
+        yield
+    trace.run()  # after an error it is not reached: what was put off runs when somebody looks
+
+
+def flush() -> None:
+    """Runs this thread's deferred calls."""
+    for trace in (state.bulk, state.trace):
+        if trace is not None:
+            trace.run()
+
+
+def bulk_changed(*_: Any) -> None:
+    """A bulk scope began, ended or changed its size (hook of the engine)."""
+    if state.bulk is not None:
+        state.bulk.run()
+    size = engine.bulk_size()
+    state.bulk = Trace(size) if size > 1 else None
+    if not state.scopes:
+        state.trace = state.bulk

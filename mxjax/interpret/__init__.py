@@ -1,0 +1,1 @@
+"""Programs as NumPy computes them, without a compiler. See README.md."""

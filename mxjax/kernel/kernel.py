@@ -1,0 +1,590 @@
+"""Kernels: an operator with its parameters fixed, compiled, differentiable, and callable on plain buffers.
+
+This is the one place that calls compiled operator functions, so 64-bit scoping, error translation and abstract
+evaluation stand here once.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from collections.abc import Callable, Sequence
+from itertools import repeat
+from operator import is_not
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._random.mersenne import Source
+from .._support.bounded import Bounded
+from .._xla.process import when_closed
+from ..base import MXNetError
+from ..interpret.everything import Eager
+from ..ops.by_device import traced_for
+from ..ops.common import by_own_rules, no_gradient
+from ..ops.infer import check_types
+from ..ops.params import WIDE
+from ..ops.random._draw import Drawn
+from ..ops.registry import Op
+from .compiled import SOME_OF_ONE, Compiled, Reordered, kind_of
+from .shape_only import ShapeOnly, shape_only
+from .symbolic_shapes import AnySize
+
+__all__ = ["USER_MISTAKES", "WIDE_DTYPES", "Kernel", "as_numbers", "cotangent", "is_wide", "never", "prepare",
+           "run", "run_program", "watch", "watched"]
+
+Spec = tuple[tuple[int, ...], np.dtype]
+# what JAX and NumPy raise where a call cannot be done: arguments that do not fit, or no room for the result
+USER_MISTAKES = (TypeError, ValueError, IndexError, ZeroDivisionError, NotImplementedError, OverflowError, MemoryError,
+                  jax.errors.JaxRuntimeError)
+
+
+_OURS = __name__.partition(".")[0] + "."  # modules whose formulas never ask whether a size is this or that number
+WIDE_DTYPES = frozenset(map(np.dtype, sorted(WIDE)))  # they need JAX's 64-bit mode
+
+
+def is_wide(dtype: np.dtype) -> bool:
+    """Whether a dtype needs JAX's 64-bit mode."""
+    return dtype in WIDE_DTYPES
+
+
+class Kernel:
+    """A pure function `fn(*arrays, *extras) -> tuple` with its compiled forms. It does not change.
+
+    Within programs it is called as `once`, which JAX traces, differentiates and lowers once for each signature.
+
+    Args:
+        name: for messages.
+        fn: the function; the first `num_arrays` arguments are arrays, the others (dynamic scalars, random key and
+            counter) are never differentiated.
+        num_outputs: outputs, without new values of mutated inputs.
+        num_visible: how many of them a user sees (default all).
+        wide: the function makes 64-bit values whatever its inputs are.
+        mutated: positions of the inputs whose new values follow the outputs.
+        eager: runs as it is, never compiled.
+        symbolic: is a graph, not one operator.
+        options: further arguments of `Compiled`.
+        operators: function(*extras) -> what the call is in a graph: (operator, parameters) one after the other.
+        op, params: the operator and its canonical parameters, where it is one.
+        dynamic, packed: its parameters among the extras: one each, and (name, length or 0) together in a first vector.
+        uses_key: the extras end with a random key and counter, or with what `draw` has drawn.
+        by_rows: the gradient of the second input, a table, may be row_sparse.
+        check: function(parameters) -> None or the exception that looking at a result raises.
+        refuses: the same as a function(inputs, outputs).
+        draw: draws on the host: function(source, parameters, inputs) -> array or None (see the attribute FDraw).
+        smooth: function(dtype) -> `fn` with a result of this dtype, to differentiate.
+        like: for each result an argument of its shape and dtype, where that is known without a trace.
+    """
+
+    __slots__ = ("name", "fn", "num_arrays", "num_outputs", "num_visible", "wide", "mutated", "eager", "symbolic",
+                 "options", "operators", "op", "params", "dynamic", "packed", "uses_key", "by_rows", "check", "refuses",
+                 "draw", "smooth", "like", "in_place", "simple", "direct", "jitted", "once", "_vjps", "_specs",
+                 "_needs", "_donated", "__weakref__")
+
+    def __init__(self, name: str, fn: Callable[..., tuple], num_arrays: int, num_outputs: int, *,
+                 num_visible: int | None = None, wide: bool = False, mutated: tuple[int, ...] = (),
+                 eager: bool = False, symbolic: bool = False, options: dict[str, Any] | None = None,
+                 operators: Callable[..., list[tuple[str, dict]]] | None = None, op: Op | None = None,
+                 params: dict[str, Any] | None = None, dynamic: tuple[str, ...] = (),
+                 packed: tuple[tuple[str, int], ...] = (), uses_key: bool = False, by_rows: bool = False,
+                 check: Callable[[dict[str, Any]], Exception | None] | None = None,
+                 refuses: Callable[[Sequence[Any], Sequence[Any]], Exception | None] | None = None,
+                 draw: Callable[..., Any] | None = None,
+                 smooth: Callable[[str], Callable[..., tuple]] | None = None, like: tuple[int, ...] | None = None,
+                 in_place: Kernel | None = None) -> None:
+        values = {key: value for key, value in locals().items() if key != "self"}
+        values["num_visible"] = num_outputs if num_visible is None else num_visible
+        values["options"], values["params"] = options or {}, params or {}
+        # simple: nothing but a call: one result, no key, no check; direct: nothing but compiled code
+        values["direct"] = not (eager or uses_key or check or refuses or draw)
+        values["simple"] = num_outputs == 1 and not (mutated or uses_key or check or refuses)
+        values["once"] = jax.jit(fn)
+        values["jitted"] = Eager(fn) if eager else Compiled(fn, **(options or {}))
+        values.update(_vjps=Bounded(256), _specs=Bounded(1024), _needs=Bounded(1024), _donated=Bounded(64))
+        for key, value in values.items():
+            object.__setattr__(self, key, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a kernel does not change; {name} is an argument of its class")
+
+    def __reduce__(self) -> tuple:
+        """Other processes compile for themselves."""
+        given = {name: getattr(self, name) for name in inspect.signature(Kernel).parameters}
+        return functools.partial(Kernel, **given), ()
+
+    def extras(self, values: dict[str, Any], wide: bool) -> tuple:
+        """The arguments after the arrays for these dynamic parameters.
+
+        Several numbers are one vector: each argument of its own would cost as much as a small array.
+        """
+        rest = tuple([values[n] for n in self.dynamic])
+        if not self.packed:
+            return rest
+        numbers: list[float] = []
+        for name, length in self.packed:
+            numbers += values[name] if length else (values[name],)
+        return (np.array(numbers, np.float64 if wide or self.wide else np.float32), *rest)
+
+    def numbers(self, extras: Sequence[Any]) -> dict[str, Any]:
+        """The dynamic parameters out of what `extras` made of them."""
+        found = {}
+        if self.packed:
+            numbers, extras = iter(extras[0].tolist()), extras[1:]
+            for name, length in self.packed:
+                found[name] = tuple([next(numbers) for _ in range(length)]) if length else next(numbers)
+        return {**found, **dict(zip(self.dynamic, extras, strict=False))}
+
+    def donating(self, positions: tuple[int, ...]) -> Callable[..., tuple]:
+        """The compiled function that may reuse the memory of the arguments at these positions."""
+        found = self._donated.get(positions)
+        if found is None:
+            own = [place for place in positions if place not in self.mutated]  # the outputs' own, one by one
+            places = [*own, *self.mutated] if len(own) == self.num_outputs else []
+            order = sorted(range(len(places)), key=places.__getitem__)
+            options = {"donate_argnums": positions, **self.options}
+            if self.eager:
+                found = self.jitted
+            elif order == sorted(order):
+                found = Compiled(self.fn, **options)
+            else:
+                found = Reordered(self.fn, order, **options)
+            self._donated[positions] = found
+        return found
+
+    def specs(self, args: Sequence[Any], part: bool = False) -> tuple[Spec, ...]:
+        """Shapes and dtypes of all results for arguments given as arrays, scalars or ShapeDtypeStructs.
+
+        part: the call will be a part of a program, which is not traced again; else a program of its own.
+        """
+        if self.like is not None:
+            return tuple([(args[i].shape, np.dtype(args[i].dtype)) for i in self.like])
+        key = tuple((a.shape, a.dtype) if hasattr(a, "shape") else type(a) for a in args)
+        found = self._specs.get(key)
+        if found is None:
+            structs = [jax.ShapeDtypeStruct(a.shape, a.dtype) if hasattr(a, "shape") else a for a in args]
+            wide = self.wide or any(is_wide(s.dtype) for s in structs if hasattr(s, "dtype"))
+            try:
+                with jax.enable_x64(wide):
+                    if self.eager:
+                        result = jax.eval_shape(self.fn, *structs)
+                    elif part:  # traced as programs are, mostly
+                        with traced_for(kind_of(args)):
+                            result = jax.eval_shape(self.once, *structs)
+                    else:
+                        result = self.jitted.eval_shape(*structs)
+            except (MXNetError, *USER_MISTAKES) as error:
+                raise _named(self, args, error) from None
+            found = self._specs[key] = tuple((r.shape, np.dtype(r.dtype)) for r in result)
+        return found
+
+    def vjp(self, wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> Kernel:
+        """The backward kernel: fn(*args, *head gradients) -> gradients of the wanted array inputs.
+
+        Args:
+            wanted: for each array input whether its gradient is asked for.
+            heads: for each output whether a head gradient is given (the others count as zero).
+        """
+        key = (wanted, heads)
+        found = self._vjps.get(key)
+        if found is None:
+            found = self._vjps[key] = self._make_vjp(wanted, heads)
+        return found
+
+    def _make_vjp(self, wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> Kernel:
+        positions = [i for i, w in enumerate(wanted) if w]
+        given, num_outputs = [i for i, h in enumerate(heads) if h], self.num_outputs
+        flat = self.op is not None and self.op.get_attr("flat_in_integers")
+        constant = self.op is not None and self.op.get_attr("FGradient") is no_gradient
+
+        def backward(*args: Any) -> tuple:
+            if constant:
+                return tuple([jnp.zeros(args[i].shape, args[i].dtype) for i in positions])
+            inputs = [jnp.zeros(a.shape, a.dtype) if isinstance(a, ShapeOnly) else a
+                      for a in args[:len(args) - len(given)]]
+            head_grads = args[len(args) - len(given):]
+            forward = self.smooth(_float().__name__) if self.smooth else self.fn
+
+            def of_wanted(*values: Any) -> tuple:
+                full = list(inputs)
+                for i, value in zip(positions, values, strict=True):
+                    full[i] = value
+                outputs = forward(*full)[:num_outputs]
+                return tuple(outputs[i] for i in given)
+            # MXNet differentiates integer arrays too: through the same function of floats, rounded at the end
+            selected = [inputs[i] for i in positions]
+            integers = {x.dtype for x in selected if not jnp.issubdtype(x.dtype, jnp.inexact)}
+            try:
+                outputs, pull = jax.vjp(of_wanted, *map(_differentiable, selected))
+            except MXNetError:  # the operator wants inputs of one dtype
+                if not integers:
+                    raise
+                inputs = [_differentiable(x) if getattr(x, "dtype", None) in integers else x for x in inputs]
+                outputs, pull = jax.vjp(of_wanted, *map(_differentiable, selected))
+            grads = pull(tuple(cotangent(g, o) for g, o in zip(head_grads, outputs, strict=True)))
+            return tuple(jnp.zeros_like(x) if flat and x.dtype in integers else g.astype(x.dtype)
+                         for g, x in zip(grads, selected, strict=True))
+
+        backward.__name__ = self.name + "_backward"
+        return Kernel(backward.__name__, backward, self.num_arrays, len(positions), wide=self.wide,
+                      eager=self.eager, options={n: self.options[n] for n in ("most", "any_size") if n in self.options})
+
+    def kept(self, args: Sequence[Any], parents: Sequence[Any]) -> Sequence[Any]:
+        """The arguments, with those that the backward pass does not read replaced by `ShapeOnly`.
+
+        Args:
+            args: all arguments.
+            parents: for each argument something, or None where its gradient is not wanted.
+        """
+        wanted = tuple(map(is_not, parents, repeat(None)))
+        reads_all = self._needs.get(wanted)
+        if reads_all:
+            return args
+        key: list[Any] = [wanted]
+        for a in args:
+            key.append(getattr(a, "aval", None) or ((a.shape, a.dtype) if hasattr(a, "shape") else type(a)))
+        known = self._needs.get(tuple(key))
+        if known is None:
+            needs = self.needs(args, wanted, (True,) * self.num_outputs)
+            known = []
+            for i, (a, needed) in enumerate(zip(args, needs, strict=True)):
+                if not needed and hasattr(a, "shape"):
+                    known.append((i, shape_only(a.shape, a.dtype)))
+            self._needs[tuple(key)] = known
+            if reads_all is None:
+                self._needs[wanted] = not known
+        if not known:
+            return args
+        kept = list(args)
+        for i, missing in known:
+            kept[i] = missing
+        return kept
+
+    def needs(self, args: Sequence[Any], wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> tuple[bool, ...]:
+        """Which of the forward's arguments the backward reads: dead-code elimination of its jaxpr."""
+        if self.eager:
+            return (True,) * len(args)
+        key = (wanted, heads, tuple((a.shape, a.dtype) if hasattr(a, "shape") else type(a) for a in args))
+        found = self._needs.get(key)
+        if found is None:
+            structs = [jax.ShapeDtypeStruct(a.shape, a.dtype) if hasattr(a, "shape") else a for a in args]
+            with jax.enable_x64(self.wide or any(is_wide(s.dtype) for s in structs if hasattr(s, "dtype"))):
+                found = self._needs[key] = self._live(structs, wanted, heads)
+        return found
+
+    def _live(self, structs: Sequence[Any], wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> tuple[bool, ...]:
+        """Which of these arguments a backward pass reads."""
+        trace = self._needs.get((wanted, heads))
+        if trace is None:
+            def gradients(*args: Any) -> tuple:
+                outs = jax.eval_shape(self.fn, *args)
+                given = [jnp.zeros(o.shape, o.dtype) for o, h in zip(outs, heads, strict=False) if h]
+                return self.vjp(wanted, heads).fn(*args, *given)
+            trace = self._needs[wanted, heads] = AnySize(gradients, self.options.get("any_size", False))
+        general = trace.general(structs)
+        if general is None:
+            jaxpr = jax.make_jaxpr(trace.function)(*structs).jaxpr
+        elif general in self._needs:
+            return self._needs[general]
+        else:
+            jaxpr = general.closed.jaxpr
+        live = tuple(_live_inputs(jaxpr, [True] * len(jaxpr.outvars)))
+        if general is not None:
+            self._needs[general] = live
+        return live
+
+
+def _differentiable(value: Any) -> Any:
+    if jnp.issubdtype(value.dtype, jnp.inexact):
+        return value
+    return value.astype(_float())
+
+
+def _float() -> Any:
+    return np.float64 if jax.config.jax_enable_x64 else np.float32
+
+
+def cotangent(gradient: Any, output: Any) -> Any:
+    """A head gradient as JAX wants it for this output; what is given for integers counts for nothing."""
+    if not jnp.issubdtype(output.dtype, jnp.inexact):
+        return np.zeros(output.shape, jax.dtypes.float0)
+    return gradient.astype(output.dtype) if gradient.dtype != output.dtype else gradient
+
+
+def _live_inputs(jaxpr: Any, used: list[bool]) -> list[bool]:
+    """Which inputs of a jaxpr its used outputs depend on, looking into called sub-programs."""
+    live = {v for v, u in zip(jaxpr.outvars, used, strict=True) if u and not hasattr(v, "val")}
+    for eqn in reversed(jaxpr.eqns):
+        outs = [v in live for v in eqn.outvars]
+        if not any(outs) and not eqn.effects:
+            continue
+        inner = eqn.params.get("jaxpr") if eqn.primitive.name in ("pjit", "jit", "closed_call", "remat") else None
+        inner = getattr(inner, "jaxpr", inner)
+        if inner is not None and len(inner.invars) == len(eqn.invars):
+            wanted = _live_inputs(inner, outs)
+        else:
+            wanted = [True] * len(eqn.invars)
+        live.update(v for v, w in zip(eqn.invars, wanted, strict=True) if w and not hasattr(v, "val"))
+    return [v in live for v in jaxpr.invars]
+
+
+_observer: Callable[..., Any] | None = None
+
+
+def watch(observer: Callable[..., Any] | None) -> None:
+    """Has `observer(name, kind, call, *args)` make all compiled calls (the profiler); None: nobody watches."""
+    global _observer
+    _observer = observer
+
+
+def _guard(gate: Callable[[], None]) -> None:
+    """From now on all compiled calls pass the gate first."""
+    def guarded(name: str, kind: str, call: Callable[..., Any], *args: Any) -> Any:
+        gate()
+        return call(*args)
+    watch(guarded)
+
+
+when_closed(_guard)
+
+
+def watched(name: str, function: Callable[..., Any], kind: str = "symbolic") -> Callable[..., Any]:
+    """A function as the observer calls it where there is one; kind: "symbolic" (a whole graph) or "imperative"."""
+    return function if _observer is None else functools.partial(_observer, name, kind, function)
+
+
+def run(kernel: Kernel, args: Sequence[Any], wide: bool, call: Callable[..., tuple] | None = None,
+        made: list[tuple] | None = None) -> tuple:
+    """Calls the compiled kernel on buffers, in 64-bit mode where `wide`; a user's mistake becomes an MXNetError.
+
+    `made` gets the results before Python looks at signals: where arguments are given away, none may be lost by Ctrl-C.
+    """
+    call = call or kernel.jitted
+    if _observer is not None:
+        call = functools.partial(_observer, kernel.name, "symbolic" if kernel.symbolic else "imperative", call)
+    try:
+        if wide or kernel.wide:
+            with jax.enable_x64(True):
+                return call(*args) if made is None else _delivered(call, args, made)
+        if made is None:
+            return call(*args)
+        if type(call) is Compiled:
+            call.deliver(made, args)
+            return made[0]
+        return _delivered(call, args, made)
+    except (MXNetError, *USER_MISTAKES) as error:
+        if _guarded(error):
+            with jax.transfer_guard("allow"):
+                return run(kernel, args, wide, call, made)
+        raise _named(kernel, args, error) from None
+
+
+def run_program(name: str, program: Callable[..., Any], args: Sequence[Any], wide: bool,
+                blamed: Sequence[Any] = ()) -> Any:
+    """Calls the compiled form of a graph, in 64-bit mode where `wide`.
+
+    Args:
+        name: for the profiler, and for the message of a user's mistake.
+        program: the compiled function.
+        args: its arguments.
+        blamed: what the message shows as inputs.
+    """
+    try:
+        with jax.enable_x64(wide):
+            return watched(name, program)(*args)
+    except MXNetError:
+        raise
+    except USER_MISTAKES as error:
+        if _guarded(error):
+            with jax.transfer_guard("allow"):
+                return run_program(name, program, args, wide, blamed)
+        raise mistake(name, blamed, error) from None
+
+
+def _guarded(error: BaseException) -> bool:
+    """Whether a user's `jax.transfer_guard`, for own code, refused an operator's parameters; nothing has run then."""
+    return isinstance(error, jax.errors.JaxRuntimeError) and "Disallowed host-to-device transfer" in str(error)
+
+
+def _delivered(call: Callable[..., tuple], args: Sequence[Any], made: list[tuple]) -> tuple:
+    if isinstance(call, Compiled):
+        call.deliver(made, args)
+    else:
+        made.append(call(*args))
+    return made[0]
+
+
+def _named(kernel: Kernel, args: Sequence[Any], error: BaseException) -> BaseException:
+    """The error as the user reads it: an MXNetError that says which operator it is about."""
+    if isinstance(error, MXNetError):
+        told = kernel.op is None or "operator " in str(error) or str(error).startswith(kernel.name)
+        if told or type(error) is not MXNetError:
+            return error
+    return mistake(kernel.name, args, error)
+
+
+_TOLD = 12  # inputs that an error names: a network as one program has hundreds
+_IN_PLAIN_WORDS = {  # how JAX says it: how we do
+    r"dot_general requires contracting dimensions to have the same shape, got (.*) and (.*)\.":
+        r"the axes that are multiplied and summed have different sizes, \1 and \2",
+    r"(?:lax\.)?\w+ requires arguments to have the same dtypes, got ([^.]*)\..*":
+        r"its arrays have different dtypes, \1",
+    r"(?:lax\.)?conv_general_dilated": "the convolution",
+    r"dot_general requires lhs batch dimensions and rhs batch dimensions to have the same shape, got (.*) and (.*)\.":
+        r"the batches have different sizes, \1 and \2",
+    r"Received incompatible devices for jitted computation\..*? with shape (\S+) .*?ids \[(.*?)\] on platform (\w+).*? "
+    r"with shape (\S+) .*?ids \[(.*?)\] on platform (\w+).*":
+        r"its arrays must be on one device; one of \1 is on \3 \2, one of \4 on \6 \5",
+}
+
+
+def mistake(name: str, args: Sequence[Any], error: BaseException) -> MXNetError:
+    """What a user reads when operator `name` cannot take these arguments."""
+    arrays = [a for a in args if hasattr(a, "shape")]
+    got = ", ".join([f"{np.dtype(a.dtype).name}{tuple(a.shape)}" for a in arrays[:_TOLD]])
+    if len(arrays) > _TOLD:
+        got += f" and {len(arrays) - _TOLD} more"
+    first, *more = str(error).strip().split("\n")
+    reason = f"{first} {more[0].strip()}" if more and first.endswith(":") else first  # XLA's newer errors have headings
+    for pattern, words in _IN_PLAIN_WORDS.items():
+        reason = re.sub(pattern, words, reason)
+    return MXNetError(f"operator {name}: {reason} [inputs: {got}]")
+
+
+def prepare(op: Op, params: dict[str, Any], present: int | tuple[bool, ...], train: bool,
+            pack: bool = False) -> Kernel:
+    """The kernel of an operator with canonical parameters.
+
+    Args:
+        op: the operator.
+        params: canonical parameters (`op.parse`); dynamic ones are left out of the key.
+        present: how many inputs are given, or for each declared input whether it is.
+        train: training mode (only part of the key where the operator asks for it).
+        pack: for imperative calls, whose `Kernel.extras` are arguments again and again.
+    """
+    dynamic = tuple([n for n in params if n in op.dynamic_names and params[n] is not None])
+    static = tuple([item for item in params.items() if item[0] not in dynamic])
+    packed: tuple[tuple[str, int], ...] = ()
+    if pack and dynamic and op.get_attr("FCheck") is None:
+        packed = tuple([(n, 0 if type(params[n]) is float else len(params[n])) for n in dynamic
+                        if type(params[n]) in (float, tuple)])
+        packed = packed if sum(length or 1 for _, length in packed) > 1 else ()
+        dynamic = tuple(n for n in dynamic if n not in dict(packed))
+    key = (static, dynamic, packed, present, train and op.trains(params))
+    kernel = op.kernels.get(key)
+    if kernel is None:
+        kernel = op.kernels[key] = _build(op, params, dynamic, packed, present, train)
+    return kernel
+
+
+def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tuple[tuple[str, int], ...],
+           present: int | tuple[bool, ...], train: bool, function: Callable[..., Any] | None = None) -> Kernel:
+    in_place = op.get_attr("FInPlace") if function is None else None
+    function = function or op.get_attr("FCompute")
+    if function is None:
+        raise MXNetError(f"operator {op.name} has no FCompute")
+    count = present if isinstance(present, int) else sum(present)
+    mask = None if isinstance(present, int) else present
+    static = {k: v for k, v in params.items() if k not in dynamic and k not in dict(packed)}
+    if op.uses_train:
+        static["_train"] = train
+    num_outputs = op.num_outputs(params)
+    gradient, eager = op.get_attr("FGradient"), op.eager or op.get_attr("eager_when", never)(params)
+
+    def spread(arrays: Sequence[Any]) -> Sequence[Any]:
+        if mask is None:
+            return arrays
+        given = iter(arrays)
+        return [next(given) if m else None for m in mask]
+
+    names = op.inputs(params, count)
+    given_names = names if mask is None else [n for n, m in zip(op.input_names, mask, strict=False) if m]
+
+    @by_own_rules
+    def fn(*args: Any) -> tuple:
+        check_types(op, params, [str(a.dtype) for a in args[:count]], given_names)
+        extras = dict(static)
+        rest = args[count:]
+        if packed:
+            numbers = iter(as_numbers(rest[0]))
+            extras.update({name: tuple([next(numbers) for _ in range(length)]) if length else next(numbers)
+                           for name, length in packed})
+            rest = rest[1:]
+        extras.update(zip(dynamic, jax.tree.map(jnp.asarray, rest), strict=False))
+        if op.uses_key:
+            key = rest[len(dynamic):]
+            if len(key) == 1 and not count:
+                return _tuple(key[0])
+            extras["_key"] = Drawn(key[0]) if len(key) == 1 else jax.random.fold_in(jax.random.wrap_key_data(key[0]),
+                                                                                    key[1])
+        if gradient is None or eager and not any(isinstance(a, jax.core.Tracer) for a in args):
+            return _tuple(function(*spread(args[:count]), **extras))
+        return _with_gradient(function, gradient, extras)(*spread(args[:count]))
+
+    mutated = tuple(given_names.index(n) for n in op.mutates(params) if n in given_names)
+    fn.__name__ = op.name  # what JAX's logs and XLA's profile call the program
+    wide = any(p.kind == "dtype" and params[n] in WIDE for n, p in op.params.items()) or op.get_attr("wide", False)
+    smooth = draw = None
+    if "dtype" in params and op.params["dtype"].kind == "dtype" and "int" in (params["dtype"] or ""):
+        # in MXNet gradients pass a cast to integers
+        def smooth(dtype: str) -> Callable[..., tuple]:
+            return _build(op, {**params, "dtype": dtype}, dynamic, packed, present, train).fn
+    drawing = op.get_attr("FDraw")
+    if drawing is not None:
+        def draw(source: Source, given: dict[str, Any], inputs: Sequence[Any]) -> Any:
+            return drawing(source, given, inputs, train)
+    refuse = op.get_attr("FRefuse") if count else None
+    return Kernel(op.name, fn, count, num_outputs, num_visible=op.num_visible(params),
+                  wide=bool(wide(params) if callable(wide) else wide), mutated=mutated,
+                  eager=eager,
+                  options={"most": SOME_OF_ONE, "any_size": getattr(function, "__module__", "").startswith(_OURS)},
+                  op=op, params=params, dynamic=dynamic, packed=packed, uses_key=op.uses_key,
+                  by_rows=op.by_rows(params), check=op.get_attr("FCheck"),
+                  refuses=refuse and functools.partial(refuse, params), draw=draw, smooth=smooth,
+                  in_place=in_place and _build(op, params, dynamic, packed, present, train, in_place))
+
+
+def as_numbers(vector: Any) -> list[jax.Array]:
+    """The numbers in a vector, each as what a Python float is: it takes the dtype of the array it meets."""
+    vector = jnp.asarray(vector)
+    return list(jnp.unstack(jax.lax.convert_element_type_p.bind(
+        vector, new_dtype=vector.dtype, weak_type=True, sharding=None)))
+
+
+def never(params: dict[str, Any]) -> bool:
+    """What an attribute that asks about parameters says where an operator has none."""
+    return False
+
+
+def _tuple(result: Any) -> tuple:
+    return result if isinstance(result, tuple) else tuple(result) if isinstance(result, list) else (result,)
+
+
+def _with_gradient(function: Callable, gradient: Callable, params: dict[str, Any]) -> Callable[..., tuple]:
+    """`function` with a hand-written derivative (the FGradient attribute).
+
+    Parameters that are traced go to the backward as saved values: it may be compiled apart from the forward.
+    """
+    traced = {name: value for name, value in params.items() if isinstance(value, jax.Array)}
+
+    @jax.custom_vjp
+    def compute(*inputs: Any) -> tuple:
+        return _tuple(function(*inputs, **params))
+
+    def forward(*inputs: Any) -> tuple:
+        outputs = compute(*inputs)
+        return outputs, (inputs, outputs, traced)
+
+    @by_own_rules
+    def backward(saved: tuple, heads: tuple) -> tuple:
+        inputs, outputs, values = saved
+        grads = _tuple(gradient(heads, inputs, outputs, **{**params, **values}))
+        grads += (None,) * (len(inputs) - len(grads))
+        return tuple(
+            (np.zeros(i.shape, jax.dtypes.float0) if not jnp.issubdtype(i.dtype, jnp.inexact)
+             else jnp.zeros_like(i) if g is None else jnp.broadcast_to(g, i.shape).astype(i.dtype))
+            for i, g in zip(inputs, grads, strict=True))
+    compute.defvjp(forward, backward)
+    return compute

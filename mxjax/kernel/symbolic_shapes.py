@@ -1,0 +1,277 @@
+"""Small programs for arrays of any size: where sizes depend on data, few shapes are met twice.
+
+Tracing takes some milliseconds for each new shape. A function that has been traced for several is traced once more
+with symbols in place of the sizes that vary; what NumPy computes by that needs no trace for the next shape.
+
+JAX refuses to decide what depends on a symbol, and then there is no such trace. Only whether two sizes are the same it
+answers with no where it does not know: for functions that treat a certain size (other than 0 and 1) by other rules,
+this is not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gc
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax import export
+
+from .._xla.process import forked
+from ..interpret.everything import ALL
+from ..interpret.exact import Exact, as_it_is, by_numpy
+from ..interpret.rounded import ROUNDED
+from ..ops.by_device import traced_for
+from ..passes.division import with_quotients
+from .policy import VARIED_SHAPES, Variety
+from .shape_only import ShapeOnly
+
+__all__ = ["AnySize", "Form"]
+
+_MOST = 1 << 17  # a size, and for NumPy's sake the elements of an argument
+_NAMES = "abcdefgh"
+_TRIALS = 3  # of a trace with symbols for calls of one kind: then others vary, or the function asks for sizes
+_KINDS = 64  # of calls that one function is known to have
+
+
+@functools.cache
+def _symbols() -> tuple[Any, ...]:
+    """Sizes that may be any. Always the same ones: JAX keeps what it traced, and compares none of two scopes."""
+    bounds = [f"{name} {bound}" for name in _NAMES for bound in (">= 2", f"<= {_MOST}")]
+    return export.symbolic_shape(", ".join(_NAMES), scope=export.SymbolicScope(bounds))
+
+
+class Form:
+    """A traced function of arrays some of whose sizes are symbols.
+
+    Args:
+        closed: the trace.
+        sizes: those of all arguments one after the other: a number, or the symbol's name.
+    """
+
+    __slots__ = ("closed", "sizes", "rounds")
+
+    def __init__(self, closed: Any, sizes: tuple[int | str, ...]) -> None:
+        self.closed, self.sizes = closed, sizes
+        self.rounds = False  # whether it is known not to be exact
+
+    def values(self, sizes: Sequence[int]) -> dict[str, int] | None:
+        """What the symbols are for arguments of these sizes; None where it is for others."""
+        values: dict[str, int] = {}
+        for expected, size in zip(self.sizes, sizes, strict=True):
+            if (values.setdefault(expected, size) if isinstance(expected, str) else expected) != size:
+                return None
+        return values
+
+    def at(self, sizes: Sequence[int], nearly: bool) -> Exact | None:
+        """What NumPy computes for arguments of these sizes; None where they are other ones, or it cannot.
+
+        nearly: it need not be exact.
+        """
+        values = self.values(sizes)
+        if values is None:
+            return None
+        known: dict[int, int] = {}  # by identity: expressions are hard to compare
+
+        def number(size: Any) -> Any:
+            if not hasattr(size, "_evaluate"):
+                return size
+            found = known.get(id(size))
+            if found is None:
+                found = known[id(size)] = int(size._evaluate(values))
+            return found
+        exact = None if self.rounds else _exactly(self.closed, number)
+        self.rounds = exact is None
+        return _either(exact, self.closed, number) if nearly else exact
+
+
+class _Calls:
+    """Calls with arguments that differ in sizes alone; `tree`: what their results are."""
+
+    __slots__ = ("tree", "form", "seen", "trials", "variety", "is_for_xla")
+
+    def __init__(self) -> None:
+        self.tree: Any = None
+        self.form: Form | None = None
+        self.seen: list[tuple[int, ...]] = []
+        self.trials = 0
+        self.variety = Variety()
+        self.is_for_xla = False  # whatever sizes come
+
+
+class AnySize:
+    """Finds what NumPy computes for a function of arrays that meets ever new sizes.
+
+    Args:
+        function: a pure function of arrays.
+        symbols: it is known for sizes that it has not been traced for: it asks for none, but for 0 and 1.
+    """
+
+    __slots__ = ("function", "_symbols", "_calls")
+
+    def __init__(self, function: Callable[..., Any], symbols: bool) -> None:
+        self.function, self._symbols = function, symbols
+        self._calls: dict[Hashable, _Calls] = {}
+
+    def note(self, args: Sequence[Any], elements: int) -> bool:
+        """Notes a new signature of so many elements; whether NumPy may compute it but for the last bits."""
+        calls = self._noted(args)
+        return calls.variety.note(elements) and not calls.is_for_xla
+
+    def general(self, args: Sequence[Any]) -> Form | None:
+        """The trace for arguments like these with symbols for their sizes; None: there is none (yet).
+
+        args: arrays or ShapeDtypeStructs.
+        """
+        calls = self._noted(args)
+        if self._symbols and self._is_time(calls):
+            with contextlib.suppress(Exception), _collected():
+                calls.form = self._traced(args, list(calls.seen), None)
+        return calls.form if calls.form is not None and calls.form.values(_sizes(args)) is not None else None
+
+    def _noted(self, args: Sequence[Any]) -> _Calls:
+        kind = _kind(args)
+        calls = self._calls.get(kind)
+        if calls is None:
+            if len(self._calls) >= _KINDS:
+                self._calls.clear()
+            calls = self._calls[kind] = _Calls()
+        if calls.trials < _TRIALS:
+            calls.seen.append(_sizes(args))
+        return calls
+
+    @staticmethod
+    def _is_time(calls: _Calls) -> bool:
+        """Whether to try a trace with symbols; if so, that counts as tried."""
+        tries = calls.trials < _TRIALS and len(calls.seen) >= VARIED_SHAPES << calls.trials
+        calls.trials += tries
+        return tries
+
+    def find(self, args: Sequence[Any], nearly: bool = False) -> tuple[Exact, Any] | None:
+        """(what NumPy computes for arguments like these, the structure of the results), where that has been learnt.
+
+        nearly: it need not be exact.
+        """
+        calls = self._calls.get(_kind(args)) if self._calls else None
+        exact = calls.form.at(_sizes(args), nearly) if calls is not None and calls.form is not None else None
+        return None if exact is None else (exact, calls.tree)
+
+    def trace(self, args: Sequence[Any], kind: str) -> tuple[Exact, Any] | None:
+        """The same by a trace for these sizes, and not exact; None where XLA is to compile all calls of this kind.
+
+        kind: of the device that the function is traced for.
+        """
+        with traced_for(kind):
+            closed, shapes = jax.make_jaxpr(self.function, return_shape=True)(*args)
+        closed, tree = with_quotients(closed, on_cpu=True), jax.tree.structure(shapes)
+        found = _either(_exactly(closed), closed)
+        if found is None:
+            calls = self._calls.get(_kind(args))
+            if calls is not None:  # another thread may have cleared them
+                calls.is_for_xla = True
+            return None
+        self.learn(args, found, tree, kind, nearly=True)
+        return found, tree
+
+    def clear(self) -> None:
+        """Forgets all."""
+        self._calls.clear()
+
+    def learn(self, args: Sequence[Any], exact: Exact, tree: Any, kind: str, nearly: bool = False) -> None:
+        """Learns from a call for which a trace was necessary.
+
+        Args:
+            args: its arguments.
+            exact: what NumPy computes for them.
+            tree: the structure of the results.
+            kind: of the device that the function is traced for.
+            nearly: it is not exact.
+        """
+        calls = self._calls.get(_kind(args))
+        if self._symbols and calls is not None and self._is_time(calls):
+            with contextlib.suppress(Exception), _collected():
+                form = self._traced(args, list(calls.seen), kind)
+                if form is not None and _same(form.at(_sizes(args), nearly), exact, args, nearly):
+                    calls.form, calls.tree = form, tree
+
+    def _traced(self, args: Sequence[Any], seen: list[tuple[int, ...]], kind: str | None) -> Form | None:
+        """The function for arguments with a symbol for sizes that vary, one for all that vary together."""
+        columns = list(zip(*seen, strict=True))
+        varying = list(dict.fromkeys(column for column in columns if len(set(column)) > 1))
+        if not varying or len(varying) > len(_NAMES):
+            return None
+        symbols = dict(zip(varying, _symbols(), strict=False))
+        given = iter([symbols.get(column, column[0]) for column in columns])
+        leaves, tree = _flat(args)
+        specs = []
+        for leaf in leaves:
+            if hasattr(leaf, "shape"):
+                shape = tuple([next(given) for _ in leaf.shape])
+                weak = {"weak_type": leaf.weak_type} if isinstance(leaf, jax.Array) else {}
+                leaf = (ShapeOnly if type(leaf) is ShapeOnly else jax.ShapeDtypeStruct)(shape, leaf.dtype, **weak)
+            specs.append(leaf)
+        with traced_for(kind):
+            closed = with_quotients(jax.make_jaxpr(self.function)(*jax.tree.unflatten(tree, specs)), on_cpu=True)
+        return Form(closed, tuple([str(symbols[c]) if c in symbols else c[0] for c in columns]))
+
+
+@contextlib.contextmanager
+def _collected() -> Iterator[None]:
+    """A block with symbols: errors that JAX catches on its way hold all callers' arguments, in a circle."""
+    try:
+        yield
+    finally:
+        gc.collect(1)
+
+
+def _flat(args: Sequence[Any]) -> tuple[list[Any], Any]:
+    """What has a size, and numbers; and how they are arranged."""
+    return jax.tree.flatten(args, is_leaf=lambda one: type(one) is ShapeOnly)
+
+
+def _kind(args: Sequence[Any]) -> Hashable:
+    """What two calls have in common whose arguments differ in sizes alone; 0 and 1 are sizes of their own."""
+    leaves, tree = _flat(args)
+    return (tree, jax.config.jax_enable_x64, *[
+        (type(leaf) is ShapeOnly, leaf.dtype, getattr(leaf, "weak_type", False), tuple([min(n, 2) for n in leaf.shape]))
+        if hasattr(leaf, "shape") else type(leaf) for leaf in leaves])
+
+
+def _sizes(args: Sequence[Any]) -> tuple[int, ...]:
+    return tuple([n for leaf in _flat(args)[0] for n in getattr(leaf, "shape", ())])
+
+
+def _exactly(closed: Any, known: Callable[[Any], Any] = as_it_is) -> Exact | None:
+    """What is exact; in a forked child there is no XLA to be equal to."""
+    return None if forked() else by_numpy(closed, known)
+
+
+def _either(exact: Exact | None, closed: Any, known: Callable[[Any], Any] = as_it_is) -> Exact | None:
+    """What is exact; for numbers that it refuses, and where there is nothing exact, what NumPy makes of the trace."""
+    if exact is None:
+        return by_numpy(closed, known, ALL if forked() else ROUNDED)
+    near: list[Exact | None] = []
+
+    def call(arrays: Sequence[Any]) -> list[Any] | None:
+        found = exact(arrays)
+        if found is None:
+            if not near:
+                near.append(by_numpy(closed, known, ROUNDED))
+            found = near[0] and near[0](arrays)
+        return found
+    return call
+
+
+def _same(one: Exact | None, other: Exact, args: Sequence[Any], nearly: bool) -> bool:
+    """Whether both give the same bits, or nearly so."""
+    if one is None:
+        return False
+    leaves = jax.tree.leaves(args)
+    found, expected = one(leaves), other(leaves)
+    return found is not None and expected is not None and all([
+        f.shape == e.shape and f.dtype == e.dtype and (
+            f.tobytes() == e.tobytes() or nearly and np.allclose(f, e, 1e-5, 1e-5, equal_nan=True))
+        for f, e in zip(found, expected, strict=True)])

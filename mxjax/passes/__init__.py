@@ -1,0 +1,1 @@
+"""Passes over programs before XLA compiles them. See README.md."""

@@ -1,0 +1,281 @@
+"""Programs of convolutions with channels last inside: turned where images come in and where results leave.
+
+MXNet's images are (batch, channel, space), which a program's arguments and results stay. CPUs' convolutions want
+channels last. XLA turns data around each of them, and lays what is in between, row by row, one way or the other; a
+loop over both is several times slower than one over rows. So the program is written anew, from the convolutions on
+(docs/design/0028).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+from jax import lax
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+
+from .._xla.capacity import ELEMENTWISE
+from .rewriting import CALLS, called
+
+__all__ = ["with_channels_last"]
+
+_REDUCTIONS = ("argmax", "argmin", "reduce_and", "reduce_max", "reduce_min", "reduce_or", "reduce_prod", "reduce_sum")
+_BY_AXIS = {  # parameters with a value for each axis
+    "pad": ("padding_config",), "slice": ("start_indices", "limit_indices", "strides"),
+    **dict.fromkeys(("reduce_window_max", "reduce_window_min", "reduce_window_sum"),
+                    ("window_dimensions", "window_strides", "padding", "base_dilation", "window_dilation")),
+    "select_and_scatter_add": ("window_dimensions", "window_strides", "padding")}
+_OF_AXES = {"concatenate": "dimension", "rev": "dimensions", "split": "axis"}  # parameters that name axes
+Atom = Any  # a variable or a literal
+Rule = Callable[["_Rewriting", JaxprEqn], bool]
+
+
+def with_channels_last(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """A program that computes the same, with channels last from convolutions on.
+
+    It stays where it has none, and where it has the sums of many products over space that gradients of channel-wise
+    convolutions are: with channels last those take three times as long.
+    """
+    known: dict[Any, Any] = {}
+    if not _has(closed.jaxpr, "conv_general_dilated", known) or _has(closed.jaxpr, "reduce", known):
+        return closed
+    jaxpr, _ = _rewritten(closed.jaxpr, (False,) * len(closed.jaxpr.invars), known, plain=True)
+    return ClosedJaxpr(jaxpr, closed.consts)
+
+
+def _has(jaxpr: Jaxpr, name: str, known: dict[Any, Any]) -> bool:
+    """Whether there is an operation in a function, or in one that it calls."""
+    key = id(jaxpr), name
+    if key not in known:
+        found = any(eqn.primitive.name == name or (inner := called(eqn)) is not None and _has(inner.jaxpr, name, known)
+                    for eqn in jaxpr.eqns)
+        known[key] = found, jaxpr  # which lives as long as its id is known
+    return known[key][0]
+
+
+def _order(dims: int) -> tuple[int, ...]:
+    return (0, *range(2, dims), 1)
+
+
+def _at(axis: int, dims: int) -> int:
+    """Where an axis is in what has been turned."""
+    return axis if axis == 0 else dims - 1 if axis == 1 else axis - 1
+
+
+def _turn(values: Sequence[Any]) -> tuple:
+    return tuple([values[axis] for axis in _order(len(values))])
+
+
+@functools.lru_cache(maxsize=4096)
+def _turning(shape: tuple[int, ...], dtype: Any, back: bool) -> JaxprEqn | None:
+    """The equation that turns values of a shape, or turns them back to it; None where they are the same."""
+    dims = len(shape)
+    order, (given, made) = _order(dims), (shape, _turn(shape))
+    long = [axis for axis in order if shape[axis] != 1]
+    if back:
+        order, given, made = tuple([_at(axis, dims) for axis in range(dims)]), made, given
+
+    def turn(x: jax.Array) -> jax.Array:
+        return lax.reshape(x, made) if long == sorted(long) else lax.transpose(x, order)  # if values have to be moved
+    eqns = jax.make_jaxpr(turn)(jax.ShapeDtypeStruct(given, dtype)).eqns
+    return eqns[0] if eqns else None
+
+
+class _Value:
+    """A value of a program, as it was (`plain`) and with channels last (`turned`), as far as they have been made.
+
+    made: the broadcasting that makes it either way, where it has not been made yet.
+    """
+
+    __slots__ = ("plain", "turned", "made")
+
+    def __init__(self, plain: Atom | None = None, turned: Var | None = None, made: JaxprEqn | None = None) -> None:
+        self.plain, self.turned, self.made = plain, turned, made
+
+
+class _Rewriting:
+    """One function's equations while they are written anew."""
+
+    def __init__(self, known: dict) -> None:
+        self.known, self.eqns = known, []
+        self.values: dict[Var, _Value] = {}
+
+    # ------------------------------------------------------------ what equations read
+    def is_turned(self, atom: Atom) -> bool:
+        """Whether a value was made with channels last."""
+        value = None if isinstance(atom, Literal) else self.values[atom]
+        return value is not None and value.turned is not None
+
+    def is_plain(self, atom: Atom) -> bool:
+        """Whether it is there as it was, whatever else it is."""
+        return isinstance(atom, Literal) or self.values[atom].plain is not None
+
+    def plain(self, atom: Atom) -> Atom:
+        if isinstance(atom, Literal):
+            return atom
+        value = self.values[atom]
+        if value.plain is None:
+            made = value.made if value.turned is None else _turning(atom.aval.shape, atom.aval.dtype, True)
+            value.plain = self._made(made, value.turned, atom.aval)
+        return value.plain
+
+    def turned(self, atom: Atom) -> Atom:
+        value, aval = self.values[atom], atom.aval
+        if value.turned is None:
+            made = None if value.made is None else _broadcast_turned(value.made)
+            source = None if made is not None else self.plain(atom)
+            value.turned = self._made(made or _turning(aval.shape, aval.dtype, False), source,
+                                      aval.update(shape=_turn(aval.shape)))
+        return value.turned
+
+    def _made(self, eqn: JaxprEqn | None, source: Var | None, aval: Any) -> Var:
+        """What an equation makes of the source, or of what it reads already; None: the source itself."""
+        if eqn is None:
+            return source
+        new = Var(aval)
+        self.eqns.append(eqn.replace(invars=eqn.invars if source is None else [source], outvars=[new]))
+        return new
+
+    def read(self, atoms: Sequence[Atom], turned: Sequence[bool]) -> list[Atom]:
+        return [self.turned(v) if t else self.plain(v) for v, t in zip(atoms, turned, strict=True)]
+
+    # ------------------------------------------------------------ what they make
+    def emit(self, eqn: JaxprEqn, read: Sequence[Atom], turned: Sequence[bool], **params: Any) -> bool:
+        """Adds an equation; `turned`: which of its results have channels last now."""
+        made = []
+        for old, now in zip(eqn.outvars, turned, strict=True):
+            new = Var(old.aval.update(shape=_turn(old.aval.shape)) if now else old.aval)
+            self.values[old] = _Value(None, new) if now else _Value(new)
+            made.append(new)
+        self.eqns.append(eqn.replace(invars=list(read), outvars=made, params={**eqn.params, **params}))
+        return True
+
+    def equation(self, eqn: JaxprEqn) -> None:
+        name = eqn.primitive.name
+        rule = _BEGINNINGS.get(name) or (_RULES.get(name) if any(map(self.is_turned, eqn.invars)) else None)
+        if rule is None or not rule(self, eqn):
+            self.emit(eqn, [self.plain(v) for v in eqn.invars], [False] * len(eqn.outvars))
+
+
+def _rewritten(jaxpr: Jaxpr, given: tuple[bool, ...], known: dict, plain: bool = False) -> tuple[Jaxpr, tuple]:
+    """A function anew, and which of its results have channels last.
+
+    given: which of its arguments have; known: what became of functions so far; plain: no result shall.
+    """
+    now = _Rewriting(known)
+    invars = []
+    for old, turned in zip(jaxpr.invars, given, strict=True):
+        new = Var(old.aval.update(shape=_turn(old.aval.shape))) if turned else old
+        now.values[old] = _Value(None, new) if turned else _Value(new)
+        invars.append(new)
+    now.values.update({v: _Value(v) for v in jaxpr.constvars})
+    for eqn in jaxpr.eqns:
+        now.equation(eqn)
+    turned = tuple([not plain and now.is_turned(v) for v in jaxpr.outvars])
+    outvars = [now.turned(v) if t else now.plain(v) for v, t in zip(jaxpr.outvars, turned, strict=True)]
+    return jaxpr.replace(invars=invars, outvars=outvars, eqns=now.eqns), turned
+
+
+# ------------------------------------------------------------ rules: whether an equation has been written anew
+def _call(now: _Rewriting, eqn: JaxprEqn) -> bool:
+    inner = called(eqn)
+    given = tuple([now.is_turned(v) for v in eqn.invars])
+    if inner is None or not any(given) and not _has(inner.jaxpr, "conv_general_dilated", now.known):
+        return False
+    key = id(inner), given
+    if key not in now.known:
+        jaxpr, turned = _rewritten(inner.jaxpr, given, now.known)
+        now.known[key] = ClosedJaxpr(jaxpr, inner.consts), turned, inner
+    found, turned, _ = now.known[key]
+    return now.emit(eqn, now.read(eqn.invars, given), turned, **{CALLS[eqn.primitive.name]: found})
+
+
+def _convolution(now: _Rewriting, eqn: JaxprEqn) -> bool:
+    """Axes are parameters of a convolution; one that makes images has them turned, gradients by a weight stay."""
+    numbers, dims = eqn.params["dimension_numbers"], eqn.outvars[0].aval.ndim
+    images = numbers.lhs_spec[:2] == numbers.out_spec[:2] == (0, 1) and not now.is_turned(eqn.invars[1])
+    given = [images or now.is_turned(eqn.invars[0]), now.is_turned(eqn.invars[1])]
+    if eqn.params["batch_group_count"] > 1:  # its products are over space, which is best last
+        given = [turn and not now.is_plain(v) for turn, v in zip(given, eqn.invars, strict=True)]
+
+    def turned(axes: tuple[int, ...], turned: bool) -> tuple[int, ...]:
+        return tuple([_at(axis, dims) for axis in axes]) if turned else axes
+    told = lax.ConvDimensionNumbers(turned(numbers.lhs_spec, given[0]), turned(numbers.rhs_spec, given[1]),
+                                    turned(numbers.out_spec, images))
+    return now.emit(eqn, now.read(eqn.invars, given), [images], dimension_numbers=told)
+
+
+def _elementwise(now: _Rewriting, eqn: JaxprEqn, **params: Any) -> bool:
+    dims = eqn.outvars[0].aval.ndim
+    read = now.read(eqn.invars, [v.aval.ndim == dims for v in eqn.invars])  # others are single numbers
+    return now.emit(eqn, read, [True] * len(eqn.outvars), **params)
+
+
+def _barrier(now: _Rewriting, eqn: JaxprEqn) -> bool:
+    turned = [now.is_turned(v) for v in eqn.invars]
+    return now.emit(eqn, now.read(eqn.invars, turned), turned)
+
+
+def _broadcast(now: _Rewriting, eqn: JaxprEqn) -> bool:
+    """What is broadcast is made when it is read, the way that it is read."""
+    (source, *sizes), dims = eqn.invars, eqn.outvars[0].aval.ndim
+    if sizes or dims < 3:
+        return False
+    if now.is_turned(source):
+        return source.aval.ndim == dims and _elementwise(now, eqn, shape=_turn(eqn.params["shape"]))
+    now.values[eqn.outvars[0]] = _Value(made=eqn.replace(invars=[now.plain(source)]))
+    return True
+
+
+def _broadcast_turned(eqn: JaxprEqn) -> JaxprEqn | None:
+    """A broadcasting with channels last; None where that would move axes."""
+    shape = eqn.params["shape"]
+    axes = tuple([_at(axis, len(shape)) for axis in eqn.params["broadcast_dimensions"]])
+    if list(axes) != sorted(axes):
+        return None
+    return eqn.replace(params={**eqn.params, "shape": _turn(shape), "broadcast_dimensions": axes})
+
+
+def _reduction(now: _Rewriting, eqn: JaxprEqn) -> bool:
+    dims, axes = eqn.invars[0].aval.ndim, eqn.params["axes"]
+    kept = [_at(axis, dims) for axis in range(dims) if axis not in axes]
+    if kept != sorted(kept):
+        return False
+    return now.emit(eqn, [now.turned(eqn.invars[0])], [False], axes=tuple(sorted(_at(axis, dims) for axis in axes)))
+
+
+def _by_axis(now: _Rewriting, eqn: JaxprEqn) -> bool:
+    params = {name: eqn.params[name] for name in _BY_AXIS[eqn.primitive.name]}
+    return _elementwise(now, eqn, **{name: value and _turn(value) for name, value in params.items()})
+
+
+def _of_axes(now: _Rewriting, eqn: JaxprEqn) -> bool:
+    name, dims = _OF_AXES[eqn.primitive.name], eqn.outvars[0].aval.ndim
+    axes = eqn.params[name]
+    return _elementwise(now, eqn, **{name: _at(axes, dims) if isinstance(axes, int) else
+                                     tuple([_at(axis, dims) for axis in axes])})
+
+
+def _transpose(now: _Rewriting, eqn: JaxprEqn) -> bool:
+    (source,), order = eqn.invars, eqn.params["permutation"]
+    dims = len(order)
+    moved = tuple([_at(axis, dims) for axis in order])  # of what has channels last
+    if now.is_turned(source):
+        if moved == tuple(range(dims)):
+            now.values[eqn.outvars[0]] = _Value(now.turned(source))
+            return True
+        return now.emit(eqn, [now.turned(source)], [False], permutation=moved)
+    if dims < 3 or order != tuple([_at(axis, dims) for axis in range(dims)]):
+        return False
+    now.values[eqn.outvars[0]] = _Value(None, now.plain(source))  # somebody has turned it back: it is turned
+    return True
+
+
+_BEGINNINGS: dict[str, Rule] = {  # where channels may be last though nothing that is read has them there
+    **dict.fromkeys(CALLS, _call), "broadcast_in_dim": _broadcast, "conv_general_dilated": _convolution,
+    "transpose": _transpose}
+_RULES: dict[str, Rule] = {
+    **dict.fromkeys(ELEMENTWISE, _elementwise), **dict.fromkeys(_REDUCTIONS, _reduction),
+    **dict.fromkeys(_BY_AXIS, _by_axis), **dict.fromkeys(_OF_AXES, _of_axes), "optimization_barrier": _barrier}

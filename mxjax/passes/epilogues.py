@@ -1,0 +1,367 @@
+"""Predictions on CPUs: what follows a convolution is done by oneDNN with it, and what is made of weights is kept.
+
+Normalization by moving averages, a bias, a shortcut and a `relu` behind a convolution cost a pass over the image each.
+oneDNN adds vectors and images and clips while a result is still in registers; factors go into the weights. That, and
+turning weights the way oneDNN reads them fastest, is work on weights alone: it is a program of its own, whose results
+are used again as long as the same arrays are given (docs/design/0029).
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax import lax
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+
+from .._xla.capacity import LOOPS
+from .convolutions import TOLD, computed_by_library
+from .onednn import by_onednn, is_convolution
+from .rewriting import called
+
+__all__ = ["Derived", "Split", "Standing", "split", "with_epilogues"]
+
+_MOST = 6  # operators that are looked at behind a convolution
+Atom = Any  # a variable or a literal
+
+
+# ------------------------------------------------------------ convolutions with what follows them
+def with_epilogues(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """A program whose convolutions do what is done with each of their results alone; training's stay as they are."""
+    known: dict[int, Any] = {}
+    convolves, trains = _convolves(closed.jaxpr, known)
+    if not convolves or trains:
+        return closed
+    shallow = _inlined(closed, lambda eqn: _convolves(called(eqn).jaxpr, known)[0], False)
+    jaxpr = shallow.jaxpr
+    users, _ = _read(jaxpr)
+    follow = {id(eqn) for first in filter(_takes_more, jaxpr.eqns) for eqn in _following(first, jaxpr, users)}
+    if not follow:
+        return closed
+    flat = _inlined(shallow, lambda eqn: id(eqn) in follow, True)
+    jaxpr = flat.jaxpr
+    users, makers = _read(jaxpr)
+    gone: set[int] = set()
+    instead: dict[int, list[JaxprEqn]] = {}
+    for i, eqn in enumerate(jaxpr.eqns):
+        if _takes_more(eqn):
+            chain = _chain(eqn, jaxpr.eqns, users, makers, gone)
+            if chain.places:
+                gone.update((i, *chain.places))
+                instead[max(chain.places)] = chain.equations(eqn)
+    eqns = []
+    for i, eqn in enumerate(jaxpr.eqns):
+        eqns += instead.get(i, () if i in gone else (eqn,))
+    return ClosedJaxpr(jaxpr.replace(eqns=eqns), flat.consts)
+
+
+def _convolves(jaxpr: Jaxpr, known: dict[int, Any]) -> tuple[bool, bool]:
+    """Whether there are convolutions, and whether one is a gradient."""
+    if id(jaxpr) not in known:
+        some, trains = False, False
+        for eqn in jaxpr.eqns:
+            inner = called(eqn)
+            if eqn.primitive is lax.conv_general_dilated_p:
+                some, trains = True, trains or eqn.params["dimension_numbers"].lhs_spec[1] == 0
+            elif inner is not None:
+                more = _convolves(inner.jaxpr, known)
+                some, trains = some or more[0], trains or more[1]
+        known[id(jaxpr)] = some, trains, jaxpr  # which lives as long as its id is known
+    return known[id(jaxpr)][:2]
+
+
+def _inlined(closed: ClosedJaxpr, chosen: Callable[[JaxprEqn], bool], deeply: bool) -> ClosedJaxpr:
+    """A program with the functions that these equations call in their places; `deeply`: and all that those call."""
+    eqns: list[JaxprEqn] = []
+    constants = dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
+
+    def put(jaxpr: Jaxpr, values: dict[Var, Atom], all_of_it: bool) -> list[Atom]:
+        def seen(atom: Atom) -> Atom:
+            return atom if isinstance(atom, Literal) else values.get(atom, atom)
+        for eqn in jaxpr.eqns:
+            given, inner = [seen(v) for v in eqn.invars], called(eqn)
+            if inner is not None and (all_of_it or chosen(eqn)):
+                own = [Var(v.aval) for v in inner.jaxpr.constvars]
+                constants.update(zip(own, inner.consts, strict=True))
+                made = put(inner.jaxpr, dict(zip((*inner.jaxpr.constvars, *inner.jaxpr.invars), (*own, *given),
+                                                 strict=True)), deeply)
+                values.update(zip(eqn.outvars, made, strict=True))
+            else:
+                new = [Var(v.aval) for v in eqn.outvars]
+                values.update(zip(eqn.outvars, new, strict=True))
+                eqns.append(eqn.replace(invars=given, outvars=new))
+        return [seen(v) for v in jaxpr.outvars]
+    outvars = put(closed.jaxpr, {}, False)
+    return ClosedJaxpr(closed.jaxpr.replace(eqns=eqns, outvars=outvars, constvars=list(constants)),
+                       list(constants.values()))
+
+
+def _read(jaxpr: Jaxpr) -> tuple[dict[Var, list[int]], dict[Var, JaxprEqn]]:
+    """By which equations each value is read, -1 for the program's results, and which one makes it."""
+    users: dict[Var, list[int]] = {}
+    for place, atoms in [*enumerate([eqn.invars for eqn in jaxpr.eqns]), (-1, jaxpr.outvars)]:
+        for atom in atoms:
+            if isinstance(atom, Var):
+                users.setdefault(atom, []).append(place)
+    return users, {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
+
+
+def _following(eqn: JaxprEqn, jaxpr: Jaxpr, users: dict[Var, list[int]]) -> list[JaxprEqn]:
+    """The equations behind a convolution, each the only reader of the one before, as far as they are loops."""
+    found: list[JaxprEqn] = []
+    while len(found) < _MOST:
+        readers = users.get(eqn.outvars[0], ())
+        if len(readers) != 1 or readers[0] < 0 or not _loops(jaxpr.eqns[readers[0]]):
+            break
+        eqn = jaxpr.eqns[readers[0]]
+        found.append(eqn)
+    return found
+
+
+def _loops(eqn: JaxprEqn) -> bool:
+    """Whether an equation, or the function that it calls, makes each number by itself."""
+    inner = called(eqn)
+    return eqn.primitive.name in LOOPS if inner is None else all(map(_loops, inner.jaxpr.eqns))
+
+
+def _takes_more(eqn: JaxprEqn) -> bool:
+    """Whether it is a convolution that oneDNN computes, with channels last."""
+    if eqn.primitive is not lax.conv_general_dilated_p or not computed_by_library(eqn):
+        return False
+    numbers, dims = eqn.params["dimension_numbers"], eqn.outvars[0].aval.ndim
+    return numbers.lhs_spec == numbers.out_spec == (0, dims - 1, *range(1, dims - 1))
+
+
+class _Chain(NamedTuple):
+    """What is done with a convolution's result.
+
+    steps: (name, place of the vector among `given`, or a number) one after the other: "mul", "add", "sub".
+    given: vectors, a number for each channel or one for all, of any shape; image: what is added behind, or None.
+    clips: whether what is negative becomes 0; places: of the equations that do all that; made: the last result.
+    """
+
+    steps: list[tuple[str, Any]]
+    given: list[Var]
+    image: Var | None
+    clips: bool
+    places: list[int]
+    made: Var
+
+    def equations(self, eqn: JaxprEqn) -> list[JaxprEqn]:
+        """The convolution with it all."""
+        data, weight = eqn.invars
+        images = [] if self.image is None else [self.image]
+        told = tuple((name, eqn.params[name]) for name in TOLD)
+        jaxpr = _fused(tuple(self.steps), self.image is not None, self.clips, data.aval.shape, weight.aval.shape,
+                       tuple([v.aval.shape for v in self.given]), self.made.aval.shape, told)
+        values: dict[Var, Atom] = dict(zip(jaxpr.invars, (data, weight, *self.given, *images), strict=True))
+        eqns = []
+        for inner in jaxpr.eqns:
+            new = [self.made if v is jaxpr.outvars[0] else Var(v.aval) for v in inner.outvars]
+            values.update(zip(inner.outvars, new, strict=True))
+            eqns.append(inner.replace(invars=[v if isinstance(v, Literal) else values[v] for v in inner.invars],
+                                      outvars=new, source_info=eqn.source_info))
+        return eqns
+
+
+def _chain(eqn: JaxprEqn, eqns: Sequence[JaxprEqn], users: dict[Var, list[int]],
+           makers: dict[Var, JaxprEqn], gone: set[int]) -> _Chain:
+    """What can be done with a convolution: of the equations that follow, each the only reader of the one before."""
+    steps: list[tuple[str, Any]] = []
+    given: list[Var] = []
+    image, clips, places, made = None, False, [], eqn.outvars[0]
+    while not clips:
+        readers = users.get(made, ())
+        if len(readers) != 1 or readers[0] < 0 or readers[0] in gone:
+            break
+        reader = eqns[readers[0]]
+        name = reader.primitive.name
+        if name not in ("add", "add_any", "sub", "mul", "max") or name == "sub" and reader.invars[0] is not made:
+            break
+        other = reader.invars[1 if reader.invars[0] is made else 0]
+        if name == "max":
+            clips = isinstance(other, Literal) and np.ndim(other.val) == 0 and bool(other.val == 0)
+            if not clips:
+                break
+        else:
+            vector = _by_channel(other, makers) if image is None else None
+            if isinstance(vector, Var):
+                steps.append((name, (len(given),)))
+                given.append(vector)
+            elif vector is not None:
+                steps.append((name, float(vector)))
+            elif name.startswith("add") and image is None and isinstance(other, Var) and \
+                    other.aval.shape == made.aval.shape:
+                image = other
+            else:
+                break
+        places.append(readers[0])
+        made = reader.outvars[0]
+    return _Chain(steps, given, image, clips, places, made)
+
+
+def _by_channel(atom: Atom, makers: dict[Var, JaxprEqn]) -> Atom | float | None:
+    """What has been broadcast along all axes but the last, or a number; None: it is an image of its own."""
+    if isinstance(atom, Literal):
+        return atom.val if np.ndim(atom.val) == 0 else None
+    if all([size == 1 for size in atom.aval.shape[:-1]]):
+        return atom
+    maker = makers.get(atom)
+    if maker is None or maker.primitive is not lax.broadcast_in_dim_p or len(maker.invars) != 1:
+        return None
+    source, axes = maker.invars[0], maker.params["broadcast_dimensions"]
+    if isinstance(source, Literal):
+        return source.val if np.ndim(source.val) == 0 else None
+    sizes, last = zip(source.aval.shape, axes, strict=True), atom.aval.ndim - 1
+    return source if all([size == 1 or axis == last for size, axis in sizes]) else None
+
+
+@functools.lru_cache(maxsize=1024)
+def _fused(steps: tuple, adds: bool, clips: bool, data: tuple, weight: tuple, given: tuple, made: tuple,
+           told: tuple) -> Jaxpr:
+    """The convolution as a program of data, weight, vectors, and the image that is added."""
+    p = dict(told)
+    numbers, dims = p["dimension_numbers"], len(data)
+    turn = p["feature_group_count"] == 1
+
+    def function(data: jax.Array, weight: jax.Array, *more: jax.Array) -> jax.Array:
+        def vector(step: Any) -> jax.Array:
+            if not isinstance(step, tuple):
+                return lax.full(made[-1:], step, np.float32)
+            value = more[step[0]]
+            return lax.reshape(value, made[-1:]) if value.size > 1 else lax.broadcast(lax.reshape(value, ()), made[-1:])
+        factor: Any = None
+        bias: Any = None
+        for name, step in steps:
+            value = vector(step)
+            if name == "mul":
+                factor = value if factor is None else lax.mul(factor, value)
+                bias = None if bias is None else lax.mul(bias, value)
+            elif bias is None:
+                bias = lax.neg(value) if name == "sub" else value
+            else:
+                bias = (lax.sub if name == "sub" else lax.add)(bias, value)
+        spec = numbers.rhs_spec
+        if factor is not None:
+            weight = lax.mul(weight, lax.broadcast_in_dim(factor, weight.shape, spec[:1]))
+        if turn:  # oneDNN's own order has the filters last, too
+            weight = lax.transpose(weight, (*spec[2:], spec[1], spec[0]))
+            spec = (dims - 1, dims - 2, *range(dims - 2))
+        operations = ["BIAS"] * (bias is not None) + ["BINARY_ADD"] * adds + ["RELU"] * clips
+        return by_onednn(data, weight, made, {**p, "dimension_numbers": lax.ConvDimensionNumbers(
+            numbers.lhs_spec, spec, numbers.out_spec)}, operations, [*[bias] * (bias is not None), *more[len(given):]])
+    shapes = (data, weight, *given, *[made] * adds)
+    return jax.make_jaxpr(function)(*[jax.ShapeDtypeStruct(s, np.float32) for s in shapes]).jaxpr
+
+
+# ------------------------------------------------------------ what is made of weights alone
+class Split(NamedTuple):
+    """A program in two: `before`, of the arguments at `places`; `rest`, of those at `others` and its results."""
+
+    places: tuple[int, ...]
+    before: ClosedJaxpr
+    others: tuple[int, ...]
+    rest: ClosedJaxpr
+
+
+def split(closed: ClosedJaxpr) -> Split | None:
+    """The program in what is made of convolutions' weights and no image, and the rest; None: nothing is made of them.
+
+    Weights are the arguments that come to a convolution by its weight, and not by its data, with no other one between.
+    """
+    jaxpr = closed.jaxpr
+    makers = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
+    library = [eqn for eqn in jaxpr.eqns if is_convolution(eqn)]
+    images = _sources([eqn.invars[0] for eqn in library], makers)
+    weights = _sources([v for eqn in library for v in eqn.invars[1:] if v.aval.ndim != eqn.invars[0].aval.ndim or
+                        v is eqn.invars[1]], makers) - images
+    places = tuple([i for i, v in enumerate(jaxpr.invars) if v in weights])
+    constants = set(jaxpr.constvars)
+    standing, before, rest = {jaxpr.invars[i] for i in places}, [], []
+    for eqn in jaxpr.eqns:
+        reads = [v for v in eqn.invars if isinstance(v, Var) and v not in constants]
+        of_weights = reads and all([v in standing for v in reads]) and not eqn.effects and not is_convolution(eqn)
+        (before if of_weights else rest).append(eqn)
+        if of_weights:
+            standing.update(eqn.outvars)
+    read = {v for v in (*[v for eqn in rest for v in eqn.invars], *jaxpr.outvars) if isinstance(v, Var)}
+    made = [v for eqn in before for v in eqn.outvars if v in read]
+    if not made:
+        return None
+    others = tuple([i for i, v in enumerate(jaxpr.invars) if v in read])
+    given = [jaxpr.invars[i] for i in places]
+    return Split(places, ClosedJaxpr(jaxpr.replace(invars=given, outvars=made, eqns=before), closed.consts), others,
+                 ClosedJaxpr(jaxpr.replace(invars=[*[jaxpr.invars[i] for i in others], *made], eqns=rest),
+                             closed.consts))
+
+
+def _sources(atoms: Iterable[Atom], makers: dict[Var, JaxprEqn]) -> set[Var]:
+    """What these values are made of, back to arguments and to results of convolutions."""
+    found: set[Var] = set()
+    todo = [v for v in atoms if isinstance(v, Var)]
+    while todo:
+        value = todo.pop()
+        if value not in found:
+            found.add(value)
+            maker = makers.get(value)
+            if maker is not None and not is_convolution(maker):
+                todo += [v for v in maker.invars if isinstance(v, Var)]
+    return found
+
+
+class Derived:
+    """What a program makes of weights, used again as long as the same arrays are given.
+
+    Nobody is kept from writing over a weight's memory: what was made of it goes when the array goes.
+
+    Args:
+        places: of the weights among the arguments.
+        before: the program, compiled.
+    """
+
+    def __init__(self, places: Sequence[int], before: Callable[..., Sequence[jax.Array]]) -> None:
+        self._places, self._before = places, before
+        self._kept: tuple[list[weakref.ref], Sequence[jax.Array]] | None = None
+
+    def __call__(self, args: Sequence[Any]) -> Sequence[jax.Array]:
+        weights, kept = [args[i] for i in self._places], self._kept  # which other threads may change
+        if kept is not None and all([ref() is array for ref, array in zip(kept[0], weights, strict=True)]):
+            return kept[1]
+        made = self._before(*weights)
+        if all([isinstance(array, jax.Array) for array in weights]):
+            forget = functools.partial(_forget, weakref.ref(self))
+            self._kept = [weakref.ref(array, forget) for array in weights], made
+        return made
+
+
+def _forget(derived: weakref.ref, gone: weakref.ref) -> None:
+    one = derived()
+    kept = None if one is None else one._kept
+    if kept is not None and any([ref is gone for ref in kept[0]]):
+        one._kept = None
+
+
+class Standing:
+    """A split program.
+
+    Args:
+        derived: its first part.
+        rest: its second part, compiled, of the arguments at `others` and of what the first makes.
+        results: the tree of its results.
+        nested: whether an argument is a tree of arrays.
+        effort: the level that `rest` is compiled at.
+    """
+
+    def __init__(self, derived: Derived, others: Sequence[int], rest: Callable[..., Sequence[jax.Array]], results: Any,
+                 nested: bool, effort: int) -> None:
+        self.effort = effort
+        self._derived, self._others, self._rest, self._results, self._nested = derived, others, rest, results, nested
+
+    def __call__(self, *args: Any) -> Any:
+        given = jax.tree.leaves(args) if self._nested else args
+        made = self._rest(*[given[i] for i in self._others], *self._derived(given))
+        return jax.tree.unflatten(self._results, made)

@@ -1,0 +1,124 @@
+"""Programs that choose how what they write over lies in memory.
+
+XLA takes what a program is given as it lies, and copies what it wants otherwise. A training step is given parameters
+and optimizer states, writes over them, and is given them again: where it chooses their layouts itself, nothing is
+copied (docs/design/0027).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import jax
+from jax.experimental.layout import Format, Layout
+
+from .._support.bounded import Bounded, bounded_cache
+
+__all__ = ["CHOOSE", "Laid", "compile_laid", "replaced"]
+
+CHOOSE = frozenset({"tpu"})  # platforms where that was found to save copies
+
+
+def preferred(shape: tuple[int, ...]) -> Any:
+    """The layout of what is written over and has this shape: XLA chooses."""
+    return Layout.AUTO
+
+
+def replaced(donated: Iterable[int], given: Sequence[Any], made: Sequence[Any]) -> dict[int, int]:
+    """Which result gets the memory of each argument that is given away, as JAX decides it: the first of its shape and
+    dtype that has none yet."""
+    free, found = list(range(len(made))), {}
+    for i in sorted(donated):
+        for k in free:
+            if made[k].shape == given[i].shape and made[k].dtype == given[i].dtype:
+                found[i] = k
+                free.remove(k)
+                break
+    return found
+
+
+class Laid:
+    """A function compiled so that what it writes over lies as XLA wants it; it is brought there where it does not.
+
+    Args:
+        function: of arrays; gives a tuple of arrays.
+        follows: for each argument whose memory a result takes, which one.
+        made: how many results there are.
+        compile: function(lowered program) -> compiled program.
+        results: shardings of the results; by default all are on the one device.
+    """
+
+    def __init__(self, function: Callable[..., tuple], follows: dict[int, int], made: int,
+                 compile: Callable[[Any], Any], results: Sequence[Any] | None = None) -> None:
+        self._function, self._follows, self._made, self._compile = function, follows, made, compile
+        self._results, self._place = results, min(follows)
+        self._programs: dict[Any, tuple[Callable[..., tuple], dict[int, Format]]] = Bounded(16)  # by devices
+
+    def __call__(self, *args: Any) -> tuple:
+        where = args[self._place].sharding
+        known = self._programs.get(where)
+        if known is None:
+            known = self._programs[where] = self._compiled(args)
+            return known[0](*_brought(args, known[1]))
+        try:
+            return known[0](*args)
+        except ValueError:  # somebody has written values that lie otherwise; nothing has run
+            brought = _brought(args, known[1])
+            if brought is args:
+                raise
+        return known[0](*brought)
+
+    def _compiled(self, args: Sequence[Any]) -> tuple[Callable[..., tuple], dict[int, Format]]:
+        """The program for these arguments' devices, and how it has what it writes over."""
+        given = [a.sharding if isinstance(a, jax.Array) else None for a in args]
+        told = [jax.ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) if i in self._follows else a
+                for i, a in enumerate(args)]
+        made = self._results or [given[self._place]] * self._made
+        return compile_laid(self._follows, given, made, lambda i: preferred(args[i].shape), lambda before, after:
+                            self._compile(jax.jit(self._function, donate_argnums=tuple(self._follows),
+                                                  in_shardings=before, out_shardings=after).trace(*told).lower()))
+
+
+def compile_laid(follows: Mapping[int, int], given: Sequence[Any], made: Sequence[Any], layout: Callable[[int], Any],
+                 compile: Callable[[tuple, tuple], Any]) -> tuple[Any, dict[int, Format]]:
+    """A program in which each value and the one that replaces it lie alike.
+
+    Args:
+        follows: for each argument whose memory a result takes, which one.
+        given, made: shardings of arguments and results.
+        layout: function(number of an argument) -> its layout, or that XLA chooses it.
+        compile: function(arguments' shardings and formats, those of results) -> compiled program.
+
+    Returns:
+        The program, and the formats of what is written over, but for what it does not read.
+    """
+    def program(layout: Callable[[int], Any]) -> Any:
+        before, after = list(given), list(made)
+        for i, k in follows.items():
+            before[i], after[k] = Format(layout(i), given[i]), Format(layout(i), made[k])
+        return compile(tuple(before), tuple(after))
+    found = program(layout)
+    formats, results = (jax.tree.leaves(f) for f in (found.input_formats, found.output_formats))
+    read = {i: k for i, k in follows.items() if formats[i].layout is not None}
+    if any(results[k].layout != formats[i].layout for i, k in read.items()):
+        found = program(lambda i: formats[i].layout)  # the next call takes what this one gives
+    return found, {i: formats[i] for i in read}
+
+
+@bounded_cache(64)
+def _bringing(formats: tuple[Format, ...]) -> Callable[..., tuple]:
+    """A program that gives its arguments in these formats."""
+    return jax.jit(lambda *a: a, donate_argnums=tuple(range(len(formats))), out_shardings=formats)
+
+
+def _brought(args: Sequence[Any], formats: dict[int, Format]) -> Sequence[Any]:
+    """The arguments in these layouts; what is not is given away for that."""
+    wrong = [i for i, form in formats.items() if args[i].format.layout != form.layout]
+    if not wrong:
+        return args
+    moved = _bringing(tuple([formats[i] for i in wrong]))(*[args[i] for i in wrong])
+    found = list(args)
+    for i, array in zip(wrong, moved, strict=True):
+        found[i] = array
+    return found

@@ -1,0 +1,118 @@
+"""Convolutions and some products by oneDNN, the library that computes them in MXNet, out of jaxlib.
+
+jaxlib has it within, for a pass of XLA's that is not switched on; the operations which that pass would write into a
+program can be written by others, too. It is nobody's documented interface: what it says of axes is counted differently
+in older releases, and what it is not told rightly ends the process. So it is used only with releases of jaxlib that it
+was tried with, one by one, on the one system that has it, for numbers and shapes that oneDNN always has an
+implementation for. Everybody else has XLA's own convolution (docs/design/0028).
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import os
+import platform
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import jax
+import jaxlib
+import numpy as np
+from jax import lax
+from jax.extend.core import JaxprEqn
+
+from .._xla.program_files import kept_in_no_file
+from ..ops.by_device import MOST_KERNEL
+
+__all__ = ["available", "by_onednn", "in_no_file", "is_convolution", "laid", "last", "may_compute", "product_of_rows"]
+
+_TRIED = frozenset(("0.10.0", "0.10.1", "0.10.2", "0.11.0", "0.11.1", "0.11.2", "0.12.0", "0.12.0.1"))
+_TARGET = "__onednn$"
+_STATUS_RETURNING = 2  # the version of XLA's interface for custom calls in which the pass writes it
+
+
+@functools.cache
+def available() -> bool:
+    """Whether convolutions of CPUs' programs may be oneDNN's; MXNET_MKLDNN_ENABLED=0 says no, as in MXNet."""
+    return jaxlib.__version__ in _TRIED and sys.platform == "linux" and platform.machine() == "x86_64" and \
+        os.environ.get("MXNET_MKLDNN_ENABLED", "1") not in ("0", "false", "False")
+
+
+def may_compute(eqn: JaxprEqn) -> bool:
+    """Whether oneDNN has a fast implementation for a convolution of float32 over one to three axes, none empty."""
+    p, weight = eqn.params, eqn.invars[1].aval.shape
+    return p["batch_group_count"] == max(p["lhs_dilation"]) == 1 and \
+        all(n >= 0 for around in p["padding"] for n in around) and \
+        math.prod(weight[axis] for axis in p["dimension_numbers"].rhs_spec[2:]) <= MOST_KERNEL
+
+
+def is_convolution(eqn: JaxprEqn) -> bool:
+    """Whether it is a convolution by oneDNN."""
+    return eqn.primitive.name == "ffi_call" and eqn.params["target_name"] == _TARGET + "convolution"
+
+
+def by_onednn(data: jax.Array, weight: jax.Array, made: Sequence[int], p: dict[str, Any],
+              operations: Sequence[str] = (), operands: Sequence[jax.Array] = ()) -> jax.Array:
+    """A convolution; data and result have channels last, where oneDNN is fastest, and weights it turns by itself.
+
+    made: the result's shape; p: the parameters of JAX's operation; operations: what is done with the result, of "BIAS",
+    which adds a vector, "BINARY_ADD", an image with channels last, and "RELU", with these operands.
+    """
+    numbers, dims = p["dimension_numbers"], data.ndim
+    images = {"dims": dims, "data": {"batch_dim": 0, "feature_dim": dims - 1, "spatial_dims": list(range(1, dims - 1))}}
+    filters, channels, *kernel = numbers.rhs_spec
+    told = {"dims": dims, "input": images, "output": images, "feature_groups": p["feature_group_count"],
+            "kernel": {"dims": dims, "filter": {"output_feature_dim": filters, "input_feature_dim": channels,
+                                                "spatial_dims": kernel}},
+            "window": {"size": [weight.shape[axis] for axis in kernel], "strides": p["window_strides"],
+                       "pad_left": [before for before, _ in p["padding"]],
+                       "pad_right": [behind for _, behind in p["padding"]], "window_dilations": p["rhs_dilation"]}}
+    if operations:
+        told["fusions"] = {"ops": list(operations)}
+    batch, filters, *places = [made[axis] for axis in numbers.out_spec]
+    found = _call("convolution", (batch, *places, filters), {"onednn_conv_config": told},
+                  last(data, numbers.lhs_spec), weight, *operands)
+    return laid(found, (0, dims - 1, *range(1, dims - 1)), numbers)
+
+
+def in_no_file(program: Callable[..., Any], called: Iterable[str]) -> Callable[..., Any]:
+    """A program that JAX's compilation cache does not keep, where it calls oneDNN; else itself.
+
+    XLA has no form in files for such a call: it takes it for another kind of call, and reads that one's fields out of
+    memory that is not there. JAX compiles a program again in a later call, too, where arrays are bound to a device.
+
+    Args:
+        program: a jitted function, or one that compiles.
+        called: the targets of the calls in it.
+    """
+    if not any(target.startswith(_TARGET) for target in called):
+        return program
+
+    def unkept(*args: Any) -> Any:
+        with kept_in_no_file():
+            return program(*args)
+    return unkept
+
+
+def product_of_rows(left: jax.Array, right: jax.Array) -> jax.Array:
+    """left.T @ right: the sum of all rows' products; faster than XLA's where rows are many."""
+    made = left.shape[1], right.shape[1]
+    return _call("matmul", made, {"onednn_matmul_config": {"transpose_a": True}}, left, right)
+
+
+def _call(name: str, made: Sequence[int], told: dict[str, Any], *given: jax.Array) -> jax.Array:
+    return jax.ffi.ffi_call(_TARGET + name, jax.ShapeDtypeStruct(tuple(made), np.float32),
+                            custom_call_api_version=_STATUS_RETURNING, legacy_backend_config=json.dumps(told))(*given)
+
+
+def last(image: jax.Array, spec: Sequence[int]) -> jax.Array:
+    """An image with channels last; spec: where its batch, its channels and its space are."""
+    return lax.transpose(image, (spec[0], *spec[2:], spec[1]))
+
+
+def laid(result: jax.Array, axes: Sequence[int], numbers: lax.ConvDimensionNumbers) -> jax.Array:
+    """A result as a convolution gives it; axes: where what is its batch, its channels and its space are now."""
+    return lax.transpose(result, [axes[numbers.out_spec.index(axis)] for axis in range(result.ndim)])

@@ -1,0 +1,343 @@
+"""NDArrays: making them, their dtypes, arithmetic, conversions, and Python's protocols."""
+
+import copy
+import operator
+import pickle
+import time
+
+import jax
+import ml_dtypes
+import numpy as np
+import pytest
+
+import mxjax as mx
+from mxjax.base import MXNetError
+
+RNG = np.random.default_rng(0)
+DTYPES = ["float16", "float32", "float64", "bfloat16", "int8", "uint8", "int32", "int64", "bool"]
+
+
+def numpy_dtype(name):
+    return np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
+
+
+# ------------------------------------------------------------------ making
+@pytest.mark.parametrize("made, wanted", [
+    (lambda: mx.nd.zeros((2, 3)), np.zeros((2, 3), "float32")),
+    (lambda: mx.nd.ones(2, dtype="int64"), np.ones(2, "int64")),
+    (lambda: mx.nd.full((2, 2), 7.5, dtype="float64"), np.full((2, 2), 7.5)),
+    (lambda: mx.nd.arange(2, 5, 0.5), np.arange(2, 5, 0.5, dtype="float32")),
+    (lambda: mx.nd.arange(0, 3, repeat=2, dtype="int32"), np.repeat(np.arange(3, dtype="int32"), 2)),
+    (lambda: mx.nd.linspace(0, 1, 5), np.linspace(0, 1, 5, dtype="float32")),
+    (lambda: mx.nd.eye(2, 3, 1), np.eye(2, 3, 1, dtype="float32")),
+    (lambda: mx.nd.array([[1, 2], [3, 4]]), np.array([[1, 2], [3, 4]], "float32")),
+    (lambda: mx.nd.array(np.arange(3)), np.arange(3, dtype="float32")),
+    (lambda: mx.nd.array(np.arange(3), dtype=np.int64), np.arange(3)),
+    (lambda: mx.nd.array(mx.nd.array([1.5], dtype="float64")), np.array([1.5])),
+    (lambda: mx.nd.zeros_like(mx.nd.ones((2, 1))), np.zeros((2, 1), "float32")),
+    (lambda: mx.nd.concatenate([mx.nd.ones((1, 2)), mx.nd.zeros((2, 2))]), np.float32([[1, 1], [0, 0], [0, 0]])),
+    (lambda: mx.nd.moveaxis(mx.nd.zeros((2, 3, 4)), 0, 2), np.zeros((3, 4, 2), "float32"))])
+def test_made(made, wanted):
+    array = made()
+    assert array.dtype == wanted.dtype and array.shape == wanted.shape
+    np.testing.assert_array_equal(array.asnumpy(), wanted)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int64", "uint8"])
+def test_numpy_knows_an_arrays_dtype(dtype):
+    """`numpy.dtype` of the array itself, as scripts ask for the bytes of an element."""
+    array = mx.nd.ones((2, 2), dtype=dtype)
+    for one in (array, mx.np.ones(2, dtype=dtype)) + ((array.tostype("csr"),) if "float" in dtype else ()):
+        assert np.dtype(one) == np.dtype(dtype) and np.zeros(1, one).dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_dtype_is_kept(dtype):
+    wanted = np.array([[0, 1, 3], [100, 2, 1]]).astype(numpy_dtype(dtype))
+    array = mx.nd.array(wanted, dtype=dtype)
+    assert array.dtype == wanted.dtype.type and array.to_jax().dtype == wanted.dtype
+    for same in (array.copy(), array[1:].reshape((1, 3)), mx.nd.concat(array, array, dim=0), array.T,
+                 array.as_in_context(mx.cpu(1)), array[:, 1:], array[mx.nd.array([1, 0])],
+                 pickle.loads(pickle.dumps(array)), mx.nd.zeros((2,), dtype=dtype)):
+        assert same.dtype == wanted.dtype.type
+    np.testing.assert_array_equal(array.asnumpy(), wanted)
+    np.testing.assert_array_equal(array[1, 0].asnumpy(), wanted[1, 0:1])
+    if dtype not in ("bool", "float16", "bfloat16"):
+        np.testing.assert_array_equal((array + array).asnumpy(), wanted + wanted)
+    assert array.astype("float64").dtype == np.float64
+
+
+def test_64_bits_are_kept_without_a_global_setting():
+    big = 2**53 + 1
+    integers = mx.nd.array(np.array([big, -big]), dtype="int64")
+    floats = mx.nd.array(np.array([1 + 2.0**-50]), dtype="float64")
+    view = integers[0:1]
+    integers += 1
+    assert not jax.config.jax_enable_x64
+    np.testing.assert_array_equal(integers.asnumpy(), [big + 1, -big + 1])
+    np.testing.assert_array_equal((view * 2).asnumpy(), [2 * big + 2])
+    np.testing.assert_array_equal((floats * floats - 1).asnumpy(), [(1 + 2.0**-50)**2 - 1])
+    floats.attach_grad()
+    with mx.autograd.record():
+        y = floats * floats * 3
+    y.backward()
+    np.testing.assert_array_equal(floats.grad.asnumpy(), 6 * floats.asnumpy())
+    assert "9007199254740994" in repr(integers)
+
+
+# ------------------------------------------------------------------ arithmetic
+A, B = RNG.uniform(1, 4, (2, 3)).astype("float32"), RNG.uniform(1, 4, (2, 1)).astype("float32")
+BINARY = [operator.add, operator.sub, operator.mul, operator.truediv, operator.mod, operator.pow, operator.eq,
+          operator.ne, operator.lt, operator.le, operator.gt, operator.ge]
+
+
+@pytest.mark.parametrize("function", BINARY, ids=lambda f: f.__name__)
+def test_operators_of_python(function):
+    a, b = mx.nd.array(A), mx.nd.array(B)
+    for got, wanted in ((function(a, b), function(A, B)), (function(a, 2), function(A, np.float32(2))),
+                        (function(2, a), function(np.float32(2), A)),
+                        (function(a, np.float64(1.5)), function(A, np.float32(1.5)))):
+        assert got.dtype == np.float32
+        np.testing.assert_allclose(got.asnumpy(), wanted, rtol=2e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["iadd", "isub", "imul", "itruediv", "imod"])
+def test_in_place_operators(name):
+    function, plain = getattr(operator, name), getattr(operator, name[1:])
+    a = mx.nd.array(A)
+    same = alias = a
+    for other, value in ((mx.nd.array(B), B), (3, np.float32(3))):
+        wanted = plain(a.asnumpy(), value)
+        same = function(same, other)
+        assert same is alias is a
+        np.testing.assert_allclose(alias.asnumpy(), wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_operands_that_do_not_fit():
+    a = mx.nd.ones((2, 3))
+    with pytest.raises(MXNetError, match=r"broadcast_add.*\(2, 3\).*\(2, 2\)"):
+        a + mx.nd.ones((2, 2))
+    for other in (np.ones((2, 3)), "text", None):
+        with pytest.raises(TypeError):
+            a + other
+    with pytest.raises(TypeError):
+        a == None  # noqa: E711
+    with pytest.raises(TypeError, match="__iadd__"):
+        a += np.ones((2, 3))
+    with pytest.raises(MXNetError, match=r"FullyConnected.*\(2, 3\).*\(4, 5\)"):
+        mx.nd.FullyConnected(a, mx.nd.ones((4, 5)), num_hidden=4, no_bias=True)
+
+
+# ------------------------------------------------------------------ conversions and places
+def test_copies_and_contexts():
+    a = mx.nd.array(A)
+    b = a.copy()
+    b[:] = 0
+    np.testing.assert_array_equal(a.asnumpy(), A)
+    target = mx.nd.zeros((2, 3), ctx=mx.cpu(1), dtype="float64")
+    assert a.copyto(target) is target
+    assert target.context == mx.cpu(1) and target.dtype == np.float64
+    np.testing.assert_array_equal(target.asnumpy(), A)
+    moved = a.as_in_context(mx.cpu(2))
+    assert moved is not a and moved.context == mx.cpu(2) and a.as_in_context(a.context) is a
+    moved += 1
+    np.testing.assert_array_equal(a.asnumpy(), A)
+    assert a.astype("float32", copy=False) is a and a.astype("float32") is not a
+    with pytest.raises(MXNetError, match="shapes"):
+        a.copyto(mx.nd.zeros((3, 2)))
+    with pytest.raises(TypeError, match="copyto"):
+        a.copyto("somewhere")
+    with mx.cpu(3):
+        assert mx.nd.zeros((1,)).context == mx.cpu(3)
+
+
+def test_asnumpy_is_a_writable_copy():
+    a = mx.nd.array(A)
+    value = a.asnumpy()
+    value[:] = 0
+    np.testing.assert_array_equal(a.asnumpy(), A)
+
+
+def test_scalars():
+    assert mx.nd.array([2.5]).asscalar() == 2.5 and float(mx.nd.array([[2.5]])) == 2.5
+    assert int(mx.nd.array([3])) == 3 and [10, 20][mx.nd.array([1], dtype="int32")] == 20
+    assert bool(mx.nd.array([1])) and not mx.nd.array([0])
+    assert 2 in mx.nd.array([1, 2]) and 5 not in mx.nd.array([1, 2])
+    for wrong in (lambda: mx.nd.ones(2).asscalar(), lambda: bool(mx.nd.ones(2))):
+        with pytest.raises(ValueError, match="scalar|ambiguous"):
+            wrong()
+    with pytest.raises(TypeError):
+        operator.index(mx.nd.array([1.0]))
+
+
+def test_numpy_protocol():
+    a = mx.nd.array(A)
+    np.testing.assert_array_equal(np.asarray(a), A)
+    assert np.array(a, dtype="float64").dtype == np.float64
+    np.testing.assert_allclose(np.mean(a.asnumpy()), A.mean())
+    assert isinstance(np.float64(2) * a, mx.nd.NDArray), "a NumPy scalar on the left does not take over"
+    assert len(a) == 2 and [row.shape for row in a] == [(3,), (3,)]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "float16"])
+def test_dlpack(dtype):
+    torch_like = mx.nd.array(np.arange(6).reshape(2, 3), dtype=dtype)
+    other = np.from_dlpack(torch_like)
+    assert other.dtype == np.dtype(dtype) and other.ctypes.data == torch_like.to_jax().unsafe_buffer_pointer()
+    torch_like += 1    # the memory that was handed out is left alone
+    np.testing.assert_array_equal(other, np.arange(6).reshape(2, 3))
+    np.testing.assert_array_equal(torch_like.asnumpy(), np.arange(6).reshape(2, 3) + 1)
+    again = mx.nd.from_dlpack(mx.nd.array(A).to_dlpack_for_read())
+    np.testing.assert_array_equal(again.asnumpy(), A)
+
+
+def test_from_numpy():
+    source = A.copy()
+    a = mx.nd.from_numpy(source, zero_copy=False)
+    source[:] = 0
+    np.testing.assert_array_equal(a.asnumpy(), A)
+
+
+@pytest.mark.parametrize("made", [
+    lambda: mx.nd.array(A), lambda: mx.nd.array(A)[1], lambda: mx.nd.array([1, 2], dtype="int64"),
+    lambda: mx.nd.empty((0, 3)), lambda: mx.nd.array([[1.5]], dtype="bfloat16")])
+def test_pickle_and_copy(made):
+    a = made()
+    for same in (pickle.loads(pickle.dumps(a)), copy.copy(a), copy.deepcopy(a)):
+        assert same.dtype == a.dtype and same.shape == a.shape
+        np.testing.assert_array_equal(same.asnumpy(), a.asnumpy())
+        same += 1
+        assert not a.size or (same.asnumpy() != a.asnumpy()).all()
+
+
+def test_printing():
+    assert repr(mx.nd.array([[1, 2], [3, 4]])) == "\n[[1. 2.]\n [3. 4.]]\n<NDArray 2x2 @cpu(0)>"
+    assert str(mx.nd.empty((0,), dtype="int32")) == "\n[]\n<NDArray 0 @cpu(0)>"
+
+
+def test_methods_are_the_operators():
+    a = mx.nd.array(A)
+    np.testing.assert_allclose(a.sum(axis=1).asnumpy(), A.sum(1), rtol=1e-6)
+    np.testing.assert_allclose(a.log().exp().sqrt().asnumpy(), np.sqrt(A), rtol=1e-5)
+    np.testing.assert_array_equal(a.clip(2, 3).asnumpy(), A.clip(2, 3))
+    np.testing.assert_array_equal(a.argmax(axis=1).asnumpy(), A.argmax(1))
+    np.testing.assert_array_equal(a.slice_axis(axis=1, begin=1, end=None).asnumpy(), A[:, 1:])
+    with pytest.raises(AttributeError):
+        a.no_such_method()
+
+
+@pytest.mark.parametrize("given, shape", [
+    ((3, 2), (3, 2)), ((-1,), (6,)), ((0, -1), (2, 3)), ((-2,), (2, 3)), ((-3,), (6,)), ((-4, 1, 2, -2), (1, 2, 3))])
+def test_reshape_codes(given, shape):
+    a = mx.nd.array(A)
+    assert a.reshape(given).shape == a.reshape(*given).shape == a.reshape(shape=given).shape == shape
+
+
+def test_out_may_come_by_position():
+    """Behind the parameters, as in MXNet's signatures."""
+    x, out = mx.nd.array([[1.0, 2], [3, 4]]), mx.nd.zeros((2, 2))
+    for _ in range(2):
+        assert mx.nd.square(x, out) is out and out.asnumpy().tolist() == [[1, 4], [9, 16]]
+        assert x.square(out) is out
+        assert mx.nd.dot(x, x, False, True, None, out) is out and out.asnumpy().tolist() == [[5, 11], [11, 25]]
+    with pytest.raises(TypeError, match="at most"):
+        mx.nd.dot(x, x, False, True, None, out, "name", 1)
+
+
+def test_reshape_errors():
+    for wrong, kind in ((lambda a: a.reshape((4, 2)), mx.MXNetError), (lambda a: a.reshape((5,)), ValueError),
+                        (lambda a: a.reshape((-1, -1)), ValueError), (lambda a: a.reshape(), ValueError)):
+        with pytest.raises(kind):
+            wrong(mx.nd.array(A))
+    with pytest.raises(TypeError, match="speed"):
+        mx.nd.array(A).reshape(2, 3, speed=1)
+
+
+def test_making_arrays_of_new_shapes_compiles_nothing(compiles):
+    for n in range(1, 20):
+        mx.nd.array(np.ones((n, 3))).wait_to_read()
+        mx.nd.zeros((n, 5)).wait_to_read()
+    assert compiles == []
+
+
+def test_one_number_in_a_numpy_array_is_a_number():
+    one = mx.nd.array([[2.5]]).asnumpy()
+    assert float(one) == 2.5 and int(one) == 2 and float(one * 2) == 5 and f"{one.item():.1f} {one}" == "2.5 [[2.5]]"
+    assert isinstance(one, np.ndarray) and repr(one) == "array([[2.5]], dtype=float32)"
+    assert type(pickle.loads(pickle.dumps(one))) is np.ndarray
+    assert type(mx.nd.ones((2,)).asnumpy()) is np.ndarray
+    with pytest.raises(TypeError):
+        float(one + np.ones(3))
+
+
+def test_columns_of_numbers():
+    column = mx.nd.array([[1.5], [2.5], [-3]]).asnumpy()
+    assert [float(x) for x in column] == [float(x) for x in column[[0, 1, 2]]] == [1.5, 2.5, -3]
+    assert int(column[2]) == -3 and float((column + 1)[1]) == 3.5 and float(column.max(0)) == 2.5
+    assert type(column.sum()) is type(column.mean()) is np.float32
+    assert type(column * np.ones(4)) is type(mx.nd.ones((3, 2)).asnumpy()) is np.ndarray
+    assert type(pickle.loads(pickle.dumps(column))) is np.ndarray
+    with pytest.raises(TypeError):
+        float(column)
+
+
+def test_waitall_waits_for_results_that_nobody_keeps():
+    x = mx.nd.ones((1200, 1200))
+    mx.nd.dot(x, x).wait_to_read()
+    before = time.perf_counter()
+    mx.nd.dot(mx.nd.dot(mx.nd.dot(x, x), x), x).wait_to_read()
+    kept = time.perf_counter() - before
+    mx.nd.waitall()
+    before = time.perf_counter()
+    mx.nd.dot(mx.nd.dot(mx.nd.dot(x, x), x), x)
+    mx.nd.waitall()
+    assert time.perf_counter() - before > kept / 50  # not waiting takes a thousandth
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (2, 0), 0])
+@pytest.mark.parametrize("make", [mx.nd.zeros, mx.nd.ones])
+def test_unknown_shapes_are_refused_outside_of_np_shape(make, shape):
+    with pytest.raises(mx.MXNetError, match=f"mx.nd.{make.__name__}: the shape .* is not known"):
+        make(shape)
+    with mx.np_shape():
+        assert make(shape).size == (shape == ())
+    assert mx.nd.empty(shape).size == (shape == ())
+
+
+def test_a_histogram_without_a_range_is_numpys():
+    counts, edges = found = mx.nd.histogram(mx.nd.array([0.0, 1.0, 1.0, 4.0]), bins=2)
+    assert type(found) is tuple and counts.dtype == edges.dtype == np.float32
+    assert counts.asnumpy().tolist() == [3, 1] and edges.asnumpy().tolist() == [0, 2, 4]
+
+
+def test_arrays_of_the_host_and_of_an_accelerator_do_not_mix(monkeypatch):
+    """`cpu(1)` stands for an accelerator: only its name says where it is."""
+    monkeypatch.setattr(mx.Context, "memory", property(lambda self: f"memory {self.device_id}"))
+    for module in (mx.eager.dispatch, mx.executor._cached_op):
+        monkeypatch.setattr(module, "accelerators", {1})
+    here, there = mx.nd.ones((3, 3)), mx.nd.ones((3, 3), ctx=mx.cpu(1))
+    for mix in (lambda: here + there, lambda: mx.nd.dot(there, here), lambda: here.__iadd__(there),
+                lambda: mx.nd.concat(here, here, there), lambda: mx.nd.dot(here, there, out=mx.nd.zeros((3, 3)))):
+        with pytest.raises(mx.MXNetError, match=r"input 0 is on cpu\(.\), input . on cpu\(.\)"):
+            mix()
+    assert (there + there).context == mx.cpu(1)
+    here[:] = there  # what copies may
+    here[1:2] = there[0:1]
+    assert here[mx.nd.array([1, 2], ctx=mx.cpu(1))].context == mx.cpu(0)
+    net = mx.gluon.nn.Dense(2, in_units=3)
+    net.initialize(ctx=mx.cpu(1))
+    net.hybridize()
+    with pytest.raises(mx.MXNetError, match=r"CachedOp.* on cpu\(.\), input . on cpu\(.\)"):
+        net(here)
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: x.astype("foo"), lambda x: mx.nd.cast(x, dtype=mx.cpu()),
+    lambda x: mx.sym.cast(mx.sym.var("x"), dtype="foo"), lambda x: mx.nd.topk(x, dtype="foo"),
+    lambda x: mx.nd.random.uniform(dtype="foo"), lambda x: mx.np.arange(3, dtype="foo")])
+def test_what_is_no_dtype_is_a_type_error(call):
+    """As in MXNet, where NumPy raises it; and an MXNetError, which names the operator."""
+    with pytest.raises(TypeError, match="must be dtype.*, got"):
+        call(mx.nd.ones((2,)))
+    with pytest.raises(mx.MXNetError):
+        call(mx.nd.ones((2,)))
