@@ -25,6 +25,7 @@ from ..eager.chunk import Chunk, RLock, placed, transformation
 from ..eager.dispatch import call, change, invoke
 from ..eager.host_work import HostPromise, push
 from ..eager.modes import state
+from ..eager.program import run_into
 from ..eager.promise import Promise, on_default_device, put
 from ..eager.tape import GRAD_REQS, Node, mark, record
 from ..kernel.kernel import WIDE_DTYPES, Kernel, mistake, prepare, run
@@ -251,12 +252,7 @@ class NDArray(_Base):
             if getattr(a, "dtype", None) in WIDE_DTYPES:
                 wide = True
         args[0] = chunk.seen()
-        made: list[Any] = []
-        try:
-            run(kernel, args, wide, kernel.donating((0,)) if chunk.give(args, 0, made) else None, made)
-        finally:
-            if made:
-                chunk.write(made[0][0])
+        run_into(kernel, args, wide, ((chunk, 0, 0),))
 
     def _write_result(self, result: NDArray) -> None:
         """Takes over the value (and the place in the recorded graph) of an operator's result: `out=`."""

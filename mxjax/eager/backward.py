@@ -24,6 +24,7 @@ from .chunk import ALONE, changing, holding, point
 from .deferred_call import DeferredCall, pull_of
 from .dispatch import invoke, perform
 from .modes import Modes, state
+from .program import run_into
 from .promise import Promise, put
 from .tape import Node
 
@@ -418,30 +419,21 @@ def _may_add(node: Node) -> bool:
 def _added_up(program: _Program, values: list[Any], ends: Sequence[Node], wide: bool) -> Sequence[Any]:
     """Runs a program that adds to gradients, which take the sums; returns its other results."""
     chunks = [node.grad._chunk for node in ends]
-    made: list[Any] = []
     while True:
         for chunk in chunks:
             chunk.read()
         with changing(chunks):
-            args, free = [*values], []
+            args = [*values]
+            targets = []
             for k, chunk in enumerate(chunks):
+                targets.append((chunk, len(args), k))
                 args.append(chunk.seen())
-                chunk.stash = args, len(values) + k, made, k
             if any(isinstance(old, Promise) for old in args[len(values):]):
                 continue  # another thread has just put a value off
-            for place, chunk in enumerate(chunks, len(values)):
-                if getrefcount(args[place]) == ALONE and not (
-                        chunk.lent or isinstance(args[place], jax.core.Tracer)):
-                    free.append(place)
-            try:
-                run(program.kernel, args, wide, program.kernel.donating(tuple(free)) if free else None, made)
-            finally:
-                if made:
-                    for chunk, total in zip(chunks, made[0], strict=False):
-                        chunk.write(total)
+            results = run_into(program.kernel, args, wide, targets)
         for node, fresh in zip(ends, program.added, strict=True):
             node.fresh = node.fresh or fresh
-        return made[0][len(chunks):]
+        return results[len(chunks):]
 
 
 class _Program:

@@ -23,7 +23,7 @@ from ..context import Context
 from ..kernel.kernel import WIDE_DTYPES
 from .promise import Promise, lost
 
-__all__ = ["ALONE", "Chunk", "RLock", "alone", "changing", "forget", "holding", "placed",
+__all__ = ["ALONE", "Chunk", "RLock", "changing", "forget", "holding", "placed",
            "point", "transformation"]
 
 
@@ -42,8 +42,8 @@ class Chunk:
     the JAX transformation it was made in, where it holds no tracer by which one could tell (None: in none).
 
     While `buffer` and `pending` are None a thread that holds `lock` is changing the chunk, and `stash` is what there
-    is: the value that was taken, or, while it is given away, where it is (`give`). From that the value can always be
-    found, also where Ctrl-C has ended the change at any instruction.
+    is: the value that was taken, or, while it is given away, where it is (`program.run_into`). From that the value can
+    always be found, also where Ctrl-C has ended the change at any instruction.
     """
 
     __slots__ = ("buffer", "pending", "ctx", "wide", "version", "lent", "born", "lock", "stash", "__weakref__")
@@ -160,17 +160,6 @@ class Chunk:
             self.stash, self.buffer = None, value
             self.version += 1
             return True
-
-    def give(self, args: list[Any], place: int, made: list[Any], index: int = 0) -> bool:
-        """Whether a call may write over the memory of the taken buffer: it stands in the call's arguments alone.
-
-        Args:
-            args: the arguments.
-            place: where among them the buffer is.
-            made: gets the call's results; `index` is the number of the one that becomes the value.
-        """
-        self.stash = args, place, made, index
-        return not self.lent and alone(args, place)
 
 
 def point(chunks: Sequence[Chunk], values: Sequence[Any]) -> None:
@@ -292,12 +281,6 @@ _lock_of = operator.attrgetter("lock")
 _acquire = type(RLock()).acquire
 
 
-def alone(values: Sequence[Any], place: int) -> bool:
-    """Whether nobody but this list holds a buffer in it, so that its memory may be reused."""
-    return (sys.getrefcount(values[place]) == ALONE and isinstance(values[place], jax.Array)
-            and not isinstance(values[place], jax.core.Tracer))
-
-
 def transformation() -> Any:
     """Identifies the JAX transformation (grad, vmap ...) that is being traced; None where there is none."""
     if not _trace_states:
@@ -314,7 +297,7 @@ _trace_states: list[Any] = []  # JAX's function, and the state outside of all tr
 def placed(value: jax.Array, device: Any) -> jax.Array:
     """A buffer on a device: itself where it is there already.
 
-    `jax.device_put` would then make a second array that shares its memory, which `alone` could not see.
+    `jax.device_put` would then make a second array that shares its memory, which `run_into` could not see.
     """
     if isinstance(value, jax.core.Tracer) or device in value.devices():
         return value

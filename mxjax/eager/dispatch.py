@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from sys import getrefcount
 from typing import Any
 
 import jax
@@ -17,10 +16,11 @@ from ..context import Context, accelerators, as_context, current_context
 from ..kernel.kernel import USER_MISTAKES, Kernel, mistake, never, prepare, run, watched
 from ..ops.registry import Op
 from .array_types import flavours, wrap
-from .chunk import ALONE, Chunk, changing, transformation
+from .chunk import Chunk, changing, transformation
 from .deferred_call import DeferredCall, after, call_of, may_wait
 from .host_work import HostPromise, push_kernel
 from .modes import state
+from .program import Target, run_into
 from .promise import Promise, on_default_device, put
 from .state_updates import StateUpdate, as_outputs, fixed_places, set_to
 from .tape import Node, entries, record
@@ -212,31 +212,12 @@ def overwrite(kernel: Kernel, arrays: Sequence[Any], extras: tuple, targets: Seq
                 return False
         del value
         args += extras
-        made: list[Any] = []
-        free = []
-        for k in range(len(chunks)):
-            chunk = chunks[k]
-            place = places[chunk]
-            if place >= 0:
-                chunk.stash = args, place, made, k
-                if not chunk.lent and getrefcount(args[place]) == ALONE:
-                    free.append(place)
-        free.sort()
-        try:
-            run(kernel, args, wide, kernel.donating(tuple(free)) if free else None, made)
-        finally:
-            if made:  # the results become the values where they fit; else the usual end of a call does the rest
-                fit = True
-                for chunk, result in zip(chunks, made[0], strict=True):
-                    old = args[places[chunk]]
-                    if places[chunk] < 0 or result.shape != old.shape or result.dtype != old.dtype:
-                        fit = False
-                if fit:
-                    for chunk, result in zip(chunks, made[0], strict=True):
-                        chunk.buffer = result
-                        chunk.version += 1
-                else:
-                    finish(kernel, arrays, args, made[0], targets or None, ctx)
+        replaced: list[Target] = []
+        for k, chunk in enumerate(chunks):
+            if places[chunk] < 0:  # read twice: it cannot be told which of them is replaced
+                return False
+            replaced.append((chunk, places[chunk], k))
+        run_into(kernel, args, wide, replaced, finish, (arrays, targets or None, ctx))
     return True
 
 
@@ -405,7 +386,7 @@ def _general(kernel: Kernel, arrays: Sequence[Any], args: list[Any], extras: tup
     if kernel.uses_key:
         drawn = _draw(kernel, given, arrays, args, ctx) if kernel.draw is not None and failure is None else None
         if drawn is not None and not arrays:
-            return finish(kernel, (), (), [drawn], target, ctx, transformation())
+            return finish(kernel, (), [drawn], (), target, ctx, transformation())
         extras += next_key(ctx) if drawn is None else (drawn,)
     on_the_host = failure is not None or kernel.refuses is not None and \
         not any(isinstance(a, jax.core.Tracer) for a in args)
@@ -414,25 +395,18 @@ def _general(kernel: Kernel, arrays: Sequence[Any], args: list[Any], extras: tup
     waiting = missing and _fill(args, arrays) or on_the_host
     args += extras
     if waiting:
-        return finish(kernel, arrays, args, push_kernel(kernel, args, wide, ctx, failure), target, ctx)
-    donated, made = (), []
-    if (target is not None or kernel.mutated) and not state.recording:
-        donated = _donations(kernel, arrays, args, target, made)
+        return finish(kernel, args, push_kernel(kernel, args, wide, ctx, failure), arrays, target, ctx)
+    if (target is not None or kernel.mutated) and not state.recording and arrays:
+        return run_into(kernel, args, wide, _replaced_values(kernel, arrays, target), finish,
+                        (arrays, target, ctx, born), always=True)
     if not arrays:
         born = transformation()
-    if donated:
-        try:
-            run(kernel, args, wide, kernel.donating(donated), made)
-        finally:
-            if made:
-                made.append(finish(kernel, arrays, args, made[0], target, ctx, born))
-        return made[1]
     if arrays or on_default_device(ctx):
         outputs = run(kernel, args, wide)
     else:
         with jax.default_device(ctx.jax_device):
             outputs = [moved(value, ctx.jax_device) for value in run(kernel, args, wide)]
-    return finish(kernel, arrays, args, outputs, target, ctx, born)
+    return finish(kernel, args, outputs, arrays, target, ctx, born)
 
 
 def _after_graph(kernel: Kernel, arrays: Sequence[Any], args: Sequence[Any], extras: tuple, ctx: Context,
@@ -468,7 +442,7 @@ def _deferred(trace: Any, kernel: Kernel, arrays: Sequence[Any], args: list[Any]
     lent = [v for v, a in zip(args, arrays, strict=True) if a._chunk.lent]
     args += extras
     outputs = trace.defer(kernel, args, ctx, wide, lent)
-    result = finish(kernel, arrays, args, outputs, target, ctx)
+    result = finish(kernel, args, outputs, arrays, target, ctx)
     del outputs, args
     if len(trace.calls) >= trace.size:
         trace.run()
@@ -516,7 +490,7 @@ def _fill(args: list[Any], arrays: Sequence[Any]) -> bool:
     return waiting
 
 
-def finish(kernel: Kernel, arrays: Sequence[Any], args: list[Any], outputs: Sequence[Any], target: Any,
+def finish(kernel: Kernel, args: Sequence[Any], outputs: Sequence[Any], arrays: Sequence[Any], target: Any,
            ctx: Context, born: Any = None) -> Any:
     """Writes mutated inputs, wraps or writes the outputs, records the call. Values may be buffers or Promise."""
     for position, value in zip(kernel.mutated, outputs[kernel.num_outputs:], strict=True):
@@ -568,9 +542,8 @@ def _into(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any) -> boo
             return False
         # taken before anything is read: who changes an input from `out` meanwhile sees that it has to wait
         chunk.stash, chunk.buffer = old, None
-        made: list[Any] = []
         try:
-            wide, place, again, call = kernel.wide, -1, False, None
+            wide, place, again = kernel.wide, -1, False
             args: list[Any] = []
             for a in arrays:
                 source = a._chunk
@@ -584,44 +557,22 @@ def _into(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any) -> boo
                     return False
                 args.append(value)
             args += extras
-            if place >= 0 and not again:
-                old = value = None
-                if chunk.give(args, place, made):
-                    call = kernel.donating((place,))
-            run(kernel, args, wide, call, made)
+            old = value = None
+            ctx = arrays[0]._chunk.ctx
+            run_into(kernel, args, wide, ((chunk, -1 if again else place, 0),), finish, (arrays, (out,), ctx),
+                     chunk.ctx is not ctx)
         finally:
-            try:
-                if made:
-                    value, ctx = made[0][0], arrays[0]._chunk.ctx
-                    old = args[place] if place >= 0 else old
-                    if chunk.ctx is not ctx or value.shape != old.shape or value.dtype != old.dtype:
-                        finish(kernel, arrays, args, made[0], (out,), ctx)
-                    elif isinstance(value, jax.core.Tracer):
-                        chunk.write(value)
-                    else:
-                        chunk.buffer = value
-                        chunk.version += 1
-            finally:
-                chunk.put_back()
+            chunk.put_back()
     return True
 
 
-def _donations(kernel: Kernel, arrays: Sequence[Any], args: list[Any], target: Any,
-               made: list[Any]) -> tuple[int, ...]:
-    """Positions of the arguments that are about to be overwritten and that nobody else holds: given away."""
-    if kernel.eager:
-        return ()
+def _replaced_values(kernel: Kernel, arrays: Sequence[Any], target: Any) -> list[Target]:
+    """Which results replace the values of locked chunks, that of an argument where it is read once and as a whole."""
     results = {arrays[i]._chunk: kernel.num_outputs + k for k, i in enumerate(kernel.mutated)}
     results.update({t._chunk: k for k, t in enumerate(target or ())})
-    return tuple(sorted([place for c, k in results.items() if (place := _given_away(c, arrays, args, made, k)) >= 0]))
-
-
-def _given_away(chunk: Chunk, arrays: Sequence[Any], args: list[Any], made: list[Any], index: int) -> int:
-    """The position at which a taken chunk, read there alone, gives up its buffer, or -1."""
-    place = -1
-    for i, a in enumerate(arrays):
-        if a._chunk is chunk:
-            if place >= 0 or a._view is not None:
-                return -1
-            place = i
-    return place if place >= 0 and chunk.stash is not None and chunk.give(args, place, made, index) else -1
+    targets = []
+    for chunk, index in () if kernel.eager else results.items():
+        places = [i for i, a in enumerate(arrays) if a._chunk is chunk]
+        if len(places) == 1 and arrays[places[0]]._view is None and chunk.stash is not None:
+            targets.append((chunk, places[0], index))
+    return targets

@@ -23,17 +23,17 @@ import numpy as np
 from jax import lax
 
 from .. import engine
-from .._xla.transfer import moved
 from ..base import MXNetError
 from ..context import Context
-from ..kernel.kernel import WIDE_DTYPES, Kernel, run
+from ..kernel.kernel import Kernel, run
 from ..kernel.policy import TRIALS, Programs
 from ..ops.by_device import for_cpus
 from .chunk import ALONE, RLock
 from .modes import Collecting, state
+from .program import apart, run_giving
 from .promise import Promise, identity, on_one_device
 
-__all__ = ["Trace", "TracePromise", "apart", "bulk_changed", "deferred", "flush", "lookup"]
+__all__ = ["Trace", "TracePromise", "bulk_changed", "deferred", "flush", "lookup"]
 
 _programs = Programs()
 
@@ -317,17 +317,7 @@ class Trace:
                     values[i] = apart(values[i])
         if self.watched:
             self.ran = kernel, wanted, free
-        run(kernel, values, wide, kernel.donating(tuple(free)) if free else None, made)
-
-
-def apart(value: jax.Array) -> jax.Array:
-    """A copy, for a program to write over in place of what somebody holds.
-
-    Else another program would have to be compiled, which does not write over it: of a training step that takes seconds,
-    and the memory is the same.
-    """
-    with jax.enable_x64(value.dtype in WIDE_DTYPES):
-        return moved(value, value.sharding if value.committed else None, may_alias=False)
+        run_giving(kernel, values, wide, free, made)
 
 
 def _deleted(value: Any) -> bool:

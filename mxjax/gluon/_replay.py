@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from sys import getrefcount
 from typing import Any
 
 import jax
 
 from ..array.dense import NDArray
 from ..eager.array_types import wrap
-from ..eager.chunk import ALONE, Chunk, changing
+from ..eager.chunk import Chunk, changing
 from ..eager.deferred_call import CallPromise
 from ..eager.modes import state
+from ..eager.program import run_into
 from ..eager.promise import Promise
 from ..eager.state_updates import set_to
-from ..eager.trace import Trace, apart
-from ..kernel.kernel import run
+from ..eager.trace import Trace
 from ._formats import flatten, regroup
 from .block import Block, HybridBlock
 from .trainer import Trainer
@@ -105,8 +104,7 @@ class Replay:
         self._trainer, self._prepared, self._optimizer = trainer, prepared, trainer._optimizer
         self._params = [(p, p._data[0], p._grad_req) for p in params]
         self._trained = [p._grad_req for p in trainer._params]
-        self._kernel, self._sources, self._targets, self._free = kernel, sources, targets, free
-        self._program = kernel.donating(tuple(free)) if free else None
+        self._kernel, self._sources = kernel, sources
         self._wide, self._form = wide, form
         self._chunks = [t for t in targets if isinstance(t, Chunk)]
         changed, places = frozenset(self._chunks), {s: i for i, s in enumerate(sources) if isinstance(s, Chunk)}
@@ -117,11 +115,11 @@ class Replay:
         self._places = [i for i, _ in (*self._old, *self._kept, *self._given)]
         self._drawn = [(i, int(s)) for i, s in enumerate(sources) if isinstance(s, _Draw)]
         self._numbers = [i for i, s in enumerate(sources) if s is _NUMBERS]
-        self._new = [(k, t) for k, t in enumerate(targets) if isinstance(t, Chunk)]
-        self._replaced = [(k, t, places[t]) for k, t in self._new if t in places]
+        freed = frozenset(free)
+        self._targets = [(t, places[t] if places.get(t) in freed else -1, k) for k, t in enumerate(targets)
+                         if isinstance(t, Chunk)]
         self._out = [(t, k) for k, t in enumerate(targets) if isinstance(t, int)]
         self._out.sort()
-        self._freed = [(i, sources[i]) for i in free]
         self._fixed = [(block._cached_op_args[place][1]._data[0], number)
                        for block in blocks for place, number in block._cached_op.fixed
                        if not isinstance(block._cached_op_args[place][1], int)]
@@ -158,7 +156,6 @@ class Replay:
         for chunk in chunks:
             if chunk.buffer is None:
                 chunk.read()
-        made: list[Any] = []
         with changing(chunks):
             args: list[Any] = [None] * len(self._sources)
             for place, chunk in self._old:
@@ -179,19 +176,7 @@ class Replay:
                 args[place] = key[number]
             for place in self._numbers:
                 args[place] = numbers
-            for k, chunk, place in self._replaced:
-                chunk.stash = args, place, made, k
-            for place, chunk in self._freed:
-                if chunk.lent or getrefcount(args[place]) != ALONE:
-                    args[place] = apart(args[place])
-            try:
-                run(self._kernel, args, self._wide, self._program, made)
-            finally:
-                if made:
-                    results = made[0]
-                    for k, chunk in self._new:
-                        chunk.buffer = results[k]
-                        chunk.version += 1
+            results = run_into(self._kernel, args, self._wide, self._targets, copies=True)
         flat = [wrap(results[k], ctx) for _, k in self._out]
         return (flat[0] if self._form == 0 else regroup(flat, self._form),)
 

@@ -191,7 +191,8 @@ def test_workers_get_the_folder(script, tmp_path):
 
 
 def test_use_cache_leaves_a_folder_of_jax(tmp_path):
-    code = ("import jax, mxjax as mx; jax.config.update('jax_compilation_cache_dir', 'mine'); "
-            "print(mx.runtime.use_cache(), mx.runtime.use_cache('other').endswith(mx._program_files.folder('x').name))")
+    code = ("import jax, mxjax as mx; from mxjax._xla import program_files as files; "
+            "jax.config.update('jax_compilation_cache_dir', 'mine'); "
+            "print(mx.runtime.use_cache(), mx.runtime.use_cache('other').endswith(files.folder('x').name))")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout.split() == ["mine", "True"]

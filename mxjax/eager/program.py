@@ -1,0 +1,106 @@
+"""Programs that write over their arguments: the one place that gives buffers away and puts results in their place.
+
+JAX's buffers never change, so a change of an array is a program that returns the new value. Where nobody else holds the
+old buffer, the program may use its memory (donation). `run_into` does all of that: it notes in each chunk where its
+value is meanwhile, finds out which buffers have no other owner, runs the program, and points the chunks to the results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from sys import getrefcount
+from typing import Any
+
+import jax
+
+from .._xla.transfer import moved
+from ..kernel.kernel import WIDE_DTYPES, Kernel, run
+from .chunk import ALONE, Chunk
+
+__all__ = ["Target", "apart", "replace", "run_giving", "run_into"]
+
+Target = tuple[Chunk, int, int]  # a chunk, the argument that is its value (-1: none is), the result that replaces it
+
+
+def run_into(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Target],
+             finish: Callable[..., Any] | None = None, rest: tuple = (), always: bool = False,
+             copies: bool = False) -> Any:
+    """Runs a kernel some of whose results replace the values of chunks, in their memory where nobody else has it.
+
+    Ctrl-C comes before the program or after the chunks have their new values, or the chunks know where these are.
+
+    Args:
+        kernel: the program.
+        args: all arguments. For donation the list must hold the only reference to a buffer.
+        wide: run in 64-bit mode.
+        targets: what is replaced. The caller has locked these chunks (`changing`).
+        finish: function(kernel, args, results, *rest): writes results that do not have the shapes and dtypes of the
+            values that they replace. Without it they are known to have them.
+        rest: further arguments of `finish`.
+        always: `finish` writes all results.
+        copies: the memory of all these arguments is used; what others hold is copied first, so that calls share one
+            program.
+
+    Returns:
+        What `finish` returns, or the results of the kernel.
+
+    Raises:
+        MXNetError: the arguments do not fit the operator.
+    """
+    made: list[Any] = []
+    given = []
+    for chunk, place, index in targets:
+        if place >= 0:
+            chunk.stash = args, place, made, index
+            if getrefcount(args[place]) == ALONE and not chunk.lent and not isinstance(args[place], jax.core.Tracer):
+                given.append(place)
+            elif copies:
+                args[place] = apart(args[place])
+                given.append(place)
+    if len(given) > 1:
+        given.sort()
+    try:
+        run(kernel, args, wide, kernel.donating(tuple(given)) if given else None, made)
+    finally:
+        if made:
+            outcome = results = made[0]
+            if finish is None or not always and _fit(targets, args, results):
+                replace(targets, results)
+            else:
+                outcome = finish(kernel, args, results, *rest)
+    return outcome
+
+
+def _fit(targets: Sequence[Target], args: Sequence[Any], results: Sequence[Any]) -> bool:
+    """Returns whether results have the shapes and dtypes of the values that they replace."""
+    for chunk, place, index in targets:
+        old, new = args[place] if place >= 0 else chunk.stash, results[index]
+        if new.shape != old.shape or new.dtype != old.dtype:
+            return False
+    return True
+
+
+def replace(targets: Sequence[Target], results: Sequence[Any]) -> None:
+    """Points chunks that the caller has locked to a program's results."""
+    if isinstance(results[0], jax.core.Tracer):  # all are, then
+        for chunk, _, index in targets:
+            chunk.write(results[index])
+        return
+    for chunk, _, index in targets:
+        chunk.buffer = results[index]
+        chunk.version += 1
+
+
+def run_giving(kernel: Kernel, args: list[Any], wide: bool, places: Sequence[int], made: list[Sequence[Any]]) -> None:
+    """Runs a kernel that may write over the memory of the arguments at these places; `made` gets its results."""
+    run(kernel, args, wide, kernel.donating(tuple(places)) if places else None, made)
+
+
+def apart(value: jax.Array) -> jax.Array:
+    """Returns a copy, for a program to write over in place of a buffer that somebody holds.
+
+    Otherwise another program would have to be compiled, which does not write over it: of a training step that takes
+    seconds, and the memory is the same.
+    """
+    with jax.enable_x64(value.dtype in WIDE_DTYPES):
+        return moved(value, value.sharding if value.committed else None, may_alias=False)
