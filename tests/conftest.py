@@ -25,9 +25,9 @@ def _listening():
 @pytest.fixture
 def room(monkeypatch):
     """What has been compiled stays meanwhile, however much the tests before have left."""
-    compiled._room.make()  # if that was next
-    monkeypatch.setattr(compiled._room, "most", 1 << 50)
-    monkeypatch.setattr(compiled._room, "_many", lambda: False)
+    compiled.budget.make()  # if that was next
+    monkeypatch.setattr(compiled.budget, "most", 1 << 50)
+    monkeypatch.setattr(compiled.budget, "_many", lambda: False)
 
 
 @pytest.fixture
@@ -38,8 +38,8 @@ def compiles(_listening, room, monkeypatch):
     whatever shapes its operator has had in the tests before, and however often they called it.
     """
     monkeypatch.setattr(policy, "VARIED_CALLS", policy.FIRST_CALLS)
-    for one in list(compiled._room._all):
-        one._sizes.clear()
+    for one in list(compiled.budget._all):
+        one.interpreter.sizes.clear()
         for signature, call in list(one._calls.items()):
             if call.__module__ == first_calls.__name__:  # NumPy computes it a few times more
                 one._calls.pop(signature, None)

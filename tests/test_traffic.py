@@ -12,7 +12,8 @@ import jax
 jax.config.update("jax_num_cpu_devices", 3)
 import numpy as np
 import mxjax as mx
-from mxjax import _transfer, autograd, context, gluon, nd
+from mxjax import autograd, context, gluon, nd
+from mxjax._xla import transfer as _transfer
 
 devices = jax.local_devices(backend="cpu")
 context._devices = lambda kind: tuple(devices[1:] if kind == "gpu" else devices[:1])

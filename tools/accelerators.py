@@ -27,8 +27,8 @@ from jax.experimental import topologies
 
 from mxjax import sym
 from mxjax.executor.jax_function import JaxFunction
-from mxjax.kernel.compiled import options_on
 from mxjax.kernel.kernel import prepare
+from mxjax.kernel.xla import options_on
 from mxjax.ops import registry
 from mxjax.ops.params import WIDE, np_dtype
 from mxjax.passes.division import with_quotients

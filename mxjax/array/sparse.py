@@ -109,7 +109,7 @@ class BaseSparseNDArray(NDArray):
 
     def _hold(self, parts: tuple, shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> BaseSparseNDArray:
         """Takes another value; the gradient and the place in the recorded graph stay."""
-        chunk = _Chunk(None, ctx, _Stored(self._to_dense, tuple(shape), np.dtype(dtype), ctx))
+        chunk = _Chunk(None, ctx, _Stored(lambda: self._to_dense(), tuple(shape), np.dtype(dtype), ctx))
         if self._chunk is not None:
             chunk.lock = self._chunk.lock
         with chunk.lock:

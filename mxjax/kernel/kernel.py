@@ -29,7 +29,8 @@ from ..ops.infer import check_types
 from ..ops.params import WIDE
 from ..ops.random._draw import Drawn
 from ..ops.registry import Op
-from .compiled import SOME_OF_ONE, Compiled, Reordered, kind_of
+from .arguments import kind_of
+from .compiled import SOME_OF_ONE, Compiled, Reordered
 from .shape_only import ShapeOnly, shape_only
 from .symbolic_shapes import AnySize
 

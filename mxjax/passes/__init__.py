@@ -1,1 +1,44 @@
-"""Passes over programs before XLA compiles them. See README.md."""
+"""Passes over programs before XLA compiles them, and which of them a program goes through. See README.md."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+from jax.extend.core import ClosedJaxpr
+
+from .barriers import with_barriers
+from .channels_last import with_channels_last
+from .convolutions import with_fast_convolutions
+from .division import with_quotients
+from .epilogues import with_epilogues
+from .precision import with_precision
+from .rewriting import without_kernels
+
+__all__ = ["Pass", "passes_for"]
+
+Pass = Callable[[ClosedJaxpr], ClosedJaxpr]
+
+
+def passes_for(kind: str | None, single: bool = False, keeps: bool = False, divided: bool = False) -> list[Pass]:
+    """Returns the passes of a program, in their order.
+
+    Args:
+        kind: of the device: "cpu", "onednn" (a CPU where oneDNN may be called), None for accelerators.
+        single: the program is one operator.
+        keeps: what it computes of weights alone may be cached.
+        divided: it runs on several devices.
+    """
+    found: list[Pass] = [functools.partial(with_quotients, on_cpu=kind is not None)]
+    if kind is None:
+        found.append(with_precision)
+    else:
+        found.append(with_channels_last)
+        if kind == "onednn" and keeps:
+            found.append(with_epilogues)
+        found.append(functools.partial(with_fast_convolutions, library=kind == "onednn"))
+        if not single:  # which is no long chain
+            found.append(with_barriers)
+    if divided:
+        found.append(without_kernels)
+    return found

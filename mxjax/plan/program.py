@@ -15,7 +15,7 @@ import jax
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
 from ..base import MXNetError
-from ..kernel.compiled import options_on
+from ..kernel.xla import options_on
 from ..ops.nn.flash import CALLS
 from ..passes.division import with_quotients
 from ..passes.layouts import CHOOSE, replaced

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import mxjax as mx
+from mxjax._random import streams as random_streams
 from mxjax.gluon._sharding import arrays
 
 sys.path.append(str(Path(__file__).parents[1] / "kvstore"))
@@ -109,14 +110,14 @@ def test_the_state_of_random_numbers():
             mx.nd.shuffle(mx.nd.arange(30)).asnumpy().tolist()]
     for _ in range(2):
         drawn()
-    state = json.loads(json.dumps(mx._random_streams.state_dict()))
+    state = json.loads(json.dumps(random_streams.state_dict()))
     expected = drawn()
     mx.random.seed(8)
-    mx._random_streams.load_state_dict(state)
+    random_streams.load_state_dict(state)
     assert drawn() == expected
     for damage in ({}, {**state, "source": {}}, {**state, "streams": [["cpu", 0, [1], 2]]}):
         with pytest.raises(ValueError, match="damaged"):
-            mx._random_streams.load_state_dict(damage)
+            random_streams.load_state_dict(damage)
 
 
 MESHES = """

@@ -14,12 +14,12 @@ from jax import lax
 import mxjax as mx
 from mxjax.interpret.exact import by_numpy
 from mxjax.interpret.rounded import ROUNDED
-from mxjax.kernel import compiled, policy
+from mxjax.kernel import policy, xla
 from mxjax.kernel.compiled import SOME_OF_ONE, Compiled
 from mxjax.passes.division import with_quotients
 
 pytestmark = pytest.mark.usefixtures("room")
-by_cpu = pytest.mark.skipif(compiled._options()[0] == compiled._options()[2], reason="everything is compiled in full")
+by_cpu = pytest.mark.skipif(xla._options()[0] == xla._options()[2], reason="everything is compiled in full")
 rng = np.random.default_rng(11)
 X = rng.normal(size=(4, 6, 9, 8)).astype("float32")
 POSITIVE = np.abs(X) + 0.5

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import mxjax as mx
-from mxjax.kernel import compiled
+from mxjax.kernel import arguments, budget, compiled, xla
 from mxjax.kernel.compiled import Compiled, Reordered
 from mxjax.kernel.kernel import prepare
 from mxjax.ops import registry
 
-reducing = pytest.mark.skipif(len(set(map(str, compiled._options()))) < 3,
+reducing = pytest.mark.skipif(len(set(map(str, xla._options()))) < 3,
                               reason="this JAX has no options to compile with less effort")
 
 
@@ -187,10 +187,10 @@ def test_chains_with_many_readers_are_computed_once(call):
     for got, want in zip([*outputs, state["state"]], [*expected, last["state"]], strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-5)
     cpu = jax.device_put(x, jax.local_devices(backend="cpu")[0])
-    kind = compiled.kind_of((cpu,))
-    products = program._form(kind, 0).lower(cpu, cpu).compile().as_text().count(" multiply(")
+    kind = arguments.kind_of((cpu,))
+    products = program.xla.form(kind, 0).lower(cpu, cpu).compile().as_text().count(" multiply(")
     assert products < 48 * 15  # 48 * 48 without barriers
-    barriers = ["optimization_barrier" in str(program._form(of, 0).trace(x, x).jaxpr) for of in (kind, None)]
+    barriers = ["optimization_barrier" in str(program.xla.form(of, 0).trace(x, x).jaxpr) for of in (kind, None)]
     assert barriers == [True, False]  # programs for other devices are left as they are
 
 
@@ -200,10 +200,10 @@ def test_where_arrays_are_decides(monkeypatch):
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     cpu = jax.device_put(x, jax.local_devices(backend="cpu")[0])
     program(cpu, cpu)
-    monkeypatch.setattr(compiled._room, "several", True)
+    monkeypatch.setattr(compiled.budget, "several", True)
     program(cpu, cpu)
-    kind = compiled.kind_of((cpu,))
-    assert kind is not None and {of for of, _ in program._forms} == {kind}
+    kind = arguments.kind_of((cpu,))
+    assert kind is not None and {of for of, _ in program.xla._forms} == {kind}
     assert [key[-1] for key in program._calls] == [cpu.aval, kind]
 
 
@@ -222,7 +222,7 @@ def test_loops_of_few_numbers_have_barriers():
         for _ in range(2):
             np.testing.assert_allclose(program(x), expected, rtol=1e-6)
         for level in range(3):  # of all that it may be compiled at
-            np.testing.assert_allclose(program._form("cpu", level)(x), expected, rtol=1e-6)
+            np.testing.assert_allclose(program.xla.form("cpu", level)(x), expected, rtol=1e-6)
 
 
 def test_programs_with_barriers_are_differentiated():
@@ -254,9 +254,9 @@ def test_importing_registers_nothing_in_jax():
 @pytest.fixture
 def room(monkeypatch):
     """The keeper of mappings alone with functions made in the test, 100 mappings and a look at each program."""
-    room = compiled._Room()
-    monkeypatch.setattr(compiled, "_room", room)
-    monkeypatch.setattr(compiled, "LOOK_EVERY", 1)
+    room = budget.ProgramBudget()
+    monkeypatch.setattr(compiled, "budget", room)
+    monkeypatch.setattr(budget, "LOOK_EVERY", 1)
     monkeypatch.setattr(room, "_limit", 1000)
     monkeypatch.setattr(room, "_mappings", lambda: 100)
     return room
@@ -284,7 +284,7 @@ def test_programs_are_dropped_before_memory_mappings_run_out(room, monkeypatch, 
 
 def test_mappings_are_looked_at_now_and_then(room, monkeypatch):
     looks = []
-    monkeypatch.setattr(compiled, "LOOK_EVERY", 10)
+    monkeypatch.setattr(budget, "LOOK_EVERY", 10)
     monkeypatch.setattr(room, "_mappings", lambda: looks.append(None) or 0)
     program = Compiled(jnp.cos)
     for _ in range(40):
@@ -311,7 +311,7 @@ def test_room_is_made_while_other_threads_make_functions(room):
 
 
 def test_many_signatures_are_dropped_though_nothing_is_compiled(room, monkeypatch):
-    monkeypatch.setattr(compiled, "MOST_SIGNATURES", 4)
+    monkeypatch.setattr(budget, "MOST_SIGNATURES", 4)
     program = Compiled(lambda x: -x)
     for n in range(1, 30):
         assert program(jax.device_put(np.ones(n, "float32"))).tolist() == [-1] * n
@@ -319,24 +319,25 @@ def test_many_signatures_are_dropped_though_nothing_is_compiled(room, monkeypatc
 
 
 def test_products_on_gpus_are_of_cublas(monkeypatch):
-    assert compiled.options_on("gpu") == compiled.options_on("cuda") == {"xla_gpu_enable_triton_gemm": False}
-    assert not compiled.options_on("tpu") and not compiled.options_on("cpu")
+    assert xla.options_on("gpu") == xla.options_on("cuda") == {"xla_gpu_enable_triton_gemm": False}
+    assert not xla.options_on("tpu") and not xla.options_on("cpu")
     x, asked = jnp.ones((2, 2)), []
     device = next(iter(x.devices()))
-    monkeypatch.setattr(compiled, "_placed", lambda args: (None, None))
-    monkeypatch.setattr(compiled, "options_on", lambda platform: asked.append(platform) or {"some": "options"})
+    monkeypatch.setattr(arguments, "placed", lambda args: (None, None))
+    monkeypatch.setattr(xla, "options_on", lambda platform: asked.append(platform) or {"some": "options"})
     program = Compiled(lambda x: x @ x)
     np.testing.assert_allclose(program(x), 2 * np.ones((2, 2)))
-    assert asked == [device.platform] and list(program._calls.values()) == [program._forms[None, 1]]
+    assert asked == [device.platform] and list(program._calls.values()) == [program.xla._forms[None, 1]]
 
 
 def test_numbers_stay_on_accelerators(monkeypatch):
     """The CPU stands for one."""
-    monkeypatch.setattr(compiled, "_placed", lambda args: (None, None))
+    for module in (arguments, compiled):
+        monkeypatch.setattr(module, "placed", lambda args: (None, None))
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    monkeypatch.setattr(compiled._room, "several", True)
-    compiled._there.clear()
-    compiled._once.clear()
+    monkeypatch.setattr(compiled.budget, "several", True)
+    arguments._there.clear()
+    arguments._once.clear()
     x, program, made = jnp.ones((2, 2)), Compiled(lambda x, a, b, c: (x * a + b, c)), []
     for a, b, c in ((2, 0.5, np.float32(3)), (2, 0.5, np.float32(3)), (2.0, -0.0, np.arange(3, dtype=np.int8)),
                     (2, 0.0, np.zeros((1000, 1000), np.float32))):
@@ -344,24 +345,24 @@ def test_numbers_stay_on_accelerators(monkeypatch):
         for got in (program(x, a, b, c), (program.deliver(made, [x, a, b, c]), made.pop())[1]):
             for one, other in zip(got, wanted, strict=True):
                 assert one.dtype == other.dtype and one.weak_type == other.weak_type and (one == other).all()
-    assert len(compiled._there) == 7  # 2, 0.5, 3, 2.0, -0.0, the three, 0.0; nothing large
+    assert len(arguments._there) == 7  # 2, 0.5, 3, 2.0, -0.0, the three, 0.0; nothing large
     monkeypatch.setattr(jax, "device_put", None)  # nothing is brought again
     program(x, 2, 0.5, np.float32(3))
     for step in range(100, 103):  # but what comes once is not
         program(x, step, 0.5, np.float32(3))
-    assert len(compiled._there) == 7
+    assert len(arguments._there) == 7
 
 
 def _traced(net, *inputs):
     """The programs that a recorded forward and its backward are, as they are compiled."""
     found = []
-    whole = compiled.survey
+    whole = xla.survey
 
     def survey(jaxpr):
         found.append(str(jaxpr))
         return whole(jaxpr)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compiled, "survey", survey)
+        patch.setattr(xla, "survey", survey)
         with mx.autograd.record():
             out = net(*inputs)
         out.backward()

@@ -12,14 +12,15 @@ from jax import lax
 
 import mxjax as mx
 from mxjax.interpret.exact import by_numpy
-from mxjax.kernel import compiled, policy
-from mxjax.kernel.compiled import SOME_OF_ONE, Compiled, kind_of
+from mxjax.kernel import policy, xla
+from mxjax.kernel.arguments import kind_of
+from mxjax.kernel.compiled import SOME_OF_ONE, Compiled
 from mxjax.kernel.policy import VARIED_CALLS
 from mxjax.passes.division import with_quotients
 from mxjax.passes.rewriting import rewritten
 
 pytestmark = pytest.mark.usefixtures("room")
-by_cpu = pytest.mark.skipif(compiled._options()[0] == compiled._options()[2], reason="everything is compiled in full")
+by_cpu = pytest.mark.skipif(xla._options()[0] == xla._options()[2], reason="everything is compiled in full")
 CPU = jax.local_devices(backend="cpu")[0]
 rng = np.random.default_rng(7)
 X = rng.normal(size=(4, 3, 5)).astype("float32")
@@ -156,7 +157,7 @@ def test_numpy_has_the_bits_of_xla(name, wide):
         got = found([np.asarray(a) for a in args])
         for level in (1, 2):
             program = Compiled(lambda *a: jax.tree.leaves(function(*a)), most=SOME_OF_ONE)
-            assert bits(got) == bits(program._form(kind_of(args), level)(*args))
+            assert bits(got) == bits(program.xla.form(kind_of(args), level)(*args))
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -219,7 +220,7 @@ def test_one_operation_on_any_numbers(operation, wide):
         assert got is not None
         args = jax.device_put((x, y), CPU)
         for level in range(3):
-            assert bits(got) == bits(Compiled(operation, most=SOME_OF_ONE)._form(kind_of(args), level)(*args))
+            assert bits(got) == bits(Compiled(operation, most=SOME_OF_ONE).xla.form(kind_of(args), level)(*args))
 
 
 @by_cpu
@@ -289,7 +290,7 @@ def test_new_sizes_have_the_bits_of_xla_without_a_trace(name):
     given = [grown(a, 6) for a in args]
     got = program(*given)
     assert len(shapes) == 5 + (name in GATHERING) and not isinstance(shapes[4][0], int)  # each size, and any
-    assert bits(got) == bits(program._form(kind_of(given), 1)(*given))
+    assert bits(got) == bits(program.xla.form(kind_of(given), 1)(*given))
 
 
 @by_cpu

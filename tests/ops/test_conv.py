@@ -11,7 +11,8 @@ from opcall import call, gradients
 
 import mxjax as mx
 from mxjax.base import MXNetError
-from mxjax.kernel.compiled import Compiled, kind_of
+from mxjax.kernel.arguments import kind_of
+from mxjax.kernel.compiled import Compiled
 from mxjax.ops.nn._correlation import dimension_numbers
 from mxjax.ops.nn._depthwise import depthwise
 from mxjax.ops.nn.convolution import _as_product, _convolution, _product_is_faster
@@ -98,7 +99,7 @@ def test_they_keep_it_where_a_library_computes_the_others(monkeypatch, library):
         args = [jnp.ones(shape, jnp.float32, device=jax.local_devices(backend="cpu")[0]) for shape in shapes]
         slope = jax.grad(lambda *given: jnp.sum(_convolution(*given, kernel=(24, 24), num_filter=4)), (0, 1))
         program = Compiled(slope)
-        assert "conv_general_dilated" not in str(program._form(kind_of(args), 0).trace(*args).jaxpr)
+        assert "conv_general_dilated" not in str(program.xla.form(kind_of(args), 0).trace(*args).jaxpr)
         for found, shape, expected in zip(program(*args), shapes, (4, 2), strict=True):
             np.testing.assert_array_equal(found, np.full(shape, expected))
     finally:

@@ -96,5 +96,5 @@ def test_the_sums_under_a_softmax_are_not_written_for_each_element():
     x = np.ones((512, 1024), "f")
     compiled = Compiled(lambda x: jax.nn.softmax(x, -1), SOME_OF_ONE)
     np.testing.assert_allclose(compiled(x), np.full(x.shape, 1 / 1024, "f"))
-    [form] = [f for f in compiled._forms.values() if f._cache_size()]
+    [form] = [f for f in compiled.xla._forms.values() if f._cache_size()]
     assert form.lower(x).compile().memory_analysis().temp_size_in_bytes < x.nbytes / 2

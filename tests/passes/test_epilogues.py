@@ -128,7 +128,7 @@ def test_what_is_made_of_weights_is_kept_while_they_are_the_same(made):
     for weights in (second, second, first):
         close(program(x, *weights), network(x, *weights))
     assert len(made) == 3
-    derived, = program._derived.values()
+    derived, = program.xla._derived.values()
     assert derived._kept is not None
     del second, weights, first[0]
     for _ in range(100):  # a program that still runs may hold them
@@ -144,7 +144,7 @@ def test_batches_of_every_size_share_it(made):
     for count in (4, 6, 4):
         x = images(count)
         close(program(x, *weights), network(x, *weights))
-    assert len(program._derived) == 1
+    assert len(program.xla._derived) == 1
     assert len(made) == 1
 
 

@@ -13,7 +13,7 @@ from jax.experimental.layout import Layout
 
 import mxjax as mx
 from mxjax.eager import trace as trace
-from mxjax.kernel import compiled
+from mxjax.kernel import xla
 from mxjax.kernel.policy import Programs
 from mxjax.ops import registry
 from mxjax.ops.by_device import traced_for
@@ -28,7 +28,7 @@ def turned(shape):
 @pytest.fixture
 def turning(monkeypatch):
     """Training steps here have XLA lay parameters the other way round, as a compiler that wants them so would."""
-    monkeypatch.setattr(compiled, "CHOOSE", frozenset({"cpu"}))
+    monkeypatch.setattr(xla, "CHOOSE", frozenset({"cpu"}))
     monkeypatch.setattr(layouts, "preferred", turned)
     monkeypatch.setattr(trace, "_programs", Programs())
 
@@ -185,7 +185,7 @@ import jax, numpy as np
 jax.config.update("jax_num_cpu_devices", 4)
 from jax.experimental.layout import Layout
 import mxjax as mx
-from mxjax.kernel import compiled
+from mxjax.kernel import xla
 from mxjax.passes import layouts
 def run(rule):
     random = np.random.RandomState(0)
@@ -201,10 +201,10 @@ def run(rule):
     held = net[0].weight.data()._chunk.peek().held()
     return losses + [net(x).asnumpy()], held.format.layout.major_to_minor
 for rule in ("replicated", {".*weight": jax.sharding.PartitionSpec("data")}):
-    compiled.CHOOSE = frozenset()
+    xla.CHOOSE = frozenset()
     mx.clear_caches()
     before, plain = run(rule)
-    compiled.CHOOSE, layouts.preferred = frozenset({"cpu"}), lambda shape: Layout(tuple(range(len(shape)))[::-1])
+    xla.CHOOSE, layouts.preferred = frozenset({"cpu"}), lambda shape: Layout(tuple(range(len(shape)))[::-1])
     mx.eager.trace._programs = mx.eager.trace.Programs()
     after, turned = run(rule)
     assert (plain, turned) == ((0, 1), (1, 0)), (plain, turned)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from jax import lax
 
-from mxjax.kernel.compiled import Compiled, kind_of
+from mxjax.kernel.arguments import kind_of
+from mxjax.kernel.compiled import Compiled
 from mxjax.passes.precision import with_precision
 
 X = jnp.ones((2, 2))
@@ -49,5 +50,5 @@ def test_the_switch_of_mxnet(monkeypatch, value, in_full):
 def test_programs_for_cpus_need_none():
     program, x = Compiled(lambda x: x @ x), jax.device_put(X, jax.local_devices(backend="cpu")[0])
     np.testing.assert_allclose(program(x), 2 * np.ones((2, 2)))
-    assert "HIGHEST" not in str(program._form(kind_of((x,)), 0).trace(x).jaxpr)
-    assert "HIGHEST" in str(program._form(None, 0).trace(x).jaxpr)
+    assert "HIGHEST" not in str(program.xla.form(kind_of((x,)), 0).trace(x).jaxpr)
+    assert "HIGHEST" in str(program.xla.form(None, 0).trace(x).jaxpr)

@@ -217,7 +217,7 @@ def test_a_full_disk_is_noticed_before_a_copy(tmp_path, monkeypatch):
 
 _KILLED = """
 import os, signal, sys
-from mxjax import _files
+from mxjax._support import files as _files
 path, kind = sys.argv[1:]
 class System:
     def __getattr__(self, name):

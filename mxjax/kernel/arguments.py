@@ -1,0 +1,99 @@
+"""Arguments of compiled functions: their signature, the device they are on, and numbers that stay on accelerators."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from .._support.bounded import Bounded
+from ..context import default_device
+from ..passes.onednn import available as onednn_available
+
+__all__ = ["elements", "kind_of", "located", "placed", "signature_of", "with_numbers_there"]
+
+_NUMBERS = 1 << 12  # bytes of a host's array that is kept on accelerators
+
+
+def signature_of(arg: Any) -> Any:
+    """What JAX compiles for where an argument is no array of JAX's: a number, a NumPy array, or a tree."""
+    if isinstance(arg, (np.ndarray, np.generic)):
+        return arg.shape, arg.dtype
+    if isinstance(arg, (float, int)):
+        return type(arg)
+    leaves, tree = jax.tree.flatten(arg)
+    return (tree, *[a.aval if hasattr(a, "aval") else signature_of(a) for a in leaves])
+
+
+def elements(tree: Any) -> int:
+    return sum([math.prod(getattr(leaf, "shape", ())) for leaf in jax.tree.leaves(tree)])
+
+
+def located(args: Sequence[Any]) -> tuple[jax.Array | None, jax.Device, bool]:
+    """A call's first array (None: it has none), a device that it runs on, and, on CPUs, whether it runs on several."""
+    first, device, several = None, None, False
+    for leaf in jax.tree.leaves(args):
+        if isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer):
+            devices = leaf.sharding.device_set
+            several = several or len(devices) > 1
+            if first is None:
+                first, device = leaf, next(iter(devices))
+                if device.platform != "cpu":  # where nobody asks for more
+                    break
+    return first, device or default_device(), several
+
+
+def placed(args: Sequence[Any]) -> tuple[str | None, jax.Device | None]:
+    """The kind of a call, and where its arrays are, if JAX would move them: those bound to no device go to its default.
+
+    A user may have set that (`jax.default_device`), for own arrays.
+    """
+    first, device, several = located(args)
+    kind = None if device.platform != "cpu" else "cpu" if several or not onednn_available() else "onednn"
+    return kind, None if first is None or first.committed or device == default_device() else device
+
+
+def with_numbers_there(args: Sequence[Any]) -> Sequence[Any]:
+    """A call's arguments, the host's numbers that come again on the accelerator where the others are, and kept there.
+
+    Bringing a factor or a position there takes longer than most operators. A number that comes once, as a step's, does
+    not stay: each at a place of its own, XLA would write the graph of the step's launches anew (docs/design/0032).
+    """
+    places = [i for i, a in enumerate(args) if isinstance(a, (np.ndarray, np.generic, int, float))]
+    if not places:
+        return args
+    first, device, _ = located(args)
+    if first is None or len(first.sharding.device_set) > 1:
+        return args
+    args, wide = list(args), jax.config.jax_enable_x64
+    for i in places:
+        number = args[i]
+        if not isinstance(number, (np.ndarray, np.generic)):
+            key = device, wide, type(number), repr(number)  # 0.0 and -0.0 are equal
+        elif number.nbytes <= _NUMBERS:
+            key = device, wide, number.dtype, number.shape, number.tobytes()
+        else:
+            continue
+        found = _there.get(key)
+        if found is None:
+            if key not in _once:
+                _once[key] = True
+                continue
+            found = _there[key] = jax.device_put(number, None if device == default_device() else device)
+        args[i] = found
+    return args
+
+
+_once: dict[tuple, bool] = Bounded(1 << 10)
+_there: dict[tuple, jax.Array] = Bounded(1 << 10)
+
+
+def kind_of(args: Sequence[Any]) -> str | None:
+    """What programs for a call are traced for (`ops.by_device`).
+
+    XLA divides its own convolutions among several devices, and not those of a library.
+    """
+    return placed(args)[0]

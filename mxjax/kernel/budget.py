@@ -1,0 +1,110 @@
+"""The budget of programs: how many are kept, by memory and by the memory mappings that the system allows."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import os
+import pathlib
+import threading
+import weakref
+from typing import Any
+
+from .._xla.host_memory import give_back
+from ..base import MXNetError
+from .policy import LOOK_EVERY, MOST_MAPPINGS, MOST_SIGNATURES
+
+__all__ = ["ProgramBudget"]
+
+
+class ProgramBudget:
+    """Keeps traces and programs from filling the memory, and the process away from Linux's limit of memory mappings.
+
+    A signature takes some ten kilobytes, a program for a CPU 3 to 50 mappings, and memory by the number of its
+    operations: XLA does not tell how much, so that is estimated by what was measured.
+
+    short: whether the next call of a compiled function has to make room; several: whether there are more devices than
+    one CPU, so that where arrays are decides; held: bytes of all programs; most: how many
+    there may be (MXJAX_PROGRAM_MEMORY, in MB; default 1024, or an eighth of the machine's memory where that is less).
+    """
+
+    def __init__(self) -> None:
+        self.short, self.held, self.most, self.several = False, 0, _most_bytes(), False
+        self._all: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._left: list[tuple] = []  # what a forked child has put away
+        self._lock = threading.Lock()
+        self._noted, self._limit = 0, math.inf
+        with contextlib.suppress(OSError, ValueError):  # no other system has such a limit
+            self._limit = int(pathlib.Path("/proc/sys/vm/max_map_count").read_text(encoding="ascii"))
+
+    def add(self, one: Any) -> None:
+        with self._lock:
+            self._all.add(one)
+
+    def note(self, size: int = 0) -> None:
+        """Notes a new signature, or a program of about this size; now and then looks at how much there is.
+
+        What others in the process compile takes mappings, too, and is seen at that look.
+        """
+        self.held += size
+        self._noted += 1
+        if self.held > self.most or self._noted % LOOK_EVERY == 0 and self._many():
+            self.short = True
+
+    def _many(self) -> bool:
+        with self._lock:
+            signatures = sum(one.signatures() for one in self._all)
+        return signatures > MOST_SIGNATURES or self._mappings() > self._limit * MOST_MAPPINGS
+
+    def begin_in_child(self) -> None:
+        """Puts away what the parent called: nothing of it can be called here, nor may XLA be asked to drop it."""
+        self._lock = threading.Lock()
+        self.short = self.several = False
+        self._left = [one.leave() for one in list(self._all)]
+
+    def clear(self) -> None:
+        """Drops all programs."""
+        with self._lock:
+            known = list(self._all)
+        for one in known:
+            one.clear()
+
+    def make(self) -> None:
+        """Drops at least half of all programs and signatures: first those of the functions that have most."""
+        with self._lock:
+            if not self.short:
+                return
+            self.short = False
+            known = list(self._all)
+        known.sort(key=lambda one: (-sum(one.forms()), -one.signatures()))
+        total = left = sum(one.signatures() for one in known)
+        self.held = held = sum(one.held for one in known)
+        for one in known:
+            if left <= total / 2 and self.held <= held / 2:
+                break
+            left -= one.signatures()
+            one.clear()
+        give_back()
+        logging.getLogger("mxjax.kernel").info(
+            "dropped %d of %d signatures of compiled functions, whose programs took about %d MB: there were very many, "
+            "or they took more than MXJAX_PROGRAM_MEMORY = %d MB, or came near the limit of memory mappings "
+            "(vm.max_map_count = %s); what is called again is compiled again", total - left, total, held >> 20,
+            self.most >> 20, self._limit)
+
+    @staticmethod
+    def _mappings() -> int:
+        with contextlib.suppress(OSError):
+            return pathlib.Path("/proc/self/maps").read_bytes().count(b"\n")
+        return 0
+
+
+def _most_bytes() -> int:
+    given = os.environ.get("MXJAX_PROGRAM_MEMORY")
+    if given is not None:
+        if not given.isdecimal() or int(given) < 1:
+            raise MXNetError(f"MXJAX_PROGRAM_MEMORY={given!r}: expected a number of megabytes, 1 or more")
+        return int(given) << 20
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        return min(1 << 30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8)
+    return 1 << 30

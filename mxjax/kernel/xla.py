@@ -1,0 +1,214 @@
+"""The backend that compiles: programs by XLA, with passes before it and as much effort as their size is worth.
+
+Most of the time of a small program's first call is XLA's compilation. On a CPU, a program of a few hundred numbers is
+done in no time without any optimization, and one of some thousand gains nothing from fusion emitters, which take half
+of the compilation; nor does a large one that consists of convolutions. XLA's options say so per program
+(docs/design/0011).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+from jax.extend.core import jaxpr_as_fun
+
+from .._xla.capacity import refuse_program, survey
+from ..passes import Pass
+from ..passes.barriers import BARRIER_OPTIONS
+from ..passes.epilogues import Derived, Standing, split
+from ..passes.layouts import CHOOSE, Laid, replaced
+from ..passes.onednn import in_no_file
+from ..passes.rewriting import rewritten
+from .arguments import elements, located
+
+__all__ = ["Compilation", "XlaBackend", "options_on"]
+
+_FEW, _SOME = 256, 1 << 14  # elements of all arguments together
+_PROGRAM, _OPERATION = 3 << 19, 30 << 10  # bytes of a program, and of each operation in it
+_CONVOLVED = 200  # multiplications in convolutions for each result of `exp` and the like: beyond, fusing costs more
+_READERS = 4  # of one value in an element-wise loop: XLA makes several loops of it without fusion emitters
+_MANY_OPERATIONS = 1000  # of a program whose compilation takes some hundred MB
+_MADE_OF_FEW, _MADE = 1 << 14, 1 << 16  # elements of all results, what is kept for a backward pass among them
+
+# Products by cuBLAS. XLA would try out tens of kernels of its own for each one, which takes longer to compile (a step
+# of BERT in float32, on an H200, over 55 s instead of 9) for steps that are no faster; some shapes it refuses.
+_ON_GPUS = {"xla_gpu_enable_triton_gemm": False}
+
+
+def options_on(platform: str) -> dict[str, Any]:
+    """XLA's options for programs on a kind of accelerator."""
+    return _ON_GPUS if platform in ("gpu", "cuda", "rocm") else {}
+
+
+class Compilation(NamedTuple):
+    """A program that XLA compiles at its first call.
+
+    call: the executable; size: bytes that it takes, by estimate; kept: whether it stays (no room is for such another
+    one beside its arguments); long: whether compiling takes so much memory that it is given back afterwards.
+    """
+
+    call: Callable[..., Any]
+    size: int
+    kept: bool
+    long: bool
+
+
+class XlaBackend:
+    """Compiles a function for the signatures and the kinds of devices that it is called with.
+
+    Args:
+        function: a pure function of arrays.
+        passes: function(kind of device) -> what its programs go through before XLA has them.
+        limit: up to how many elements of all arguments it is compiled without fusion emitters.
+        keeps: it may cache what it computes of weights alone: it gives nothing away.
+        again: the results are the arguments of the next call, where one has the other's memory: XLA chooses layouts.
+        options: further arguments of `jax.jit`.
+    """
+
+    __slots__ = ("function", "limit", "_passes", "_keeps", "_again", "_options", "_plain", "_rewritten", "_forms",
+                 "_derived")
+
+    def __init__(self, function: Callable, passes: Callable[[str | None], Sequence[Pass]], limit: int, keeps: bool,
+                 again: bool, options: dict[str, Any]) -> None:
+        self.function, self.limit = function, limit
+        self._passes, self._keeps, self._again, self._options = passes, keeps, again, options
+        self._plain: Callable | None = None
+        self._rewritten: dict[str | None, Callable] = {}  # by kind of device; JAX traces it once for all its forms
+        # by kind of device; in full, less, least, or traced alone
+        self._forms: dict[tuple[str | None, int | None], Callable] = {}
+        self._derived: dict[tuple, Derived] = {}  # what programs make of weights
+
+    def plain(self) -> Callable:
+        """Returns the function for transformations of JAX (jit, grad, vmap ...), where programs have no options."""
+        if self._plain is None:
+            self._plain = jax.jit(self.function, **self._options)
+        return self._plain
+
+    def form(self, kind: str | None, level: int | None) -> Callable:
+        """Returns the jitted function for a kind of device.
+
+        level: of reduced effort: 0 in full, 1 without fusion emitters, 2 least; on accelerators 1 has a GPU's options;
+            None: to be traced alone. What XLA's options are costs a program, once.
+        """
+        found = self._forms.get((kind, level))
+        if found is None:
+            if kind not in self._rewritten:
+                self._rewritten[kind] = rewritten(self.function, *self._passes(kind), kind=kind)
+            options = {} if level is None else (_ON_GPUS if level else {}) if kind is None else _options()[level]
+            found = self._forms[kind, level] = jax.jit(
+                self._rewritten[kind], **self._options, **({"compiler_options": options} if options else {}))
+        return found
+
+    def owns(self, call: Callable) -> bool:
+        """Returns whether an executable is one of the jitted functions as it is."""
+        return call in self._forms.values()
+
+    def programs(self) -> list[int]:
+        """Returns how many programs there are by level of reduced effort, but for split ones."""
+        sizes = [0, 0, 0]
+        for (_, level), form in self._forms.items():
+            sizes[level or 0] += form._cache_size()
+        return sizes
+
+    def level(self, traced: Any, args: Sequence[Any]) -> int:
+        """Returns the level of reduced effort for a program of few elements: 0 where its results are many."""
+        made = elements(traced.out_info)
+        if made > max(self.limit, _MADE):
+            return 0
+        return 1 if elements(args) > _FEW or made > _MADE_OF_FEW else 2
+
+    def executable(self, traced: Any, args: Sequence[Any], kind: str | None, small: bool) -> Compilation:
+        """Returns the executable of a trace.
+
+        Args:
+            traced: the trace, of `form(kind, None)`.
+            args: arguments of the signature.
+            kind: of the device.
+            small: whether the arguments are few.
+
+        Raises:
+            MXNetError: the device has no memory for what the program makes.
+        """
+        device = located(args)[1]
+        found = survey(traced.jaxpr.jaxpr)
+        large = in_no_file(refuse_program, found.called)(traced, found, device)
+        if small:
+            level = self.level(traced, args)
+        elif kind is None:
+            level = int(bool(options_on(device.platform)))
+        else:
+            loops = found.arranged <= _SOME and found.readers <= _READERS and not self._rewrites(traced.jaxpr.in_avals)
+            level = int(loops or found.convolved > _CONVOLVED * found.curved)
+        call = in_no_file(self.form(kind, level), found.called)
+        if kind == "onednn" and self._keeps and not large:
+            call = self._split(traced, args, call, level, found.called)
+        call = self._with_own_layouts(traced, args, kind) or call
+        return Compilation(call, _PROGRAM + _OPERATION * found.operations, not (large and kind is not None),
+                           found.operations > _MANY_OPERATIONS)
+
+    def leave(self) -> tuple:
+        """Begins anew in a forked child; returns what must not be dropped there."""
+        left = self._plain, self._forms, self._derived
+        self._plain, self._forms, self._derived = None, {}, {}
+        return left
+
+    def clear(self) -> None:
+        """Drops all programs."""
+        self._derived.clear()
+        for form in (self._plain, *self._forms.values()):
+            if form is not None:
+                form.clear_cache()
+
+    def _rewrites(self, avals: Sequence[Any]) -> bool:
+        """Whether it writes over several arrays where only fusion emitters make loops of vectors, as an update does.
+
+        LLVM does not know that such a loop reads and writes one place at a time, emitters do. They divide to find the
+        place in filters of 3 x 3, though, and that costs more than vectors save.
+        """
+        odd = sum([math.prod(a.shape) for a in avals if len(a.shape) > 2 and any([n & n - 1 for n in a.shape[1:]])])
+        return len(self._options.get("donate_argnums", ())) > 1 and \
+            2 * odd <= sum([math.prod(a.shape) for a in avals])
+
+    def _split(self, traced: Any, args: Sequence[Any], form: Callable, level: int, called: Iterable[str]) -> Callable:
+        """The program in two, where something is made of weights alone, which need not be done each time."""
+        parts = split(traced.jaxpr)
+        if parts is None:
+            return form
+        efforts = (parts.before, 0), (parts.rest, level)  # the first one turns weights, which emitters do fast
+        before, rest = (jax.jit(jaxpr_as_fun(part), compiler_options=_options()[effort] or None)
+                        for part, effort in efforts)
+        key = parts.places, str(parts.before)  # batches of every size have the same
+        derived = self._derived.setdefault(key, Derived(parts.places, before))
+        nested, rest = jax.tree.structure(args) != jax.tree.structure((0,) * len(args)), in_no_file(rest, called)
+        return Standing(derived, parts.others, rest, jax.tree.structure(traced.out_info), nested, level)
+
+    def _with_own_layouts(self, traced: Any, args: Sequence[Any], kind: str | None) -> Laid | None:
+        """Returns the program with layouts that XLA chooses for what it writes over; None where that saves nothing."""
+        if not self._again or located(args)[1].platform not in CHOOSE:
+            return None
+        made = traced.out_info
+        follows = replaced(self._options.get("donate_argnums", ()), args, made)
+        return Laid(self._rewritten[kind], follows, len(made), lambda lowered: lowered.compile(),
+                    self._options.get("out_shardings")) if follows else None
+
+
+@functools.cache
+def _options() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """XLA's options for CPUs' programs of many, some and few numbers; empty where it has none."""
+    cpu = jax.local_devices(backend="cpu")[0]
+    full = {**BARRIER_OPTIONS, "xla_backend_optimization_level": 1,  # as fast as what LLVM makes of it at level 3
+            "xla_cpu_prefer_vector_width": 512,  # two vectors at once where they are of 256 bits: loops of log in half
+            "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"}  # training: 0.3 to 0.7 of the temporaries
+    for less in ({"xla_cpu_use_fusion_emitters": False}, {}):  # newer releases know only the other option
+        reduced = {**full, **less}
+        options = full, reduced, {**reduced, "xla_backend_optimization_level": 0}
+        with contextlib.suppress(RuntimeError):
+            with jax.default_device(cpu):
+                jax.jit(lambda: 0, compiler_options=options[2]).lower().compile()
+            return options
+    return {}, {}, {}
