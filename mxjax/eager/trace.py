@@ -78,6 +78,8 @@ class TracePromise(Promise):
 
     def follows(self, old: Any) -> None:
         """Notes what it replaces."""
+        if self.trace is None:
+            return
         held = not isinstance(old, TracePromise) or not self.trace._holds(old)
         self.place = self.trace.place(identity(old)) if held else old.place
 
