@@ -17,7 +17,7 @@ import numpy as np
 
 from .._random_streams import on_host
 from ..array.backward import backward as walk_back_from
-from ..array.backward import fitting
+from ..array.backward import is_read
 from ..array.chunk import point
 from ..array.creation import empty, zeros_later
 from ..array.dense import NDArray
@@ -353,10 +353,6 @@ class Executor:
         for head in heads or ():
             if not isinstance(head, NDArray):
                 raise TypeError("inputs must be NDArray")
-        if heads is not None and len(heads) < len(self.outputs):
-            raise MXNetError(f"backward: {len(heads)} head gradients for {len(self.outputs)} outputs")
-        if heads is not None:  # further ones are ignored, as in MXNet
-            heads = [fitting(h, o.shape) for h, o in zip(heads, self.outputs, strict=False)]
         if self._failed or not self._trains:
             return
         if self._results is None:
@@ -364,9 +360,15 @@ class Executor:
         results, self._results = self._results, None
         recorded, given = [], []
         for i, result in enumerate(results):
-            if result._entry is not None:
-                recorded.append(result)
-                given.append(None if heads is None else heads[i].as_in_context(result._chunk.ctx))
+            if result._entry is None:
+                continue
+            head = None
+            if heads is not None and i < len(heads):  # further ones are ignored, as in MXNet
+                head = heads[i].as_in_context(result._chunk.ctx)
+            elif heads is not None and is_read(*result._entry):
+                raise MXNetError(f"backward: {len(heads)} head gradients for {len(self.outputs)} outputs")
+            recorded.append(result)
+            given.append(head)
         if recorded:
             walk_back_from(recorded, given)
 
