@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import sys
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 from .base import MXNetError, _Null
@@ -17,6 +19,17 @@ _PREFIXES = {"contrib": "_contrib_", "linalg": "_linalg_", "random": "_random_",
              "numpy_extension.image": "_npx__image_"}
 
 
+class _Namespace(ModuleType):
+    """A module whose `__dict__` has all of its names: scripts look there for operators."""
+
+    @property
+    def __dict__(self) -> dict[str, Any]:
+        own = super().__dict__
+        for name in own["__dir__"]():
+            getattr(self, name)
+        return own
+
+
 def public_name(registered: str, kind: str) -> str | None:
     """What a family calls an operator's registered name; None where it is not of that family."""
     if kind in ("op", "_internal"):
@@ -27,7 +40,7 @@ def public_name(registered: str, kind: str) -> str | None:
 
 def attach(scope: dict[str, Any], make: Callable[[registry.Op, str], Callable], kind: str,
            modules: dict[str, str] | None = None) -> None:
-    """Gives a module `__getattr__` (`__all__` included) and `__dir__` that make functions of operators.
+    """Gives a module `__getattr__` (`__all__` included), `__dir__` and `__dict__` that make functions of operators.
 
     Args:
         scope: the module's `globals()`.
@@ -66,6 +79,7 @@ def attach(scope: dict[str, Any], make: Callable[[registry.Op, str], Callable], 
         own = [n for n in (*scope, *(modules or ())) if not n.startswith("__")]
         return sorted({*own, *operators()})
     scope["__getattr__"], scope["__dir__"] = getter, names
+    sys.modules[module].__class__ = _Namespace
 
 
 def give_methods(owner: type, names: dict[str, str], make: Callable[[registry.Op, str], Callable], doc: str,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 from . import operator
 from .ndarray.numpy import _internal as _nd_npi
@@ -36,13 +37,17 @@ def register(op_name: str, imperative: bool = True, symbolic: bool = True) -> Ca
             if wanted and op_name in vars(module):
                 raise ValueError(f"Duplicate name {op_name} found in module {module.__name__}")
             if wanted:
-                setattr(module, op_name, functools.partial(module.Custom, op_type=op_name))
+                _give(module, op_name)
         return prop_cls
     return decorate
 
 
+def _give(module: Any, op_name: str) -> None:
+    setattr(module, op_name, functools.partial(module.Custom, op_type=op_name))
+
+
 for _name, _prop in {"empty_like_fallback": EmptyLikeProp, "resize_fallback": ResizeProp,
                      "unravel_index_fallback": Unravel_indexProp, "mvn_fallback": MultivariateNormalProp}.items():
+    operator.register(_name)(_prop)
     for _module in (_nd_npi, _sym_npi):
-        vars(_module).pop(_name, None)  # the operator's function, where that was asked for before
-    register(_name)(_prop)
+        _give(_module, _name)  # in place of the operator's function

@@ -60,3 +60,15 @@ import mxjax as mx
 symbol = mx.sym.dot(mx.sym.var("a", stype="csr"), mx.sym.var("b"))
 assert symbol.simple_bind(mx.cpu(), a=(2, 3), b=(3, 4)).arg_dict["a"].stype == "csr"
 """)
+
+
+def test_dictionaries_of_namespaces_have_all_names():
+    _run("""
+import mxjax as mx
+for module in (mx.nd, mx.nd.contrib, mx.nd.linalg, mx.nd.op, mx.sym, mx.sym.contrib, mx.npx, mx.nd.np._internal):
+    assert set(dir(module)) <= set(vars(module)), module
+assert "box_encode" in mx.nd.contrib.__dict__ and "box_encode" in mx.sym.contrib.__dict__
+assert mx.nd.__dict__["dot"] is mx.nd.dot and "nobody" not in vars(mx.nd)
+import mxjax.numpy_op_fallback
+assert mx.nd.np._internal.resize_fallback.keywords == {"op_type": "resize_fallback"}
+""")

@@ -28,7 +28,7 @@ from .program import run_into
 from .promise import Promise, put
 from .tape import Node
 
-__all__ = ["backward", "fitting", "walk_back"]
+__all__ = ["backward", "is_read", "walk_back"]
 
 Totals = dict[tuple[Node, int], Any]  # gradients by node and number of the output
 
@@ -59,7 +59,7 @@ def walk_back(heads: Sequence[Any], head_grads: Sequence[Any], retain: bool, cre
         if given is None:
             given = _ONES if head._entry not in totals and not create_graph else _ones(*head._entry)
         else:
-            given = fitting(given, head.shape)
+            given = _fitting(given, head)
             keeps = create_graph or not given._plain and head._entry[0].pull is not None  # that may know how to use it
             given = given if keeps else given._read()
         if create_graph and not hasattr(given, "_chunk"):
@@ -87,18 +87,30 @@ def walk_back(heads: Sequence[Any], head_grads: Sequence[Any], retain: bool, cre
     return [found.get(v._entry) if v._entry else None for v in variables]
 
 
-def fitting(given: Any, shape: tuple[int, ...]) -> Any:
+def _fitting(given: Any, head: Any) -> Any:
     """A head gradient as an array of its head's shape: MXNet reads as many elements as it needs.
 
     Raises:
         MXNetError: there are too few.
     """
+    shape = head.shape
     if given.shape == shape:
         return given
     if given.size < math.prod(shape):
+        if not is_read(*head._entry):
+            return wrap(jnp.zeros(shape, head._chunk.dtype), head._chunk.ctx)
         raise MXNetError(f"backward: head gradient has shape {given.shape}, its head {shape}")
     flat = given.reshape(-1)[:math.prod(shape)]
     return flat.reshape(shape) if flat.size else flat._view_at(0, shape)  # where reshape takes 0 for "as it is"
+
+
+def is_read(node: Node, index: int) -> bool:
+    """Whether a backward pass reads the gradient of this result; that of a loss has none to read."""
+    kernel, args = node.kernel, node.args
+    if node.lazy is not None and node.alive:
+        kernel, args = node.lazy.part.kernel, list(node.lazy)
+    return kernel is None or not node.alive or \
+        kernel.reads_head(args, tuple([parent is not None for parent in node.parents]), index)
 
 
 _by_sequence, _lock_of = attrgetter("sequence"), attrgetter("lock")

@@ -22,7 +22,7 @@ from ..base import MXNetError, NotOneOf, Precondition
 from ..context import Context
 from ..eager.array_types import wrap
 from ..eager.backward import backward as walk_back_from
-from ..eager.backward import fitting
+from ..eager.backward import is_read
 from ..eager.chunk import point
 from ..eager.host_work import push
 from ..eager.modes import state
@@ -353,10 +353,6 @@ class Executor:
         for head in heads or ():
             if not isinstance(head, NDArray):
                 raise TypeError("inputs must be NDArray")
-        if heads is not None and len(heads) < len(self.outputs):
-            raise MXNetError(f"backward: {len(heads)} head gradients for {len(self.outputs)} outputs")
-        if heads is not None:  # further ones are ignored, as in MXNet
-            heads = [fitting(h, o.shape) for h, o in zip(heads, self.outputs, strict=False)]
         if self._failed or not self._trains:
             return
         if self._results is None:
@@ -364,9 +360,15 @@ class Executor:
         results, self._results = self._results, None
         recorded, given = [], []
         for i, result in enumerate(results):
-            if result._entry is not None:
-                recorded.append(result)
-                given.append(None if heads is None else heads[i].as_in_context(result._chunk.ctx))
+            if result._entry is None:
+                continue
+            head = None
+            if heads is not None and i < len(heads):  # further ones are ignored, as in MXNet
+                head = heads[i].as_in_context(result._chunk.ctx)
+            elif heads is not None and is_read(*result._entry):
+                raise MXNetError(f"backward: {len(heads)} head gradients for {len(self.outputs)} outputs")
+            recorded.append(result)
+            given.append(head)
         if recorded:
             walk_back_from(recorded, given)
 

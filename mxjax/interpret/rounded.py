@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from ..ops.reduce._ties_by_numpy import positions
 from .exact import EXACT, Rules, Unknown, scattering
 
 __all__ = ["ROUNDED", "limit", "while_loop"]
@@ -263,5 +264,6 @@ ROUNDED = Rules(
      "cumlogsumexp": _so_far(np.logaddexp), "top_k": _top_k, "dot_general": _dot,
      "conv_general_dilated": _convolution, "reduce_window_sum": _reduced_windows(np.add),
      "reduce_window_max": _reduced_windows(np.maximum), "reduce_window_min": _reduced_windows(np.minimum),
-     "scatter-add": scattering(np.add.at), "scatter_add": scattering(np.add.at)},
+     "scatter-add": scattering(np.add.at), "scatter_add": scattering(np.add.at),
+     "mxnet_order": lambda params, ins, out: lambda keys: positions(keys, **params)},
     {"scan": _scan, "while": while_loop, "cond": _cond}, False, EXACT.dtypes, _is_little)

@@ -296,6 +296,17 @@ class Kernel:
             self._needs[general] = live
         return live
 
+    def reads_head(self, args: Sequence[Any], wanted: tuple[bool, ...], index: int) -> bool:
+        """Whether the backward reads the gradient of this output; it is traced for that in each call."""
+        if self.eager:
+            return True
+        specs = self.specs(args)[:self.num_outputs]
+        structs = [jax.ShapeDtypeStruct(a.shape, a.dtype) if hasattr(a, "shape") else a for a in args]
+        structs += [jax.ShapeDtypeStruct(*spec) for spec in specs]
+        with jax.enable_x64(self.wide or any(is_wide(s.dtype) for s in structs if hasattr(s, "dtype"))):
+            jaxpr = jax.make_jaxpr(self.vjp(wanted, (True,) * len(specs)).fn)(*structs).jaxpr
+        return _live_inputs(jaxpr, [True] * len(jaxpr.outvars))[index - len(specs)]
+
 
 def _differentiable(value: Any) -> Any:
     if jnp.issubdtype(value.dtype, jnp.inexact):

@@ -574,3 +574,22 @@ def test_mistakes_after_a_run_are_told_at_once():
     net, x = hybrid()
     with autograd.record(), pytest.raises(MXNetError):
         net(x) + mx.nd.ones((7, 7))
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_head_gradients_of_too_few_elements(hybrid):
+    x = mx.nd.full((4, 2), .5)
+    x.attach_grad()
+
+    def given_one(function):
+        block = mx.gluon.nn.HybridLambda(lambda F, x: function(F, x))
+        block.hybridize(hybrid)
+        with mx.autograd.record():
+            y = block(x)
+        y.backward(mx.nd.ones((1,)))
+        return x.grad.asnumpy().tolist()
+    assert given_one(lambda F, x: F.round(x)) == [[0, 0]] * 4
+    assert given_one(lambda F, x: F.MakeLoss(x)) == [[1, 1]] * 4
+    assert given_one(lambda F, x: F.SoftmaxOutput(x, F.zeros((4,)))) == [[-.5, .5]] * 4
+    with pytest.raises(mx.MXNetError, match=r"head gradient has shape \(1,\), its head \(4, 2\)"):
+        given_one(lambda F, x: x * 2)

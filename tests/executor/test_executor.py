@@ -249,8 +249,8 @@ def test_wrong_use():
     pair.forward(is_train=True)
     with pytest.raises(MXNetError, match="1 head gradients for 2"):
         pair.backward([mx.nd.ones((4, 3))])
-    with pytest.raises(MXNetError, match=r"head gradient has shape \(2, 3\), its head \(4, 3\)"):
-        executor.backward([mx.nd.ones((2, 3))])
+    with pytest.raises(MXNetError, match=r"head gradient has shape \(2, 3\), its head \(4, 5\)"):
+        pair.backward([mx.nd.ones((4, 3)), mx.nd.ones((2, 3))])
     with pytest.raises(ValueError, match="grad_req"):
         classifier().simple_bind(mx.cpu(), grad_req="often", data=X.shape)
 
@@ -261,6 +261,33 @@ def test_head_gradients_may_have_more_elements_than_are_read():
     executor.forward(is_train=True)
     executor.backward([mx.nd.array([[1, 2, 3], [4, 5, 6]])])
     assert executor.grad_dict["x"].asnumpy().tolist() == [[1] * 3, [2] * 3]
+
+
+@pytest.mark.parametrize("make, gradient", [
+    (mx.sym.BlockGrad, 0), (mx.sym.round, 0), (lambda x: x == 1, 0), (lambda x: mx.sym.MakeLoss(x * 2), 2),
+    (lambda x: mx.sym.LinearRegressionOutput(x, mx.sym.zeros((4, 2))), .25), (lambda x: mx.sym.topk(x, k=1), 0)])
+def test_head_gradients_that_are_not_read_have_any_shape(make, gradient):
+    executor = make(mx.sym.var("x")).simple_bind(mx.cpu(), x=(4, 2))
+    executor.forward(is_train=True, x=mx.nd.full((4, 2), .5))
+    executor.backward([mx.nd.ones((1,))])
+    assert executor.grad_dict["x"].asnumpy().tolist() == [[gradient] * 2] * 4
+
+
+def test_head_gradients_that_are_read_or_not():
+    x, label = mx.sym.var("x"), mx.sym.zeros((4,))
+    loss = mx.sym.SoftmaxOutput(x, label)
+    executor = mx.sym.Group([x * 2, loss]).simple_bind(mx.cpu(), x=(4, 2))
+    for heads in [mx.nd.ones((4, 2))], [mx.nd.ones((4, 2)), mx.nd.ones((3,))]:
+        executor.forward(is_train=True)
+        executor.backward(heads)
+        assert executor.grad_dict["x"].asnumpy().tolist() == [[1.5, 2.5]] * 4
+    other = mx.sym.Group([loss, x * 2]).simple_bind(mx.cpu(), x=(4, 2))
+    other.forward(is_train=True)
+    with pytest.raises(MXNetError, match="1 head gradients for 2 outputs"):
+        other.backward([mx.nd.ones((4, 2))])
+    constants = (x * 2).simple_bind(mx.cpu(), grad_req="null", x=(4, 2))
+    constants.forward(is_train=True)
+    constants.backward([mx.nd.ones((1,))])
 
 
 @pytest.mark.parametrize("kind, other", [("int32", "float16"), ("float32", "int8"), ("int32", "int64")])

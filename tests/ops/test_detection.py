@@ -210,3 +210,10 @@ def test_deformable_gradients(masked):
     arrays = [RNG.uniform(0.1, 0.9, s) for s in shapes]
     function = deformable.modulated_deformable_convolution if masked else deformable.deformable_convolution
     check_derivatives(lambda *a: function(*a, kernel=(2, 2), num_filter=2), arrays, 1, eps=1e-6)
+
+
+def test_aligned_regions_of_no_picture_are_zeros():
+    picture = np.arange(1, 65, dtype="float32").reshape(1, 1, 8, 8)
+    regions = np.array([[-1, 0, 0, 5, 5], [0, 0, 0, 4, 4], [-1, -1, -1, -1, -1]], "float32")
+    pooled = call("_contrib_ROIAlign", picture, regions, pooled_size=(2, 2), spatial_scale=1.0, sample_ratio=2)
+    assert not pooled[[0, 2]].any() and pooled[1, 0].tolist() == [[10, 12], [26, 28]]

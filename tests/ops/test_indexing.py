@@ -1,5 +1,9 @@
 """Indexing, ordering and sequence operators."""
 
+import functools
+import subprocess
+import sys
+
 import jax
 import numpy as np
 import pytest
@@ -7,8 +11,11 @@ from opcall import call, check_derivatives, gradients
 
 import mxjax as mx
 from mxjax.base import MXNetError
+from mxjax.interpret.everything import ALL
+from mxjax.interpret.exact import by_numpy
 from mxjax.kernel import kernel
 from mxjax.ops import registry
+from mxjax.ops.reduce import _unstable
 from mxjax.ops.shape import indexing
 from mxjax.ops.shape._rows import rows
 
@@ -243,6 +250,58 @@ def test_many_equal_values_are_in_the_order_of_mxnet():
     positions = call("argsort", np.minimum(places[:300], places[299::-1]), dtype="int32")
     assert positions[-8:].tolist() == [146, 153, 147, 152, 151, 148, 149, 150]
     assert (positions * places[:300]).sum() == 6708698
+
+
+def _hard_to_part(size):
+    """Numbers of which the median of the second, the middle one and the last is always one of the smallest."""
+    half, values = size // 2, np.zeros(size, "int32")
+    values[:half:2] = np.arange(1, half + 1, 2)
+    values[1:half:2] = half + np.arange(1, half, 2)
+    values[half:] = 2 * np.arange(1, size - half + 1)
+    return values
+
+
+@pytest.mark.parametrize("rows", [
+    np.random.RandomState(1).randint(-2, 2, (3, 300)), np.stack([np.arange(300) % 150, np.arange(300)]),
+    _hard_to_part(5000)[None] // 3])
+def test_the_host_and_loops_have_one_order(rows):
+    keys = rows.astype("int32")
+    for count, whole in (keys.shape[-1], True), (keys.shape[-1] - 7, True), (20, False), (2, False):
+        if keys.size < 1000 or whole:
+            by_loops = jax.jit(functools.partial(_unstable._by_loops, count=count, whole=whole))(keys)
+            np.testing.assert_array_equal(_unstable.positions(keys, count, whole), by_loops)
+
+
+@ON_A_CPU
+def test_equal_values_within_transformations_and_without_xla():
+    rows = np.stack([TIES, TIES[::-1], np.arange(40)]).astype("float32")
+    wanted, function = call("topk", rows, k=4), registry.get("topk").get_attr("FCompute")
+    best = functools.partial(function, k=4)
+    for form in best, jax.jit(best), jax.vmap(best), jax.jit(jax.vmap(best)):
+        np.testing.assert_array_equal(form(rows), wanted)
+    without_xla = by_numpy(jax.make_jaxpr(best)(rows), rules=ALL)
+    np.testing.assert_array_equal(without_xla([rows])[0], wanted)
+
+
+@ON_A_CPU
+def test_many_programs_may_have_equal_values_at_once_on_one_core():
+    """Each asks the host; none may wait for a thread of XLA's, of which there are as many as cores."""
+    program = """
+import os, threading
+if hasattr(os, "sched_setaffinity"):
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+import mxjax as mx, numpy as np
+function = mx.gluon.nn.HybridLambda(lambda F, x: F.concat(F.argsort(x), F.argsort(x + 1), dim=0))
+function.hybridize()
+values = np.arange(200000) % 9
+def work():
+    for _ in range(3):
+        places = function(mx.nd.array(values)).asnumpy().astype(int)
+        assert (values[places[:200000]] == np.sort(values)).all() and (places[:200000] == places[200000:]).all()
+threads = [threading.Thread(target=work) for _ in range(6)]
+[t.start() for t in threads], [t.join() for t in threads]
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
 
 
 @ON_A_CPU

@@ -14,7 +14,8 @@ from ..common import Array, is_float, normalized, size_of
 from ..params import DType, np_dtype
 from ..registry import register
 from ._order import keys, order
-from ._ties import LONGEST_STABLE, introsort, partial_sort
+from ._ties import LONGEST_STABLE
+from ._unstable import unstable
 
 _PART = 8  # of up to this part of the values the first ones are chosen, of more all are sorted
 
@@ -50,17 +51,11 @@ def _positions(data: Array, count: int, ascending: bool) -> tuple[Array, Array]:
     if count <= 1 or whole and size <= LONGEST_STABLE:
         return (_stable(data, count, ascending),) * 2
 
-    def unstable(data: Array) -> Array:
-        sortable = keys(data, not ascending)
-        if not whole:
-            return partial_sort(sortable, count)
-        moved = introsort(sortable)
-        return jnp.take_along_axis(moved, order(jnp.take_along_axis(sortable, moved, -1)), -1)[..., :count]
-
     def on_cpus(data: Array, stable: Array) -> Array:
         values = jnp.take_along_axis(data, stable, -1)
         tied = (values[..., 1:] == values[..., :-1]).any()
-        return lax.cond(tied, unstable, lambda _: stable[..., :count], data)
+        return lax.cond(tied, lambda data: unstable(keys(data, not ascending), count, whole),
+                        lambda _: stable[..., :count], data)
     more = _stable(data, min(count + 1, size), ascending)  # the last one may be tied with the next
     stable = more[..., :count]
     return stable, by_device(data, more, default=lambda data, more: more[..., :count], cpu=on_cpus)
