@@ -17,7 +17,7 @@ from .._c_math import c_number
 from .._capacity import refuse_result
 from .._pixels import decode
 from .._process import forked, live_arrays, waits
-from ..base import MXNetError, integer_types
+from ..base import MXNetError, integer_types, numeric_types
 from ..compile.kernel import WIDE_DTYPES, mistake, watched
 from ..compile.policy import next_round
 from ..context import Context, as_context, chosen, current_context, devices_in_use
@@ -139,9 +139,15 @@ def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: An
 
 def full(shape: Any, val: float, ctx: Context | None = None, dtype: Any = np.float32,
          out: NDArray | None = None) -> NDArray:
-    """An array of `val`; arguments as in `zeros`, but lengths of 0 are known."""
+    """An array of `val`, a number or what can be assigned to the array; shape and dtype as in `zeros`.
+
+    Lengths of 0 are known.
+    """
+    plain = isinstance(val, numeric_types) and not np.iscomplexobj(val)
     if out is None:
-        return _constant(val, shape if shape else _known(shape, "full"), ctx, dtype)
+        out = _constant(val if plain else 0, shape if shape else _known(shape, "full"), ctx, dtype)
+        if plain:
+            return out
     out[:] = val
     return out
 
