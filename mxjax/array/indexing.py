@@ -93,7 +93,8 @@ def _without_booleans(items: list[Any], exact: bool) -> list[Any]:
     """
     for item in items:
         if isinstance(item, np.bool_):
-            raise ValueError(f"NDArray does not support slicing with key {item} of type {type(item)}; use a bool or int")
+            raise ValueError(f"NDArray does not support slicing with key {item} of type {type(item)}; "
+                             "use a bool or int")
     if not (exact and all(isinstance(i, (int, np.integer)) for i in items)):
         items = [i for i in items if not isinstance(i, bool)]
     return [_as_number(i) if _is_boolean(i) else i for i in items]

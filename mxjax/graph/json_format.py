@@ -99,9 +99,12 @@ def _rows(outputs: Sequence[Entry], remove_amp_cast: bool, with_versions: bool =
             row["attrs"] = attrs
         inputs = [(number[id(n)], i) for n, i in map(final, node.inputs)]
         counted.update({inputs[i][0] for i in node.mutated()})
-        known = node.versions if node.versions is not None and len(node.versions) == len(inputs) else None
-        versions = known or [counted[n] for n, _ in inputs]
-        row["inputs"] = [[n, i, version if with_versions else 0] for (n, i), version in zip(inputs, versions, strict=True)]
+        versions = [counted[n] for n, i in inputs]
+        if not with_versions:
+            versions = [0] * len(inputs)
+        elif node.versions is not None and len(node.versions) == len(inputs):
+            versions = node.versions
+        row["inputs"] = [[n, i, version] for (n, i), version in zip(inputs, versions, strict=True)]
         if node.subgraphs:
             fused = node.op.name.startswith("_sg_")  # MXNet's fusion makes its graphs anew, without versions
             row["subgraphs"] = [_rows(s.outputs, remove_amp_cast, not fused) for s in node.subgraphs]

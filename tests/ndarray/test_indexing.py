@@ -294,7 +294,7 @@ def test_booleans_of_numpy_are_no_keys_of_classic_arrays(key):
 def test_what_cannot_be_assigned_is_named(make, value):
     x = make((2, 3))
     for key in (0, slice(None), [0]):
-        with pytest.raises(TypeError, match=r"float32 and shape \((2, )?3,?\) does not support assignment with .* of type"):
+        with pytest.raises(TypeError, match=r"float32 and shape \((2, )?3,?\) does not support .* of type"):
             x[key] = value
     assert not x.asnumpy().any()
 

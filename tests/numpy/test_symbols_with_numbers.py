@@ -37,7 +37,8 @@ def test_integers_and_a_number(function, dtype, expected):
         net.hybridize()
         found = net(mx.np.array([1, 2, 3], dtype="int32"))
         assert found.dtype == dtype
-        np.testing.assert_allclose(found.asnumpy().astype("float64"), expected, rtol=1e-6 if dtype == "float32" else 1e-14)
+        rtol = 1e-6 if dtype == "float32" else 1e-14
+        np.testing.assert_allclose(found.asnumpy().astype("float64"), expected, rtol)
         symbol = function(mx.sym.np, mx.sym.Variable("x").as_np_ndarray())
         assert np.dtype(symbol.infer_type(x="int32")[1][0]) == dtype
         floats = Both(function)
