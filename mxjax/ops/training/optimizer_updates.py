@@ -71,7 +71,8 @@ def _rounded(options: dict[str, Any], arrays: Sequence[Array]) -> dict[str, Any]
     """Returns options with numbers of float16 where all arrays are so, as MXNet has them (1 - beta)."""
     if any(a.dtype != jnp.float16 for a in arrays):
         return options
-    return {n: jnp.asarray(v, jnp.float16) if jnp.result_type(v).name.startswith("float") else v for n, v in options.items()}
+    floats = [n for n, v in options.items() if jnp.result_type(v).name.startswith("float")]
+    return options | {n: jnp.asarray(options[n], jnp.float16) for n in floats}
 
 
 def _tuple(result: Any) -> tuple:
