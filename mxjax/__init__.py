@@ -70,6 +70,12 @@ def _library():
     return Library()
 
 
+def _images():
+    from . import image  # iterators and augmenters, which few programs need
+    return image
+
+
+_providers.of_images.append(_images)
 _providers.of_operators.append(_load_operators)
 _providers.of_storages.append(_load_storages)
 _providers.of_library.append(_library)

@@ -127,13 +127,19 @@ _PLATFORMS = {"gpu": ("cuda", "rocm", "gpu"), "tpu": ("tpu",)}
 
 @functools.cache
 def _devices(kind: str) -> tuple[jax.Device, ...]:
-    """This process's JAX devices of a kind; empty where the platform is not there."""
+    """This process's JAX devices of a kind; empty where the platform is not there.
+
+    Raises:
+        MXNetError: JAX does not even start the CPU, which is everywhere.
+    """
     before_start()
     for platform in _PLATFORMS.get(kind, ("cpu",)):
         try:
             return tuple(jax.local_devices(backend=platform))
-        except RuntimeError:
-            continue
+        except RuntimeError as error:
+            if platform == "cpu":
+                raise MXNetError(f"JAX starts no device, also not the CPU: {error}. Set JAX_PLATFORMS=cpu to compute "
+                                 "on the CPU alone, and unset JAX_FORCE_TPU_INIT where there is no TPU") from error
     return ()
 
 

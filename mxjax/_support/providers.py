@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["of_library", "of_operators", "of_storages"]
+__all__ = ["of_images", "of_library", "of_operators", "of_storages"]
 
 of_operators: list[Callable[[], object]] = []  # called when an operator is looked for that is not there, or all are
 of_storages: list[Callable[[], object]] = []  # called when a storage type is asked for that is not there
 of_library: list[Callable[[], Any]] = []  # the last one gives `mx.base._LIB`
+of_images: list[Callable[[], Any]] = []  # the last one gives the module `mx.image`, whose names `mx.npx.image` has too

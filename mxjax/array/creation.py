@@ -17,7 +17,7 @@ from .._support.c_math import c_number
 from .._support.images import decode
 from .._xla.capacity import refuse_result
 from .._xla.process import forked, live_arrays, waits
-from ..base import MXNetError, integer_types
+from ..base import MXNetError, integer_types, numeric_types
 from ..context import Context, as_context, chosen, current_context, devices_in_use
 from ..eager import after_fork  # noqa: F401  the first is for what it does
 from ..eager.array_types import Storage, storage, storages, wrap
@@ -121,9 +121,15 @@ def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: An
 
 def full(shape: Any, val: float, ctx: Context | None = None, dtype: Any = np.float32,
          out: NDArray | None = None) -> NDArray:
-    """An array of `val`; arguments as in `zeros`, but lengths of 0 are known."""
+    """An array of `val`, a number or what can be assigned to the array; shape and dtype as in `zeros`.
+
+    Lengths of 0 are known.
+    """
+    plain = isinstance(val, numeric_types) and not np.iscomplexobj(val)
     if out is None:
-        return _constant(val, shape if shape else _known(shape, "full"), ctx, dtype)
+        out = _constant(val if plain else 0, shape if shape else _known(shape, "full"), ctx, dtype)
+        if plain:
+            return out
     out[:] = val
     return out
 

@@ -518,7 +518,7 @@ class NDArray(_Base):
                 raise MXNetError(_IN_PLACE)
             self._assign(value)
             return
-        plan = indexing.plan(key, self.shape, self._has_scalars(), self._zero_dim)
+        plan = indexing.plan(key, self.shape, self._has_scalars(), self._zero_dim, writing=True)
         if state.recording and (self._entry is not None or getattr(value, "_entry", None) is not None):
             raise MXNetError(_IN_PLACE)
         if plan.offset is not None:
@@ -541,16 +541,20 @@ class NDArray(_Base):
         """The right-hand side of an assignment: NDArray on this context, or NumPy array / scalar."""
         if isinstance(value, NDArray):
             source = value if value._chunk.ctx == self._chunk.ctx else value.as_in_context(self._chunk.ctx)
-        elif isinstance(value, numeric_types):
+        elif isinstance(value, numeric_types) and not np.iscomplexobj(value):
             return c_number(value, self._chunk.dtype)
         elif isinstance(value, jax.Array):
             source = value
         else:
             try:
                 with np.errstate(invalid="ignore"):
-                    source = np.asarray(value).astype(self._chunk.dtype, copy=False)
+                    source = np.asarray(value)
+                    if source.dtype.kind == "c" and not isinstance(value, np.ndarray):
+                        raise TypeError("complex numbers")
+                    source = source.astype(self._chunk.dtype, copy=False)
             except (TypeError, ValueError):
-                raise TypeError(f"cannot assign a {type(value).__name__} to an NDArray") from None
+                raise TypeError(f"an array of {self._chunk.dtype} and shape {self.shape} does not support assignment "
+                                f"with {str(value)[:60]} of type {type(value)}; expected numbers or an array") from None
         if shape is not None and not _broadcasts(source.shape, shape):
             raise ValueError(f"cannot assign an array of shape {tuple(source.shape)} to a selection of shape {shape}")
         return source

@@ -45,13 +45,15 @@ def _is_array(item: Any) -> bool:
         or type(item).__module__.startswith("jax")
 
 
-def plan(key: Any, shape: tuple[int, ...], scalars: bool = False, masks: bool = False) -> Plan:
+def plan(key: Any, shape: tuple[int, ...], scalars: bool = False, masks: bool = False,
+         writing: bool = False) -> Plan:
     """Works out what `key` selects of an array of `shape`.
 
     Args:
         key: anything NumPy takes: ints, slices, None, Ellipsis, lists, ranges, arrays, booleans, tuples of those.
         scalars: a single element has the shape () rather than (1,), as under `mx.np_shape`.
-        masks: booleans are masks, as in `mx.np`; in classic arrays they are the positions 0 and 1.
+        masks: booleans are masks, as in `mx.np`; for classic arrays see `_without_booleans`.
+        writing: the key says where to write.
 
     Raises:
         IndexError: too many indices, an index out of bounds.
@@ -60,7 +62,8 @@ def plan(key: Any, shape: tuple[int, ...], scalars: bool = False, masks: bool = 
     items = list(key) if isinstance(key, tuple) else [key]
     items = [list(i) if isinstance(i, (tuple, range)) else i for i in items]
     if any(map(_is_boolean, items)):
-        items = _without_masks(items, shape) if masks else [_as_number(i) if _is_boolean(i) else i for i in items]
+        exact = not writing and (len(items) == len(shape) or not isinstance(key, tuple))
+        items = _without_masks(items, shape) if masks else _without_booleans(items, exact)
     used = sum(1 for i in items if i is not None and i is not Ellipsis and not isinstance(i, bool))
     if used > len(shape):
         raise IndexError(f"too many indices: {used} for an array of {len(shape)} dimensions")
@@ -81,8 +84,24 @@ def _is_boolean(item: Any) -> bool:
         or isinstance(item, list) and bool(item) and isinstance(item[0], (bool, np.bool_))
 
 
+def _without_booleans(items: list[Any], exact: bool) -> list[Any]:
+    """Returns the key of a classic array with numbers for its booleans.
+
+    Lists and arrays of booleans are the positions 0 and 1. True and False are so too where `exact` and all other items
+    are numbers, that is where a single element or row is read; in every other key they say nothing (`x[False] = 3`
+    writes all of `x`).
+    """
+    for item in items:
+        if isinstance(item, np.bool_):
+            raise ValueError(f"NDArray does not support slicing with key {item} of type {type(item)}; "
+                             "use a bool or int")
+    if not (exact and all(isinstance(i, (int, np.integer)) for i in items)):
+        items = [i for i in items if not isinstance(i, bool)]
+    return [_as_number(i) if _is_boolean(i) else i for i in items]
+
+
 def _as_number(item: Any) -> Any:
-    if isinstance(item, (bool, np.bool_)):
+    if isinstance(item, bool):
         return int(item)
     return np.asarray(item.asnumpy() if hasattr(item, "asnumpy") else item).astype(np.int64)
 

@@ -172,8 +172,8 @@ class BaseSparseNDArray(NDArray):
         dtype = np_dtype(dtype)
         if not copy and dtype == self._chunk.dtype:
             return self
-        parts = (self._parts[0].astype(dtype), *self._parts[1:])
-        return type(self).__new__(type(self))._set(parts, self.shape, dtype, self.context)
+        parts = (self._parts[0].detach().astype(dtype), *self._parts[1:])
+        return self._copied(type(self).__new__(type(self))._set(parts, self.shape, dtype, self.context))
 
     def detach(self) -> NDArray:
         """The same parts outside the recorded graph."""
@@ -181,7 +181,13 @@ class BaseSparseNDArray(NDArray):
 
     def copy(self) -> NDArray:
         """A copy of the same storage type."""
-        return self._on(self.context)
+        return self._copied(self._on(self.context))
+
+    def _copied(self, copy: BaseSparseNDArray) -> BaseSparseNDArray:
+        """Returns a copy as one of this array, whose gradient is the copy's in this array's dtype and context."""
+        def gradient(head: NDArray) -> list[Any]:
+            return [head.as_in_context(self.context).astype(self._chunk.dtype, copy=False)]
+        return recorded(copy, [self], gradient)
 
     def _on(self, ctx: Context) -> BaseSparseNDArray:
         """A copy on a context."""
@@ -196,7 +202,7 @@ class BaseSparseNDArray(NDArray):
             MXNetError: the shapes differ.
         """
         if isinstance(other, Context):
-            return self._on(other)
+            return self._copied(self._on(other))
         if isinstance(other, BaseSparseNDArray):
             if other.stype != self.stype:
                 raise TypeError(f"copyto does not support destination NDArray stype {other.stype} for {self.stype}")
@@ -204,7 +210,7 @@ class BaseSparseNDArray(NDArray):
                 raise MXNetError(f"copyto: shapes {self.shape} and {other.shape} differ")
             same = self.astype(other._chunk.dtype, copy=False)._on(other.context)
             other._hold(same._parts, same.shape, same._chunk.dtype, other.context)
-            return other
+            return self._copied(other)
         return super().copyto(other)
 
     def check_format(self, full_check: bool = True) -> None:

@@ -91,15 +91,20 @@ def _rows(outputs: Sequence[Entry], remove_amp_cast: bool, with_versions: bool =
         nodes = [n for n in nodes if (id(n), 0) not in replaced or id(n) in heads]
     number = {id(n): i for i, n in enumerate(nodes)}
     rows, pointers = [], [0]
-    versions: Counter[int] = Counter()  # of variables, by number: how often operators up to here have changed them
+    counted: Counter[int] = Counter()  # by number of a variable: how often operators up to here change it
     for node in nodes:
         row: dict[str, Any] = {"op": "null" if node.op is None else node.op.name, "name": node.name}
         attrs = {k: v for k, v in sorted(node.attrs.items())}
         if attrs:
             row["attrs"] = attrs
         inputs = [(number[id(n)], i) for n, i in map(final, node.inputs)]
-        versions.update({inputs[i][0] for i in node.mutated()})
-        row["inputs"] = [[n, i, versions[n] if with_versions else 0] for n, i in inputs]
+        counted.update({inputs[i][0] for i in node.mutated()})
+        versions = [counted[n] for n, i in inputs]
+        if not with_versions:
+            versions = [0] * len(inputs)
+        elif node.versions is not None and len(node.versions) == len(inputs):
+            versions = node.versions
+        row["inputs"] = [[n, i, version] for (n, i), version in zip(inputs, versions, strict=True)]
         if node.subgraphs:
             fused = node.op.name.startswith("_sg_")  # MXNet's fusion makes its graphs anew, without versions
             row["subgraphs"] = [_rows(s.outputs, remove_amp_cast, not fused) for s in node.subgraphs]
@@ -217,7 +222,10 @@ def _node(row: dict, nodes: list[Node], version: int, source: str, graph_attrs: 
     if not op.variadic and version < 900:
         for missing in names[len(inputs):]:
             inputs.append((Node(None, f"{name}_{missing}", dict(attrs)), 0))
-            set_input_attributes(inputs[-1][0], op, missing)
+    if version < 904:
+        for (source_node, _), wanted in zip(inputs, names, strict=False):
+            if source_node.op is None:
+                set_input_attributes(source_node, op, wanted)
     if not op.variadic and len(inputs) != len(names) and len(inputs) not in (
             len(names) - sum(n in op.optional_inputs for n in names), *range(len(names))):
         raise MXNetError(f"{source}: node {name}: operator {op.name} takes {len(names)} inputs, got {len(inputs)}")
@@ -230,7 +238,17 @@ def _node(row: dict, nodes: list[Node], version: int, source: str, graph_attrs: 
             inputs[place][0].attrs[hidden(suffix)] = value
         else:
             attrs[key] = value
-    return Node(op, name, attrs, params, inputs, subgraphs)
+    made = Node(op, name, attrs, params, inputs, subgraphs)
+    made.versions = [_version(r) for r in row["inputs"]] + [0] * (len(inputs) - len(row["inputs"]))
+    return made
+
+
+def _version(reference: list) -> int:
+    """Returns the third number of a reference to a node: how often operators had changed the variable before."""
+    version = reference[2] if len(reference) > 2 else 0
+    if isinstance(version, bool) or not isinstance(version, int) or version < 0:
+        raise ValueError(f"reference {str(reference)[:60]}: the version must be a number from 0")
+    return version
 
 
 def _check_graphs(op: Any, params: dict[str, Any], count: int) -> None:

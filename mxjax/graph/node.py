@@ -44,10 +44,12 @@ class Node:
     """A variable (op None) or an operator applied to entries (node, output number) of others.
 
     attrs: attributes as text, the operator's parameters as the user gave them included; params: the parameters,
-    canonical; subgraphs: symbols inside (control flow).
+    canonical; subgraphs: symbols inside (control flow); changes: of a variable, how often an operator that changes it
+    was applied to it; versions: that number of each input as it was when the operator was applied, or as the file says,
+    None where neither is known.
     """
 
-    __slots__ = ("op", "name", "attrs", "params", "inputs", "subgraphs")
+    __slots__ = ("op", "name", "attrs", "params", "inputs", "subgraphs", "changes", "versions")
 
     def __init__(self, op: Op | None, name: str, attrs: dict[str, str], params: dict[str, Any] | None = None,
                  inputs: Iterable[Entry] = (), subgraphs: list[Any] | None = None) -> None:
@@ -55,6 +57,20 @@ class Node:
             check_counts(op, params)
         self.op, self.name, self.attrs = op, name, attrs
         self.params, self.inputs, self.subgraphs = params or {}, list(inputs), subgraphs or []
+        self.changes: int = 0
+        self.versions: list[int] | None = None
+
+    def copied(self, inputs: Iterable[Entry] = ()) -> Node:
+        """Returns a copy with other inputs."""
+        made = Node(self.op, self.name, dict(self.attrs), dict(self.params), inputs, self.subgraphs)
+        made.changes, made.versions = self.changes, self.versions
+        return made
+
+    def applied(self) -> None:
+        """Notes the versions of the variables that it reads; it makes new ones of those that it changes."""
+        for i in self.mutated():
+            self.inputs[i][0].changes += 1
+        self.versions = [n.changes for n, _ in self.inputs]
 
     @property
     def num_outputs(self) -> int:

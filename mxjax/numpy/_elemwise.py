@@ -268,10 +268,10 @@ def _binary(name: str, op: str, doc: str, example: tuple[str, str, str], right: 
     number_first = with_number if right is None else f"_npi_{right}_scalar"
     op = f"_npi_{op}"
 
-    def scalar(scalar_op: str, x: Any, number: Any, out: Any) -> Any:
+    def scalar(scalar_op: str, x: Any, number: Any, out: Any, right: bool) -> Any:
         value = _number(number.item() if isinstance(number, np.generic) else number)
         if not isinstance(x, IMPERATIVE.kind):
-            return call(scalar_op, [x], out, scalar=float(value))
+            return call(scalar_op, [x], out, scalar=float(value), is_int=right and isinstance(value, int))
         if counts and x._chunk.dtype == np.bool_:
             x = x.astype("int64")
         return invoke(kernel_of(scalar_op), [x], (value,), out)
@@ -283,9 +283,9 @@ def _binary(name: str, op: str, doc: str, example: tuple[str, str, str], right: 
         if isinstance(x2, numeric_types):
             if isinstance(x1, numeric_types):
                 return (plain or getattr(np, name))(x1, x2)
-            return scalar(with_number, x1, x2, out)
+            return scalar(with_number, x1, x2, out, True)
         if isinstance(x1, numeric_types):
-            return scalar(number_first, x2, x1, out)
+            return scalar(number_first, x2, x1, out, False)
         return call(op, [x1, x2], out)
     arguments = ", ".join(f"mx.np.array({v})" if v.startswith("[") else v for v in example[:2])
     _define(name, "x1, x2", body, f"""{doc}, element by element with broadcasting.

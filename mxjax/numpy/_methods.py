@@ -540,6 +540,7 @@ for _name, _function in [("add", "add"), ("sub", "subtract"), ("mul", "multiply"
                          ("xor", "bitwise_xor")]:
     setattr(Methods, f"__{_name}__", getattr(_elemwise, _function))
     setattr(Methods, f"__r{_name}__", _swapped(getattr(_elemwise, _function)))
+Methods.__radd__ = _elemwise.add  # a number after the array, which may be of integers
 for _name, _function in [("eq", "equal"), ("ne", "not_equal"), ("gt", "greater"), ("ge", "greater_equal"),
                          ("lt", "less"), ("le", "less_equal")]:
     setattr(Methods, f"__{_name}__", getattr(_elemwise, _function))

@@ -236,8 +236,10 @@ class Symbol(_Base):
         for node in topological(self._outputs):
             if node.op is None and node.name in mapping:
                 continue
-            copied[id(node)] = Node(node.op, node.name, dict(node.attrs), dict(node.params), [], node.subgraphs)
-            copied[id(node)].inputs = [_moved(e, copied, mapping) for e in node.inputs]
+            copied[id(node)] = made = node.copied()
+            made.inputs = [_moved(e, copied, mapping) for e in node.inputs]
+            if any(n.op is None and n.name in mapping for n, _ in node.inputs):
+                made.applied()
         self._outputs = [_moved(e, copied, mapping) for e in self._outputs]
         if name and len(self._outputs) == 1:
             self._outputs[0][0].name = name
@@ -249,8 +251,7 @@ class Symbol(_Base):
     def __deepcopy__(self, memo: dict) -> Symbol:
         copied: dict[int, Node] = {}
         for node in topological(self._outputs):
-            copied[id(node)] = Node(node.op, node.name, dict(node.attrs), dict(node.params),
-                                    [(copied[id(n)], i) for n, i in node.inputs], node.subgraphs)
+            copied[id(node)] = node.copied((copied[id(n)], i) for n, i in node.inputs)
         return type(self)([(copied[id(n)], i) for n, i in self._outputs])
 
     def __getstate__(self) -> dict[str, str]:
@@ -699,6 +700,7 @@ def apply(op_name: str, hint: str, inputs: Sequence[Symbol], params: dict[str, A
         _fill_inputs(node, entries, named)
     if _on_compose is not None:
         _on_compose(node)
+    node.applied()
     kind = next((type(s) for s in [*inputs, *named.values()] if type(s) is not Symbol), Symbol)
     if kind is Symbol and op_name.startswith("_np"):
         kind = flavours.numpy

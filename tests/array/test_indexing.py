@@ -259,3 +259,57 @@ def test_the_gradient_has_the_flavour_of_the_handle():
 def test_out_that_is_no_array():
     with pytest.raises(TypeError, match="out= must be an NDArray, got int"):
         mx.nd.elemwise_mul(mx.nd.ones(2), mx.nd.ones(2), out=3)
+
+
+@pytest.mark.parametrize("key, expected", [
+    (True, [9, 9, 9, 9, 9, 9]), (False, [9, 9, 9, 9, 9, 9]), ((True,), [9, 9, 9, 9, 9, 9]),
+    ((0, True), [9, 9, 9, 3, 4, 5]), ((True, 0), [9, 9, 9, 3, 4, 5]), ((False, 1), [0, 1, 2, 9, 9, 9]),
+    ((slice(None), True), [9, 9, 9, 9, 9, 9]), ((True, slice(1, None)), [0, 1, 2, 9, 9, 9]),
+    ((False, [0, 1]), [9, 9, 9, 9, 9, 9])])
+def test_true_and_false_say_nothing_in_keys_of_classic_arrays_that_are_written(key, expected):
+    x = mx.nd.arange(6).reshape((2, 3))
+    x[key] = 9
+    assert x.asnumpy().ravel().tolist() == expected
+
+
+@pytest.mark.parametrize("key, expected", [
+    (True, [3, 4, 5]), (False, [0, 1, 2]), ((0, True), [1]), ((True, 0), [3]), ((True,), [[0, 1, 2], [3, 4, 5]]),
+    ((slice(None), True), [[0, 1, 2], [3, 4, 5]]), ((True, slice(1, None)), [[3, 4, 5]]),
+    ((True, [0, 1]), [[0, 1, 2], [3, 4, 5]])])
+def test_true_and_false_are_numbers_only_among_numbers_that_are_read(key, expected):
+    assert mx.nd.arange(6).reshape((2, 3))[key].asnumpy().tolist() == expected
+
+
+@pytest.mark.parametrize("key", [np.True_, (np.True_, 0)])
+def test_booleans_of_numpy_are_no_keys_of_classic_arrays(key):
+    x = mx.nd.zeros((2, 3))
+    with pytest.raises(ValueError, match="does not support slicing with key True"):
+        x[key]
+    with pytest.raises(ValueError, match="does not support slicing with key True"):
+        x[key] = 1
+
+
+@pytest.mark.parametrize("value", [1j, [1j, 2, 3], "a", {}, object()])
+@pytest.mark.parametrize("make", [mx.nd.zeros, mx.np.zeros])
+def test_what_cannot_be_assigned_is_named(make, value):
+    x = make((2, 3))
+    for key in (0, slice(None), [0]):
+        with pytest.raises(TypeError, match=r"float32 and shape \((2, )?3,?\) does not support .* of type"):
+            x[key] = value
+    assert not x.asnumpy().any()
+
+
+@pytest.mark.parametrize("make", [mx.nd.zeros, mx.np.zeros])
+def test_none_is_nan_and_no_integer(make):
+    x = make((2, 3))
+    x[0] = None
+    np.testing.assert_array_equal(x.asnumpy(), [[np.nan] * 3, [0] * 3])
+    with pytest.raises(TypeError, match="int32 .* with None of type"):
+        make((2, 3), dtype="int32")[0] = None
+
+
+def test_full_takes_what_can_be_assigned():
+    assert mx.nd.full((2, 3), np.array([1, 2, 3])).asnumpy().tolist() == [[1, 2, 3]] * 2
+    assert mx.nd.full((2,), mx.nd.array([4])).asnumpy().tolist() == [4, 4]
+    with pytest.raises(TypeError, match="with 1j of type"):
+        mx.nd.full((2,), 1j)

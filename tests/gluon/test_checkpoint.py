@@ -430,11 +430,11 @@ net, trainer, step = made(8)
 for _ in range(2):
     step(x, y)
 small = 2 * sum(4 * np.prod(p.shape) for p in net.collect_params().values() if step._sharding.of(p).is_fully_replicated)
-kept, most, together = whole_on_one(), [0], mx.eager.mesh_trace.together
+kept, most, together = whole_on_one(), [0], mx.eager.trace.on_one_device
 def counted(value):
     most[0] = max(most[0], whole_on_one() - kept)
     return together(value)
-mx.eager.mesh_trace.together = counted
+mx.eager.trace.on_one_device = counted
 for save in (net.save_parameters, net.collect_params().save, trainer.save_states):
     save(sys.argv[1])
     assert 0 <= whole_on_one() - kept <= small, (whole_on_one(), kept, small)

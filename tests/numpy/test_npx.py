@@ -174,3 +174,15 @@ def test_blocks_must_return_numpy_arrays(np_semantics):
 def test_graphs_of_classic_symbols_return_classic_arrays():
     call = mx.nd.CachedOp(mx.sym.var("x") * 2)
     assert type(call(np.ones(2))) is mx.nd.NDArray
+
+
+def test_npx_image_has_the_names_of_mx_image():
+    names = dir(mx.npx.image)
+    assert {"ImageIter", "ImageDetIter", "CreateAugmenter", "imresize", "random_crop", "to_tensor", "det"} <= {*names}
+    assert mx.npx.image.imresize is mx.image.imresize and mx.npx.image.CreateAugmenter is mx.image.CreateAugmenter
+    assert mx.npx.image.to_tensor is not getattr(mx.image, "to_tensor", None)
+    with pytest.raises(AttributeError, match="no attribute 'nosuchname'"):
+        mx.npx.image.nosuchname
+    scope = {}
+    exec("from mxjax.numpy_extension.image import *", scope)
+    assert scope["ImageIter"] is mx.image.ImageIter and callable(scope["resize"])

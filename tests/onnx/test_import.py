@@ -156,3 +156,27 @@ def test_graphs_that_mxnet_exported(tmp_path, name):
     for got, want in zip(found, wanted, strict=True):
         assert got.shape == want.shape
         np.testing.assert_allclose(got.asnumpy(), want, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("center", [0, 1])
+@pytest.mark.parametrize("most, overlap, least", [(3, 0.4, 0.3), (50, 0.0, 0.6), (5, 0.6, None)])
+def test_non_maximum_suppression(tmp_path, center, most, overlap, least):
+    """Of two images and three classes; corners come in any order."""
+    rng = np.random.RandomState(2)
+    boxes = rng.rand(2, 12, 4).astype("float32")
+    if center:
+        boxes[..., 2:] *= 0.4
+    scores = rng.permutation(72).reshape(2, 3, 12).astype("float32") / 72
+    constants = {"m": np.array([most], "int64"), "o": np.array([overlap], "float32")}
+    if least is not None:
+        constants["l"] = np.array([least], "float32")
+    node = ("NonMaxSuppression", "b,s,m,o" + ",l" * (least is not None), "y", {"center_point_box": center})
+    made = model([node], {"b": [2, 12, 4], "s": [2, 3, 12]}, {"y": (INT, 2)}, constants)
+    agree(made, str(tmp_path / "nms.onnx"), {"b": boxes, "s": scores})
+
+
+def test_non_maximum_suppression_of_no_boxes_is_refused(tmp_path):
+    path = str(tmp_path / "nms.onnx")
+    onnx.save(model([("NonMaxSuppression", "b,s", "y", {})], {"b": [1, 4, 4], "s": [1, 1, 4]}, {"y": (INT, 2)}), path)
+    with pytest.raises(mx.MXNetError, match="max_output_boxes_per_class"):
+        mx.contrib.onnx.import_model(path)

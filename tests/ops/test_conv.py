@@ -298,3 +298,14 @@ def test_all_arrays_have_one_dtype(hybrid):
         layer.hybridize(hybrid)
         with pytest.raises(mx.MXNetError, match="one dtype, got data float32, weight float16"):
             layer(mx.nd.ones((1, 3, 5, 5)))
+
+
+@pytest.mark.parametrize("convention", ["valid", "full"])
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_pooling_refuses_kernels_beyond_the_padded_input(dims, convention):
+    params = {"kernel": (5,) * dims, "stride": (2,) * dims, "pooling_convention": convention}
+    with pytest.raises(mx.MXNetError, match=r"kernel \(5\) is larger than the padded input \(2\)"):
+        mx.nd.Pooling(mx.nd.ones((1, 2) + (2,) * dims), **params)
+    with pytest.raises(mx.MXNetError, match="larger than the padded input"):
+        mx.sym.Pooling(mx.sym.Variable("x"), **params).infer_shape(x=(1, 2) + (2,) * dims)
+    assert mx.nd.Pooling(mx.nd.ones((1, 2) + (3,) * dims), pad=(1,) * dims, **params).shape == (1, 2) + (1,) * dims

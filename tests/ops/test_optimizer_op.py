@@ -255,3 +255,39 @@ def test_half_weights_of_a_symbol(many):
     ins, outs, states = out.infer_type(weight0="float16")
     assert ins == [np.float16] * 2 * (1 + many) and outs == [np.float16] * (1 + many)
     assert states == [np.float32] * (1 + many)
+
+
+def _half(*shape, scale=0.5, seed=3):
+    return (np.random.default_rng(seed).normal(size=shape) * scale).astype("float16")
+
+
+@pytest.mark.parametrize("options", [{"lr": 0.01}, {"lr": 0.01, "wd": 0.1, "clip_gradient": 0.5, "rescale_grad": 0.25,
+                                                   "epsilon": 1e-3}])
+def test_adam_of_half_weights_rounds_after_every_operation(options):
+    """As MXNet does, whose results equal those of NumPy's half arithmetic in this order bit by bit."""
+    half = np.float16
+    weight, grad, mean = (_half(500, seed=i) for i in range(3))
+    var = abs(_half(500, seed=4)) + half(0.01)
+    p = {"wd": 0, "clip_gradient": -1, "rescale_grad": 1, "epsilon": 1e-8} | options
+    p = {k: half(v) for k, v in p.items()}
+    b1, b2, one = half(0.9), half(0.999), half(1)
+    g = grad * p["rescale_grad"] + weight * p["wd"]
+    g = np.clip(g, -p["clip_gradient"], p["clip_gradient"]) if p["clip_gradient"] >= 0 else g
+    means = b1 * mean + (one - b1) * g
+    variances = b2 * var + (one - b2) * g * g
+    expected = weight - p["lr"] * means / (np.sqrt(variances) + p["epsilon"])
+    arrays = [mx.nd.array(a, dtype="float16") for a in (weight, grad, mean, var)]
+    mx.nd.adam_update(*arrays, out=arrays[0], **options)
+    for found, wanted in zip((arrays[0], *arrays[2:]), (expected, means, variances), strict=True):
+        np.testing.assert_array_equal(found.asnumpy(), wanted)
+
+
+def test_sgd_of_half_weights_rounds_by_the_number_of_weights():
+    weight, grad = _half(500, seed=1), _half(500, seed=2)
+    lr, wd, one, clipped = np.float16(0.1), np.float16(0.1), np.float16(1), np.clip(np.float16(0.3) * grad, -0.5, 0.5)
+    arrays = [mx.nd.array(a, dtype="float16") for a in (weight, grad)]
+    options = {"clip_gradient": 0.5, "rescale_grad": 0.3}
+    found = mx.nd.sgd_update(*arrays, lr=0.1, wd=0.1, **options)
+    np.testing.assert_array_equal(found.asnumpy(), (one - lr * wd) * weight - lr * clipped)
+    found = mx.nd.multi_sgd_update(*arrays, lrs=(0.1,), wds=(0.1,), num_weights=1, **options)
+    np.testing.assert_array_equal(found.asnumpy(), weight + (-lr * wd * weight - lr * clipped))

@@ -50,3 +50,18 @@ def test_a_tpu_is_seen_on_the_bus(tmp_path, monkeypatch, vendor, device, there):
     assert _devices._may_have_tpu() is there
     monkeypatch.setattr(_devices, "_PCI", str(tmp_path / "nothing"))
     assert not _devices._may_have_tpu()
+
+
+@pytest.mark.skipif(_devices._may_have_tpu(), reason="what may be a TPU is here")
+def test_where_no_device_starts_the_error_says_what_to_do(tmp_path):
+    code = """
+import os
+os.environ["JAX_FORCE_TPU_INIT"] = "1"
+import mxjax as mx
+for _ in range(2):
+    try:
+        print(mx.nd.ones(3).asnumpy())
+    except mx.MXNetError as error:
+        print("JAX_PLATFORMS=cpu" in str(error))
+"""
+    assert _asked(code, tmp_path, []).stdout.split() == ["True", "True"]

@@ -990,7 +990,7 @@ def multi_mp_sgd_update(
     rescale_grad: float = ..., clip_gradient: float = ..., num_weights: int = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
-    """weight - lr·(g + wd·weight) where g is rescale_grad·grad limited to ±clip_gradient (negative: no limit)."""
+    """As `sgd_update`, rounded otherwise: weight + (-lr·wd·weight - lr·g), as with a momentum of 0."""
 
 def multi_sgd_mom_update(
     *data: NDArray | Sequence[NDArray], lrs: Sequence[float] = ..., momentum: float = ..., wds: Sequence[float] = ...,
@@ -1004,7 +1004,7 @@ def multi_sgd_update(
     rescale_grad: float = ..., clip_gradient: float = ..., num_weights: int = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
-    """weight - lr·(g + wd·weight) where g is rescale_grad·grad limited to ±clip_gradient (negative: no limit)."""
+    """As `sgd_update`, rounded otherwise: weight + (-lr·wd·weight - lr·g), as with a momentum of 0."""
 
 def multi_sum_sq(
     *data: NDArray | Sequence[NDArray], num_arrays: int = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -1069,7 +1069,7 @@ def preloaded_multi_mp_sgd_update(
     *data: NDArray | Sequence[NDArray], rescale_grad: float = ..., clip_gradient: float = ..., num_weights: int = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
-    """weight - lr·(g + wd·weight) where g is rescale_grad·grad limited to ±clip_gradient (negative: no limit)."""
+    """As `sgd_update`, rounded otherwise: weight + (-lr·wd·weight - lr·g), as with a momentum of 0."""
 
 def preloaded_multi_sgd_mom_update(
     *data: NDArray | Sequence[NDArray], momentum: float = ..., rescale_grad: float = ..., clip_gradient: float = ...,
@@ -1081,7 +1081,7 @@ def preloaded_multi_sgd_update(
     *data: NDArray | Sequence[NDArray], rescale_grad: float = ..., clip_gradient: float = ..., num_weights: int = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray | list[NDArray]:
-    """weight - lr·(g + wd·weight) where g is rescale_grad·grad limited to ±clip_gradient (negative: no limit)."""
+    """As `sgd_update`, rounded otherwise: weight + (-lr·wd·weight - lr·g), as with a momentum of 0."""
 
 def prod(
     data: NDArray | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., exclude: bool = ...,

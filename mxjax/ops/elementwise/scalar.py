@@ -21,6 +21,14 @@ def _result_dtype(dtype: Any, is_int: bool) -> Any:
     return dtype if is_int or is_float(dtype) else jnp.dtype("float64")
 
 
+def _types(params: dict[str, Any], ins: list[str | None], outs: list[str | None]) -> None:
+    """The result is what `_result_dtype` says; where only the result is known, the array is like it."""
+    if ins[0] is not None:
+        outs[0] = _result_dtype(jnp.dtype(ins[0]), params["is_int"]).name
+    elif params["is_int"]:
+        ins[0] = outs[0]
+
+
 def _scalar(name: str, key: str, swapped: bool, aliases: tuple[str, ...]) -> None:
     function: Binary
     function, doc = TABLE[key]
@@ -33,7 +41,8 @@ def _scalar(name: str, key: str, swapped: bool, aliases: tuple[str, ...]) -> Non
     pair = "a: scalar, b: data" if swapped else "a: data, b: scalar"
     compute.__doc__ = (f"{doc}, element by element ({pair}).\n\ndata: any shape -> the same shape and dtype; the "
                        "number is converted to that dtype first. With is_int off, integers give float64.")
-    register(name, aliases=aliases, infer_shape=elementwise, wide=lambda p: not p["is_int"])(compute)
+    register(name, aliases=aliases, infer_shape=elementwise, infer_type=_types,
+             wide=lambda p: not p["is_int"])(compute)
 
 
 # MXNet's name, the name in `_binary`, aliases

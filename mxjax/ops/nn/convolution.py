@@ -317,12 +317,12 @@ def _windows(size: int, kernel: int, stride: int, pad: int, convention: str) -> 
     """(outputs, padding behind) along one axis."""
     if convention == "same":
         count = -(-size // stride)
-    elif convention == "full":
-        count = -(-(size + 2 * pad - kernel) // stride) + 1
     else:
         if size + 2 * pad < kernel:
             raise MXNetError(f"Pooling: the kernel ({kernel}) is larger than the padded input ({size + 2 * pad})")
         count = (size + 2 * pad - kernel) // stride + 1
+        if convention == "full":
+            count = -(-(size + 2 * pad - kernel) // stride) + 1
     return count, max((count - 1) * stride + kernel - size - pad, 0)
 
 

@@ -195,19 +195,25 @@ def _types(rule: Callable[..., Any], result: str | None, default: str | None) ->
         first = next((t for t in ins if t), default)
         if first is not None:
             ins[:] = [t or first for t in ins]
-            promoted = rule(*(jax.ShapeDtypeStruct((), np_dtype(t)) for t in ins)).name  # refuses, also with a result
+            number = {"is_int": params["is_int"]} if "is_int" in params else {}
+            promoted = rule(*(jax.ShapeDtypeStruct((), np_dtype(t)) for t in ins), **number).name  # refuses as well
             outs[0] = result or promoted
     return infer
 
 
 def _scalar_dtype(function_dtypes: Callable[..., Any]) -> Callable[[str, Array], Any]:
-    """The dtype in which an array meets a number: its own; int64 for booleans; float32 for quotients of integers."""
-    def rule(name: str, data: Array) -> Any:
+    """The dtype in which an array meets a number: its own; int64 for booleans; float32 for quotients of integers.
+
+    Where the number is none of integers (`is_int`), integers and booleans become float64.
+    """
+    def rule(name: str, data: Array, is_int: bool = True) -> Any:
         if function_dtypes is _quotient and not is_float(data.dtype):
             return jnp.dtype("float32")
         if function_dtypes is _integer:
             _need_int(name, data)
             return data.dtype
+        if not is_int and not is_float(data.dtype):
+            return jnp.dtype("float64")
         return jnp.dtype("int64") if data.dtype == jnp.bool_ else data.dtype
     return rule
 
@@ -245,8 +251,8 @@ def _binary(name: str, function: Binary, doc: str, dtypes: Callable[..., Any], r
 
     def with_number(swapped: bool) -> Callable[..., Array]:
         def compute(data: Array, *, scalar: Scalar = 1.0, is_int: bool = True) -> Array:
-            dtype = rule(data)
-            if result == "bool" and data.dtype == jnp.bool_:
+            dtype = rule(data, is_int=is_int)
+            if result == "bool" and is_int and data.dtype == jnp.bool_:
                 dtype = data.dtype  # a comparison is one of booleans: the number is not 0
             with jax.enable_x64(dtype.name in WIDE or jax.config.jax_enable_x64):
                 pair = data.astype(dtype), converted(scalar, dtype)
@@ -254,7 +260,7 @@ def _binary(name: str, function: Binary, doc: str, dtypes: Callable[..., Any], r
         compute.__doc__ = f"{doc}, element by element ({'a: scalar, b: data' if swapped else 'a: data, b: scalar'})."
         return compute
     for side in scalars:
-        register(f"_npi_{side}{name}_scalar", infer_shape=elementwise,
+        register(f"_npi_{side}{name}_scalar", infer_shape=elementwise, wide=lambda p: not p["is_int"],
                  infer_type=_types(rule, result, default))(with_number(side == "r"))
 
 

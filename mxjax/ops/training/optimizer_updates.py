@@ -59,12 +59,20 @@ def _apply(rule: Rule, mixed: bool, arrays: Sequence[Array], **options: Any) -> 
             new, *after = _tuple(rule(master, grad.astype(master.dtype), *states, **options))
             after = [new, *after, new]
         else:
-            after = _tuple(rule(weight, grad, *states, **options))
+            after = _tuple(rule(weight, grad, *states, **_rounded(options, (weight, *states))))
         return tuple(new.astype(old.dtype) for new, old in zip(after, before, strict=False))
     if mixed or arrays[0].dtype != jnp.bfloat16:
         return update(*arrays)
     # a TPU's arithmetic is float32's, and rounding each number of `options` to bfloat16 first is a launch of its own
     return by_device(*arrays, default=update, tpu=lambda *arrays: update(*[a.astype(jnp.float32) for a in arrays]))
+
+
+def _rounded(options: dict[str, Any], arrays: Sequence[Array]) -> dict[str, Any]:
+    """Returns options with numbers of float16 where all arrays are so, as MXNet has them (1 - beta)."""
+    if any(a.dtype != jnp.float16 for a in arrays):
+        return options
+    floats = [n for n, v in options.items() if jnp.result_type(v).name.startswith("float")]
+    return options | {n: jnp.asarray(options[n], jnp.float16) for n in floats}
 
 
 def _tuple(result: Any) -> tuple:
@@ -179,6 +187,12 @@ def _sgd_mom(weight: Array, grad: Array, mom: Array, *, lr: Scalar, momentum: Sc
     return weight + mom, mom
 
 
+def _sgd_of_many(weight: Array, grad: Array, *, lr: Scalar, wd: Scalar = 0.0, rescale_grad: Scalar = 1.0,
+                 clip_gradient: Scalar = -1.0) -> Array:
+    """As `sgd_update`, rounded otherwise: weight + (-lr·wd·weight - lr·g), as with a momentum of 0."""
+    return weight + (-lr * wd * weight - lr * _clipped(rescale_grad * grad, clip_gradient))
+
+
 def _lazy(rule: Rule) -> Rule:
     """The rule with the option `lazy_update`, which only matters for sparse gradients."""
     def lazy(*arrays: Array, lazy_update: bool, **options: Any) -> Any:
@@ -188,12 +202,12 @@ def _lazy(rule: Rule) -> Rule:
     return lazy
 
 
-for _name, _rule in [("sgd_update", _sgd), ("sgd_mom_update", _sgd_mom)]:
+for _name, _rule, _of_many in [("sgd_update", _sgd, _sgd_of_many), ("sgd_mom_update", _sgd_mom, _sgd_mom)]:
     _single(_name, _lazy(_rule), (f"_sparse_{_name}",))
     _single(f"mp_{_name}", _lazy(_rule), mixed=True)
     for _mixed in (False, True):
         for _preloaded in (False, True):
-            _multi("preloaded_" * _preloaded + "multi_" + "mp_" * _mixed + _name, _rule, {"lr": "lrs", "wd": "wds"},
+            _multi("preloaded_" * _preloaded + "multi_" + "mp_" * _mixed + _name, _of_many, {"lr": "lrs", "wd": "wds"},
                    mixed=_mixed, preloaded=_preloaded)
 
 
@@ -241,7 +255,7 @@ def _adam(weight: Array, grad: Array, mean: Array, var: Array, *, lr: Scalar, be
     mean and var are moving averages (beta1, beta2) of g and g², g = rescale_grad·grad + wd·weight, clipped.
     """
     g = _clipped(rescale_grad * grad + wd * weight, clip_gradient)
-    mean, var = _average(mean, g, beta1), _average(var, g * g, beta2)
+    mean, var = _average(mean, g, beta1), beta2 * var + (1 - beta2) * g * g  # g² may be beyond float16
     return weight - lr * mean / (jnp.sqrt(var) + epsilon), mean, var
 
 

@@ -1015,7 +1015,7 @@ def multi_mp_sgd_update(
     rescale_grad: float = ..., clip_gradient: float = ..., num_weights: int = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """weight - lr·(g + wd·weight) where g is rescale_grad·grad limited to ±clip_gradient (negative: no limit)."""
+    """As `sgd_update`, rounded otherwise: weight + (-lr·wd·weight - lr·g), as with a momentum of 0."""
 
 def multi_sgd_mom_update(
     *data: Symbol | Sequence[Symbol], lrs: Sequence[float] = ..., momentum: float = ..., wds: Sequence[float] = ...,
@@ -1029,7 +1029,7 @@ def multi_sgd_update(
     rescale_grad: float = ..., clip_gradient: float = ..., num_weights: int = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """weight - lr·(g + wd·weight) where g is rescale_grad·grad limited to ±clip_gradient (negative: no limit)."""
+    """As `sgd_update`, rounded otherwise: weight + (-lr·wd·weight - lr·g), as with a momentum of 0."""
 
 def multi_sum_sq(
     *data: Symbol | Sequence[Symbol], num_arrays: int = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
@@ -1094,7 +1094,7 @@ def preloaded_multi_mp_sgd_update(
     *data: Symbol | Sequence[Symbol], rescale_grad: float = ..., clip_gradient: float = ..., num_weights: int = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """weight - lr·(g + wd·weight) where g is rescale_grad·grad limited to ±clip_gradient (negative: no limit)."""
+    """As `sgd_update`, rounded otherwise: weight + (-lr·wd·weight - lr·g), as with a momentum of 0."""
 
 def preloaded_multi_sgd_mom_update(
     *data: Symbol | Sequence[Symbol], momentum: float = ..., rescale_grad: float = ..., clip_gradient: float = ...,
@@ -1106,7 +1106,7 @@ def preloaded_multi_sgd_update(
     *data: Symbol | Sequence[Symbol], rescale_grad: float = ..., clip_gradient: float = ..., num_weights: int = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """weight - lr·(g + wd·weight) where g is rescale_grad·grad limited to ±clip_gradient (negative: no limit)."""
+    """As `sgd_update`, rounded otherwise: weight + (-lr·wd·weight - lr·g), as with a momentum of 0."""
 
 def prod(
     data: Symbol | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., exclude: bool = ...,
