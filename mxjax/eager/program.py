@@ -17,7 +17,7 @@ from .._xla.transfer import moved
 from ..kernel.kernel import WIDE_DTYPES, Kernel, run
 from .chunk import ALONE, Chunk
 
-__all__ = ["Target", "apart", "replace", "run_giving", "run_into"]
+__all__ = ["Target", "apart", "run_giving", "run_into"]
 
 Target = tuple[Chunk, int, int]  # a chunk, the argument that is its value (-1: none is), the result that replaces it
 
@@ -59,36 +59,27 @@ def run_into(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Targ
                 given.append(place)
     if len(given) > 1:
         given.sort()
+    places = tuple(given)
     try:
-        run(kernel, args, wide, kernel.donating(tuple(given)) if given else None, made)
+        run(kernel, args, wide, (kernel.donors.get(places) or kernel.donating(places)) if given else None, made)
     finally:
         if made:
             outcome = results = made[0]
-            if finish is None or not always and _fit(targets, args, results):
-                replace(targets, results)
-            else:
+            fit = not always
+            for chunk, place, index in targets if fit and finish is not None else ():
+                old, new = args[place] if place >= 0 else chunk.stash, results[index]
+                if new.shape != old.shape or new.dtype != old.dtype:
+                    fit = False
+            if not fit:
                 outcome = finish(kernel, args, results, *rest)
+            elif isinstance(results[0], jax.core.Tracer):  # all are, then
+                for chunk, _, index in targets:
+                    chunk.write(results[index])
+            else:
+                for chunk, _, index in targets:
+                    chunk.buffer = results[index]
+                    chunk.version += 1
     return outcome
-
-
-def _fit(targets: Sequence[Target], args: Sequence[Any], results: Sequence[Any]) -> bool:
-    """Returns whether results have the shapes and dtypes of the values that they replace."""
-    for chunk, place, index in targets:
-        old, new = args[place] if place >= 0 else chunk.stash, results[index]
-        if new.shape != old.shape or new.dtype != old.dtype:
-            return False
-    return True
-
-
-def replace(targets: Sequence[Target], results: Sequence[Any]) -> None:
-    """Points chunks that the caller has locked to a program's results."""
-    if isinstance(results[0], jax.core.Tracer):  # all are, then
-        for chunk, _, index in targets:
-            chunk.write(results[index])
-        return
-    for chunk, _, index in targets:
-        chunk.buffer = results[index]
-        chunk.version += 1
 
 
 def run_giving(kernel: Kernel, args: list[Any], wide: bool, places: Sequence[int], made: list[Sequence[Any]]) -> None:

@@ -83,7 +83,7 @@ class Kernel:
     __slots__ = ("name", "fn", "num_arrays", "num_outputs", "num_visible", "wide", "mutated", "eager", "symbolic",
                  "options", "operators", "op", "params", "dynamic", "packed", "uses_key", "by_rows", "check", "refuses",
                  "draw", "smooth", "like", "in_place", "simple", "direct", "jitted", "once", "_vjps", "_specs",
-                 "_needs", "_donated", "__weakref__")
+                 "_needs", "donors", "__weakref__")
 
     def __init__(self, name: str, fn: Callable[..., tuple], num_arrays: int, num_outputs: int, *,
                  num_visible: int | None = None, wide: bool = False, mutated: tuple[int, ...] = (),
@@ -104,7 +104,7 @@ class Kernel:
         values["simple"] = num_outputs == 1 and not (mutated or uses_key or check or refuses)
         values["once"] = jax.jit(fn)
         values["jitted"] = Eager(fn) if eager else Compiled(fn, **(options or {}))
-        values.update(_vjps=Bounded(256), _specs=Bounded(1024), _needs=Bounded(1024), _donated=Bounded(64))
+        values.update(_vjps=Bounded(256), _specs=Bounded(1024), _needs=Bounded(1024), donors=Bounded(64))
         for key, value in values.items():
             object.__setattr__(self, key, value)
 
@@ -140,7 +140,7 @@ class Kernel:
 
     def donating(self, positions: tuple[int, ...]) -> Callable[..., tuple]:
         """The compiled function that may reuse the memory of the arguments at these positions."""
-        found = self._donated.get(positions)
+        found = self.donors.get(positions)
         if found is None:
             own = [place for place in positions if place not in self.mutated]  # the outputs' own, one by one
             places = [*own, *self.mutated] if len(own) == self.num_outputs else []
@@ -152,7 +152,7 @@ class Kernel:
                 found = Compiled(self.fn, **options)
             else:
                 found = Reordered(self.fn, order, **options)
-            self._donated[positions] = found
+            self.donors[positions] = found
         return found
 
     def specs(self, args: Sequence[Any], part: bool = False) -> tuple[Spec, ...]:
