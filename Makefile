@@ -26,6 +26,7 @@ demo: $(VENV)/.demo
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
+	$(BIN)/python tools/check_types.py
 
 test: lint
 	$(BIN)/python -m pytest -n $(WORKERS) tests

@@ -1,0 +1,98 @@
+"""Counts of the whole package that may fall, never rise: lower a number here when the count has fallen."""
+
+import ast
+import pathlib
+import re
+import sys
+
+import pytest
+
+import mxjax as mx
+
+ROOT = pathlib.Path(mx.__file__).parent
+CLAUSES = re.compile(r"(What|Whether|How|Where|Which|Who|Why|When)\b")
+# Python calls within the package, and changes of file, of a step of each program
+TRIPS = {"operator": (8, 5), "imperative step": (182, 128), "hybridized step": (95, 56), "module step": (80, 50),
+         "whole step": (26, 15)}
+
+
+@pytest.fixture(scope="module")
+def sources():
+    return {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in sorted(ROOT.rglob("*.py"))}
+
+
+def test_private_parts_of_jax_are_imported_in_one_folder(sources):
+    importing = {name for name, text in sources.items() if re.search(r"^\s*(from|import) jax\._src\b", text, re.M)}
+    assert {pathlib.PurePosixPath(name).parts[0] for name in importing} == {"_xla"}
+
+
+def test_one_place_gives_buffers_away(sources):
+    assert {name for name, text in sources.items() if re.search(r"\.donating\(", text)} == {"eager/program.py"}
+
+
+def test_private_files_at_the_top(sources):
+    assert sum(name.startswith("_") and not name.startswith("__") for name in sources if "/" not in name) <= 5
+
+
+def test_docstrings_that_are_clauses(sources):
+    """A docstring says what is returned or done: it begins with a verb, or names the thing."""
+    count = 0
+    for text in sources.values():
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                count += bool(CLAUSES.match(ast.get_docstring(node) or ""))
+    assert count <= 455
+
+
+def _programs():
+    """A step of each way to train a small network, and a call of an operator."""
+    data, label = mx.nd.ones((4, 5)), mx.nd.array([0, 1, 2, 0])
+    weight, bias = mx.nd.ones((3, 5)), mx.nd.ones(3)
+
+    def network(hybrid):
+        net, loss = mx.gluon.nn.HybridSequential(), mx.gluon.loss.SoftmaxCrossEntropyLoss()
+        net.add(mx.gluon.nn.Dense(4, activation="relu"), mx.gluon.nn.Dense(3))
+        net.initialize()
+        for block in (net, loss) if hybrid else ():
+            block.hybridize()
+        trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
+
+        def step():
+            with mx.autograd.record():
+                value = loss(net(data), label)
+            value.backward()
+            trainer.step(4)
+        return step, mx.gluon.TrainStep(net, loss, trainer)
+    hybridized, whole = network(True)
+    module = mx.mod.Module(mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=3), name="softmax"))
+    batches = mx.io.NDArrayIter(data, label, batch_size=4, label_name="softmax_label")
+    module.bind(batches.provide_data, batches.provide_label)
+    module.init_params()
+    module.init_optimizer()
+    batch = next(batches)
+
+    def module_step():
+        module.forward_backward(batch)
+        module.update()
+    return {"operator": lambda: mx.nd.FullyConnected(data, weight, bias, num_hidden=3),
+            "imperative step": network(False)[0], "hybridized step": hybridized, "module step": module_step,
+            "whole step": lambda: whole(data, label)}
+
+
+@pytest.mark.parametrize("name", TRIPS)
+def test_a_step_goes_through_few_functions(name, room):
+    step, files = _programs()[name], []
+    for _ in range(12):  # until everything is compiled and cached
+        step()
+    mx.nd.waitall()
+
+    def note(frame, event, _):
+        if event == "call" and frame.f_code.co_filename.startswith(str(ROOT)):
+            files.append(frame.f_code.co_filename)
+    sys.setprofile(note)
+    try:
+        step()
+    finally:
+        sys.setprofile(None)
+    changes = sum(one != other for one, other in zip(files, files[1:], strict=False))
+    assert (len(files), changes) <= TRIPS[name] and changes <= TRIPS[name][1]
