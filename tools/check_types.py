@@ -2,9 +2,9 @@
 
     python tools/check_types.py [--show]
 
-Runs basedpyright, level "standard", over the folders below. More errors than the number of a folder fail. Where there are
-fewer, lower the number. They are those of jax 0.10, which has other types than later
-releases: with these nothing is compared.
+Runs basedpyright, level "standard", over the folders below. More errors than the number of a folder fail. Where there
+are fewer, lower the number. They are those of jax 0.10, which has other types than later releases: with these nothing
+is compared.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).parents[1]
-ALLOWED = {"_random": 4, "_support": 30, "_xla": 21, "array": 126, "eager": 105, "engine": 15, "executor": 38, "graph": 80,
-           "interpret": 8, "kernel": 23, "passes": 43}
+ALLOWED = {"_random": 4, "_support": 30, "_xla": 21, "array": 126, "eager": 105, "engine": 15, "executor": 38,
+           "graph": 80, "interpret": 8, "kernel": 23, "passes": 43}
 
 
 def errors() -> list[dict]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from sys import getrefcount
@@ -16,12 +15,13 @@ import numpy as np
 from .._support.bounded import Bounded
 from ..base import MXNetError
 from ..context import current_context
+from ..kernel.derivative import derivative_of, mirrors
 from ..kernel.kernel import WIDE_DTYPES, Kernel, run
 from ..kernel.policy import MOST_CALLS, MOST_CALLS_AWAY, OFTEN, TRIALS, Programs, next_round
 from ..kernel.shape_only import ShapeOnly
 from .array_types import wrap
 from .chunk import ALONE, changing, holding, point
-from .deferred_call import DeferredCall, pull_of
+from .deferred_call import DeferredCall
 from .dispatch import invoke, perform
 from .modes import Modes, state
 from .program import run_into
@@ -69,7 +69,10 @@ def walk_back(heads: Sequence[Any], head_grads: Sequence[Any], retain: bool, cre
         totals[head._entry] = given
     nodes = _reachable(totals)
     if variables is None:
-        if not any(node.variable for node in reversed(nodes)):  # they come last
+        for node in reversed(nodes):  # variables come last
+            if node.variable:
+                break
+        else:
             raise MXNetError("backward: no array in the graph requires a gradient")
         if create_graph or not _run_together(nodes, totals, retain):
             for entry in totals:
@@ -108,7 +111,7 @@ def is_read(node: Node, index: int) -> bool:
     """Whether a backward pass reads the gradient of this result; that of a loss has none to read."""
     kernel, args = node.kernel, node.args
     if node.lazy is not None and node.alive:
-        kernel, args = node.lazy.part.kernel, list(node.lazy)
+        kernel, args = node.lazy.derivative.kernel, list(node.lazy)
     return kernel is None or not node.alive or \
         kernel.reads_head(args, tuple([parent is not None for parent in node.parents]), index)
 
@@ -176,7 +179,7 @@ def _pull(node: Node, slots: list[Any], create_graph: bool) -> Sequence[Any]:
     if node.lazy is not None:
         if not create_graph:
             return node.lazy.gradients([s._read() if hasattr(s, "_chunk") else s for s in slots], node.outs)
-        kernel, args = node.lazy.part.kernel, list(node.lazy)
+        kernel, args = node.lazy.derivative.kernel, list(node.lazy)
     wanted = tuple([p is not None for p in node.parents])
     if not any(wanted):
         return []
@@ -300,7 +303,7 @@ def _can_be_late(node: Node) -> bool:
 def _as_program(nodes: Sequence[Node], heads: Totals, retain: bool, lazies: list[DeferredCall], late: set[Node],
                 ctx: Any, trials: int) -> bool:
     """`_run_together`, of which `trials` is the number of passes call by call at first, where nothing is lazy."""
-    mirror = os.environ.get("MXNET_BACKWARD_DO_MIRROR", "0").lower() in ("1", "true")
+    mirror = mirrors()
     place, makers, uses, owners = {}, {}, {}, []
     for node in nodes:
         lazy = node.lazy
@@ -323,9 +326,9 @@ def _as_program(nodes: Sequence[Node], heads: Totals, retain: bool, lazies: list
                 if lazy.saved is None:
                     lazy.forward()
                 pulled = True
-                part, args = (lazy.part, tuple(node.outs)), (lazy.saved,)
+                part, args = (lazy.derivative, tuple(node.outs)), (lazy.saved,)
             else:
-                part, args = lazy.part, lazy
+                part, args = lazy.derivative, lazy
             wide = wide or lazy.wide
         elif node.kernel is None or node in late:
             rows.append(None)
@@ -368,7 +371,7 @@ def _as_program(nodes: Sequence[Node], heads: Totals, retain: bool, lazies: list
             wide = True
     structure = tuple(rows), tuple(kept), tuple(given), mirror, tuple(adding)
     if lazies:
-        programs = next((lazy for lazy in lazies if lazy.origin is not None), lazies[0]).part.programs
+        programs = next((lazy for lazy in lazies if lazy.origin is not None), lazies[0]).derivative.programs
         program = programs.made.get(structure) or programs.find(structure, lambda: _Program(*structure), 0)
     else:
         program = _programs.find(structure, lambda: _Program(*structure), trials)
@@ -377,7 +380,7 @@ def _as_program(nodes: Sequence[Node], heads: Totals, retain: bool, lazies: list
     if adding:
         found = iter(_added_up(program, [v.get() if isinstance(v, Promise) else v for v in values],
                                [ends[i] for i in adding], wide))
-    elif not pulled:
+    elif not pulled and state.trace is not None:
         found = iter(perform(program.kernel, values, ctx, wide))
     else:  # what a forward has kept is no array, so no value of a trace
         found = iter(run(program.kernel, [v.get() if isinstance(v, Promise) else v for v in values], wide))
@@ -480,7 +483,8 @@ class _Program:
             part, parents, refs, _ = rows[i]
             args = [made[ref] if type(ref) is tuple else value for value, ref in zip(taken[i], refs, strict=True)]
             if isinstance(part, Kernel):
-                pulls[i] = pull_of(part, tuple([p is not None for p in parents]), args)
+                wanted = tuple([p is not None for p in parents])
+                pulls[i] = derivative_of(part, wanted).traced_pull(args, (), len(args))
             elif isinstance(part, tuple):
                 pulls[i] = part[0].traced_pull(args[0], part[1], len(parents))
             else:

@@ -6,91 +6,19 @@ If the backward comes first, all that is left of the forward and the whole walk 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from .._support.bounded import Bounded
 from ..context import Context
-from ..kernel.kernel import Kernel, run
-from ..kernel.policy import Programs
+from ..kernel.derivative import Derivative
 from .chunk import RLock
 from .modes import state
 from .promise import Promise, identity
 from .trace import Trace, TracePromise
 
-__all__ = ["Call", "CallPromise", "DeferredCall", "Part", "after", "call_of", "may_wait", "pull_of"]
-
-
-class Part(Protocol):
-    """What lazy calls of one kind are within a program, known by its identity.
-
-    kernel: the whole call, for derivatives of higher order; places: which arguments get gradients; programs: those
-    that begin with such a call.
-    """
-
-    kernel: Kernel
-    places: Sequence[int]
-    programs: Programs
-
-    def trace(self, args: Sequence[Any], mirror: bool) -> tuple[Sequence[Any], Callable[[list[Any]], Sequence[Any]]]:
-        """(results, function of the outputs' gradients -> the arguments'), within a program; None: no gradient.
-
-        Args:
-            args: the arguments' values.
-            mirror: compute in the backward again what would have to be kept.
-        """
-
-    def traced_pull(self, saved: Any, outs: Sequence[tuple], count: int) -> Callable[[list[Any]], Sequence[Any]]:
-        """That function where the forward has run: of what it has saved, outputs of these specs, `count` arguments."""
-
-    def forward(self, args: Sequence[Any], wide: bool) -> tuple[Sequence[Any], Any]:
-        """(results, what is to be saved), computed at once."""
-
-    def pull(self, saved: Any, heads: Sequence[Any], outs: Sequence[tuple], wide: bool) -> Sequence[Any]:
-        """Gradients of the arguments at `places`, computed at once."""
-
-
-class Call:
-    """An operator's call on results of a graph's run that waits, as a `Part`.
-
-    Args:
-        kernel: the operator.
-        wanted: for each argument whether its gradient is asked for.
-    """
-
-    def __init__(self, kernel: Kernel, wanted: Sequence[bool]) -> None:
-        self.kernel, self.programs, self._wanted = kernel, Programs(64), tuple(wanted)
-        self.places = [i for i, w in enumerate(wanted) if w]
-
-    def trace(self, args: Sequence[Any], mirror: bool) -> tuple[Sequence[Any], Callable[[list[Any]], Sequence[Any]]]:
-        """See `Part.trace`."""
-        return self.kernel.fn(*args), self.traced_pull(args, (), len(args))
-
-    def traced_pull(self, saved: Any, outs: Sequence[tuple], count: int) -> Callable[[list[Any]], Sequence[Any]]:
-        """See `Part.traced_pull`."""
-        return pull_of(self.kernel, self._wanted, saved)
-
-    def forward(self, args: Sequence[Any], wide: bool) -> tuple[Sequence[Any], Any]:
-        """See `Part.forward`."""
-        return run(self.kernel, list(args), wide), list(args)
-
-    def pull(self, saved: Any, heads: Sequence[Any], outs: Sequence[tuple], wide: bool) -> Sequence[Any]:
-        """See `Part.pull`."""
-        backward = self.kernel.vjp(self._wanted, tuple([head is not None for head in heads]))
-        return run(backward, [*saved, *[head for head in heads if head is not None]], wide)
-
-
-def pull_of(kernel: Kernel, wanted: tuple[bool, ...], args: Sequence[Any]) -> Callable[[list[Any]], Sequence[Any]]:
-    """The function of the outputs' gradients (None: zero) that gives those of the arguments, within a program."""
-    def pull(slots: list[Any]) -> Sequence[Any]:
-        if not any(wanted):
-            return ()
-        heads = tuple([s is not None for s in slots] + [False] * (kernel.num_outputs - len(slots)))
-        grads = iter(kernel.vjp(wanted, heads).fn(*args, *[s for s in slots if s is not None]))
-        return [next(grads) if w else None for w in wanted]
-    return pull
+__all__ = ["CallPromise", "DeferredCall", "after", "may_wait"]
 
 
 class CallPromise(Promise):
@@ -127,18 +55,18 @@ class CallPromise(Promise):
 class DeferredCall(list):
     """A recorded call: the values of its arguments, extras included.
 
-    part: what it is within a program; results: its results, until they are there; saved: what the forward has kept for
-    the backward; done: whether the results are there; joined: the forward is a trace's, and the backward has to have
+    derivative: the kernel and its gradients; results: its results, until they are there; saved: what the forward has
+    kept for the backward; done: whether the results are there; joined: the forward is a trace's, and the backward has
     its own (one program of both has it once); origin: the graph that was called; root: the graph's run that this is, or
     comes after.
     """
 
-    __slots__ = ("part", "ctx", "wide", "results", "saved", "done", "joined", "lock", "origin", "root")
+    __slots__ = ("derivative", "ctx", "wide", "results", "saved", "done", "joined", "lock", "origin", "root")
 
-    def __init__(self, part: Part, args: Sequence[Any], specs: Sequence[tuple], ctx: Context, wide: bool,
+    def __init__(self, derivative: Derivative, args: Sequence[Any], specs: Sequence[tuple], ctx: Context, wide: bool,
                  origin: Any = None, root: object = None) -> None:
         super().__init__(args)
-        self.part, self.ctx, self.wide, self.saved, self.done = part, ctx, wide, None, False
+        self.derivative, self.ctx, self.wide, self.saved, self.done = derivative, ctx, wide, None, False
         self.origin, self.root, self.joined = origin, root or object(), False
         self.lock = RLock()  # taken after those of the calls that use this one's results
         self.results = results = []
@@ -161,7 +89,7 @@ class DeferredCall(list):
         with self.lock:
             if not self.done:
                 self.joined = True
-                self.settle(trace.defer(self.part.kernel, list(self), self.ctx, self.wide))
+                self.settle(trace.defer(self.derivative.kernel, list(self), self.ctx, self.wide))
 
     def forward(self) -> None:
         """Computes the results, and what the backward needs (after a backward with retained graph only the latter)."""
@@ -171,7 +99,7 @@ class DeferredCall(list):
         with self.lock:
             if self.done and self.saved is not None:  # in another thread, meanwhile
                 return
-            results, self.saved = self.part.forward(self, self.wide)
+            results, self.saved = self.derivative.forward(self, self.wide)
             if not self.done:
                 self.settle(results)
 
@@ -181,7 +109,8 @@ class DeferredCall(list):
             self.forward()
         heads = [h.get() if isinstance(h, Promise) else h for h in heads]
         found: list[Any] = [None] * len(self)
-        for place, grad in zip(self.part.places, self.part.pull(self.saved, heads, outs, self.wide), strict=True):
+        grads = self.derivative.pull(self.saved, heads, outs, self.wide)
+        for place, grad in zip(self.derivative.places, grads, strict=True):
             found[place] = grad
         return found
 
@@ -203,14 +132,3 @@ def after(arrays: Sequence[Any]) -> object | None:
                 return None
             root = call.root
     return root
-
-
-def call_of(kernel: Kernel, parents: Sequence[Any]) -> Call:
-    """The part that a recorded call of a kernel is."""
-    key = kernel, tuple([p is not None for p in parents])
-    if key not in _calls:
-        _calls[key] = Call(*key)
-    return _calls[key]
-
-
-_calls: dict[tuple, Call] = Bounded(1024)

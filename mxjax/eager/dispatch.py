@@ -13,11 +13,12 @@ from .._xla.capacity import refuse_result
 from .._xla.transfer import moved
 from ..base import MXNetError
 from ..context import Context, accelerators, as_context, current_context
+from ..kernel.derivative import derivative_of
 from ..kernel.kernel import USER_MISTAKES, Kernel, mistake, never, prepare, run, watched
 from ..ops.registry import Op
 from .array_types import flavours, wrap
 from .chunk import Chunk, changing, transformation
-from .deferred_call import DeferredCall, after, call_of, may_wait
+from .deferred_call import DeferredCall, after, may_wait
 from .host_work import HostPromise, push_kernel
 from .modes import state
 from .program import Target, run_into
@@ -423,7 +424,8 @@ def _after_graph(kernel: Kernel, arrays: Sequence[Any], args: Sequence[Any], ext
     values += extras
     parents += [None] * len(extras)
     specs = kernel.specs(values, True)
-    lazy = DeferredCall(call_of(kernel, parents), values, specs, ctx, wide, root=root)
+    derivative = derivative_of(kernel, tuple([p is not None for p in parents]))
+    lazy = DeferredCall(derivative, values, specs, ctx, wide, root=root)
     result = wrap(lazy.results[0], ctx, type(arrays[0]))
     result._entry = Node(None, (), parents, specs, ctx, None, lazy), 0
     return result

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from operator import is_not
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
@@ -23,12 +23,24 @@ from ..eager.tape import Node, entries
 from ..graph.control_flow import hosted, runners
 from ..graph.lowering import Lowered, Touched
 from ..graph.node import Node as GraphNode
+from ..kernel.derivative import Derivative, derivative_of
 from ..kernel.kernel import WIDE_DTYPES, Kernel
 from ._parts import Parts, alone
-from ._recorded import GraphPart, Plan
 from ._steps import run_steps
 
 __all__ = ["CachedOp"]
+
+
+class Plan(NamedTuple):
+    """A recorded run for arguments of certain shapes and dtypes.
+
+    derivative: the run; specs: of outputs and new auxiliary states; outs: of the outputs; wide: in 64-bit mode.
+    """
+
+    derivative: Derivative
+    specs: tuple
+    outs: tuple
+    wide: bool
 
 
 class CachedOp:
@@ -274,19 +286,23 @@ class CachedOp:
         plan = self._forms.plans.get(tuple(signature))
         if plan is None:
             plan = self._forms.plans[tuple(signature)] = self._plan(values, wanted, train)
-        return None if plan is False else (DeferredCall(plan.part, values, plan.specs, ctx, plan.wide, self), plan)
+        if plan is False:
+            return None
+        return DeferredCall(plan.derivative, values, plan.specs, ctx, plan.wide, self), plan
 
     def _plan(self, values: list[Any], wanted: tuple[bool, ...], train: bool) -> Plan | bool:
         count = len(self._names)
         if any(w and v.dtype.kind in "biu" for w, v in zip(wanted, values[:count], strict=True)):
             return False
         kernel = self._kernel(train)
-        specs, programs = kernel.specs(values, True), self._forms.programs
-        part = programs.get(("part", wanted, train))
-        if part is None:
-            part = programs["part", wanted, train] = GraphPart(self._forms, kernel, wanted, train)
+        specs = kernel.specs(values, True)
         wide = kernel.wide or any(v.dtype in WIDE_DTYPES for v in values[:count])
-        return Plan(part, specs, specs[:kernel.num_outputs], wide)
+        return Plan(self.derivative(wanted, train), specs, specs[:kernel.num_outputs], wide)
+
+    def derivative(self, wanted: Sequence[bool], train: bool) -> Derivative:
+        """Returns the derivative of runs by these variables; auxiliary states have none."""
+        places = self._forms.arg_places
+        return derivative_of(self._kernel(train), tuple([w and i in places for i, w in enumerate(wanted)]))
 
     # ------------------------------------------------------------ in parts
     def in_parts(self, arrays: Sequence[NDArray], default_ctx: Any, states: bool = True,

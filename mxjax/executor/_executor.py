@@ -31,10 +31,10 @@ from ..graph.inference import infer_shapes, infer_types
 from ..graph.lowering import Lowered
 from ..graph.merging import eliminate_common
 from ..graph.node import complete, topological
+from ..kernel.derivative import mirrors
 from ..ops.params import np_dtype
 from ._backward_reads import reads
 from ._cached_op import CachedOp
-from ._recorded import mirror
 from ._steps import run_steps
 
 __all__ = ["Executor"]
@@ -436,12 +436,14 @@ class Executor:
         """The graph as text, with the memory of the outputs and of what is kept for the backward pass."""
         kept = [jax.ShapeDtypeStruct(o.shape, np_dtype(o.dtype)) for o in self.outputs]
         if any(self._wanted) and not self._graph.cut:
-            args, aux = ([jax.ShapeDtypeStruct(a.shape, np_dtype(a.dtype)) for a in arrays]
-                         for arrays in (self.arg_arrays, self.aux_arrays))
+            named = {n: jax.ShapeDtypeStruct(a.shape, np_dtype(a.dtype))
+                     for n, a in (*self.arg_dict.items(), *self.aux_dict.items())}
+            wanted = dict(zip(self._graph.args, self._wanted, strict=True))
+            names = [n.name for n in self._graph.nodes if n.op is None]
             key = (jax.ShapeDtypeStruct((2,), "uint32"), jax.ShapeDtypeStruct((), "uint32"))
-            with jax.enable_x64(self._graph.wide([*args, *aux], True)):
-                kept += jax.tree.leaves(jax.eval_shape(self._graph.residual(self._wanted, mirror()), args, aux,
-                                                       key)[2])
+            forward = self._op.derivative([wanted.get(n, False) for n in names], True).residuals(mirrors())
+            with jax.enable_x64(self._graph.wide(list(named.values()), True)):
+                kept += jax.tree.leaves(jax.eval_shape(forward, *[named[n] for n in names], *key)[2])
         total = sum(math.prod(a.shape) * a.dtype.itemsize for a in kept)
         return f"{self._symbol.debug_str()}Total {total >> 20} MB allocated\n"
 

@@ -26,7 +26,7 @@ from .inference import infer_shapes, infer_types
 from .loop_rolling import Loop, Row, as_rows, find_loops, joined, rows_of, run_loop
 from .node import Entry, Node, auxiliary, topological
 
-__all__ = ["POLICIES", "Forms", "Lowered", "Saved", "Touched"]
+__all__ = ["POLICIES", "Forms", "Lowered", "Touched"]
 
 # what backward passes may keep of what they compute again: names of jax.checkpoint_policies
 POLICIES = ("nothing_saveable", "dots_saveable", "dots_with_no_batch_dims_saveable", "everything_saveable")
@@ -42,44 +42,6 @@ class Touched(NamedTuple):
 
     late: dict[int, float]
     fixed: list[tuple[int, float]]
-
-
-@jax.tree_util.register_pytree_node_class
-class Saved:
-    """What a program saves for its backward pass, without what it was given: that a result would be a copy of.
-
-    Args:
-        new: the arrays that it has made.
-        form: the structure of the pull, and of each of its arrays the place among what was given, or None.
-    """
-
-    __slots__ = ("new", "form")
-
-    def __init__(self, new: Sequence[Any], form: tuple[Any, tuple[int | None, ...]]) -> None:
-        self.new, self.form = tuple(new), form
-
-    @classmethod
-    def of(cls, pull: Any, given: Any) -> Saved:
-        """What a pull holds, within the trace that `given` are the arguments of."""
-        places = {id(value): place for place, value in enumerate(jax.tree.leaves(given))}
-        arrays, structure = jax.tree.flatten(pull)
-        sources = tuple([places.get(id(array)) for array in arrays])
-        return cls([a for a, source in zip(arrays, sources, strict=True) if source is None], (structure, sources))
-
-    def pull(self, given: Any) -> Any:
-        """The pull, with what was given to the program."""
-        structure, sources = self.form
-        values, new = jax.tree.leaves(given), iter(self.new)
-        return jax.tree.unflatten(structure, [next(new) if s is None else values[s] for s in sources])
-
-    def tree_flatten(self) -> tuple[tuple, tuple]:
-        """For JAX."""
-        return self.new, self.form
-
-    @classmethod
-    def tree_unflatten(cls, form: tuple, new: Sequence[Any]) -> Saved:
-        """For JAX."""
-        return cls(new, form)
 
 
 def _none(_: Any) -> dict:
@@ -445,30 +407,6 @@ class Lowered:
         train = train and self.modes
         return self._compiled(("forward", train),
                               lambda graph, args, aux, key: graph.call(args, aux, key, train, forward=True))
-
-    def residual(self, wanted: tuple[bool, ...], mirror: bool, train: bool = True) -> Callable[..., tuple]:
-        """Compiled fn(args, aux, key) -> (outputs, new aux, saved); saved.pull(args, aux, key) is for `pull`."""
-        def fn(graph: Lowered, args: Sequence[Any], aux: Sequence[Any], key: tuple) -> tuple:
-            function, selected = graph.differentiable(args, aux, key, wanted, mirror, train)
-            outputs, pull, new_aux = jax.vjp(function, *selected, has_aux=True)
-            return outputs, new_aux, Saved.of(pull, (args, aux, key))
-        return self._compiled(("residual", wanted, mirror, train), fn)
-
-    def pull(self) -> Callable[..., Any]:
-        """Compiled fn(pull, head gradients) -> gradients of the wanted arguments."""
-        return self._compiled(("pull",), lambda _, pull, heads: pull(heads))
-
-    def differentiable(self, args: Sequence[Any], aux: Sequence[Any], key: tuple, wanted: tuple[bool, ...],
-                       mirror: bool, train: bool) -> tuple[Callable, list[Any]]:
-        """(function of the wanted arguments -> (outputs, new auxiliary states), these arguments)."""
-        places = [i for i, w in enumerate(wanted) if w]
-
-        def function(*selected: Any) -> tuple[list, list]:
-            full = list(args)
-            for i, value in zip(places, selected, strict=True):
-                full[i] = value
-            return self.call(full, aux, key, train)
-        return (jax.checkpoint(function) if mirror else function), [args[i] for i in places]
 
     def _compiled(self, key: Any, function: Callable, **options: Any) -> Callable:
         forms = self.forms()

@@ -40,7 +40,7 @@ def symbol_of(array: Any) -> Symbol:
     for node in sorted(order, key=lambda n: n.sequence):
         op, kernel, args = None, node.kernel, node.args
         if isinstance(node.lazy, DeferredCall):
-            op, kernel, args = node.lazy.origin, node.lazy.part.kernel, node.lazy
+            op, kernel, args = node.lazy.origin, node.lazy.derivative.kernel, node.lazy
         if kernel is None:
             if not node.variable:
                 raise MXNetError("get_symbol: the graph contains host code (a Function or custom operator)")

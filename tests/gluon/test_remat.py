@@ -44,12 +44,13 @@ def values(net):
 
 def kept(out, **shapes):
     """Bytes that a backward pass is given, beside variables and outputs."""
-    graph = mx.graph.lowering.Lowered(out._outputs)
-    found = dict(zip([*graph.args, *graph.aux], [*out.infer_shape(**shapes)[0], *out.infer_shape(**shapes)[2]],
-                     strict=True))
-    args, aux = ([jax.ShapeDtypeStruct(found[n], "float32") for n in names] for names in (graph.args, graph.aux))
+    op = mx.nd.CachedOp(out)
+    inferred = out.infer_shape(**shapes)
+    sizes = dict(zip([*out.list_arguments(), *out.list_auxiliary_states()], [*inferred[0], *inferred[2]], strict=True))
+    names = out.list_inputs()
     key = jax.ShapeDtypeStruct((2,), "uint32"), jax.ShapeDtypeStruct((), "uint32")
-    pull = jax.eval_shape(graph.residual((True,) * len(args), False), args, aux, key)[2]
+    forward = op.derivative([name in out.list_arguments() for name in names], True).residuals(False)
+    pull = jax.eval_shape(forward, *[jax.ShapeDtypeStruct(sizes[name], "float32") for name in names], *key)[2]
     return sum(a.size * a.dtype.itemsize for a in jax.tree.leaves(pull))
 
 

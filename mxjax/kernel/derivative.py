@@ -1,0 +1,178 @@
+"""How calls of a kernel are differentiated: of what the forward pass has kept, at once or within a larger program."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._xla.process import forked
+from .._xla.transfer import to_device
+from .compiled import Compiled
+from .kernel import Kernel, run, run_program
+from .policy import Programs
+
+__all__ = ["Derivative", "Residuals", "derivative_of", "mirrors"]
+
+Pull = Callable[[list[Any]], Sequence[Any]]  # gradients of outputs (None: zero) -> of arguments (None: not wanted)
+
+
+def mirrors() -> bool:
+    """Returns whether backward passes compute activations again instead of keeping them (MXNET_BACKWARD_DO_MIRROR)."""
+    return os.environ.get("MXNET_BACKWARD_DO_MIRROR", "0").lower() in ("1", "true")
+
+
+class Derivative:
+    """The gradients of some arguments of a kernel's calls.
+
+    A call of an operator keeps its arguments, and its backward kernel (`Kernel.vjp`) computes what it needs of them. A
+    call of a graph keeps what JAX's differentiation keeps of it (`Residuals`): else the graph would be computed twice.
+
+    Args:
+        kernel: the operator, or the graph.
+        wanted: for each argument whether its gradient is asked for.
+
+    Attributes:
+        places: the arguments with gradients.
+        programs: compiled backward passes that begin with such a call.
+    """
+
+    def __init__(self, kernel: Kernel, wanted: Sequence[bool]) -> None:
+        self.kernel, self.programs, self._wanted = kernel, Programs(64), tuple(wanted)
+        self.places = [i for i, w in enumerate(wanted) if w]
+        self._forwards: dict[bool, Compiled] = {}
+        self._backward = Compiled(lambda pull, heads: pull(heads)) if kernel.symbolic else None
+
+    def trace(self, args: Sequence[Any], mirror: bool) -> tuple[Sequence[Any], Pull]:
+        """Returns the results and the pull, within a program.
+
+        Args:
+            args: the arguments' values.
+            mirror: compute in the backward pass again what would have to be kept.
+        """
+        if not self.kernel.symbolic:
+            return self.kernel.fn(*args), self.traced_pull(args, (), len(args))
+        outputs, pull, others = self._differentiated(args, mirror)
+        return [*outputs, *others], self.traced_pull(pull, [(o.shape, o.dtype) for o in outputs], len(args))
+
+    def traced_pull(self, kept: Any, outs: Sequence[tuple], count: int) -> Pull:
+        """Returns the pull within a program where the forward pass has run.
+
+        Args:
+            kept: what that has kept.
+            outs: (shape, dtype) of the outputs.
+            count: the number of arguments.
+        """
+        if not self.kernel.symbolic:
+            return lambda slots: self._by_backward_kernel(kept, slots)
+
+        def pull(slots: list[Any]) -> Sequence[Any]:
+            grads: list[Any] = [None] * count
+            heads = [_cotangent(slot, *spec) for slot, spec in zip(slots, outs, strict=True)]
+            for place, grad in zip(self.places, kept(heads), strict=True):
+                grads[place] = grad
+            return grads
+        return pull
+
+    def forward(self, args: Sequence[Any], wide: bool) -> tuple[Sequence[Any], Any]:
+        """Computes the results at once, and returns them and what is kept for the backward pass."""
+        if not self.kernel.symbolic:
+            return run(self.kernel, list(args), wide), list(args)
+        values = tuple(args)
+        outputs, others, kept = run_program(self.kernel.name, self.residuals(mirrors()), values, wide, values)
+        return [*outputs, *others], kept.pull(values)
+
+    def pull(self, kept: Any, heads: Sequence[Any], outs: Sequence[tuple], wide: bool) -> Sequence[Any]:
+        """Computes the gradients of the arguments at `places` at once."""
+        if self._backward is None:
+            backward = self.kernel.vjp(self._wanted, tuple([head is not None for head in heads]))
+            return run(backward, [*kept, *[head for head in heads if head is not None]], wide)
+        with jax.enable_x64(wide):
+            heads = [_cotangent(head, *spec) for head, spec in zip(heads, outs, strict=True)]
+        return run_program(self.kernel.name, self._backward, (kept, heads), wide)
+
+    def residuals(self, mirror: bool) -> Compiled:
+        """Returns the compiled forward pass of a graph: (outputs, further results, `Residuals`)."""
+        found = self._forwards.get(mirror)
+        if found is None:
+            def forward(*args: Any) -> tuple:
+                outputs, pull, others = self._differentiated(args, mirror)
+                return outputs, others, Residuals.of(pull, args)
+            found = self._forwards[mirror] = Compiled(forward)
+        return found
+
+    def _differentiated(self, args: Sequence[Any], mirror: bool) -> tuple[Sequence[Any], Any, Sequence[Any]]:
+        """Returns outputs, JAX's pull, and the results that have no gradients (new auxiliary states)."""
+        def function(*selected: Any) -> tuple[list, list]:
+            full = list(args)
+            for place, value in zip(self.places, selected, strict=True):
+                full[place] = value
+            results = self.kernel.fn(*full)
+            return list(results[:self.kernel.num_outputs]), list(results[self.kernel.num_outputs:])
+        return jax.vjp(jax.checkpoint(function) if mirror else function, *[args[i] for i in self.places], has_aux=True)
+
+    def _by_backward_kernel(self, args: Sequence[Any], slots: list[Any]) -> Sequence[Any]:
+        if not self.places:
+            return ()
+        heads = tuple([s is not None for s in slots] + [False] * (self.kernel.num_outputs - len(slots)))
+        grads = iter(self.kernel.vjp(self._wanted, heads).fn(*args, *[s for s in slots if s is not None]))
+        return [next(grads) if w else None for w in self._wanted]
+
+
+def derivative_of(kernel: Kernel, wanted: tuple[bool, ...]) -> Derivative:
+    """Returns the derivative of a kernel's calls by these arguments; the kernel caches it."""
+    found = kernel.derivatives.get(wanted)
+    if found is None:
+        found = kernel.derivatives[wanted] = Derivative(kernel, wanted)
+    return found
+
+
+@jax.tree_util.register_pytree_node_class
+class Residuals:
+    """What a program keeps for its backward pass, without its arguments: a result would be a copy of such a one.
+
+    Args:
+        new: the arrays that it has made.
+        form: the structure of the pull, and of each of its arrays the place among the arguments, or None.
+    """
+
+    __slots__ = ("new", "form")
+
+    def __init__(self, new: Sequence[Any], form: tuple[Any, tuple[int | None, ...]]) -> None:
+        self.new, self.form = tuple(new), form
+
+    @classmethod
+    def of(cls, pull: Any, args: Any) -> Residuals:
+        """Returns what a pull has, within the trace of which `args` are the arguments."""
+        places = {id(value): place for place, value in enumerate(jax.tree.leaves(args))}
+        arrays, structure = jax.tree.flatten(pull)
+        sources = tuple([places.get(id(array)) for array in arrays])
+        return cls([a for a, source in zip(arrays, sources, strict=True) if source is None], (structure, sources))
+
+    def pull(self, args: Any) -> Any:
+        """Returns the pull, with the arguments of the program."""
+        structure, sources = self.form
+        values, new = jax.tree.leaves(args), iter(self.new)
+        return jax.tree.unflatten(structure, [next(new) if s is None else values[s] for s in sources])
+
+    def tree_flatten(self) -> tuple[tuple, tuple]:
+        """For JAX."""
+        return self.new, self.form
+
+    @classmethod
+    def tree_unflatten(cls, form: tuple, new: Sequence[Any]) -> Residuals:
+        """For JAX."""
+        return cls(new, form)
+
+
+def _cotangent(given: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    """The gradient of an output (None: zero) as `jax.vjp` wants it."""
+    if not jnp.issubdtype(dtype, jnp.inexact):
+        return np.zeros(shape, jax.dtypes.float0)
+    if given is None:
+        return to_device(np.zeros(shape, dtype)) if forked() else jnp.zeros(shape, dtype)
+    return given if given.dtype == dtype else given.astype(dtype)
