@@ -1,4 +1,4 @@
-"""The house: what import-linter's contracts in pyproject.toml do not say of the graph of imports."""
+"""The layers: what import-linter's contracts in pyproject.toml do not say of the graph of imports."""
 
 import ast
 import pathlib

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # files of the repository that are pages of the site, too
 BORROWED = {"benchmarks/RESULTS.md": "how/results.md", "SECURITY.md": "how/security.md",
             "CHANGELOG.md": "how/changelog.md", "CONTRIBUTING.md": "how/contributing.md",
-            "mxjax/README.md": "how/house.md"}
+            "mxjax/README.md": "how/architecture.md"}
 _LINK = re.compile(r"(?<!!)\[([^\]\n]*(?:\n[^\]\n]*)?)\]\(([^)\s]+)\)")
 _log = logging.getLogger("mkdocs.hooks.docs")
 _state: dict[str, Any] = {"runs": {}}
