@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 
 from ..base import MXNetError
-from ..kernel.kernel import Kernel
-from ..passes.all_gather import gathered
 from .array_types import wrap
 from .chunk import Chunk
 from .promise import Promise
-from .trace import Trace, TracePromise, lookup
+from .trace import Trace, TracePromise, Ways
 
-__all__ = ["MeshTrace", "composed", "place", "plain", "put", "without_axis"]
+__all__ = ["MeshTrace", "place", "plain", "put", "without_axis"]
 
 
 def without_axis(sharding: NamedSharding, axis: str) -> NamedSharding:
@@ -99,42 +96,9 @@ class MeshTrace(Trace):
         lie = tuple([getattr(v, "sharding", None) for v in values])
         return (self._mesh, self._axis, lie, tuple(ways), results), {"out_shardings": results}
 
-    def _function(self, calls: list[tuple[Kernel, tuple]], places: tuple,
-                  values: Sequence[Any]) -> Callable[..., tuple]:
-        return composed(calls, places, self._ways(values), self._first_update)
-
-    def _ways(self, values: Sequence[Any]) -> list[tuple[NamedSharding, NamedSharding] | None]:
+    def _ways(self, values: Sequence[Any]) -> Ways:
         """For each value in parts how it lies, and how where it is used."""
         return [(v.sharding, without_axis(v.sharding, self._axis)) if id(v) in self._apart else None for v in values]
-
-
-def composed(calls: list[tuple[Kernel, tuple]], places: tuple,
-             ways: Sequence[tuple[NamedSharding, NamedSharding] | None], first_update: int) -> Callable[..., tuple]:
-    """One function of the external values that does all calls, of which those that compute gradients come first.
-
-    ways: how values that are in parts lie, and how where these use them.
-    """
-    def fn(*values: Any) -> tuple:
-        done: list[Sequence[Any]] = []
-        for number, (kernel, refs) in enumerate(calls):
-            to = [ways[r[1]] if r[0] == "value" else None for r in refs]
-            args = [lookup(r, values, done) for r in refs]
-            if number < first_update:
-                split = [way if way and way[0] != way[1] else None for way in to]
-                done.append((gathered(kernel.once, split) if any(split) else kernel.once)(*args))
-                continue
-            weight = None
-            for i, ref in enumerate(refs):
-                if to[i] is not None:
-                    weight = i
-                elif weight is not None and ref[0] == "call" and ref[1] < first_update and \
-                        args[i].shape == args[weight].shape:
-                    # the weight's gradient: the sum of what all devices have, of which each takes its part. XLA would
-                    # else rather have each compute its part of the gradient out of all devices' data
-                    args[i] = lax.with_sharding_constraint(args[i], to[weight][1])
-            done.append(kernel.once(*args))
-        return tuple(done[c][i] for c, i in places)
-    return fn
 
 
 def plain(mesh: Mesh | AbstractMesh) -> Mesh | AbstractMesh:

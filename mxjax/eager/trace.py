@@ -21,6 +21,7 @@ from typing import Any
 import jax
 import numpy as np
 from jax import lax
+from jax.sharding import NamedSharding
 
 from .. import engine
 from ..base import MXNetError
@@ -28,6 +29,7 @@ from ..context import Context
 from ..kernel.kernel import Kernel, run
 from ..kernel.policy import TRIALS, Programs
 from ..ops.by_device import for_cpus
+from ..passes.all_gather import gathered
 from .chunk import ALONE, RLock
 from .modes import Collecting, state
 from .program import apart, run_giving
@@ -35,6 +37,7 @@ from .promise import Promise, identity, on_one_device
 
 __all__ = ["Trace", "TracePromise", "bulk_changed", "deferred", "flush", "lookup"]
 
+Ways = Sequence[tuple[NamedSharding, NamedSharding] | None]  # shardings of values in parts: as they are, as they are used
 _programs = Programs()
 
 
@@ -204,10 +207,13 @@ class Trace:
         """(What tells the program apart beside its calls, options of `jax.jit`.)"""
         return None, {}
 
-    def _function(self, calls: list[tuple[Kernel, tuple]], places: tuple,
-                  values: Sequence[Any]) -> Callable[..., tuple]:
-        """The calls as one function of the values."""
-        return _composed(calls, places, self._first_update)
+    def _ways(self, values: Sequence[Any]) -> Ways | None:
+        """Returns how the values are sharded over a mesh; None: there is none."""
+        return None
+
+    def _function(self, values: Sequence[Any], places: tuple) -> Callable[..., tuple]:
+        """Returns the calls as one function of the values; places: of the results that are wanted."""
+        return _composed(self.calls, places, self._first_update, self._ways(values))
 
     def run(self) -> None:
         """Runs the deferred calls and sets the values that are still wanted.
@@ -235,7 +241,7 @@ class Trace:
         """
         values, wanted = [*self.values, *([np.concatenate(self._numbers)] if self._numbers else [])], self._wanted()
         replaced = [min(d.place, len(values)) for d in wanted]
-        function = self._function(self.calls, tuple([(d.call, d.index) for d in wanted]), values)
+        function = self._function(values, tuple([(d.call, d.index) for d in wanted]))
         for deferred in wanted:
             deferred.failure = MXNetError("a value of a step that was only planned")
         self._clear()
@@ -269,7 +275,7 @@ class Trace:
         again = self._first_update > 0  # a training step, whose results the next one is given
         program = _programs.find(
             (tuple(calls), places, wide, form, self._first_update),
-            lambda: Kernel("bulk trace", self._function(calls, places, values), len(values), len(places),
+            lambda: Kernel("bulk trace", self._function(values, places), len(values), len(places),
                            options={**options, "again": again}),
             self.trials)
         made: list[Sequence[Any]] = []
@@ -333,16 +339,38 @@ def lookup(ref: tuple, values: Sequence[Any], done: list[Sequence[Any]]) -> Any:
     return values[place] if kind == "value" else values[-1][place:place + index]
 
 
-def _composed(calls: list[tuple[Kernel, tuple]], places: tuple, first_update: int) -> Any:
-    """One function of the external values that does all calls."""
+def _composed(calls: list[tuple[Kernel, tuple]], places: tuple, first_update: int,
+              ways: Ways | None) -> Callable[..., tuple]:
+    """Returns one function of the external values that does all calls; from `first_update` on they are updates."""
     def fn(*values: Any) -> tuple:
         given, done = list(values), list[Sequence[Any]]()
         for number, (kernel, refs) in enumerate(calls):
-            if number == first_update > 0 and for_cpus():
+            if number == first_update > 0 and ways is None and for_cpus():
                 _wait(calls[number:], given, done)
-            done.append(kernel.once(*[lookup(r, given, done) for r in refs]))
+            args, function = [lookup(r, given, done) for r in refs], kernel.once
+            to = [ways[r[1]] if r[0] == "value" else None for r in refs] if ways is not None else ()
+            if any(to) and number < first_update:
+                split = [way if way and way[0] != way[1] else None for way in to]
+                function = gathered(function, split) if any(split) else function
+            elif any(to):
+                _shard_gradients(refs, args, to, first_update)
+            done.append(function(*args))
         return tuple(done[c][i] for c, i in places)
     return fn
+
+
+def _shard_gradients(refs: Sequence[tuple], args: list[Any], to: Sequence[Any], first_update: int) -> None:
+    """Has each device take its part of a weight's gradient, which is the sum of what all devices have.
+
+    XLA would rather have each of them compute its part out of all devices' data.
+    """
+    weight = None
+    for i, ref in enumerate(refs):
+        if to[i] is not None:
+            weight = i
+        elif weight is not None and ref[0] == "call" and ref[1] < first_update and \
+                args[i].shape == args[weight].shape:
+            args[i] = lax.with_sharding_constraint(args[i], to[weight][1])
 
 
 def _wait(updates: Sequence[tuple[Kernel, tuple]], values: list[Any], done: list[Sequence[Any]]) -> None:

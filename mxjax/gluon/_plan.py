@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -14,7 +14,7 @@ from jax.sharding import NamedSharding
 from ..base import MXNetError
 from ..context import Context, standing_in
 from ..eager.chunk import Chunk
-from ..eager.mesh_trace import composed, without_axis
+from ..eager.mesh_trace import without_axis
 from ..eager.promise import Promise
 from ..eager.trace import Trace
 from ..ndarray import NDArray
@@ -56,8 +56,8 @@ class _PlannedTrace(Trace):
     def _holds(self, value: Any) -> bool:
         return type(value) is Promise or super()._holds(value)
 
-    def _function(self, calls: list, places: tuple, values: Sequence[Any]) -> Callable[..., tuple]:
-        return composed(calls, places, [self.ways.get(id(v)) for v in values], self._first_update)
+    def _ways(self, values: Sequence[Any]) -> list[tuple[NamedSharding, NamedSharding] | None]:
+        return [self.ways.get(id(v)) for v in values]
 
 
 def plan_of(step: TrainStep, inputs: Sequence[NDArray], on: str, batch_size: int | None, mesh: Mapping[str, int] | None,
