@@ -37,7 +37,7 @@ from .promise import Promise, identity, on_one_device
 
 __all__ = ["Trace", "TracePromise", "bulk_changed", "deferred", "flush", "lookup"]
 
-Ways = Sequence[tuple[NamedSharding, NamedSharding] | None]  # shardings of values in parts: as they are, as they are used
+Ways = Sequence[tuple[NamedSharding, NamedSharding] | None]  # how values are sharded, and how where they are used
 _programs = Programs()
 
 
