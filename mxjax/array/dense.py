@@ -541,7 +541,7 @@ class NDArray(_Base):
         """The right-hand side of an assignment: NDArray on this context, or NumPy array / scalar."""
         if isinstance(value, NDArray):
             source = value if value._chunk.ctx == self._chunk.ctx else value.as_in_context(self._chunk.ctx)
-        elif isinstance(value, numeric_types) and not np.iscomplexobj(value):
+        elif isinstance(value, numeric_types) and not isinstance(value, np.complexfloating):
             return c_number(value, self._chunk.dtype)
         elif isinstance(value, jax.Array):
             source = value
