@@ -160,7 +160,7 @@ def register_error(func_name: Any = None, cls: type | None = None) -> Any:
 
 
 def data_dir_default() -> str:
-    """Where MXNet keeps data unless MXNET_HOME says otherwise: ~/.mxnet, on Windows below APPDATA."""
+    """Returns where MXNet keeps data unless MXNET_HOME says otherwise: ~/.mxnet, on Windows below APPDATA."""
     if sys.platform == "win32":
         return os.path.join(os.environ.get("APPDATA", ""), "mxnet")
     return os.path.join(os.path.expanduser("~"), ".mxnet")

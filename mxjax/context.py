@@ -73,7 +73,9 @@ class Context(metaclass=_ContextType):
 
     @property
     def memory(self) -> str:
-        """Where its arrays' numbers lie: "cpu" of the contexts that share the host's memory, else the device type."""
+        """Returns where its arrays' numbers lie: "cpu" of the contexts that share the host's memory, else the device
+        type.
+        """
         kind = self.device_type
         return kind if kind in _PLATFORMS else "cpu"
 
@@ -144,7 +146,9 @@ def _devices(kind: str) -> tuple[jax.Device, ...]:
 
 
 def default_device() -> jax.Device:
-    """Where JAX computes by itself: on the device that a user has set (`jax.default_device`), else on its first one."""
+    """Returns where JAX computes by itself: on the device that a user has set (`jax.default_device`), else on its first
+    one.
+    """
     given = jax.config.jax_default_device
     return given if isinstance(given, jax.Device) else _first_device(given)
 
@@ -208,12 +212,12 @@ def tpu(device_id: int = 0) -> Context:
 
 
 def num_gpus() -> int:
-    """How many GPUs JAX sees."""
+    """Returns how many GPUs JAX sees."""
     return len(_devices("gpu"))
 
 
 def num_tpus() -> int:
-    """How many TPU cores JAX sees."""
+    """Returns how many TPU cores JAX sees."""
     return len(_devices("tpu"))
 
 

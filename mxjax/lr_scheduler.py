@@ -144,7 +144,7 @@ class _DecayScheduler(LRScheduler):
         self.max_steps = max_update - warmup_steps
 
     def _remaining(self, progress: float) -> float:
-        """How much of the way down is left, 1 to 0, at `progress` from 0 to 1."""
+        """Returns how much of the way down is left, 1 to 0, at `progress` from 0 to 1."""
         raise NotImplementedError
 
     def _scheduled(self, num_update: int) -> float:

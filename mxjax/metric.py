@@ -53,7 +53,7 @@ def _numpy(array: Any) -> numpy.ndarray:
 
 
 def _far(array: Any) -> bool:
-    """Whether an array is on an accelerator: less is to be brought from there than all of it."""
+    """Returns whether an array is on an accelerator: less is to be brought from there than all of it."""
     return isinstance(array, ndarray.NDArray) and array.context.memory != "cpu"
 
 

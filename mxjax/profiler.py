@@ -241,7 +241,7 @@ def _ask_servers(function: str, **arguments: Any) -> None:
 
 
 def _on_server(process: str, function: str, **arguments: Any) -> bool:
-    """Whether a call is meant for the servers, which have been asked then."""
+    """Returns whether a call is meant for the servers, which have been asked then."""
     if process not in ("worker", "server"):
         raise MXNetError(f"profile_process: expected 'worker' or 'server', got {process!r}")
     if process == "server":

@@ -299,7 +299,7 @@ class MXIndexedRecordIO(MXRecordIO):
         self.handle.seek(position)
 
     def tell(self) -> int:
-        """Where the next record will be written, in bytes."""
+        """Returns where the next record will be written, in bytes."""
         self._check(writing=True)
         return self.handle.tell()
 

@@ -67,7 +67,7 @@ class Features(collections.OrderedDict):
         return str(list(self.values()))
 
     def is_enabled(self, feature_name: str) -> bool:
-        """Whether a feature is there.
+        """Returns whether a feature is there.
 
         Raises:
             RuntimeError: nothing of that name is known.

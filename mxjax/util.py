@@ -28,17 +28,17 @@ _global = {"shape": False, "array": False}
 
 
 def is_np_shape() -> bool:
-    """Whether shapes follow NumPy: () is a scalar and 0 an empty axis, rather than "unknown"."""
+    """Returns whether shapes follow NumPy: () is a scalar and 0 an empty axis, rather than "unknown"."""
     return _global["shape"] if _flags.shape is None else _flags.shape
 
 
 def np_shape_of_thread() -> bool:
-    """Whether NumPy shapes are on by a `with np_shape()` scope, not everywhere."""
+    """Returns whether NumPy shapes are on by a `with np_shape()` scope, not everywhere."""
     return bool(_flags.shape) and not _global["shape"]
 
 
 def is_np_array() -> bool:
-    """Whether Gluon and operators hand out `mx.np.ndarray`s."""
+    """Returns whether Gluon and operators hand out `mx.np.ndarray`s."""
     return _global["array"] if _flags.array is None else _flags.array
 
 
@@ -156,7 +156,7 @@ _UFUNC_DTYPES = ("int8", "uint8", "int32", "int64", "float16", "float32", "float
 
 
 def np_ufunc_legal_option(key: str, value: Any) -> bool:
-    """Whether NumPy's ufuncs understand an option with this value."""
+    """Returns whether NumPy's ufuncs understand an option with this value."""
     if key == "where":
         return True
     if key == "casting":
@@ -204,7 +204,7 @@ def wrap_np_binary_func(func: Callable) -> Callable:
 
 
 def get_gpu_count() -> int:
-    """How many GPUs JAX sees."""
+    """Returns how many GPUs JAX sees."""
     return num_gpus()
 
 

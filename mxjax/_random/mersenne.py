@@ -57,7 +57,7 @@ class Twisters:
 
     @property
     def used(self) -> int:
-        """How many words have been taken."""
+        """Returns how many words have been taken."""
         return int(self._made.sum() - (_KEPT - self._next).sum()) - sum([len(words) for words in self._more.values()])
 
     def state_dict(self) -> dict[str, Any]:
@@ -223,7 +223,7 @@ class Lanes(Twisters):
         super().__init__(_LANES, number)
 
     def counts(self, count: int) -> np.ndarray:
-        """How many of `count` numbers each twister makes that takes part."""
+        """Returns how many of `count` numbers each twister makes that takes part."""
         lanes = min(-(-count // _LEAST), _LANES)
         step = -(-count // max(lanes, 1))
         return np.clip(count - step * np.arange(lanes), 0, step)
@@ -297,7 +297,7 @@ class Source(threading.local):
                              lambda words: unit(words, wide)[..., 0])
 
     def parallel_below(self, count: int, limit: np.float32, same: bool = True) -> np.ndarray:
-        """Whether numbers in [0, 1), float32 and drawn in parallel, are below a limit, or the same."""
+        """Returns whether numbers in [0, 1), float32 and drawn in parallel, are below a limit, or the same."""
         last = _last_word(float(limit), same)
         return self.parallel(count, 1, np.bool_, lambda words: words[..., 0] <= last)
 
@@ -448,7 +448,7 @@ def _seconds(twisters: Twisters, rows: slice, counts: np.ndarray, wide: bool) ->
 
 
 def _tries(pairs: int) -> int:
-    """How many points to try for so many in the circle: 4 / pi for each, and what chance may ask for."""
+    """Returns how many points to try for so many in the circle: 4 / pi for each, and what chance may ask for."""
     return int(pairs * 1.2733 + 4 * pairs ** 0.5) + 4
 
 

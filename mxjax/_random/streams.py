@@ -57,7 +57,7 @@ def seed(seed_state: int, ctx: Context | str = "all") -> None:
 
 
 def on_host(ctx: Context) -> bool:
-    """Whether random numbers of a context come from MXNet's source."""
+    """Returns whether random numbers of a context come from MXNet's source."""
     return ctx.device_type not in ("gpu", "tpu")
 
 

@@ -18,7 +18,7 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.2, 5.0  # seconds between attempts: each twice th
 
 
 def check_sha1(filename: str, sha1_hash: str) -> bool:
-    """Whether a file's SHA-1 is `sha1_hash` (hexadecimal digits)."""
+    """Returns whether a file's SHA-1 is `sha1_hash` (hexadecimal digits)."""
     with open(filename, "rb") as file:
         return hashlib.file_digest(file, "sha1").hexdigest() == sha1_hash
 

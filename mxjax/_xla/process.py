@@ -75,7 +75,9 @@ def waits() -> None:
 
 
 def forked() -> bool:
-    """Whether this is a child that was forked off after the first use of arrays: XLA must not be asked for anything."""
+    """Returns whether this is a child that was forked off after the first use of arrays: XLA must not be asked for
+    anything.
+    """
     return _forked
 
 
@@ -128,7 +130,7 @@ def check_home(owner: int, what: str) -> None:
 
 
 def left_behind() -> bool:
-    """Whether other threads were at work here when this child was forked off: they may have held locks."""
+    """Returns whether other threads were at work here when this child was forked off: they may have held locks."""
     return _left_behind
 
 
@@ -267,7 +269,7 @@ def _at_exit() -> None:
 
 def _rests(thread: int | None, frame: types.FrameType | None, since: dict[int | None, tuple[Any, int]],
            look: int) -> bool:
-    """Whether a thread is certainly not in XLA, told by its Python functions.
+    """Returns whether a thread is certainly not in XLA, told by its Python functions.
 
     JAX's own functions are called from C++, and call it. A thread in anybody's function may be freeing an array, which
     XLA does in C++, too: where that function goes on, it soon comes to the gate, or does not use arrays; where it
@@ -287,7 +289,8 @@ def _rests(thread: int | None, frame: types.FrameType | None, since: dict[int | 
 
 
 def _is_within(frame: types.FrameType | None, *folders: str) -> bool:
-    """Whether a thread is in a function of a file in these folders, or in one that such a function has called."""
+    """Returns whether a thread is in a function of a file in these folders, or in one that such a function has called.
+    """
     while frame is not None:
         if frame.f_code.co_filename.startswith(folders):
             return True

@@ -55,7 +55,7 @@ def kept_in_no_file() -> contextlib.AbstractContextManager[None]:
 
 
 def folder(base: str | os.PathLike[str] | None = None) -> Path:
-    """Where programs for this machine are: below `base`, else MXJAX_CACHE_DIR, else the user's cache folder."""
+    """Returns where programs for this machine are: below `base`, else MXJAX_CACHE_DIR, else the user's cache folder."""
     told = [platform.machine(), platform.system(), *map(importlib.metadata.version, ("jax", "jaxlib"))]
     with contextlib.suppress(OSError):  # elsewhere than on Linux the machine's name has to do
         told += next((line for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
@@ -150,7 +150,7 @@ def _tidy(where: Path, most: int) -> None:
 
 
 def _whole(path: Path) -> bool:
-    """Whether an entry can be unpacked."""
+    """Returns whether an entry can be unpacked."""
     try:
         content = path.read_bytes()
         if content[:4] != b"\x28\xb5\x2f\xfd":

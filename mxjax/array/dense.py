@@ -18,7 +18,7 @@ from .._support.handles import pointer, taken
 from .._xla.process import waits
 from ..base import MXNetError, NotOneOf, integer_types, numeric_types
 from ..context import Context, current_context
-from ..eager.array_types import flavours, storage, wrap
+from ..eager.array_types import array_classes, storage, wrap
 from ..eager.backward import backward
 from ..eager.call_cache import kernel_of
 from ..eager.chunk import Chunk, RLock, placed, transformation
@@ -111,7 +111,7 @@ class NDArray(_Base):
 
     @property
     def writable(self) -> bool:
-        """Whether the array may be changed: always."""
+        """Returns whether the array may be changed: always."""
         return True
 
     @property
@@ -142,7 +142,7 @@ class NDArray(_Base):
 
     @property
     def context(self) -> Context:
-        """Where the array is."""
+        """Returns where the array is."""
         return self._chunk.ctx
 
     ctx = context
@@ -162,7 +162,7 @@ class NDArray(_Base):
 
     @property
     def _fresh_grad(self) -> bool:
-        """Whether a backward has written the gradient since this was last set to False."""
+        """Returns whether a backward has written the gradient since this was last set to False."""
         return self._entry is not None and self._entry[0].fresh
 
     @_fresh_grad.setter
@@ -419,7 +419,7 @@ class NDArray(_Base):
         if not self._plain:
             raise ValueError(f"mx.np has no arrays of storage type {self.stype}; make a dense one by "
                              "tostype('default')")
-        return self if type(self) is flavours.numpy else self._alias(flavours.numpy)
+        return self if type(self) is array_classes.numpy else self._alias(array_classes.numpy)
 
     def _alias(self, kind: type, view: tuple | None = None) -> Any:
         """Another handle on the same chunk."""
@@ -602,7 +602,7 @@ class NDArray(_Base):
 
     @staticmethod
     def _basic_indexing_slice_is_contiguous(slc_key: tuple, shape: tuple[int, ...]) -> bool:
-        """Whether what a basic index selects lies side by side in memory, so that it is a view."""
+        """Returns whether what a basic index selects lies side by side in memory, so that it is a view."""
         plan = indexing.plan(slc_key, shape)
         return 0 in plan.shape or plan.offset is not None
 
@@ -830,7 +830,7 @@ def context_of(value: Any) -> Context:
 
 def _from_host(array: np.ndarray, ctx: Context, kind: type = NDArray) -> Any:
     made = wrap(put(array, ctx), ctx, kind)
-    made._chunk.born = transformation()
+    made._chunk.origin_trace = transformation()
     return made
 
 
@@ -910,11 +910,11 @@ def _unflatten(kind_and_ctx: Any, leaves: Any) -> NDArray:
     chunk = array._chunk
     chunk.buffer, chunk.pending, chunk.ctx, chunk.version, chunk.lent = leaves[0], None, ctx, 0, False
     chunk.lock, chunk.stash = RLock(), None
-    chunk.born = transformation()
+    chunk.origin_trace = transformation()
     chunk.wide = getattr(leaves[0], "dtype", None) in WIDE_DTYPES
     array._view = array._entry = array._grad = None
     return array
 
 
 jax.tree_util.register_pytree_node(NDArray, _flatten, _unflatten)
-flavours.classic = NDArray
+array_classes.classic = NDArray

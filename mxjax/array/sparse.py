@@ -123,7 +123,7 @@ class BaseSparseNDArray(NDArray):
 
     @property
     def _num_aux(self) -> int:
-        """How many index arrays there are."""
+        """Returns how many index arrays there are."""
         return len(self._parts) - 1
 
     @property
@@ -275,7 +275,7 @@ class CSRNDArray(BaseSparseNDArray):
 
     @property
     def indptr(self) -> NDArray:
-        """Where each row begins in `data` (int64, rows + 1 values), a copy."""
+        """Returns where each row begins in `data` (int64, rows + 1 values), a copy."""
         return _shared(self._parts[2], self.context)
 
     def asscipy(self) -> Any:
@@ -478,7 +478,7 @@ def _check_csr(indices: np.ndarray, pointers: np.ndarray, shape: tuple[int, ...]
 
 
 def _descents(indices: np.ndarray, pointers: np.ndarray) -> np.ndarray:
-    """Where, within a row, a column index is not larger than the one before."""
+    """Returns where, within a row, a column index is not larger than the one before."""
     found = indices[1:] <= indices[:-1]
     starts = pointers[1:-1]
     found[starts[(starts > 0) & (starts < len(indices))] - 1] = False  # the first one of a row follows nothing

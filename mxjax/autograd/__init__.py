@@ -32,12 +32,12 @@ def set_training(train_mode: bool) -> bool:
 
 
 def is_recording() -> bool:
-    """Whether calls are being recorded."""
+    """Returns whether calls are being recorded."""
     return state.recording
 
 
 def is_training() -> bool:
-    """Whether operators such as Dropout behave as in training."""
+    """Returns whether operators such as Dropout behave as in training."""
     return state.training
 
 

@@ -31,7 +31,7 @@ def _free() -> None:
 
 
 def _is_held(lock: Any) -> bool:
-    """Whether another thread, which is not there any more, has a lock."""
+    """Returns whether another thread, which is not there any more, has a lock."""
     if lock.acquire(False):
         lock.release()
         return False

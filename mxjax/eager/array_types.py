@@ -11,7 +11,7 @@ from ..context import Context
 from .chunk import Chunk
 from .promise import Promise
 
-__all__ = ["Storage", "flavours", "storage", "storages", "wrap"]
+__all__ = ["Storage", "array_classes", "storage", "storages", "wrap"]
 
 
 class _Flavours:
@@ -21,7 +21,7 @@ class _Flavours:
     numpy: type
 
 
-flavours = _Flavours()
+array_classes = _Flavours()
 
 
 class Storage(NamedTuple):
@@ -58,7 +58,7 @@ def storage(stype: str) -> Storage:
 def wrap(value: Any, ctx: Context, kind: type | None = None) -> Any:
     """A new array handle for a buffer or Promise; of the classic kind where `kind` is None or not dense."""
     if kind is None or not kind._plain:
-        kind = flavours.classic
+        kind = array_classes.classic
     array = kind.__new__(kind)
     array._chunk = Chunk(None, ctx, value) if isinstance(value, Promise) else Chunk(value, ctx)
     array._view = array._entry = array._grad = None

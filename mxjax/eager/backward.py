@@ -20,7 +20,7 @@ from ..kernel.kernel import WIDE_DTYPES, Kernel, run
 from ..kernel.policy import MOST_CALLS, MOST_CALLS_AWAY, OFTEN, TRIALS, Programs, next_round
 from ..kernel.shape_only import ShapeOnly
 from .array_types import wrap
-from .chunk import ALONE, changing, holding, point
+from .chunk import ALONE, exclusive, holding, point
 from .deferred_call import DeferredCall
 from .dispatch import invoke, perform
 from .modes import Modes, state
@@ -108,7 +108,7 @@ def _fitting(given: Any, head: Any) -> Any:
 
 
 def is_read(node: Node, index: int) -> bool:
-    """Whether a backward pass reads the gradient of this result; that of a loss has none to read."""
+    """Returns whether a backward pass reads the gradient of this result; that of a loss has none to read."""
     kernel, args = node.kernel, node.args
     if node.lazy is not None and node.alive:
         kernel, args = node.lazy.derivative.kernel, list(node.lazy)
@@ -163,8 +163,8 @@ def _calls(nodes: Sequence[Node], totals: Totals, retain: bool, create_graph: bo
             grads = _pull(node, slots, create_graph)
             if node.watch is not None:
                 node.watch(slots, grads)
-            if node.late is not None and state.training:
-                node.late.settle()
+            if node.state_update is not None and state.training:
+                node.state_update.settle()
             return grads
         yield node.parents, slots, pull, lambda old, grad, node=node: _sum(old, grad, node.ctx)
         if not retain:
@@ -265,7 +265,7 @@ def _run_together(nodes: Sequence[Node], heads: Totals, retain: bool) -> bool:
     Where nothing is lazy, the walk has to have been seen before: a graph that changes every time never pays for
     compilation. False: it did not; then nothing was done.
     """
-    lazies, calls, late, ctx = [], 0, set(), None
+    lazies, calls, postponed, ctx = [], 0, set(), None
     for node in nodes:
         if node.kernel is None and node.lazy is None and node.pull is None:
             continue
@@ -275,32 +275,33 @@ def _run_together(nodes: Sequence[Node], heads: Totals, retain: bool) -> bool:
         if node.lazy is not None:
             lazies.append(node.lazy)
         elif node.pull is not None:
-            late.add(node)
+            postponed.add(node)
         elif node.kernel.eager:
             return False
         calls += 1
     if lazies:
         if retain or calls - len(lazies) > MOST_CALLS:
             return False
-    elif late or not 1 < calls <= (MOST_CALLS_AWAY if _is_away(ctx) else MOST_CALLS):  # one call is a program already
-        return False
-    if any(not _can_be_late(node) for node in late) or any(hasattr(value, "_chunk") for value in heads.values()):
+    elif postponed or not 1 < calls <= (MOST_CALLS_AWAY if _is_away(ctx) else MOST_CALLS):
+        return False  # one call is a program already
+    if any(not _can_be_postponed(node) for node in postponed) or \
+            any(hasattr(value, "_chunk") for value in heads.values()):
         return False
     with holding(list(map(_lock_of, lazies))):
-        return _as_program(nodes, heads, retain, lazies, late, ctx, TRIALS if calls <= MOST_CALLS else OFTEN)
+        return _as_program(nodes, heads, retain, lazies, postponed, ctx, TRIALS if calls <= MOST_CALLS else OFTEN)
 
 
 def _is_away(ctx: Any) -> bool:
-    """Whether a call's context is an accelerator."""
+    """Returns whether a call's context is an accelerator."""
     return (ctx or current_context()).jax_device.platform != "cpu"
 
 
-def _can_be_late(node: Node) -> bool:
-    """Whether a call's gradients can be made after all others: by a function of its own, of variables alone."""
+def _can_be_postponed(node: Node) -> bool:
+    """Returns whether a call's gradients can be made after all others: by a function of its own, of variables alone."""
     return len(node.outs) == 1 and all(parent is None or parent[0].variable for parent in node.parents)
 
 
-def _as_program(nodes: Sequence[Node], heads: Totals, retain: bool, lazies: list[DeferredCall], late: set[Node],
+def _as_program(nodes: Sequence[Node], heads: Totals, retain: bool, lazies: list[DeferredCall], postponed: set[Node],
                 ctx: Any, trials: int) -> bool:
     """`_run_together`, of which `trials` is the number of passes call by call at first, where nothing is lazy."""
     mirror = mirrors()
@@ -330,9 +331,9 @@ def _as_program(nodes: Sequence[Node], heads: Totals, retain: bool, lazies: list
             else:
                 part, args = lazy.derivative, lazy
             wide = wide or lazy.wide
-        elif node.kernel is None or node in late:
+        elif node.kernel is None or node in postponed:
             rows.append(None)
-            if node.req == "add" and node not in late and _may_add(node) and \
+            if node.req == "add" and node not in postponed and _may_add(node) and \
                     node.grad._chunk not in [ends[i].grad._chunk for i in adding]:
                 adding.append(len(ends))
             ends.append(node)
@@ -397,15 +398,15 @@ def _as_program(nodes: Sequence[Node], heads: Totals, retain: bool, lazies: list
     for node, grad in zip(ends, grads, strict=True):
         if grad is not None:
             totals[node, 0] = grad
-    if late:
-        _walk(_calls([node for node in ends if node in late], totals, True, False, _store), totals)
+    if postponed:
+        _walk(_calls([node for node in ends if node in postponed], totals, True, False, _store), totals)
     if state.training:
         for place in program.reached:
-            if nodes[place].late is not None:
-                nodes[place].late.settle()
+            if nodes[place].state_update is not None:
+                nodes[place].state_update.settle()
     chunks, values = [], []
     for node in ends:
-        grad = totals.get((node, 0)) if node not in late else None
+        grad = totals.get((node, 0)) if node not in postponed else None
         if grad is None:
             continue
         target = node.grad
@@ -419,13 +420,13 @@ def _as_program(nodes: Sequence[Node], heads: Totals, retain: bool, lazies: list
     point(chunks, values)
     if not retain:
         for node, row in zip(nodes, rows, strict=True):
-            if row is not None or node in late:
+            if row is not None or node in postponed:
                 node.free()
     return True
 
 
 def _may_add(node: Node) -> bool:
-    """Whether the program can add a gradient to what a variable's array has."""
+    """Returns whether the program can add a gradient to what a variable's array has."""
     target = node.grad
     return state.trace is None and target._plain and target._view is None and target._chunk.ctx is not None and \
         target._chunk.dtype == node.outs[0][1] and target._chunk.dtype not in WIDE_DTYPES
@@ -437,7 +438,7 @@ def _added_up(program: _Program, values: list[Any], ends: Sequence[Node], wide: 
     while True:
         for chunk in chunks:
             chunk.read()
-        with changing(chunks):
+        with exclusive(chunks):
             args = [*values]
             targets = []
             for k, chunk in enumerate(chunks):
@@ -536,7 +537,7 @@ def _store(node: Node, slots: Sequence[Any]) -> None:
     elif target._view is None and not hasattr(grad, "_chunk") and state.trace is None:
         target._update(_ADD, [None, value])
     else:
-        with changing([chunk]):
+        with exclusive([chunk]):
             _put(target, target + value)
 
 

@@ -23,7 +23,7 @@ from ..context import Context
 from ..kernel.kernel import WIDE_DTYPES
 from .promise import Promise, lost
 
-__all__ = ["ALONE", "Chunk", "RLock", "changing", "forget", "holding", "placed",
+__all__ = ["ALONE", "Chunk", "RLock", "exclusive", "forget", "holding", "placed",
            "point", "transformation"]
 
 
@@ -38,21 +38,22 @@ class Chunk:
     """A buffer, or a pending one, and the context it belongs to.
 
     `version` grows with every write, so that views know when their cached value is old. `lent` says that somebody
-    outside has the buffer's memory without Python holding a reference (dlpack); it is then never donated. `born` is
-    the JAX transformation it was made in, where it holds no tracer by which one could tell (None: in none).
+    outside has the buffer's memory without Python holding a reference (dlpack); it is then never donated.
+    `origin_trace` is the JAX transformation it was made in, where it holds no tracer by which one could tell (None: in
+    none).
 
     While `buffer` and `pending` are None a thread that holds `lock` is changing the chunk, and `stash` is what there
     is: the value that was taken, or, while it is given away, where it is (`program.run_into`). From that the value can
     always be found, also where Ctrl-C has ended the change at any instruction.
     """
 
-    __slots__ = ("buffer", "pending", "ctx", "wide", "version", "lent", "born", "lock", "stash", "__weakref__")
+    __slots__ = ("buffer", "pending", "ctx", "wide", "version", "lent", "origin_trace", "lock", "stash", "__weakref__")
     hides = True  # its value from others, while it is changed
 
     def __init__(self, buffer: Any, ctx: Context, pending: Promise | None = None) -> None:
         self.buffer, self.pending, self.ctx = buffer, pending, ctx
         self.wide = (buffer if pending is None else pending).dtype in WIDE_DTYPES
-        self.version, self.lent, self.born = 0, False, None
+        self.version, self.lent, self.origin_trace = 0, False, None
         self.lock, self.stash = RLock(), None
 
     @property
@@ -125,7 +126,7 @@ class Chunk:
     def write(self, buffer: Any) -> None:
         """Points to a new buffer (of the same shape and dtype)."""
         if isinstance(buffer, jax.core.Tracer) and not isinstance(self.peek(), jax.core.Tracer) \
-                and (self.born is None or self.born != transformation()):
+                and (self.origin_trace is None or self.origin_trace != transformation()):
             raise MXNetError("an NDArray made outside a JAX transformation (jit, grad, vmap ...) cannot be written "
                              "from inside it: return the new value instead, or make the array inside")
         with self.lock:
@@ -141,7 +142,7 @@ class Chunk:
             self.version += 1
 
     def take_over(self, other: Chunk, alike: bool = False) -> bool:
-        """Points to another chunk's buffer, where both have one: the usual case of `changing`, shortest.
+        """Points to another chunk's buffer, where both have one: the usual case of `exclusive`, shortest.
 
         `alike`: only where they are on one context, of one shape and dtype, which else the caller knows.
         """
@@ -207,7 +208,7 @@ class holding:  # noqa: N801
             lock.release()
 
 
-class changing:  # noqa: N801
+class exclusive:  # noqa: N801
     """A scope that changes chunks: from reading them to writing them nobody else sees or changes them.
 
     In it the chunks are taken, and other arrays are looked at by `glimpse` alone: to wait there for another thread's
@@ -225,7 +226,7 @@ class changing:  # noqa: N801
         self._got: list[bool] = []
         self._taken: list[Chunk] = []
 
-    def __enter__(self) -> changing:
+    def __enter__(self) -> exclusive:
         locks, got = self._locks, self._got
         try:
             while True:

@@ -116,7 +116,7 @@ class DeferredCall(list):
 
 
 def may_wait(value: Promise) -> bool:
-    """Whether a value that is not there yet may be a part of the program to come."""
+    """Returns whether a value that is not there yet may be a part of the program to come."""
     return isinstance(value, (CallPromise, TracePromise)) or value.stays or \
         state.trace is not None and state.trace.takes(value)
 

@@ -16,8 +16,8 @@ from ..context import Context, accelerators, as_context, current_context
 from ..kernel.derivative import derivative_of
 from ..kernel.kernel import USER_MISTAKES, Kernel, mistake, never, prepare, run, watched
 from ..ops.registry import Op
-from .array_types import flavours, wrap
-from .chunk import Chunk, changing, transformation
+from .array_types import array_classes, wrap
+from .chunk import Chunk, exclusive, transformation
 from .deferred_call import DeferredCall, after, may_wait
 from .host_work import HostPromise, push_kernel
 from .modes import state
@@ -91,7 +91,7 @@ def handed(name: str, results: Sequence[Any], out: Any = None) -> Any:
 
 def type_of(arrays: Sequence[Any]) -> type:
     """The class of the results: NumPy-flavoured where an input is."""
-    return next((type(a) for a in arrays if type(a) is not flavours.classic), flavours.classic)
+    return next((type(a) for a in arrays if type(a) is not array_classes.classic), array_classes.classic)
 
 
 def check_inputs(op: Op, params: dict[str, Any], count: int) -> None:
@@ -124,20 +124,20 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
     if out is not None or kernel.mutated:
         if kernel.in_place is not None and arrays[0] is (out[0] if isinstance(out, (list, tuple)) else out):
             kernel = kernel.in_place
-        if type(out) is flavours.classic and kernel.simple and out._view is None and out._entry is None and arrays and \
-                not state.recording and state.trace is None and _into(kernel, arrays, extras, out):
+        if type(out) is array_classes.classic and kernel.simple and out._view is None and out._entry is None and \
+                arrays and not state.recording and state.trace is None and _into(kernel, arrays, extras, out):
             return out
         if kernel.mutated and kernel.op is not None and kernel.op.get_attr("FDecay") is not None:
             return _with_states(kernel, arrays, extras, out, ctx)
         return _change(kernel, arrays, extras, out, ctx)
-    wide, missing, born = kernel.wide, False, None
+    wide, missing, origin_trace = kernel.wide, False, None
     args: list[Any] = []
     for a in arrays:
         chunk = a._chunk
         if chunk.wide:
             wide = True
-        if chunk.born is not None:
-            born = chunk.born
+        if chunk.origin_trace is not None:
+            origin_trace = chunk.origin_trace
         value = chunk.buffer if a._view is None else None
         if value is None:
             missing = True
@@ -145,7 +145,7 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
     if kernel.simple and not missing and arrays and state.trace is None:  # the usual case, shortest
         args += extras
         result = wrap(run(kernel, args, wide)[0], arrays[0]._chunk.ctx, type(arrays[0]))
-        result._chunk.born = born
+        result._chunk.origin_trace = origin_trace
         if state.recording:
             record(kernel, arrays, args, (result,))
         return result
@@ -153,7 +153,7 @@ def invoke(kernel: Kernel, arrays: Sequence[Any], extras: tuple = (), out: Any =
         result = _sparse_form(arrays)(kernel, arrays, extras, None)
         if result is not None:
             return result
-    return _general(kernel, arrays, args, extras, None, ctx, wide, born, missing)
+    return _general(kernel, arrays, args, extras, None, ctx, wide, origin_trace, missing)
 
 
 def together(name: str, arrays: Sequence[Any]) -> None:
@@ -192,7 +192,7 @@ def overwrite(kernel: Kernel, arrays: Sequence[Any], extras: tuple, targets: Seq
     for place in kernel.mutated:
         chunks.append(arrays[place]._chunk)
     taken = frozenset(chunks)
-    with changing(chunks):
+    with exclusive(chunks):
         args: list[Any] = []
         places: dict[Chunk, int] = {}
         wide, ctx = kernel.wide, arrays[0]._chunk.ctx
@@ -225,7 +225,7 @@ def overwrite(kernel: Kernel, arrays: Sequence[Any], extras: tuple, targets: Seq
 def _change(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any, ctx: Context | None) -> Any:
     """`invoke` where arrays get new values: nobody else sees or changes these meanwhile."""
     target = out if out is None or isinstance(out, (list, tuple)) else (out,)
-    wrong = next((t for t in target or () if not isinstance(t, flavours.classic)), None)
+    wrong = next((t for t in target or () if not isinstance(t, array_classes.classic)), None)
     if wrong is not None:
         raise TypeError(f"operator {kernel.name}: out= must be an NDArray, got {type(wrong).__name__}")
     if target is not None and arrays and overwrite(kernel, arrays, extras, target):
@@ -240,14 +240,14 @@ def _change(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any, ctx:
             wholes.append(t._chunk)
     taken = frozenset(chunks)
     while True:
-        with changing(chunks) as scope:
-            args, wide, born, ready, missing, sparse = [], kernel.wide, None, True, False, False
+        with exclusive(chunks) as scope:
+            args, wide, origin_trace, ready, missing, sparse = [], kernel.wide, None, True, False, False
             for a in arrays:
                 chunk = a._chunk
                 if chunk.wide:
                     wide = True
-                if chunk.born is not None:
-                    born = chunk.born
+                if chunk.origin_trace is not None:
+                    origin_trace = chunk.origin_trace
                 value = None
                 if a._view is None:
                     value = chunk.buffer
@@ -274,7 +274,7 @@ def _change(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any, ctx:
                 ready = not any([a is _ELSEWHERE for a in args])
             if ready and not (wholes and any([isinstance(scope.glimpse(c), Promise) for c in wholes])):
                 value = None
-                return _general(kernel, arrays, args, extras, target, ctx, wide, born, missing)
+                return _general(kernel, arrays, args, extras, target, ctx, wide, origin_trace, missing)
         settle(arrays, _passed_on)
         for chunk in wholes:
             chunk.read()
@@ -291,10 +291,10 @@ def _with_states(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any,
     results = invoke(as_outputs(kernel), arrays, extras, None, ctx or arrays[0]._chunk.ctx)
     entry = results[0]._entry
     if entry is not None and state.recording and state.training and kernel.op.trains(kernel.params):
-        late, decay = StateUpdate(), kernel.op.get_attr("FDecay")({**kernel.params, **kernel.numbers(extras)})
+        state_update, decay = StateUpdate(), kernel.op.get_attr("FDecay")({**kernel.params, **kernel.numbers(extras)})
         for (array, old), new in zip(states, results[kernel.num_outputs:], strict=True):
-            late.add(array, old, new._chunk.peek(), decay)
-        entry[0].late = late
+            state_update.add(array, old, new._chunk.peek(), decay)
+        entry[0].state_update = state_update
     return handed(kernel.name, results[:kernel.num_visible], out)
 
 
@@ -311,7 +311,7 @@ def change(targets: Sequence[Any], sources: Sequence[Any], step: Callable[[list[
     chunks = [t._chunk for t in targets]
     wholes = [t._chunk for t in targets if t._view is not None]  # what is written in parts must be there
     while True:
-        with changing(chunks) as scope:
+        with exclusive(chunks) as scope:
             values = [glimpse(scope, a, passed_on) for a in sources]
             if not any([v is _ELSEWHERE for v in values]) and \
                     not any([isinstance(scope.glimpse(c), Promise) for c in wholes]):
@@ -325,7 +325,7 @@ def change(targets: Sequence[Any], sources: Sequence[Any], step: Callable[[list[
 _ELSEWHERE = object()  # stands for a value that has to be waited for, which must not be done while arrays are changed
 
 
-def glimpse(scope: changing, array: Any, passed_on: Callable[[Promise], bool] | None = None) -> Any:
+def glimpse(scope: exclusive, array: Any, passed_on: Callable[[Promise], bool] | None = None) -> Any:
     """The value of an array that a change reads: a buffer, or a Promise where it can be passed on; or _ELSEWHERE.
 
     A sparse array's is None: it is read when it is needed.
@@ -362,14 +362,14 @@ def settle(arrays: Sequence[Any], passed_on: Callable[[Promise], bool] | None = 
 
 
 def _passed_on(pending: Promise) -> bool:
-    """Whether a call need not wait for a value: the engine's, or the open trace's own."""
+    """Returns whether a call need not wait for a value: the engine's, or the open trace's own."""
     if state.trace is not None:
         return state.trace.takes(pending)
     return isinstance(pending, HostPromise)
 
 
 def _general(kernel: Kernel, arrays: Sequence[Any], args: list[Any], extras: tuple, target: Any, ctx: Context | None,
-             wide: bool, born: Any, missing: bool) -> Any:
+             wide: bool, origin_trace: Any, missing: bool) -> Any:
     """The unusual cases of `invoke`; `args` are the arrays' buffers, unless some are `missing`."""
     if arrays:
         ctx = arrays[0]._chunk.ctx
@@ -399,15 +399,15 @@ def _general(kernel: Kernel, arrays: Sequence[Any], args: list[Any], extras: tup
         return finish(kernel, args, push_kernel(kernel, args, wide, ctx, failure), arrays, target, ctx)
     if (target is not None or kernel.mutated) and not state.recording and arrays:
         return run_into(kernel, args, wide, _replaced_values(kernel, arrays, target), finish,
-                        (arrays, target, ctx, born), always=True)
+                        (arrays, target, ctx, origin_trace), always=True)
     if not arrays:
-        born = transformation()
+        origin_trace = transformation()
     if arrays or on_default_device(ctx):
         outputs = run(kernel, args, wide)
     else:
         with jax.default_device(ctx.jax_device):
             outputs = [moved(value, ctx.jax_device) for value in run(kernel, args, wide)]
-    return finish(kernel, args, outputs, arrays, target, ctx, born)
+    return finish(kernel, args, outputs, arrays, target, ctx, origin_trace)
 
 
 def _after_graph(kernel: Kernel, arrays: Sequence[Any], args: Sequence[Any], extras: tuple, ctx: Context,
@@ -493,7 +493,7 @@ def _fill(args: list[Any], arrays: Sequence[Any]) -> bool:
 
 
 def finish(kernel: Kernel, args: Sequence[Any], outputs: Sequence[Any], arrays: Sequence[Any], target: Any,
-           ctx: Context, born: Any = None) -> Any:
+           ctx: Context, origin_trace: Any = None) -> Any:
     """Writes mutated inputs, wraps or writes the outputs, records the call. Values may be buffers or Promise."""
     for position, value in zip(kernel.mutated, outputs[kernel.num_outputs:], strict=True):
         arrays[position]._write(value)
@@ -502,8 +502,8 @@ def finish(kernel: Kernel, args: Sequence[Any], outputs: Sequence[Any], arrays: 
         return target[0] if len(target) == 1 else list(target)
     kind = type(arrays[0]) if arrays else None
     results = [wrap(value, ctx, kind) for value in outputs[:kernel.num_outputs]]
-    for result in results if born is not None else ():
-        result._chunk.born = born
+    for result in results if origin_trace is not None else ():
+        result._chunk.origin_trace = origin_trace
     if state.recording and arrays:
         record(kernel, arrays, args, results)
     results = results[:kernel.num_visible]
@@ -519,9 +519,9 @@ def finish(kernel: Kernel, args: Sequence[Any], outputs: Sequence[Any], arrays: 
 
 
 def _replaced(target: Any, value: Any, ctx: Context) -> bool:
-    """Whether a result became the value of `target` as it is: the usual case of `out=`."""
+    """Returns whether a result became the value of `target` as it is: the usual case of `out=`."""
     chunk, view = target._chunk, target._view
-    if type(target) is not flavours.classic or target._entry is not None or chunk.ctx is not ctx:
+    if type(target) is not array_classes.classic or target._entry is not None or chunk.ctx is not ctx:
         return False
     old = chunk.seen()  # its lock is held
     if value.dtype != old.dtype or value.shape != (old.shape if view is None else view[1]):
@@ -569,7 +569,9 @@ def _into(kernel: Kernel, arrays: Sequence[Any], extras: tuple, out: Any) -> boo
 
 
 def _replaced_values(kernel: Kernel, arrays: Sequence[Any], target: Any) -> list[Target]:
-    """Which results replace the values of locked chunks, that of an argument where it is read once and as a whole."""
+    """Returns which results replace the values of locked chunks, that of an argument where it is read once and as a
+    whole.
+    """
     results = {arrays[i]._chunk: kernel.num_outputs + k for k, i in enumerate(kernel.mutated)}
     results.update({t._chunk: k for k, t in enumerate(target or ())})
     targets = []

@@ -33,7 +33,7 @@ def run_into(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Targ
         kernel: the program.
         args: all arguments. For donation the list must hold the only reference to a buffer.
         wide: run in 64-bit mode.
-        targets: what is replaced. The caller has locked these chunks (`changing`).
+        targets: what is replaced. The caller has locked these chunks (`exclusive`).
         finish: function(kernel, args, results, *rest): writes results that do not have the shapes and dtypes of the
             values that they replace. Without it they are known to have them.
         rest: further arguments of `finish`.

@@ -23,34 +23,34 @@ class Node:
     `pull(head gradients, create_graph)` that gives the gradients of its arguments. args: the call's arguments (buffers,
     promises, ShapeOnly or extras);
     parents: for each argument the (node, output) it came from, or None; outs: (shape, dtype) of each output; watch:
-    called with the head gradients and those of the arguments; late: states that change then. A variable has grad (an
-    NDArray) and req instead.
+    called with the head gradients and those of the arguments; state_update: states that change then. A variable has
+    grad (an NDArray) and req instead.
     """
 
     __slots__ = ("kernel", "args", "parents", "outs", "ctx", "grad", "req", "sequence", "pull", "lazy", "alive",
-                 "fresh", "watch", "late")
+                 "fresh", "watch", "state_update")
 
     def __init__(self, kernel: Kernel | None, args: Sequence[Any] = (), parents: Sequence[Any] = (),
                  outs: Sequence[Any] = (), ctx: Any = None, pull: Callable[..., Any] | None = None,
                  lazy: Any = None) -> None:
         self.kernel, self.args, self.parents, self.outs, self.ctx = kernel, args, parents, outs, ctx
         self.grad, self.req, self.alive, self.fresh = None, "null", True, False
-        self.pull, self.lazy, self.watch, self.late = pull, lazy, None, None
+        self.pull, self.lazy, self.watch, self.state_update = pull, lazy, None, None
         self.sequence = next(_sequence)
 
     @property
     def variable(self) -> bool:
-        """Whether this is no call."""
+        """Returns whether this is no call."""
         return self.kernel is None and self.lazy is None and self.pull is None
 
     @property
     def by_rows(self) -> bool:
-        """Whether this is a variable whose gradient is row_sparse."""
+        """Returns whether this is a variable whose gradient is row_sparse."""
         return self.grad is not None and self.grad.stype == "row_sparse"
 
     def free(self) -> None:
         """Lets go of what a backward pass needs: there is none any more."""
-        self.args, self.alive, self.late = (), False, None
+        self.args, self.alive, self.state_update = (), False, None
         if self.lazy is not None:
             self.lazy = _Freed
 

@@ -72,7 +72,7 @@ class TracePromise(Promise):
 
     @property
     def stays(self) -> bool:  # type: ignore[override]
-        """Whether it is in parts, which one device may have no room for."""
+        """Returns whether it is in parts, which one device may have no room for."""
         return self.whole is not None and (self.trace is None or not self.whole.is_fully_replicated)
 
     def held(self) -> Any:
@@ -129,7 +129,7 @@ class Trace:
         self._lent: list[Any] = []  # buffers whose memory somebody has without Python holding a reference
 
     def accepts(self, ctx: Context) -> bool:
-        """Whether calls on this context can be deferred; runs what is there where the context changes."""
+        """Returns whether calls on this context can be deferred; runs what is there where the context changes."""
         if self.ctx is not None and ctx != self.ctx:
             self.run()
         return True
@@ -159,7 +159,7 @@ class Trace:
                 return list(outputs)
 
     def _holds(self, value: Any) -> bool:
-        """Whether a value is of a call that has not run yet."""
+        """Returns whether a value is of a call that has not run yet."""
         return isinstance(value, TracePromise) and value.trace is self and value.turn == self.turn
 
     def spread(self, batch: Any) -> Any:
@@ -171,11 +171,13 @@ class Trace:
         self._first_update = len(self.calls)
 
     def takes(self, pending: Promise) -> bool:
-        """Whether calls take it as it is."""
+        """Returns whether calls take it as it is."""
         return getattr(pending, "trace", None) is self
 
     def place(self, buffer: int) -> int:
-        """Where a buffer of this identity is among the values that the calls take; behind them all where it is not."""
+        """Returns where a buffer of this identity is among the values that the calls take; behind them all where it is
+        not.
+        """
         return self._known.get(buffer, _BEHIND)
 
     def _taken(self, pending: Promise) -> Any:

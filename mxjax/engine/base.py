@@ -568,7 +568,7 @@ class Engine(ABC):
                     raise MXNetError(f"engine: {op.name}: variable {var} was deleted")
 
     def _read_here(self, var: Var) -> bool:
-        """Whether the function that this thread runs reads `var`; raises where its block writes it."""
+        """Returns whether the function that this thread runs reads `var`; raises where its block writes it."""
         link = _local.running
         while link is not None:
             block, op, link = link
@@ -589,7 +589,7 @@ class Engine(ABC):
                                      f"variable {var}")
 
     def _runs_here(self) -> bool:
-        """Whether this thread runs a function of an engine."""
+        """Returns whether this thread runs a function of an engine."""
         return _local.running is not None
 
     def _refuse_in_bookkeeping(self) -> None:

@@ -88,7 +88,7 @@ class Failure:
 
     @property
     def abandoned(self) -> bool:
-        """Whether the error has reached variables, and nobody is interested in any of them."""
+        """Returns whether the error has reached variables, and nobody is interested in any of them."""
         return bool(self.vars) and all(var.abandoned for var in self.vars)
 
 

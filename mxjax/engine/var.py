@@ -40,12 +40,12 @@ class Var:
 
     @property
     def busy(self) -> bool:
-        """Whether any use, read or write, is pending or running."""
+        """Returns whether any use, read or write, is pending or running."""
         return self._uses > 0
 
     @property
     def pending_write(self) -> bool:
-        """Whether a write is pending or running."""
+        """Returns whether a write is pending or running."""
         return self._writes > 0
 
     def __repr__(self) -> str:

@@ -14,7 +14,7 @@ from .._support.bounded import Bounded
 from ..array.dense import NDArray
 from ..base import MXNetError
 from ..context import Context, accelerators, current_context
-from ..eager.array_types import flavours, wrap
+from ..eager.array_types import array_classes, wrap
 from ..eager.deferred_call import DeferredCall, may_wait
 from ..eager.dispatch import change, handed, invoke, together, waiting_value
 from ..eager.modes import state
@@ -145,7 +145,7 @@ class CachedOp:
 
     @property
     def is_np_sym(self) -> bool:
-        """Whether the graph is of `mx.sym.np`."""
+        """Returns whether the graph is of `mx.sym.np`."""
         return self._np
 
     @property
@@ -190,14 +190,14 @@ class CachedOp:
         train = state.training and self._graph.modes
         if bound and self._graph.touches:
             _fix(arrays, self._graph.touched([a._entry is not None for a in arrays]).fixed)
-        without = self._graph.late() if train and on_host(ctx) else ()  # no backward pass will come by
+        without = self._graph.updated_in_backward() if train and on_host(ctx) else ()  # no backward pass will come by
         results = invoke(self._kernel(train, without), arrays, self.next_key(ctx, arrays, train), None, ctx)
         results = results if isinstance(results, list) else [results]
         kind = self._kind()
         return [result if type(result) is kind else result._alias(kind) for result in results]
 
     def _kind(self) -> type:
-        return flavours.numpy if self._np else flavours.classic
+        return array_classes.numpy if self._np else array_classes.classic
 
     def next_key(self, ctx: Context, arrays: Sequence[NDArray], train: bool) -> tuple:
         """What the next run of these arrays draws with: JAX's key and counter, or numbers of MXNet's source."""
@@ -243,7 +243,7 @@ class CachedOp:
             touched = graph.touched(tuple(map(is_not, parents, repeat(None))))
             _fix(arrays, touched.fixed if bound else self.fixed)
         places, count = self._forms.aux_places, len(graph.outputs)
-        in_backward = graph.late() if train and graph.touches and on_host(ctx) else ()
+        in_backward = graph.updated_in_backward() if train and graph.touches and on_host(ctx) else ()
         now = [k for k in range(len(places)) if k not in in_backward] if train and states else ()
         if now:
             def step(values: list[Any]) -> tuple | None:
@@ -265,11 +265,11 @@ class CachedOp:
         if key:
             parents += [None] * len(key)
         node = Node(None, (), parents, plan.outs, ctx, None, lazy)
-        if in_backward and touched.late:
-            node.late = late = StateUpdate()
-            for k, decay in touched.late.items():
-                late.add(arrays[places[k]], lazy[places[k]], lazy.results[count + k], decay)
-        results, kind = [], flavours.numpy if self._np else flavours.classic
+        if in_backward and touched.states:
+            node.state_update = state_update = StateUpdate()
+            for k, decay in touched.states.items():
+                state_update.add(arrays[places[k]], lazy[places[k]], lazy.results[count + k], decay)
+        results, kind = [], array_classes.numpy if self._np else array_classes.classic
         for i in range(len(plan.outs)):
             result = wrap(lazy.results[i], ctx, kind)
             result._entry = (node, i)
@@ -325,7 +325,9 @@ class CachedOp:
         return [r if type(r) is kind or not r._plain else r._alias(kind) for r in results]
 
     def _parts_for(self, arrays: Sequence[NDArray]) -> Parts | None:
-        """How the graph is cut for arrays like these; None: there is nothing that two of its operators could share."""
+        """Returns how the graph is cut for arrays like these; None: there is nothing that two of its operators could
+        share.
+        """
         graph, places = self._graph, (self._forms.arg_places, self._forms.aux_places)
         sparse = tuple([not a._plain for a in arrays])
         rows = tuple([a._entry is not None and a._entry[0].by_rows for a in arrays]) if self._looks_up else ()
@@ -390,7 +392,7 @@ def _as_function(graph: Lowered) -> Callable[..., list[NDArray]]:
     ops: dict[bool, CachedOp] = {}
 
     def run(*arrays: NDArray) -> list[NDArray]:
-        flavour = bool(arrays) and isinstance(arrays[0], flavours.numpy)
+        flavour = bool(arrays) and isinstance(arrays[0], array_classes.numpy)
         if flavour not in ops:
             ops[flavour] = CachedOp.of_graph(graph, flavour)
         found = ops[flavour](*arrays)

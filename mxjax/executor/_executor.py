@@ -216,7 +216,7 @@ class Executor:
 
     @property
     def _one_program(self) -> bool:
-        """Whether the whole graph is one XLA program; a single operator is one as a call."""
+        """Returns whether the whole graph is one XLA program; a single operator is one as a call."""
         return not (self._op.by_steps or self._graph.checks or self._callback is not None or self._group2ctx or
                     self._sparse or self._graph.draws_by_value and on_host(self._ctx) or
                     self._op.uneven(self._handles()))
@@ -471,7 +471,7 @@ def _requests(grad_req: Any, names: Sequence[str], grads: Sequence[Any] | None) 
 
 
 def _variable_contexts(symbol: Any, ctx: Context, group2ctx: dict[str, Context] | None) -> dict[str, Context]:
-    """Where each variable belongs: to its own group, else to the group of the operator that uses it."""
+    """Returns where each variable belongs: to its own group, else to the group of the operator that uses it."""
     if not group2ctx:
         return {}
     contexts: dict[str, Context] = {}

@@ -21,7 +21,9 @@ Runner = Callable[[Sequence[NDArray], Context, bool, bool], Sequence[NDArray]]
 
 
 def alone(node: Node) -> bool:
-    """Whether an operator cannot be a part of a program: it is host code, looks at values, or gives sparse arrays."""
+    """Returns whether an operator cannot be a part of a program: it is host code, looks at values, or gives sparse
+    arrays.
+    """
     op, params = node.op, node.params
     rules = [op.get_attr(name, never) for name in ("FCheck", "FStored", "eager_when")]
     by_values = op.get_attr("draws_by_value") or op.get_attr("FRefuse") and not op.get_attr("refuses_calls_alone")

@@ -198,7 +198,9 @@ def _whole(param: Parameter) -> SingleDeviceSharding:
 
 
 def _place(step: TrainStep, param: Parameter) -> Any:
-    """How a parameter lies: in parts, or whole on its context, from where a step on a mesh brings it to all devices."""
+    """Returns how a parameter lies: in parts, or whole on its context, from where a step on a mesh brings it to all
+    devices.
+    """
     sharding = None if step._sharding is None else step._sharding.of(param)
     return _whole(param) if sharding is None or sharding.is_fully_replicated else sharding
 

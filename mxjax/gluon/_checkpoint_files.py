@@ -133,7 +133,7 @@ class Writer:
         _writers.add(self)
 
     def writes_to(self, root: str) -> bool:
-        """Whether this is its folder."""
+        """Returns whether this is its folder."""
         return self._opened[0] == root
 
     def _forget(self) -> None:

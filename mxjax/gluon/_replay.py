@@ -9,7 +9,7 @@ import jax
 
 from ..array.dense import NDArray
 from ..eager.array_types import wrap
-from ..eager.chunk import Chunk, changing
+from ..eager.chunk import Chunk, exclusive
 from ..eager.deferred_call import CallPromise
 from ..eager.modes import state
 from ..eager.program import run_into
@@ -26,7 +26,7 @@ _NUMBERS = object()  # a source of a program's arguments beside inputs, chunks, 
 
 
 def as_graph(block: Any) -> bool:
-    """Whether calling a block on arrays is running its graph, and nothing else that Python could do."""
+    """Returns whether calling a block on arrays is running its graph, and nothing else that Python could do."""
     return isinstance(block, HybridBlock) and type(block).forward is HybridBlock.forward and \
         type(block).__call__ is Block.__call__ and block._active and block._flat_inputs > 0 and \
         not block._forward_hooks and not block._forward_pre_hooks
@@ -52,7 +52,9 @@ class Watch:
 
     @staticmethod
     def possible(net: Any, loss: Any, trainer: Trainer, inputs: Sequence[NDArray]) -> bool:
-        """Whether a step of these could be replayed: nothing of it is Python code of the user's, on one context."""
+        """Returns whether a step of these could be replayed: nothing of it is Python code of the user's, on one
+        context.
+        """
         return as_graph(net) and (loss is None or as_graph(loss)) and trainer._kv_initialized and \
             trainer._kvstore is None and len(trainer._updaters) == 1 and \
             (prepared := trainer._updaters[0]._prepared) is not None and prepared.together and \
@@ -76,7 +78,7 @@ class Watch:
         self._complete = None not in found and len(trace._numbers) <= 1
 
     def replay(self, trace: Trace, out: Any) -> Replay | None:
-        """How to do the step again; None where something in it is not known."""
+        """Returns how to do the step again; None where something in it is not known."""
         ran, trace.ran = trace.ran, None  # else it would hold its own results, and so what they are to replace
         if not self._complete or ran is None or self._prepared is not self._trainer._updaters[0]._prepared:
             return None
@@ -127,7 +129,7 @@ class Replay:
         self._drawing = self._random.drawing if self._random is not None else None
 
     def _holds(self) -> bool:
-        """Whether everything is as it was when the step was seen."""
+        """Returns whether everything is as it was when the step was seen."""
         trainer = self._trainer
         if state.trace is not None or state.recording or trainer._kvstore is not None or \
                 trainer._optimizer is not self._optimizer or trainer._updaters[0]._prepared is not self._prepared or \
@@ -156,7 +158,7 @@ class Replay:
         for chunk in chunks:
             if chunk.buffer is None:
                 chunk.read()
-        with changing(chunks):
+        with exclusive(chunks):
             args: list[Any] = [None] * len(self._sources)
             for place, chunk in self._old:
                 args[place] = chunk.stash

@@ -68,7 +68,7 @@ class Sharding:
         self._known: dict[tuple, NamedSharding] = {}
 
     def of(self, param: Parameter) -> NamedSharding:
-        """How a parameter lies.
+        """Returns how a parameter lies.
 
         Raises:
             ValueError: its rule does not fit its shape.

@@ -57,7 +57,7 @@ def _flavoured(array: NDArray) -> NDArray:
 
 
 def _places(contexts: Sequence[Context]) -> list[list[int | None]]:
-    """Where each context is in the list: [devices, hosts], by number; all kinds of host memory are one.
+    """Returns where each context is in the list: [devices, hosts], by number; all kinds of host memory are one.
 
     Libraries read it as `places[ctx.device_typeid & 1][ctx.device_id]`, which MXNet's types allow and ours keep to.
     """

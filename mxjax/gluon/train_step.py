@@ -293,7 +293,7 @@ class TrainStep:
         return out if len(parts) == 1 else _joined(outs, [part[0].shape[0] for part in parts])
 
     def shardings(self) -> Shardings:
-        """How each parameter lies on the mesh: a list of (name, shape, dtype, spec, bytes on each device).
+        """Returns how each parameter lies on the mesh: a list of (name, shape, dtype, spec, bytes on each device).
 
         Returns:
             The list; printed, it is a table.

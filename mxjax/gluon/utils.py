@@ -143,7 +143,7 @@ class HookHandle:
 
 
 def shape_is_known(shape: Sequence[int] | None) -> bool:
-    """Whether all dimensions of a shape are known; unknown ones are 0, or -1 under NumPy shape semantics."""
+    """Returns whether all dimensions of a shape are known; unknown ones are 0, or -1 under NumPy shape semantics."""
     if shape is None:
         return False
     unknown = -1 if is_np_shape() else 0

@@ -35,12 +35,12 @@ POLICIES = ("nothing_saveable", "dots_saveable", "dots_with_no_batch_dims_saveab
 class Touched(NamedTuple):
     """What a backward pass through a graph does to variables beside gradients.
 
-    late: the auxiliary states, by number, that change then in training on CPUs, each with the part of its old value in
-    the new; fixed: the variables, by place, that operators which it passes set to a number in the forward (FFixed):
+    states: the auxiliary states, by number, that change then in training on CPUs, each with the part of its old value
+    in the new; fixed: the variables, by place, that operators which it passes set to a number in the forward (FFixed):
     MXNet's executors do it there only.
     """
 
-    late: dict[int, float]
+    states: dict[int, float]
     fixed: list[tuple[int, float]]
 
 
@@ -101,12 +101,12 @@ class Lowered:
         self._rolls = False  # whether some of those are loops
         self._grouped: list[list[int]] | None = None
         self.touches = any(n.op.get_attr("FDecay") or n.op.get_attr("FFixed") for n in self.steps)
-        self._late: dict[int, list[Node]] | None = None
+        self._updated: dict[int, list[Node]] | None = None
         self._touched: dict[tuple, Touched] = Bounded(64)
 
-    def late(self) -> dict[int, list[Node]]:
+    def updated_in_backward(self) -> dict[int, list[Node]]:
         """The auxiliary states that change in backward passes on CPUs, by number, and what changes them."""
-        if self._late is None:
+        if self._updated is None:
             found: dict[int, list[Node]] = {id(n): [] for n in self.aux_nodes}
             other = set()
             for node in self.steps:
@@ -115,8 +115,8 @@ class Lowered:
                     found.get(source, []).append(node)
                     if node.op.get_attr("FDecay") is None:
                         other.add(source)
-            self._late = {k: found[id(n)] for k, n in enumerate(self.aux_nodes) if id(n) not in other}
-        return self._late
+            self._updated = {k: found[id(n)] for k, n in enumerate(self.aux_nodes) if id(n) not in other}
+        return self._updated
 
     def touched(self, wanted: Sequence[bool]) -> Touched:
         """What a backward pass does to variables, where gradients of those `wanted` are asked for."""
@@ -131,7 +131,7 @@ class Lowered:
                     depends.add(id(node))
                     passed.append(node)
             late = {}
-            for k, nodes in self.late().items():
+            for k, nodes in self.updated_in_backward().items():
                 decays = [n.op.get_attr("FDecay")(n.params) for n in nodes if id(n) in depends and
                           n.op.trains(n.params)]
                 if decays:

@@ -37,7 +37,7 @@ def _need_csr(operator: str, array: Any) -> None:
 
 @on_host("_contrib_getnnz", infer_type=gives("int64"))
 def getnnz(data: Any, *, axis: int | None = None, _ctx: Any = None) -> list[Any]:
-    """How many values a csr matrix stores: in all, or (axis 1) in each row; int64."""
+    """Returns how many values a csr matrix stores: in all, or (axis 1) in each row; int64."""
     _need_csr("getnnz", data)
     pointers = data.indptr.asnumpy()
     if axis not in (None, 1):

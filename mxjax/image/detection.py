@@ -126,7 +126,7 @@ def _range(value: Any) -> Sequence[float]:
 
 
 def _valid(area_range: Sequence[float], aspect_ratio_range: Sequence[float], least: float, name: str) -> bool:
-    """Whether ranges can be used; warns where not."""
+    """Returns whether ranges can be used; warns where not."""
     for what, (low, high), fine in (("area_range", area_range, area_range[1] > least),
                                     ("aspect_ratio_range", aspect_ratio_range, aspect_ratio_range[0] > 0)):
         if not fine or low > high:

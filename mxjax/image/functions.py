@@ -269,7 +269,7 @@ def imrotate(src: NDArray, rotation_degrees: Any, zoom_in: bool = False, zoom_ou
 
 
 def _rotation_grid(angles: np.ndarray, height: int, width: int, zoom_in: bool, zoom_out: bool) -> np.ndarray:
-    """Where each pixel of rotated images comes from: (images, 2, height, width) in [-1, 1]."""
+    """Returns where each pixel of rotated images comes from: (images, 2, height, width) in [-1, 1]."""
     angles = angles[:, None, None]
     half_y, half_x = (height - 1) / 2, (width - 1) / 2
     y = (np.arange(height, dtype=np.float32) - half_y)[None, :, None]

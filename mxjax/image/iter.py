@@ -211,7 +211,8 @@ class ImageIter(DataIter):
         return DataBatch([self._array(data)], [self._array(label)], pad=pad)
 
     def _position(self) -> int:
-        """Where the next sample is: its number in the order, or its offset in a record file without an index."""
+        """Returns where the next sample is: its number in the order, or its offset in a record file without an index.
+        """
         return self.imgrec.handle.tell() if self.seq is None else self.cur
 
     def _settings(self) -> dict[str, Any]:
@@ -225,7 +226,7 @@ class ImageIter(DataIter):
                 "cached": None if self._cache is None else self._cached, "order": self.seq if self.shuffle else None}
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the epoch stands.
+        """Returns where the epoch stands.
 
         With `shuffle` its order is part of it, a list of all images' numbers. The orders of later epochs, and what
         augmenters draw, come from the global generators of `random` and `numpy.random`: a script that wants them again

@@ -302,13 +302,15 @@ def _convert(params: dict, ins: list, out: Any) -> Callable:
 
 
 def _same_numbers(old: Any, new: Any) -> bool:
-    """Whether a conversion changes nothing: not the type, or integers that floats hold, or one, a scalar argument."""
+    """Returns whether a conversion changes nothing: not the type, or integers that floats hold, or one, a scalar
+    argument.
+    """
     return old.dtype == new.dtype or \
         old.dtype.kind in "iu" and new.dtype.kind == "f" and (new.shape == () or _holds(new.dtype, old.dtype))
 
 
 def _holds(new: np.dtype, old: np.dtype) -> bool:
-    """Whether floats of a type hold all integers of another."""
+    """Returns whether floats of a type hold all integers of another."""
     return 8 * old.itemsize <= np.finfo(new).nmant
 
 

@@ -231,7 +231,7 @@ def _power(params: dict, ins: list, out: Any) -> Callable:
 
 
 def _is_little(name: str, params: dict, ins: list, out: Any) -> bool:
-    """Whether NumPy need not be much slower, or take much more memory, than a program."""
+    """Returns whether NumPy need not be much slower, or take much more memory, than a program."""
     copied = 0
     if name == "scan":
         return params["length"] <= _STEPS

@@ -16,7 +16,7 @@ class Random(random.Random):
     """Python's generator, with a coin."""
 
     def coin(self) -> bool:
-        """Whether a coin shows its head."""
+        """Returns whether a coin shows its head."""
         return self.random() < 0.5
 
 
@@ -49,7 +49,7 @@ class Draws:
         return values[self.randint(0, len(values) - 1)]
 
     def coin(self) -> bool:
-        """Whether a coin shows its head."""
+        """Returns whether a coin shows its head."""
         return bool(unit(self._words.take(2), True)[0] < 0.5)
 
     def gauss(self, mean: float, deviation: float) -> float:

@@ -42,7 +42,7 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
 
     @staticmethod
     def get_batch_axis(layout: str | None) -> int:
-        """Where "N" stands in a layout; 0 without a layout, -1 without "N"."""
+        """Returns where "N" stands in a layout; 0 without a layout, -1 without "N"."""
         return 0 if layout is None else layout.find("N")
 
     @staticmethod
@@ -193,7 +193,7 @@ class ResizeIter(_HeldBatchIter):
             self.data_iter.reset()
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the epoch stands, with the iterator's own state as "data_iter"; TypeError where it has none."""
+        """Returns where the epoch stands, with the iterator's own state as "data_iter"; TypeError where it has none."""
         need_state("ResizeIter", self.data_iter)
         return {"kind": "ResizeIter", "size": self.size, "cur": self.cur, "data_iter": self.data_iter.state_dict()}
 

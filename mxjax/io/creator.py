@@ -32,7 +32,7 @@ class Source(Protocol):
     extent: dict[str, int]  # how much data there is
 
     def position(self) -> dict[str, Any]:
-        """Where the current batch ends: numbers by name."""
+        """Returns where the current batch ends: numbers by name."""
 
     def go_to(self, position: dict[str, Any]) -> None:
         """Go to where `position` was called, and before the batch behind it; raises ValueError where it is damaged."""
@@ -89,7 +89,7 @@ class MXDataIter(DataIter):
     _at_begin = True
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the epoch stands, after the batches that were handed out; the next epoch's order belongs to it.
+        """Returns where the epoch stands, after the batches that were handed out; the next epoch's order belongs to it.
 
         Images' random augmentation follows from `seed` and the place in the epoch, so it goes on as well.
 

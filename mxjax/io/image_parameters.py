@@ -53,7 +53,7 @@ class RecordParameters:
 
     @property
     def threads(self) -> int:
-        """How many threads decode."""
+        """Returns how many threads decode."""
         processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return min(self.preprocess_threads, processors)
 

@@ -138,7 +138,7 @@ class NDArrayIter(DataIter):
                 "order": self._order if self.shuffle else None, "idx": self.idx if self.shuffle else None}
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the epoch stands.
+        """Returns where the epoch stands.
 
         With `shuffle` its order is part of it: two lists of as many numbers as there are samples. The orders of later
         epochs come from NumPy's global generator: a script that wants them again keeps its state too

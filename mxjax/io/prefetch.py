@@ -76,7 +76,7 @@ class PrefetchingIter(_HeldBatchIter):
         self._read_ahead()
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the iterators stood before they read ahead: after the batches that were handed out.
+        """Returns where the iterators stood before they read ahead: after the batches that were handed out.
 
         Returns:
             Their states, in a list, as "iters"; JSON can hold them.

@@ -230,7 +230,9 @@ class RecordBatches:
         return batch
 
     def _started(self) -> bool:
-        """Whether there are processes that decode; they are started where that is worth while, and take a while."""
+        """Returns whether there are processes that decode; they are started where that is worth while, and take a
+        while.
+        """
         if self._processes is None and (self._p.threads <= _THREADS or self._given < _BEGUN):
             return False
         try:

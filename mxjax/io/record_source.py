@@ -81,7 +81,7 @@ class _Rounds(ABC):
 
     @abstractmethod
     def _lengths(self, number: int) -> Iterable[int]:
-        """How many records are shuffled together, in turn, in a round."""
+        """Returns how many records are shuffled together, in turn, in a round."""
 
     def _twister(self, number: int) -> Words:
         """The words that give a round's orders; who has taken all of them sets `_at`."""
@@ -221,7 +221,7 @@ def _as_far_as_possible(found: Iterator[Any], damage: list[MXNetError]) -> Itera
 
 
 def _next_record(path: str, position: int) -> int:
-    """Where the first record at or behind a position begins; the file's size where there is none."""
+    """Returns where the first record at or behind a position begins; the file's size where there is none."""
     size = os.path.getsize(path)
     if position == 0 or position >= size:
         return position

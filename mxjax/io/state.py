@@ -11,7 +11,8 @@ __all__ = ["check_count", "check_order", "check_state", "need_state", "part_of",
 
 
 def part_of(length: int, num_parts: int, part_index: int) -> slice:
-    """Where one of several parts of `length` things lies: together they cover all, their lengths differ by one at most.
+    """Returns where one of several parts of `length` things lies: together they cover all, their lengths differ by one
+    at most.
 
     Example:
         >>> [range(10)[part_of(10, 3, i)] for i in range(3)]

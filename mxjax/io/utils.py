@@ -13,7 +13,7 @@ __all__: list[str] = []
 
 
 def _is_dataset(value: Any) -> bool:
-    """Whether a value is an h5py.Dataset, which is read piece by piece (h5py need not be installed)."""
+    """Returns whether a value is an h5py.Dataset, which is read piece by piece (h5py need not be installed)."""
     return type(value).__module__.startswith("h5py.") and hasattr(value, "id")
 
 
@@ -50,7 +50,7 @@ def _init_data(data: Any, allow_empty: bool, default_name: str) -> list[tuple[st
 
 
 def _has_instance(data: list[tuple[str, Any]], dtype: type) -> bool:
-    """Whether one of the named arrays is of a class."""
+    """Returns whether one of the named arrays is of a class."""
     return any(isinstance(array, dtype) for _, array in data)
 
 

@@ -24,7 +24,7 @@ from .._xla.process import forked, starts, when_forked
 from .._xla.tracing import EVALUATES, find_top_trace
 from ..interpret.everything import unknown
 from ..passes import Pass, passes_for
-from ..passes.epilogues import Standing
+from ..passes.epilogues import SplitProgram
 from .arguments import elements, kind_of, placed, signature_of, with_numbers_there
 from .budget import ProgramBudget
 from .interpreted import InterpreterBackend
@@ -124,15 +124,15 @@ class Compiled:
         return self.xla.form(self._kind(args), None).eval_shape(*args)
 
     def forms(self) -> tuple[int, ...]:
-        """How many programs there are: compiled in full, without fusion emitters, and without optimization."""
+        """Returns how many programs there are: compiled in full, without fusion emitters, and without optimization."""
         sizes = self.xla.programs()
         for call in self._calls.values():
-            if isinstance(call, Standing):
+            if isinstance(call, SplitProgram):
                 sizes[call.effort] += 1
         return tuple(sizes)
 
     def signatures(self) -> int:
-        """How many signatures it has been called with."""
+        """Returns how many signatures it has been called with."""
         return len(self._calls)
 
     def leave(self) -> tuple:

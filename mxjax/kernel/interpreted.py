@@ -12,7 +12,7 @@ import numpy as np
 from ..interpret.calls import of_arrays
 from ..interpret.exact import Exact, by_numpy, moved_by_numpy
 from .policy import calls_at_first
-from .symbolic_shapes import AnySize
+from .symbolic_shapes import SymbolicTraces
 
 __all__ = ["InterpreterBackend"]
 
@@ -25,7 +25,7 @@ class InterpreterBackend:
     Args:
         function: a pure function of arrays.
         moves: function(*arrays) -> the only result, where that is arguments' numbers elsewhere, by NumPy.
-        any_size: the function nowhere asks whether a size is a certain number, but for 0 and 1 (see `AnySize`).
+        any_size: the function nowhere asks whether a size is a certain number, but for 0 and 1 (see `SymbolicTraces`).
         rounds: whether it may be computed but for the last bits.
     """
 
@@ -33,7 +33,7 @@ class InterpreterBackend:
 
     def __init__(self, function: Callable, moves: Callable[..., np.ndarray] | None, any_size: bool,
                  rounds: bool) -> None:
-        self.sizes = AnySize(function, any_size)
+        self.sizes = SymbolicTraces(function, any_size)
         self._moves, self._rounds = moves, rounds
 
     def executable(self, args: Sequence[Any], kind: str, elements: int, small: bool, varied: bool,

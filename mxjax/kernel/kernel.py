@@ -32,7 +32,7 @@ from ..ops.registry import Op
 from .arguments import kind_of
 from .compiled import SOME_OF_ONE, Compiled, Reordered
 from .shape_only import ShapeOnly, shape_only
-from .symbolic_shapes import AnySize
+from .symbolic_shapes import SymbolicTraces
 
 __all__ = ["USER_MISTAKES", "WIDE_DTYPES", "Kernel", "as_numbers", "cotangent", "is_wide", "never", "prepare",
            "run", "run_program", "watch", "watched"]
@@ -48,7 +48,7 @@ WIDE_DTYPES = frozenset(map(np.dtype, sorted(WIDE)))  # they need JAX's 64-bit m
 
 
 def is_wide(dtype: np.dtype) -> bool:
-    """Whether a dtype needs JAX's 64-bit mode."""
+    """Returns whether a dtype needs JAX's 64-bit mode."""
     return dtype in WIDE_DTYPES
 
 
@@ -265,7 +265,7 @@ class Kernel:
         return kept
 
     def needs(self, args: Sequence[Any], wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> tuple[bool, ...]:
-        """Which of the forward's arguments the backward reads: dead-code elimination of its jaxpr."""
+        """Returns which of the forward's arguments the backward reads: dead-code elimination of its jaxpr."""
         if self.eager:
             return (True,) * len(args)
         key = (wanted, heads, tuple((a.shape, a.dtype) if hasattr(a, "shape") else type(a) for a in args))
@@ -277,14 +277,14 @@ class Kernel:
         return found
 
     def _live(self, structs: Sequence[Any], wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> tuple[bool, ...]:
-        """Which of these arguments a backward pass reads."""
+        """Returns which of these arguments a backward pass reads."""
         trace = self._needs.get((wanted, heads))
         if trace is None:
             def gradients(*args: Any) -> tuple:
                 outs = jax.eval_shape(self.fn, *args)
                 given = [jnp.zeros(o.shape, o.dtype) for o, h in zip(outs, heads, strict=False) if h]
                 return self.vjp(wanted, heads).fn(*args, *given)
-            trace = self._needs[wanted, heads] = AnySize(gradients, self.options.get("any_size", False))
+            trace = self._needs[wanted, heads] = SymbolicTraces(gradients, self.options.get("any_size", False))
         general = trace.general(structs)
         if general is None:
             jaxpr = jax.make_jaxpr(trace.function)(*structs).jaxpr
@@ -298,7 +298,7 @@ class Kernel:
         return live
 
     def reads_head(self, args: Sequence[Any], wanted: tuple[bool, ...], index: int) -> bool:
-        """Whether the backward reads the gradient of this output; it is traced for that in each call."""
+        """Returns whether the backward reads the gradient of this output; it is traced for that in each call."""
         if self.eager:
             return True
         specs = self.specs(args)[:self.num_outputs]
@@ -327,7 +327,7 @@ def cotangent(gradient: Any, output: Any) -> Any:
 
 
 def _live_inputs(jaxpr: Any, used: list[bool]) -> list[bool]:
-    """Which inputs of a jaxpr its used outputs depend on, looking into called sub-programs."""
+    """Returns which inputs of a jaxpr its used outputs depend on, looking into called sub-programs."""
     live = {v for v, u in zip(jaxpr.outvars, used, strict=True) if u and not hasattr(v, "val")}
     for eqn in reversed(jaxpr.eqns):
         outs = [v in live for v in eqn.outvars]
@@ -417,7 +417,9 @@ def run_program(name: str, program: Callable[..., Any], args: Sequence[Any], wid
 
 
 def _guarded(error: BaseException) -> bool:
-    """Whether a user's `jax.transfer_guard`, for own code, refused an operator's parameters; nothing has run then."""
+    """Returns whether a user's `jax.transfer_guard`, for own code, refused an operator's parameters; nothing has run
+    then.
+    """
     return isinstance(error, jax.errors.JaxRuntimeError) and "Disallowed host-to-device transfer" in str(error)
 
 

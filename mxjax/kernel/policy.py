@@ -45,7 +45,7 @@ _short_lived = False
 
 
 def calls_at_first(varied: bool, elements: int, nearly: bool = False) -> int:
-    """How many calls of a new signature NumPy computes.
+    """Returns how many calls of a new signature NumPy computes.
 
     Args:
         varied: more signatures of the function are expected, few of them often.

@@ -29,7 +29,7 @@ from ..passes.division import with_quotients
 from .policy import VARIED_SHAPES, Variety
 from .shape_only import ShapeOnly
 
-__all__ = ["AnySize", "Form"]
+__all__ = ["SymbolicTraces", "SymbolicTrace"]
 
 _MOST = 1 << 17  # a size, and for NumPy's sake the elements of an argument
 _NAMES = "abcdefgh"
@@ -44,7 +44,7 @@ def _symbols() -> tuple[Any, ...]:
     return export.symbolic_shape(", ".join(_NAMES), scope=export.SymbolicScope(bounds))
 
 
-class Form:
+class SymbolicTrace:
     """A traced function of arrays some of whose sizes are symbols.
 
     Args:
@@ -95,14 +95,14 @@ class _Calls:
 
     def __init__(self) -> None:
         self.tree: Any = None
-        self.form: Form | None = None
+        self.form: SymbolicTrace | None = None
         self.seen: list[tuple[int, ...]] = []
         self.trials = 0
         self.variety = Variety()
         self.is_for_xla = False  # whatever sizes come
 
 
-class AnySize:
+class SymbolicTraces:
     """Finds what NumPy computes for a function of arrays that meets ever new sizes.
 
     Args:
@@ -121,7 +121,7 @@ class AnySize:
         calls = self._noted(args)
         return calls.variety.note(elements) and not calls.is_for_xla
 
-    def general(self, args: Sequence[Any]) -> Form | None:
+    def general(self, args: Sequence[Any]) -> SymbolicTrace | None:
         """The trace for arguments like these with symbols for their sizes; None: there is none (yet).
 
         args: arrays or ShapeDtypeStructs.
@@ -145,7 +145,7 @@ class AnySize:
 
     @staticmethod
     def _is_time(calls: _Calls) -> bool:
-        """Whether to try a trace with symbols; if so, that counts as tried."""
+        """Returns whether to try a trace with symbols; if so, that counts as tried."""
         tries = calls.trials < _TRIALS and len(calls.seen) >= VARIED_SHAPES << calls.trials
         calls.trials += tries
         return tries
@@ -197,7 +197,7 @@ class AnySize:
                 if form is not None and _same(form.at(_sizes(args), nearly), exact, args, nearly):
                     calls.form, calls.tree = form, tree
 
-    def _traced(self, args: Sequence[Any], seen: list[tuple[int, ...]], kind: str | None) -> Form | None:
+    def _traced(self, args: Sequence[Any], seen: list[tuple[int, ...]], kind: str | None) -> SymbolicTrace | None:
         """The function for arguments with a symbol for sizes that vary, one for all that vary together."""
         columns = list(zip(*seen, strict=True))
         varying = list(dict.fromkeys(column for column in columns if len(set(column)) > 1))
@@ -215,7 +215,7 @@ class AnySize:
             specs.append(leaf)
         with traced_for(kind):
             closed = with_quotients(jax.make_jaxpr(self.function)(*jax.tree.unflatten(tree, specs)), on_cpu=True)
-        return Form(closed, tuple([str(symbols[c]) if c in symbols else c[0] for c in columns]))
+        return SymbolicTrace(closed, tuple([str(symbols[c]) if c in symbols else c[0] for c in columns]))
 
 
 @contextlib.contextmanager
@@ -266,7 +266,7 @@ def _either(exact: Exact | None, closed: Any, known: Callable[[Any], Any] = as_i
 
 
 def _same(one: Exact | None, other: Exact, args: Sequence[Any], nearly: bool) -> bool:
-    """Whether both give the same bits, or nearly so."""
+    """Returns whether both give the same bits, or nearly so."""
     if one is None:
         return False
     leaves = jax.tree.leaves(args)

@@ -20,8 +20,8 @@ from jax.extend.core import jaxpr_as_fun
 from .._xla.capacity import refuse_program, survey
 from ..passes import Pass
 from ..passes.barriers import BARRIER_OPTIONS
-from ..passes.epilogues import Derived, Standing, split
-from ..passes.layouts import CHOOSE, Laid, replaced
+from ..passes.epilogues import SplitProgram, WeightCache, split
+from ..passes.layouts import CHOOSE, AutoLayout, replaced
 from ..passes.onednn import in_no_file
 from ..passes.rewriting import rewritten
 from .arguments import elements, located
@@ -81,7 +81,7 @@ class XlaBackend:
         self._rewritten: dict[str | None, Callable] = {}  # by kind of device; JAX traces it once for all its forms
         # by kind of device; in full, less, least, or traced alone
         self._forms: dict[tuple[str | None, int | None], Callable] = {}
-        self._derived: dict[tuple, Derived] = {}  # what programs make of weights
+        self._derived: dict[tuple, WeightCache] = {}  # what programs make of weights
 
     def plain(self) -> Callable:
         """Returns the function for transformations of JAX (jit, grad, vmap ...), where programs have no options."""
@@ -165,7 +165,8 @@ class XlaBackend:
                 form.clear_cache()
 
     def _rewrites(self, avals: Sequence[Any]) -> bool:
-        """Whether it writes over several arrays where only fusion emitters make loops of vectors, as an update does.
+        """Returns whether it writes over several arrays where only fusion emitters make loops of vectors, as an update
+        does.
 
         LLVM does not know that such a loop reads and writes one place at a time, emitters do. They divide to find the
         place in filters of 3 x 3, though, and that costs more than vectors save.
@@ -183,17 +184,17 @@ class XlaBackend:
         before, rest = (jax.jit(jaxpr_as_fun(part), compiler_options=_options()[effort] or None)
                         for part, effort in efforts)
         key = parts.places, str(parts.before)  # batches of every size have the same
-        derived = self._derived.setdefault(key, Derived(parts.places, before))
+        derived = self._derived.setdefault(key, WeightCache(parts.places, before))
         nested, rest = jax.tree.structure(args) != jax.tree.structure((0,) * len(args)), in_no_file(rest, called)
-        return Standing(derived, parts.others, rest, jax.tree.structure(traced.out_info), nested, level)
+        return SplitProgram(derived, parts.others, rest, jax.tree.structure(traced.out_info), nested, level)
 
-    def _with_own_layouts(self, traced: Any, args: Sequence[Any], kind: str | None) -> Laid | None:
+    def _with_own_layouts(self, traced: Any, args: Sequence[Any], kind: str | None) -> AutoLayout | None:
         """Returns the program with layouts that XLA chooses for what it writes over; None where that saves nothing."""
         if not self._again or located(args)[1].platform not in CHOOSE:
             return None
         made = traced.out_info
         follows = replaced(self._options.get("donate_argnums", ()), args, made)
-        return Laid(self._rewritten[kind], follows, len(made), lambda lowered: lowered.compile(),
+        return AutoLayout(self._rewritten[kind], follows, len(made), lambda lowered: lowered.compile(),
                     self._options.get("out_shardings")) if follows else None
 
 

@@ -41,7 +41,7 @@ class KVStoreBase:
 
     @staticmethod
     def is_capable(capability: str) -> bool:
-        """Whether the store can do something, e.g. `KVStoreBase.OPTIMIZER`."""
+        """Returns whether the store can do something, e.g. `KVStoreBase.OPTIMIZER`."""
         raise NotImplementedError
 
     def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
@@ -64,7 +64,7 @@ class KVStoreBase:
 
     @property
     def num_workers(self) -> int:
-        """How many workers there are."""
+        """Returns how many workers there are."""
         raise NotImplementedError
 
     @staticmethod

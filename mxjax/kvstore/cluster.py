@@ -135,7 +135,7 @@ def _device(env: Mapping[str, str], source: str, size: int) -> int | None:
 
 def _address(env: Mapping[str, str], source: str, size: int, address_name: str | None,
              port_name: str | None) -> tuple[str, int]:
-    """Where worker 0 listens."""
+    """Returns where worker 0 listens."""
     if "MXJAX_COORDINATOR" in env:
         host, colon, port = env["MXJAX_COORDINATOR"].rpartition(":")
         if not colon or not port.isdecimal():

@@ -116,7 +116,7 @@ class Compression:
 
     @staticmethod
     def takes(dtype: Any) -> bool:
-        """Whether gradients of a dtype are packed: floats of at most 32 bits."""
+        """Returns whether gradients of a dtype are packed: floats of at most 32 bits."""
         return jnp.issubdtype(dtype, jnp.floating) and dtype.itemsize <= 4
 
     def pack(self, key: Any, value: Any) -> Any:

@@ -245,7 +245,7 @@ class DistAsyncKVStore(_Dist):
             server.ask("sync")
 
     def staleness(self) -> dict[Any, dict[str, float]]:
-        """How often each key was updated, and how old the gradients were: "updates", "mean", "max".
+        """Returns how often each key was updated, and how old the gradients were: "updates", "mean", "max".
 
         A gradient's age is the number of updates that its key has seen since the sender last pulled it.
         """

@@ -38,12 +38,12 @@ class _Dist(KVStore):
 
     @property
     def num_workers(self) -> int:
-        """How many workers there are."""
+        """Returns how many workers there are."""
         return self._cluster.size if self._cluster is not None else 1
 
     @property
     def is_recovery(self) -> bool:
-        """Whether this worker has come back to a job that it died in."""
+        """Returns whether this worker has come back to a job that it died in."""
         return self._cluster is not None and self._cluster.returning
 
     def _barrier(self) -> None:
@@ -52,7 +52,7 @@ class _Dist(KVStore):
             self._cluster.barrier()
 
     def get_num_dead_node(self, node_id: int, timeout: float = 60) -> int:
-        """How many processes have died.
+        """Returns how many processes have died.
 
         Args:
             node_id: which to count, a sum of 4 (workers) and 2 (servers).

@@ -39,7 +39,9 @@ def _proof(secret: bytes, whose: str, purpose: str, said: bytes) -> bytes:
 
 
 def _place(sock: socket.socket) -> bytes:
-    """Whether the other end is on this machine, as this end sees it (behind a translated address they may differ)."""
+    """Returns whether the other end is on this machine, as this end sees it (behind a translated address they may
+    differ).
+    """
     return _SAME_MACHINE if sock.getsockname()[0] == sock.getpeername()[0] else _HELLO
 
 
@@ -304,7 +306,8 @@ def _routed() -> list[str]:
 
 
 def listening_addresses(host: str) -> list[str]:
-    """Where this machine must listen for others to reach it under a name; loopback only for a job of one machine.
+    """Returns where this machine must listen for others to reach it under a name; loopback only for a job of one
+    machine.
 
     A machine's own name often stands for its loopback there, and for its address on the network elsewhere: then it is
     both. DMLC_NODE_HOST overrides it.
@@ -320,12 +323,12 @@ def listening_addresses(host: str) -> list[str]:
 
 
 def is_local(host: str) -> bool:
-    """Whether a job whose scheduler is reached under this name is one of this machine only."""
+    """Returns whether a job whose scheduler is reached under this name is one of this machine only."""
     return all(map(_is_loopback, listening_addresses(host)))
 
 
 def meeting_addresses(channel: Channel, there: str) -> list[str]:
-    """Where a process must listen for the others of its job.
+    """Returns where a process must listen for the others of its job.
 
     Args:
         channel: its connection to the scheduler: the interface that it goes over is the one.

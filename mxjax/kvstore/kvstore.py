@@ -250,7 +250,7 @@ class KVStore(KVStoreBase):
 
     @staticmethod
     def is_capable(capability: str) -> bool:
-        """Whether the store can do something; it can have an optimizer.
+        """Returns whether the store can do something; it can have an optimizer.
 
         Raises:
             ValueError: nothing of that name is known.

@@ -116,7 +116,7 @@ class Scheduler:
         return member
 
     def _refusal(self, member: _Member) -> str:
-        """Why a member cannot join; settles its rank otherwise."""
+        """Returns why a member cannot join; settles its rank otherwise."""
         role, rank = member.role, member.rank
         if role not in self.expected:
             return f"unknown role {role!r}"
@@ -230,7 +230,7 @@ class Scheduler:
                 self._gone(member, f"it has given no sign of life for {self.heartbeat_timeout:g} s")
 
     def turn(self, role: str, rank: int) -> int:
-        """Where a process stands in the order in which the job was left; who never joined, comes first.
+        """Returns where a process stands in the order in which the job was left; who never joined, comes first.
 
         Who ends because another has gone was told so from here. So the order of causes is right, which the times at
         which a busy machine notices that processes have ended need not be.

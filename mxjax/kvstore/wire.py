@@ -150,12 +150,12 @@ class Channel:
 
 
 def nbytes(specs: Sequence[Spec]) -> int:
-    """How many bytes arrays of these dtypes and shapes have."""
+    """Returns how many bytes arrays of these dtypes and shapes have."""
     return sum(math.prod(shape) * dtype.itemsize for dtype, shape in specs)
 
 
 def most_bytes() -> int:
-    """How much one process may be given to keep: MXJAX_KVSTORE_MOST_BYTES, or half of the machine's memory.
+    """Returns how much one process may be given to keep: MXJAX_KVSTORE_MOST_BYTES, or half of the machine's memory.
 
     Raises:
         MXNetError: the variable holds no number.

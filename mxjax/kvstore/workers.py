@@ -89,7 +89,7 @@ class Workers:
         return results
 
     def _buckets(self, values: Sequence[jax.Array]) -> list[list[int]]:
-        """Which arrays go together: one dtype, at most a bucket's bytes."""
+        """Returns which arrays go together: one dtype, at most a bucket's bytes."""
         buckets: dict[Any, list[list[int]]] = {}
         filled: dict[Any, int] = {}
         for i, value in enumerate(values):

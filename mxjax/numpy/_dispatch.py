@@ -29,7 +29,7 @@ class Flavour:
     home: str
 
     def is_array(self, value: Any) -> bool:
-        """Whether a value is one of its arrays."""
+        """Returns whether a value is one of its arrays."""
         raise NotImplementedError
 
     def call(self, name: str, inputs: Sequence[Any], params: dict[str, Any], out: Any = None, ctx: Any = None) -> Any:
@@ -144,12 +144,12 @@ def call(name: str, inputs: Sequence[Any], out: Any = None, **params: Any) -> An
 
 
 def is_array(value: Any) -> bool:
-    """Whether a value is an `ndarray` or a symbol."""
+    """Returns whether a value is an `ndarray` or a symbol."""
     return IMPERATIVE.is_array(value) or SYMBOLIC.is_array(value)
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a Python or NumPy number."""
+    """Returns whether a value is a Python or NumPy number."""
     return isinstance(value, numeric_types)
 
 

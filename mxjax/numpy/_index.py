@@ -245,7 +245,7 @@ def diag_indices_from(arr: Any) -> Any:
 
 
 def shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
-    """Whether two arrays are views of one memory that overlap.
+    """Returns whether two arrays are views of one memory that overlap.
 
     Args:
         a, b: ndarrays.

@@ -13,7 +13,7 @@ from ..array.creation import host_values
 from ..array.dense import _IN_PLACE, NDArray, _flatten, _from_host, _unflatten
 from ..base import MXNetError
 from ..context import Context, chosen
-from ..eager.array_types import flavours
+from ..eager.array_types import array_classes
 from ..eager.modes import state
 from ..ops.params import np_dtype
 from . import _create, _elemwise, _index, _matrix, fallback
@@ -384,7 +384,7 @@ for _name, _function in [("add", "add"), ("sub", "subtract"), ("mul", "multiply"
     setattr(ndarray, f"__i{_name}__", _inplace(_name, getattr(_elemwise, _function)))
 ndarray.__imatmul__ = _inplace("matmul", _matrix.matmul)
 
-IMPERATIVE.kind = flavours.numpy = ndarray
+IMPERATIVE.kind = array_classes.numpy = ndarray
 jax.tree_util.register_pytree_node(ndarray, _flatten, _unflatten)
 
 

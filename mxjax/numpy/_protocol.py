@@ -27,7 +27,7 @@ _TUPLES = {"atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "meshgr
 
 @functools.cache
 def array_functions() -> dict[Callable, Callable]:
-    """Which function of mx.np stands for which one of NumPy."""
+    """Returns which function of mx.np stands for which one of NumPy."""
     found = {}
     for name in FUNCTIONS:
         try:

@@ -453,7 +453,7 @@ def choice(flavour: Flavour, a: Any, size: Any = None, replace: bool = True, p: 
 
 
 def multinomial(flavour: Flavour, n: int, pvals: Any, size: Any = None, **kwargs: Any) -> Any:
-    """How often each outcome comes in `n` experiments.
+    """Returns how often each outcome comes in `n` experiments.
 
     Args:
         n: how many experiments.

@@ -299,7 +299,7 @@ def amin(a: Any, axis: Any = None, keepdims: bool = False, initial: None = None,
 
 
 def all(a: Any, axis: Any = None, keepdims: bool = False, out: Any = None) -> Any:
-    """Whether all elements along axes are nonzero.
+    """Returns whether all elements along axes are nonzero.
 
     Args:
         a: ndarray or symbol.
@@ -321,7 +321,7 @@ def all(a: Any, axis: Any = None, keepdims: bool = False, out: Any = None) -> An
 
 
 def any(a: Any, axis: Any = None, keepdims: bool = False, out: Any = None) -> Any:
-    """Whether any element along axes is nonzero.
+    """Returns whether any element along axes is nonzero.
 
     Args:
         a: ndarray or symbol.
@@ -495,7 +495,7 @@ def quantile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input:
 
 
 def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
-    """How often each of 0, 1, 2, ... is in a vector of integers, or the sum of its `weights`.
+    """Returns how often each of 0, 1, 2, ... is in a vector of integers, or the sum of its `weights`.
 
     Args:
         x: vector of integers that are not negative.

@@ -166,7 +166,7 @@ class Call:
         return axis % self.ndim(index)
 
     def has(self, index: int) -> bool:
-        """Whether there is an input of that number."""
+        """Returns whether there is an input of that number."""
         return index < len(self.inputs)
 
     def source(self, index: int) -> Node:
@@ -182,7 +182,7 @@ class Call:
         return self._model.value(self.node.inputs[index], self)
 
     def depends_on_inputs(self, index: int) -> bool:
-        """Whether an input has no `value`."""
+        """Returns whether an input has no `value`."""
         return bool(self._model.missing(self.node.inputs[index]))
 
     def need(self, condition: bool, what: str) -> None:

@@ -76,7 +76,7 @@ class Call:
         return value.decode() if isinstance(value, bytes) else tuple(value) if isinstance(value, list) else value
 
     def has(self, index: int) -> bool:
-        """Whether there is an input of that number."""
+        """Returns whether there is an input of that number."""
         return index < len(self.inputs) and bool(self.inputs[index])
 
     def known(self, index: int) -> np.ndarray | None:

@@ -95,7 +95,7 @@ class CustomOpProp:
         return tuple(["default"] * len(part) for part in (ograd_stype, in_stype, out_stype, igrad_stype, aux_stype))
 
     def declare_backward_dependency(self, out_grad: list[int], in_data: list[int], out_data: list[int]) -> list[int]:
-        """Which arrays, by their numbers, the backward pass needs."""
+        """Returns which arrays, by their numbers, the backward pass needs."""
         return [*(out_grad if self.need_top_grad_ else []), *in_data, *out_data]
 
     def create_operator(self, ctx: Context, in_shapes: list, in_dtypes: list) -> CustomOp:
@@ -402,7 +402,7 @@ class PythonOp:
         return ["data"]
 
     def need_top_grad(self) -> bool:
-        """Whether the backward pass uses the gradients of the outputs."""
+        """Returns whether the backward pass uses the gradients of the outputs."""
         return self.need_top_grad_
 
 
@@ -416,7 +416,7 @@ class NDArrayOp(PythonOp):
     """An operator whose `forward` and `backward` work on NDArrays."""
 
     def declare_backward_dependency(self, out_grad: list[int], in_data: list[int], out_data: list[int]) -> list[int]:
-        """Which arrays, by their numbers, the backward pass needs."""
+        """Returns which arrays, by their numbers, the backward pass needs."""
         return [*(out_grad if self.need_top_grad() else []), *in_data, *out_data]
 
 

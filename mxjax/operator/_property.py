@@ -118,11 +118,11 @@ class OperatorProperty:
         return []
 
     def num_outputs(self) -> int:
-        """How many outputs there are."""
+        """Returns how many outputs there are."""
         return len(self.list_outputs())
 
     def num_visible_outputs(self) -> int:
-        """How many of them users see."""
+        """Returns how many of them users see."""
         return self.num_outputs()
 
     def infer_shape(self, in_shape: list, out_shape: list, aux_shape: list) -> bool:
@@ -138,7 +138,7 @@ class OperatorProperty:
         return True
 
     def declare_backward_dependency(self, out_grad: list[int], in_data: list[int], out_data: list[int]) -> list[int]:
-        """Which arrays, by their numbers, `backward` needs; the others are not kept."""
+        """Returns which arrays, by their numbers, `backward` needs; the others are not kept."""
         return [*out_grad, *in_data, *out_data]
 
     def forward_inplace_option(self, in_data: list[int], out_data: list[int]) -> list[tuple[int, int]]:

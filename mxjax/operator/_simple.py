@@ -119,13 +119,13 @@ class SimpleOp(registry.Op):
         return self.set_attr("FGradient", gradient)
 
     def set_enable_scalar(self, enable: bool, type_mask: str = "kArrayBeforeScalar") -> SimpleOp:
-        """Whether the operator takes a number, `scalar`, after its arrays."""
+        """Returns whether the operator takes a number, `scalar`, after its arrays."""
         if enable:
             self.params = {**self.params, "scalar": Param(self.name, "scalar", Scalar, inspect.Parameter.empty)}
         return self
 
     def set_enable_kwargs(self, enable: bool) -> SimpleOp:
-        """Whether the operator takes any keyword arguments, which its functions find in `env.kwargs`."""
+        """Returns whether the operator takes any keyword arguments, which its functions find in `env.kwargs`."""
         self._free_kwargs = enable
         return self
 

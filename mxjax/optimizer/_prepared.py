@@ -50,13 +50,14 @@ class PreparedUpdate:
 
     @property
     def together(self) -> bool:
-        """Whether all weights are updated by one program by now."""
+        """Returns whether all weights are updated by one program by now."""
         return not self._separately
 
     @staticmethod
     def possible(optimizer: Optimizer, weights: Sequence[NDArray], grads: Sequence[NDArray],
                  states: Sequence[Any]) -> bool:
-        """Whether each of these weights is updated by one call of an operator, and those share their numbers."""
+        """Returns whether each of these weights is updated by one call of an operator, and those share their numbers.
+        """
         for weight, grad, state in zip(weights, grads, states, strict=True):
             if not optimizer._is_one_call(weight):
                 return False
@@ -67,12 +68,12 @@ class PreparedUpdate:
         return len({form.varied for form in _forms(optimizer, weights, states)[0]}) == 1
 
     def current(self, states: dict[Any, Any]) -> bool:
-        """Whether these are the states that it changes."""
+        """Returns whether these are the states that it changes."""
         return all(map(is_, self._states, map(states.get, self.indices)))
 
     def fits(self, optimizer: Optimizer, indices: list[Any], weights: list[NDArray], grads: list[NDArray],
              states: dict[Any, Any]) -> bool:
-        """Whether it is these parameters' update, with these states."""
+        """Returns whether it is these parameters' update, with these states."""
         return self.indices == indices and all(map(is_, self._weights, weights)) and \
             all(map(is_, self._grads, grads)) and all(map(is_, self._states, map(states.get, indices)))
 

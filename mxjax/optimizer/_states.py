@@ -104,7 +104,7 @@ def write(content: Any, file: IO[bytes]) -> None:
 
 
 def _mxnet_module(module: str) -> str:
-    """Where MXNet keeps what is in `module` here."""
+    """Returns where MXNet keeps what is in `module` here."""
     if module.startswith("mxjax.optimizer.") and module != "mxjax.optimizer.contrib":
         return "mxnet.optimizer.optimizer"
     return "mxnet" + module.removeprefix("mxjax") if module.startswith("mxjax") else module
@@ -390,7 +390,7 @@ def _example(kind: type) -> dict[str, Any]:
 
 
 def _alike(value: Any, example: Any, name: str) -> bool:
-    """Whether an attribute can be used where the example is one; numbers may be unset."""
+    """Returns whether an attribute can be used where the example is one; numbers may be unset."""
     if name == "lr_scheduler":
         return value is None or isinstance(value, lr_scheduler.LRScheduler)
     if example is None or isinstance(example, bool | int | float):

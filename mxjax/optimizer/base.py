@@ -22,7 +22,7 @@ _Class = TypeVar("_Class", bound=type)
 
 
 def _is_half(weight: NDArray) -> bool:
-    """Whether a weight has a 16-bit float dtype, which `multi_precision` is for."""
+    """Returns whether a weight has a 16-bit float dtype, which `multi_precision` is for."""
     return np.dtype(weight.dtype).name in ("float16", "bfloat16")
 
 
@@ -31,7 +31,7 @@ def _is_list(index: Any) -> bool:
 
 
 def _aggregation_size(default: int) -> int:
-    """How many parameters one call may update: `MXNET_OPTIMIZER_AGGREGATION_SIZE`."""
+    """Returns how many parameters one call may update: `MXNET_OPTIMIZER_AGGREGATION_SIZE`."""
     return int(os.environ.get("MXNET_OPTIMIZER_AGGREGATION_SIZE", default))
 
 
@@ -167,7 +167,7 @@ class Optimizer:
             master.copyto(half)
 
     def _uses_master(self, weight: NDArray) -> bool:
-        """Whether a weight needs a float32 copy; warns of one that could do with it."""
+        """Returns whether a weight needs a float32 copy; warns of one that could do with it."""
         if _is_half(weight) and not self.multi_precision:
             warnings.warn("updating 16-bit weights loses accuracy and may slow convergence; "
                           f"consider {type(self).__name__}(multi_precision=True)", UserWarning, stacklevel=4)
@@ -260,7 +260,7 @@ class Optimizer:
     _alike_alone = False  # whether `update` of a list does what it does of each by itself
 
     def _is_one_call(self, weight: NDArray) -> bool:
-        """Whether `_operator` tells of this weight; a subclass of such a class may do something else."""
+        """Returns whether `_operator` tells of this weight; a subclass of such a class may do something else."""
         return "_operator" in vars(type(self)) and not self._uses_master(weight)
 
     @staticmethod

@@ -47,7 +47,7 @@ class Updater:
 
     @property
     def aggregate_updates(self) -> bool:
-        """Whether the optimizer takes several parameters at a time."""
+        """Returns whether the optimizer takes several parameters at a time."""
         return self.optimizer.aggregate_num > 0
 
     def __call__(self, index: Any, grad: NDArray | list[NDArray], weight: NDArray | list[NDArray]) -> None:
@@ -95,7 +95,8 @@ class Updater:
 
     @staticmethod
     def _separately(rows: list[tuple]) -> float:
-        """How many updates of these weights go one by one before they are one program, which takes long to compile.
+        """Returns how many updates of these weights go one by one before they are one program, which takes long to
+        compile.
 
         Always, where weights are so large that calls take no time; never on an accelerator, whose launches do, and in
         what becomes a larger program.

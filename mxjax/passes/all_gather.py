@@ -81,7 +81,7 @@ def _waiting(values: Sequence[Any]) -> list[Any]:
 
 
 def _turned(lies: NamedSharding, eqn: Any) -> NamedSharding:
-    """How the result of one of `_KEEPING` lies."""
+    """Returns how the result of one of `_KEEPING` lies."""
     order = eqn.params.get("permutation")
     if order is None:
         return lies

@@ -46,7 +46,7 @@ def with_channels_last(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _has(jaxpr: Jaxpr, name: str, known: dict[Any, Any]) -> bool:
-    """Whether there is an operation in a function, or in one that it calls."""
+    """Returns whether there is an operation in a function, or in one that it calls."""
     key = id(jaxpr), name
     if key not in known:
         found = any(eqn.primitive.name == name or (inner := called(eqn)) is not None and _has(inner.jaxpr, name, known)
@@ -60,7 +60,7 @@ def _order(dims: int) -> tuple[int, ...]:
 
 
 def _at(axis: int, dims: int) -> int:
-    """Where an axis is in what has been turned."""
+    """Returns where an axis is in what has been turned."""
     return axis if axis == 0 else dims - 1 if axis == 1 else axis - 1
 
 
@@ -104,12 +104,12 @@ class _Rewriting:
 
     # ------------------------------------------------------------ what equations read
     def is_turned(self, atom: Atom) -> bool:
-        """Whether a value was made with channels last."""
+        """Returns whether a value was made with channels last."""
         value = None if isinstance(atom, Literal) else self.values[atom]
         return value is not None and value.turned is not None
 
     def is_plain(self, atom: Atom) -> bool:
-        """Whether it is there as it was, whatever else it is."""
+        """Returns whether it is there as it was, whatever else it is."""
         return isinstance(atom, Literal) or self.values[atom].plain is not None
 
     def plain(self, atom: Atom) -> Atom:

@@ -45,12 +45,14 @@ def with_fast_convolutions(closed: ClosedJaxpr, library: bool) -> ClosedJaxpr:
 
 
 def computed_by_library(eqn: JaxprEqn) -> bool:
-    """Whether it is a convolution that oneDNN computes, where it is there."""
+    """Returns whether it is a convolution that oneDNN computes, where it is there."""
     return _are_numbers(eqn) and _form(eqn, True) is by_onednn
 
 
 def _are_numbers(eqn: JaxprEqn) -> bool:
-    """Whether all arrays are float32 and not empty; their sizes are not those of a batch of any size (`jax.export`)."""
+    """Returns whether all arrays are float32 and not empty; their sizes are not those of a batch of any size
+    (`jax.export`).
+    """
     return _is_sized(eqn) and all(v.aval.dtype == np.float32 for v in (*eqn.invars, *eqn.outvars))
 
 
@@ -82,7 +84,7 @@ def _form(eqn: JaxprEqn, library: bool) -> Callable | None:
 
 
 def _is_by_group(eqn: JaxprEqn) -> bool:
-    """Whether it is a gradient by the weight of a convolution in groups, whose windows are not too many."""
+    """Returns whether it is a gradient by the weight of a convolution in groups, whose windows are not too many."""
     p, numbers = eqn.params, eqn.params["dimension_numbers"]
     dtype, *others = {v.aval.dtype for v in (*eqn.invars, *eqn.outvars)}
     if p["batch_group_count"] == 1 or max(p["lhs_dilation"], default=1) > 1 or numbers.lhs_spec[1] != 0 or others or \

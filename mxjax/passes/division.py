@@ -44,7 +44,7 @@ def _by_doubles(x: jax.Array, y: jax.Array) -> jax.Array:
 
 
 def is_quotient(eqn: JaxprEqn) -> bool:
-    """Whether an equation calls the function that divides exactly."""
+    """Returns whether an equation calls the function that divides exactly."""
     return eqn.params.get("name") == _exact_quotient.__name__
 
 

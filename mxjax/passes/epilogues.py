@@ -23,7 +23,7 @@ from .convolutions import TOLD, computed_by_library
 from .onednn import by_onednn, is_convolution
 from .rewriting import called
 
-__all__ = ["Derived", "Split", "Standing", "split", "with_epilogues"]
+__all__ = ["WeightCache", "Split", "SplitProgram", "split", "with_epilogues"]
 
 _MOST = 6  # operators that are looked at behind a convolution
 Atom = Any  # a variable or a literal
@@ -60,7 +60,7 @@ def with_epilogues(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _convolves(jaxpr: Jaxpr, known: dict[int, Any]) -> tuple[bool, bool]:
-    """Whether there are convolutions, and whether one is a gradient."""
+    """Returns whether there are convolutions, and whether one is a gradient."""
     if id(jaxpr) not in known:
         some, trains = False, False
         for eqn in jaxpr.eqns:
@@ -123,13 +123,13 @@ def _following(eqn: JaxprEqn, jaxpr: Jaxpr, users: dict[Var, list[int]]) -> list
 
 
 def _loops(eqn: JaxprEqn) -> bool:
-    """Whether an equation, or the function that it calls, makes each number by itself."""
+    """Returns whether an equation, or the function that it calls, makes each number by itself."""
     inner = called(eqn)
     return eqn.primitive.name in LOOPS if inner is None else all(map(_loops, inner.jaxpr.eqns))
 
 
 def _takes_more(eqn: JaxprEqn) -> bool:
-    """Whether it is a convolution that oneDNN computes, with channels last."""
+    """Returns whether it is a convolution that oneDNN computes, with channels last."""
     if eqn.primitive is not lax.conv_general_dilated_p or not computed_by_library(eqn):
         return False
     numbers, dims = eqn.params["dimension_numbers"], eqn.outvars[0].aval.ndim
@@ -313,7 +313,7 @@ def _sources(atoms: Iterable[Atom], makers: dict[Var, JaxprEqn]) -> set[Var]:
     return found
 
 
-class Derived:
+class WeightCache:
     """What a program makes of weights, used again as long as the same arrays are given.
 
     Nobody is kept from writing over a weight's memory: what was made of it goes when the array goes.
@@ -345,7 +345,7 @@ def _forget(derived: weakref.ref, gone: weakref.ref) -> None:
         one._kept = None
 
 
-class Standing:
+class SplitProgram:
     """A split program.
 
     Args:
@@ -356,8 +356,8 @@ class Standing:
         effort: the level that `rest` is compiled at.
     """
 
-    def __init__(self, derived: Derived, others: Sequence[int], rest: Callable[..., Sequence[jax.Array]], results: Any,
-                 nested: bool, effort: int) -> None:
+    def __init__(self, derived: WeightCache, others: Sequence[int], rest: Callable[..., Sequence[jax.Array]],
+                 results: Any, nested: bool, effort: int) -> None:
         self.effort = effort
         self._derived, self._others, self._rest, self._results, self._nested = derived, others, rest, results, nested
 

@@ -15,7 +15,7 @@ from jax.experimental.layout import Format, Layout
 
 from .._support.bounded import Bounded, bounded_cache
 
-__all__ = ["CHOOSE", "Laid", "compile_laid", "replaced"]
+__all__ = ["CHOOSE", "AutoLayout", "compile_laid", "replaced"]
 
 CHOOSE = frozenset({"tpu"})  # platforms where that was found to save copies
 
@@ -26,8 +26,8 @@ def preferred(shape: tuple[int, ...]) -> Any:
 
 
 def replaced(donated: Iterable[int], given: Sequence[Any], made: Sequence[Any]) -> dict[int, int]:
-    """Which result gets the memory of each argument that is given away, as JAX decides it: the first of its shape and
-    dtype that has none yet."""
+    """Returns which result gets the memory of each argument that is given away, as JAX decides it: the first of its
+    shape and dtype that has none yet."""
     free, found = list(range(len(made))), {}
     for i in sorted(donated):
         for k in free:
@@ -38,7 +38,7 @@ def replaced(donated: Iterable[int], given: Sequence[Any], made: Sequence[Any]) 
     return found
 
 
-class Laid:
+class AutoLayout:
     """A function compiled so that what it writes over lies as XLA wants it; it is brought there where it does not.
 
     Args:

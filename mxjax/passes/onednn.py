@@ -36,13 +36,14 @@ _STATUS_RETURNING = 2  # the version of XLA's interface for custom calls in whic
 
 @functools.cache
 def available() -> bool:
-    """Whether convolutions of CPUs' programs may be oneDNN's; MXNET_MKLDNN_ENABLED=0 says no, as in MXNet."""
+    """Returns whether convolutions of CPUs' programs may be oneDNN's; MXNET_MKLDNN_ENABLED=0 says no, as in MXNet."""
     return jaxlib.__version__ in _TRIED and sys.platform == "linux" and platform.machine() == "x86_64" and \
         os.environ.get("MXNET_MKLDNN_ENABLED", "1") not in ("0", "false", "False")
 
 
 def may_compute(eqn: JaxprEqn) -> bool:
-    """Whether oneDNN has a fast implementation for a convolution of float32 over one to three axes, none empty."""
+    """Returns whether oneDNN has a fast implementation for a convolution of float32 over one to three axes, none empty.
+    """
     p, weight = eqn.params, eqn.invars[1].aval.shape
     return p["batch_group_count"] == max(p["lhs_dilation"]) == 1 and \
         all(n >= 0 for around in p["padding"] for n in around) and \
@@ -50,7 +51,7 @@ def may_compute(eqn: JaxprEqn) -> bool:
 
 
 def is_convolution(eqn: JaxprEqn) -> bool:
-    """Whether it is a convolution by oneDNN."""
+    """Returns whether it is a convolution by oneDNN."""
     return eqn.primitive.name == "ffi_call" and eqn.params["target_name"] == _TARGET + "convolution"
 
 

@@ -21,7 +21,7 @@ _PRODUCTS = (lax.dot_general_p, lax.conv_general_dilated_p)
 
 
 def allows_conversion() -> bool:
-    """Whether float32 products may be computed of shorter numbers."""
+    """Returns whether float32 products may be computed of shorter numbers."""
     return os.environ.get("MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION", "0") not in ("", "0", "false", "False")
 
 

@@ -80,7 +80,7 @@ class Plan:
 
     @property
     def fits(self) -> bool:
-        """Whether it fits into a device's memory."""
+        """Returns whether it fits into a device's memory."""
         return self.memory["total"] <= self.memory["available"]
 
     @property

@@ -143,7 +143,7 @@ class _Program:
         return cost
 
     def _trips(self, loop: _Instruction) -> int:
-        """How often a loop runs: as told, or what its condition compares with; once where neither is there."""
+        """Returns how often a loop runs: as told, or what its condition compares with; once where neither is there."""
         told = re.search(r'"known_trip_count":\{"n":"(\d+)"', loop.rest)
         if told:
             return int(told[1])

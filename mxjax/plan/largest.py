@@ -47,7 +47,7 @@ def largest(plan: Callable[[int], Plan], first: int, unit: int, told: Callable[[
 
 
 def _guess(known: dict[int, Plan], fit: int, no: int | None, unit: int) -> int:
-    """Where the line through the two nearest plans meets the memory; within what is known to fit and not to."""
+    """Returns where the line through the two nearest plans meets the memory; within what is known to fit and not to."""
     near = sorted(known, key=lambda b: abs(known[b].memory["total"] - known[b].memory["available"]))[:2]
     (a, x), (b, y) = ((n, known[n].memory["total"]) for n in near)
     slope = max((y - x) / (b - a), 1e-9)

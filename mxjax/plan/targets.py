@@ -109,7 +109,7 @@ class Target:
 
     @property
     def count(self) -> int:
-        """How many devices there are."""
+        """Returns how many devices there are."""
         return math.prod(self.shape)
 
     @property

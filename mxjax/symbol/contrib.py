@@ -200,7 +200,7 @@ class _Body(AttrScope):
         return node.attrs.get(_MARK) == self.name
 
     def places(self) -> list[int | None]:
-        """Which input of the graph each argument of the body is; None: it is not used."""
+        """Returns which input of the graph each argument of the body is; None: it is not used."""
         found = {argument: i for i, (_, argument) in enumerate(self.inputs)}
         return [found.get(i) for i in range(sum(argument is not None for _, argument in self._outside.values()))]
 

@@ -27,7 +27,7 @@ def _comparable(value: Any) -> np.ndarray:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two arrays are equal, element by element."""
+    """Returns whether two arrays are equal, element by element."""
     return bool(np.array_equal(_numpy(a), _numpy(b)))
 
 
@@ -39,7 +39,7 @@ def checkShapes(a: Any, b: Any) -> None:  # noqa: N802
 
 def almost_equal(a: Any, b: Any, rtol: Any = None, atol: Any = None, equal_nan: bool = False,
                  use_broadcast: bool = True) -> bool:
-    """Whether two arrays are equal within tolerances (by dtype where None)."""
+    """Returns whether two arrays are equal within tolerances (by dtype where None)."""
     a, b = _numpy(a), _numpy(b)
     rtol, atol = get_tols(a, b, rtol, atol)
     if not use_broadcast:
@@ -55,7 +55,9 @@ def locationError(a: np.ndarray, b: np.ndarray, index: tuple, names: Sequence[st
 
 
 def _plainly_close(x: np.ndarray, y: np.ndarray, rtol: Any, atol: Any) -> bool:
-    """Whether floats are close by the bare formula: a fifth of the time of `allclose`, which asks about infinities."""
+    """Returns whether floats are close by the bare formula: a fifth of the time of `allclose`, which asks about
+    infinities.
+    """
     if x.dtype != y.dtype or x.dtype.kind != "f":
         return False
     with np.errstate(all="ignore"):
@@ -186,7 +188,7 @@ def _as_tuple(value: Any) -> tuple:
 
 
 def same_array(array1: NDArray, array2: NDArray) -> bool:
-    """Whether two arrays share memory: a change of one changes the other."""
+    """Returns whether two arrays share memory: a change of one changes the other."""
     array1[:] += 1
     if not same(array1, array2):
         array1[:] -= 1
@@ -196,7 +198,8 @@ def same_array(array1: NDArray, array2: NDArray) -> bool:
 
 
 def same_symbol_structure(sym1: Symbol, sym2: Symbol) -> bool:
-    """Whether two graphs have the same operators, one after the other as in their files, as far as the shorter goes.
+    """Returns whether two graphs have the same operators, one after the other as in their files, as far as the shorter
+    goes.
 
     Parameters, connections, names, and casts of mixed precision between operators do not count.
     """

@@ -14,13 +14,13 @@ def gen_buckets_probs_with_ppf(ppf: Callable[[float], float], nbuckets: int) -> 
 
 
 def mean_check(generator: Callable, mu: float, sigma: float, nsamples: int = 1000000) -> bool:
-    """Whether the mean of samples lies where the central limit theorem has it 997 times in 1000."""
+    """Returns whether the mean of samples lies where the central limit theorem has it 997 times in 1000."""
     samples = np.array(generator(nsamples))
     return bool(mu - 3 * sigma / np.sqrt(nsamples) < samples.mean() < mu + 3 * sigma / np.sqrt(nsamples))
 
 
 def var_check(generator: Callable, sigma: float, nsamples: int = 1000000) -> bool:
-    """Whether the variance of samples lies within its expected spread."""
+    """Returns whether the variance of samples lies within its expected spread."""
     samples = np.array(generator(nsamples))
     spread = 5 * np.sqrt(2 * sigma**4 / (nsamples - 1))
     return bool(sigma**2 - spread < samples.var(ddof=1) < sigma**2 + spread)

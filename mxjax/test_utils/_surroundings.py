@@ -85,21 +85,21 @@ def list_gpus() -> range:
 
 
 def is_cd_run() -> bool:
-    """Whether this is a run of MXNet's own continuous delivery (CD_JOB)."""
+    """Returns whether this is a run of MXNet's own continuous delivery (CD_JOB)."""
     return os.environ.get("CD_JOB", "0") == "1"
 
 
 def is_aarch64_run() -> bool:
-    """Whether this is a 64-bit ARM machine."""
+    """Returns whether this is a 64-bit ARM machine."""
     import platform
     return platform.machine() == "aarch64"
 
 
 def is_op_runnable() -> bool:
-    """Whether operators that need a new GPU (or none) can run."""
+    """Returns whether operators that need a new GPU (or none) can run."""
     return True
 
 
 def has_tvm_ops() -> bool:
-    """Whether operators compiled by TVM are there: no, XLA compiles them all."""
+    """Returns whether operators compiled by TVM are there: no, XLA compiles them all."""
     return False

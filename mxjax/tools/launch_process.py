@@ -69,7 +69,7 @@ class Started(abc.ABC):
     @property
     @abc.abstractmethod
     def code(self) -> int | None:
-        """How it has ended: its exit status, or less than 0 for a signal; None: it runs."""
+        """Returns how it has ended: its exit status, or less than 0 for a signal; None: it runs."""
 
     @property
     def fate(self) -> str:
@@ -79,7 +79,7 @@ class Started(abc.ABC):
 
     @property
     def label(self) -> str:
-        """Which process it is, for messages."""
+        """Returns which process it is, for messages."""
         return f"{self.name} (process {self.pid})"
 
     @abc.abstractmethod

@@ -189,7 +189,7 @@ class _Worker:
         return None if number is None else self.server.end(number)
 
     def post_mortem(self) -> str:
-        """How the worker ended, at what, and where, if it could still say so."""
+        """Returns how the worker ended, at what, and where, if it could still say so."""
         pid, status = self.pid, self.end()
         how = f"exited with status {status}" if status >= 0 else f"was killed by {signal.Signals(-status).name}"
         what = f" while loading the samples {next(iter(self.busy.values()))}" if self.busy else ""
@@ -316,7 +316,7 @@ class ProcessPool:
                 self._waiting = deque([task for task in self._waiting if task[0] != number])
 
     def is_done(self, number: int) -> bool:
-        """Whether a batch is there, or never will be: `get` does not wait for it."""
+        """Returns whether a batch is there, or never will be: `get` does not wait for it."""
         with self._lock:
             for key, _ in self._selector.select(0):
                 self._read(key.data)

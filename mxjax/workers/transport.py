@@ -57,7 +57,7 @@ class Shared:
 
     @property
     def is_free(self) -> bool:
-        """Whether no array lies there."""
+        """Returns whether no array lies there."""
         return sys.getrefcount(self._memory) == _ALONE
 
     def array(self, offset: int, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
@@ -74,7 +74,7 @@ class _Pickler(cloudpickle.Pickler):
         self.shared: list[Shared] = []
 
     def reducer_override(self, obj: Any) -> Any:
-        """How an object is reduced."""
+        """Returns how an object is reduced."""
         if isinstance(obj, Shared):
             self.shared.append(obj)
             return _attached, (len(self.shared) - 1, obj.size)
@@ -90,7 +90,7 @@ class _Pickler(cloudpickle.Pickler):
 
 @functools.cache
 def _importable(module: str) -> bool:
-    """Whether a fresh interpreter with this one's search path finds a module."""
+    """Returns whether a fresh interpreter with this one's search path finds a module."""
     top = module.partition(".")[0]
     return top == "__main__" or any(finder.find_spec(top, None) is not None for finder in sys.meta_path)
 

@@ -102,11 +102,11 @@ def network(x, w, scale, shift):
 @pytest.fixture
 def made(monkeypatch):
     """Counts how often something was made of weights."""
-    count, original = [], epilogues.Derived.__init__
+    count, original = [], epilogues.WeightCache.__init__
 
     def counting(self, places, before):
         original(self, places, lambda *weights: count.append(1) or before(*weights))
-    monkeypatch.setattr(epilogues.Derived, "__init__", counting)
+    monkeypatch.setattr(epilogues.WeightCache, "__init__", counting)
     return count
 
 

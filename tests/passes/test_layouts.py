@@ -103,9 +103,9 @@ def test_one_program_for_each_device():
     done = subprocess.run([sys.executable, "-c", """
 import jax, numpy as np
 jax.config.update("jax_num_cpu_devices", 2)
-from mxjax.passes.layouts import Laid
+from mxjax.passes.layouts import AutoLayout
 given = np.arange(6, dtype="float32").reshape(2, 3)
-laid = Laid(lambda x, by: (x * by,), {0: 0}, 1, lambda lowered: lowered.compile())
+laid = AutoLayout(lambda x, by: (x * by,), {0: 0}, 1, lambda lowered: lowered.compile())
 for turn in range(2):
     for number, device in enumerate(jax.devices()):
         found, = laid(jax.device_put(given, device), np.float32(number))
@@ -144,7 +144,7 @@ def test_what_is_not_read_may_lie_anyhow(turning):
     def compile(lowered):
         compiled_for.append(lowered)
         return lowered.compile()
-    laid = layouts.Laid(lambda w, label, m, x: (w * x, jnp.ones((3, 4))), {0: 0, 2: 1}, 2, compile)
+    laid = layouts.AutoLayout(lambda w, label, m, x: (w * x, jnp.ones((3, 4))), {0: 0, 2: 1}, 2, compile)
     w, m = jnp.arange(6.0).reshape(2, 3), jnp.zeros((3, 4))
     for _ in range(3):
         w, m = laid(w, jnp.ones(5), m, np.float32(2))
@@ -172,7 +172,7 @@ def test_arguments_that_give_their_memory_are_paired_as_jax_does():
 
 
 def test_mistakes_stay_what_they_are():
-    laid = layouts.Laid(jax.jit(lambda x, y: (x + y,)), {0: 0}, 1, lambda lowered: lowered.compile())
+    laid = layouts.AutoLayout(jax.jit(lambda x, y: (x + y,)), {0: 0}, 1, lambda lowered: lowered.compile())
     laid(jnp.ones(3), jnp.ones(3))
     kept = jnp.ones(3)
     with pytest.raises((TypeError, ValueError)):

@@ -40,7 +40,7 @@ def rebuild_ndarray(pid: int, fd: Any, shape: tuple[int, ...], dtype: Any) -> ND
 
 
 def reduce_ndarray(data: NDArray) -> tuple:
-    """How an NDArray is sent to another process, by shared memory: (function, its arguments)."""
+    """Returns how an NDArray is sent to another process, by shared memory: (function, its arguments)."""
     values = data.asnumpy()
     with transport._memory() as file:
         file.write(values.data if values.size else b"\0")

@@ -19,7 +19,7 @@ def _without(sampler: Any) -> Any:
 
 
 def has_state(sampler: Any) -> bool:
-    """Whether a sampler, and the one within it, has `state_dict` and `load_state_dict`."""
+    """Returns whether a sampler, and the one within it, has `state_dict` and `load_state_dict`."""
     return _without(sampler) is None
 
 

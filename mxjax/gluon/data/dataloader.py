@@ -91,7 +91,7 @@ class _Progress:
         return self._has_state and self._sampler.state_dict()
 
     def is_stale(self) -> bool:
-        """Whether the sampler was told of another round since this one was begun."""
+        """Returns whether the sampler was told of another round since this one was begun."""
         return self.state is not None and self._began != self._changes()
 
 
@@ -235,7 +235,7 @@ class DataLoader:
         self._iter = None
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the round stands: after the batches that were handed out, whatever workers have loaded ahead.
+        """Returns where the round stands: after the batches that were handed out, whatever workers have loaded ahead.
 
         What the data set's transforms draw at random is not part of it, and workers' generators start anew with each
         DataLoader: batches are the same bit for bit where a sample follows from its index.

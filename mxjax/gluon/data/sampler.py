@@ -74,7 +74,7 @@ class _Resumable(Sampler, abc.ABC):
         self._running = False
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the round stands that was begun last.
+        """Returns where the round stands that was begun last.
 
         Returns:
             Numbers and texts; JSON can hold them.
@@ -264,7 +264,7 @@ class BatchSampler(Sampler):
         return {"kind": type(self).__name__, "batch_size": self._batch_size, "last_batch": self._last_batch}
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the round stands that was begun last.
+        """Returns where the round stands that was begun last.
 
         Returns:
             Plain numbers, texts and lists, with the sampler's own state as "sampler"; JSON can hold them.

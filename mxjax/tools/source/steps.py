@@ -96,7 +96,7 @@ class Call:
             raise MXNetError(f"{self.kind} ({self.node.name}): {what}")
 
     def has(self, index: int) -> bool:
-        """Whether there is such an input."""
+        """Returns whether there is such an input."""
         return index < len(self.node.inputs)
 
     def shape(self, index: int = 0) -> tuple[int, ...]:
@@ -155,7 +155,7 @@ class Call:
         return [self.ref(i) for i in places], ""
 
     def place(self, axis: int, layout: str) -> int:
-        """Where an axis of the graph is in a layout."""
+        """Returns where an axis of the graph is in a layout."""
         return axis if not layout or axis == 0 else self.ndim() - 1 if axis == 1 else axis - 1
 
     def relabelled(self) -> Ref:
@@ -163,11 +163,11 @@ class Call:
         return self._reader.relabelled(self.raw())
 
     def is_constant(self, index: int) -> bool:
-        """Whether an input depends on no input of the model."""
+        """Returns whether an input depends on no input of the model."""
         return id(self.node.inputs[index][0]) not in self._reader.moving
 
     def uses(self, index: int) -> bool:
-        """Whether anything takes this result."""
+        """Returns whether anything takes this result."""
         return (id(self.node), index) in self._reader.taken
 
     def value(self, index: int) -> np.ndarray:
@@ -176,7 +176,7 @@ class Call:
         return self._reader.value(self.node.inputs[index])
 
     def is_parameter(self, index: int) -> bool:
-        """Whether an input is constant and only operators like this one use it, as a layer's own parameter."""
+        """Returns whether an input is constant and only operators like this one use it, as a layer's own parameter."""
         node = self.node.inputs[index][0]
         return self.is_constant(index) and self._reader.users.get(id(node), set()) <= {self.kind}
 

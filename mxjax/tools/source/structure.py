@@ -133,14 +133,16 @@ def _parts(block: Block, table: dict[tuple, int]) -> Iterator[tuple[tuple[int, i
 
 
 def _alone(steps: list[Step], start: int, length: int) -> bool:
-    """Whether a part is the whole of a group."""
+    """Returns whether a part is the whole of a group."""
     common = _common(steps[start:start + length])
     beside = (*steps[max(start - 1, 0):start], *steps[start + length:start + length + 1])
     return bool(common) and all(step.path[:len(common)] != common for step in beside)
 
 
 def _whole(steps: list[Step], start: int, length: int) -> bool:
-    """Whether a part begins and ends no group in the middle, is no row of groups, and cuts no row of equal blocks."""
+    """Returns whether a part begins and ends no group in the middle, is no row of groups, and cuts no row of equal
+    blocks.
+    """
     part, end = steps[start:start + length], start + length
     common = len(_common(part))
     paths = [s.path for s in part]
@@ -205,7 +207,7 @@ def _unit(forms: dict[tuple[int, int, int], tuple[int, int, int]], block: int, s
 
 
 def _cuts(forms: dict[tuple[int, int, int], tuple[int, int, int]], block: int, start: int, length: int) -> bool:
-    """Whether a part ends within a row of equal smaller ones, or begins there."""
+    """Returns whether a part ends within a row of equal smaller ones, or begins there."""
     for size in range(2, length):
         for place in (start, start + length):
             kind = forms.get((block, place, size))
@@ -224,7 +226,7 @@ def _apart(spots: list[tuple[Block, int]], length: int, turned: bool) -> list[tu
 
 
 def _variety(length: int, spots: list[tuple[Block, int]]) -> int:
-    """How many different rows of numbers there are: what would be arguments."""
+    """Returns how many different rows of numbers there are: what would be arguments."""
     uses = [[value for step in body.steps[start:start + length] for value in _numbers(step)]
             for block, start in spots for body in block.bodies]
     return sum(len(set(row)) > 1 for row in set(zip(*uses, strict=True)))
@@ -331,7 +333,7 @@ def _parametrize(block: Block) -> None:
 
 
 def _ratio(row: tuple, base: tuple) -> str:
-    """How a row of numbers follows from another one, "" where it does not."""
+    """Returns how a row of numbers follows from another one, "" where it does not."""
     if not all(isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in row + base):
         return ""
     for k in range(2, 9):

@@ -94,7 +94,7 @@ class _Class:
         self._name_layers()
 
     def _chained(self, place: int) -> bool:
-        """Whether a step takes nothing but the result of the one before, which nobody else takes."""
+        """Returns whether a step takes nothing but the result of the one before, which nobody else takes."""
         return self.steps[place].inputs == [(place - 1, 0)] and self.users[place - 1, 0] == 1
 
     def _layer_like(self, place: int) -> bool:
@@ -383,7 +383,7 @@ class _Class:
         return [*lines, *(_wrapped("return ", f"({result})") if len(result) > _WIDTH - 7 else [f"return {result}"])]
 
     def _crowded(self, last: dict[Ref, int]) -> bool:
-        """Whether there are more values at a time than short names."""
+        """Returns whether there are more values at a time than short names."""
         made = {(-1 - i, 0): -1 for i in range(self.block.bodies[0].inputs)}
         made |= {(item.places[-1], i): at for at, item in enumerate(self.items)
                  for i in range(self.steps[item.places[-1]].results)}
@@ -428,7 +428,7 @@ class _Class:
         return call.replace("{self}", f"self.{self.attrs.get(item.places[0], '')}")
 
     def _nests(self, item: _Item | None, ref: Ref, expression: str) -> bool:
-        """Whether the next statement takes in an expression."""
+        """Returns whether the next statement takes in an expression."""
         if item is None or item.kind == "loop" or item.inputs.count(ref) != 1:
             return False
         call = self._template(item)
@@ -448,7 +448,7 @@ def _unprefixed(names: list[str]) -> list[str]:
 
 
 def _infix(call: str) -> bool:
-    """Whether an expression is one of operators, outside of brackets."""
+    """Returns whether an expression is one of operators, outside of brackets."""
     while (flat := re.sub(r"\([^()]*\)|\[[^\[\]]*\]", "", call)) != call:
         call = flat
     return bool(re.search(r" (?:[-+*/%@<>&|]|//|\*\*|[<>=!]=) ", call)) or call.startswith("-")

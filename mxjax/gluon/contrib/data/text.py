@@ -45,7 +45,7 @@ class _WikiText(dataset._DownloadedDataset):
 
     @property
     def frequencies(self) -> Counter:
-        """How often each word occurs."""
+        """Returns how often each word occurs."""
         return self._counter
 
     def _get_data(self) -> None:

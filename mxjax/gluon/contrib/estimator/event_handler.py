@@ -102,13 +102,13 @@ class StoppingHandler(TrainBegin, BatchEnd, EpochEnd):
         self.current_batch = self.current_epoch = 0
 
     def batch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> bool:
-        """Whether this was the last batch."""
+        """Returns whether this was the last batch."""
         self.current_batch += 1
         self.stop_training |= self.current_batch == self.max_batch
         return self.stop_training
 
     def epoch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> bool:
-        """Whether this was the last epoch."""
+        """Returns whether this was the last epoch."""
         self.current_epoch += 1
         self.stop_training |= self.current_epoch == self.max_epoch
         return self.stop_training
@@ -509,7 +509,7 @@ class EarlyStoppingHandler(TrainBegin, EpochEnd, TrainEnd):
         self.best = _worst(self.monitor_op) if self.baseline is None else self.baseline
 
     def epoch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> bool:
-        """Whether the metric has not improved for too long."""
+        """Returns whether the metric has not improved for too long."""
         _, value = _monitored(self.monitor)
         if self.monitor_op(value - self.min_delta, self.best):
             self.best, self.wait = value, 0

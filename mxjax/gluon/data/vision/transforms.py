@@ -51,7 +51,7 @@ class Compose(Sequential):
 
 
 def _front(F: Any) -> Any:  # noqa: N803
-    """Where the operators are: F, or its NumPy flavour's extensions."""
+    """Returns where the operators are: F, or its NumPy flavour's extensions."""
     return F.npx if is_np_array() else F
 
 
