@@ -61,8 +61,8 @@ class Twisters:
         return int(self._made.sum() - (_KEPT - self._next).sum()) - sum([len(words) for words in self._more.values()])
 
     def state_dict(self) -> dict[str, Any]:
-        """What the next words follow from: of each twister that was used the words that come next, as many as its state
-        has; JSON can hold it."""
+        """Returns the state that the next words follow from: of each twister that was used the words that come next, as
+        many as its state has; JSON can hold it."""
         used = {i: int(self._made[i] - (_KEPT - self._next[i])) - len(self._more.get(i, ()))
                 for i in np.flatnonzero(self._made).tolist()}
         used = {i: count for i, count in used.items() if count}
@@ -160,8 +160,8 @@ def _checked(state: Any, count: int) -> tuple[int, list[tuple[int, int]], np.nda
 
 
 def _untempered(words: np.ndarray) -> np.ndarray:
-    """What a Mersenne twister has made these words of. As many in a row as its state has are a state: the words that
-    follow are made from them alone, wherever a row begins."""
+    """Returns the state of which a Mersenne twister has made these words. As many in a row as its state has are a
+    state: the words that follow are made from them alone, wherever a row begins."""
     half = words ^ words >> 18
     half ^= half << 15 & 0xEFC60000
     whole = half
@@ -255,11 +255,11 @@ class Source(threading.local):
 
     @property
     def drawn(self) -> tuple[int, ...]:
-        """What the next numbers follow from."""
+        """Returns the state that the next numbers follow from."""
         return self._single.number, self._single.used, self.lanes.number, self.lanes.used
 
     def state_dict(self) -> dict[str, Any]:
-        """What this thread's next numbers follow from; JSON can hold it."""
+        """Returns the state that this thread's next numbers follow from, as JSON can store it."""
         return {"twister": self._single.state_dict(), "lanes": self.lanes.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -466,7 +466,7 @@ def _points(words: np.ndarray, wide: bool) -> tuple[np.ndarray, np.ndarray, np.n
 
 
 def _factors(square: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """What x and y of the chosen points inside are multiplied with to be normal numbers."""
+    """Returns the factors that make normal numbers of x and y of the chosen points."""
     square = square.reshape(-1)[chosen]
     factor = c_function("log" if square.dtype == np.float64 else "logf")(square)
     factor *= -2

@@ -76,14 +76,14 @@ def next_key(ctx: Context, count: int = 1) -> tuple[np.ndarray, np.uint32]:
 
 
 def state(ctx: Context) -> tuple:
-    """What the next numbers on `ctx` follow from; reading it uses no numbers up."""
+    """Returns the state that the next numbers on `ctx` follow from; reading it uses no numbers up."""
     with _lock:
         key, count = _streams.get(ctx) or (_key_data(_base_seed, ctx.device_id), 0)
         return key.tolist(), count, source.drawn
 
 
 def state_dict() -> dict[str, Any]:
-    """What the next numbers of all contexts follow from, of CPUs in this thread; JSON can hold it."""
+    """Returns the state of all contexts' numbers, of CPUs in this thread, as JSON can store it."""
     with _lock:
         streams = [[ctx.device_type, ctx.device_id, key.tolist(), count] for ctx, (key, count) in _streams.items()]
         return {"seed": _base_seed, "streams": streams, "source": source.state_dict()}

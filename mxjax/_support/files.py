@@ -141,7 +141,7 @@ def check_unpacked(size: int, packed: int, source: str | os.PathLike[str]) -> No
 
 
 def read_packed(stream: IO[bytes], packed: int, source: str | os.PathLike[str]) -> bytes:
-    """What a decompressing stream holds, as far as `check_unpacked` allows.
+    """Returns the content of a decompressing stream, as far as `check_unpacked` allows.
 
     Args:
         stream: e.g. a `gzip.GzipFile`.

@@ -97,7 +97,7 @@ def refuse_result(shape: Sequence[int], dtype: Any, device: jax.Device | None = 
 
 
 class Survey(NamedTuple):
-    """What a traced program consists of: the largest value made anywhere in it, the number of its operations, and
+    """Measures of a traced program: the largest value made anywhere in it, the number of its operations, and
     of them multiplications in convolutions, however these are done, results of functions such as `exp`, the largest
     values of operations that are no element-wise loop (sums, products, those that move numbers elsewhere), how many
     operations read one value that an element-wise loop has made, at most, and the targets of calls of a library."""

@@ -89,7 +89,7 @@ def prepared(base: str | os.PathLike[str] | None = None) -> Path:
 
 
 def variables(where: str | os.PathLike[str]) -> dict[str, str]:
-    """What has JAX processes that are to be started keep programs in a folder; their own variables stay."""
+    """Returns environment variables by which started processes keep programs in a folder; their own ones stay."""
     given = {"jax_compilation_cache_dir": where, **SETTINGS}
     return {name.upper(): os.environ.get(name.upper(), str(value)) for name, value in given.items()}
 

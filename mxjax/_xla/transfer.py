@@ -138,7 +138,10 @@ def _for_child(array: np.ndarray, device: jax.Device | None) -> np.ndarray:
 
 @functools.cache
 def _fast_put() -> Callable[[np.ndarray, jax.Device | None], jax.Array] | None:
-    """What `jax.device_put` ends in; None where a release of JAX has it elsewhere, or it does otherwise."""
+    """Returns the function that `jax.device_put` ends in.
+
+    None where a release of JAX has it elsewhere, or it does otherwise.
+    """
     try:
         from jax._src.core import ShapedArray
         from jax._src.interpreters.pxla import batched_device_put

@@ -348,7 +348,7 @@ class _Capsule:
 
 
 class _Tensor(ctypes.Structure):
-    """How a DLTensor begins (dlpack.h, of all versions without a version in the struct)."""
+    """The beginning of a DLTensor (dlpack.h, of all versions without a version in the struct)."""
 
     _fields_ = (("data", ctypes.c_void_p), ("device", ctypes.c_int32 * 2))
 

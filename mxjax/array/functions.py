@@ -54,7 +54,10 @@ def make(op: Op, name: str) -> Callable[..., Any]:
 
 
 def _form(kwargs: dict[str, Any], dynamic: frozenset[str]) -> tuple:
-    """What of the keyword arguments identifies a kernel: of those that are arguments of the program only the kind."""
+    """Returns the part of the keyword arguments that identifies a kernel.
+
+    Of those that are arguments of the program it has only the type.
+    """
     if dynamic.isdisjoint(kwargs):
         return tuple(kwargs.items())
     return tuple([(k, v) if k not in dynamic else (k, len(v) if type(v) in (tuple, list) else type(v))

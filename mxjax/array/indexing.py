@@ -25,7 +25,7 @@ __all__ = ["Plan", "plan", "view_kernel", "write_view_kernel"]
 
 
 class Plan(NamedTuple):
-    """What a key selects.
+    """The elements that a key selects.
 
     kind: "box", "strided" or "gather"; starts, sizes: the box; shape: the result's shape ("box" and "strided");
     items: static structure of the others; arrays: index arrays; offset: element offset of a contiguous box or None.
@@ -234,7 +234,7 @@ def _gathered(data: Any, items: tuple, arrays: tuple) -> Any:
 
 
 def _beside_arrays(items: tuple) -> tuple[tuple, list[int]]:
-    """What is to be indexed with, and where the key has new axes without its index arrays.
+    """Returns the index arrays, and where the key has new axes without them.
 
     Where the arrays stand side by side, MXNet indexes without new axes, and puts those there: `x[rows, None]` has the
     shape (1, rows, ...). A value that is assigned may have them or not.

@@ -97,7 +97,7 @@ class _Chunk(Chunk):
 
 
 class BaseSparseNDArray(NDArray):
-    """What csr and row_sparse arrays share."""
+    """Base class of csr and row_sparse arrays."""
 
     __slots__ = ("_parts",)
     _plain = False
@@ -448,7 +448,7 @@ def _values_at(array: RowSparseNDArray, ids: np.ndarray) -> np.ndarray:
 
 
 def _check(array: BaseSparseNDArray, full: bool) -> None:
-    """What `check_format` says of an array."""
+    """Returns the mistake that `check_format` reports of an array, or None."""
     if array.stype == "csr":
         indices, pointers = _host(array._parts[1]), _host(array._parts[2])
         _check_csr(indices, pointers, array.shape, full)

@@ -306,7 +306,7 @@ def placed(value: jax.Array, device: Any) -> jax.Array:
 
 
 def _references_alone() -> int:
-    """What `sys.getrefcount(values[place])` says of a buffer that one list alone holds."""
+    """Returns `sys.getrefcount(values[place])` of a buffer that one list alone refers to."""
     values = [object()]
     return sys.getrefcount(values[0])
 

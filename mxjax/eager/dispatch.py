@@ -74,7 +74,8 @@ def stored_as_asked(op: Op, params: dict[str, Any], result: Any) -> Any:
 
 
 def handed(name: str, results: Sequence[Any], out: Any = None) -> Any:
-    """What a call returns: its results, the only one by itself; or `out`, after they are written there.
+    """Returns what a call gives its caller: its results, the only one by itself; or `out`, after they are written
+    there.
 
     Raises:
         MXNetError: `out` has another number of arrays than there are results.
@@ -432,7 +433,10 @@ def _after_graph(kernel: Kernel, arrays: Sequence[Any], args: Sequence[Any], ext
 
 
 def _sparse_form(arrays: Sequence[Any]) -> Callable[..., Any]:
-    """What tries an operator on sparse arrays as such: function(kernel, arrays, extras, out) -> result or None."""
+    """Returns the function that tries an operator on sparse arrays as such.
+
+    It is called as function(kernel, arrays, extras, out), and returns None where there is no sparse form.
+    """
     return next(a for a in arrays if not a._plain)._call_stored
 
 
@@ -453,7 +457,7 @@ def _deferred(trace: Any, kernel: Kernel, arrays: Sequence[Any], args: list[Any]
 
 def _draw(kernel: Kernel, given: dict[str, Any], arrays: Sequence[Any], args: Sequence[Any],
           ctx: Context) -> jax.Array | None:
-    """What a call draws on the host; None where it draws nothing, or JAX has to."""
+    """Returns the numbers that a call draws on the host; None where it draws nothing, or JAX has to."""
     if not on_host(ctx) or any([isinstance(a, jax.core.Tracer) for a in args]):
         return None
     try:

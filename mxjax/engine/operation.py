@@ -15,7 +15,7 @@ LANES = ("compute", "io", "priority")
 
 
 class RunContext:
-    """What a running function is told.
+    """The engine's arguments for a running function.
 
     Attributes:
         ctx: the `ctx` of the push: a device, any hashable, or None.

@@ -96,7 +96,7 @@ class ThreadedEngine(Engine):
         _local.worker = None
 
     def _pool_key(self, block: Block) -> tuple[str, Hashable]:
-        """What blocks must have in common to share a pool: the lane and, where it matters, the device."""
+        """Returns the key of a pool for a block: the lane and, where it matters, the device."""
         return block.lane, None
 
     def _make_pool(self, lane: str, ctx: Hashable) -> _Pool:

@@ -200,7 +200,10 @@ class CachedOp:
         return array_classes.numpy if self._np else array_classes.classic
 
     def next_key(self, ctx: Context, arrays: Sequence[NDArray], train: bool) -> tuple:
-        """What the next run of these arrays draws with: JAX's key and counter, or numbers of MXNet's source."""
+        """Returns the arguments that the next run of these arrays draws with.
+
+        They are JAX's key and counter, or numbers of MXNet's source.
+        """
         if not self._graph.random:
             return ()
         self.drawing = None
@@ -346,7 +349,7 @@ class CachedOp:
         return parts
 
     def _part(self, graph: Lowered) -> Callable[..., Sequence[NDArray]]:
-        """What runs a part of the graph."""
+        """Returns the function that runs a part of the graph."""
         part = CachedOp.of_graph(graph, self._np, list(self._flags.items()))
         part._cuts = self._cuts + 1
         return part.results

@@ -281,7 +281,7 @@ class Executor:
                 push(work, [], [(o.shape, np_dtype(o.dtype)) for o in self.outputs], name="executor")]
 
     def _observer(self) -> Any:
-        """What shows the monitor a node's inputs, outputs and gradients."""
+        """Returns an observer that shows the monitor a node's inputs, outputs and gradients."""
         callback, monitor_all = self._callback, self._monitor_all
         if callback is None:
             return None

@@ -15,7 +15,7 @@ __all__ = ["as_buffers", "exact_form", "of_arrays"]
 
 
 def exact_form(traced: Any) -> Exact | None:
-    """What NumPy computes for a function's trace (`jax.jit(f).trace(*args)`); None where it cannot."""
+    """Returns the function that NumPy computes for a trace (`jax.jit(f).trace(*args)`); None where it cannot."""
     return by_numpy(traced.jaxpr)
 
 
@@ -50,7 +50,7 @@ def of_arrays(exact: Exact, tree: Any, count: int, then: Callable[..., Any],
 
 
 def as_buffers(results: Sequence[Any], tree: Any, device: jax.Device | None = None) -> Any:
-    """What NumPy has computed as buffers, in the structure of the results."""
+    """Returns arrays of NumPy as buffers, in the structure of the results."""
     results = [np.array(r) for r in results]  # no views: JAX takes their memory over
     with jax.enable_x64(True):  # or it makes integers of 64 bits narrow
         return jax.tree.unflatten(tree, [to_device(r, device) for r in results])

@@ -40,7 +40,7 @@ class Unknown(Exception):
 
 
 class Rules(NamedTuple):
-    """What NumPy computes, and how: functions of arrays by the name of a primitive.
+    """The primitives that NumPy computes, and how: functions of arrays by the name of a primitive.
 
     Args:
         functions: those that need no more.
@@ -67,7 +67,7 @@ def as_it_is(size: Any) -> Any:
 
 
 def by_numpy(closed: Any, known: Callable[[Any], Any] = as_it_is, rules: Rules | None = None) -> Exact | None:
-    """What a closed jaxpr computes, as a function of a list of arrays; None where XLA has to compile it.
+    """Returns a closed jaxpr as a function of a list of arrays; None where XLA has to compile it.
 
     The function returns None for numbers of which XLA makes something else than IEEE 754 says, or nothing defined:
     denormal ones, zeros of both signs where one is chosen or they are added, floats beyond the integers they become,
@@ -105,7 +105,10 @@ def _with_care(run: Callable[[list[Any]], list[np.ndarray]], dtypes: Sequence[An
 
 
 def _refusals(exact: bool) -> type[Exception]:
-    """What says that a program is not for NumPy; what is far from exact may fail in more ways, and XLA decides then."""
+    """Returns the exception that says that a program is not for NumPy.
+
+    What is far from exact may fail in more ways, and XLA decides then.
+    """
     return Unknown if exact else Exception
 
 

@@ -19,7 +19,7 @@ _NUMBERS = 1 << 12  # bytes of a host's array that is kept on accelerators
 
 
 def signature_of(arg: Any) -> Any:
-    """What JAX compiles for where an argument is no array of JAX's: a number, a NumPy array, or a tree."""
+    """Returns the part of a signature where an argument is no array of JAX's: a number, a NumPy array, or a tree."""
     if isinstance(arg, (np.ndarray, np.generic)):
         return arg.shape, arg.dtype
     if isinstance(arg, (float, int)):
@@ -92,7 +92,7 @@ _there: dict[tuple, jax.Array] = Bounded(1 << 10)
 
 
 def kind_of(args: Sequence[Any]) -> str | None:
-    """What programs for a call are traced for (`ops.by_device`).
+    """Returns the kind of device that programs for a call are traced for (`ops.by_device`).
 
     XLA divides its own convolutions among several devices, and not those of a library.
     """

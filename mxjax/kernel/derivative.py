@@ -133,7 +133,8 @@ def derivative_of(kernel: Kernel, wanted: tuple[bool, ...]) -> Derivative:
 
 @jax.tree_util.register_pytree_node_class
 class Residuals:
-    """What a program keeps for its backward pass, without its arguments: a result would be a copy of such a one.
+    """The arrays that a program keeps for its backward pass, without its arguments: a result would be a copy of such a
+    one.
 
     Args:
         new: the arrays that it has made.

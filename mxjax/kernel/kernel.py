@@ -456,7 +456,7 @@ _IN_PLAIN_WORDS = {  # how JAX says it: how we do
 
 
 def mistake(name: str, args: Sequence[Any], error: BaseException) -> MXNetError:
-    """What a user reads when operator `name` cannot take these arguments."""
+    """Returns the error for a user whose arguments operator `name` cannot take."""
     arrays = [a for a in args if hasattr(a, "shape")]
     got = ", ".join([f"{np.dtype(a.dtype).name}{tuple(a.shape)}" for a in arrays[:_TOLD]])
     if len(arrays) > _TOLD:
@@ -569,7 +569,7 @@ def as_numbers(vector: Any) -> list[jax.Array]:
 
 
 def never(params: dict[str, Any]) -> bool:
-    """What an attribute that asks about parameters says where an operator has none."""
+    """Returns False: the answer of an attribute that asks about parameters where an operator has none."""
     return False
 
 

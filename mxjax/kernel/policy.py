@@ -64,7 +64,10 @@ def expect_few_calls() -> None:
 
 
 class _Rounds(threading.local):
-    """How often a thread has looked at results: what lies between is a round of its loop, or a step of training."""
+    """The number of times that a thread has looked at results.
+
+    What lies between is a round of its loop, or a step of training.
+    """
 
     count = 0
 
@@ -88,7 +91,8 @@ def same_round() -> Iterator[None]:
 
 
 class Variety:
-    """Whether a program meets ever new sizes: it does once it has met some in several rounds, one soon after the other.
+    """The judgement whether a program meets ever new sizes: it does once it has met some in several rounds, one soon
+    after the other.
 
     A network meets all its sizes in its first steps. What still meets new ones after some, each time to be compiled,
     would be a hundred times as slow as without a compiler.

@@ -59,7 +59,7 @@ class SymbolicTrace:
         self.rounds = False  # whether it is known not to be exact
 
     def values(self, sizes: Sequence[int]) -> dict[str, int] | None:
-        """What the symbols are for arguments of these sizes; None where it is for others."""
+        """Returns the values of the symbols for arguments of these sizes; None where it is for others."""
         values: dict[str, int] = {}
         for expected, size in zip(self.sizes, sizes, strict=True):
             if (values.setdefault(expected, size) if isinstance(expected, str) else expected) != size:
@@ -67,7 +67,7 @@ class SymbolicTrace:
         return values
 
     def at(self, sizes: Sequence[int], nearly: bool) -> Exact | None:
-        """What NumPy computes for arguments of these sizes; None where they are other ones, or it cannot.
+        """Returns the function that NumPy computes for arguments of these sizes; None where there is none.
 
         nearly: it need not be exact.
         """
@@ -228,12 +228,15 @@ def _collected() -> Iterator[None]:
 
 
 def _flat(args: Sequence[Any]) -> tuple[list[Any], Any]:
-    """What has a size, and numbers; and how they are arranged."""
+    """Returns the arrays and numbers among arguments, and their structure."""
     return jax.tree.flatten(args, is_leaf=lambda one: type(one) is ShapeOnly)
 
 
 def _kind(args: Sequence[Any]) -> Hashable:
-    """What two calls have in common whose arguments differ in sizes alone; 0 and 1 are sizes of their own."""
+    """Returns the key that two calls have in common whose arguments differ in sizes alone.
+
+    0 and 1 are sizes of their own.
+    """
     leaves, tree = _flat(args)
     return (tree, jax.config.jax_enable_x64, *[
         (type(leaf) is ShapeOnly, leaf.dtype, getattr(leaf, "weak_type", False), tuple([min(n, 2) for n in leaf.shape]))
@@ -245,12 +248,13 @@ def _sizes(args: Sequence[Any]) -> tuple[int, ...]:
 
 
 def _exactly(closed: Any, known: Callable[[Any], Any] = as_it_is) -> Exact | None:
-    """What is exact; in a forked child there is no XLA to be equal to."""
+    """Returns the exact form; in a forked child there is no XLA to be equal to."""
     return None if forked() else by_numpy(closed, known)
 
 
 def _either(exact: Exact | None, closed: Any, known: Callable[[Any], Any] = as_it_is) -> Exact | None:
-    """What is exact; for numbers that it refuses, and where there is nothing exact, what NumPy makes of the trace."""
+    """Returns the exact form, and for numbers that it refuses the rounded one; that alone where there is nothing exact.
+    """
     if exact is None:
         return by_numpy(closed, known, ALL if forked() else ROUNDED)
     near: list[Exact | None] = []

@@ -131,7 +131,10 @@ class _Rewriting:
         return value.turned
 
     def _made(self, eqn: JaxprEqn | None, source: Var | None, aval: Any) -> Var:
-        """What an equation makes of the source, or of what it reads already; None: the source itself."""
+        """Returns the value that an equation makes of the source, or of what it reads already.
+
+        None stands for the source itself.
+        """
         if eqn is None:
             return source
         new = Var(aval)
@@ -219,7 +222,7 @@ def _barrier(now: _Rewriting, eqn: JaxprEqn) -> bool:
 
 
 def _broadcast(now: _Rewriting, eqn: JaxprEqn) -> bool:
-    """What is broadcast is made when it is read, the way that it is read."""
+    """Makes what is broadcast when it is read, the way that it is read."""
     (source, *sizes), dims = eqn.invars, eqn.outvars[0].aval.ndim
     if sizes or dims < 3:
         return False

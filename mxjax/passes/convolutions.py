@@ -145,7 +145,7 @@ def _images(data: jax.Array, head: jax.Array, made: Numbers,
 
 
 def _windows(image: jax.Array, kernel: Numbers, places: Numbers, p: dict[str, Any]) -> list[jax.Array]:
-    """What each element of a kernel sees of an image whose space begins at axis 1."""
+    """Returns the parts that each element of a kernel reads of an image whose space begins at axis 1."""
     seen = [image]
     for axis, size in enumerate(kernel, 1):
         seen = [part for one in seen for part in _along(one, axis, size, axis, places, p)]
@@ -161,7 +161,9 @@ def _stacked(image: jax.Array, kernel: Numbers, places: Numbers, p: dict[str, An
 
 
 def _along(image: jax.Array, at: int, size: int, axis: int, places: Numbers, p: dict[str, Any]) -> list[jax.Array]:
-    """What each row of a kernel sees of an image along an axis of space, which is here the image's axis `at`."""
+    """Returns the parts that each row of a kernel reads of an image along an axis of space, which is here the image's
+    axis `at`.
+    """
     step, wide, reach = p["window_strides"][axis - 1], p["rhs_dilation"][axis - 1], places[axis - 1] - 1
     return [lax.slice_in_dim(image, i * step, i * step + wide * reach + 1, wide, at) for i in range(size)]
 

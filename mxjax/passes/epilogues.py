@@ -137,7 +137,7 @@ def _takes_more(eqn: JaxprEqn) -> bool:
 
 
 class _Chain(NamedTuple):
-    """What is done with a convolution's result.
+    """An operation on a convolution's result.
 
     steps: (name, place of the vector among `given`, or a number) one after the other: "mul", "add", "sub".
     given: vectors, a number for each channel or one for all, of any shape; image: what is added behind, or None.
@@ -170,7 +170,10 @@ class _Chain(NamedTuple):
 
 def _chain(eqn: JaxprEqn, eqns: Sequence[JaxprEqn], users: dict[Var, list[int]],
            makers: dict[Var, JaxprEqn], gone: set[int]) -> _Chain:
-    """What can be done with a convolution: of the equations that follow, each the only reader of the one before."""
+    """Returns the operations that a convolution can do, of the equations that follow.
+
+    Each of them is the only reader of the one before.
+    """
     steps: list[tuple[str, Any]] = []
     given: list[Var] = []
     image, clips, places, made = None, False, [], eqn.outvars[0]
@@ -205,7 +208,10 @@ def _chain(eqn: JaxprEqn, eqns: Sequence[JaxprEqn], users: dict[Var, list[int]],
 
 
 def _by_channel(atom: Atom, makers: dict[Var, JaxprEqn]) -> Atom | float | None:
-    """What has been broadcast along all axes but the last, or a number; None: it is an image of its own."""
+    """Returns the vector that has been broadcast along all axes but the last, or a number.
+
+    None: it is an image of its own.
+    """
     if isinstance(atom, Literal):
         return atom.val if np.ndim(atom.val) == 0 else None
     if all([size == 1 for size in atom.aval.shape[:-1]]):
@@ -300,7 +306,7 @@ def split(closed: ClosedJaxpr) -> Split | None:
 
 
 def _sources(atoms: Iterable[Atom], makers: dict[Var, JaxprEqn]) -> set[Var]:
-    """What these values are made of, back to arguments and to results of convolutions."""
+    """Returns the values that these are made of, back to arguments and to results of convolutions."""
     found: set[Var] = set()
     todo = [v for v in atoms if isinstance(v, Var)]
     while todo:
@@ -314,7 +320,7 @@ def _sources(atoms: Iterable[Atom], makers: dict[Var, JaxprEqn]) -> set[Var]:
 
 
 class WeightCache:
-    """What a program makes of weights, used again as long as the same arrays are given.
+    """The arrays that a program makes of weights, used again as long as the same arrays are given.
 
     Nobody is kept from writing over a weight's memory: what was made of it goes when the array goes.
 
