@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from ..interpret.calls import of_arrays
-from ..interpret.exact import Exact, by_numpy, moved_by_numpy
+from ..interpret.exact import by_numpy, moved_by_numpy
 from .policy import calls_at_first
 from .symbolic_shapes import SymbolicTraces
 
@@ -52,23 +52,31 @@ class InterpreterBackend:
             last: called at the last call that NumPy computes, or the first one that is for XLA after all.
         """
         nearly = self.sizes.note(args, elements) and self._rounds
-        found: tuple[Exact, Any] | None = None
         if small and self._moves:
-            found, varied = (moved_by_numpy(self._moves, len(args)), _ONE), True
-        elif small or nearly:
+            count = calls_at_first(True, elements, nearly)
+            return of_arrays(moved_by_numpy(self._moves, len(args)), _ONE, count, then, last)
+        found = None
+        if small or nearly:
             found = self.sizes.find(args, nearly) or (self.sizes.trace(args, kind) if nearly else None)
-            varied = varied or found is not None
-        if found is None and small and (traced := trace()) is not None:
-            nearly = False
-            exact = by_numpy(traced.jaxpr)
-            if exact is not None:
-                found = exact, jax.tree.structure(traced.out_info)
-                self.sizes.learn(args, *found, kind)
-        return None if found is None else of_arrays(*found, calls_at_first(varied, elements, nearly), then, last)
+        if found is not None:
+            count = calls_at_first(True, elements, nearly, found.cost.calls)
+            return of_arrays(found.function, found.tree, count, then, last)
+        traced = trace() if small else None
+        exact = None if traced is None else by_numpy(traced.jaxpr)
+        if exact is None:
+            return None
+        tree = jax.tree.structure(traced.out_info)
+        self.sizes.learn(args, exact, tree, kind)
+        return of_arrays(exact, tree, calls_at_first(varied, elements), then, last)
 
     def in_fork(self, args: Sequence[Any], refuse: Callable[..., Any]) -> Callable | None:
         """Returns the executable for all calls of a signature in a forked child; None where NumPy has no form of it."""
         self.sizes.note(args, 0)
-        found = (moved_by_numpy(self._moves, len(args), exact=False), _ONE) if self._moves else \
-            self.sizes.find(args, nearly=True) or self.sizes.trace(args, "cpu")
-        return None if found is None else of_arrays(*found, sys.maxsize, refuse, lambda: None)
+        if self._moves:
+            found = moved_by_numpy(self._moves, len(args), exact=False), _ONE
+        else:
+            computed = self.sizes.find(args, nearly=True) or self.sizes.trace(args, "cpu")
+            if computed is None:
+                return None
+            found = computed.function, computed.tree
+        return of_arrays(*found, sys.maxsize, refuse, lambda: None)

@@ -44,17 +44,19 @@ MOST_SIGNATURES = 1 << 14  # of all compiled functions, which take some ten kilo
 _short_lived = False
 
 
-def calls_at_first(varied: bool, elements: int, nearly: bool = False) -> int:
+def calls_at_first(varied: bool, elements: int, nearly: bool = False, worth: int = FEW_CALLS) -> int:
     """Returns how many calls of a new signature NumPy computes.
 
     Args:
         varied: more signatures of the function are expected, few of them often.
         elements: of all arguments of a call.
         nearly: the last bits are not XLA's; so that two runs seldom differ, it goes on until a program would have paid.
+        worth: how many calls by NumPy take as long as compiling the program (`interpret.cost`).
     """
     most = max(min(FEW_CALLS, FEW_NUMBERS // max(elements, 1)), 1)
     calls = min(VARIED_CALLS, most) if varied else FIRST_CALLS
-    return max(calls, most) if _short_lived or nearly else calls
+    calls = max(calls, most) if _short_lived or nearly else calls
+    return max(min(calls, worth), FIRST_CALLS)
 
 
 def expect_few_calls() -> None:

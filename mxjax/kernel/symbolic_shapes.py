@@ -14,13 +14,14 @@ import contextlib
 import functools
 import gc
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jax import export
 
 from .._xla.process import forked
+from ..interpret.cost import Cost, cost_of
 from ..interpret.everything import ALL
 from ..interpret.exact import Exact, as_it_is, by_numpy
 from ..interpret.rounded import ROUNDED
@@ -29,7 +30,7 @@ from ..passes.division import with_quotients
 from .policy import VARIED_SHAPES, Variety
 from .shape_only import ShapeOnly
 
-__all__ = ["SymbolicTraces", "SymbolicTrace"]
+__all__ = ["Computed", "SymbolicTrace", "SymbolicTraces"]
 
 _MOST = 1 << 17  # a size, and for NumPy's sake the elements of an argument
 _NAMES = "abcdefgh"
@@ -66,7 +67,7 @@ class SymbolicTrace:
                 return None
         return values
 
-    def at(self, sizes: Sequence[int], nearly: bool) -> Exact | None:
+    def at(self, sizes: Sequence[int], nearly: bool) -> tuple[Exact, Cost] | None:
         """Returns the function that NumPy computes for arguments of these sizes; None where there is none.
 
         nearly: it need not be exact.
@@ -85,7 +86,16 @@ class SymbolicTrace:
             return found
         exact = None if self.rounds else _exactly(self.closed, number)
         self.rounds = exact is None
-        return _either(exact, self.closed, number) if nearly else exact
+        found = _either(exact, self.closed, number) if nearly else exact
+        return None if found is None else (found, cost_of(self.closed, number))
+
+
+class Computed(NamedTuple):
+    """A call as NumPy computes it: a function of its leaves, the structure of the results, and the cost."""
+
+    function: Exact
+    tree: Any
+    cost: Cost
 
 
 class _Calls:
@@ -150,16 +160,16 @@ class SymbolicTraces:
         calls.trials += tries
         return tries
 
-    def find(self, args: Sequence[Any], nearly: bool = False) -> tuple[Exact, Any] | None:
-        """(what NumPy computes for arguments like these, the structure of the results), where that has been learnt.
+    def find(self, args: Sequence[Any], nearly: bool = False) -> Computed | None:
+        """Returns the function that NumPy computes for arguments like these, where that has been learnt.
 
         nearly: it need not be exact.
         """
         calls = self._calls.get(_kind(args)) if self._calls else None
-        exact = calls.form.at(_sizes(args), nearly) if calls is not None and calls.form is not None else None
-        return None if exact is None else (exact, calls.tree)
+        found = calls.form.at(_sizes(args), nearly) if calls is not None and calls.form is not None else None
+        return None if found is None else Computed(found[0], calls.tree, found[1])
 
-    def trace(self, args: Sequence[Any], kind: str) -> tuple[Exact, Any] | None:
+    def trace(self, args: Sequence[Any], kind: str) -> Computed | None:
         """The same by a trace for these sizes, and not exact; None where XLA is to compile all calls of this kind.
 
         kind: of the device that the function is traced for.
@@ -174,7 +184,7 @@ class SymbolicTraces:
                 calls.is_for_xla = True
             return None
         self.learn(args, found, tree, kind, nearly=True)
-        return found, tree
+        return Computed(found, tree, cost_of(closed, as_it_is))
 
     def clear(self) -> None:
         """Forgets all."""
@@ -194,7 +204,8 @@ class SymbolicTraces:
         if self._symbols and calls is not None and self._is_time(calls):
             with contextlib.suppress(Exception), _collected():
                 form = self._traced(args, list(calls.seen), kind)
-                if form is not None and _same(form.at(_sizes(args), nearly), exact, args, nearly):
+                found = None if form is None else form.at(_sizes(args), nearly)
+                if found is not None and _same(found[0], exact, args, nearly):
                     calls.form, calls.tree = form, tree
 
     def _traced(self, args: Sequence[Any], seen: list[tuple[int, ...]], kind: str | None) -> SymbolicTrace | None:
@@ -269,10 +280,8 @@ def _either(exact: Exact | None, closed: Any, known: Callable[[Any], Any] = as_i
     return call
 
 
-def _same(one: Exact | None, other: Exact, args: Sequence[Any], nearly: bool) -> bool:
+def _same(one: Exact, other: Exact, args: Sequence[Any], nearly: bool) -> bool:
     """Returns whether both give the same bits, or nearly so."""
-    if one is None:
-        return False
     leaves = jax.tree.leaves(args)
     found, expected = one(leaves), other(leaves)
     return found is not None and expected is not None and all([
