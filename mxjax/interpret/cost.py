@@ -1,0 +1,71 @@
+"""The cost of a program by NumPy, and of compiling it: estimates from its operations and sizes, never from a clock.
+
+The figures were measured on two processors of a shared machine, with small and large arrays. They decide when a program
+is worth its compilation, so a factor of two does no harm.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ..passes.rewriting import called
+
+__all__ = ["Cost", "cost_of"]
+
+_OPERATION = 5.0  # microseconds of an operation on few numbers
+_ELEMENT = 1.5e-3  # of an element that is made
+_PRODUCT = 1e-4  # of a multiplication and addition in a product of matrices, by BLAS
+_WINDOW = 5e-4  # and in a convolution, whose windows are copied first
+_LOOP = 16  # times that a loop is supposed to run where its program does not tell
+_PROGRAM, _COMPILED = 30_000.0, 3_000.0  # microseconds of compiling a program, and for each operation in it
+
+
+class Cost(NamedTuple):
+    """Estimated microseconds: of a call by NumPy, and of compiling the program."""
+
+    call: float
+    compilation: float
+
+    @property
+    def calls(self) -> int:
+        """The number of calls by NumPy that take as long as compiling does."""
+        return int(self.compilation / self.call)
+
+
+def cost_of(closed: Any, number: Callable[[Any], Any]) -> Cost:
+    """Returns the cost of a closed jaxpr; number: function(size) -> the number that it is, where sizes are symbols."""
+    call, operations = _cost(closed.jaxpr, number)
+    return Cost(call, _PROGRAM + _COMPILED * operations)
+
+
+def _cost(jaxpr: Any, number: Callable[[Any], Any]) -> tuple[float, int]:
+    total, operations = _OPERATION, 0
+    for eqn in jaxpr.eqns:
+        inner = called(eqn)
+        if inner is not None:
+            more, count = _cost(inner.jaxpr, number)
+        elif eqn.primitive.name in ("scan", "while"):
+            body = eqn.params["jaxpr" if eqn.primitive.name == "scan" else "body_jaxpr"]
+            more, count = _cost(body.jaxpr, number)
+            more *= number(eqn.params["length"]) if eqn.primitive.name == "scan" else _LOOP
+        else:
+            made = sum(math.prod(map(number, v.aval.shape)) for v in eqn.outvars)
+            more, count = _OPERATION + _ELEMENT * made + _multiplied(eqn, made, number), 1
+        total, operations = total + more, operations + count
+    return total, operations
+
+
+def _multiplied(eqn: Any, made: int, number: Callable[[Any], Any]) -> float:
+    """Returns the cost of the multiplications of a product or a convolution that makes so many numbers."""
+    if eqn.primitive.name == "dot_general":
+        (axes, _), _ = eqn.params["dimension_numbers"]
+        shape = eqn.invars[0].aval.shape
+        return _PRODUCT * made * math.prod([number(shape[axis]) for axis in axes])
+    if eqn.primitive.name == "conv_general_dilated":
+        kernel, spec = eqn.invars[1].aval.shape, eqn.params["dimension_numbers"].rhs_spec
+        return _WINDOW * made * math.prod([number(n) for axis, n in enumerate(kernel) if axis != spec[0]])
+    if eqn.primitive.name.startswith("reduce_window"):
+        return _WINDOW * made * math.prod(eqn.params["window_dimensions"])
+    return 0.0
