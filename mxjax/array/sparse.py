@@ -210,7 +210,7 @@ class BaseSparseNDArray(NDArray):
                 raise MXNetError(f"copyto: shapes {self.shape} and {other.shape} differ")
             same = self.astype(other._chunk.dtype, copy=False)._on(other.context)
             other._hold(same._parts, same.shape, same._chunk.dtype, other.context)
-            return self._copied(other)
+            return other if self._entry is None else self._copied(other)  # which else stays a variable, if it is one
         return super().copyto(other)
 
     def check_format(self, full_check: bool = True) -> None:

@@ -96,7 +96,7 @@ class DistSyncKVStore(_Dist):
             MXNetError: a worker gives other keys, shapes or dtypes, or has died.
         """
         keys, rows = self._rows(key, value)
-        values = [row[0].copy() for row, _ in rows]
+        values = [row[0].detach().copy() for row, _ in rows]
         for k in keys:
             self._values.pop(k, None)
             self._sums.pop(k, None)

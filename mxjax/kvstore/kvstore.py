@@ -78,7 +78,7 @@ class KVStore(KVStoreBase):
         for k, (values, _) in zip(keys, rows, strict=True):
             if k in self._values:
                 raise MXNetError(f"key {k!r} is initialized already")
-            self._values[k] = values[0].copy()
+            self._values[k] = values[0].detach().copy()
 
     def push(self, key: Any, value: Any, priority: int = 0) -> None:
         """Sums each key's arrays and stores the sum, or has the updater use it.
@@ -141,7 +141,7 @@ class KVStore(KVStoreBase):
                 self._sums[k] = total
             else:
                 self._sums.pop(k, None)
-                here.copyto(stored)
+                here.detach().copyto(stored)
 
     def _at_home(self, key: Any, total: Any) -> NDArray:
         """A stored value, where it is updated: one that was made on the host follows its sums to their accelerator."""
