@@ -1,4 +1,4 @@
-"""Quantization: floats as 8-bit integers with a range, and back; calibration.
+"""Quantization: floats as 8-bit integers with a range, and back.
 
 A quantized array comes with the range that its values stand for: two arrays of shape (1,), the minimum and the maximum.
 int8 stands for [-range, range], uint8 for [0, range], the range being the larger of the two absolute values. Values are
@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from ...base import MXNetError
 from ..common import Array, no_gradient
@@ -181,54 +180,3 @@ def requantize(data: Array, min_range: Array, max_range: Array, *, out_type: Lit
     most = 127 if dtype == "int8" else 255
     low = -edge if dtype == "int8" else jnp.zeros(1, jnp.float32)
     return quantized(data.astype(jnp.float32) * (scale * (most / edge)), dtype), low, edge
-
-
-@register("_contrib_calibrate_entropy", num_outputs=2, output_names=lambda p: ["threshold", "divergence"],
-          FPartialShape=lambda p, *_: (1,),
-          infer_type=types("float32", "calibrate_entropy", {"hist": "float32"}, hist=("float32",),
-                           hist_edges=("float32",)))
-def calibrate_entropy(hist: Array, hist_edges: Array, *, num_quantized_bins: int = 255) -> tuple[Array, Array]:
-    """The threshold at which cutting off a histogram loses least information (Kullback-Leibler divergence).
-
-    hist: (bins,) counts, symmetric around zero; hist_edges: (bins + 1,) -> threshold (1,), divergence (1,).
-    """
-    need("calibrate_entropy", ("float32",), hist=hist, hist_edges=hist_edges)
-    bins, levels = len(hist), num_quantized_bins
-    if len(hist_edges) != bins + 1:
-        raise MXNetError(f"operator calibrate_entropy: {bins} bins have {bins + 1} edges, got {len(hist_edges)}")
-    middle, places = bins // 2, jnp.arange(bins)
-    whole = jnp.floor(hist).astype(jnp.int32)
-    hist = hist.astype(jnp.float32)
-    # sums of runs are differences of these; wrapped around, they still are
-    until, filled_until = (jnp.concatenate([jnp.zeros(1, jnp.int32), jnp.cumsum(v, dtype=jnp.int32)])
-                           for v in (whole, whole != 0))
-
-    def divergence(half: Array) -> Array:
-        """For the bins from middle - half to middle + half."""
-        start, stop = middle - half, middle + half
-        used, inner = (places >= start) & (places <= stop), (places > start) & (places <= stop)
-        real = jnp.where(inner, hist, 0).at[start].set(jnp.where(places <= start, hist, 0).sum())
-        real = real.at[stop].add(jnp.where(places > stop, hist, 0).sum())
-        width = (2 * half + 1) // levels
-        level = jnp.clip((places - start) // width, 0, levels - 1)
-        first = jnp.maximum(start + level * width, start + 1)
-        last = jnp.where(level == levels - 1, stop + 1, start + (level + 1) * width)
-        total, filled = ((sums[last] - sums[first]).astype(jnp.float32) for sums in (until, filled_until))
-        coarse = jnp.where((real != 0) & used & (filled > 0), total / jnp.maximum(filled, 1), 0)
-        fine, possible_fine = _smoothed(real, used)
-        coarse, possible = _smoothed(coarse, used)
-        terms = jnp.where(used, fine * jnp.log(jnp.where(used, fine / coarse, 1)), 0)
-        return jnp.where(possible & possible_fine, terms.sum(), jnp.inf)
-    halves = jnp.arange(levels // 2, middle + 1)
-    found = lax.map(divergence, halves)
-    best = jnp.argmin(found)
-    return hist_edges[middle + halves[best] + 1].reshape(1), found[best].reshape(1)
-
-
-def _smoothed(counts: Array, used: Array, least: float = 0.0001) -> tuple[Array, Array]:
-    """(the distribution with something in each used bin, taken from the others; whether that is possible)."""
-    empty = used & (counts == 0)
-    number = (used & ~empty).sum()
-    taken = least * empty.sum() / jnp.maximum(number, 1)
-    smooth = counts + jnp.where(empty, least, jnp.where(used, -taken, 0))
-    return smooth / jnp.where(used, smooth, 0).sum(), (number > 0) & (taken < 1)
