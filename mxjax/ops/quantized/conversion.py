@@ -119,6 +119,19 @@ def quantize(data: Array, min_range: Array, max_range: Array, *,
     return quantized(data * (most / edge), out_type), low.reshape(1), high.reshape(1)
 
 
+def quantized_weight(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The int8 form of a weight (float32) and its range, as `quantize` has it, by NumPy: each shape is met once.
+
+    Raises:
+        MXNetError: it is of another dtype.
+    """
+    need("quantize", ("float32",), data=weight)
+    edge = np.maximum(abs(weight.min()), abs(weight.max())).reshape(1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        whole = np.rint(weight * (np.float32(127) / edge))
+        return np.clip(whole, -128, 127).astype(np.int8), -edge, edge
+
+
 @register("_contrib_quantize_v2", num_outputs=3, FGradient=no_gradient,
           infer_type=types(lambda p, ins: _chosen(p["out_type"], p["min_calib_range"]), "quantize_v2",
                            data=("float32", *BYTES)), infer_shape=alike)
