@@ -104,7 +104,8 @@ def product_of_rows(left: jax.Array, right: jax.Array) -> jax.Array:
     return _call("matmul", made, {"onednn_matmul_config": {"transpose_a": True}}, left, right)
 
 
-def _call(name: str, made: Sequence[int], told: dict[str, Any], *given: jax.Array, dtype: Any = np.float32) -> jax.Array:
+def _call(name: str, made: Sequence[int], told: dict[str, Any], *given: jax.Array,
+          dtype: Any = np.float32) -> jax.Array:
     return jax.ffi.ffi_call(_TARGET + name, jax.ShapeDtypeStruct(tuple(made), dtype),
                             custom_call_api_version=_STATUS_RETURNING, legacy_backend_config=json.dumps(told))(*given)
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from ...base import MXNetError
 from ..common import Array, no_gradient
@@ -22,15 +23,18 @@ from ..registry import register
 STEPS = {"int8": 127.5, "uint8": 255.5, "int32": 2.0**31}
 
 
-def larger(low: Any, high: Any) -> Array:
-    """The larger absolute value, as an array of shape (1,)."""
+def larger(low: Any, high: Any) -> Any:
+    """The larger absolute value, as an array of shape (1,); of calibrated numbers by NumPy: nothing is to be traced."""
+    if isinstance(low, (int, float)) and isinstance(high, (int, float)):
+        return np.maximum(np.float32(abs(low)), np.float32(abs(high))).reshape(1)
     return jnp.maximum(jnp.abs(jnp.asarray(low, jnp.float32)), jnp.abs(jnp.asarray(high, jnp.float32))).reshape(1)
 
 
 def quantized(values: Array, dtype: Any) -> Array:
     """Scaled values as integers: rounded and cut off."""
     limits = jnp.iinfo(dtype)
-    return jnp.clip(jnp.round(values), limits.min, limits.max).astype(dtype)
+    whole = lax.round(values, lax.RoundingMethod.TO_NEAREST_EVEN)
+    return lax.clamp(np.float32(limits.min), whole, np.float32(limits.max)).astype(dtype)
 
 
 def steps(dtype: Any) -> float:
@@ -48,7 +52,9 @@ def steps(dtype: Any) -> float:
 def with_range(values: Array, dtype: Any, low: Any, high: Any) -> tuple[Array, Array, Array]:
     """(quantized values, minimum, maximum) of floats for a range."""
     edge = larger(low, high)
-    data = quantized(values * (steps(dtype) / edge), dtype)
+    with np.errstate(divide="ignore"):
+        scale = np.float32(steps(dtype)) / edge
+    data = quantized(values * scale, dtype)
     if np.dtype(dtype).kind == "u":
         return data, *(jnp.asarray(v, jnp.float32).reshape(1) for v in (low, high))
     return data, -edge, edge
