@@ -2,8 +2,8 @@
 
     python benchmarks/quantization.py [--batch 8] [--size 96]
 
-Where the processor multiplies 8-bit integers exactly (AVX-512 VNNI), oneDNN convolves them as they are. Elsewhere
-that is done exactly in floats, so that a convolutional int8 model costs about what the float one does, and more where the
+Where the processor multiplies 8-bit integers exactly (AVX-512 VNNI), oneDNN convolves them as they are. Elsewhere that
+is done exactly in floats, so that a convolutional int8 model costs about what the float one does, and more where the
 convolutions are small (each channel by itself), for the conversions between them remain. What it always saves is
 memory: the parameters are a quarter.
 """
