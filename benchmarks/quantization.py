@@ -2,9 +2,10 @@
 
     python benchmarks/quantization.py [--batch 8] [--size 96]
 
-XLA has fast int8 products on a CPU but no fast int8 convolutions: those are computed exactly in floats, so that a
-convolutional int8 model costs about what the float one does, and more where the convolutions are small (each channel by
-itself), for the conversions between them remain. What it always saves is memory: the parameters are a quarter.
+Where the processor multiplies 8-bit integers exactly (AVX-512 VNNI), oneDNN convolves them as they are. Elsewhere that
+is done exactly in floats, so that a convolutional int8 model costs about what the float one does, and more where the
+convolutions are small (each channel by itself), for the conversions between them remain. What it always saves is
+memory: the parameters are a quarter.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from ..io import DataBatch, DataDesc, DataIter
 from ..io.base import described
 from ..ndarray import NDArray, array, zeros
 from ..ndarray import contrib as _nd
+from ..ops.quantized.conversion import quantized_weight
 from ..symbol import Group, Symbol, var
 from ..symbol import load as _load_symbol
 
@@ -211,9 +212,8 @@ def _quantize_params(qsym: Symbol, params: _Params, th_dict: _Table) -> _Params:
         if name in params:
             found[name] = params[name]
         elif original != name and original in params:
-            value = params[original]
-            found[name], found[f"{name}_min"], found[f"{name}_max"] = _nd.quantize(
-                value, value.min(), value.max(), out_type="int8")
+            for end, part in zip(("", "_min", "_max"), quantized_weight(params[original].asnumpy()), strict=True):
+                found[name + end] = array(part, params[original].context, part.dtype)
         else:
             for place, end in enumerate(("_min", "_max")):
                 if name.endswith(end) and name.removesuffix(end) in th_dict:
@@ -333,7 +333,11 @@ def quantize_model_mkldnn(sym: Symbol, arg_params: _Params, aux_params: _Params,
 def _by_channel(sym: Symbol, args: _Params, auxs: _Params, excluded: list[str] | None,
                 excluded_ops: list[str] | None) -> tuple[Symbol, _Params, _Params, list[str]]:
     """(symbol, arguments, auxiliary states, names of nodes that stay in floats) with a range for each channel."""
-    outputs, values, excluded = _pass.by_channel(sym._outputs, {**args, **auxs}, excluded or (), excluded_ops or ())
+    params = {**args, **auxs}
+    arrays = {name: value.asnumpy() for name, value in params.items()}  # NumPy's formulas need no compiler
+    outputs, made, excluded = _pass.by_channel(sym._outputs, arrays, excluded or (), excluded_ops or ())
+    values = {name: params[name] if value is arrays.get(name) else array(value, cpu(), value.dtype)
+              for name, value in made.items()}
     return (Symbol(outputs), {k: v for k, v in values.items() if k not in auxs},
             {k: v for k, v in values.items() if k in auxs}, excluded)
 

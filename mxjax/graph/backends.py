@@ -38,7 +38,7 @@ class Backend:
     """
 
     def select(self, node: Node) -> bool:
-        """Whether an operator belongs to the backend. node: `op.name`, `name`, `params`, `inputs`."""
+        """Returns whether an operator belongs to the backend. node: `op.name`, `name`, `params`, `inputs`."""
         return False
 
     def subgraph(self, symbol: Any, args: dict[str, Any], aux: dict[str, Any], **options: Any) -> Any:

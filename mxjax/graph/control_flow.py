@@ -138,11 +138,11 @@ class GraphOp(Op):
         raise NotImplementedError
 
     def given(self, p: dict[str, Any]) -> int:
-        """How many outputs its last graph has to have."""
+        """Returns how many outputs its last graph has to have."""
         return self.num_outputs(p)
 
     def sliced(self, p: dict[str, Any]) -> int:
-        """How many of the first inputs are passed slice by slice."""
+        """Returns how many of the first inputs are passed slice by slice."""
         return 0
 
     def results(self, p: dict[str, Any], ins: list, graph_outs: list[list], length: Any, fit: Any) -> list:
@@ -281,7 +281,7 @@ class _WhileLoop(GraphOp):
         return [p["cond_input_locs"], p["func_input_locs"]]
 
     def _variables(self, p: dict[str, Any]) -> list[int]:
-        """Which inputs are the loop's variables."""
+        """Returns which inputs are the loop's variables."""
         return [p["func_input_locs"][i] for i in p["func_var_locs"]]
 
     def run(self, p: dict[str, Any], arrays: tuple[Array, ...], key: Any, train: bool) -> tuple[list, dict]:
@@ -466,7 +466,7 @@ declare("_cond", _Cond, _CondParams, 3, "Runs one of two graphs, as a third one 
 
 
 def holds_graphs(op: Op) -> bool:
-    """Whether an operator of this name holds graphs."""
+    """Returns whether an operator of this name holds graphs."""
     return op.name in _KINDS
 
 

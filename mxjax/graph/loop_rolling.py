@@ -196,7 +196,7 @@ def _runs(alike: np.ndarray, least: int) -> Iterator[tuple[int, int]]:
 def _loop(steps: Sequence[Node], place: dict[int, int], start: int, period: int, most: int) -> Loop | None:
     """The loop whose first repetition begins at `start`; None where nodes are alike, but not what they read."""
     def sources(turn: int) -> list[list[tuple[int, Any]]]:
-        """Where the inputs of a repetition are from; what is made before all of them is told by its entry."""
+        """Returns where the inputs of a repetition are from; what is made before all of them is told by its entry."""
         begin = start + turn * period
         rows = []
         for node in steps[begin:begin + period]:
@@ -246,7 +246,8 @@ def _loop(steps: Sequence[Node], place: dict[int, int], start: int, period: int,
 
 
 def _follows(loop: Loop) -> bool:
-    """Whether what is carried follows from what was carried; else the repetitions could begin at another node."""
+    """Returns whether what is carried follows from what was carried; else the repetitions could begin at another node.
+    """
     late: set[int] = set()
     for j, row in enumerate(loop.links):
         if any(kind == _BEFORE or kind == _MADE and value[0] in late for kind, value in row):
@@ -255,7 +256,9 @@ def _follows(loop: Loop) -> bool:
 
 
 def _agree(pattern: list, other: list, place: dict[int, int], start: int) -> bool:
-    """Whether another repetition reads what the pattern does; the first one reads other entries for what is carried."""
+    """Returns whether another repetition reads what the pattern does; the first one reads other entries for what is
+    carried.
+    """
     for row, found in zip(pattern, other, strict=True):
         for (kind, value), (its, entry) in zip(row, found, strict=True):
             if its == _EACH:

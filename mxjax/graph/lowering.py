@@ -193,7 +193,7 @@ class Lowered:
         return shapes
 
     def wide(self, values: Sequence[Any], train: bool) -> bool:
-        """Whether the program needs 64-bit mode for these values."""
+        """Returns whether the program needs 64-bit mode for these values."""
         return any(is_wide(v.dtype) for v in values) or any(k.wide for k in self.kernels(train))
 
     def call(self, args: Sequence[Any], aux: Sequence[Any], key: tuple, train: bool,
@@ -487,7 +487,7 @@ def _again(stretch: _Stretch, values: dict[Any, Any], do: Callable) -> Iterator[
 
 
 def _is_key(key: Sequence[Any]) -> bool:
-    """Whether it is JAX's key and counter; drawn numbers are never uint32."""
+    """Returns whether it is JAX's key and counter; drawn numbers are never uint32."""
     return len(key) == 2 and key[0].dtype == np.uint32
 
 

@@ -74,12 +74,12 @@ class Node:
 
     @property
     def num_outputs(self) -> int:
-        """How many outputs there are, internal ones included."""
+        """Returns how many outputs there are, internal ones included."""
         return 1 if self.op is None else self.op.num_outputs(self.params)
 
     @property
     def num_visible(self) -> int:
-        """How many outputs `Symbol` shows."""
+        """Returns how many outputs `Symbol` shows."""
         return 1 if self.op is None else self.op.num_visible(self.params)
 
     def input_names(self) -> list[str]:
@@ -133,7 +133,7 @@ def auxiliary(nodes: Iterable[Node]) -> set[int]:
 
 
 def complete(shape: tuple | None) -> bool:
-    """Whether a shape, as users write them, has no unknown length: 0, or under NumPy semantics -1."""
+    """Returns whether a shape, as users write them, has no unknown length: 0, or under NumPy semantics -1."""
     if is_np_shape():
         return shape is not None and -1 not in shape
     return shape != () and 0 not in shape

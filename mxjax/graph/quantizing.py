@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..base import MXNetError
 from ..ops.params import np_dtype
 from ..ops.quantized.conversion import STEPS
@@ -61,6 +63,7 @@ _ELEMENTWISE = ("BatchNorm", "Activation", "LeakyReLU", "clip", "abs", "elemwise
 _SAME_STEPS = ("_contrib_quantized_act", "_contrib_quantized_pooling", "_contrib_quantized_flatten")
 _HALF_STEPS = ("_contrib_quantize_v2", "_contrib_quantized_concat", "_contrib_quantized_batch_norm")  # see `exact`
 _STEP = 2.0**-31  # of the range of 32-bit integers
+_BLOCK = 1 << 15  # elements of a weight whose error is computed at a time: they stay in a core's cache
 _MODES, _DTYPES = ("full", "smart"), ("int8", "uint8", "auto")
 
 
@@ -223,8 +226,8 @@ def exact(outputs: Sequence[Entry]) -> list[Entry]:
     return rewrite(outputs, rule)
 
 
-def by_channel(outputs: Sequence[Entry], params: dict[str, Any], excluded_names: Collection[str] = (),
-               excluded_ops: Collection[str] = ()) -> tuple[list[Entry], dict[str, Any], list[str]]:
+def by_channel(outputs: Sequence[Entry], params: dict[str, np.ndarray], excluded_names: Collection[str] = (),
+               excluded_ops: Collection[str] = ()) -> tuple[list[Entry], dict[str, np.ndarray], list[str]]:
     """The float graph in a form that loses less when it is quantized, for inference.
 
     Each channel of a convolution or dense layer is brought to one range: its weight is divided by the end of its own,
@@ -233,7 +236,7 @@ def by_channel(outputs: Sequence[Entry], params: dict[str, Any], excluded_names:
 
     Args:
         outputs: the graph's outputs.
-        params: all parameters and auxiliary states, NDArrays by name.
+        params: all parameters and auxiliary states, NumPy arrays by name.
         excluded_names, excluded_ops: nodes and operators that will not be quantized. Where this excludes what belongs
             to a layer, the layer is excluded.
 
@@ -257,7 +260,7 @@ def by_channel(outputs: Sequence[Entry], params: dict[str, Any], excluded_names:
     gone = {id(norm) for norm in norms.values()}
     values, ends = dict(params), {}
 
-    def variable(name: str, value: Any, layer: Node) -> Entry:
+    def variable(name: str, value: np.ndarray, layer: Node) -> Entry:
         last = layer.op.name == "FullyConnected" or layer.params["layout"] in ("NWC", "NHWC", "NDHWC")
         while name in values:
             name += "_"
@@ -277,7 +280,7 @@ def by_channel(outputs: Sequence[Entry], params: dict[str, Any], excluded_names:
         if id(node) in norms:
             norm = norms[id(node)]
             gamma, beta, mean, var = (values[n.name] for n, _ in norm.inputs[1:])
-            factor = 1 / (var + norm.params["eps"]).sqrt() * (1 if norm.params["fix_gamma"] else gamma)
+            factor = 1 / np.sqrt(var + norm.params["eps"]) * (1 if norm.params["fix_gamma"] else gamma)
             scale, shift = scale * factor, beta + factor * ((shift if bias else 0) - mean)
         result = copied(node, inputs[:2], no_bias=True)
         result = made("broadcast_mul", f"{node.name}_scaled",
@@ -291,28 +294,43 @@ def by_channel(outputs: Sequence[Entry], params: dict[str, Any], excluded_names:
     return result, {name: value for name, value in values.items() if name in used}, sorted(floats)
 
 
-def _ends(weight: Any) -> Any:
+def _ends(weight: np.ndarray) -> np.ndarray:
     """The end of each row's range, (rows,): that of its values, or up to half as much more where it rounds better.
 
     One row keeps its own, so that all of them divided have one range. What counts is the error of products with data
     that may have a mean: squares of errors, and the square of their sum.
     """
-    own = weight.abs().max(axis=1)
-    own = own + (own == 0)
+    own = np.abs(weight).max(axis=1)
+    own[own == 0] = 1
+    ends, gain = np.empty_like(own), np.empty_like(own)
+    rows = max(_BLOCK // weight.shape[1], 1)
+    for at in range(0, len(weight), rows):
+        block = slice(at, at + rows)
+        ends[block], gain[block] = _least_error(weight[block], own[block])
+    return np.where(gain == gain.min(), own, ends)
 
-    def lost(ends: Any) -> Any:
-        step = ends.reshape((-1, 1)) / 127
-        error = (weight / step).round() * step - weight
-        return (error * error).sum(axis=1) + error.sum(axis=1) ** 2
+
+def _least_error(weight: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The best end of each row's range, not below its own, and by how much less is lost than with its own."""
+    whole, rest = np.empty_like(weight), np.empty_like(weight)
+
+    def lost(ends: np.ndarray) -> np.ndarray:
+        step = ends[:, None] / 127
+        np.divide(weight, step, out=rest)
+        np.trunc(rest, out=whole)
+        np.subtract(rest, whole, out=rest)
+        np.trunc(np.add(rest, rest, out=rest), out=rest)  # 1 from a half on
+        error = np.add(whole, rest, out=whole)
+        error *= step
+        error -= weight
+        return np.multiply(error, error, out=rest).sum(axis=1) + error.sum(axis=1) ** 2
     first = least = lost(own)
     ends = own
     for k in range(1, 24):
         wider = own * (1 + k / 48)
         loss = lost(wider)
-        better = loss < least
-        ends, least = ends + (wider - ends) * better, least + (loss - least) * better
-    gain = first - least
-    return ends + (own - ends) * (gain == gain.min())
+        ends, least = np.where(loss < least, wider, ends), np.minimum(loss, least)
+    return ends, first - least
 
 
 def _behind(layer: Node, readers: Mapping[tuple[int, int], list[Node | None]]) -> list[Node]:

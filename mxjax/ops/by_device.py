@@ -9,9 +9,10 @@ from typing import Any
 import jax
 from jax import lax
 
-__all__ = ["MOST_KERNEL", "by_device", "for_cpus", "traced_for"]
+__all__ = ["BYTE_CONVOLUTION", "MOST_KERNEL", "by_device", "for_cpus", "traced_for"]
 
 MOST_KERNEL = 128  # elements of one filter's window: for one as large as a picture oneDNN has no fast implementation
+BYTE_CONVOLUTION = "convolution_of_bytes"  # the name of functions that are such a convolution, and nothing else
 
 _kind = jax.make_user_context(None)  # jit's caches tell by it what was traced for which device
 
@@ -25,7 +26,7 @@ def traced_for(kind: str | None) -> AbstractContextManager:
 
 
 def for_cpus() -> bool:
-    """Whether what is traced now is for CPUs alone."""
+    """Returns whether what is traced now is for CPUs alone."""
     return _kind.value is not None
 
 

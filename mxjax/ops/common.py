@@ -32,7 +32,7 @@ def by_own_rules(formula: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def is_float(dtype: Any) -> bool:
-    """Whether a dtype is a real floating point type."""
+    """Returns whether a dtype is a real floating point type."""
     return jnp.issubdtype(dtype, jnp.floating)
 
 

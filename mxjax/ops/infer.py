@@ -27,7 +27,9 @@ Shape = tuple[int | None, ...] | None
 
 
 def known(shape: Shape) -> bool:
-    """Whether every dimension is known (`None` stands for an unknown shape, `None` items for unknown dimensions)."""
+    """Returns whether every dimension is known (`None` stands for an unknown shape, `None` items for unknown
+    dimensions).
+    """
     return shape is not None and None not in shape
 
 

@@ -130,12 +130,12 @@ class Op:
 
     # ------------------------------------------------------------ what parameters imply
     def trains(self, params: dict[str, Any]) -> bool:
-        """Whether the operator computes something else in training."""
+        """Returns whether the operator computes something else in training."""
         when = self._attrs.get("train_when")
         return self.uses_train and (when is None or when(params))
 
     def by_rows(self, params: dict[str, Any]) -> bool:
-        """Whether the operator looks up rows of a table whose gradient may be row_sparse."""
+        """Returns whether the operator looks up rows of a table whose gradient may be row_sparse."""
         when = self._attrs.get("rows_when")
         return when is not None and when(params)
 
@@ -174,12 +174,12 @@ class Op:
         return self.input_names
 
     def num_outputs(self, params: dict[str, Any]) -> int:
-        """How many outputs there are, internal ones included."""
+        """Returns how many outputs there are, internal ones included."""
         number = self._attrs.get("FNumOutputs", 1)
         return number(params) if callable(number) else number
 
     def num_visible(self, params: dict[str, Any]) -> int:
-        """How many outputs a user sees."""
+        """Returns how many outputs a user sees."""
         number = self._attrs.get("FNumVisibleOutputs")
         if number is None:
             return self.num_outputs(params)

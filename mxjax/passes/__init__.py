@@ -8,6 +8,7 @@ from collections.abc import Callable
 from jax.extend.core import ClosedJaxpr
 
 from .barriers import with_barriers
+from .byte_convolutions import with_byte_convolutions
 from .channels_last import with_channels_last
 from .convolutions import with_fast_convolutions
 from .division import with_quotients
@@ -34,6 +35,8 @@ def passes_for(kind: str | None, single: bool = False, keeps: bool = False, divi
         found.append(with_precision)
     else:
         found.append(with_channels_last)
+        if kind == "onednn":
+            found.append(with_byte_convolutions)
         if kind == "onednn" and keeps:
             found.append(with_epilogues)
         found.append(functools.partial(with_fast_convolutions, library=kind == "onednn"))

@@ -56,11 +56,12 @@ def is_convolution(eqn: JaxprEqn) -> bool:
 
 
 def by_onednn(data: jax.Array, weight: jax.Array, made: Sequence[int], p: dict[str, Any],
-              operations: Sequence[str] = (), operands: Sequence[jax.Array] = ()) -> jax.Array:
+              operations: Sequence[str] = (), operands: Sequence[jax.Array] = (), dtype: Any = np.float32) -> jax.Array:
     """A convolution; data and result have channels last, where oneDNN is fastest, and weights it turns by itself.
 
     made: the result's shape; p: the parameters of JAX's operation; operations: what is done with the result, of "BIAS",
-    which adds a vector, "BINARY_ADD", an image with channels last, and "RELU", with these operands.
+    which adds a vector, "BINARY_ADD", an image with channels last, and "RELU", with these operands; dtype: the
+    result's, float32, or int32 of 8-bit integers.
     """
     numbers, dims = p["dimension_numbers"], data.ndim
     images = {"dims": dims, "data": {"batch_dim": 0, "feature_dim": dims - 1, "spatial_dims": list(range(1, dims - 1))}}
@@ -75,7 +76,7 @@ def by_onednn(data: jax.Array, weight: jax.Array, made: Sequence[int], p: dict[s
         told["fusions"] = {"ops": list(operations)}
     batch, filters, *places = [made[axis] for axis in numbers.out_spec]
     found = _call("convolution", (batch, *places, filters), {"onednn_conv_config": told},
-                  last(data, numbers.lhs_spec), weight, *operands)
+                  last(data, numbers.lhs_spec), weight, *operands, dtype=dtype)
     return laid(found, (0, dims - 1, *range(1, dims - 1)), numbers)
 
 
@@ -104,8 +105,9 @@ def product_of_rows(left: jax.Array, right: jax.Array) -> jax.Array:
     return _call("matmul", made, {"onednn_matmul_config": {"transpose_a": True}}, left, right)
 
 
-def _call(name: str, made: Sequence[int], told: dict[str, Any], *given: jax.Array) -> jax.Array:
-    return jax.ffi.ffi_call(_TARGET + name, jax.ShapeDtypeStruct(tuple(made), np.float32),
+def _call(name: str, made: Sequence[int], told: dict[str, Any], *given: jax.Array,
+          dtype: Any = np.float32) -> jax.Array:
+    return jax.ffi.ffi_call(_TARGET + name, jax.ShapeDtypeStruct(tuple(made), dtype),
                             custom_call_api_version=_STATUS_RETURNING, legacy_backend_config=json.dumps(told))(*given)
 
 

@@ -136,6 +136,41 @@ def test_entropy_calibration_cuts_off_outliers():
     assert 2 < threshold[0] < 10 and 0 < divergence[0] < 1
 
 
+def wavy(bins, shape):
+    """Counts of a histogram from -6 to 6 that is no smooth curve, with something at both ends; its edges."""
+    places = np.arange(bins)
+    counts = np.floor(shape(np.linspace(-6, 6, bins)) * (1 + 0.25 * np.sin(1.7 * places)))
+    counts[[0, -1]] = 2
+    return counts.astype("f"), np.linspace(-6, 6, bins + 1).astype("f")
+
+
+@pytest.mark.parametrize("bins, levels, shape, threshold, divergence", [
+    (401, 31, lambda x: 3000 * np.exp(-x * x / 2), 3.4862843, 0.017901449),
+    (1001, 127, lambda x: 3000 * np.exp(-x * x / 2), 4.00999, 0.015044458),
+    (1001, 255, lambda x: 2000 * np.exp(-1.5 * np.abs(x)), 5.088911, 0.014972067),
+    (2001, 255, lambda x: np.where(x >= 0, 900 * np.exp(-x), 0), 5.952024, 0.016323175),
+    (801, 63, lambda x: 400 * np.exp(-3 * (np.abs(x) - 2) ** 2), 3.378277, 0.018231282),
+])
+def test_entropy_calibration_as_by_mxnet(bins, levels, shape, threshold, divergence):
+    found = call("_contrib_calibrate_entropy", *wavy(bins, shape), num_quantized_bins=levels)
+    np.testing.assert_allclose(np.ravel(found), [threshold, divergence], rtol=1e-6)
+
+
+def test_entropy_calibration_of_little():
+    """An even number of bins, no counts at all, and what is no histogram."""
+    edges = np.linspace(-1, 1, 9).astype("f")
+    threshold, divergence = call("_contrib_calibrate_entropy", np.array([0, 0, 1, 4, 4, 1, 0, 0], "f"), edges,
+                                 num_quantized_bins=3)
+    assert threshold[0] in edges[4:] and np.isfinite(divergence[0])
+    assert call("_contrib_calibrate_entropy", np.zeros(8, "f"), edges, num_quantized_bins=3)[1][0] == np.inf
+    with pytest.raises(MXNetError, match="hist must be counts"):
+        call("_contrib_calibrate_entropy", np.array([1e-5, 0, 0, 1, 1, 0, 0, 1e-5], "f"), edges, num_quantized_bins=3)
+    with pytest.raises(MXNetError, match="num_quantized_bins=9 must be from 1 to the number of bins, 8"):
+        call("_contrib_calibrate_entropy", np.ones(8, "f"), edges, num_quantized_bins=9)
+    with pytest.raises(MXNetError, match="8 bins have 9 edges, got 8"):
+        call("_contrib_calibrate_entropy", np.ones(8, "f"), edges[1:], num_quantized_bins=3)
+
+
 DTYPES = ("int8", "uint8", "int32", "float16", "float32", "float64")
 LAYER = (X[:, 0, :, 0], np.ones((4, 6)), np.ones(4))
 CONVOLVED = (X, np.ones((4, 3, 2, 2)), np.ones(4))

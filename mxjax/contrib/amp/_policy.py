@@ -45,7 +45,7 @@ class Policy:
         return "float32" if self.on_condition(op, params) else self._dtypes.get(op.name)
 
     def on_condition(self, op: registry.Op, params: dict[str, Any]) -> bool:
-        """Whether it is in float32 for these parameters alone."""
+        """Returns whether it is in float32 for these parameters alone."""
         return any(str(params.get(p)) in values for p, values in self.conditional.get(op.name, ()))
 
 

@@ -27,7 +27,7 @@ class LossScaler:
         return self._loss_scale
 
     def has_overflow(self, params: Sequence[Parameter]) -> bool:
-        """Whether a gradient is not finite; sets the factor for the next step."""
+        """Returns whether a gradient is not finite; sets the factor for the next step."""
         grads = [p.list_grad()[0] for p in params if p.grad_req != "null"]
         with autograd.pause():
             overflow = bool(grads) and not bool(multi_all_finite(*grads, num_arrays=len(grads)).asscalar())

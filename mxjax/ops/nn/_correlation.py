@@ -15,7 +15,7 @@ Sizes = tuple[int, ...]
 
 
 def channels_last(layout: str | None) -> bool:
-    """Whether channels are the last axis."""
+    """Returns whether channels are the last axis."""
     return layout is not None and layout[-1] == "C"
 
 

@@ -24,7 +24,7 @@ Numbers = tuple[int, ...]
 
 
 def is_depthwise(data: Array, kernel: Numbers, groups: int, last: bool) -> bool:
-    """Whether this convolution has a group for each channel, and a kernel small enough for a sum."""
+    """Returns whether this convolution has a group for each channel, and a kernel small enough for a sum."""
     return groups > 1 and groups == data.shape[-1 if last else 1] and math.prod(kernel) <= _MOST_TAPS and \
         is_float(data.dtype)
 

@@ -82,16 +82,12 @@ def _check_steps(operator: str, **steps: tuple[int, ...]) -> None:
             raise MXNetError(f"operator {operator}: {name} must be positive, got {values}")
 
 
-def _convolution(data: Array, weight: Array, bias: Array | None = None, *, kernel: Shape, stride: Shape = (),
-                 dilate: Shape = (), pad: Shape = (), num_filter: Count, num_group: Count = 1,
-                 workspace: Annotated[int, Range(0)] = 1024, no_bias: bool = False,
-                 cudnn_tune: Literal["fastest", "limited_workspace", "off"] | None = None, cudnn_off: bool = False,
-                 layout: Layout = None) -> Array:
-    """Cross-correlation of data with weight, plus bias.
+def _checked(data: Array, weight: Array, bias: Array | None, kernel: tuple, stride: tuple, dilate: tuple, pad: tuple,
+             num_filter: int, num_group: int, layout: str | None) -> tuple[tuple, tuple, tuple]:
+    """The stride, dilation and padding of a convolution for each axis.
 
-    data: (batch, channel, space...) or, with a layout that ends in C, (batch, space..., channel);
-    weight: (num_filter, channel / num_group, *kernel), channels last (num_filter, *kernel, channel / num_group);
-    bias: (num_filter,).  Output space: floor((x + 2 pad - dilate (kernel - 1) - 1) / stride) + 1.
+    Raises:
+        MXNetError: the arrays are not of shapes that belong together.
     """
     _check_spatial("Convolution", data.shape, kernel)
     dims = len(kernel)
@@ -105,7 +101,23 @@ def _convolution(data: Array, weight: Array, bias: Array | None = None, *, kerne
     if any(n + 2 * p <= d * (k - 1) for n, p, d, k in zip(space, pad, dilate, kernel, strict=True)):
         raise MXNetError(f"operator Convolution: the kernel {kernel} with dilate={dilate} is larger than the input of "
                          f"size {space} with pad={pad}")
+    return stride, dilate, pad
 
+
+def _convolution(data: Array, weight: Array, bias: Array | None = None, *, kernel: Shape, stride: Shape = (),
+                 dilate: Shape = (), pad: Shape = (), num_filter: Count, num_group: Count = 1,
+                 workspace: Annotated[int, Range(0)] = 1024, no_bias: bool = False,
+                 cudnn_tune: Literal["fastest", "limited_workspace", "off"] | None = None, cudnn_off: bool = False,
+                 layout: Layout = None) -> Array:
+    """Cross-correlation of data with weight, plus bias.
+
+    data: (batch, channel, space...) or, with a layout that ends in C, (batch, space..., channel);
+    weight: (num_filter, channel / num_group, *kernel), channels last (num_filter, *kernel, channel / num_group);
+    bias: (num_filter,).  Output space: floor((x + 2 pad - dilate (kernel - 1) - 1) / stride) + 1.
+    """
+    stride, dilate, pad = _checked(data, weight, bias, kernel, stride, dilate, pad, num_filter, num_group, layout)
+    params = {"layout": layout}
+    dims, space = len(kernel), data.shape[1:-1] if channels_last(layout) else data.shape[2:]
     large = math.prod(kernel) > MOST_KERNEL
     axes = [i for i in range(dims) if 1 < kernel[i] == space[i] and not pad[i] or large and
             space[i] + 2 * pad[i] - dilate[i] * (kernel[i] - 1) <= _FEW_PLACES * stride[i]]
@@ -175,7 +187,9 @@ _FULL_VECTORS = 16  # channels from which XLA's convolution is the faster one, u
 
 def _product_is_faster(data: Array, num_filter: int, kernel: tuple, stride: tuple, dilate: tuple, pad: tuple,
                        layout: str | None) -> bool:
-    """Whether one matrix product beats XLA's convolution on a CPU, forward and backward (benchmarks/convolution.py)."""
+    """Returns whether one matrix product beats XLA's convolution on a CPU, forward and backward
+    (benchmarks/convolution.py).
+    """
     if math.prod(kernel) == 1:
         return True
     space = data.shape[1:-1] if channels_last(layout) else data.shape[2:]
@@ -327,7 +341,7 @@ def _windows(size: int, kernel: int, stride: int, pad: int, convention: str) -> 
 
 
 def _counts(size: int, kernel: int, stride: int, pad: int, count: int, include: bool) -> np.ndarray:
-    """How many elements each window averages over along one axis (MXNet counts padding up to size + pad)."""
+    """Returns how many elements each window averages over along one axis (MXNet counts padding up to size + pad)."""
     start = np.arange(count) * stride - pad
     stop = np.minimum(start + kernel, size + pad)
     return stop - start if include else np.minimum(stop, size) - np.maximum(start, 0)

@@ -131,7 +131,7 @@ def _fits_gpu(parts: Parts) -> bool:
 
 @functools.cache
 def _has_cudnn() -> bool:
-    """Whether there is cuDNN, and no GPU older than its kernels for attention (Ampere)."""
+    """Returns whether there is cuDNN, and no GPU older than its kernels for attention (Ampere)."""
     def run(x: Array) -> Array:
         return jax.nn.dot_product_attention(x, x, x, implementation="cudnn")
     try:

@@ -144,7 +144,7 @@ def unravel_index(data: Array, *, shape: Shape) -> Array:
 
 @register("_npi_share_memory", infer_type=gives("bool"))
 def share_memory(a: Array, b: Array) -> Array:
-    """Whether two values are one buffer; views are compared before their values come here."""
+    """Returns whether two values are one buffer; views are compared before their values come here."""
     return jnp.asarray(a is b)
 
 

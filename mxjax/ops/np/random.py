@@ -230,7 +230,9 @@ def choice(input1: Array | None = None, input2: Array | None = None, *, a: int |
           infer_type=gives("int64", "float32"), FDraw=_random_on_host.multinomial, draws_by_value=True, **RANDOM)
 def multinomial(a: Array | None = None, *, n: int, pvals: Floats | None = None, size: Shape | None = None,
                 _key: Any = None) -> Array:
-    """How often each outcome comes in `n` experiments (int64), `size` times; pvals: probabilities, also as an input."""
+    """Returns how often each outcome comes in `n` experiments (int64), `size` times; pvals: probabilities, also as an
+    input.
+    """
     if isinstance(_key, _draw.Drawn):
         return _key.values
     weights = jnp.asarray(a if pvals is None else pvals).astype(jnp.float32)

@@ -238,7 +238,7 @@ def _bincount_types(params: dict[str, Any], ins: list, outs: list) -> None:
           inputs=lambda p: ["data", "weights"] if p["has_weights"] else ["data"])
 def bincount(data: Array, weights: Array | None = None, *, minlength: Annotated[int, Range(0)] = 0,
              has_weights: bool = False) -> Array:
-    """How often each of 0, 1, 2, ... is in a vector of integers, or the sum of the weights there.
+    """Returns how often each of 0, 1, 2, ... is in a vector of integers, or the sum of the weights there.
 
     The result has max(minlength, largest number + 1) elements of the dtype of the data (of the weights).
     """

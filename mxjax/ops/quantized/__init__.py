@@ -1,3 +1,3 @@
-"""8-bit integers: conversion, and layers on them."""
+"""8-bit integers: conversion, calibration, layers on them."""
 
-from . import conversion, layers
+from . import calibration, conversion, layers

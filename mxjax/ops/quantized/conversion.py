@@ -1,4 +1,4 @@
-"""Quantization: floats as 8-bit integers with a range, and back; calibration.
+"""Quantization: floats as 8-bit integers with a range, and back.
 
 A quantized array comes with the range that its values stand for: two arrays of shape (1,), the minimum and the maximum.
 int8 stands for [-range, range], uint8 for [0, range], the range being the larger of the two absolute values. Values are
@@ -23,19 +23,22 @@ from ..registry import register
 STEPS = {"int8": 127.5, "uint8": 255.5, "int32": 2.0**31}
 
 
-def larger(low: Any, high: Any) -> Array:
-    """The larger absolute value, as an array of shape (1,)."""
+def larger(low: Any, high: Any) -> Any:
+    """The larger absolute value, as an array of shape (1,); of calibrated numbers by NumPy: nothing is to be traced."""
+    if isinstance(low, (int, float)) and isinstance(high, (int, float)):
+        return np.maximum(np.float32(abs(low)), np.float32(abs(high))).reshape(1)
     return jnp.maximum(jnp.abs(jnp.asarray(low, jnp.float32)), jnp.abs(jnp.asarray(high, jnp.float32))).reshape(1)
 
 
 def quantized(values: Array, dtype: Any) -> Array:
     """Scaled values as integers: rounded and cut off."""
     limits = jnp.iinfo(dtype)
-    return jnp.clip(jnp.round(values), limits.min, limits.max).astype(dtype)
+    whole = lax.round(values, lax.RoundingMethod.TO_NEAREST_EVEN)
+    return lax.clamp(np.float32(limits.min), whole, np.float32(limits.max)).astype(dtype)
 
 
 def steps(dtype: Any) -> float:
-    """How many steps the range of a quantized dtype has.
+    """Returns how many steps the range of a quantized dtype has.
 
     Raises:
         MXNetError: it is not a quantized dtype.
@@ -49,7 +52,9 @@ def steps(dtype: Any) -> float:
 def with_range(values: Array, dtype: Any, low: Any, high: Any) -> tuple[Array, Array, Array]:
     """(quantized values, minimum, maximum) of floats for a range."""
     edge = larger(low, high)
-    data = quantized(values * (steps(dtype) / edge), dtype)
+    with np.errstate(divide="ignore"):
+        scale = np.float32(steps(dtype)) / edge
+    data = quantized(values * scale, dtype)
     if np.dtype(dtype).kind == "u":
         return data, *(jnp.asarray(v, jnp.float32).reshape(1) for v in (low, high))
     return data, -edge, edge
@@ -120,6 +125,19 @@ def quantize(data: Array, min_range: Array, max_range: Array, *,
     return quantized(data * (most / edge), out_type), low.reshape(1), high.reshape(1)
 
 
+def quantized_weight(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The int8 form of a weight (float32) and its range, as `quantize` has it, by NumPy: each shape is met once.
+
+    Raises:
+        MXNetError: it is of another dtype.
+    """
+    need("quantize", ("float32",), data=weight)
+    edge = np.maximum(abs(weight.min()), abs(weight.max())).reshape(1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        whole = np.rint(weight * (np.float32(127) / edge))
+        return np.clip(whole, -128, 127).astype(np.int8), -edge, edge
+
+
 @register("_contrib_quantize_v2", num_outputs=3, FGradient=no_gradient,
           infer_type=types(lambda p, ins: _chosen(p["out_type"], p["min_calib_range"]), "quantize_v2",
                            data=("float32", *BYTES)), infer_shape=alike)
@@ -181,54 +199,3 @@ def requantize(data: Array, min_range: Array, max_range: Array, *, out_type: Lit
     most = 127 if dtype == "int8" else 255
     low = -edge if dtype == "int8" else jnp.zeros(1, jnp.float32)
     return quantized(data.astype(jnp.float32) * (scale * (most / edge)), dtype), low, edge
-
-
-@register("_contrib_calibrate_entropy", num_outputs=2, output_names=lambda p: ["threshold", "divergence"],
-          FPartialShape=lambda p, *_: (1,),
-          infer_type=types("float32", "calibrate_entropy", {"hist": "float32"}, hist=("float32",),
-                           hist_edges=("float32",)))
-def calibrate_entropy(hist: Array, hist_edges: Array, *, num_quantized_bins: int = 255) -> tuple[Array, Array]:
-    """The threshold at which cutting off a histogram loses least information (Kullback-Leibler divergence).
-
-    hist: (bins,) counts, symmetric around zero; hist_edges: (bins + 1,) -> threshold (1,), divergence (1,).
-    """
-    need("calibrate_entropy", ("float32",), hist=hist, hist_edges=hist_edges)
-    bins, levels = len(hist), num_quantized_bins
-    if len(hist_edges) != bins + 1:
-        raise MXNetError(f"operator calibrate_entropy: {bins} bins have {bins + 1} edges, got {len(hist_edges)}")
-    middle, places = bins // 2, jnp.arange(bins)
-    whole = jnp.floor(hist).astype(jnp.int32)
-    hist = hist.astype(jnp.float32)
-    # sums of runs are differences of these; wrapped around, they still are
-    until, filled_until = (jnp.concatenate([jnp.zeros(1, jnp.int32), jnp.cumsum(v, dtype=jnp.int32)])
-                           for v in (whole, whole != 0))
-
-    def divergence(half: Array) -> Array:
-        """For the bins from middle - half to middle + half."""
-        start, stop = middle - half, middle + half
-        used, inner = (places >= start) & (places <= stop), (places > start) & (places <= stop)
-        real = jnp.where(inner, hist, 0).at[start].set(jnp.where(places <= start, hist, 0).sum())
-        real = real.at[stop].add(jnp.where(places > stop, hist, 0).sum())
-        width = (2 * half + 1) // levels
-        level = jnp.clip((places - start) // width, 0, levels - 1)
-        first = jnp.maximum(start + level * width, start + 1)
-        last = jnp.where(level == levels - 1, stop + 1, start + (level + 1) * width)
-        total, filled = ((sums[last] - sums[first]).astype(jnp.float32) for sums in (until, filled_until))
-        coarse = jnp.where((real != 0) & used & (filled > 0), total / jnp.maximum(filled, 1), 0)
-        fine, possible_fine = _smoothed(real, used)
-        coarse, possible = _smoothed(coarse, used)
-        terms = jnp.where(used, fine * jnp.log(jnp.where(used, fine / coarse, 1)), 0)
-        return jnp.where(possible & possible_fine, terms.sum(), jnp.inf)
-    halves = jnp.arange(levels // 2, middle + 1)
-    found = lax.map(divergence, halves)
-    best = jnp.argmin(found)
-    return hist_edges[middle + halves[best] + 1].reshape(1), found[best].reshape(1)
-
-
-def _smoothed(counts: Array, used: Array, least: float = 0.0001) -> tuple[Array, Array]:
-    """(the distribution with something in each used bin, taken from the others; whether that is possible)."""
-    empty = used & (counts == 0)
-    number = (used & ~empty).sum()
-    taken = least * empty.sum() / jnp.maximum(number, 1)
-    smooth = counts + jnp.where(empty, least, jnp.where(used, -taken, 0))
-    return smooth / jnp.where(used, smooth, 0).sum(), (number > 0) & (taken < 1)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, Literal
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
+from ..._xla.processor import multiplies_bytes
 from ...base import MXNetError
-from ..by_device import by_device
+from ..by_device import BYTE_CONVOLUTION, MOST_KERNEL, by_device
 from ..common import Array, no_gradient, size_of
 from ..infer import filled, first
 from ..nn._correlation import dimension_numbers
 from ..nn.convolution import (
     Layout,
     _check_spatial,
+    _checked,
     _convolution,
     _convolved,
     _per_axis,
@@ -105,6 +109,26 @@ def _in_floats(data: Array, weight: Array, axes: tuple[int, int], native: Callab
     return sum(parts[1:], parts[0])
 
 
+def _multiplied_as_bytes(data: Array, weight: Array, kernel: tuple, dilate: tuple, pad: tuple) -> bool:
+    """Returns whether oneDNN has a fast implementation of a convolution of these 8-bit integers, exact on this
+    processor.
+    """
+    return multiplies_bytes() and math.prod(kernel) <= MOST_KERNEL and \
+        all(isinstance(n, int) and n for n in (*data.shape, *weight.shape)) and \
+        all(2 * p <= d * (k - 1) for k, d, p in zip(kernel, dilate, pad, strict=True))
+
+
+@functools.lru_cache(maxsize=1024)
+def _of_bytes(stride: tuple, dilate: tuple, pad: tuple, groups: int, numbers: tuple[str, str, str]) -> Callable:
+    """The convolution as a function that a pass makes oneDNN's."""
+    def function(data: Array, weight: Array) -> Array:
+        return lax.conv_general_dilated(
+            data.astype(jnp.int32), weight.astype(jnp.int32), stride, [(p, p) for p in pad], rhs_dilation=dilate,
+            dimension_numbers=numbers, feature_group_count=groups)
+    function.__name__ = BYTE_CONVOLUTION
+    return jax.jit(function)
+
+
 @register("_contrib_quantized_conv", **_OUTPUTS, inputs=_layer_inputs, infer_type=_layer_types("quantized_conv"),
           infer_shape=filled(weight=_weight_shape, bias=lambda p, x: (p["num_filter"],),
                              **dict.fromkeys(_RANGES, _one)), FPartialShape=ranged(_convolved))
@@ -132,7 +156,14 @@ def quantized_conv(data: Array, weight: Array, bias: Array | None = None, min_da
         return _in_floats(data, weight, (numbers[0].index("C"), numbers[1].index("I")), native, kernel=kernel,
                           stride=stride, dilate=dilate, pad=pad, num_filter=num_filter, num_group=num_group,
                           layout=layout)
-    out = by_device(data, weight, cpu=floats, cuda=floats, rocm=floats, default=native)
+
+    def library(data: Array, weight: Array) -> Array:
+        steps = _checked(data, weight, None, kernel, stride, dilate, pad, num_filter, num_group, layout)
+        if not _multiplied_as_bytes(data, weight, kernel, *steps[1:]):
+            return floats(data, weight)
+        return _of_bytes(*steps, num_group, numbers)(data, weight)
+
+    out = by_device(data, weight, cpu=floats, onednn=library, cuda=floats, rocm=floats, default=native)
     edge = _product_range(data, a)
     if not no_bias:
         bias = _bias(a)

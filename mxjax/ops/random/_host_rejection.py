@@ -219,7 +219,7 @@ def gamma(source: Source, count: int, dtype: np.dtype, alpha: Any, beta: Any) ->
 
 # -------------------------------------------------------------------- Poisson
 def _count_products(places: _Places, rate: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """How many numbers can be multiplied before the product is at most exp(-rate)."""
+    """Returns how many numbers can be multiplied before the product is at most exp(-rate)."""
     least, shape = c_function("expf")(-rate), places.at.shape
     product, more, count = np.ones(shape, np.float32), np.ones(shape, bool), np.zeros(shape, np.int32)
     first = 0
@@ -261,7 +261,7 @@ def _try_poisson(places: _Places, rate: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def _cost(rate: Any) -> float:
-    """How many numbers a Poisson number takes, nearly."""
+    """Returns how many numbers a Poisson number takes, nearly."""
     rate = np.asarray(rate, np.float32)
     return max(4.0, 1 + float(rate[rate < _FEW].max(initial=0)))
 
@@ -296,7 +296,7 @@ def _mixture(source: Source, count: int, free: Any, fixed: Any, alpha: Any, beta
 
 
 def negative_binomial(source: Source, count: int, dtype: np.dtype, k: Any, p: Any) -> np.ndarray:
-    """How many successes come before k failures, each of probability p."""
+    """Returns how many successes come before k failures, each of probability p."""
     kind, p = np.asarray(k).dtype, np.asarray(p, np.float32)
     with np.errstate(all="ignore"):
         beta = ((1 - _wide(p)) / p).astype(np.float32).astype(kind)

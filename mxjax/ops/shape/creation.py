@@ -26,7 +26,7 @@ def made_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
 
 
 def shape_known(params: dict[str, Any]) -> bool:
-    """Whether the parameters alone tell the whole shape (FShapeKnown)."""
+    """Returns whether the parameters alone tell the whole shape (FShapeKnown)."""
     shape = params["shape"]
     return shape is not None and all(n > 0 for n in shape) and (shape != () or is_np_shape())
 

@@ -309,7 +309,7 @@ def index_array(data: Array, *, axes: Shape | None = None) -> Array:
 
 # ------------------------------------------------------------ counting
 def _far_apart(interval: Sequence[float], count: int, dtype: Any) -> bool:
-    """Whether a dtype holds bounds of equal bins so well that a bin's number is known but for one."""
+    """Returns whether a dtype holds bounds of equal bins so well that a bin's number is known but for one."""
     low, high = interval
     return dtype in (jnp.float32, jnp.float64) and count < 1 << 30 and \
         (high - low) / count > 4 * float(np.spacing(np.array(max(abs(low), abs(high)), dtype)))
@@ -319,7 +319,7 @@ def _far_apart(interval: Sequence[float], count: int, dtype: Any) -> bool:
           inputs=lambda p: ["data", "bins"] if p["bin_cnt"] is None else ["data"])
 def histogram(data: Array, bins: Array | None = None, *, bin_cnt: int | None = None,
               range: Floats | None = None) -> tuple[Array, Array]:
-    """How many values fall between each two neighbours of `bins`, the last one included, and the bins.
+    """Returns how many values fall between each two neighbours of `bins`, the last one included, and the bins.
 
     Instead of bins, `bin_cnt` equal ones of an interval `range` can be asked for.  -> int64 counts, bins.
     """

@@ -41,7 +41,7 @@ def _convolve(operator: str, data: Array, offset: Array, mask: Array | None, wei
     moved = offset.reshape(batch, parts, *kernel, 2, *size)
 
     def places(axis: int) -> Array:
-        """Where along an axis each tap of each output pixel is, (batch, parts, *kernel, *size)."""
+        """Returns where along an axis each tap of each output pixel is, (batch, parts, *kernel, *size)."""
         tap = jnp.arange(kernel[axis]).reshape([-1 if i == axis else 1 for i in range(4)]) * dilate[axis]
         pixel = jnp.arange(size[axis]).reshape([-1 if i == axis + 2 else 1 for i in range(4)]) * stride[axis]
         return moved[:, :, :, :, axis] + (pixel - pad[axis] + tap)

@@ -172,7 +172,7 @@ def _region(rois: Array, scale: float, pooled: int, shift: float) -> tuple[Array
 
 
 def _groups(pooled: int, group: int) -> np.ndarray:
-    """Which of `group` groups of channels each part along an axis is pooled from."""
+    """Returns which of `group` groups of channels each part along an axis is pooled from."""
     return np.clip(np.arange(pooled) * group // pooled, 0, group - 1)
 
 

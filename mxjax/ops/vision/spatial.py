@@ -164,7 +164,8 @@ def spatial_transformer(data: Array, loc: Array, *, target_shape: Shape = (0, 0)
 
 # ------------------------------------------------------------ regions
 def _bins(low: Array, high: Array, count: int, size: int) -> tuple[Array, Array]:
-    """Where `count` parts of regions from low to high begin and end, of `size` pixels -> (regions, count) each."""
+    """Returns where `count` parts of regions from low to high begin and end, of `size` pixels -> (regions, count) each.
+    """
     part = jnp.maximum(high - low + 1, 1)[:, None] / count
     start, stop = jnp.floor(jnp.arange(count) * part), jnp.ceil(jnp.arange(1, count + 1) * part)
     return tuple(jnp.clip(jnp.nan_to_num(edge + low[:, None]), 0, size).astype(jnp.int32) for edge in (start, stop))
@@ -219,7 +220,7 @@ def _correlated(p: dict[str, Any], x: tuple, *_: Any) -> tuple:
 def correlation(data1: Array, data2: Array, *, kernel_size: Count = 1, max_displacement: int = 1,
                 stride1: Count = 1, stride2: Count = 1, pad_size: int = 0,
                 is_multiply: bool = True) -> Array:
-    """How patches of one image agree with displaced ones of another (FlowNet, arXiv:1504.06852).
+    """Returns how patches of one image agree with displaced ones of another (FlowNet, arXiv:1504.06852).
 
     data1, data2: (batch, channel, height, width), padded with `pad_size` zeros.  Patches of `kernel_size` (odd) pixels
     at every `stride1`-th pixel are compared over displacements up to `max_displacement` in steps of `stride2`:

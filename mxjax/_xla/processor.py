@@ -1,0 +1,27 @@
+"""The processor that programs for CPUs run on."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import pathlib
+
+__all__ = ["multiplies_bytes"]
+
+
+@functools.cache
+def multiplies_bytes() -> bool:
+    """Returns whether oneDNN multiplies and adds 8-bit integers exactly: by AVX-512 VNNI.
+
+    Older processors add pairs of products in 16 bits, where large ones are cut off. So they do where the user has
+    oneDNN do without the newer instructions.
+    """
+    if any(os.environ.get(f"{name}_MAX_CPU_ISA") for name in ("ONEDNN", "DNNL")):
+        return False
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        for line in pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            name, _, flags = line.partition(":")
+            if name.strip() == "flags":
+                return "avx512_vnni" in flags.split()
+    return False
