@@ -7,6 +7,9 @@ place with `unify` and need not do what the forward direction does: once all inp
 from abstract evaluation of the operator's function, and before that from evaluation with symbols for what is unknown.
 An operator whose function needs numbers has a formula (FPartialShape): `formula(params, *shapes of the inputs)` is the
 shape of the outputs, or a list of shapes. In formulas UNKNOWN stands for what is unknown: they need not ask for it.
+
+Evaluation takes milliseconds. So rules and formulas may be marked `exact`: where all inputs are known they say all that
+evaluation would, and refuse what it refuses.
 """
 
 from __future__ import annotations
@@ -20,8 +23,8 @@ from ..base import MXNetError
 if TYPE_CHECKING:
     from .registry import Op
 
-__all__ = ["UNKNOWN", "NotKnown", "agree", "broadcasted", "check_types", "computed", "elementwise", "filled", "first",
-           "known", "op_types", "outputs", "same_inputs", "tied", "typed", "unify"]
+__all__ = ["UNKNOWN", "NotKnown", "agree", "broadcasted", "check_types", "computed", "elementwise", "exact", "filled",
+           "first", "known", "op_types", "outputs", "same_inputs", "tied", "told", "typed", "unify"]
 
 Shape = tuple[int | None, ...] | None
 
@@ -105,6 +108,39 @@ def computed(function: Callable[..., Any], *sizes: Any) -> Any:
     return UNKNOWN if any(n is UNKNOWN for n in sizes) else function(*sizes)
 
 
+def exact(formula: Callable[..., Any], fits: Callable[..., bool] | None = None) -> Callable[..., Any]:
+    """Returns the formula (FPartialShape) with the mark that it replaces evaluation where all inputs are known.
+
+    fits: function(params, *known shapes) -> whether the operator takes them, so far as neither the formula nor the
+    operator's FInferShape refuses the others. What does not fit is evaluated, and that tells what is wrong.
+    """
+    def marked(params: dict[str, Any], *shapes: Any) -> Any:
+        return formula(params, *shapes)
+    marked.exact = fits or _always
+    return marked
+
+
+def _always(*_: Any) -> bool:
+    return True
+
+
+def told(op: Op, params: dict[str, Any], ins: Sequence[Shape], outs: Sequence[Shape]) -> list[Shape] | None:
+    """Returns the shapes of the outputs for known inputs, by exact rules alone, or None where they do not say.
+
+    outs: what the operator's FInferShape, where it has one, has said for these inputs.
+    """
+    formula = op.get_attr("FPartialShape")
+    fits = getattr(formula, "exact", None)
+    if fits is not None:
+        try:
+            outs = outputs(formula, params, ins, len(outs)) if fits(params, *ins) else [None]
+        except Exception:  # evaluation tells what is wrong
+            return None
+    elif not getattr(op.get_attr("FInferShape"), "exact", False):
+        return None
+    return list(outs) if all(map(known, outs)) else None
+
+
 def first(params: dict[str, Any], shape: Any, *others: Any) -> Any:
     """All outputs have the shape of the first input (FPartialShape)."""
     return shape
@@ -118,6 +154,9 @@ def broadcasted(params: dict[str, Any], *shapes: Any) -> tuple:
     """
     columns = itertools.zip_longest(*(reversed(s) for s in shapes), fillvalue=1)
     return tuple([_stretched(shapes, column) for column in columns])[::-1]
+
+
+broadcasted.exact = _always  # its errors are those of operators that do not fit
 
 
 def _stretched(shapes: Sequence[Any], column: Sequence[Any]) -> Any:
@@ -136,7 +175,7 @@ def elementwise(params: dict[str, Any], ins: list[Shape], outs: list[Shape]) -> 
     ins[:], outs[:] = [shape] * len(ins), [shape] * len(outs)
 
 
-elementwise.complete = True  # there is nothing else to be known about partly unknown shapes
+elementwise.complete = elementwise.exact = True  # there is nothing else to be known
 
 
 def same_inputs(params: dict[str, Any], ins: list[Shape], outs: list[Shape]) -> None:
