@@ -124,21 +124,27 @@ def _always(*_: Any) -> bool:
     return True
 
 
+def _never(*_: Any) -> bool:
+    return False
+
+
 def told(op: Op, params: dict[str, Any], ins: Sequence[Shape], outs: Sequence[Shape]) -> list[Shape] | None:
     """Returns the shapes of the outputs for known inputs, by exact rules alone, or None where they do not say.
 
     outs: what the operator's FInferShape, where it has one, has said for these inputs.
     """
     formula = op.get_attr("FPartialShape")
-    fits = getattr(formula, "exact", None)
-    if fits is not None:
+    if formula is not None:
+        fits = getattr(formula, "exact", _never)
         try:
             outs = outputs(formula, params, ins, len(outs)) if fits(params, *ins) else [None]
         except Exception:  # evaluation tells what is wrong
             return None
     elif not getattr(op.get_attr("FInferShape"), "exact", False):
         return None
-    return list(outs) if all(map(known, outs)) else None
+    if any(s is None or None in s or 0 in s for s in [*ins, *outs]):  # many operators refuse arrays without elements
+        return None
+    return list(outs)
 
 
 def first(params: dict[str, Any], shape: Any, *others: Any) -> Any:
