@@ -11,10 +11,10 @@ import jax
 import numpy as np
 from jax import export
 
-from .._support.bounded import Bounded
+from .._support.bounded import Bounded, bounded_cache
 from ..base import MXNetError, literal
 from ..kernel.kernel import Kernel, is_wide, prepare
-from ..ops.infer import known, op_types, told, unify
+from ..ops.infer import Size, known, need_numbers, op_types, told, unify
 from ..ops.infer import outputs as partial_outputs
 from ..ops.params import DTYPES, dtype_name, np_dtype
 from ..util import is_np_shape
@@ -56,6 +56,22 @@ class _Step:
         return self._kernel
 
 
+class _Form:
+    """Shapes some of whose sizes depend on one number: the different ones, and which of them each entry has."""
+
+    __slots__ = ("different", "order")
+
+    def __init__(self, shapes: Sequence[Shape]) -> None:
+        numbers: dict[Shape, int] = {}
+        self.order = [numbers.setdefault(shape, len(numbers)) for shape in shapes]
+        self.different = list(numbers)
+
+    def at(self, number: int) -> list[Shape]:
+        """The shapes for this number."""
+        made = [s and tuple([n.at(number) if isinstance(n, Size) else n for n in s]) for s in self.different]
+        return [made[i] for i in self.order]
+
+
 class Inference:
     """A graph prepared for questions about its shapes and dtypes, of which the answers are kept.
 
@@ -82,8 +98,10 @@ class Inference:
                 ins = tuple([places[id(n), i] for n, i in node.inputs])
                 self._steps.append(_Step(node, ins, tuple(range(first, first + count))))
         self._outputs = [places[id(n), i] for n, i in outputs]
-        self._known_shapes: dict[Any, dict] = Bounded(64)
-        self._known_types: dict[Any, list[str | None]] = Bounded(64)
+        self._steady = all(step.steady for step in self._steps)
+        self._known_shapes: dict[Any, dict] = Bounded(16)
+        self._known_types: dict[Any, list[str | None]] = Bounded(16)
+        self._forms: dict[Any, _Form] = Bounded(16)
 
     # ------------------------------------------------------------ shapes
     def shapes(self, given: dict[str, Shape], types: dict[str, str] | None = None,
@@ -99,10 +117,13 @@ class Inference:
             MXNetError: shapes contradict each other; the message names the node.
         """
         np_shape = is_np_shape()
-        first = tuple([_hint(node) if node.name not in given else given[node.name] for node, _ in self._variables])
+        first = tuple([given[node.name] if node.name in given else _hint(node, np_shape)
+                       for node, _ in self._variables])
         dtypes = self._entry_types(types or {})
         key = np_shape, first, tuple(results), tuple([dtypes[place] for _, place in self._variables])
         found = self._known_shapes.get(key)
+        if found is None and self._steady and not results:
+            found = self._by_symbol(first, given, dtypes, np_shape, key[3])
         if found is None:
             shapes: list[Shape] = [None] * len(self._owners)
             for (_, place), shape in zip(self._variables, first, strict=True):
@@ -112,6 +133,39 @@ class Inference:
             self._settle(shapes, dtypes, np_shape)
             found = self._known_shapes[key] = dict(zip(self._places, shapes, strict=True))
         return found
+
+    def _by_symbol(self, first: Sequence[Shape], given: dict[str, Shape], dtypes: list[str | None], np_shape: bool,
+                   types: tuple) -> dict[tuple[int, int], Shape] | None:
+        """Returns the shapes for any batch, that of this call put in; None where they are no function of it alone.
+
+        The batch is the first size of the first input whose shape is given, and of all others that have the same.
+        """
+        told_of = [bool(node.name in given and s and s[0]) for (node, _), s in zip(self._variables, first, strict=True)]
+        number = next((s[0] for s, said in zip(first, told_of, strict=True) if said), None)
+        if number is None:
+            return None
+        for least in range(1, 1 + min(number, 2)):  # arrays of one element are treated by other rules, at times
+            general = tuple([(Size(least=least), *s[1:]) if said and s[0] == number else s
+                             for s, said in zip(first, told_of, strict=True)])
+            key = np_shape, general, types
+            form = self._forms.get(key)
+            if form is None:
+                form = self._forms[key] = self._form(general, dtypes, np_shape)
+            if form.order:
+                return dict(zip(self._places, form.at(number), strict=True))
+        return None
+
+    def _form(self, first: Sequence[Shape], dtypes: list[str | None], np_shape: bool) -> _Form:
+        """The shapes for these of variables, some of whose sizes are symbols; an empty form where there is no answer.
+        """
+        shapes: list[Shape] = [None] * len(self._owners)
+        for (_, place), shape in zip(self._variables, first, strict=True):
+            shapes[place] = shape
+        try:
+            self._settle(shapes, dtypes, np_shape)
+            return _Form(shapes)
+        except Exception:  # the number is asked for, or there is a mistake, which numbers tell better
+            return _Form([])
 
     def _settle(self, shapes: list[Shape], dtypes: list[str | None], np_shape: bool) -> None:
         """Completes the shapes: forwards and backwards, until nothing new is learnt."""
@@ -178,13 +232,17 @@ def _type_visit(step: _Step, types: list[str | None]) -> bool:
     return found[2]
 
 
-def _hint(node: Node) -> Shape:
+def _hint(node: Node, np_shape: bool) -> Shape:
     text = node.attrs.get("__shape__")
-    if text is None:
-        return None
+    return None if text is None else _written(text, np_shape)
+
+
+@bounded_cache(1024)
+def _written(text: str, np_shape: bool) -> Shape:
+    """The shape that an attribute's text says."""
     value = literal(text)
     shape = tuple(value) if isinstance(value, (tuple, list)) else (int(value),)
-    unknown = 0 if is_np_shape() else 1
+    unknown = 0 if np_shape else 1
     return tuple(None if n is None or n < unknown else int(n) for n in shape) or None
 
 
@@ -231,6 +289,7 @@ def _learn(step: _Step, ins: list[Shape], outs: list[Shape],
     elif all(map(known, ins)) and not node.op.eager and _can_evaluate(node):
         made = told(node.op, node.params, ins, outs)
         if made is None:
+            need_numbers(ins)
             by_rules = False
             try:
                 specs = node_specs(node, ins, [types[k] for k in step.ins])
@@ -240,6 +299,8 @@ def _learn(step: _Step, ins: list[Shape], outs: list[Shape],
         outs, done = [_unify(node, o, s) for o, s in zip(outs, made, strict=True)], True
     elif ins:
         by_rules = node.op.get_attr("FPartialShape") is not None
+        if not by_rules:
+            need_numbers(ins)
         outs = [_unify(node, o, p) for o, p in
                 zip(outs, _partial(node, ins, [types[k] for k in step.ins]), strict=True)]
     return ins, outs, by_rules, done
@@ -345,6 +406,7 @@ def _arguments(kernel: Kernel, node: Node, shapes: Sequence[Any], dtypes: Sequen
     return structs
 
 
+@bounded_cache(1024)
 def _code_name(text: str) -> str:
     return DTYPES[int(text)].name if text.lstrip("-").isdigit() else dtype_name(text)
 
