@@ -77,16 +77,16 @@ class Inference:
 
     Args:
         outputs: the graph, which does not change but for the names and attributes of its variables.
+        nodes: all its nodes, each after its inputs, where they are at hand.
     """
 
-    def __init__(self, outputs: Sequence[Entry]) -> None:
-        nodes = topological(outputs)
+    def __init__(self, outputs: Sequence[Entry], nodes: Sequence[Node] | None = None) -> None:
         self._places: dict[tuple[int, int], int] = {}
         self._owners: list[Node] = []
         self._variables: list[tuple[Node, int]] = []
         self._steps: list[_Step] = []
         places = self._places
-        for node in nodes:
+        for node in topological(outputs) if nodes is None else nodes:
             first = len(self._owners)
             count = node.num_outputs
             for i in range(count):

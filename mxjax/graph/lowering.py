@@ -147,7 +147,7 @@ class Lowered:
     def inference(self) -> Inference:
         """Answers questions about shapes and dtypes."""
         if self._inference is None:
-            self._inference = Inference(self.outputs)
+            self._inference = Inference(self.outputs, self.nodes)
         return self._inference
 
     def late(self) -> dict[int, list[Node]]:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from .registry import Op
 
 __all__ = ["UNKNOWN", "NotKnown", "Size", "agree", "broadcasted", "check_types", "computed", "elementwise", "exact",
-           "filled", "first", "known", "need_numbers", "op_types", "outputs", "same_inputs", "tied", "told", "typed", "unify"]
+           "filled", "first", "known", "need_numbers", "op_types", "outputs", "same_inputs", "tied", "told", "typed",
+           "unify"]
 
 Shape = tuple[int | None, ...] | None
 
