@@ -85,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if given.command_name == "info":
         _info()
         return 0
-    from .base import MXNetError  # after --help and --version: it loads NumPy, and most commands load JAX
+    from .base import MXNetError  # it loads NumPy, which --help and --version do without
     if given.command_name in _TOOLS:
         try:
             return importlib.import_module(f"mxjax.tools.{given.command_name}").main(given)
@@ -95,8 +95,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not given.module and not os.path.isfile(given.script):
         parser.error(f"there is no script {given.script}")
     if not given.no_cache:
-        from ._xla import program_files
-        from .runtime import use_cache
+        from ._xla import program_files  # only a script that is run wants them, and JAX, here
+        from .runtime import use_cache  # as well
         try:
             os.environ.update(program_files.variables(use_cache()))  # for the processes that it starts
         except MXNetError as error:

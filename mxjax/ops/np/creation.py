@@ -38,7 +38,7 @@ def ones(*, shape: Shape = (), ctx: str = "", dtype: DType = "float32") -> Array
     return jnp.ones(shape, np_dtype(dtype))
 
 
-@register("_npi_identity", **MADE)
+@register("_npi_identity", FPartialShape=exact(lambda p: p["shape"], lambda p: len(p["shape"]) == 2), **MADE)
 def identity(*, shape: Shape = (), ctx: str = "", dtype: DType = "float32") -> Array:
     """The identity matrix of this (square) shape."""
     return jnp.eye(*shape, dtype=np_dtype(dtype))
