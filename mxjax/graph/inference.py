@@ -14,7 +14,7 @@ from jax import export
 from .._support.bounded import Bounded, bounded_cache
 from ..base import MXNetError, literal
 from ..kernel.kernel import Kernel, is_wide, prepare
-from ..ops.infer import Size, known, need_numbers, op_types, told, unify
+from ..ops.infer import Size, known, need_numbers, op_types, partial_formula, told, unify
 from ..ops.infer import outputs as partial_outputs
 from ..ops.params import DTYPES, dtype_name, np_dtype
 from ..util import is_np_shape
@@ -298,7 +298,7 @@ def _learn(step: _Step, ins: list[Shape], outs: list[Shape],
             made = [s[0] for s in specs[:node.num_outputs]]
         outs, done = [_unify(node, o, s) for o, s in zip(outs, made, strict=True)], True
     elif ins:
-        by_rules = node.op.get_attr("FPartialShape") is not None
+        by_rules = partial_formula(node.op) is not None
         if not by_rules:
             need_numbers(ins)
         outs = [_unify(node, o, p) for o, p in
@@ -308,7 +308,7 @@ def _learn(step: _Step, ins: list[Shape], outs: list[Shape],
 
 def _partial(node: Node, ins: list[Shape], dtypes: Sequence[str | None]) -> list[Shape]:
     """What can be said for certain of the outputs where inputs are not known in full."""
-    formula = node.op.get_attr("FPartialShape")
+    formula = partial_formula(node.op)
     if formula is not None:
         try:
             return partial_outputs(formula, node.params, ins, node.num_outputs)

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from .registry import Op
 
 __all__ = ["UNKNOWN", "NotKnown", "Size", "agree", "broadcasted", "check_types", "computed", "elementwise", "exact",
-           "filled", "first", "known", "need_numbers", "op_types", "outputs", "same_inputs", "tied", "told", "typed",
-           "unify"]
+           "filled", "first", "known", "need_numbers", "op_types", "outputs", "partial_formula", "same_inputs", "tied",
+           "told", "typed", "unify"]
 
 Shape = tuple[int | None, ...] | None
 
@@ -236,16 +236,27 @@ def computed(function: Callable[..., Any], *sizes: Any) -> Any:
     return UNKNOWN if any(n is UNKNOWN for n in sizes) else function(*sizes)
 
 
-def exact(formula: Callable[..., Any], fits: Callable[..., bool] | None = None) -> Callable[..., Any]:
+def exact(formula: Callable[..., Any], fits: Callable[..., bool] | None = None,
+          partly: bool = True) -> Callable[..., Any]:
     """Returns the formula (FPartialShape) with the mark that it replaces evaluation where all inputs are known.
 
-    fits: function(params, *known shapes) -> whether the operator takes them, so far as neither the formula nor the
-    operator's FInferShape refuses the others. What does not fit is evaluated, and that tells what is wrong.
+    Args:
+        formula: the formula.
+        fits: function(params, *known shapes) -> whether the operator takes them, so far as neither the formula nor
+            the operator's FInferShape refuses the others. What does not fit is evaluated, which tells what is wrong.
+        partly: whether it is asked where sizes are unknown, too. There MXNet leaves results of some operators
+            unknown; these are evaluated with symbols.
     """
     def marked(params: dict[str, Any], *shapes: Any) -> Any:
         return formula(params, *shapes)
-    marked.exact = fits or _always
+    marked.exact, marked.partly = fits or _always, partly
     return marked
+
+
+def partial_formula(op: Op) -> Callable[..., Any] | None:
+    """Returns the operator's formula for inputs that are partly unknown, if it has one."""
+    formula = op.get_attr("FPartialShape")
+    return formula if getattr(formula, "partly", True) else None
 
 
 def _always(*_: Any) -> bool:

@@ -60,7 +60,7 @@ def _can_stretch(target: Callable[..., tuple]) -> Callable[..., bool]:
     return fits
 
 
-@register("broadcast_to", FPartialShape=exact(_to, _can_stretch(_to)))
+@register("broadcast_to", FPartialShape=exact(_to, _can_stretch(_to), partly=False))
 def broadcast_to(data: Array, *, shape: Shape = ()) -> Array:
     """Repeats axes of size 1 until the array has this shape; 0 in `shape` keeps the dimension."""
     kept = data.shape if data.ndim == len(shape) else shape
@@ -74,7 +74,8 @@ def _along(p: dict[str, Any], x: tuple) -> tuple:
 
 
 @register("broadcast_axis", aliases=("broadcast_axes",), FPartialShape=exact(
-    _along, lambda p, x: all(x[a] == 1 for a in p["axis"]) and len({a % len(x) for a in p["axis"]}) == len(p["axis"])))
+    _along, lambda p, x: all(x[a] == 1 for a in p["axis"]) and len({a % len(x) for a in p["axis"]}) == len(p["axis"]),
+    partly=False))
 def broadcast_axis(data: Array, *, axis: Shape = (), size: Shape = ()) -> Array:
     """Repeats the given axes, which have size 1, to the given sizes."""
     if len(axis) != len(size):
@@ -98,7 +99,7 @@ def _like(p: dict[str, Any], x: tuple, like: tuple) -> tuple:
 
 
 @register("broadcast_like", infer_type=gives(lambda p: None), FPartialShape=exact(
-    _like, lambda p, *shapes: p["lhs_axes"] != () and _can_stretch(_like)(p, *shapes)))
+    _like, lambda p, *shapes: p["lhs_axes"] != () and _can_stretch(_like)(p, *shapes), partly=False))
 def broadcast_like(lhs: Array, rhs: Array, *, lhs_axes: Shape | None = None, rhs_axes: Shape | None = None) -> Array:
     """lhs broadcast to the shape of rhs; with `lhs_axes` and `rhs_axes` only these axes, pair by pair."""
     shape = rhs.shape

@@ -46,7 +46,7 @@ def _can_weigh(parts: int) -> Any:
 
 
 @register("_contrib_interleaved_matmul_selfatt_qk", FPartialShape=exact(
-    lambda p, x: (x[1] * p["heads"], x[0], x[0]), lambda p, x: _divides(p, x, 3)))
+    lambda p, x: (x[1] * p["heads"], x[0], x[0]), lambda p, x: _divides(p, x, 3), partly=False))
 def interleaved_matmul_selfatt_qk(queries_keys_values: Array, *, heads: Heads) -> Array:
     """Products of queries and keys, divided by sqrt(size): self-attention before softmax.
 
@@ -58,7 +58,7 @@ def interleaved_matmul_selfatt_qk(queries_keys_values: Array, *, heads: Heads) -
 
 
 @register("_contrib_interleaved_matmul_selfatt_valatt", FPartialShape=exact(
-    lambda p, x, attention: (attention[1], x[1], x[2] // 3), _can_weigh(3)))
+    lambda p, x, attention: (attention[1], x[1], x[2] // 3), _can_weigh(3), partly=False))
 def interleaved_matmul_selfatt_valatt(queries_keys_values: Array, attention: Array, *, heads: Heads) -> Array:
     """The values, weighted by attention.
 
@@ -70,7 +70,7 @@ def interleaved_matmul_selfatt_valatt(queries_keys_values: Array, attention: Arr
 
 @register("_contrib_interleaved_matmul_encdec_qk", FPartialShape=exact(
     lambda p, x, y: (x[1] * p["heads"], x[0], y[0]),
-    lambda p, x, y: _divides(p, x, 1) and len(y) == 3 and y[1:] == (x[1], 2 * x[2])))
+    lambda p, x, y: _divides(p, x, 1) and len(y) == 3 and y[1:] == (x[1], 2 * x[2]), partly=False))
 def interleaved_matmul_encdec_qk(queries: Array, keys_values: Array, *, heads: Heads) -> Array:
     """Products of the decoder's queries and the encoder's keys, divided by sqrt(size).
 
@@ -82,7 +82,7 @@ def interleaved_matmul_encdec_qk(queries: Array, keys_values: Array, *, heads: H
 
 
 @register("_contrib_interleaved_matmul_encdec_valatt", FPartialShape=exact(
-    lambda p, x, attention: (attention[1], x[1], x[2] // 2), _can_weigh(2)))
+    lambda p, x, attention: (attention[1], x[1], x[2] // 2), _can_weigh(2), partly=False))
 def interleaved_matmul_encdec_valatt(keys_values: Array, attention: Array, *, heads: Heads) -> Array:
     """The encoder's values, weighted by attention.
 

@@ -175,7 +175,8 @@ def _squeezed(p: dict[str, Any], x: tuple) -> tuple:
 
 
 @register("_np_squeeze", FPartialShape=exact(
-    _squeezed, lambda p, x: p["axis"] is None or all(x[a] == 1 for a in axes_of("_np_squeeze", p["axis"], len(x)))))
+    _squeezed, lambda p, x: p["axis"] is None or all(x[a] == 1 for a in axes_of("_np_squeeze", p["axis"], len(x))),
+    partly=False))
 def squeeze(a: Array, *, axis: Shape | None = None) -> Array:
     """Without axes of size 1: all of them, or those given."""
     if a.ndim == 0 and axis in ((0,), (-1,)):
@@ -227,7 +228,8 @@ def _stretched(p: dict[str, Any], x: tuple) -> tuple:
 
 
 @register("_npi_broadcast_to", FPartialShape=exact(
-    _stretched, lambda p, x: len(x) <= len(p["shape"]) and broadcasted(p, x, _stretched(p, x)) == _stretched(p, x)))
+    _stretched, lambda p, x: len(x) <= len(p["shape"]) and broadcasted(p, x, _stretched(p, x)) == _stretched(p, x),
+    partly=False))
 def broadcast_to(array: Array, *, shape: Shape = ()) -> Array:
     """The array repeated to this shape; -2 keeps a dimension."""
     lead = len(shape) - array.ndim

@@ -37,9 +37,9 @@ def axes_of(name: str, axis: Shape | None, ndim: int) -> Axes:
     return axes
 
 
-def _reduced(name: str) -> Callable[..., Any]:
-    """The formula of a reduction's shape (FPartialShape)."""
-    return exact(lambda p, x: without_axes(x, axes_of(name, p["axis"], len(x)), p["keepdims"]))
+def _reduced(name: str, partly: bool = True) -> Callable[..., Any]:
+    """The formula of a reduction's shape (FPartialShape); `partly` as in `exact`."""
+    return exact(lambda p, x: without_axes(x, axes_of(name, p["axis"], len(x)), p["keepdims"]), partly=partly)
 
 
 def _sum_types(floats: bool) -> Callable[..., None]:
@@ -108,7 +108,7 @@ def _deviation(name: str, function: Callable[[Array], Array], doc: str) -> None:
         return function(spread).astype(out)
     compute.__doc__ = f"{doc} over axes (None: all), divided by count - ddof; in `dtype` (default: the array's)."
     register(f"_npi_{name}", output_names=lambda p: [name], infer_type=gives(lambda p: p["dtype"]),
-             FPartialShape=_reduced(f"_npi_{name}"), FGradient=no_gradient)(compute)
+             FPartialShape=_reduced(f"_npi_{name}", partly=False), FGradient=no_gradient)(compute)
 
 
 _deviation("var", lambda x: x, "Variance")
@@ -148,7 +148,7 @@ def _position(name: str, extreme: Callable[..., Array], doc: str) -> None:
     compute.__doc__ = f"Position (int64) of the first {doc} along an axis (None: in the flattened array)."
     register(name, wide=True, infer_type=gives("int64"), FPartialShape=exact(lambda p, x: without_axes(
         x, range(len(x)) if p["axis"] is None else (normalized(p["axis"], len(x)),), p["keepdims"]),
-        lambda p, x: len(x) > 0))(compute)
+        lambda p, x: len(x) > 0, partly=False))(compute)
 
 
 _position("_npi_argmax", jnp.max, "maximum")

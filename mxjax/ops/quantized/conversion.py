@@ -55,11 +55,11 @@ def with_range(values: Array, dtype: Any, low: Any, high: Any) -> tuple[Array, A
     return data, -edge, edge
 
 
-def ranged(formula: Any, fits: Any = None) -> Any:
-    """The formula of a quantized output's shape with those of its range (FPartialShape); `fits` as in `exact`."""
+def ranged(formula: Any, fits: Any = None, partly: bool = True) -> Any:
+    """The formula of a quantized output's shape with those of its range (FPartialShape); the rest as in `exact`."""
     def shapes(p: dict[str, Any], *ins: Any) -> list:
         return [formula(p, *ins), (1,), (1,)]
-    return shapes if fits is None else exact(shapes, fits)
+    return shapes if fits is None else exact(shapes, fits, partly)
 
 
 def alike(params: dict[str, Any], ins: list, outs: list) -> None:

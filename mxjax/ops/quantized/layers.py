@@ -179,7 +179,7 @@ def quantized_act(data: Array, min_data: Array, max_data: Array, *,
 
 
 @register("_contrib_quantized_flatten",
-          FPartialShape=ranged(lambda p, x, *_: (*x[:1], size_of(x[1:])), lambda p, x, *_: len(x) > 0),
+          FPartialShape=ranged(lambda p, x, *_: (*x[:1], size_of(x[1:])), lambda p, x, *_: len(x) > 0, False),
           **_through("quantized_flatten"))
 def quantized_flatten(data: Array, min_data: Array, max_data: Array) -> tuple[Array, Array, Array]:
     """`Flatten` of integers."""

@@ -83,14 +83,14 @@ def _has_axis(p: dict[str, Any], x: tuple) -> bool:
 
 
 @register("sort", aliases=("_npi_sort",), output_names=lambda p: ["output0"],
-          FPartialShape=exact(_same_or_flat, _has_axis))
+          FPartialShape=exact(_same_or_flat, _has_axis, partly=False))
 def sort(data: Array, *, axis: int | None = -1, is_ascend: bool = True) -> Array:
     """The values in order along an axis, or all of them with axis=None."""
     last, axis = _last(data, axis)
     return jnp.moveaxis(_taken(last, *_positions(last, last.shape[-1], is_ascend)), -1, axis)
 
 
-@register("argsort", aliases=("_npi_argsort",), FPartialShape=exact(_same_or_flat, _has_axis))
+@register("argsort", aliases=("_npi_argsort",), FPartialShape=exact(_same_or_flat, _has_axis, partly=False))
 def argsort(data: Array, *, axis: int | None = -1, is_ascend: bool = True, dtype: DType = "float32") -> Array:
     """The positions that sort the data along an axis; of more than 16 values equal ones may change their order."""
     last, axis = _last(data, axis)
@@ -114,7 +114,8 @@ def _chosen_shapes(p: dict[str, Any], x: tuple) -> list[tuple]:
 
 
 @register("topk", aliases=("_npx_topk",), infer_type=_topk_types, FPartialShape=exact(
-    _chosen_shapes, lambda p, x: _has_axis(p, x) and p["k"] <= (size_of(x) if p["axis"] is None else x[p["axis"]])),
+    _chosen_shapes, lambda p, x: _has_axis(p, x) and p["k"] <= (size_of(x) if p["axis"] is None else x[p["axis"]]),
+    partly=False),
           num_outputs=lambda p: 2 if p["ret_typ"] in ("value", "both") else 1,
           num_visible=lambda p: 2 if p["ret_typ"] == "both" else 1)
 def topk(data: Array, *, axis: int | None = -1, k: int = 1,

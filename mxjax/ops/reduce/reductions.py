@@ -151,7 +151,8 @@ def _position(name: str, extreme: Callable[..., Array], doc: str) -> None:
     The positions have the dtype of the data; NaN counts as the extreme.
     """
     register(name, FPartialShape=exact(lambda p, x: without_axes(
-        x, range(len(x)) if p["axis"] is None else (normalized(p["axis"], len(x)),), p["keepdims"]) or (1,)))(compute)
+        x, range(len(x)) if p["axis"] is None else (normalized(p["axis"], len(x)),), p["keepdims"]) or (1,),
+        partly=False))(compute)
 
 
 _position("argmax", jnp.max, "maximum")

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from ...base import MXNetError
 from ...util import is_np_shape
 from ..common import Array, gives, normalized, size_of
-from ..infer import UNKNOWN, exact, first, known, unify
+from ..infer import exact, first, known, unify
 from ..params import Range, Scalar, Shape
 from ..registry import register
 
@@ -230,12 +230,12 @@ def expand_dims(data: Array, *, axis: int) -> Array:
 def _squeezed(p: dict[str, Any], x: tuple) -> tuple:
     """The shape without the axes of size 1; raises MXNetError where the parameter names others."""
     axes = [i for i, n in enumerate(x) if n == 1] if p["axis"] is None else [normalized(a, len(x)) for a in p["axis"]]
-    if len(set(axes)) < len(axes) or any(x[a] is not UNKNOWN and x[a] != 1 for a in axes):
+    if len(set(axes)) < len(axes) or any(x[a] != 1 for a in axes):
         raise MXNetError(f"operator squeeze: axis={p['axis']} must name different axes of size 1 of shape {x}")
     return tuple(n for i, n in enumerate(x) if i not in axes) or (1,)
 
 
-@register("squeeze", FPartialShape=exact(_squeezed))
+@register("squeeze", FPartialShape=exact(_squeezed, partly=False))
 def squeeze(data: Array, *, axis: Shape | None = None) -> Array:
     """Without the axes of size 1: the given ones, or all; at least one axis stays."""
     return data.reshape(_squeezed({"axis": axis}, data.shape))
@@ -295,7 +295,7 @@ def _can_pad(p: dict[str, Any], x: tuple) -> bool:
         (p["mode"] != "reflect" or all(max(width[2 * i:2 * i + 2]) < n for i, n in enumerate(x)))
 
 
-@register("Pad", aliases=("pad",), FPartialShape=exact(_padded, _can_pad))
+@register("Pad", aliases=("pad",), FPartialShape=exact(_padded, _can_pad, partly=False))
 def pad(data: Array, *, mode: Literal["constant", "edge", "reflect"], pad_width: Shape,
         constant_value: Scalar = 0.0) -> Array:
     """Pads all axes but the first two of an array of 4 or 5 dimensions.

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from ...base import MXNetError
 from ..common import Array, converted, gives, normalized
-from ..infer import computed, exact, unify
+from ..infer import exact, unify
 from ..params import Range, Scalar, Shape
 from ..registry import register
 
@@ -171,7 +171,7 @@ def _pieces(p: dict[str, Any], x: tuple) -> list[tuple]:
     """The shapes of the pieces of `_split_v2` (FPartialShape)."""
     axis, count = normalized(p["axis"], len(x)), p["sections"]
     if count:
-        sizes = [computed(lambda size, i: size // count + (i < size % count), x[axis], i) for i in range(count)]
+        sizes = [x[axis] // count + (i < x[axis] % count) for i in range(count)]
     else:
         limits = [*p["indices"], x[axis]]
         sizes = [b - a for a, b in itertools.pairwise(limits)]
@@ -185,7 +185,7 @@ def _can_split(p: dict[str, Any], x: tuple) -> bool:
 
 
 @register("_split_v2", aliases=("_npi_split",), num_outputs=lambda p: p["sections"] or len(p["indices"]),
-          FPartialShape=exact(_pieces, _can_split))
+          FPartialShape=exact(_pieces, _can_split, partly=False))
 def split_v2(data: Array, *, indices: Shape, axis: int = 1, squeeze_axis: bool = False,
              sections: int = 0) -> tuple[Array, ...]:
     """Splits an axis into `sections` pieces (the first ones may be longer by one), or at the given start indices."""
