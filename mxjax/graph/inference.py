@@ -45,8 +45,8 @@ class _Step:
     def __init__(self, node: Node, ins: tuple[int, ...], outs: tuple[int, ...]) -> None:
         self.node, self.ins, self.outs = node, ins, outs
         # its shapes follow from the shapes of its inputs alone, by rules that are the same in each call
-        self.steady = not node.op.eager and node.op.get_attr("FUneven") is None and node.op.get_attr("FCompute") \
-            is not None and not node.subgraphs
+        op = node.op
+        self.steady = not (op.eager or node.subgraphs or op.get_attr("FUneven")) and op.get_attr("FCompute") is not None
         self._kernel: Kernel | None = None
 
     def kernel(self) -> Kernel:
