@@ -2,7 +2,7 @@
 
     import mxjax as mx
 
-Importing it changes no JAX setting and starts no device.
+Importing it changes no JAX setting and starts no device; JAX is loaded with the first name that needs it.
 """
 
 import importlib as _importlib
@@ -12,18 +12,32 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from . import log as log  # before anything that imports JAX
 from ._support import providers as _providers
-from .base import MXNetError as MXNetError  # `as`, and `*`: type checkers take them as this package's own
-from .context import *
-from .libinfo import __version__ as __version__
+from .libinfo import __version__ as __version__  # `as`: type checkers take it as this package's own
 
 if _TYPE_CHECKING:  # loaded when first used, see __getattr__
-    from . import autograd, gluon, image, io, metric, ndarray, numpy, numpy_extension, optimizer, random, symbol
+    from . import (
+        autograd,
+        base,
+        context,
+        gluon,
+        image,
+        io,
+        metric,
+        ndarray,
+        numpy,
+        numpy_extension,
+        optimizer,
+        random,
+        symbol,
+    )
     from . import kvstore as kv
     from . import module as mod
     from . import ndarray as nd
     from . import numpy as np
     from . import numpy_extension as npx
     from . import symbol as sym
+    from .base import MXNetError as MXNetError
+    from .context import Context, cpu, cpu_pinned, current_context, gpu, gpu_memory_info, num_gpus, num_tpus, tpu
 
 _MODULES = """
     attribute autograd base callback context contrib engine error executor executor_manager gluon image
@@ -37,7 +51,12 @@ _ALIASES = {"nd": "ndarray", "sym": "symbol", "np": "numpy", "npx": "numpy_exten
             "opt": "optimizer", "np_symbol": "symbol.numpy"}
 _NAMES = {"AttrScope": "attribute", "is_np_array": "util", "is_np_shape": "util", "np_array": "util",
           "np_shape": "util", "set_np_shape": "util", "use_np": "util", "use_np_array": "util",
-          "use_np_shape": "util", "NDArray": "ndarray", "Symbol": "symbol", "clear_caches": "kernel.compiled"}
+          "use_np_shape": "util", "NDArray": "ndarray", "Symbol": "symbol", "clear_caches": "kernel.compiled",
+          "MXNetError": "base", "Context": "context", "cpu": "context", "cpu_pinned": "context", "gpu": "context",
+          "tpu": "context", "num_gpus": "context", "num_tpus": "context", "gpu_memory_info": "context",
+          "current_context": "context"}
+__all__ = ["Context", "MXNetError", "base", "context", "cpu", "cpu_pinned", "current_context", "gpu", "gpu_memory_info",
+           "libinfo", "log", "num_gpus", "num_tpus", "tpu"]
 
 
 def __getattr__(name):

@@ -14,8 +14,6 @@ import sys
 from collections.abc import Sequence
 
 from . import libinfo
-from ._xla import program_files as _program_files
-from .base import MXNetError
 
 __all__ = ["main"]
 
@@ -87,6 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if given.command_name == "info":
         _info()
         return 0
+    from .base import MXNetError  # it loads NumPy, which --help and --version do without
     if given.command_name in _TOOLS:
         try:
             return importlib.import_module(f"mxjax.tools.{given.command_name}").main(given)
@@ -96,9 +95,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not given.module and not os.path.isfile(given.script):
         parser.error(f"there is no script {given.script}")
     if not given.no_cache:
-        from .runtime import use_cache  # only a script that is run wants JAX here
+        from ._xla import program_files  # only a script that is run wants them, and JAX, here
+        from .runtime import use_cache  # as well
         try:
-            os.environ.update(_program_files.variables(use_cache()))  # for the processes that it starts
+            os.environ.update(program_files.variables(use_cache()))  # for the processes that it starts
         except MXNetError as error:
             print(f"{parser.prog}: {error}", file=sys.stderr)
     from .interop._alias import check_module, install_mxnet_alias, run_script  # a while: after the options

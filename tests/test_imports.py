@@ -24,6 +24,30 @@ assert not set({SLOW}) & (set(sys.modules) - before)
 """)
 
 
+def test_help_and_version_of_the_command_line_load_neither_jax_nor_numpy():
+    _run("""
+import runpy, sys
+for option in "--help", "--version":
+    sys.argv = ["mxjax", option]
+    try:
+        runpy.run_module("mxjax", run_name="__main__")
+    except SystemExit as end:
+        assert not end.code
+    else:
+        raise AssertionError("it went on")
+assert not {"jax", "jaxlib", "numpy"} & set(sys.modules)
+""")
+
+
+def test_all_names_of_the_package():
+    _run("""
+from mxjax import *
+import mxjax
+assert cpu(0) == Context("cpu", 0) and issubclass(MXNetError, RuntimeError) and current_context() == mxjax.cpu()
+assert all(hasattr(mxjax, name) for name in mxjax.__all__) and mxjax.context.Context is mxjax.Context
+""")
+
+
 def test_an_operators_function_may_be_asked_for_before_the_module_that_replaces_it():
     _run("""
 import mxjax as mx

@@ -27,7 +27,6 @@ from ..eager.chunk import point
 from ..eager.host_work import push
 from ..eager.modes import state
 from ..eager.tape import mark
-from ..graph.inference import infer_shapes, infer_types
 from ..graph.lowering import Lowered
 from ..graph.merging import eliminate_common
 from ..graph.node import complete, topological
@@ -93,7 +92,7 @@ class Executor:
                 raise MXNetError(f"simple_bind: the shape of {name} cannot be worked out from "
                                  f"{', '.join(f'{k}={v}' for k, v in shapes.items()) or 'nothing'}; it is known as "
                                  f"{shape}")
-        found = infer_types(symbol._outputs, known_types)
+        found = graph.inference.types(known_types)
         reqs = _requests(grad_req, graph.args, None)
         contexts = _variable_contexts(symbol, ctx, group2ctx)
         buffered = set(graph.args) - set(shared_names or ())
@@ -142,8 +141,8 @@ class Executor:
                                              strict=True)}
         types = {n: np_dtype(a.dtype).name for n, a in zip(self._graph.args + self._graph.aux,
                                                            self.arg_arrays + self.aux_arrays, strict=True)}
-        found = infer_shapes(self._symbol._outputs, shapes, types)
-        kinds = infer_types(self._symbol._outputs, types)
+        found = self._graph.inference.shapes(shapes, types)
+        kinds = self._graph.inference.types(types)
         outputs = []
         for node, index in self._symbol._outputs:
             shape = found[id(node), index]

@@ -20,7 +20,6 @@ from ..ops.common import Array
 from ..ops.infer import unify
 from ..ops.params import Range, Shape
 from ..ops.registry import Op, define
-from .inference import infer_shapes, infer_types
 from .lowering import Lowered
 from .node import Entry, Node
 from .rewriting import copied, rewrite
@@ -66,12 +65,12 @@ class Graph:
     def shapes(self, ins: Sequence[Any], outs: Sequence[Any]) -> tuple[list, list]:
         """Shapes of inputs and outputs, as far as these shapes of the inputs (and outputs) tell."""
         given = {n: s for n, s in zip(self.names, ins, strict=True) if s is not None}
-        return self._found(infer_shapes(self.lowered.outputs, given, results=outs))
+        return self._found(self.lowered.inference.shapes(given, results=outs))
 
     def types(self, ins: Sequence[str | None], outs: Sequence[str | None]) -> tuple[list, list]:
         """The same for dtypes' names."""
         given = {n: t for n, t in zip(self.names, ins, strict=True) if t is not None}
-        return self._found(infer_types(self.lowered.outputs, given, outs))
+        return self._found(self.lowered.inference.types(given, outs))
 
     def _found(self, entries: dict) -> tuple[list, list]:
         return ([entries[id(n), 0] for n in self.lowered.nodes if n.op is None],

@@ -4,70 +4,245 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 from jax import export
 
-from .._support.bounded import Bounded
+from .._support.bounded import Bounded, bounded_cache
 from ..base import MXNetError, literal
 from ..kernel.kernel import Kernel, is_wide, prepare
-from ..ops.infer import known, op_types, unify
+from ..ops.infer import Size, known, need_numbers, op_types, partial_formula, told, unify
 from ..ops.infer import outputs as partial_outputs
 from ..ops.params import DTYPES, dtype_name, np_dtype
 from ..util import is_np_shape
 from .node import Entry, Node, topological
 
-__all__ = ["infer_shapes", "infer_types", "node_types"]
+__all__ = ["Inference", "infer_shapes", "infer_types", "node_types"]
 
 Shape = tuple[int | None, ...] | None
 
 
 def infer_shapes(outputs: Sequence[Entry], given: dict[str, Shape],
                  types: dict[str, str] | None = None, results: Sequence[Shape] = ()) -> dict[tuple[int, int], Shape]:
-    """Shapes of all entries of a graph; dimensions that nothing tells stay None.
+    """Shapes of all entries of a graph; see `Inference.shapes`."""
+    return Inference(outputs).shapes(given, types, results)
+
+
+def infer_types(outputs: Sequence[Entry], given: dict[str, str], results: Sequence[str | None] = (),
+                hints: bool = True) -> dict[tuple[int, int], str | None]:
+    """dtypes (names) of all entries of a graph; see `Inference.types`."""
+    return Inference(outputs).types(given, results, hints)
+
+
+class _Step:
+    """A node with the numbers of the entries that it reads and makes."""
+
+    __slots__ = ("node", "ins", "outs", "steady", "_kernel")
+
+    def __init__(self, node: Node, ins: tuple[int, ...], outs: tuple[int, ...]) -> None:
+        self.node, self.ins, self.outs = node, ins, outs
+        # its shapes follow from the shapes of its inputs alone, by rules that are the same in each call
+        op = node.op
+        self.steady = not (op.eager or node.subgraphs or op.get_attr("FUneven")) and op.get_attr("FCompute") is not None
+        self._kernel: Kernel | None = None
+
+    def kernel(self) -> Kernel:
+        """The operator with its parameters: equal ones share what is known of their shapes and dtypes."""
+        if self._kernel is None:
+            self._kernel = prepare(self.node.op, self.node.params, len(self.ins), False)
+        return self._kernel
+
+
+class _Form:
+    """Shapes some of whose sizes depend on one number: the different ones, and which of them each entry has."""
+
+    __slots__ = ("different", "order")
+
+    def __init__(self, shapes: Sequence[Shape]) -> None:
+        numbers: dict[Shape, int] = {}
+        self.order = [numbers.setdefault(shape, len(numbers)) for shape in shapes]
+        self.different = list(numbers)
+
+    def at(self, number: int) -> list[Shape]:
+        """The shapes for this number."""
+        made = [s and tuple([n.at(number) if isinstance(n, Size) else n for n in s]) for s in self.different]
+        return [made[i] for i in self.order]
+
+
+class Inference:
+    """A graph prepared for questions about its shapes and dtypes, of which the answers are kept.
 
     Args:
-        outputs: the graph.
-        given: shapes of variables by name.
-        types: dtypes of variables by name (default float32).
-        results: shapes of the outputs, as far as they are known.
-
-    Raises:
-        MXNetError: shapes contradict each other; the message names the node.
+        outputs: the graph, which does not change but for the names and attributes of its variables.
+        nodes: all its nodes, each after its inputs, where they are at hand.
     """
-    nodes = topological(outputs)
-    shapes: dict[tuple[int, int], Shape] = {}
-    for node in nodes:
-        for i in range(node.num_outputs):
-            shapes[id(node), i] = None
-        if node.op is None:
-            shapes[id(node), 0] = given[node.name] if node.name in given else _hint(node)
-    for (node, i), shape in zip(outputs, results, strict=False):
-        shapes[id(node), i] = _unify(node, shapes[id(node), i], shape)
-    dtypes = _entry_types(nodes, types or {})
-    changed, forward = True, True
-    while changed:
-        changed = False
-        for node in nodes if forward else reversed(nodes):
-            if node.op is not None:
-                changed |= _visit(node, shapes, dtypes)
-        if not changed and forward:
-            changed, forward = True, False
-        elif not forward:
-            forward = True
-    return shapes
 
+    def __init__(self, outputs: Sequence[Entry], nodes: Sequence[Node] | None = None) -> None:
+        self._places: dict[tuple[int, int], int] = {}
+        self._owners: list[Node] = []
+        self._variables: list[tuple[Node, int]] = []
+        self._steps: list[_Step] = []
+        places = self._places
+        for node in topological(outputs) if nodes is None else nodes:
+            first = len(self._owners)
+            count = node.num_outputs
+            for i in range(count):
+                places[id(node), i] = first + i
+                self._owners.append(node)
+            if node.op is None:
+                self._variables.append((node, first))
+            else:
+                ins = tuple([places[id(n), i] for n, i in node.inputs])
+                self._steps.append(_Step(node, ins, tuple(range(first, first + count))))
+        self._outputs = [places[id(n), i] for n, i in outputs]
+        self._steady = all(step.steady for step in self._steps)
+        self._known_shapes: dict[Any, dict] = Bounded(16)
+        self._known_types: dict[Any, list[str | None]] = Bounded(16)
+        self._forms: dict[Any, _Form] = Bounded(16)
 
-def _hint(node: Node) -> Shape:
-    text = node.attrs.get("__shape__")
-    if text is None:
+    # ------------------------------------------------------------ shapes
+    def shapes(self, given: dict[str, Shape], types: dict[str, str] | None = None,
+               results: Sequence[Shape] = ()) -> dict[tuple[int, int], Shape]:
+        """Shapes of all entries, not to be changed; dimensions that nothing tells stay None.
+
+        Args:
+            given: shapes of variables by name.
+            types: dtypes of variables by name (default float32).
+            results: shapes of the outputs, as far as they are known.
+
+        Raises:
+            MXNetError: shapes contradict each other; the message names the node.
+        """
+        np_shape = is_np_shape()
+        first = tuple([given[node.name] if node.name in given else _hint(node, np_shape)
+                       for node, _ in self._variables])
+        dtypes = self._entry_types(types or {})
+        key = np_shape, first, tuple(results), tuple([dtypes[place] for _, place in self._variables])
+        found = self._known_shapes.get(key)
+        if found is None and self._steady and not results:
+            found = self._by_symbol(first, given, dtypes, np_shape, key[3])
+        if found is None:
+            shapes: list[Shape] = [None] * len(self._owners)
+            for (_, place), shape in zip(self._variables, first, strict=True):
+                shapes[place] = shape
+            for place, shape in zip(self._outputs, results, strict=False):
+                shapes[place] = _unify(self._owners[place], shapes[place], shape)
+            self._settle(shapes, dtypes, np_shape)
+            found = self._known_shapes[key] = dict(zip(self._places, shapes, strict=True))
+        return found
+
+    def _by_symbol(self, first: Sequence[Shape], given: dict[str, Shape], dtypes: list[str | None], np_shape: bool,
+                   types: tuple) -> dict[tuple[int, int], Shape] | None:
+        """Returns the shapes for any batch, that of this call put in; None where they are no function of it alone.
+
+        The batch is the first size of the first input whose shape is given, and of all others that have the same.
+        """
+        told_of = [bool(node.name in given and s and s[0]) for (node, _), s in zip(self._variables, first, strict=True)]
+        number = next((s[0] for s, said in zip(first, told_of, strict=True) if said), None)
+        if number is None:
+            return None
+        for least in range(1, 1 + min(number, 2)):  # arrays of one element are treated by other rules, at times
+            general = tuple([(Size(least=least), *s[1:]) if said and s[0] == number else s
+                             for s, said in zip(first, told_of, strict=True)])
+            key = np_shape, general, types
+            form = self._forms.get(key)
+            if form is None:
+                form = self._forms[key] = self._form(general, dtypes, np_shape)
+            if form.order:
+                return dict(zip(self._places, form.at(number), strict=True))
         return None
+
+    def _form(self, first: Sequence[Shape], dtypes: list[str | None], np_shape: bool) -> _Form:
+        """The shapes for these of variables, some of whose sizes are symbols; an empty form where there is no answer.
+        """
+        shapes: list[Shape] = [None] * len(self._owners)
+        for (_, place), shape in zip(self._variables, first, strict=True):
+            shapes[place] = shape
+        try:
+            self._settle(shapes, dtypes, np_shape)
+            return _Form(shapes)
+        except Exception:  # the number is asked for, or there is a mistake, which numbers tell better
+            return _Form([])
+
+    def _settle(self, shapes: list[Shape], dtypes: list[str | None], np_shape: bool) -> None:
+        """Completes the shapes: forwards and backwards, until nothing new is learnt."""
+        changed, forward, open_steps = True, True, self._steps
+        while changed and open_steps:
+            changed, left = False, []
+            for step in open_steps if forward else reversed(open_steps):
+                learnt, done = _visit(step, shapes, dtypes, np_shape)
+                changed |= learnt
+                if not done:
+                    left.append(step)
+            open_steps = left if forward else left[::-1]
+            if not changed and forward:
+                changed, forward = True, False
+            elif not forward:
+                forward = True
+
+    # ------------------------------------------------------------ dtypes
+    def types(self, given: dict[str, str], results: Sequence[str | None] = (),
+              hints: bool = True) -> dict[tuple[int, int], str | None]:
+        """dtypes (names) of all entries; None where nothing tells.
+
+        results: those known of the outputs. hints: whether the dtypes in variables' attributes count.
+
+        Raises:
+            MXNetError: dtypes contradict each other.
+        """
+        return dict(zip(self._places, self._entry_types(given, results, hints), strict=True))
+
+    def _entry_types(self, given: dict[str, str], results: Sequence[str | None] = (),
+                     hints: bool = True) -> list[str | None]:
+        first = []
+        for node, _ in self._variables:
+            hint = node.attrs.get("__dtype__") if hints else None
+            known_type = None if hint is None or hint == "None" else _code_name(hint)
+            first.append(given.get(node.name, known_type))
+        key = tuple(first), tuple(results)
+        found = self._known_types.get(key)
+        if found is None:
+            types: list[str | None] = [None] * len(self._owners)
+            for (_, place), dtype in zip(self._variables, first, strict=True):
+                types[place] = dtype
+            for place, dtype in zip(self._outputs, results, strict=False):
+                types[place] = types[place] or dtype
+            open_steps = self._steps
+            for again in range(3):  # forwards, backwards, forwards
+                left = [s for s in (open_steps if again != 1 else open_steps[::-1]) if not _type_visit(s, types)]
+                open_steps = left[::-1] if again == 1 else left
+            found = self._known_types[key] = types
+        return found
+
+
+def _type_visit(step: _Step, types: list[str | None]) -> bool:
+    """Applies one node's rule of dtypes; returns whether all of its are known."""
+    ins, outs = [types[k] for k in step.ins], [types[k] for k in step.outs]
+    memory = step.kernel().rules if step.steady else {}
+    key = tuple(ins), tuple(outs)
+    found = memory.get(key)
+    if found is None:
+        node_types(step.node, ins, outs)
+        found = memory[key] = tuple(ins), tuple(outs), None not in ins and None not in outs
+    for k, dtype in zip(step.ins + step.outs, found[0] + found[1], strict=True):
+        types[k] = types[k] or dtype
+    return found[2]
+
+
+def _hint(node: Node, np_shape: bool) -> Shape:
+    text = node.attrs.get("__shape__")
+    return None if text is None else _written(text, np_shape)
+
+
+@bounded_cache(1024)
+def _written(text: str, np_shape: bool) -> Shape:
+    """The shape that an attribute's text says."""
     value = literal(text)
     shape = tuple(value) if isinstance(value, (tuple, list)) else (int(value),)
-    unknown = 0 if is_np_shape() else 1
+    unknown = 0 if np_shape else 1
     return tuple(None if n is None or n < unknown else int(n) for n in shape) or None
 
 
@@ -79,36 +254,61 @@ def _unify(node: Node, a: Shape, b: Shape) -> Shape:
         raise MXNetError(f"Error in {kind}{node.name}: {error}") from None
 
 
-def _visit(node: Node, shapes: dict, dtypes: dict) -> bool:
-    """Applies one node's rules; returns whether something was learnt."""
-    ins = [shapes[id(n), i] for n, i in node.inputs]
-    outs = [shapes[id(node), i] for i in range(node.num_outputs)]
-    before = (list(ins), list(outs))
-    if all(map(known, ins)) and all(map(known, outs)) and node.op.eager is False and (id(node), "done") in shapes:
-        return False
+def _visit(step: _Step, shapes: list[Shape], dtypes: list[str | None], np_shape: bool) -> tuple[bool, bool]:
+    """Applies one node's rules; returns whether something was learnt, and whether there is nothing more to learn."""
+    before = tuple([shapes[k] for k in step.ins]), tuple([shapes[k] for k in step.outs])
+    if not step.steady:
+        ins, outs, _, done = _learn(step, *map(list, before), dtypes)
+    else:
+        memory, key = step.kernel().rules, (np_shape, *before)
+        found = memory.get(key)
+        if found is None:
+            found = _learn(step, *map(list, before), dtypes)
+            if found[2]:
+                memory[key] = found
+        ins, outs, _, done = found
+    node, learnt = step.node, False
+    for (source, _), k, old, new in zip(node.inputs, step.ins, before[0], ins, strict=True):
+        if new != old:
+            shapes[k], learnt = _unify(source, shapes[k], new), True
+    for k, old, new in zip(step.outs, before[1], outs, strict=True):
+        if new != old:
+            shapes[k], learnt = _unify(node, shapes[k], new), True
+    return learnt, done
+
+
+def _learn(step: _Step, ins: list[Shape], outs: list[Shape],
+           types: Sequence[str | None]) -> tuple[list[Shape], list[Shape], bool, bool]:
+    """Returns what one node says of its inputs' and outputs' shapes, whether that is so for whatever dtypes, and
+    whether there is nothing more to learn."""
+    node, by_rules, done = step.node, True, False
     _apply(node, "FInferShape", ins, outs)
     uneven = node.op.get_attr("FUneven")
     if uneven is not None and uneven(node.params, ins):
         pass  # the result's shape depends on values
     elif all(map(known, ins)) and not node.op.eager and _can_evaluate(node):
-        try:
-            specs = node_specs(node, ins, [dtypes.get((id(n), i)) for n, i in node.inputs])
-        except MXNetError as error:
-            raise _mistake(node, error) from None
-        outs = [_unify(node, o, s[0]) for o, s in zip(outs, specs[:node.num_outputs], strict=True)]
-        shapes[id(node), "done"] = None
+        made = told(node.op, node.params, ins, outs)
+        if made is None:
+            need_numbers(ins)
+            by_rules = False
+            try:
+                specs = node_specs(node, ins, [types[k] for k in step.ins])
+            except MXNetError as error:
+                raise _mistake(node, error) from None
+            made = [s[0] for s in specs[:node.num_outputs]]
+        outs, done = [_unify(node, o, s) for o, s in zip(outs, made, strict=True)], True
     elif ins:
-        outs = [_unify(node, o, p) for o, p in zip(outs, _partial(node, ins, dtypes), strict=True)]
-    for (source, i), shape in zip(node.inputs, ins, strict=True):
-        shapes[id(source), i] = _unify(source, shapes[id(source), i], shape)
-    for i, shape in enumerate(outs):
-        shapes[id(node), i] = _unify(node, shapes[id(node), i], shape)
-    return (ins, outs) != before
+        by_rules = partial_formula(node.op) is not None
+        if not by_rules:
+            need_numbers(ins)
+        outs = [_unify(node, o, p) for o, p in
+                zip(outs, _partial(node, ins, [types[k] for k in step.ins]), strict=True)]
+    return ins, outs, by_rules, done
 
 
-def _partial(node: Node, ins: list[Shape], dtypes: dict) -> list[Shape]:
+def _partial(node: Node, ins: list[Shape], dtypes: Sequence[str | None]) -> list[Shape]:
     """What can be said for certain of the outputs where inputs are not known in full."""
-    formula = node.op.get_attr("FPartialShape")
+    formula = partial_formula(node.op)
     if formula is not None:
         try:
             return partial_outputs(formula, node.params, ins, node.num_outputs)
@@ -117,7 +317,7 @@ def _partial(node: Node, ins: list[Shape], dtypes: dict) -> list[Shape]:
     if None in ins or node.op.eager or getattr(node.op.get_attr("FInferShape"), "complete", False):
         return [None] * node.num_outputs
     kernel = prepare(node.op, node.params, len(node.inputs), False)
-    types = tuple([dtypes.get((id(n), i)) for n, i in node.inputs])
+    types = tuple(dtypes)
     key = kernel, tuple(ins), types, is_np_shape()
     found = _FOUND.get(key)
     if found is None:
@@ -206,47 +406,7 @@ def _arguments(kernel: Kernel, node: Node, shapes: Sequence[Any], dtypes: Sequen
     return structs
 
 
-def infer_types(outputs: Sequence[Entry], given: dict[str, str], results: Sequence[str | None] = (),
-                hints: bool = True) -> dict[tuple[int, int], str | None]:
-    """dtypes (names) of all entries of a graph; None where nothing tells.
-
-    results: those known of the outputs. hints: whether the dtypes in variables' attributes count.
-
-    Raises:
-        MXNetError: dtypes contradict each other.
-    """
-    return _entry_types(topological(outputs), given, zip(outputs, results, strict=False), hints)
-
-
-def _entry_types(nodes: Sequence[Node], given: dict[str, str],
-                 results: Iterable[tuple[Entry, str | None]] = (),
-                 hints: bool = True) -> dict[tuple[int, int], str | None]:
-    types: dict[tuple[int, int], str | None] = {}
-    for node in nodes:
-        for i in range(node.num_outputs):
-            types[id(node), i] = None
-        if node.op is None:
-            hint = node.attrs.get("__dtype__") if hints else None
-            if hint is not None and hint != "None":
-                types[id(node), 0] = _code_name(hint)
-            if node.name in given:
-                types[id(node), 0] = given[node.name]
-    for (node, i), dtype in results:
-        types[id(node), i] = types[id(node), i] or dtype
-    for order in (nodes, nodes[::-1], nodes):
-        for node in order:
-            if node.op is None:
-                continue
-            ins = [types[id(n), i] for n, i in node.inputs]
-            outs = [types[id(node), i] for i in range(node.num_outputs)]
-            node_types(node, ins, outs)
-            for (source, i), found in zip(node.inputs, ins, strict=True):
-                types[id(source), i] = types[id(source), i] or found
-            for i, found in enumerate(outs):
-                types[id(node), i] = types[id(node), i] or found
-    return types
-
-
+@bounded_cache(1024)
 def _code_name(text: str) -> str:
     return DTYPES[int(text)].name if text.lstrip("-").isdigit() else dtype_name(text)
 

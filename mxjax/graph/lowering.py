@@ -22,7 +22,7 @@ from ..kernel.kernel import Kernel, is_wide, never, prepare
 from ..ops.params import np_dtype
 from ..util import is_np_shape
 from . import attention
-from .inference import infer_shapes, infer_types
+from .inference import Inference
 from .loop_rolling import Loop, Row, as_rows, find_loops, joined, rows_of, run_loop
 from .node import Entry, Node, auxiliary, topological
 
@@ -94,6 +94,7 @@ class Lowered:
         self.branches = any(n.op.get_attr("FUneven") for n in self.steps)
         self._kernels: dict[Any, list[Kernel]] = Bounded(64)
         self._draws: dict[Any, list[Callable | None]] = Bounded(64)
+        self._inference: Inference | None = None
         self._forms: Forms | None = None
         self._alone: frozenset[tuple[int, int]] | None = None
         self._parts: list[_Stretch] | None = None
@@ -103,6 +104,13 @@ class Lowered:
         self.touches = any(n.op.get_attr("FDecay") or n.op.get_attr("FFixed") for n in self.steps)
         self._updated: dict[int, list[Node]] | None = None
         self._touched: dict[tuple, Touched] = Bounded(64)
+
+    @property
+    def inference(self) -> Inference:
+        """Answers questions about shapes and dtypes."""
+        if self._inference is None:
+            self._inference = Inference(self.outputs, self.nodes)
+        return self._inference
 
     def updated_in_backward(self) -> dict[int, list[Node]]:
         """The auxiliary states that change in backward passes on CPUs, by number, and what changes them."""
@@ -152,7 +160,7 @@ class Lowered:
         """
         if not self.branches:
             return False
-        found = infer_shapes(self.outputs, shapes)
+        found = self.inference.shapes(shapes)
         return any(rule(n.params, [found[id(source), i] for source, i in n.inputs])
                    for n in self.steps if (rule := n.op.get_attr("FUneven")))
 
@@ -181,7 +189,7 @@ class Lowered:
         if not self.unsized:
             return {}
         values = dict(zip(self.args + self.aux, [*args, *aux], strict=True))
-        found = infer_shapes(self.outputs, {name: tuple(v.shape) for name, v in values.items()},
+        found = self.inference.shapes({name: tuple(v.shape) for name, v in values.items()},
                              {name: np.dtype(v.dtype).name for name, v in values.items()})
         shapes = {}
         for node in self.steps:
@@ -336,8 +344,8 @@ class Lowered:
     def _drawing(self, values: Sequence[Any], train: bool) -> list[Callable | None]:
         kernels = self.kernels_for(values[:len(self.args)], values[len(self.args):], train)
         names = self.args + self.aux
-        shapes = infer_shapes(self.outputs, {n: tuple(v.shape) for n, v in zip(names, values, strict=True)})
-        types = infer_types(self.outputs, {n: np.dtype(v.dtype).name for n, v in zip(names, values, strict=True)})
+        shapes = self.inference.shapes({n: tuple(v.shape) for n, v in zip(names, values, strict=True)})
+        types = self.inference.types({n: np.dtype(v.dtype).name for n, v in zip(names, values, strict=True)})
         draws: list[Callable | None] = []
         for node, kernel in zip(self.steps, kernels, strict=True):
             places = [(id(n), i) for n, i in node.inputs]

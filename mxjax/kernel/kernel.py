@@ -78,12 +78,14 @@ class Kernel:
         draw: draws on the host: function(source, parameters, inputs) -> array or None (see the attribute FDraw).
         smooth: function(dtype) -> `fn` with a result of this dtype, to differentiate.
         like: for each result an argument of its shape and dtype, where that is known without a trace.
+
+    `rules` is what `mxjax.graph.inference` has learnt of shapes and dtypes by the operator's rules.
     """
 
     __slots__ = ("name", "fn", "num_arrays", "num_outputs", "num_visible", "wide", "mutated", "eager", "symbolic",
                  "options", "operators", "op", "params", "dynamic", "packed", "uses_key", "by_rows", "check", "refuses",
                  "draw", "smooth", "like", "in_place", "simple", "direct", "jitted", "once", "_vjps", "_specs",
-                 "_needs", "donors", "derivatives", "__weakref__")
+                 "_needs", "donors", "derivatives", "rules", "__weakref__")
 
     def __init__(self, name: str, fn: Callable[..., tuple], num_arrays: int, num_outputs: int, *,
                  num_visible: int | None = None, wide: bool = False, mutated: tuple[int, ...] = (),
@@ -105,7 +107,7 @@ class Kernel:
         values["once"] = jax.jit(fn)
         values["jitted"] = Eager(fn) if eager else Compiled(fn, **(options or {}))
         values.update(_vjps=Bounded(256), _specs=Bounded(1024), _needs=Bounded(1024), donors=Bounded(64),
-                      derivatives=Bounded(64))
+                      derivatives=Bounded(64), rules=Bounded(256))
         for key, value in values.items():
             object.__setattr__(self, key, value)
 

@@ -2,7 +2,8 @@
 
 `Op.set_attr` takes any other key as well. Rules of shapes and dtypes (FInferShape, FInferType) are functions that may
 have two marks of their own: with `wants_names` they get the inputs' names as a fourth argument; `complete` says that
-where inputs are partly unknown there is nothing to be added to what the rule finds.
+where inputs are partly unknown there is nothing to be added to what the rule finds; `exact`, that where they are known
+nothing need be evaluated for the outputs (see `infer.exact` for formulas).
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ ATTRIBUTES: dict[str, str] = {
         "branches give different ones; the operator's `hosted()` then runs imperatively",
     "FPartialShape":
         "function(params, *in_shapes) -> shapes of the outputs where inputs are partly unknown, for what FCompute "
-        "cannot do with symbols for sizes (see `infer`)",
+        "cannot do with symbols for sizes; or of known inputs, too, without evaluation (see `infer.exact`)",
     "FInferType": "function(params, in_dtypes, out_dtypes): as FInferShape, for dtypes' names",
     "FShapeKnown": "function(params) -> whether the parameters alone tell the shape; of operators that make arrays",
     # ------------------------------------------------------------ refusals

@@ -7,6 +7,9 @@ place with `unify` and need not do what the forward direction does: once all inp
 from abstract evaluation of the operator's function, and before that from evaluation with symbols for what is unknown.
 An operator whose function needs numbers has a formula (FPartialShape): `formula(params, *shapes of the inputs)` is the
 shape of the outputs, or a list of shapes. In formulas UNKNOWN stands for what is unknown: they need not ask for it.
+
+Evaluation takes milliseconds. So rules and formulas may be marked `exact`: where all inputs are known they say all that
+evaluation would, and refuse what it refuses.
 """
 
 from __future__ import annotations
@@ -20,8 +23,9 @@ from ..base import MXNetError
 if TYPE_CHECKING:
     from .registry import Op
 
-__all__ = ["UNKNOWN", "NotKnown", "agree", "broadcasted", "check_types", "computed", "elementwise", "filled", "first",
-           "known", "op_types", "outputs", "same_inputs", "tied", "typed", "unify"]
+__all__ = ["UNKNOWN", "NotKnown", "Size", "agree", "broadcasted", "check_types", "computed", "elementwise", "exact",
+           "filled", "first", "known", "need_numbers", "op_types", "outputs", "partial_formula", "same_inputs", "tied",
+           "told", "typed", "unify"]
 
 Shape = tuple[int | None, ...] | None
 
@@ -53,7 +57,7 @@ def unify(a: Shape, b: Shape, what: str = "shape") -> Shape:
 
 # ------------------------------------------------------------ formulas
 class NotKnown(Exception):
-    """A formula asks for the value of what is not known yet."""
+    """A formula asks for the value of what is not known yet, or has no number."""
 
 
 class _Unknown:
@@ -79,16 +83,143 @@ class _Unknown:
 UNKNOWN: Any = _Unknown()
 
 
+class Size(_Unknown):
+    """times · n + more, where n is any number from `least` on. Questions with one answer for all n have it."""
+
+    __slots__ = ("times", "more", "least")
+
+    def __init__(self, times: int = 1, more: int = 0, least: int = 1) -> None:
+        self.times, self.more, self.least = times, more, least
+
+    def at(self, n: int) -> int:
+        """The size for this n."""
+        return self.times * n + self.more
+
+    def _made(self, times: int, more: int) -> Any:
+        return Size(times, more, self.least) if times else more
+
+    def __add__(self, other: Any) -> Any:
+        if other is UNKNOWN:
+            return other
+        times, more = _linear(other)
+        return self._made(self.times + times, self.more + more)
+
+    __radd__ = __add__
+
+    def __mul__(self, other: Any) -> Any:
+        if other is UNKNOWN or type(other) is int:
+            return other if other is UNKNOWN else self._made(self.times * other, self.more * other)
+        raise NotKnown
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Any:
+        return self * -1
+
+    def __sub__(self, other: Any) -> Any:
+        return self + other * -1
+
+    def __rsub__(self, other: Any) -> Any:
+        return self * -1 + other
+
+    def __floordiv__(self, other: Any) -> Any:
+        if other is UNKNOWN:
+            return other
+        times, more = _linear(other)
+        if times:  # a multiple of it
+            if other and self.times % times == 0 and self.more == self.times // times * more:
+                return self.times // times
+        elif more and self.times % more == 0:
+            return self._made(self.times // more, self.more // more)
+        raise NotKnown
+
+    def __mod__(self, other: Any) -> Any:
+        if other is UNKNOWN:
+            return other
+        if type(other) is int and other and self.times % other == 0:
+            return self.more % other
+        return self - self // other * other
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return self._question()
+
+    __rmod__ = __rfloordiv__
+
+    def _signs(self, other: Any) -> tuple[bool, bool, bool]:
+        """Whether the difference to a number or size may be negative, zero, positive."""
+        apart = self - other
+        if not isinstance(apart, Size):
+            return apart < 0, apart == 0, apart > 0
+        times, more, edge = apart.times, apart.more, apart.at(self.least)
+        zero = -more % times == 0 and -more // times >= self.least
+        return times < 0 or edge < 0, zero, times > 0 or edge > 0
+
+    def __eq__(self, other: Any) -> bool:
+        if other is None or not isinstance(other, (int, Size)):
+            return self._question() if other is UNKNOWN else False
+        negative, zero, positive = self._signs(other)
+        return _one(zero, negative or positive)
+
+    def __ne__(self, other: Any) -> bool:
+        return not self == other
+
+    def __lt__(self, other: Any) -> bool:
+        negative, zero, positive = self._signs(other)
+        return _one(negative, zero or positive)
+
+    def __gt__(self, other: Any) -> bool:
+        negative, zero, positive = self._signs(other)
+        return _one(positive, zero or negative)
+
+    def __le__(self, other: Any) -> bool:
+        return not self > other
+
+    def __ge__(self, other: Any) -> bool:
+        return not self < other
+
+    def __bool__(self) -> bool:
+        return self != 0
+
+    def __hash__(self) -> int:
+        return hash((self.times, self.more, self.least, "size"))
+
+    def __repr__(self) -> str:
+        return f"{self.times}n + {self.more}"
+
+
+def _linear(number: Any) -> tuple[int, int]:
+    if isinstance(number, Size):
+        return number.times, number.more
+    if type(number) is int:
+        return 0, number
+    raise NotKnown
+
+
+def _one(yes: bool, no: bool) -> bool:
+    """The answer, if there is but one."""
+    if yes == no:
+        raise NotKnown
+    return yes
+
+
+def need_numbers(shapes: Sequence[Shape]) -> None:
+    """Raises NotKnown where a size is a symbol."""
+    if any(isinstance(n, Size) for s in shapes if s for n in s):
+        raise NotKnown
+
+
 def outputs(formula: Callable[..., Any], params: dict[str, Any], ins: Sequence[Shape], count: int) -> list[Shape]:
     """The shapes of `count` outputs by a formula (FPartialShape), as far as it can say.
 
     Raises:
         MXNetError: a dimension would be negative.
+        NotKnown: it does not depend on a symbol alone.
     """
     try:
         found = formula(params, *[UNKNOWN if s is None else tuple([UNKNOWN if n is None else n for n in s])
                                   for s in ins])
     except NotKnown:
+        need_numbers(ins)
         return [None] * count
     return [_answer(s) for s in (found if isinstance(found, list) else [found] * count)]
 
@@ -107,6 +238,56 @@ def computed(function: Callable[..., Any], *sizes: Any) -> Any:
     return UNKNOWN if any(n is UNKNOWN for n in sizes) else function(*sizes)
 
 
+def exact(formula: Callable[..., Any], fits: Callable[..., bool] | None = None,
+          partly: bool = True) -> Callable[..., Any]:
+    """Returns the formula (FPartialShape) with the mark that it replaces evaluation where all inputs are known.
+
+    Args:
+        formula: the formula.
+        fits: function(params, *known shapes) -> whether the operator takes them, so far as neither the formula nor
+            the operator's FInferShape refuses the others. What does not fit is evaluated, which tells what is wrong.
+        partly: whether it is asked where sizes are unknown, too. There MXNet leaves results of some operators
+            unknown; these are evaluated with symbols.
+    """
+    def marked(params: dict[str, Any], *shapes: Any) -> Any:
+        return formula(params, *shapes)
+    marked.exact, marked.partly = fits or _always, partly
+    return marked
+
+
+def partial_formula(op: Op) -> Callable[..., Any] | None:
+    """Returns the operator's formula for inputs that are partly unknown, if it has one."""
+    formula = op.get_attr("FPartialShape")
+    return formula if getattr(formula, "partly", True) else None
+
+
+def _always(*_: Any) -> bool:
+    return True
+
+
+def _never(*_: Any) -> bool:
+    return False
+
+
+def told(op: Op, params: dict[str, Any], ins: Sequence[Shape], outs: Sequence[Shape]) -> list[Shape] | None:
+    """Returns the shapes of the outputs for known inputs, by exact rules alone, or None where they do not say.
+
+    outs: what the operator's FInferShape, where it has one, has said for these inputs.
+    """
+    formula = op.get_attr("FPartialShape")
+    if formula is not None:
+        fits = getattr(formula, "exact", _never)
+        try:
+            outs = outputs(formula, params, ins, len(outs)) if fits(params, *ins) else [None]
+        except Exception:  # evaluation tells what is wrong
+            return None
+    elif not getattr(op.get_attr("FInferShape"), "exact", False):
+        return None
+    if any(s is None or None in s or 0 in s for s in [*ins, *outs]):  # many operators refuse arrays without elements
+        return None
+    return list(outs)
+
+
 def first(params: dict[str, Any], shape: Any, *others: Any) -> Any:
     """All outputs have the shape of the first input (FPartialShape)."""
     return shape
@@ -120,6 +301,9 @@ def broadcasted(params: dict[str, Any], *shapes: Any) -> tuple:
     """
     columns = itertools.zip_longest(*(reversed(s) for s in shapes), fillvalue=1)
     return tuple([_stretched(shapes, column) for column in columns])[::-1]
+
+
+broadcasted.exact = _always  # its errors are those of operators that do not fit
 
 
 def _stretched(shapes: Sequence[Any], column: Sequence[Any]) -> Any:
@@ -138,7 +322,7 @@ def elementwise(params: dict[str, Any], ins: list[Shape], outs: list[Shape]) -> 
     ins[:], outs[:] = [shape] * len(ins), [shape] * len(outs)
 
 
-elementwise.complete = True  # there is nothing else to be known about partly unknown shapes
+elementwise.complete = elementwise.exact = True  # there is nothing else to be known
 
 
 def same_inputs(params: dict[str, Any], ins: list[Shape], outs: list[Shape]) -> None:

@@ -60,7 +60,7 @@ class Op:
 
     def get_attr(self, key: str, default: Any = None) -> Any:
         """The attribute's value, or `default`."""
-        return self._attrs.get(key.partition("<")[0], default)
+        return self._attrs.get(key.partition("<")[0] if "<" in key else key, default)
 
     def describe(self, text: str) -> Op:
         """Sets the documentation. Returns self."""

@@ -19,7 +19,7 @@ from ..base import MXNetError, NotImplementedForSymbol, numeric_types
 from ..context import Context, chosen
 from ..executor._executor import Executor
 from ..executor.jax_function import JaxFunction
-from ..graph import backends, inference, json_format
+from ..graph import backends, json_format
 from ..graph.control_flow import bind
 from ..graph.lowering import Lowered
 from ..graph.node import HIDDEN, MOST, Entry, Node, complete, hidden, set_input_attributes, topological
@@ -292,7 +292,9 @@ class Symbol(_Base):
 
     def _check_names(self, what: str, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         """Raises MXNetError where something is said of an input that the symbol does not have."""
-        unknown = [n for n in kwargs if n not in self.list_inputs()] if kwargs else args[len(self.list_arguments()):]
+        graph = self._lower()
+        unknown = [n for n in kwargs if n not in graph.args and n not in graph.aux] if kwargs else \
+            args[len(graph.args):]
         if unknown:
             raise MXNetError(f"{what}: the symbol has no input {unknown[0]!r}; it has {', '.join(self.list_inputs())}")
 
@@ -302,7 +304,7 @@ class Symbol(_Base):
         if args and kwargs:
             raise ValueError("Can only specify known argument shapes either by positional or kwargs way.")
         named = dict(zip(graph.args, args, strict=False)) if args else kwargs
-        known_names = set(self.list_inputs())
+        known_names = {*graph.args, *graph.aux}
         given = {}
         for name, shape in named.items():
             if shape is None:
@@ -311,7 +313,7 @@ class Symbol(_Base):
                 raise TypeError(f"Arguments need to be shapes (tuple), but argument {name} is {type(shape).__name__}.")
             if name in known_names:
                 given[name] = _internal_shape(tuple(shape))
-        shapes = inference.infer_shapes(self._outputs, given, types)
+        shapes = graph.inference.shapes(given, types)
         return ([_public_shape(shapes[id(n), 0]) for n in graph.arg_nodes],
                 [_public_shape(shapes[id(n), i]) for n, i in self._outputs],
                 [_public_shape(shapes[id(n), 0]) for n in graph.aux_nodes])
@@ -337,7 +339,7 @@ class Symbol(_Base):
             raise ValueError("Can only specify known argument types either by positional or kwargs way.")
         self._check_names("infer_type", args, kwargs)
         named = dict(zip(graph.args, args, strict=False)) if args else kwargs
-        types = inference.infer_types(self._outputs, {k: np_dtype(v).name for k, v in named.items() if v is not None})
+        types = graph.inference.types({k: np_dtype(v).name for k, v in named.items() if v is not None})
 
         def classes(entries: Sequence[Entry]) -> list:
             return [None if types[id(n), i] is None else np_dtype(types[id(n), i]).type for n, i in entries]

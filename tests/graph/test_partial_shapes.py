@@ -1,4 +1,7 @@
-"""What is said of outputs whose inputs are not known in full is true whatever the inputs turn out to be."""
+"""What is said of outputs whose inputs are not known in full is true whatever the inputs turn out to be.
+
+What is said without evaluation is what evaluation says.
+"""
 
 import json
 import random
@@ -6,13 +9,16 @@ import subprocess
 import sys
 import zlib
 
+import jax
+import numpy as np
 import pytest
 
 import mxjax as mx
 from mxjax.base import MXNetError
 from mxjax.graph import inference
+from mxjax.kernel.kernel import prepare
 from mxjax.ops import registry
-from mxjax.ops.infer import UNKNOWN, filled
+from mxjax.ops.infer import UNKNOWN, NotKnown, Size, filled, op_types, told
 
 # operator and parameters; shapes of inputs that fit together, with dtypes other than float32.
 # Operators with _np behind their names are asked under NumPy semantics.
@@ -240,8 +246,71 @@ _contrib_quantized_act act_type=relu; 2,3 int8; 1; 1
 _contrib_quantized_flatten; 2,3,4 int8; 1; 1
 _contrib_quantized_elemwise_add; 2,3 int8; 2,3 int8; 1; 1; 1; 1
 _contrib_quantized_batch_norm min_calib_range=-1 max_calib_range=1; 2,3,4 int8; 3; 3; 3; 3; 1; 1
+Activation act_type=relu; 2,3
+BatchNorm_v1; 2,3,4; 3; 3; 3; 3
+_contrib_BatchNormWithReLU; 2,3,4; 3; 3; 3; 3
+_contrib_SyncBatchNorm key=a output_mean_var=1; 2,3,4; 3; 3; 3; 3
+SoftmaxActivation mode=channel; 2,3,4
+softmax axis=-1; 2,3
+log_softmax axis=1; 2,3,4
+Cast dtype=float16; 2,3
+amp_cast dtype=float16; 2,3
+clip a_min=0 a_max=1; 2,3
+Dropout output_mask=1; 2,3
+LRN nsize=3 output_norm=1; 2,3,4,5
+LeakyReLU act_type=rrelu; 2,3,4
+SoftmaxOutput preserve_shape=1; 2,3,5; 2,3
+MAERegressionOutput; 2,1; 2
+SequenceMask axis=1; 2,4,3
+SequenceLast; 4,2,3
+RNN state_size=4 num_layers=1 mode=lstm projection_size=2 state_outputs=1; 5,2,3; 120; 1,2,2; 1,2,4
+_contrib_SparseEmbedding input_dim=9 output_dim=4; 2,3; 9,4
+sum axis=1; 2,3,4
+max axis=(0,1) exclude=1 keepdims=1; 2,3,4
+norm; 2,3
+argmin keepdims=1; 2,3
+argmax_channel; 2,3,4
+_npi_mean_np axis=(0,-1) keepdims=1; 2,3,4
+_npi_std_np; 2,3
+_npi_argmax_np axis=1 keepdims=1; 2,3
+_np_any_np axis=(1,); 2,3
+topk axis=None k=2 ret_typ=mask; 2,3
+batch_dot; 2,3,4; 2,4,5
+dot transpose_b=1; 2,3,4; 5,4
+Reshape shape=(-1,0) reverse=1; 2,3,4
+squeeze axis=(0,2); 1,3,1
+tile reps=(2,); 2,3
+Pad mode=edge pad_width=(0,0,0,0,1,2,3,4,1,1); 2,3,4,5,2
+Concat num_args=3 dim=-1; 2,3; 2,4; 2,1
+broadcast_like lhs_axes=(1,) rhs_axes=(-1,); 2,1,3; 5,4
+slice_like axes=(-1,); 5,6; 3,4
+pick axis=0 mode=wrap; 4,5; 1,5
+_npi_tile_np reps=(2,1); 2,3
+_npi_full_like_np fill_value=2; 2,3
+_npi_broadcast_to_np shape=(4,-2,3); 2,1
+_contrib_interleaved_matmul_selfatt_valatt heads=2; 5,2,12; 4,3,5
+_contrib_interleaved_matmul_encdec_qk heads=2; 5,2,4; 3,2,8
+_contrib_quantized_pooling kernel=(2,2) pool_type=avg; 2,3,8,9 uint8; 1; 1
+"""
+MADE = """
+_zeros shape=(2,3)
+_zeros_without_dtype shape=(2,3)
+_ones shape=(2,3) dtype=int8
+_full shape=(2,3) value=2
+_npi_zeros_np shape=(2,3) dtype=float16
+_npi_identity_np shape=(3,3)
+_arange start=1 stop=9 step=3 repeat=2 dtype=int32
+_random_uniform shape=(2,3)
+_random_normal shape=(2,3) dtype=float16
+_random_gamma shape=(2,3)
+_random_exponential shape=(2,3)
+_random_poisson shape=(2,3)
+_random_negative_binomial shape=(2,3)
+_random_generalized_negative_binomial shape=(2,3)
+_random_randint low=1 high=5 shape=(2,3)
 """
 ROWS = [line for line in TABLE.split("\n") if line]
+MADE_ROWS = [line for line in MADE.split("\n") if line]
 
 
 class Row:
@@ -252,6 +321,7 @@ class Row:
         name, *params = head.split()
         self.np, name = name.endswith("_np"), name.removesuffix("_np")
         inputs = [s.strip().partition(" ") for s in shapes]
+        self.dtypes = [dtype or "float32" for _, _, dtype in inputs]
         self.full, count = [tuple(int(n) for n in s.split(",") if n) for s, _, _ in inputs], len(inputs)
         nodes = [{"op": "null", "name": f"i{k}", "inputs": [], "attrs": {"__dtype__": dtype or "float32"}}
                  for k, (_, _, dtype) in enumerate(inputs)]
@@ -362,6 +432,145 @@ def test_sizes_that_may_be_equal_are_not_taken_to_differ():
     x = mx.sym.Variable("x")
     assert mx.sym.squeeze(x).infer_shape_partial(x=(2, 0, 3))[1] == [()], "the axis may have size 1"
     assert mx.sym.squeeze(x, axis=0).infer_shape_partial(x=(1, 0, 3))[1] == [(0, 3)]
+
+
+# ------------------------------------------------------------ without evaluation
+def _exact(op):
+    formula = op.get_attr("FPartialShape")
+    marked = op.get_attr("FInferShape") if formula is None else formula
+    return hasattr(marked, "exact") and not op.eager
+
+
+def _said(op, params, shapes):
+    """The outputs' shapes by rules alone, or None where they leave it to evaluation, or refuse the shapes."""
+    names, ins, outs = op.inputs(params, len(shapes)), list(shapes), [None] * op.num_outputs(params)
+    rule = op.get_attr("FInferShape")
+    try:
+        if rule is not None:
+            rule(params, ins, outs, *[names[:len(ins)]] * hasattr(rule, "wants_names"))
+    except Exception:  # its mistake is told before there is any evaluation
+        return None
+    return told(op, params, ins, outs) if ins == list(shapes) else None
+
+
+def _evaluated(op, params, shapes, dtypes):
+    kernel = prepare(op, params, len(shapes), False)
+    args = [jax.ShapeDtypeStruct(s, mx.ops.params.np_dtype(t)) for s, t in zip(shapes, dtypes, strict=True)]
+    args += [params[n] for n in kernel.dynamic]
+    specs = kernel.specs(args + [np.zeros(2, np.uint32), np.uint32(0)] * kernel.uses_key)
+    return specs[:kernel.num_outputs]
+
+
+def _changed(shapes, rng):
+    """Shapes of which most do not fit together."""
+    for _ in range(3):
+        yield [tuple(rng.choice([n, n, n + 1, max(n - 1, 1), 1]) for n in s) for s in shapes]
+    for k, shape in enumerate(shapes):
+        for other in ((*shape, 2), shape[1:], ()):
+            yield [other if i == k else s for i, s in enumerate(shapes)]
+
+
+def _compare(op, params, shapes, dtypes, np_shape):
+    with mx.util.np_shape(np_shape):
+        said, true = _said(op, params, shapes), _evaluated(op, params, shapes, dtypes)
+        assert said is None or said == [shape for shape, _ in true]
+        ins, outs = list(dtypes), [None] * len(true)
+        op_types(op, params, ins, outs, op.inputs(params, len(shapes)))
+        known_types = [t or next(iter(ins), None) for t in outs]
+        assert all(t in (None, str(dtype)) for t, (_, dtype) in zip(known_types, true, strict=True))
+        rng = random.Random(zlib.crc32(op.name.encode()))
+        for wrong in _changed(shapes, rng):
+            guess = _said(op, params, wrong)
+            if guess is not None:
+                assert guess == [shape for shape, _ in _evaluated(op, params, wrong, dtypes)], wrong
+    return said is not None
+
+
+def test_what_rules_say_is_what_evaluation_says():
+    """Shapes and dtypes of all operators with exact rules; shapes that do not fit are left to evaluation."""
+    told_of = set()
+    for line in ROWS + MADE_ROWS:
+        row = Row(line)
+        node = row.symbol._outputs[0][0]
+        if _exact(node.op) and _compare(node.op, node.params, row.full, row.dtypes, row.np):
+            told_of.add(node.op)
+    others = [op for op in registry.operators() if _exact(op) and op not in told_of]
+    assert len(told_of) > 90 and len(others) > 200
+    for op in others:  # element by element, all of them: their parameters have defaults
+        params = op.parse({op.variadic: 2} if op.variadic else {})
+        count = 2 if op.variadic else len(op.inputs(params))
+        for dtype in ("float32", "int32"):  # some take whole numbers only
+            try:
+                _evaluated(op, params, [(2, 3)] * count, [dtype] * count)
+            except MXNetError:
+                continue
+            assert _compare(op, params, [(2, 3)] * count, [dtype] * count, op.name.startswith("_np")), op.name
+            break
+        else:
+            raise AssertionError(f"{op.name} has no row in the table")
+
+
+def test_no_operator_of_these_networks_is_evaluated(monkeypatch):
+    monkeypatch.setattr(inference, "node_specs", None)
+    monkeypatch.setattr(inference, "_constants", None)
+    x = mx.sym.Variable("data")
+    for name, size in ("mobilenetv2_0.25", 224), ("resnet18_v2", 40), ("inceptionv3", 299), ("densenet121", 224):
+        net = mx.gluon.model_zoo.vision.get_model(name)
+        assert net(x).infer_shape(data=(1, 3, size, size))[1] == [(1, 1000)]
+    outs, states = mx.rnn.LSTMCell(7, prefix="lstm_").unroll(5, x, merge_outputs=True)
+    assert mx.sym.Group([outs, *states]).infer_shape(data=(2, 5, 3))[1] == [(2, 5, 7), (2, 7), (2, 7)]
+
+
+# ------------------------------------------------------------ batches
+def test_a_network_is_asked_once_for_all_batches(monkeypatch):
+    net = mx.gluon.model_zoo.vision.squeezenet1_0(classes=5)(mx.sym.Variable("data"))
+    first = net.infer_shape(data=(1, 3, 224, 224))
+    monkeypatch.setattr(inference, "_visit", None)
+    for batch in (4, 1, 17):
+        args, outs, aux = net.infer_shape(data=(batch, 3, 224, 224))
+        assert args == [(batch, *first[0][0][1:]), *first[0][1:]] and outs == [(batch, 5)] and aux == first[2]
+
+
+@pytest.mark.parametrize("line", ROWS, ids=[line.replace(" ", "-") for line in ROWS])
+def test_other_batches_get_what_a_new_graph_gets(line):
+    row = Row(line)
+    if not row.full[0]:
+        return
+    for batch in (2, 3, 1, 12):
+        shapes = [(batch, *s[1:]) if s and s[0] == row.full[0][0] else s for s in row.full]
+        answers = []
+        for one in (row, Row(line)):
+            try:
+                answers.append(one.known(shapes))
+            except MXNetError as error:
+                answers.append(str(error))
+        assert answers[0] == answers[1]
+
+
+def test_a_batch_that_is_asked_for_is_a_number():
+    x = mx.sym.Variable("x")
+    both = mx.sym.broadcast_add(x, mx.sym.Variable("y", shape=(3, 4)))
+    assert both.infer_shape(x=(1, 4))[1] == [(3, 4)]
+    assert both.infer_shape(x=(3, 4))[1] == [(3, 4)]
+    with pytest.raises(MXNetError, match="cannot be broadcast"):
+        both.infer_shape(x=(2, 4))
+    half = mx.sym.Reshape(x, shape=(-1, 2, 4))
+    assert [half.infer_shape(x=(n, 4))[1] for n in (2, 4, 6)] == [[(1, 2, 4)], [(2, 2, 4)], [(3, 2, 4)]]
+    with pytest.raises(MXNetError, match="do not divide"):
+        half.infer_shape(x=(3, 4))
+
+
+def test_sizes_with_a_symbol_answer_what_has_one_answer():
+    n = Size()
+    assert (3 * n + 6) // 3 - n == 2 and (2 * n + 1) % 2 == 1 and (6 * n) // (2 * n) == 3 and (4 * n) % (2 * n) == 0
+    assert n > 0 and not n == 0 and 2 * n != 3 and 2 * n + 2 > n and n and None not in (n,) and (n, 2) == (Size(), 2)
+    assert 5 - (n - n) == 5 and -n < 0 and n - 1 >= 0 and 10 - n < 10 and Size(least=2) != 1
+    assert (2 * n + 3).at(4) == 11
+    for question in (lambda: n == 1, lambda: n > 1, lambda: n < 5, lambda: n % 2, lambda: n // 2, lambda: n * n,
+                     lambda: range(n), lambda: (1, 2)[:n], lambda: 7 // n, lambda: 7 % n, lambda: n == UNKNOWN):
+        with pytest.raises(NotKnown):
+            question()
+    assert n + UNKNOWN is UNKNOWN and UNKNOWN * n is UNKNOWN and n // UNKNOWN is UNKNOWN
 
 
 def test_where_all_is_known_no_symbols_are_needed(monkeypatch):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import jax.numpy as jnp
 
 from ...base import MXNetError
 from ..common import Array, broadcast, gives, normalized
-from ..infer import broadcasted
+from ..infer import broadcasted, exact
 from ..params import Shape
 from ..registry import register
 from ._functions import TABLE, Binary
@@ -44,14 +47,35 @@ def _stretched(name: str, data: Array, shape: tuple[int, ...]) -> Array:
     return broadcast(data, shape)
 
 
-@register("broadcast_to")
+def _to(p: dict[str, Any], x: tuple) -> tuple:
+    """The shape in the parameters, where 0 is the array's own dimension (FPartialShape)."""
+    return tuple(m or n for n, m in zip(x if len(x) == len(p["shape"]) else p["shape"], p["shape"], strict=True))
+
+
+def _can_stretch(target: Callable[..., tuple]) -> Callable[..., bool]:
+    """Returns a function(params, shapes) that tells whether the first is broadcast to that of the formula `target`."""
+    def fits(p: dict[str, Any], x: tuple, *others: tuple) -> bool:
+        shape = target(p, x, *others)
+        return len(x) == len(shape) and all(n in (1, m) for n, m in zip(x, shape, strict=True))
+    return fits
+
+
+@register("broadcast_to", FPartialShape=exact(_to, _can_stretch(_to), partly=False))
 def broadcast_to(data: Array, *, shape: Shape = ()) -> Array:
     """Repeats axes of size 1 until the array has this shape; 0 in `shape` keeps the dimension."""
     kept = data.shape if data.ndim == len(shape) else shape
     return _stretched("broadcast_to", data, tuple(m or n for n, m in zip(kept, shape, strict=True)))
 
 
-@register("broadcast_axis", aliases=("broadcast_axes",))
+def _along(p: dict[str, Any], x: tuple) -> tuple:
+    """The shape with other sizes of the axes in the parameters (FPartialShape)."""
+    sizes = dict(zip([normalized(a, len(x)) for a in p["axis"]], p["size"], strict=True))
+    return tuple(sizes.get(i, n) for i, n in enumerate(x))
+
+
+@register("broadcast_axis", aliases=("broadcast_axes",), FPartialShape=exact(
+    _along, lambda p, x: all(x[a] == 1 for a in p["axis"]) and len({a % len(x) for a in p["axis"]}) == len(p["axis"]),
+    partly=False))
 def broadcast_axis(data: Array, *, axis: Shape = (), size: Shape = ()) -> Array:
     """Repeats the given axes, which have size 1, to the given sizes."""
     if len(axis) != len(size):
@@ -65,7 +89,17 @@ def broadcast_axis(data: Array, *, axis: Shape = (), size: Shape = ()) -> Array:
     return broadcast(data, shape)
 
 
-@register("broadcast_like", infer_type=gives(lambda p: None))
+def _like(p: dict[str, Any], x: tuple, like: tuple) -> tuple:
+    """The shape of the second array, or with its sizes of some axes (FPartialShape)."""
+    if p["lhs_axes"] is None or p["rhs_axes"] is None:
+        return like
+    sizes = {normalized(a, len(x)): like[normalized(b, len(like))]
+             for a, b in zip(p["lhs_axes"], p["rhs_axes"], strict=True)}
+    return tuple(sizes.get(i, n) for i, n in enumerate(x))
+
+
+@register("broadcast_like", infer_type=gives(lambda p: None), FPartialShape=exact(
+    _like, lambda p, *shapes: p["lhs_axes"] != () and _can_stretch(_like)(p, *shapes), partly=False))
 def broadcast_like(lhs: Array, rhs: Array, *, lhs_axes: Shape | None = None, rhs_axes: Shape | None = None) -> Array:
     """lhs broadcast to the shape of rhs; with `lhs_axes` and `rhs_axes` only these axes, pair by pair."""
     shape = rhs.shape

@@ -12,7 +12,7 @@ from jax import lax
 
 from ...base import MXNetError
 from ..common import Array, absolute, converted, gives, in_float, is_float
-from ..infer import elementwise, unify
+from ..infer import elementwise, exact, first, unify
 from ..params import Count, DType, Scalar, np_dtype
 from ..registry import get, register
 
@@ -244,7 +244,7 @@ def quadratic(data: Array, *, a: Scalar = 0.0, b: Scalar = 0.0, c: Scalar = 0.0)
     return in_float(lambda x: (a * x + b) * x + c, data)
 
 
-@register("_contrib_div_sqrt_dim", infer_shape=elementwise)
+@register("_contrib_div_sqrt_dim", infer_shape=elementwise, FPartialShape=exact(first, lambda p, x: len(x) > 0))
 def div_sqrt_dim(data: Array) -> Array:
     """data / sqrt(size of the last axis): the scaling of dot-product attention (arXiv:1706.03762)."""
     return in_float(lambda x: x / data.shape[-1] ** 0.5, data)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from ...base import MXNetError
 from ..common import Array
-from ..infer import broadcasted
+from ..infer import broadcasted, exact
 from ..registry import register
 
 StorageType = Literal["csr", "default", "row_sparse"]
@@ -24,7 +24,12 @@ def _dot_shape(p: dict[str, Any], a: tuple, b: tuple) -> tuple:
     return ((a[1:] if p["transpose_a"] else a[:-1]) + (b[:-1] if p["transpose_b"] else b[1:])) or (1,)
 
 
-@register("dot", aliases=("_sparse_dot",), FPartialShape=_dot_shape,
+def _can_dot(p: dict[str, Any], a: tuple, b: tuple) -> bool:
+    return len(a) > 0 < len(b) and a[0 if p["transpose_a"] else -1] == b[-1 if p["transpose_b"] else 0] and not (
+        len(a) == len(b) == 1 and (p["transpose_a"] or p["transpose_b"]))
+
+
+@register("dot", aliases=("_sparse_dot",), FPartialShape=exact(_dot_shape, _can_dot),
           FStored=lambda p: None if p["forward_stype"] == "default" else p["forward_stype"])
 def dot(lhs: Array, rhs: Array, *, transpose_a: bool = False, transpose_b: bool = False,
         forward_stype: StorageType | None = None) -> Array:
@@ -53,7 +58,9 @@ def _batched_shape(p: dict[str, Any], a: tuple, b: tuple, *_: Any) -> tuple:
     return product_shape(p, a, b)
 
 
-@register("batch_dot", aliases=("_npx_batch_dot",), FPartialShape=_batched_shape)
+@register("batch_dot", aliases=("_npx_batch_dot",), FPartialShape=exact(
+    _batched_shape, lambda p, a, b: len(a) == len(b) > 2 and a[:-2] == b[:-2] and
+    a[-2 if p["transpose_a"] else -1] == b[-1 if p["transpose_b"] else -2]))
 def batch_dot(lhs: Array, rhs: Array, *, transpose_a: bool = False, transpose_b: bool = False,
               forward_stype: StorageType | None = None) -> Array:
     """Matrix products of the last two axes; the leading (batch) axes of both arrays agree."""

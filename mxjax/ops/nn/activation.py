@@ -16,7 +16,7 @@ from ..._random.mersenne import Source
 from ...base import MXNetError
 from ..by_device import by_device
 from ..common import Array, broadcast, in_float, need_float
-from ..infer import elementwise, first, known, unify
+from ..infer import elementwise, exact, first, known, unify
 from ..params import Scalar
 from ..random import _draw
 from ..registry import get, register
@@ -113,7 +113,8 @@ def _slopes(source: Source, params: dict[str, Any], inputs: Sequence[Any], train
     return (drawn * dtype.type(np.float32(params["upper_bound"]) - low) + dtype.type(low)).reshape(data.shape)
 
 
-@register("LeakyReLU", FDraw=_slopes, aliases=("_npx_leaky_relu",), infer_shape=_leaky_shapes, FPartialShape=first,
+@register("LeakyReLU", FDraw=_slopes, aliases=("_npx_leaky_relu",), infer_shape=_leaky_shapes,
+          FPartialShape=exact(first, lambda p, x, *gamma: not gamma or gamma[0] in (x[1:2], (1,))),
           FResourceRequest=("random",), train_when=_is_random,
           inputs=lambda p: ["data", "gamma"] if p["act_type"] == "prelu" else ["data"],
           num_outputs=lambda p: 1 + _is_random(p),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import jax.numpy as jnp
 
 from ...base import MXNetError
 from ..common import Array
+from ..infer import exact
 from ..params import Range
 from ..registry import register
 
@@ -35,7 +36,17 @@ def _weighted(attention: Array, values: Array) -> Array:
     return out.reshape(*out.shape[:2], -1)
 
 
-@register("_contrib_interleaved_matmul_selfatt_qk")
+def _divides(p: dict[str, Any], x: tuple, parts: int) -> bool:
+    return len(x) == 3 and x[2] % (p["heads"] * parts) == 0
+
+
+def _can_weigh(parts: int) -> Any:
+    """Returns a function(params, shapes) that tells whether attention of that shape weighs values of that one."""
+    return lambda p, x, attention: _divides(p, x, parts) and attention[:1] + attention[2:] == (x[1] * p["heads"], x[0])
+
+
+@register("_contrib_interleaved_matmul_selfatt_qk", FPartialShape=exact(
+    lambda p, x: (x[1] * p["heads"], x[0], x[0]), lambda p, x: _divides(p, x, 3), partly=False))
 def interleaved_matmul_selfatt_qk(queries_keys_values: Array, *, heads: Heads) -> Array:
     """Products of queries and keys, divided by sqrt(size): self-attention before softmax.
 
@@ -46,7 +57,8 @@ def interleaved_matmul_selfatt_qk(queries_keys_values: Array, *, heads: Heads) -
     return _scores(parts[..., 0, :], parts[..., 1, :])
 
 
-@register("_contrib_interleaved_matmul_selfatt_valatt")
+@register("_contrib_interleaved_matmul_selfatt_valatt", FPartialShape=exact(
+    lambda p, x, attention: (attention[1], x[1], x[2] // 3), _can_weigh(3), partly=False))
 def interleaved_matmul_selfatt_valatt(queries_keys_values: Array, attention: Array, *, heads: Heads) -> Array:
     """The values, weighted by attention.
 
@@ -56,7 +68,9 @@ def interleaved_matmul_selfatt_valatt(queries_keys_values: Array, attention: Arr
     return _weighted(attention, _heads("interleaved_matmul_selfatt_valatt", queries_keys_values, heads, 3)[..., 2, :])
 
 
-@register("_contrib_interleaved_matmul_encdec_qk")
+@register("_contrib_interleaved_matmul_encdec_qk", FPartialShape=exact(
+    lambda p, x, y: (x[1] * p["heads"], x[0], y[0]),
+    lambda p, x, y: _divides(p, x, 1) and len(y) == 3 and y[1:] == (x[1], 2 * x[2]), partly=False))
 def interleaved_matmul_encdec_qk(queries: Array, keys_values: Array, *, heads: Heads) -> Array:
     """Products of the decoder's queries and the encoder's keys, divided by sqrt(size).
 
@@ -67,7 +81,8 @@ def interleaved_matmul_encdec_qk(queries: Array, keys_values: Array, *, heads: H
     return _scores(_heads(name, queries, heads, 1)[..., 0, :], _heads(name, keys_values, heads, 2)[..., 0, :])
 
 
-@register("_contrib_interleaved_matmul_encdec_valatt")
+@register("_contrib_interleaved_matmul_encdec_valatt", FPartialShape=exact(
+    lambda p, x, attention: (attention[1], x[1], x[2] // 2), _can_weigh(2), partly=False))
 def interleaved_matmul_encdec_valatt(keys_values: Array, attention: Array, *, heads: Heads) -> Array:
     """The encoder's values, weighted by attention.
 

@@ -17,7 +17,7 @@ from ..._xla.capacity import refuse_result
 from ...base import MXNetError
 from ..by_device import MOST_KERNEL, by_device
 from ..common import Array, accumulation, broadcast, is_float
-from ..infer import computed, filled
+from ..infer import computed, exact, filled
 from ..params import Count, Lengths, Range, Shape
 from ..registry import register
 from ._correlation import channels_last, correlate, transposed
@@ -270,6 +270,12 @@ def _convolved(p: dict[str, Any], x: tuple, *_: Any) -> tuple:
         for n, kernel, stride, pad, dilate in _geometry("Convolution", p, x)])
 
 
+def _grouped(p: dict[str, Any], x: tuple, *_: Any) -> bool:
+    """Whether a convolution takes data of this shape: its groups divide what they are groups of, and it moves on."""
+    return _channels(p, x) % p["num_group"] == p["num_filter"] % p["num_group"] == 0 and \
+        min(*p["kernel"], *p["stride"], *p["dilate"], 1) > 0
+
+
 def _places(size: int, window: int, stride: int) -> int:
     if size < window:
         raise MXNetError(f"the kernel, {window} wide, is larger than the input, {size} wide with its padding")
@@ -279,7 +285,7 @@ def _places(size: int, window: int, stride: int) -> int:
 for _name, _aliases in [("Convolution", ("_npx_convolution",)), ("Convolution_v1", ())]:
     register(_name, aliases=_aliases, inputs=_without("no_bias", "data", "weight"), infer_shape=filled(
         _data_shape, weight=_weight_shape, bias=lambda p, x: (p["num_filter"],)),
-        FPartialShape=_convolved)(_convolution)
+        FPartialShape=exact(_convolved, _grouped))(_convolution)
 
 
 def _transposed_shape(p: dict[str, Any], x: tuple[int, ...]) -> tuple[int | None, ...]:
@@ -295,7 +301,8 @@ def _deconvolved(p: dict[str, Any], x: tuple, *_: Any) -> tuple:
 
 @register("Deconvolution", aliases=("_npx_deconvolution",), inputs=_without("no_bias", "data", "weight"),
           infer_shape=filled(weight=_transposed_shape, bias=lambda p, x: (p["num_filter"],)),
-          FPartialShape=_deconvolved)
+          FPartialShape=exact(_deconvolved, lambda p, x, *_: not p["target_shape"] and _grouped(p, x) and all(
+              a < s for a, s in zip(p["adj"], p["stride"] or (1,) * len(x), strict=False))))
 def deconvolution(data: Array, weight: Array, bias: Array | None = None, *, kernel: Shape, stride: Shape = (),
                   dilate: Shape = (), pad: Shape = (), adj: Shape = (), target_shape: Shape = (), num_filter: Count,
                   num_group: Count = 1, workspace: Annotated[int, Range(0)] = 512, no_bias: bool = True,
@@ -501,7 +508,20 @@ def _pooled(p: dict[str, Any], x: tuple, *_: Any) -> tuple:
     return _image(p, x[0], _channels(p, x), space)
 
 
-register("Pooling", aliases=("_npx_pooling",), FPartialShape=_pooled)(_pooling)
+def _has_windows(p: dict[str, Any], x: tuple) -> bool:
+    """Whether data of this shape have windows of more than padding."""
+    dims = len(x) - 2
+    if not 1 <= dims <= 3 or p["pool_type"] == "lp" and p["p_value"] not in (None, 1, 2, 3):
+        return False
+    pads = p["pad"][:dims]
+    if p["global_pool"]:
+        return True
+    return min(p["kernel"]) > 0 and min(p["stride"], default=1) > 0 and min(pads, default=0) >= 0 and \
+        not (p["pooling_convention"] == "same" and any(pads)) and \
+        (p["pool_type"] not in ("max", "avg") or all(a < k for a, k in zip(pads, p["kernel"], strict=False)))
+
+
+register("Pooling", aliases=("_npx_pooling",), FPartialShape=exact(_pooled, _has_windows))(_pooling)
 
 
 @register("Pooling_v1", FPartialShape=_pooled)

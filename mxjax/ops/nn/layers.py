@@ -12,7 +12,7 @@ import numpy as np
 from ..._random.mersenne import Source
 from ...base import MXNetError
 from ..common import Array, broadcast, hidden_output, size_of
-from ..infer import elementwise, filled
+from ..infer import elementwise, exact, filled
 from ..params import Range, Shape
 from ..random import _draw
 from ..registry import register
@@ -37,7 +37,7 @@ def fully_connected_data(p: dict[str, Any], x: tuple, out: tuple) -> tuple:
           inputs=_without("no_bias", "data", "weight"), infer_shape=filled(
     fully_connected_data,
     weight=lambda p, x: (p["num_hidden"], size_of(x[1:]) if p["flatten"] else x[-1]),
-    bias=lambda p, x: (p["num_hidden"],)), FPartialShape=fully_connected_shape)
+    bias=lambda p, x: (p["num_hidden"],)), FPartialShape=exact(fully_connected_shape))
 def fully_connected(data: Array, weight: Array, bias: Array | None = None, *, num_hidden: Annotated[int, Range(1)],
                     no_bias: bool = False, flatten: bool = True) -> Array:
     """data · weightᵀ + bias.

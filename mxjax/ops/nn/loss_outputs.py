@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from ...base import MXNetError
 from ..common import Array, accumulation, need_float, size_of
-from ..infer import filled, first, known, unify
+from ..infer import exact, filled, first, known, unify
 from ..params import Range, Scalar
 from ..registry import get, register
 
@@ -69,7 +69,8 @@ def _softmax_gradient(heads: tuple, inputs: tuple, outputs: tuple, *, grad_scale
     return (gradient * out if out_grad else gradient).astype(out.dtype), None
 
 
-@register("SoftmaxOutput", aliases=("Softmax",), infer_shape=_softmax_label, FPartialShape=first,
+@register("SoftmaxOutput", aliases=("Softmax",), infer_shape=_softmax_label,
+          FPartialShape=exact(first, lambda p, x, label: len(x) > 1),
           FGradient=_softmax_gradient)
 def softmax_output(data: Array, label: Array, *, grad_scale: Scalar = 1.0, ignore_label: Scalar = -1.0,
                    multi_output: bool = False, use_ignore: bool = False, preserve_shape: bool = False,
@@ -120,7 +121,7 @@ def _regression(name: str, function: Callable[[Array], Array], slope: Callable[[
         return function(data)
     compute.__doc__ = (f"{doc}\n\ndata: (batch, ...) float; label: as many values; the gradient is multiplied by "
                        "`grad_scale` and divided by the number of values per instance.")
-    register(name, aliases=(f"_sparse_{name}",), infer_shape=_regression_label, FPartialShape=first,
+    register(name, aliases=(f"_sparse_{name}",), infer_shape=_regression_label, FPartialShape=exact(first),
              FGradient=gradient)(compute)
 
 
@@ -144,7 +145,8 @@ def _svm_gradient(heads: tuple, inputs: tuple, outputs: tuple, *, margin: Any, r
     return (towards * slope * regularization_coefficient).reshape(data.shape).astype(data.dtype), None
 
 
-@register("SVMOutput", infer_shape=filled(label=lambda p, x: x[:-1]), FPartialShape=first, FGradient=_svm_gradient)
+@register("SVMOutput", infer_shape=filled(label=lambda p, x: x[:-1]),
+          FPartialShape=exact(first, lambda p, x, label: len(x) > 0), FGradient=_svm_gradient)
 def svm_output(data: Array, label: Array, *, margin: Scalar = 1.0, regularization_coefficient: Scalar = 1.0,
                use_linear: bool = False) -> Array:
     """The data itself, with the gradient of the hinge loss: squared, or linear with `use_linear`.

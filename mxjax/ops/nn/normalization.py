@@ -13,7 +13,7 @@ from jax import lax
 from ...base import MXNetError
 from ..by_device import by_device
 from ..common import Array, accumulation, by_own_rules, hidden_output, normalized, size_of
-from ..infer import agree, elementwise, first, unify
+from ..infer import agree, elementwise, exact, first, unify
 from ..params import Range, Scalar
 from ..registry import register
 
@@ -154,12 +154,15 @@ def _float32_beside_half(params: dict[str, Any], ins: list, outs: list) -> None:
         outs[1:] = [t or beside for t in outs[1:]]
 
 
-def _with_moments(second: str, shape: Callable[[dict[str, Any], tuple], tuple]) -> dict[str, Any]:
-    """Registration of the outputs that `output_mean_var` asks for, of this shape(params, shape of data)."""
+def _with_moments(second: str, shape: Callable[[dict[str, Any], tuple], tuple],
+                  fits: Callable[..., bool] | None = None) -> dict[str, Any]:
+    """Registration of the outputs that `output_mean_var` asks for, of this shape(params, shape of data); `fits` as in
+    `exact`."""
     names = ["output", "mean", second]
     return {"FHiddenOutputs": "output_mean_var", "num_outputs": lambda p: 3 if p["output_mean_var"] else 1,
             "output_names": lambda p: names if p["output_mean_var"] else names[:1],
-            "FPartialShape": lambda p, x, *_: [x, shape(p, x), shape(p, x)] if p["output_mean_var"] else x}
+            "FPartialShape": exact(lambda p, x, *_: [x, shape(p, x), shape(p, x)] if p["output_mean_var"] else x,
+                                   fits)}
 
 
 # ------------------------------------------------------------ batch normalisation
@@ -270,7 +273,8 @@ def layer_norm(data: Array, gamma: Array, beta: Array, *, axis: int = -1, eps: f
 
 
 @register("GroupNorm", infer_shape=_shapes(lambda p, x: p["num_groups"]),
-          **_with_moments("std", lambda p, x: (x[0], p["num_groups"])))
+          **_with_moments("std", lambda p, x: (x[0], p["num_groups"]),
+                          lambda p, x, *_: len(x) > 2 and p["num_groups"] > 0 and x[1] % p["num_groups"] == 0))
 def group_norm(data: Array, gamma: Array, beta: Array, *, num_groups: int = 1, eps: float = 1e-5,
                output_mean_var: bool = False) -> Array | tuple[Array, ...]:
     """Normalization of each group of channels of each instance (arXiv:1803.08494), times gamma plus beta.
@@ -292,7 +296,8 @@ def group_norm(data: Array, gamma: Array, beta: Array, *, num_groups: int = 1, e
     return out, mean[..., 0].astype(data.dtype), (1 / scale[..., 0]).astype(data.dtype)
 
 
-@register("InstanceNorm", infer_shape=_shapes(lambda p, x: x[1]), FPartialShape=first)
+@register("InstanceNorm", infer_shape=_shapes(lambda p, x: x[1]),
+          FPartialShape=exact(first, lambda p, x, *_: len(x) > 2))
 def instance_norm(data: Array, gamma: Array, beta: Array, *, eps: float = 1e-3) -> Array:
     """Normalization of each channel of each instance (arXiv:1607.08022), times gamma plus beta.
 
@@ -309,7 +314,8 @@ _MODES = {"instance": lambda ndim: tuple(range(1, ndim)), "channel": lambda ndim
           "spatial": lambda ndim: tuple(range(2, ndim))}
 
 
-@register("L2Normalization", infer_shape=elementwise)
+@register("L2Normalization", infer_shape=elementwise,
+          FPartialShape=exact(first, lambda p, x: len(x) > 2 or p["mode"] == "instance" and len(x) > 0))
 def l2_normalization(data: Array, *, eps: float = 1e-10,
                      mode: Literal["channel", "instance", "spatial"] = "instance") -> Array:
     """data / sqrt(sum of data² + eps), the sum over each instance, over the channels (axis 1), or over the space.
@@ -345,7 +351,8 @@ def _power(base: Array, exponent: float) -> Array:
     return jnp.exp(exponent * jnp.log(base))
 
 
-@register("LRN", infer_shape=elementwise, **hidden_output("output_norm", "tmp_norm"))
+@register("LRN", infer_shape=elementwise, FPartialShape=exact(first, lambda p, x: len(x) > 1),
+          **hidden_output("output_norm", "tmp_norm"))
 def lrn(data: Array, *, alpha: Scalar = 1e-4, beta: float = 0.75, knorm: Scalar = 2.0,
         nsize: Annotated[int, Range(1)], output_norm: bool = False) -> Array | tuple[Array, Array]:
     """Local response normalization (Krizhevsky et al., 2012): data / (knorm + alpha/nsize · s)^beta.

@@ -15,7 +15,7 @@ from jax import lax
 from ..._random.mersenne import Source
 from ...base import MXNetError
 from ..common import Array, by_own_rules
-from ..infer import filled, typed
+from ..infer import exact, filled, typed
 from ..params import Count, Fraction
 from ..random import _draw
 from ..registry import register
@@ -223,7 +223,8 @@ def _kept(source: Source, params: dict[str, Any], inputs: Sequence[Any], train: 
     return (source.uniform(math.prod(shape)) >= p).reshape(shape)
 
 
-@register("RNN", aliases=("_npx_rnn",), FDraw=_kept, FPartialShape=output_shapes, inputs=_inputs,
+@register("RNN", aliases=("_npx_rnn",), FDraw=_kept, FPartialShape=exact(
+    output_shapes, lambda p, x, *_: len(x) == 3 and (p["mode"] == "lstm" or not p["projection_size"])), inputs=_inputs,
           output_names=_outputs, num_outputs=lambda p: len(_outputs(p)),
           FResourceRequest=("random",), train_when=lambda p: p["p"] > 0 and p["num_layers"] > 1,
           infer_type=typed(sequence_length="int32"), infer_shape=filled(

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from ...base import MXNetError
 from ..common import Array, accumulation, need_float, normalized
-from ..infer import elementwise, first, typed, unify
+from ..infer import elementwise, exact, first, typed, unify
 from ..params import DType, Scalar, np_dtype
 from ..registry import register
 
@@ -51,7 +51,10 @@ def _lengths_aside(params: dict[str, Any], ins: list, outs: list, names: Any = (
 _lengths_aside.wants_names = True
 
 
-@register("softmax", aliases=("_npx_softmax",), infer_shape=_softmax_shapes, FPartialShape=first,
+_along_axis = exact(first, lambda p, x, *_: -len(x) <= p["axis"] < len(x))
+
+
+@register("softmax", aliases=("_npx_softmax",), infer_shape=_softmax_shapes, FPartialShape=_along_axis,
           infer_type=_lengths_aside,
           inputs=lambda p: ["data", "length"] if p["use_length"] else ["data"])
 def softmax(data: Array, length: Array | None = None, *, axis: int = -1, temperature: Scalar | None = None,
@@ -79,7 +82,7 @@ def _without_length(name: str, sign: int, function: Callable[..., Array], doc: s
                 use_length: bool | None = False) -> Array:
         return _normalize(name, function, sign * data, axis, temperature, dtype)
     compute.__doc__ = f"{doc}\n\ndata: any shape, float -> the same shape, of type `dtype` or that of data."
-    register(name, aliases=aliases, infer_shape=elementwise)(compute)
+    register(name, aliases=aliases, infer_shape=elementwise, FPartialShape=_along_axis)(compute)
 
 
 _without_length("log_softmax", 1, jax.nn.log_softmax, "Logarithm of softmax along `axis`, computed without overflow.",
@@ -87,7 +90,8 @@ _without_length("log_softmax", 1, jax.nn.log_softmax, "Logarithm of softmax alon
 _without_length("softmin", -1, jax.nn.softmax, "Softmax of -data along `axis`.")
 
 
-@register("SoftmaxActivation", infer_shape=elementwise)
+@register("SoftmaxActivation", infer_shape=elementwise,
+          FPartialShape=exact(first, lambda p, x: len(x) > (2 if p["mode"] == "channel" else 0)))
 def softmax_activation(data: Array, *, mode: Literal["channel", "instance"] = "instance") -> Array:
     """Softmax along axis 1 ("channel") or the last one ("instance", as MXNet's CPU build has it)."""
     if mode == "channel" and data.ndim < 3:
@@ -100,7 +104,8 @@ def _loss_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
         ins[1] = unify(ins[1], ins[0][:1], "softmax_cross_entropy: label")
 
 
-@register("softmax_cross_entropy", infer_shape=_loss_shapes, FPartialShape=lambda p, *_: (1,))
+@register("softmax_cross_entropy", infer_shape=_loss_shapes,
+          FPartialShape=exact(lambda p, *_: (1,), lambda p, x, label: len(x) == 2))
 def softmax_cross_entropy(data: Array, label: Array) -> Array:
     """Sum over the batch of -log(softmax(data)[label]).
 

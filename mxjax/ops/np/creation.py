@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from ...base import MXNetError
 from ..common import Array, converted
-from ..infer import unify
+from ..infer import exact, first, unify
 from ..params import DType, Scalar, Shape, np_dtype
 from ..registry import register
 from ..shape.creation import _length, _progression
@@ -19,6 +19,8 @@ def _made_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
     """The output has the shape in the parameters, whose negative numbers are unknown dimensions (FInferShape)."""
     outs[:] = [unify(out, tuple(None if n is None or n < 0 else n for n in params["shape"])) for out in outs]
 
+
+_made_shapes.exact = True
 
 MADE: dict[str, Any] = {"infer_shape": _made_shapes,
                         "FShapeKnown": lambda p: all(n is not None and n >= 0 for n in p["shape"])}
@@ -36,7 +38,7 @@ def ones(*, shape: Shape = (), ctx: str = "", dtype: DType = "float32") -> Array
     return jnp.ones(shape, np_dtype(dtype))
 
 
-@register("_npi_identity", **MADE)
+@register("_npi_identity", FPartialShape=exact(lambda p: p["shape"], lambda p: len(p["shape"]) == 2), **MADE)
 def identity(*, shape: Shape = (), ctx: str = "", dtype: DType = "float32") -> Array:
     """The identity matrix of this (square) shape."""
     return jnp.eye(*shape, dtype=np_dtype(dtype))
@@ -48,7 +50,7 @@ def eye(*, N: int, M: int | None = None, k: int = 0, ctx: str = "", dtype: DType
     return jnp.eye(N, N if M is None else M, k, np_dtype(dtype))
 
 
-@register("_npi_full_like")
+@register("_npi_full_like", FPartialShape=exact(first))
 def full_like(a: Array, *, fill_value: Scalar, ctx: str = "", dtype: DType | None = None) -> Array:
     """One value in the shape of a, and its dtype unless another is given."""
     return jnp.full(a.shape, converted(fill_value, np_dtype(dtype or a.dtype)))

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...base import MXNetError
 from ..common import Array, no_gradient, normalized, size_of
-from ..infer import UNKNOWN, broadcasted, elementwise, known, unify
+from ..infer import UNKNOWN, broadcasted, elementwise, exact, first, known, unify
 from ..params import Count, Scalar, Shape, Shapes
 from ..registry import register
 from ..shape.slicing import _joined_shapes, _stacked_shapes, split_v2
@@ -111,12 +111,13 @@ def _need_c_order(name: str, order: str) -> None:
 
 def _reshape_shapes(target: Callable[..., tuple]) -> Callable[..., None]:
     def rule(params: dict[str, Any], ins: list, outs: list) -> None:
-        if ins[0] is not None:
+        if ins[0] is not None and params["order"] == "C":
             outs[0] = unify(outs[0], target(params, ins[0]))
             if known(outs[0]) and ins[0].count(None) == 1:
                 rest = math.prod(n for n in ins[0] if n is not None)
                 if rest:
                     ins[0] = tuple(size_of(outs[0]) // rest if n is None else n for n in ins[0])
+    rule.exact = True
     return rule
 
 
@@ -150,6 +151,9 @@ def _transpose_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
     ins[0] = unify(ins[0], tuple(outs[0][order.index(a)] for a in range(ndim)))
 
 
+_transpose_shapes.exact = True
+
+
 @register("_np_transpose", infer_shape=_transpose_shapes)
 def transpose(a: Array, *, axes: Shape | None = None) -> Array:
     """The axes in another order (None: reversed)."""
@@ -164,7 +168,15 @@ def moveaxis(a: Array, *, source: Shape, destination: Shape) -> Array:
     return jnp.moveaxis(a, source, destination)
 
 
-@register("_np_squeeze")
+def _squeezed(p: dict[str, Any], x: tuple) -> tuple:
+    """The shape without axes of size 1 (FPartialShape)."""
+    axes = [i for i, n in enumerate(x) if n == 1] if p["axis"] is None else axes_of("_np_squeeze", p["axis"], len(x))
+    return tuple(n for i, n in enumerate(x) if i not in axes)
+
+
+@register("_np_squeeze", FPartialShape=exact(
+    _squeezed, lambda p, x: p["axis"] is None or all(x[a] == 1 for a in axes_of("_np_squeeze", p["axis"], len(x))),
+    partly=False))
 def squeeze(a: Array, *, axis: Shape | None = None) -> Array:
     """Without axes of size 1: all of them, or those given."""
     if a.ndim == 0 and axis in ((0,), (-1,)):
@@ -176,7 +188,8 @@ def squeeze(a: Array, *, axis: Shape | None = None) -> Array:
     return jnp.squeeze(a, axis)
 
 
-@register("_npi_flip", infer_shape=elementwise)
+@register("_npi_flip", infer_shape=elementwise,
+          FPartialShape=exact(first, lambda p, x: axes_of("_npi_flip", p["axis"], len(x)) is not None))
 def flip(data: Array, *, axis: Shape | None = None) -> Array:
     """The order of the elements along axes (None: all) reversed."""
     return jnp.flip(data, axes_of("_npi_flip", axis, data.ndim))
@@ -192,7 +205,7 @@ def rot90(data: Array, *, k: int = 1, axes: Shape | None = (0, 1)) -> Array:
     return jnp.rot90(data, k, axes)
 
 
-@register("_np_roll", infer_shape=elementwise)
+@register("_np_roll", infer_shape=elementwise, FPartialShape=first)
 def roll(data: Array, *, shift: Shape | None = None, axis: Shape | None = None) -> Array:
     """Elements moved along axes, those that leave come in at the other end (axis None: of the flattened array)."""
     if shift is None:
@@ -208,7 +221,15 @@ def roll(data: Array, *, shift: Shape | None = None, axis: Shape | None = None) 
     return jnp.roll(data, shift * (len(axis) // len(shift)), axis)
 
 
-@register("_npi_broadcast_to")
+def _stretched(p: dict[str, Any], x: tuple) -> tuple:
+    """The shape in the parameters, where -2 is the array's own dimension (FPartialShape)."""
+    lead = len(p["shape"]) - len(x)
+    return tuple(x[i - lead] if n == -2 and i >= lead else n for i, n in enumerate(p["shape"]))
+
+
+@register("_npi_broadcast_to", FPartialShape=exact(
+    _stretched, lambda p, x: len(x) <= len(p["shape"]) and broadcasted(p, x, _stretched(p, x)) == _stretched(p, x),
+    partly=False))
 def broadcast_to(array: Array, *, shape: Shape = ()) -> Array:
     """The array repeated to this shape; -2 keeps a dimension."""
     lead = len(shape) - array.ndim
@@ -251,6 +272,9 @@ for _ndim in (1, 2, 3):
 def _concatenate_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
     if params["axis"] is not None:
         _joined_shapes(1)({**params, "dim": params["axis"]}, ins, outs)
+
+
+_concatenate_shapes.exact = True
 
 
 @register("_npi_concatenate", infer_shape=_concatenate_shapes)
@@ -414,7 +438,7 @@ def _dot_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
 
 
 @register("_np_dot", infer_shape=_dot_shapes,
-          FPartialShape=lambda p, a, b: a[:-1] + b[:-2] + b[-1:] * (len(b) > 1) if a and b else a or b)
+          FPartialShape=exact(lambda p, a, b: a[:-1] + b[:-2] + b[-1:] * (len(b) > 1) if a and b else a or b))
 def dot(a: Array, b: Array) -> Array:
     """Product of vectors, matrices, numbers, or sums over the last axis of a and the second to last (or only) of b."""
     if a.ndim and b.ndim and a.shape[-1] != b.shape[max(b.ndim - 2, 0)]:
@@ -422,8 +446,8 @@ def dot(a: Array, b: Array) -> Array:
     return jnp.dot(a, b)
 
 
-@register("_npi_matmul", infer_shape=_dot_shapes, FPartialShape=lambda p, a, b: (
-    *broadcasted(p, a[:-2], b[:-2]), *a[-2:-1], *b[-1:] * (len(b) > 1)))
+@register("_npi_matmul", infer_shape=_dot_shapes, FPartialShape=exact(lambda p, a, b: (
+    *broadcasted(p, a[:-2], b[:-2]), *a[-2:-1], *b[-1:] * (len(b) > 1)), lambda p, a, b: len(a) > 0 < len(b)))
 def matmul(a: Array, b: Array) -> Array:
     """Matrix products over the last two axes, the others broadcast; vectors count as rows and columns."""
     if not a.ndim or not b.ndim or a.shape[-1] != b.shape[max(b.ndim - 2, 0)]:

@@ -13,8 +13,9 @@ from jax import lax
 from ..._xla.capacity import refuse_result
 from ...base import MXNetError
 from ..common import Array, gives, is_float, no_gradient, normalized, size_of
+from ..infer import exact
 from ..params import DType, Range, Shape, np_dtype
-from ..reduce.reductions import _extreme, first_position
+from ..reduce.reductions import _extreme, first_position, without_axes
 from ..registry import register
 
 Axes = tuple[int, ...]
@@ -34,6 +35,11 @@ def axes_of(name: str, axis: Shape | None, ndim: int) -> Axes:
     if len(set(axes)) < len(axes):
         raise MXNetError(f"operator {name}: axis={axis} names an axis twice")
     return axes
+
+
+def _reduced(name: str, partly: bool = True) -> Callable[..., Any]:
+    """The formula of a reduction's shape (FPartialShape); `partly` as in `exact`."""
+    return exact(lambda p, x: without_axes(x, axes_of(name, p["axis"], len(x)), p["keepdims"]), partly=partly)
 
 
 def _sum_types(floats: bool) -> Callable[..., None]:
@@ -69,14 +75,14 @@ def _total(name: str, function: Callable[..., Array], doc: str, aliases: tuple[s
 
     initial: a number to begin with.
     """
-    register(name, aliases=aliases, infer_type=_sum_types(False))(compute)
+    register(name, aliases=aliases, infer_type=_sum_types(False), FPartialShape=_reduced(name))(compute)
 
 
 _total("_np_sum", jnp.sum, "Sum")
 _total("_np_prod", jnp.prod, "Product", ("_np_product",))
 
 
-@register("_npi_mean", infer_type=_sum_types(True))
+@register("_npi_mean", infer_type=_sum_types(True), FPartialShape=_reduced("_npi_mean"))
 def mean(a: Array, *, axis: Shape | None = None, dtype: DType | None = None, keepdims: bool = False,
          initial: float | None = None) -> Array:
     """Mean over axes (None: all), in `dtype` (default: the array's, float32 for integers); of nothing: zero."""
@@ -102,7 +108,7 @@ def _deviation(name: str, function: Callable[[Array], Array], doc: str) -> None:
         return function(spread).astype(out)
     compute.__doc__ = f"{doc} over axes (None: all), divided by count - ddof; in `dtype` (default: the array's)."
     register(f"_npi_{name}", output_names=lambda p: [name], infer_type=gives(lambda p: p["dtype"]),
-             FGradient=no_gradient)(compute)
+             FPartialShape=_reduced(f"_npi_{name}", partly=False), FGradient=no_gradient)(compute)
 
 
 _deviation("var", lambda x: x, "Variance")
@@ -121,7 +127,7 @@ def _limit(name: str, function: Callable[..., Array], alias: str, doc: str) -> N
         _not_empty(name, a, axes)
         return _extreme(function, a, axes, keepdims)
     compute.__doc__ = f"{doc} over axes (None: all); all elements equal to it take its whole gradient."
-    register(name, aliases=(alias,))(compute)
+    register(name, aliases=(alias,), FPartialShape=_reduced(name))(compute)
 
 
 _limit("_np_max", jnp.max, "_np_amax", "Maximum")
@@ -140,7 +146,9 @@ def _position(name: str, extreme: Callable[..., Array], doc: str) -> None:
         _not_empty(name, data, tuple(range(data.ndim)) if axis is None else (axis,))
         return first_position(extreme, data, axis, keepdims).astype(jnp.int64)
     compute.__doc__ = f"Position (int64) of the first {doc} along an axis (None: in the flattened array)."
-    register(name, wide=True, infer_type=gives("int64"))(compute)
+    register(name, wide=True, infer_type=gives("int64"), FPartialShape=exact(lambda p, x: without_axes(
+        x, range(len(x)) if p["axis"] is None else (normalized(p["axis"], len(x)),), p["keepdims"]),
+        lambda p, x: len(x) > 0, partly=False))(compute)
 
 
 _position("_npi_argmax", jnp.max, "maximum")
@@ -152,7 +160,7 @@ def _truth(name: str, function: Callable[..., Array], doc: str, aliases: tuple[s
     def compute(data: Array, *, axis: Shape | None = None, keepdims: bool = False) -> Array:
         return function(data, axes_of(name, axis, data.ndim), keepdims=keepdims)
     compute.__doc__ = f"Whether {doc} along axes (None: all) are nonzero."
-    register(name, aliases=aliases, infer_type=gives("bool"))(compute)
+    register(name, aliases=aliases, infer_type=gives("bool"), FPartialShape=_reduced(name))(compute)
 
 
 _truth("_np_all", jnp.all, "all elements")

@@ -16,7 +16,7 @@ from jax import lax
 
 from ...base import MXNetError
 from ..common import Array, no_gradient
-from ..infer import unify
+from ..infer import exact, unify
 from ..registry import register
 
 # what the end of the range is multiplied to, as float32
@@ -60,9 +60,11 @@ def with_range(values: Array, dtype: Any, low: Any, high: Any) -> tuple[Array, A
     return data, -edge, edge
 
 
-def ranged(formula: Any) -> Any:
-    """The formula of a quantized output's shape with those of its range (FPartialShape)."""
-    return lambda p, *shapes: [formula(p, *shapes), (1,), (1,)]
+def ranged(formula: Any, fits: Any = None, partly: bool = True) -> Any:
+    """The formula of a quantized output's shape with those of its range (FPartialShape); the rest as in `exact`."""
+    def shapes(p: dict[str, Any], *ins: Any) -> list:
+        return [formula(p, *ins), (1,), (1,)]
+    return shapes if fits is None else exact(shapes, fits, partly)
 
 
 def alike(params: dict[str, Any], ins: list, outs: list) -> None:

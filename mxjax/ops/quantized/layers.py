@@ -23,6 +23,8 @@ from ..nn.convolution import (
     _checked,
     _convolution,
     _convolved,
+    _grouped,
+    _has_windows,
     _per_axis,
     _pooled,
     _pooling,
@@ -131,7 +133,7 @@ def _of_bytes(stride: tuple, dilate: tuple, pad: tuple, groups: int, numbers: tu
 
 @register("_contrib_quantized_conv", **_OUTPUTS, inputs=_layer_inputs, infer_type=_layer_types("quantized_conv"),
           infer_shape=filled(weight=_weight_shape, bias=lambda p, x: (p["num_filter"],),
-                             **dict.fromkeys(_RANGES, _one)), FPartialShape=ranged(_convolved))
+                             **dict.fromkeys(_RANGES, _one)), FPartialShape=ranged(_convolved, _grouped))
 def quantized_conv(data: Array, weight: Array, bias: Array | None = None, min_data: Array | None = None,
                    max_data: Array | None = None, min_weight: Array | None = None, max_weight: Array | None = None,
                    min_bias: Array | None = None, max_bias: Array | None = None, *,
@@ -176,7 +178,7 @@ def quantized_conv(data: Array, weight: Array, bias: Array | None = None, min_da
           infer_shape=filled(fully_connected_data,
                              weight=lambda p, x: (p["num_hidden"], size_of(x[1:]) if p["flatten"] else x[-1]),
                              bias=lambda p, x: (p["num_hidden"],), **dict.fromkeys(_RANGES, _one)),
-          FPartialShape=ranged(fully_connected_shape))
+          FPartialShape=ranged(fully_connected_shape, lambda p, x, *_: len(x) > 0))
 def quantized_fully_connected(data: Array, weight: Array, bias: Array | None = None, min_data: Array | None = None,
                               max_data: Array | None = None, min_weight: Array | None = None,
                               max_weight: Array | None = None, min_bias: Array | None = None,
@@ -196,7 +198,8 @@ def _through(operator: str) -> dict[str, Any]:
             "infer_shape": lambda p, ins, outs: ins.__setitem__(slice(1, 3), [(1,), (1,)])}
 
 
-@register("_contrib_quantized_act", FPartialShape=ranged(first), **_through("quantized_act"))
+@register("_contrib_quantized_act", FPartialShape=ranged(first, lambda p, *_: p["act_type"] == "relu"),
+          **_through("quantized_act"))
 def quantized_act(data: Array, min_data: Array, max_data: Array, *,
                   act_type: Literal["relu", "sigmoid", "softrelu", "softsign", "tanh"]) -> tuple[Array, Array, Array]:
     """`Activation` of integers; only relu, as in MXNet."""
@@ -206,13 +209,16 @@ def quantized_act(data: Array, min_data: Array, max_data: Array, *,
     return jnp.maximum(data, 0), min_data, max_data
 
 
-@register("_contrib_quantized_flatten", **_through("quantized_flatten"))
+@register("_contrib_quantized_flatten",
+          FPartialShape=ranged(lambda p, x, *_: (*x[:1], size_of(x[1:])), lambda p, x, *_: len(x) > 0, False),
+          **_through("quantized_flatten"))
 def quantized_flatten(data: Array, min_data: Array, max_data: Array) -> tuple[Array, Array, Array]:
     """`Flatten` of integers."""
     return data.reshape(len(data), size_of(data.shape[1:])), min_data, max_data
 
 
-@register("_contrib_quantized_pooling", FPartialShape=ranged(_pooled), **_through("quantized_pooling"))
+@register("_contrib_quantized_pooling", FPartialShape=ranged(
+    _pooled, lambda p, x, *_: _has_windows(p, x) and p["pool_type"] in ("avg", "max")), **_through("quantized_pooling"))
 def quantized_pooling(data: Array, min_data: Array, max_data: Array, *, kernel: Lengths = (),
                       pool_type: Literal["avg", "lp", "max", "sum"] = "max", global_pool: bool = False,
                       cudnn_off: bool = False, pooling_convention: Literal["full", "same", "valid"] = "valid",

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from ...base import MXNetError
 from ..common import Array
-from ..infer import elementwise
+from ..infer import elementwise, exact, first
 from ..params import DType, Shape
 from ..registry import register
 from ..shape.creation import MADE
@@ -80,7 +80,7 @@ def randint(*, low: int, high: int, shape: Shape | None = None, ctx: str = "", d
 
 
 @register("_shuffle", aliases=("shuffle", "_npi_shuffle"), infer_shape=elementwise, FDraw=_host_choices.shuffled,
-          **RANDOM)
+          FPartialShape=exact(first, lambda p, x: len(x) > 0), **RANDOM)
 def shuffle(data: Array, *, _key: Any = None) -> Array:
     """The rows (elements of the first axis) in random order."""
     if isinstance(_key, _draw.Drawn):

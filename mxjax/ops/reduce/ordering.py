@@ -11,6 +11,7 @@ from jax import lax
 from ...base import MXNetError
 from ..by_device import by_device
 from ..common import Array, is_float, normalized, size_of
+from ..infer import exact
 from ..params import DType, np_dtype
 from ..registry import register
 from ._order import keys, order
@@ -72,14 +73,24 @@ def _taken_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     return _taken(*primals), jnp.take_along_axis(tangents[0], primals[2], -1)
 
 
-@register("sort", aliases=("_npi_sort",), output_names=lambda p: ["output0"])
+def _same_or_flat(p: dict[str, Any], x: tuple) -> tuple:
+    """The shape of the data, or without an axis that of the flattened data (FPartialShape)."""
+    return (size_of(x),) if p["axis"] is None else x
+
+
+def _has_axis(p: dict[str, Any], x: tuple) -> bool:
+    return p["axis"] is None or -len(x) <= p["axis"] < len(x)
+
+
+@register("sort", aliases=("_npi_sort",), output_names=lambda p: ["output0"],
+          FPartialShape=exact(_same_or_flat, _has_axis, partly=False))
 def sort(data: Array, *, axis: int | None = -1, is_ascend: bool = True) -> Array:
     """The values in order along an axis, or all of them with axis=None."""
     last, axis = _last(data, axis)
     return jnp.moveaxis(_taken(last, *_positions(last, last.shape[-1], is_ascend)), -1, axis)
 
 
-@register("argsort", aliases=("_npi_argsort",))
+@register("argsort", aliases=("_npi_argsort",), FPartialShape=exact(_same_or_flat, _has_axis, partly=False))
 def argsort(data: Array, *, axis: int | None = -1, is_ascend: bool = True, dtype: DType = "float32") -> Array:
     """The positions that sort the data along an axis; of more than 16 values equal ones may change their order."""
     last, axis = _last(data, axis)
@@ -92,7 +103,19 @@ def _topk_types(params: dict[str, Any], ins: list, outs: list) -> None:
     outs[:] = [known or t for known, t in zip(outs, wanted, strict=True)]
 
 
-@register("topk", aliases=("_npx_topk",), infer_type=_topk_types,
+def _chosen_shapes(p: dict[str, Any], x: tuple) -> list[tuple]:
+    """The shapes of the outputs of `topk` (FPartialShape)."""
+    if p["ret_typ"] == "mask":
+        return [x]
+    whole = _same_or_flat(p, x)
+    axis = normalized(-1 if p["axis"] is None else p["axis"], len(whole))
+    shape = (*whole[:axis], p["k"] if p["k"] > 0 else whole[axis], *whole[axis + 1:])
+    return [shape] if p["ret_typ"] == "indices" else [shape, shape]
+
+
+@register("topk", aliases=("_npx_topk",), infer_type=_topk_types, FPartialShape=exact(
+    _chosen_shapes, lambda p, x: _has_axis(p, x) and p["k"] <= (size_of(x) if p["axis"] is None else x[p["axis"]]),
+    partly=False),
           num_outputs=lambda p: 2 if p["ret_typ"] in ("value", "both") else 1,
           num_visible=lambda p: 2 if p["ret_typ"] == "both" else 1)
 def topk(data: Array, *, axis: int | None = -1, k: int = 1,

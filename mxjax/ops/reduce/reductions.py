@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,8 @@ from jax import lax
 
 from ...base import MXNetError
 from ..by_device import by_device
-from ..common import Array, absolute, accumulation, axes_of, in_float, is_float, normalized
+from ..common import Array, absolute, accumulation, axes_of, in_float, is_float, normalized, size_of
+from ..infer import exact
 from ..params import DType, Shape, np_dtype
 from ..registry import register
 
@@ -32,6 +33,18 @@ def _at_least_1d(result: Array) -> Array:
     return result.reshape(1) if result.ndim == 0 else result
 
 
+def without_axes(x: tuple, axes: Sequence[int], keepdims: bool) -> tuple:
+    """A shape whose axes are reduced."""
+    return tuple(1 if i in axes else n for i, n in enumerate(x) if keepdims or i not in axes)
+
+
+def _reduced(name: str) -> Callable[..., Any]:
+    """The formula of a reduction's shape (FPartialShape)."""
+    def shape(p: dict[str, Any], x: tuple) -> tuple:
+        return without_axes(x, _axes(name, p["axis"], len(x), p.get("exclude", False)), p["keepdims"]) or (1,)
+    return exact(shape)
+
+
 def _reduction(name: str, function: Callable[..., Array], doc: str, aliases: tuple[str, ...] = ()) -> None:
     """Registers a reduction out of `function(data, axes, keepdims)`; the result has the dtype of the data."""
     def compute(data: Array, *, axis: Shape | None = None, keepdims: bool = False, exclude: bool = False) -> Array:
@@ -42,7 +55,7 @@ def _reduction(name: str, function: Callable[..., Array], doc: str, aliases: tup
     axis: the axes, all by default (also for an empty tuple); with `exclude` all others; `keepdims` leaves them with
     size 1. Reducing everything gives shape (1,).
     """
-    register(name, aliases=aliases)(compute)
+    register(name, aliases=aliases, FPartialShape=_reduced(name))(compute)
 
 
 def _accumulated(function: Callable[..., Array]) -> Callable[..., Array]:
@@ -88,7 +101,7 @@ for _name, _function, _doc, *_aliases in [
     _reduction(_name, _function, _doc, tuple(_aliases))
 
 
-@register("norm", aliases=("_sparse_norm",))
+@register("norm", aliases=("_sparse_norm",), FPartialShape=exact(_reduced("norm"), lambda p, x: p["ord"] in (1, 2)))
 def norm(data: Array, *, ord: int = 2, axis: Shape | None = None,
          out_dtype: DType | None = None, keepdims: bool = False) -> Array:
     """Sum of absolute values (ord=1) or Euclidean norm (ord=2) over axes, all by default.
@@ -137,20 +150,23 @@ def _position(name: str, extreme: Callable[..., Array], doc: str) -> None:
 
     The positions have the dtype of the data; NaN counts as the extreme.
     """
-    register(name)(compute)
+    register(name, FPartialShape=exact(lambda p, x: without_axes(
+        x, range(len(x)) if p["axis"] is None else (normalized(p["axis"], len(x)),), p["keepdims"]) or (1,),
+        partly=False))(compute)
 
 
 _position("argmax", jnp.max, "maximum")
 _position("argmin", jnp.min, "minimum")
 
 
-@register("argmax_channel")
+@register("argmax_channel", FPartialShape=exact(lambda p, x: x[:1] + x[2:], lambda p, x: len(x) > 1))
 def argmax_channel(data: Array) -> Array:
     """Position of the maximum along axis 1.  data: (batch, channel, ...) -> (batch, ...), the same dtype."""
     return first_position(jnp.max, data, normalized(1, data.ndim)).astype(data.dtype)
 
 
-@register("moments", num_outputs=2)
+@register("moments", num_outputs=2, FPartialShape=exact(
+    lambda p, x: without_axes(x, _axes("moments", p["axes"], len(x)), p["keepdims"]) or (1,), lambda p, x: p["axes"]))
 def moments(data: Array, *, axes: Shape | None = None, keepdims: bool = False) -> tuple[Array, Array]:
     """Mean and (biased) variance over the given axes."""
     if not axes:
@@ -159,7 +175,9 @@ def moments(data: Array, *, axes: Shape | None = None, keepdims: bool = False) -
     return _at_least_1d(jnp.mean(data, **over)), _at_least_1d(jnp.var(data, **over))
 
 
-@register("_np_cumsum", aliases=("cumsum",))
+@register("_np_cumsum", aliases=("cumsum",), FPartialShape=exact(
+    lambda p, x: (size_of(x),) if p["axis"] is None else x,
+    lambda p, x: p["axis"] is None or -len(x) <= p["axis"] < len(x)))
 def cumsum(a: Array, *, axis: int | None = None,
            dtype: DType | None = None) -> Array:
     """Running sums along an axis (by default of the flattened array), in `dtype` (default: the array's)."""

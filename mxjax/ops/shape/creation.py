@@ -11,7 +11,7 @@ from jax import lax
 from ...base import MXNetError
 from ...util import is_np_shape
 from ..common import Array, converted, normalized
-from ..infer import elementwise, unify
+from ..infer import elementwise, exact, unify
 from ..params import DType, Scalar, Shape, np_dtype
 from ..registry import register
 
@@ -23,6 +23,9 @@ def made_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
     """
     if params["shape"] or params["shape"] == () and is_np_shape():
         outs[:] = [unify(out, tuple(n if n > 0 else None for n in params["shape"])) for out in outs]
+
+
+made_shapes.exact = True
 
 
 def shape_known(params: dict[str, Any]) -> bool:
@@ -88,6 +91,9 @@ def _arange_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
         outs[0] = unify(outs[0], (_length(params["start"], params["stop"], params["step"], params["repeat"]),))
 
 
+_arange_shapes.exact = True
+
+
 @register("_arange", infer_shape=_arange_shapes, FShapeKnown=lambda p: not (p["infer_range"] and p["stop"] is None),
           hidden=("shape",))
 def arange(*, start: float, stop: float | None = None, step: float = 1.0, repeat: int = 1, infer_range: bool = False,
@@ -129,7 +135,8 @@ def ones_like(data: Array) -> Array:
     return jnp.ones_like(data)
 
 
-@register("_contrib_arange_like", aliases=("_npx_arange_like",))
+@register("_contrib_arange_like", aliases=("_npx_arange_like",), FPartialShape=exact(
+    lambda p, x: x if p["axis"] is None else (x[normalized(p["axis"], len(x))],), lambda p, x: p["repeat"] > 0))
 def arange_like(data: Array, *, start: float = 0.0, step: float = 1.0, repeat: int = 1, ctx: str = "",
                 axis: int | None = None) -> Array:
     """start, start + step, ... in the shape and dtype of the data, or as a vector as long as one of its axes."""

@@ -13,7 +13,7 @@ from jax import lax
 
 from ...base import MXNetError
 from ..common import Array, chosen, converted, gives, normalized, whole
-from ..infer import filled, first, unify
+from ..infer import exact, filled, first, unify
 from ..params import Count, DType, Floats, Scalar, Shape, np_dtype
 from ..registry import register
 from ._rows import rows
@@ -37,7 +37,7 @@ def _taken(p: dict[str, Any], a: tuple, indices: tuple) -> tuple:
 
 
 @register("take", aliases=("_npi_take",), infer_type=gives(lambda p: None, None, "float32"),
-          FPartialShape=_taken, eager_when=lambda p: p["mode"] == "raise")
+          FPartialShape=exact(_taken), eager_when=lambda p: p["mode"] == "raise")
 def take(a: Array, indices: Array, *, axis: int = 0, mode: Literal["clip", "raise", "wrap"] = "clip") -> Array:
     """Slices of `a` at positions along an axis: the axis is replaced by the shape of `indices` (any dtype).
 
@@ -83,8 +83,13 @@ def _pick_shapes(params: dict[str, Any], ins: list[Any], outs: list[Any]) -> Non
             ins[1] = unify(ins[1], rest)
 
 
+def _picks(p: dict[str, Any], x: tuple, index: tuple) -> bool:
+    """Whether an index of this shape, but for axes of size 1, is that of the data without the axis."""
+    return [n for n in index if n != 1] == [n for n in _without_axis({**p, "keepdims": False}, x) if n != 1]
+
+
 @register("pick", aliases=("choose_element_0index", "_npx_pick"), infer_type=gives(lambda p: None, None, "float32"),
-          infer_shape=_pick_shapes, FPartialShape=lambda p, x, *_: _without_axis(p, x) or (1,))
+          infer_shape=_pick_shapes, FPartialShape=exact(lambda p, x, *_: _without_axis(p, x) or (1,), _picks))
 def pick(data: Array, index: Array, *, axis: int | None = -1, keepdims: bool = False,
          mode: Literal["clip", "wrap"] = "clip") -> Array:
     """One element along an axis at every other position.
@@ -115,7 +120,7 @@ def batch_take(a: Array, indices: Array) -> Array:
     return _one_of_each(a, indices, 1, "clip").reshape(indices.shape)
 
 
-@register("one_hot", aliases=("_npx_one_hot",))
+@register("one_hot", aliases=("_npx_one_hot",), FPartialShape=exact(lambda p, x: (*x, p["depth"])))
 def one_hot(indices: Array, *, depth: int, on_value: Scalar = 1.0, off_value: Scalar = 0.0,
             dtype: DType = "float32") -> Array:
     """A new last axis of size `depth` with `on_value` at the index and `off_value` elsewhere."""
@@ -144,8 +149,11 @@ def _embedding_types(params: dict[str, Any], ins: list, outs: list) -> None:
     ins[:], outs[:] = [ins[0] or "float32", weight], [weight]
 
 
+_looked_up = exact(lambda p, x, *_: (*x, p["output_dim"]))
+
+
 @register("Embedding", aliases=("_npx_embedding", "_sparse_Embedding"), infer_type=_embedding_types,
-          rows_when=lambda p: p["sparse_grad"],
+          rows_when=lambda p: p["sparse_grad"], FPartialShape=_looked_up,
           infer_shape=filled(weight=lambda p, x: (p["input_dim"], p["output_dim"])))
 def embedding(data: Array, weight: Array, *, input_dim: Count, output_dim: Count, dtype: DType = "float32",
               sparse_grad: bool = False) -> Array:
@@ -160,6 +168,7 @@ def embedding(data: Array, weight: Array, *, input_dim: Count, output_dim: Count
 
 
 @register("_contrib_SparseEmbedding", infer_type=_embedding_types, rows_when=lambda p: True,
+          FPartialShape=_looked_up,
           infer_shape=filled(weight=lambda p, x: (p["input_dim"], p["output_dim"])), hidden=("deterministic",))
 def sparse_embedding(data: Array, weight: Array, *, input_dim: Count, output_dim: Count, dtype: DType = "float32",
                      sparse_grad: bool = False, deterministic: bool = False) -> Array:
@@ -182,7 +191,8 @@ def _refuse_out_of_range(params: dict[str, Any], inputs: tuple, outputs: tuple) 
 
 
 @register("gather_nd", aliases=("_npi_gather_nd", "_npx_gather_nd"), infer_type=gives(lambda p: None, None, "float32"),
-          FRefuse=_refuse_out_of_range, refuses_calls_alone=True)
+          FRefuse=_refuse_out_of_range, refuses_calls_alone=True, FPartialShape=exact(
+    lambda p, x, index: index[1:] + x[index[0]:], lambda p, x, index: 1 <= index[0] <= len(x)))
 def gather_nd(data: Array, indices: Array) -> Array:
     """data[indices[0], indices[1], ...]: the first axis of `indices` counts axes of data.
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from ...base import MXNetError
 from ...util import is_np_shape
 from ..common import Array, gives, normalized, size_of
-from ..infer import known, unify
+from ..infer import exact, first, known, unify
 from ..params import Range, Scalar, Shape
 from ..registry import register
 
@@ -113,6 +113,9 @@ def _reshape_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
             ins[0] = tuple(size_of(outs[0]) // rest if n is None else n for n in ins[0])
 
 
+_reshape_shapes.exact = True
+
+
 @register("Reshape", aliases=("reshape",), infer_shape=_reshape_shapes)
 def reshape(data: Array, *, shape: Shape = (), reverse: bool = False, target_shape: Shape = (),
             keep_highest: bool = False) -> Array:
@@ -127,7 +130,8 @@ def reshape(data: Array, *, shape: Shape = (), reverse: bool = False, target_sha
     return data if target is None else data.reshape(target)
 
 
-@register("Flatten", aliases=("flatten", "_npx_batch_flatten"))
+@register("Flatten", aliases=("flatten", "_npx_batch_flatten"),
+          FPartialShape=exact(lambda p, x: (*x[:1], size_of(x[1:])), lambda p, x: len(x) > 0))
 def flatten(data: Array) -> Array:
     """(batch, ...) -> (batch, all the others)."""
     return data.reshape(data.shape[0], size_of(data.shape[1:]))
@@ -176,6 +180,9 @@ def _transpose_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
     ins[0] = unify(data, tuple(outs[0][order.index(i)] for i in range(len(order))))
 
 
+_transpose_shapes.exact = True
+
+
 def _order(axes: Sequence[int], ndim: int) -> list[int]:
     if not axes:
         return list(range(ndim))[::-1]
@@ -191,7 +198,12 @@ def transpose(data: Array, *, axes: Shape = ()) -> Array:
     return jnp.transpose(data, _order(axes, data.ndim))
 
 
-@register("SwapAxis", aliases=("swapaxes", "_npi_swapaxes"))
+def _swapped(p: dict[str, Any], x: tuple) -> tuple:
+    one, other = normalized(p["dim1"], len(x)), normalized(p["dim2"], len(x))
+    return tuple(x[other if i == one else one if i == other else i] for i in range(len(x)))
+
+
+@register("SwapAxis", aliases=("swapaxes", "_npi_swapaxes"), FPartialShape=exact(_swapped))
 def swap_axis(data: Array, *, dim1: int = 0, dim2: int = 0) -> Array:
     """Two axes exchanged."""
     return jnp.swapaxes(data, normalized(dim1, data.ndim), normalized(dim2, data.ndim))
@@ -206,28 +218,43 @@ def _expand_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
     ins[0] = unify(ins[0], outs[0][:axis] + outs[0][axis + 1:])
 
 
+_expand_shapes.exact = True
+
+
 @register("expand_dims", aliases=("_npi_expand_dims",), infer_shape=_expand_shapes)
 def expand_dims(data: Array, *, axis: int) -> Array:
     """A new axis of size 1 at position `axis`."""
     return jnp.expand_dims(data, normalized(axis, data.ndim + 1))
 
 
-@register("squeeze")
+def _squeezed(p: dict[str, Any], x: tuple) -> tuple:
+    """The shape without the axes of size 1; raises MXNetError where the parameter names others."""
+    axes = [i for i, n in enumerate(x) if n == 1] if p["axis"] is None else [normalized(a, len(x)) for a in p["axis"]]
+    if len(set(axes)) < len(axes) or any(x[a] != 1 for a in axes):
+        raise MXNetError(f"operator squeeze: axis={p['axis']} must name different axes of size 1 of shape {x}")
+    return tuple(n for i, n in enumerate(x) if i not in axes) or (1,)
+
+
+@register("squeeze", FPartialShape=exact(_squeezed, partly=False))
 def squeeze(data: Array, *, axis: Shape | None = None) -> Array:
     """Without the axes of size 1: the given ones, or all; at least one axis stays."""
-    axes = [i for i, n in enumerate(data.shape) if n == 1] if axis is None else [normalized(a, data.ndim) for a in axis]
-    if len(set(axes)) < len(axes) or any(data.shape[a] != 1 for a in axes):
-        raise MXNetError(f"operator squeeze: axis={axis} must name different axes of size 1 of shape {data.shape}")
-    return data.reshape([n for i, n in enumerate(data.shape) if i not in axes] or [1])
+    return data.reshape(_squeezed({"axis": axis}, data.shape))
 
 
-@register("reverse", aliases=("flip",))
+@register("reverse", aliases=("flip",), FPartialShape=exact(
+    first, lambda p, x: len({normalized(a, len(x)) for a in p["axis"]}) == len(p["axis"])))
 def reverse(data: Array, *, axis: Shape) -> Array:
     """The order of the elements reversed along the given axes."""
     return jnp.flip(data, tuple(normalized(a, data.ndim) for a in axis))
 
 
 # ------------------------------------------------------------ repetition, padding
+def _tiled(p: dict[str, Any], x: tuple) -> tuple:
+    """The shape of the whole repeated (FPartialShape)."""
+    ndim, reps = max(len(x), len(p["reps"])), p["reps"]
+    return tuple(a * b for a, b in zip((1,) * (ndim - len(x)) + x, (1,) * (ndim - len(reps)) + reps, strict=True))
+
+
 def _tile(name: str) -> None:
     def tile(data: Array, *, reps: Shape) -> Array:
         """The whole array repeated `reps` times along the axes; the shorter of shape and reps is filled with ones."""
@@ -235,14 +262,22 @@ def _tile(name: str) -> None:
         if any(n < least for n in reps):
             raise MXNetError(f"operator {name}: reps={reps} must all be >= {least}")
         return jnp.tile(data, reps)
-    register(name)(tile)
+    register(name, FPartialShape=exact(_tiled, lambda p, x: all(n > 0 for n in p["reps"])))(tile)
 
 
 _tile("tile")
 _tile("_npi_tile")
 
 
-@register("repeat", aliases=("_np_repeat",))
+def _repeated(p: dict[str, Any], x: tuple) -> tuple:
+    """The shape of each element repeated (FPartialShape)."""
+    if p["axis"] is None:
+        return (size_of(x) * p["repeats"],)
+    axis = normalized(p["axis"], len(x))
+    return (*x[:axis], x[axis] * p["repeats"], *x[axis + 1:])
+
+
+@register("repeat", aliases=("_np_repeat",), FPartialShape=exact(_repeated, lambda p, x: p["repeats"] > 0))
 def repeat(data: Array, *, repeats: Annotated[int, Range(0)], axis: int | None = None) -> Array:
     """Each element repeated, along an axis or in the flattened array; not at all: an array of shape (0,)."""
     if not repeats:
@@ -250,7 +285,17 @@ def repeat(data: Array, *, repeats: Annotated[int, Range(0)], axis: int | None =
     return jnp.repeat(data, repeats, axis if axis is None else normalized(axis, data.ndim))
 
 
-@register("Pad", aliases=("pad",))
+def _padded(p: dict[str, Any], x: tuple) -> tuple:
+    return tuple(n + a + b for n, a, b in zip(x, p["pad_width"][::2], p["pad_width"][1::2], strict=False))
+
+
+def _can_pad(p: dict[str, Any], x: tuple) -> bool:
+    width = p["pad_width"]
+    return len(x) in (4, 5) and len(width) == 2 * len(x) and not any(width[:4]) and min(width) >= 0 and \
+        (p["mode"] != "reflect" or all(max(width[2 * i:2 * i + 2]) < n for i, n in enumerate(x)))
+
+
+@register("Pad", aliases=("pad",), FPartialShape=exact(_padded, _can_pad, partly=False))
 def pad(data: Array, *, mode: Literal["constant", "edge", "reflect"], pad_width: Shape,
         constant_value: Scalar = 0.0) -> Array:
     """Pads all axes but the first two of an array of 4 or 5 dimensions.

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from ...base import MXNetError
 from ..common import Array, gives, whole
-from ..infer import filled, first
+from ..infer import exact, filled, first
 from ..params import Scalar
 from ..registry import register
 
@@ -24,6 +24,10 @@ _RULES: dict[str, Any] = {
 }
 
 
+def _fits(p: dict[str, Any], x: tuple, *_: Any) -> bool:
+    return p["axis"] in (0, 1) and len(x) > 1
+
+
 def _lengths(name: str, data: Array, lengths: Array | None, used: bool, axis: int) -> Array | None:
     """Lengths as integers, None for full ones; raises MXNetError where the arguments do not fit together."""
     if axis not in (0, 1) or data.ndim < 2:
@@ -37,7 +41,7 @@ def _lengths(name: str, data: Array, lengths: Array | None, used: bool, axis: in
     return whole(lengths)
 
 
-@register("SequenceMask", aliases=("_npx_sequence_mask",), FPartialShape=first, **_RULES)
+@register("SequenceMask", aliases=("_npx_sequence_mask",), FPartialShape=exact(first, _fits), **_RULES)
 def sequence_mask(data: Array, sequence_length: Array | None = None, *, use_sequence_length: bool = False,
                   value: Scalar = 0.0, axis: int = 0) -> Array:
     """Replaces everything after the end of each sequence by `value`.
@@ -53,7 +57,8 @@ def sequence_mask(data: Array, sequence_length: Array | None = None, *, use_sequ
     return jnp.where(inside, data, jnp.asarray(value).astype(data.dtype))
 
 
-@register("SequenceLast", FPartialShape=lambda p, x, *_: x[:p["axis"]] + x[p["axis"] + 1:], **_RULES)
+@register("SequenceLast", FPartialShape=exact(lambda p, x, *_: x[:p["axis"]] + x[p["axis"] + 1:], _fits),
+          **_RULES)
 def sequence_last(data: Array, sequence_length: Array | None = None, *, use_sequence_length: bool = False,
                   axis: int = 0) -> Array:
     """The last element of each sequence: (time, batch, ...) -> (batch, ...); axis=1 for (batch, time, ...)."""
@@ -64,7 +69,7 @@ def sequence_last(data: Array, sequence_length: Array | None = None, *, use_sequ
     return steps[jnp.maximum(lengths - 1, 0), jnp.arange(steps.shape[1])]
 
 
-@register("SequenceReverse", FPartialShape=first, **_RULES)
+@register("SequenceReverse", FPartialShape=exact(first, lambda p, x, *_: p["axis"] == 0 and _fits(p, x)), **_RULES)
 def sequence_reverse(data: Array, sequence_length: Array | None = None, *, use_sequence_length: bool = False,
                      axis: int = 0) -> Array:
     """Each sequence backwards up to its end; what follows stays.  data: (time, batch, ...)."""

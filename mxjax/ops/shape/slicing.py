@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -9,7 +10,7 @@ import jax.numpy as jnp
 
 from ...base import MXNetError
 from ..common import Array, converted, gives, normalized
-from ..infer import unify
+from ..infer import exact, unify
 from ..params import Range, Scalar, Shape
 from ..registry import register
 
@@ -36,7 +37,7 @@ def _slice_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
         outs[0] = unify(outs[0], _lengths(params, "slice", ins[0]))
 
 
-_slice_shapes.complete = True
+_slice_shapes.complete = _slice_shapes.exact = True
 
 
 def _slice_part(params: dict[str, Any], shape: tuple[int, ...]) -> tuple[slice, ...]:
@@ -86,7 +87,7 @@ def _slice_axis_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
     outs[0] = unify(outs[0], tuple(shape))
 
 
-_slice_axis_shapes.complete = True
+_slice_axis_shapes.complete = _slice_axis_shapes.exact = True
 
 
 def _slice_axis_part(params: dict[str, Any], shape: tuple[int, ...]) -> tuple[slice, ...]:
@@ -105,7 +106,12 @@ def _like_shapes(p: dict[str, Any], x: tuple, like: tuple) -> tuple:
     return tuple(like[i] if i in axes else n for i, n in enumerate(x))
 
 
-@register("slice_like", FPartialShape=_like_shapes, infer_type=gives(lambda p: None))
+def _holds(p: dict[str, Any], x: tuple, like: tuple) -> bool:
+    return (p["axes"] or len(x) == len(like)) and all(
+        like[a] <= x[a] for a in (normalized(a, len(x)) for a in p["axes"] or range(len(x))))
+
+
+@register("slice_like", FPartialShape=exact(_like_shapes, _holds), infer_type=gives(lambda p: None))
 def slice_like(data: Array, shape_like: Array, *, axes: Shape = ()) -> Array:
     """The leading part of the data that has the size of `shape_like` along `axes`, by default along all."""
     if not axes and data.ndim != shape_like.ndim:
@@ -137,6 +143,9 @@ def _split_channel_shapes(params: dict[str, Any], ins: list, outs: list) -> None
     ins[0] = unify(tuple(data), (*rest[:axis], whole, *rest[axis:]))
 
 
+_split_channel_shapes.exact = True
+
+
 def _section(params: dict[str, Any], shape: tuple) -> int | None:
     """Size of one piece of SliceChannel, None where the axis is unknown; raises MXNetError when it does not divide."""
     size, count = shape[normalized(params["axis"], len(shape))], params["num_outputs"]
@@ -158,7 +167,25 @@ def slice_channel(data: Array, *, num_outputs: Annotated[int, Range(1)], axis: i
     return tuple(p.squeeze(axis) if squeeze_axis else p for p in pieces)
 
 
-@register("_split_v2", aliases=("_npi_split",), num_outputs=lambda p: p["sections"] or len(p["indices"]))
+def _pieces(p: dict[str, Any], x: tuple) -> list[tuple]:
+    """The shapes of the pieces of `_split_v2` (FPartialShape)."""
+    axis, count = normalized(p["axis"], len(x)), p["sections"]
+    if count:
+        sizes = [x[axis] // count + (i < x[axis] % count) for i in range(count)]
+    else:
+        limits = [*p["indices"], x[axis]]
+        sizes = [b - a for a, b in itertools.pairwise(limits)]
+    return [(*x[:axis], *[size] * (not p["squeeze_axis"]), *x[axis + 1:]) for size in sizes]
+
+
+def _can_split(p: dict[str, Any], x: tuple) -> bool:
+    limits = [*p["indices"], x[p["axis"]]]
+    return p["sections"] > 0 and not p["squeeze_axis"] or not p["sections"] and sorted(limits) == limits and \
+        min(limits) >= 0 and not p["squeeze_axis"]
+
+
+@register("_split_v2", aliases=("_npi_split",), num_outputs=lambda p: p["sections"] or len(p["indices"]),
+          FPartialShape=exact(_pieces, _can_split, partly=False))
 def split_v2(data: Array, *, indices: Shape, axis: int = 1, squeeze_axis: bool = False,
              sections: int = 0) -> tuple[Array, ...]:
     """Splits an axis into `sections` pieces (the first ones may be longer by one), or at the given start indices."""
@@ -201,6 +228,7 @@ def _joined_shapes(equal_unknowns: int) -> Callable[..., None]:
                 raise MXNetError(f"the inputs have {total} elements along axis {axis}, the output {outs[0][axis]}")
             for i in missing:
                 ins[i] = (*ins[i][:axis], share, *ins[i][axis + 1:])
+    rule.exact = True
     return rule
 
 
@@ -224,6 +252,9 @@ def _stacked_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
     if shape is not None:
         axis = normalized(params["axis"], len(shape) + 1)
         outs[0] = unify(outs[0], (*shape[:axis], len(ins), *shape[axis:]))
+
+
+_stacked_shapes.exact = True
 
 
 @register("stack", infer_shape=_stacked_shapes)

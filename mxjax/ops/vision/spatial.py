@@ -12,7 +12,7 @@ from jax import lax
 from ..._xla.capacity import refuse_result
 from ...base import MXNetError
 from ..common import Array, need_float
-from ..infer import broadcasted, filled, unify
+from ..infer import broadcasted, exact, filled, unify
 from ..nn.convolution import deconvolution
 from ..params import Count, Fraction, Lengths, Range, Shape
 from ..registry import register
@@ -43,7 +43,8 @@ def _enlarged(p: dict[str, Any], x: tuple, *others: tuple) -> tuple:
 
 
 @register("UpSampling", variadic="num_args", inputs=_upsampling_inputs, infer_shape=_upsampling_shapes,
-          FPartialShape=_enlarged,
+          FPartialShape=exact(_enlarged, lambda p, x, *others: len(x) == 4 and not others and
+                              p["sample_type"] == "nearest"),
           FSetInputVarAttrOnCompose={"weight": {"__init__": '["bilinear", {}]'}})
 def up_sampling(data: Array, *others: Array, scale: Count,
                 num_filter: int = 0, sample_type: Literal["bilinear", "nearest"],
