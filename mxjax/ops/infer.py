@@ -146,7 +146,7 @@ class Size(_Unknown):
     __rmod__ = __rfloordiv__
 
     def _signs(self, other: Any) -> tuple[bool, bool, bool]:
-        """Whether the difference to a number or size may be negative, zero, positive."""
+        """Returns whether the difference to a number or size may be negative, zero, positive."""
         apart = self - other
         if not isinstance(apart, Size):
             return apart < 0, apart == 0, apart > 0

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from ..ndarray import NDArray
+from ...ndarray.ndarray import NDArray
 
 __all__ = [
     "_CachedOp", "_CrossDeviceCopy", "_Div", "_DivScalar", "_Equal", "_EqualScalar", "_Greater",
@@ -656,7 +656,7 @@ def _contrib_getnnz(
     data: NDArray | None = ..., axis: int | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """How many values a csr matrix stores: in all, or (axis 1) in each row; int64."""
+    """Returns how many values a csr matrix stores: in all, or (axis 1) in each row; int64."""
 
 def _contrib_gradientmultiplier(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -927,7 +927,7 @@ def _histogram(
     data: NDArray | None = ..., bins: NDArray | None = ..., bin_cnt: int | None = ...,
     range: Sequence[float] | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> list[NDArray]:
-    """How many values fall between each two neighbours of `bins`, the last one included, and the bins."""
+    """Returns how many values fall between each two neighbours of `bins`, the last one included, and the bins."""
 
 def _identity_with_attr_like_rhs(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -1400,7 +1400,7 @@ def _npi_bincount(
     data: NDArray | None = ..., weights: NDArray | None = ..., minlength: int = ..., has_weights: bool = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """How often each of 0, 1, 2, ... is in a vector of integers, or the sum of the weights there."""
+    """Returns how often each of 0, 1, 2, ... is in a vector of integers, or the sum of the weights there."""
 
 def _npi_bitwise_and(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -1930,8 +1930,8 @@ def _npi_multinomial(
     a: NDArray | None = ..., n: int = ..., pvals: Sequence[float] | None = ..., size: int | Sequence[int] | None = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """How often each outcome comes in `n` experiments (int64), `size` times; pvals: probabilities, also as an
-    input."""
+    """Returns how often each outcome comes in `n` experiments (int64), `size` times; pvals: probabilities, also as
+    an input."""
 
 def _npi_multiply(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -2168,7 +2168,7 @@ def _npi_share_memory(
     a: NDArray | None = ..., b: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """Whether two values are one buffer; views are compared before their values come here."""
+    """Returns whether two values are one buffer; views are compared before their values come here."""
 
 def _npi_shuffle(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,

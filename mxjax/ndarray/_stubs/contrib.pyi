@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from ..ndarray import NDArray
+from ...ndarray.ndarray import NDArray
 
 __all__ = [
     "AdaptiveAvgPooling2D", "BatchNormWithReLU", "BilinearResize2D", "CTCLoss", "DeformableConvolution",
@@ -273,7 +273,7 @@ def getnnz(
     data: NDArray | None = ..., axis: int | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray:
-    """How many values a csr matrix stores: in all, or (axis 1) in each row; int64."""
+    """Returns how many values a csr matrix stores: in all, or (axis 1) in each row; int64."""
 
 def gradientmultiplier(
     data: NDArray | None = ..., scalar: float = ..., is_int: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ..ndarray import NDArray
+from ...ndarray.ndarray import NDArray
 
 __all__ = [
     "adjust_lighting", "crop", "flip_left_right", "flip_top_bottom", "normalize", "random_brightness",

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ..ndarray import NDArray
+from ...ndarray.ndarray import NDArray
 
 __all__ = [
     "det", "extractdiag", "extracttrian", "gelqf", "gemm", "gemm2", "inverse", "makediag", "maketrian", "potrf",

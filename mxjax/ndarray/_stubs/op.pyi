@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from ..ndarray import NDArray
+from ...ndarray.ndarray import NDArray
 
 __all__ = [
     "Activation", "BatchNorm", "BatchNorm_v1", "BilinearSampler", "BlockGrad", "CTCLoss", "Cast", "Concat",
@@ -125,7 +125,7 @@ def Correlation(
     stride1: int = ..., stride2: int = ..., pad_size: int = ..., is_multiply: bool = ...,
     out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """How patches of one image agree with displaced ones of another (FlowNet, arXiv:1504.06852)."""
+    """Returns how patches of one image agree with displaced ones of another (FlowNet, arXiv:1504.06852)."""
 
 def Crop(
     *data: NDArray | Sequence[NDArray], num_args: int = ..., offset: int | Sequence[int] = ...,

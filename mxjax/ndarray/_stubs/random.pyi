@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ..ndarray import NDArray
+from ...ndarray.ndarray import NDArray
 
 __all__ = [
     "exponential_like", "gamma_like", "generalized_negative_binomial_like", "negative_binomial_like", "normal_like",

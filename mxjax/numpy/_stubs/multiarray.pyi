@@ -41,7 +41,7 @@ def add(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """x1 + x2, element by element with broadcasting."""
 
 def all(a: Any, axis: Any = ..., keepdims: Any = ..., out: Any = ...) -> Any:
-    """Whether all elements along axes are nonzero."""
+    """Returns whether all elements along axes are nonzero."""
 
 def allclose(a: Any, b: Any, rtol: Any = ..., atol: Any = ..., equal_nan: Any = ...) -> Any:
     """Whether all elements of two arrays are equal within a tolerance: |a - b| ≤ atol + rtol · |b|."""
@@ -56,7 +56,7 @@ def amin(a: Any, axis: Any = ..., keepdims: Any = ..., initial: Any = ..., out: 
     """As `min`."""
 
 def any(a: Any, axis: Any = ..., keepdims: Any = ..., out: Any = ...) -> Any:
-    """Whether any element along axes is nonzero."""
+    """Returns whether any element along axes is nonzero."""
 
 def append(arr: Any, values: Any, axis: Any = ...) -> Any:
     """`concatenate` of two arrays."""
@@ -131,7 +131,7 @@ def average(a: Any, axis: Any = ..., weights: Any = ..., returned: Any = ..., ou
     """Weighted mean over axes."""
 
 def bincount(x: Any, weights: Any = ..., minlength: Any = ...) -> Any:
-    """How often each of 0, 1, 2, ... is in a vector of integers, or the sum of its `weights`."""
+    """Returns how often each of 0, 1, 2, ... is in a vector of integers, or the sum of its `weights`."""
 
 def bitwise_and(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Bits set in both, element by element with broadcasting."""
@@ -710,7 +710,7 @@ def shape(a: Any) -> Any:
     """Lengths of the axes."""
 
 def shares_memory(a: Any, b: Any, max_work: Any = ...) -> Any:
-    """Whether two arrays are views of one memory that overlap."""
+    """Returns whether two arrays are views of one memory that overlap."""
 
 def sign(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """-1, 0 or 1, element by element."""

@@ -35,7 +35,7 @@ def lognormal(
     """exp of draws from the normal distribution."""
 
 def multinomial(n: Any, pvals: Any, size: Any = ..., **kwargs: Any) -> Any:
-    """How often each outcome comes in `n` experiments."""
+    """Returns how often each outcome comes in `n` experiments."""
 
 def multivariate_normal(mean: Any, cov: Any, size: Any = ..., check_valid: Any = ..., tol: Any = ...) -> Any:
     """Draws vectors from normal distributions."""

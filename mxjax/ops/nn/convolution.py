@@ -271,7 +271,9 @@ def _convolved(p: dict[str, Any], x: tuple, *_: Any) -> tuple:
 
 
 def _grouped(p: dict[str, Any], x: tuple, *_: Any) -> bool:
-    """Whether a convolution takes data of this shape: its groups divide what they are groups of, and it moves on."""
+    """Returns whether a convolution takes data of this shape: its groups divide what they are groups of, and it moves
+    on.
+    """
     return _channels(p, x) % p["num_group"] == p["num_filter"] % p["num_group"] == 0 and \
         min(*p["kernel"], *p["stride"], *p["dilate"], 1) > 0
 
@@ -509,7 +511,7 @@ def _pooled(p: dict[str, Any], x: tuple, *_: Any) -> tuple:
 
 
 def _has_windows(p: dict[str, Any], x: tuple) -> bool:
-    """Whether data of this shape have windows of more than padding."""
+    """Returns whether data of this shape have windows of more than padding."""
     dims = len(x) - 2
     if not 1 <= dims <= 3 or p["pool_type"] == "lp" and p["p_value"] not in (None, 1, 2, 3):
         return False

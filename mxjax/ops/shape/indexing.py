@@ -84,7 +84,7 @@ def _pick_shapes(params: dict[str, Any], ins: list[Any], outs: list[Any]) -> Non
 
 
 def _picks(p: dict[str, Any], x: tuple, index: tuple) -> bool:
-    """Whether an index of this shape, but for axes of size 1, is that of the data without the axis."""
+    """Returns whether an index of this shape, but for axes of size 1, is that of the data without the axis."""
     return [n for n in index if n != 1] == [n for n in _without_axis({**p, "keepdims": False}, x) if n != 1]
 
 

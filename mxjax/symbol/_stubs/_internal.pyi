@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from ..symbol import Symbol
+from ...symbol.symbol import Symbol
 
 __all__ = [
     "_CrossDeviceCopy", "_Div", "_DivScalar", "_Equal", "_EqualScalar", "_Greater", "_GreaterEqualScalar",
@@ -653,7 +653,7 @@ def _contrib_getnnz(
     data: Symbol | None = ..., axis: int | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """How many values a csr matrix stores: in all, or (axis 1) in each row; int64."""
+    """Returns how many values a csr matrix stores: in all, or (axis 1) in each row; int64."""
 
 def _contrib_gradientmultiplier(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
@@ -923,7 +923,7 @@ def _histogram(
     data: Symbol | None = ..., bins: Symbol | None = ..., bin_cnt: int | None = ...,
     range: Sequence[float] | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """How many values fall between each two neighbours of `bins`, the last one included, and the bins."""
+    """Returns how many values fall between each two neighbours of `bins`, the last one included, and the bins."""
 
 def _identity_with_attr_like_rhs(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
@@ -1402,7 +1402,7 @@ def _npi_bincount(
     data: Symbol | None = ..., weights: Symbol | None = ..., minlength: int = ..., has_weights: bool = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """How often each of 0, 1, 2, ... is in a vector of integers, or the sum of the weights there."""
+    """Returns how often each of 0, 1, 2, ... is in a vector of integers, or the sum of the weights there."""
 
 def _npi_bitwise_and(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
@@ -1943,8 +1943,8 @@ def _npi_multinomial(
     a: Symbol | None = ..., n: int = ..., pvals: Sequence[float] | None = ..., size: int | Sequence[int] | None = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """How often each outcome comes in `n` experiments (int64), `size` times; pvals: probabilities, also as an
-    input."""
+    """Returns how often each outcome comes in `n` experiments (int64), `size` times; pvals: probabilities, also as
+    an input."""
 
 def _npi_multiply(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
@@ -2181,7 +2181,7 @@ def _npi_share_memory(
     a: Symbol | None = ..., b: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """Whether two values are one buffer; views are compared before their values come here."""
+    """Returns whether two values are one buffer; views are compared before their values come here."""
 
 def _npi_shuffle(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from ..symbol import Symbol
+from ...symbol.symbol import Symbol
 
 __all__ = [
     "AdaptiveAvgPooling2D", "BatchNormWithReLU", "BilinearResize2D", "CTCLoss", "DeformableConvolution",
@@ -275,7 +275,7 @@ def getnnz(
     data: Symbol | None = ..., axis: int | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """How many values a csr matrix stores: in all, or (axis 1) in each row; int64."""
+    """Returns how many values a csr matrix stores: in all, or (axis 1) in each row; int64."""
 
 def gradientmultiplier(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,

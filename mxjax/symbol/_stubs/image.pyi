@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ..symbol import Symbol
+from ...symbol.symbol import Symbol
 
 __all__ = [
     "adjust_lighting", "crop", "flip_left_right", "flip_top_bottom", "normalize", "random_brightness",

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..symbol import Symbol
+from ...symbol.symbol import Symbol
 
 __all__ = [
     "det", "extractdiag", "extracttrian", "gelqf", "gemm", "gemm2", "inverse", "makediag", "maketrian", "potrf",

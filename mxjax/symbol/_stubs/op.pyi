@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from ..symbol import Symbol
+from ...symbol.symbol import Symbol
 
 __all__ = [
     "Activation", "BatchNorm", "BatchNorm_v1", "BilinearSampler", "BlockGrad", "CTCLoss", "Cast", "Concat",
@@ -126,7 +126,7 @@ def Correlation(
     stride1: int = ..., stride2: int = ..., pad_size: int = ..., is_multiply: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """How patches of one image agree with displaced ones of another (FlowNet, arXiv:1504.06852)."""
+    """Returns how patches of one image agree with displaced ones of another (FlowNet, arXiv:1504.06852)."""
 
 def Crop(
     *data: Symbol | Sequence[Symbol], num_args: int = ..., offset: int | Sequence[int] = ...,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..symbol import Symbol
+from ...symbol.symbol import Symbol
 
 __all__ = [
     "exponential_like", "gamma_like", "generalized_negative_binomial_like", "negative_binomial_like", "normal_like",
