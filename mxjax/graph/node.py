@@ -55,7 +55,8 @@ class Node:
                  inputs: Iterable[Entry] = (), subgraphs: list[Any] | None = None) -> None:
         if params:
             check_counts(op, params)
-        self.op, self.name, self.attrs = op, name, attrs
+        self.op: Any = op  # who looks at an operator's attributes knows that the node is none of the variables
+        self.name, self.attrs = name, attrs
         self.params, self.inputs, self.subgraphs = params or {}, list(inputs), subgraphs or []
         self.changes: int = 0
         self.versions: list[int] | None = None

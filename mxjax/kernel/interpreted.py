@@ -63,7 +63,7 @@ class InterpreterBackend:
             return of_arrays(found.function, found.tree, count, then, last)
         traced = trace() if small else None
         exact = None if traced is None else by_numpy(traced.jaxpr)
-        if exact is None:
+        if traced is None or exact is None:
             return None
         tree = jax.tree.structure(traced.out_info)
         self.sizes.learn(args, exact, tree, kind)

@@ -77,19 +77,19 @@ class XlaBackend:
                  again: bool, options: dict[str, Any]) -> None:
         self.function, self.limit = function, limit
         self._passes, self._keeps, self._again, self._options = passes, keeps, again, options
-        self._plain: Callable | None = None
+        self._plain: Any = None
         self._rewritten: dict[str | None, Callable] = {}  # by kind of device; JAX traces it once for all its forms
         # by kind of device; in full, less, least, or traced alone
-        self._forms: dict[tuple[str | None, int | None], Callable] = {}
+        self._forms: dict[tuple[str | None, int | None], Any] = {}
         self._derived: dict[tuple, WeightCache] = {}  # what programs make of weights
 
-    def plain(self) -> Callable:
+    def plain(self) -> Any:
         """Returns the function for transformations of JAX (jit, grad, vmap ...), where programs have no options."""
         if self._plain is None:
             self._plain = jax.jit(self.function, **self._options)
         return self._plain
 
-    def form(self, kind: str | None, level: int | None) -> Callable:
+    def form(self, kind: str | None, level: int | None) -> Any:
         """Returns the jitted function for a kind of device.
 
         level: of reduced effort: 0 in full, 1 without fusion emitters, 2 least; on accelerators 1 has a GPU's options;
@@ -100,8 +100,8 @@ class XlaBackend:
             if kind not in self._rewritten:
                 self._rewritten[kind] = rewritten(self.function, *self._passes(kind), kind=kind)
             options = {} if level is None else (_ON_GPUS if level else {}) if kind is None else _options()[level]
-            found = self._forms[kind, level] = jax.jit(
-                self._rewritten[kind], **self._options, **({"compiler_options": options} if options else {}))
+            given: dict[str, Any] = {**self._options, **({"compiler_options": options} if options else {})}
+            found = self._forms[kind, level] = jax.jit(self._rewritten[kind], **given)
         return found
 
     def owns(self, call: Callable) -> bool:

@@ -30,8 +30,9 @@ def _fast(eqn: JaxprEqn) -> JaxprEqn | None:
     inner = called(eqn)
     if inner is None or eqn.params.get("name") != BYTE_CONVOLUTION:
         return None
+    avals: list[Any] = [v.aval for v in eqn.invars]
     made = jax.make_jaxpr(jax.jit(functools.partial(_of_bytes, inner.jaxpr)))(
-        *[jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in eqn.invars]).eqns[0]
+        *[jax.ShapeDtypeStruct(a.shape, a.dtype) for a in avals]).eqns[0]
     return made.replace(invars=eqn.invars, outvars=eqn.outvars, source_info=eqn.source_info)
 
 
@@ -41,7 +42,9 @@ def _of_bytes(jaxpr: Jaxpr, *args: jax.Array) -> jax.Array:
     for eqn in jaxpr.eqns:
         read = [v.val if isinstance(v, Literal) else values[v] for v in eqn.invars]
         if eqn.primitive is lax.conv_general_dilated_p:
-            made = by_onednn(*read, eqn.outvars[0].aval.shape, eqn.params, dtype=np.int32)
+            out: Any = eqn.outvars[0].aval
+            data, weight = read
+            made = by_onednn(data, weight, out.shape, eqn.params, dtype=np.int32)
         elif eqn.primitive is lax.convert_element_type_p:
             made = read[0]
         else:  # they are turned
