@@ -1,1 +1,1 @@
-"""What the library needs that is neither MXNet nor JAX: files, bounded caches, text, images. See README.md."""
+"""Helpers that are neither MXNet's nor JAX's: files, bounded caches, text, images. See README.md."""

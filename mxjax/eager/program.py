@@ -77,7 +77,7 @@ def run_into(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Targ
                     chunk.write(results[index])
             else:
                 for chunk, _, index in targets:
-                    chunk.buffer = results[index]
+                    chunk.buffer, chunk.pending = results[index], None
                     chunk.version += 1
     return outcome
 

@@ -1,4 +1,4 @@
-"""How calls of a kernel are differentiated: of what the forward pass has kept, at once or within a larger program."""
+"""Derivatives of kernels' calls, of what the forward pass has kept: at once, or within a larger program."""
 
 from __future__ import annotations
 

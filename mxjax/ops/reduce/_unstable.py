@@ -1,4 +1,4 @@
-"""Where equal values are tied on CPUs: the host brings them into MXNet's order, or loops do."""
+"""The order of equal values on CPUs, MXNet's: found by the host, or by loops of a program."""
 
 from __future__ import annotations
 
