@@ -3,8 +3,8 @@
     python tools/check_types.py [--show]
 
 Runs basedpyright, level "standard", over the folders below. More errors than the number of a folder fail. Where there
-are fewer, lower the number. They are those of basedpyright 1.40 and jax 0.10: other releases find other errors, and with
-these nothing is compared.
+are fewer, lower the number. They are those of basedpyright 1.40 and jax 0.10: other releases find other errors, and
+with these nothing is compared.
 """
 
 from __future__ import annotations
