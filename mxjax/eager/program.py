@@ -24,7 +24,7 @@ Target = tuple[Chunk, int, int]  # a chunk, the argument that is its value (-1: 
 
 def run_into(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Target],
              finish: Callable[..., Any] | None = None, rest: tuple = (), always: bool = False,
-             copies: bool = False) -> Any:
+             copies: tuple[int, ...] = ()) -> Any:
     """Runs a kernel some of whose results replace the values of chunks, in their memory where nobody else has it.
 
     Ctrl-C comes before the program or after the chunks have their new values, or the chunks know where these are.
@@ -38,8 +38,8 @@ def run_into(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Targ
             values that they replace. Without it they are known to have them.
         rest: further arguments of `finish`.
         always: `finish` writes all results.
-        copies: the memory of all these arguments is used; what others hold is copied first, so that calls share one
-            program.
+        copies: the places in `targets`, ascending, where the memory of all these arguments is to be used; what others
+            hold is copied first, so that calls share one program.
 
     Returns:
         What `finish` returns, or the results of the kernel.
@@ -48,20 +48,26 @@ def run_into(kernel: Kernel, args: list[Any], wide: bool, targets: Sequence[Targ
         MXNetError: the arguments do not fit the operator.
     """
     made: list[Any] = []
-    given = []
-    for chunk, place, index in targets:
-        if place >= 0:
-            chunk.stash = args, place, made, index
-            if getrefcount(args[place]) == ALONE and not chunk.lent and not isinstance(args[place], jax.core.Tracer):
-                given.append(place)
-            elif copies:
-                args[place] = apart(args[place])
-                given.append(place)
-    if len(given) > 1:
-        given.sort()
-    places = tuple(given)
+    if copies:
+        for chunk, place, index in targets:
+            if place >= 0:
+                chunk.stash = args, place, made, index
+                if chunk.lent or getrefcount(args[place]) != ALONE:
+                    args[place] = apart(args[place])
+        places = copies
+    else:
+        given = []
+        for chunk, place, index in targets:
+            if place >= 0:
+                chunk.stash = args, place, made, index
+                if getrefcount(args[place]) == ALONE and not chunk.lent and \
+                        not isinstance(args[place], jax.core.Tracer):
+                    given.append(place)
+        if len(given) > 1:
+            given.sort()
+        places = tuple(given)
     try:
-        run(kernel, args, wide, (kernel.donors.get(places) or kernel.donating(places)) if given else None, made)
+        run(kernel, args, wide, (kernel.donors.get(places) or kernel.donating(places)) if places else None, made)
     finally:
         if made:
             outcome = results = made[0]

@@ -118,6 +118,7 @@ class Replay:
         self._drawn = [(i, int(s)) for i, s in enumerate(sources) if isinstance(s, _Draw)]
         self._numbers = [i for i, s in enumerate(sources) if s is _NUMBERS]
         freed = frozenset(free)
+        self._freed = tuple(sorted(free))
         self._targets = [(t, places[t] if places.get(t) in freed else -1, k) for k, t in enumerate(targets)
                          if isinstance(t, Chunk)]
         self._out = [(t, k) for k, t in enumerate(targets) if isinstance(t, int)]
@@ -178,7 +179,7 @@ class Replay:
                 args[place] = key[number]
             for place in self._numbers:
                 args[place] = numbers
-            results = run_into(self._kernel, args, self._wide, self._targets, copies=True)
+            results = run_into(self._kernel, args, self._wide, self._targets, copies=self._freed)
         flat = [wrap(results[k], ctx) for _, k in self._out]
         return (flat[0] if self._form == 0 else regroup(flat, self._form),)
 
