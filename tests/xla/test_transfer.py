@@ -106,7 +106,7 @@ def test_arrays_of_any_kind_in_parts(value, parts):
 
 def test_a_buffer_that_went_in_parts_can_be_overwritten(parts):
     """What is on its way keeps its numbers; afterwards the memory is used again."""
-    value = jax.device_put(np.arange(2048, dtype="f4"), CPU) + 0
+    value = jax.block_until_ready(jax.device_put(np.arange(2048, dtype="f4"), CPU) + 0)  # or it goes as a whole
     place = value.unsafe_buffer_pointer()
     there = [_transfer.moved(value, CPU) for _ in range(4)][2:]
     jax.block_until_ready(there)
