@@ -19,6 +19,7 @@ import numpy as np
 from jax import lax
 
 from .._support.bounded import bounded_cache
+from ..kernel.interpreted import moving
 from ..kernel.kernel import Kernel
 
 __all__ = ["Plan", "plan", "view_kernel", "write_view_kernel"]
@@ -267,7 +268,7 @@ def view_kernel(shape: tuple[int, ...]) -> Kernel:
 
     def moves(data: np.ndarray, offset: np.ndarray) -> np.ndarray:
         return data.reshape(-1)[int(offset):int(offset) + count].reshape(shape)
-    return Kernel("view", fn, 1, 1, options={"moves": moves, "any_size": True}, operators=lambda offset: [
+    return Kernel("view", fn, 1, 1, options={"by_numpy": moving(moves), "any_size": True}, operators=lambda offset: [
         ("reshape", {"shape": (-1,)}), _slice((int(offset),), (int(offset) + count,)), ("reshape", {"shape": shape})])
 
 
@@ -304,7 +305,7 @@ def read_kernel(kind: str, shape: tuple[int, ...], sizes: tuple[int, ...], items
     def strided() -> list:
         parts = [i if isinstance(i, tuple) else (i, i + 1, 1) for i in items if i is not None]
         return [_slice(*zip(*parts, strict=True)), ("reshape", {"shape": shape})]
-    options = {"any_size": True} if kind == "gather" else {"moves": moves}
+    options = {"any_size": True} if kind == "gather" else {"by_numpy": moving(moves)}
     return Kernel("indexing", fn, 1 + count, 1, options=options, operators={"box": box, "strided": strided}.get(kind))
 
 

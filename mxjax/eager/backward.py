@@ -15,7 +15,8 @@ import numpy as np
 from .._support.bounded import Bounded
 from ..base import MXNetError
 from ..context import current_context
-from ..kernel.derivative import derivative_of, mirrors
+from ..interpret.calls import meter
+from ..kernel.derivative import Derivative, PullByNumpy, derivative_of, mirrors
 from ..kernel.kernel import WIDE_DTYPES, Kernel, run
 from ..kernel.policy import MOST_CALLS, MOST_CALLS_AWAY, OFTEN, TRIALS, Programs, next_round
 from ..kernel.shape_only import ShapeOnly
@@ -326,6 +327,8 @@ def _as_program(nodes: Sequence[Node], heads: Totals, retain: bool, lazies: list
             if lazy.done and not (lazy.joined and state.trace is not None):
                 if lazy.saved is None:
                     lazy.forward()
+                if isinstance(lazy.saved, PullByNumpy):
+                    return False
                 pulled = True
                 part, args = (lazy.derivative, tuple(node.outs)), (lazy.saved,)
             else:
@@ -469,12 +472,15 @@ class _Program:
         self.reached: list[int] = []
         graphs = [row[0] for row in rows if row is not None and not isinstance(row[0], Kernel)]
         name = "backward" if all(isinstance(part, tuple) for part in graphs) else "forward and backward"
-        self.kernel = Kernel(name, self._trace, 0, 0, symbolic=bool(graphs))
+        by_parts = all(isinstance(part, Kernel) or isinstance(part, Derivative) and part.by_parts
+                       for part in [row[0] for row in rows if row is not None])
+        self.kernel = Kernel(name, self._trace, 0, 0, symbolic=bool(graphs), parts=by_parts,
+                             options={"trains": True})
 
     def _trace(self, *values: Any) -> tuple:
         rows, arguments = self._rows, iter(values)
         taken = [None if row is None else [next(arguments) if ref is None else ref for ref in row[2]] for row in rows]
-        totals = {(place, index): next(arguments) if spec is None else jnp.ones(*spec)
+        totals = {(place, index): next(arguments) if spec is None else (np if meter.inside else jnp).ones(*spec)
                   for place, index, spec in self._given}
         made: dict[tuple[int, int], Any] = {}
         pulls: dict[int, Callable[[list[Any]], Sequence[Any]]] = {}

@@ -6,6 +6,8 @@ import threading
 from types import TracebackType
 from typing import Any
 
+from ..kernel import policy
+
 __all__ = ["Collecting", "Modes", "State", "state"]
 
 
@@ -24,6 +26,7 @@ class State(threading.local):
 
 
 state = State()
+policy.recording = lambda: state.recording
 
 
 class Modes:

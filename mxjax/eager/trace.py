@@ -26,6 +26,7 @@ from jax.sharding import NamedSharding
 from .. import engine
 from ..base import MXNetError
 from ..context import Context
+from ..interpret.calls import meter
 from ..kernel.kernel import Kernel, run
 from ..kernel.policy import TRIALS, Programs
 from ..ops.by_device import for_cpus
@@ -278,7 +279,7 @@ class Trace:
         program = _programs.find(
             (tuple(calls), places, wide, form, self._first_update),
             lambda: Kernel("bulk trace", self._function(values, places), len(values), len(places),
-                           options={**options, "again": again}),
+                           parts=not options, options={**options, "again": again, "trains": again}),
             self.trials)
         made: list[Sequence[Any]] = []
         self._outcome = made, wanted, values, len(self.values)
@@ -347,9 +348,9 @@ def _composed(calls: list[tuple[Kernel, tuple]], places: tuple, first_update: in
     def fn(*values: Any) -> tuple:
         given, done = list(values), list[Sequence[Any]]()
         for number, (kernel, refs) in enumerate(calls):
-            if number == first_update > 0 and ways is None and for_cpus():
+            if number == first_update > 0 and ways is None and not meter.inside and for_cpus():
                 _wait(calls[number:], given, done)
-            args, function = [lookup(r, given, done) for r in refs], kernel.once
+            args, function = [lookup(r, given, done) for r in refs], kernel.within
             to = [ways[r[1]] if r[0] == "value" else None for r in refs] if ways is not None else ()
             if any(to) and number < first_update:
                 split = [way if way and way[0] != way[1] else None for way in to]

@@ -177,8 +177,17 @@ class CachedOp:
             def fn(*values: Any) -> tuple:
                 outputs, aux = forms.graph.call(*forms.split(values), train)
                 return (*outputs, *[aux[k] for k in changed])
+
+            def pullback(values: Sequence[Any], wanted: Sequence[bool]) -> tuple[list[Any], Callable[..., Any]]:
+                outputs, aux, pull = forms.graph.pullback(*forms.split(values), train, forms.split(wanted)[0])
+                def of_all(heads: Sequence[Any]) -> list[Any]:
+                    grads: list[Any] = [None] * len(values)
+                    for place, grad in zip(forms.arg_places, pull(heads), strict=True):
+                        grads[place] = grad
+                    return grads
+                return [*outputs, *[aux[k] for k in changed]], of_all
             kernel = forms.programs["kernel", train, without] = Kernel(
-                "CachedOp", fn, forms.count, len(self._graph.outputs), symbolic=True,
+                "CachedOp", fn, forms.count, len(self._graph.outputs), symbolic=True, parts=True, pullback=pullback,
                 wide=any(k.wide for k in self._graph.kernels(train)),
                 mutated=tuple([forms.aux_places[k] for k in changed]))
         return kernel

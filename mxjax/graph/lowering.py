@@ -17,6 +17,7 @@ import numpy as np
 
 from .._support.bounded import Bounded
 from ..base import MXNetError
+from ..interpret.calls import meter
 from ..kernel.compiled import Compiled
 from ..kernel.kernel import Kernel, is_wide, never, prepare
 from ..ops.params import np_dtype
@@ -215,16 +216,9 @@ class Lowered:
             train: training mode.
             forward: no gradients will be asked for.
         """
-        values: dict[tuple[int, int], Any] = {}
-        for node, value in zip([*self.arg_nodes, *self.aux_nodes], [*args, *aux], strict=True):
-            values[id(node), 0] = value
-        kernels, extras = self.kernels_for(args, aux, train), []
-        draws = sum(kernel.uses_key for kernel in kernels)
-        drawn = None if _is_key(key) else iter(self._unpacked(key) if len(key) < draws else key)
-        for number, (node, kernel) in enumerate(zip(self.steps, kernels, strict=True)):
-            extras.append([node.params[n] for n in kernel.dynamic])
-            if kernel.uses_key:
-                extras[-1] += [key[0], key[1] + np.uint32(number)] if drawn is None else _next(drawn)
+        if meter.inside:
+            return self.pullback(args, aux, key, train, ())[:2]
+        values, kernels, extras = self._prepared(args, aux, key, train)
 
         def do(numbers: Sequence[int], values: dict[tuple[int, int], Any]) -> None:
             for number in numbers:
@@ -243,6 +237,70 @@ class Lowered:
                 values.update(_again(stretch, values, do))
         return ([attention.forced(values[id(n), i]) for n, i in self.outputs],
                 [values[id(n), 0] for n in self.aux_nodes])
+
+    def _prepared(self, args: Sequence[Any], aux: Sequence[Any], key: tuple,
+                  train: bool) -> tuple[dict[tuple[int, int], Any], list[Kernel], list[list[Any]]]:
+        """(The variables' values, the kernel of each step, its further arguments.)"""
+        values: dict[tuple[int, int], Any] = {}
+        for node, value in zip([*self.arg_nodes, *self.aux_nodes], [*args, *aux], strict=True):
+            values[id(node), 0] = value
+        kernels, extras = self.kernels_for(args, aux, train), []
+        draws = sum(kernel.uses_key for kernel in kernels)
+        drawn = None if _is_key(key) else iter(self._unpacked(key) if len(key) < draws else key)
+        for number, (node, kernel) in enumerate(zip(self.steps, kernels, strict=True)):
+            extras.append([node.params[n] for n in kernel.dynamic])
+            if kernel.uses_key:
+                extras[-1] += [key[0], key[1] + np.uint32(number)] if drawn is None else _next(drawn)
+        return values, kernels, extras
+
+    def pullback(self, args: Sequence[Any], aux: Sequence[Any], key: tuple, train: bool,
+                 wanted: Sequence[bool]) -> tuple[list[Any], list[Any], Callable[[Sequence[Any]], list[Any]]]:
+        """Computes the graph step by step, of NumPy arrays.
+
+        Args:
+            args, aux, key, train: as in `call`.
+            wanted: for each argument whether its gradient will be asked for; empty: none.
+
+        Returns:
+            The outputs, the new auxiliary states, and function(gradients of the outputs, None: zero) -> the gradients of
+            the arguments (None: there is none).
+        """
+        values, kernels, extras = self._prepared(args, aux, key, train)
+        live = {(id(n), 0) for n, w in zip(self.arg_nodes, wanted, strict=False) if w}
+        tape = []
+        for node, kernel, extra in zip(self.steps, kernels, extras, strict=True):
+            entries = [(id(n), i) for n, i in node.inputs]
+            inputs = [values[entry] for entry in entries]
+            results = self._run(node, kernel, extra, inputs)
+            reached = tuple([entry in live for entry in entries])
+            for i in range(kernel.num_outputs):
+                values[id(node), i] = results[i]
+                if any(reached) and results[i].dtype.kind == "f":
+                    live.add((id(node), i))
+            if any(reached):
+                tape.append((node, kernel, entries, (*inputs, *extra), reached))
+            for position, value in zip(kernel.mutated, results[kernel.num_outputs:], strict=True):
+                values[entries[position]] = value
+        outputs = [(id(n), i) for n, i in self.outputs]
+
+        def pull(heads: Sequence[Any]) -> list[Any]:
+            totals: dict[tuple[int, int], Any] = {}
+            for entry, head in zip(outputs, heads, strict=False):
+                if head is not None:
+                    totals[entry] = totals[entry] + head if entry in totals else head
+            for node, kernel, entries, given, reached in reversed(tape):
+                slots = [totals.pop((id(node), i), None) for i in range(kernel.num_outputs)]
+                there = tuple([slot is not None for slot in slots])
+                if not any(there):
+                    continue
+                backward = kernel.vjp((*reached, *(False,) * (len(given) - len(reached))), there)
+                grads = iter(backward.within(*given, *[slot for slot in slots if slot is not None]))
+                for entry, wants in zip(entries, reached, strict=True):
+                    if wants:
+                        grad = next(grads)
+                        totals[entry] = totals[entry] + grad if entry in totals else grad
+            return [totals.get((id(n), 0)) for n in self.arg_nodes]
+        return [values[entry] for entry in outputs], [values[id(n), 0] for n in self.aux_nodes], pull
 
     def _step(self, node: Node, kernel: Kernel, extras: list[Any], values: dict[tuple[int, int], Any],
               train: bool) -> None:
@@ -400,6 +458,8 @@ class Lowered:
 
     def _run(self, node: Any, kernel: Kernel, extras: list[Any], inputs: list[Any]) -> Sequence[Any]:
         try:
+            if meter.inside:
+                return kernel.within(*inputs, *extras)
             # extras, as numbers, are constants of the program
             return kernel.fn(*inputs, *extras) if extras or kernel.eager or kernel.symbolic else kernel.once(*inputs)
         except MXNetError as error:

@@ -1,56 +1,126 @@
-"""The first calls of a function with a new signature, by NumPy: most signatures are never called again."""
+"""Programs that NumPy computes, as functions of buffers: for the first calls of a signature, and within larger programs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
 from .._xla.transfer import to_device
-from .exact import Exact, by_numpy
+from .cost import Cost
+from .exact import Exact
 
-__all__ = ["as_buffers", "exact_form", "of_arrays"]
+__all__ = ["Interpreted", "TooMuch", "as_buffers", "meter", "of_buffers"]
+
+_DOUBLE = 8  # bytes of a number beyond which JAX needs its 64-bit mode
+_PATIENCE = 1e6  # microseconds that a program of many calls may take beyond what compiling it would
 
 
-def exact_form(traced: Any) -> Exact | None:
-    """Returns the function that NumPy computes for a trace (`jax.jit(f).trace(*args)`); None where it cannot."""
-    return by_numpy(traced.jaxpr)
+class TooMuch(Exception):
+    """A program takes NumPy so long that it is better compiled at once."""
 
 
-def of_arrays(exact: Exact, tree: Any, count: int, then: Callable[..., Any],
-              last: Callable[[], None]) -> Callable[..., Any]:
-    """A function of arguments like these that NumPy computes, with XLA's results.
+class Meter(threading.local):
+    """The estimated work of what a thread has computed by NumPy, in microseconds.
+
+    inside: whether a program of several kernels is being computed; cost: of the calls; worth: of compiling their
+    programs.
+    """
+
+    inside = False
+    cost = worth = 0.0
+    most = float("inf")
+
+    def note(self, cost: Cost) -> None:
+        """Counts a call.
+
+        Raises:
+            TooMuch: the program that it is part of takes too long.
+        """
+        self.cost += cost.call
+        self.worth += cost.compilation
+        if self.cost > self.most + self.worth:
+            raise TooMuch
+
+    @contextlib.contextmanager
+    def program(self) -> Iterator[None]:
+        """A block that computes a program of several kernels, which its calls are parts of."""
+        before = self.inside, self.most
+        if not self.inside:
+            self.inside, self.most = True, self.cost - self.worth + _PATIENCE
+        try:
+            yield
+        finally:
+            self.inside, self.most = before
+
+
+meter = Meter()
+
+
+class Interpreted:
+    """A function as NumPy computes it for arguments of one signature.
 
     Args:
-        exact: what NumPy computes for the leaves of the arguments.
-        tree: the structure of the results.
-        count: how often.
-        then: the function that XLA computes.
-        last: called at the last call that NumPy computes, or the first one that is for XLA after all.
+        function: function(leaves of the arguments) -> the leaves of the results, or None for numbers that it refuses.
+        tree: the structure of the results; None: the function's results are what it gives.
+        cost: of a call; None: its parts count for themselves.
     """
-    wide, left = jax.config.jax_enable_x64, count
+
+    __slots__ = ("function", "tree", "cost")
+
+    def __init__(self, function: Exact, tree: Any, cost: Cost | None) -> None:
+        self.function, self.tree, self.cost = function, tree, cost
+
+    def __call__(self, leaves: Sequence[Any]) -> Any:
+        """Returns the results as NumPy arrays; None for numbers that it refuses."""
+        if self.cost is not None:
+            meter.note(self.cost)
+        results = self.function(leaves)
+        return results if results is None or self.tree is None else jax.tree.unflatten(self.tree, results)
+
+
+def of_buffers(interpreted: Interpreted, goes_on: Callable[[], bool], then: Callable[..., Any],
+               last: Callable[[], None]) -> Callable[..., Any]:
+    """Returns a function of buffers that NumPy computes at first.
+
+    Args:
+        interpreted: what NumPy computes.
+        goes_on: function() -> whether NumPy computes this call.
+        then: the function that XLA computes.
+        last: called when NumPy computes no more.
+    """
+    wide = jax.config.jax_enable_x64
 
     def call(*args: Any) -> Any:
-        nonlocal left
         leaves = jax.tree.leaves(args)
         placed = [a.sharding for a in leaves if isinstance(a, jax.Array) and a.committed]
-        results = None
-        if wide == jax.config.jax_enable_x64 and all(len(p.device_set) == 1 and p == placed[0] for p in placed):
-            results = exact(leaves)
-        left -= 1
-        if left <= 0 or results is None:
-            last()
-        if results is None:  # or else JAX distributes, or complains
-            return then(*args)
-        device = next(iter(placed[0].device_set)) if placed else None
-        return as_buffers(results, tree, device)
+        plain = wide == jax.config.jax_enable_x64 and all(len(p.device_set) == 1 and p == placed[0] for p in placed)
+        if plain and goes_on():  # else JAX distributes, or complains
+            with contextlib.suppress(TooMuch):
+                results = interpreted(leaves)
+                if results is not None:
+                    return as_buffers(results, next(iter(placed[0].device_set)) if placed else None)
+        last()
+        return then(*args)
     return call
 
 
-def as_buffers(results: Sequence[Any], tree: Any, device: jax.Device | None = None) -> Any:
-    """Returns arrays of NumPy as buffers, in the structure of the results."""
-    results = [np.array(r) for r in results]  # no views: JAX takes their memory over
-    with jax.enable_x64(True):  # or it makes integers of 64 bits narrow
-        return jax.tree.unflatten(tree, [to_device(r, device) for r in results])
+def as_buffers(results: Any, device: jax.Device | None = None) -> Any:
+    """Returns a structure of NumPy arrays as buffers; what is no array stays as it is."""
+    leaves, tree = jax.tree.flatten(results)
+    if any([isinstance(r, np.ndarray | np.generic) and r.itemsize >= _DOUBLE for r in leaves]):
+        with jax.enable_x64(True):  # or it makes integers of 64 bits narrow
+            return jax.tree.unflatten(tree, [_buffer(r, device) for r in leaves])
+    return jax.tree.unflatten(tree, [_buffer(r, device) for r in leaves])
+
+
+def _buffer(value: Any, device: jax.Device | None) -> Any:
+    if not isinstance(value, np.ndarray | np.generic):
+        return value
+    if type(value) is not np.ndarray or value.base is not None or not value.flags.c_contiguous:
+        value = np.array(value, order="C")  # no views: JAX takes their memory over
+    return to_device(value, device)

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 
 from ..passes.rewriting import called
 
-__all__ = ["Cost", "cost_of"]
+__all__ = ["Cost", "cost_of", "cost_of_work"]
 
 _OPERATION = 5.0  # microseconds of an operation on few numbers
 _ELEMENT = 1.5e-3  # of an element that is made
 _PRODUCT = 1e-4  # of a multiplication and addition in a product of matrices, by BLAS
+_BLAS = 2e-5  # the same where nothing is copied before
 _WINDOW = 5e-4  # and in a convolution, whose windows are copied first
 _LOOP = 16  # times that a loop is supposed to run where its program does not tell
 _PROGRAM, _COMPILED = 30_000.0, 3_000.0  # microseconds of compiling a program, and for each operation in it
@@ -38,6 +39,12 @@ def cost_of(closed: Any, number: Callable[[Any], Any]) -> Cost:
     """Returns the cost of a closed jaxpr; number: function(size) -> the number that it is, where sizes are symbols."""
     call, operations = _cost(closed.jaxpr, number)
     return Cost(call, _PROGRAM + _COMPILED * operations)
+
+
+def cost_of_work(work: Any, times: float = 1.0) -> Cost:
+    """Returns the cost of an operator by its own form, from its `Work`; times: as much as that of its gradients is."""
+    call = 4 * _OPERATION + times * (_ELEMENT * work.elements + _BLAS * work.products)
+    return Cost(call, _PROGRAM + 3 * times * _COMPILED)
 
 
 def _cost(jaxpr: Any, number: Callable[[Any], Any]) -> tuple[float, int]:

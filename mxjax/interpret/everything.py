@@ -21,7 +21,7 @@ from .calls import as_buffers
 from .exact import HALVES, Rules, Unknown, by_numpy, scattering
 from .rounded import ROUNDED, limit, while_loop
 
-__all__ = ["ALL", "Eager", "unknown"]
+__all__ = ["ALL", "FIRST", "Eager", "unknown"]
 
 
 # ------------------------------------------------------------ numbers
@@ -265,6 +265,8 @@ ALL = Rules(
      "custom_linear_solve": _linear_solve},
     False, ROUNDED.dtypes | HALVES | {np.dtype("c8"), np.dtype("c16")}, lambda *_: True)
 
+FIRST = ALL._replace(programs={**ALL.programs, "while": while_loop})  # XLA's loops are faster where they are long
+
 
 class Eager:
     """A function of arrays that is never compiled: what it does depends on their values.
@@ -288,7 +290,7 @@ class Eager:
         values = unknown() if found is None else found([])
         if values is None:
             unknown()
-        return as_buffers(values, jax.tree.structure(shapes))
+        return as_buffers(jax.tree.unflatten(jax.tree.structure(shapes), values))
 
 
 def unknown(*_: Any) -> NoReturn:

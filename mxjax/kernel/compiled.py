@@ -21,18 +21,19 @@ import numpy as np
 from .._support.bounded import clear_all
 from .._xla.host_memory import give_back
 from .._xla.process import forked, starts, when_forked
+from .._xla.transfer import to_device
 from .._xla.tracing import EVALUATES, find_top_trace
 from ..interpret.everything import unknown
 from ..passes import Pass, passes_for
 from ..passes.epilogues import SplitProgram
 from .arguments import elements, kind_of, placed, signature_of, with_numbers_there
 from .budget import ProgramBudget
-from .interpreted import InterpreterBackend
-from .policy import VARIED_SHAPES
+from .interpreted import ByNumpy, InterpreterBackend
 from .xla import XlaBackend
 
 __all__ = ["SOME_OF_ONE", "Compiled", "Reordered", "clear_caches"]
 
+_GIVING = {"donate_argnums"}  # NumPy makes new results whatever may be written over
 _SOME, SOME_OF_ONE = 1 << 14, 1 << 17  # elements of all arguments together
 
 
@@ -44,26 +45,31 @@ class Compiled:
         most: up to how many elements of all arguments it is compiled without fusion emitters: by default where many
             operators could be fused; SOME_OF_ONE for a single one.
         again: the results are the arguments of the next call, where one has the other's memory: XLA may lay them.
-        moves: function(*arrays) -> the only result, where that is arguments' numbers elsewhere, by NumPy.
-        any_size: the function nowhere asks whether a size is a certain number, but for 0 and 1 (see `any_size`).
+        by_numpy: the function's own form for NumPy, which needs no trace (see `InterpreterBackend`).
+        any_size: the function nowhere asks whether a size is a certain number, but for 0 and 1 (see `SymbolicTraces`).
+        parts: the function calls kernels alone, by `Kernel.within`.
+        trains: it is called in training alone.
         passes: function(kind of device) -> passes over its programs; by default those for all of the library's.
         options: further arguments of `jax.jit`.
     """
 
-    __slots__ = ("_arguments", "_original", "_calls", "_warm", "held", "xla", "interpreter", "__weakref__")
+    __slots__ = ("_arguments", "_original", "_calls", "_warm", "_within", "held", "xla", "interpreter",
+                 "__weakref__")
 
     def __init__(self, function: Callable, most: int = _SOME, again: bool = False,
-                 moves: Callable[..., np.ndarray] | None = None, any_size: bool = False,
+                 by_numpy: ByNumpy | None = None, any_size: bool = False, parts: bool = False, trains: bool = False,
                  passes: Callable[[str | None], Sequence[Pass]] | None = None, **options: Any) -> None:
-        self._arguments = dict(most=most, again=again, moves=moves, any_size=any_size, passes=passes, **options)
+        self._arguments = dict(most=most, again=again, by_numpy=by_numpy, any_size=any_size, parts=parts,
+                               trains=trains, passes=passes, **options)
         self._original = function
         single = most >= SOME_OF_ONE
         keeps = not (single or options)
         passes = passes or functools.partial(passes_for, single=single, keeps=keeps,
                                              divided="out_shardings" in options)
         self.xla = XlaBackend(function, passes, most, keeps, again, options)
-        self.interpreter = InterpreterBackend(function, moves, any_size, not options)
+        self.interpreter = InterpreterBackend(function, by_numpy, any_size, parts, options.keys() <= _GIVING, trains)
         self._calls: dict[tuple, Callable] = {}  # what is called for each signature
+        self._within: dict[tuple, Callable] = {}  # what NumPy computes for each, as a part of a program
         self._warm: dict[tuple, Callable] = {}  # those of them that `deliver` has called
         self.held = 0  # bytes of programs, by estimate
         budget.add(self)
@@ -109,6 +115,21 @@ class Compiled:
         if self.xla.owns(call) and self._calls.get(signature) is call:
             self._warm[signature] = call
 
+    def within(self, *args: Any) -> Any:
+        """Returns the results, as NumPy arrays, of NumPy arrays: a part of a program that NumPy computes."""
+        signature = tuple([(a.shape, a.dtype) if type(a) is np.ndarray else signature_of(a) for a in args])
+        call = self._within.get(signature)
+        if call is None:
+            interpreted = self.interpreter.interpreted(args, "cpu")
+            call = self._within[signature] = self._by_xla if interpreted is None else interpreted
+        result = call(jax.tree.leaves(args)) if call is not self._by_xla else None
+        return self._by_xla(*args) if result is None else result
+
+    def _by_xla(self, *args: Any) -> Any:
+        """The results by XLA, of NumPy arrays, as such."""
+        results = self(*jax.tree.map(to_device, args))
+        return jax.tree.map(np.asarray, results)
+
     def _in_transformation(self, args: Sequence[Any]) -> Any:
         """The result in a transformation of JAX (jit, grad, vmap ...), where programs have no options of their own."""
         starts()
@@ -133,18 +154,19 @@ class Compiled:
 
     def signatures(self) -> int:
         """Returns how many signatures it has been called with."""
-        return len(self._calls)
+        return len(self._calls) + len(self._within)
 
     def leave(self) -> tuple:
         """Begins anew in a forked child; gives what is not to be dropped."""
         left = self._calls, self._warm, self.xla.leave()
-        self._calls, self._warm, self.held = {}, {}, 0
+        self._calls, self._warm, self._within, self.held = {}, {}, {}, 0
         return left
 
     def clear(self) -> None:
         """Drops all signatures and programs: they are traced and compiled again when they are called."""
         self._calls.clear()
         self._warm.clear()
+        self._within.clear()
         self.interpreter.sizes.clear()
         budget.held -= self.held
         self.held = 0
@@ -173,18 +195,12 @@ class Compiled:
 
     def _interpreted(self, signature: tuple, args: Sequence[Any], kind: str) -> Callable | None:
         """The interpreter's executable for the first calls of a signature."""
-        def trace() -> Any | None:
-            traced = self.xla.form(kind, None).trace(*args)
-            return traced if self.xla.level(traced, args) else None
-
         def then(*args: Any) -> Any:
             return self._compiled(signature, args)(*args)
 
         def last() -> None:
             self._calls[signature] = then
-        count = elements(args)
-        call = self.interpreter.executable(args, kind, count, count <= self.xla.limit,
-                                           len(self._calls) >= VARIED_SHAPES, trace, then, last)
+        call = self.interpreter.executable(args, kind, then, last)
         if call is not None:
             self._calls[signature] = call
         return call

@@ -12,11 +12,12 @@ import numpy as np
 
 from .._xla.process import forked
 from .._xla.transfer import to_device
+from ..interpret.calls import as_buffers, meter
 from .compiled import Compiled
 from .kernel import Kernel, run, run_program
 from .policy import Programs
 
-__all__ = ["Derivative", "Residuals", "derivative_of", "mirrors"]
+__all__ = ["Derivative", "PullByNumpy", "Residuals", "derivative_of", "mirrors"]
 
 Pull = Callable[[list[Any]], Sequence[Any]]  # gradients of outputs (None: zero) -> of arguments (None: not wanted)
 
@@ -45,7 +46,8 @@ class Derivative:
         self.kernel, self.programs, self._wanted = kernel, Programs(64), tuple(wanted)
         self.places = [i for i, w in enumerate(wanted) if w]
         self._forwards: dict[bool, Compiled] = {}
-        self._backward = Compiled(lambda pull, heads: pull(heads)) if kernel.symbolic else None
+        self._backward = Compiled(lambda pull, heads: pull(heads), trains=True) if kernel.symbolic else None
+        self.by_parts = not kernel.symbolic or kernel.pullback is not None
 
     def trace(self, args: Sequence[Any], mirror: bool) -> tuple[Sequence[Any], Pull]:
         """Returns the results and the pull, within a program.
@@ -55,7 +57,10 @@ class Derivative:
             mirror: compute in the backward pass again what would have to be kept.
         """
         if not self.kernel.symbolic:
-            return self.kernel.fn(*args), self.traced_pull(args, (), len(args))
+            function = self.kernel.within if meter.inside else self.kernel.fn
+            return function(*args), self.traced_pull(args, (), len(args))
+        if meter.inside:
+            return self.kernel.pullback(args, self._wanted)
         outputs, pull, others = self._differentiated(args, mirror)
         return [*outputs, *others], self.traced_pull(pull, [(o.shape, o.dtype) for o in outputs], len(args))
 
@@ -84,10 +89,12 @@ class Derivative:
             return run(self.kernel, list(args), wide), list(args)
         values = tuple(args)
         outputs, others, kept = run_program(self.kernel.name, self.residuals(mirrors()), values, wide, values)
-        return [*outputs, *others], kept.pull(values)
+        return [*outputs, *others], kept if isinstance(kept, PullByNumpy) else kept.pull(values)
 
     def pull(self, kept: Any, heads: Sequence[Any], outs: Sequence[tuple], wide: bool) -> Sequence[Any]:
         """Computes the gradients of the arguments at `places` at once."""
+        if isinstance(kept, PullByNumpy):
+            return [grad for grad, wanted in zip(kept(heads), self._wanted, strict=False) if wanted]
         if self._backward is None:
             backward = self.kernel.vjp(self._wanted, tuple([head is not None for head in heads]))
             return run(backward, [*kept, *[head for head in heads if head is not None]], wide)
@@ -100,9 +107,13 @@ class Derivative:
         found = self._forwards.get(mirror)
         if found is None:
             def forward(*args: Any) -> tuple:
+                if meter.inside:
+                    results, pull = self.kernel.pullback(args, self._wanted)
+                    count = self.kernel.num_outputs
+                    return list(results[:count]), list(results[count:]), PullByNumpy(pull)
                 outputs, pull, others = self._differentiated(args, mirror)
                 return outputs, others, Residuals.of(pull, args)
-            found = self._forwards[mirror] = Compiled(forward)
+            found = self._forwards[mirror] = Compiled(forward, parts=self.by_parts, trains=True)
         return found
 
     def _differentiated(self, args: Sequence[Any], mirror: bool) -> tuple[Sequence[Any], Any, Sequence[Any]]:
@@ -119,7 +130,8 @@ class Derivative:
         if not self.places:
             return ()
         heads = tuple([s is not None for s in slots] + [False] * (self.kernel.num_outputs - len(slots)))
-        grads = iter(self.kernel.vjp(self._wanted, heads).fn(*args, *[s for s in slots if s is not None]))
+        backward = self.kernel.vjp(self._wanted, heads)
+        grads = iter((backward.within if meter.inside else backward.fn)(*args, *[s for s in slots if s is not None]))
         return [next(grads) if w else None for w in self._wanted]
 
 
@@ -129,6 +141,25 @@ def derivative_of(kernel: Kernel, wanted: tuple[bool, ...]) -> Derivative:
     if found is None:
         found = kernel.derivatives[wanted] = Derivative(kernel, wanted)
     return found
+
+
+class PullByNumpy:
+    """What NumPy has kept of a graph's forward pass for the backward pass.
+
+    Args:
+        pull: function(gradients of the outputs, None: zero) -> those of the arguments, as NumPy arrays.
+    """
+
+    __slots__ = ("_pull",)
+
+    def __init__(self, pull: Pull) -> None:
+        self._pull = pull
+
+    def __call__(self, heads: Sequence[Any]) -> Sequence[Any]:
+        """Returns the gradients of the arguments, as buffers."""
+        with meter.program():
+            grads = self._pull([None if head is None else np.asarray(head) for head in heads])
+        return as_buffers(list(grads))
 
 
 @jax.tree_util.register_pytree_node_class

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
-from ..interpret.calls import of_arrays
-from ..interpret.exact import by_numpy, moved_by_numpy
-from .policy import calls_at_first
+from ..interpret.calls import Interpreted, meter, of_buffers
+from ..interpret.cost import Cost
+from ..interpret.direct import Unknown
+from .policy import compiles_at_once, quota_of
+from .shape_only import ShapeOnly
 from .symbolic_shapes import SymbolicTraces
 
-__all__ = ["InterpreterBackend"]
+__all__ = ["ByNumpy", "InterpreterBackend", "moving"]
 
-_ONE = jax.tree.structure((0,))  # what a call with one result gives
+# function(arguments) -> (function of NumPy arrays, its cost), or None: a function's own form for NumPy
+ByNumpy = Callable[[Sequence[Any]], "tuple[Callable[..., Any], Cost] | None"]
+_FREE = Cost(5.0, 30_000.0)
+_ALWAYS = 1000  # calls of a program of several kernels, which count for themselves
+
+
+def moving(moves: Callable[..., np.ndarray]) -> ByNumpy:
+    """Returns the form of a function whose only result is an argument's numbers elsewhere, which takes no time."""
+    return lambda args: ((lambda *arrays: (moves(*arrays),)), _FREE)
 
 
 class InterpreterBackend:
@@ -24,59 +33,75 @@ class InterpreterBackend:
 
     Args:
         function: a pure function of arrays.
-        moves: function(*arrays) -> the only result, where that is arguments' numbers elsewhere, by NumPy.
+        by_numpy: its own form for NumPy, which needs no trace.
         any_size: the function nowhere asks whether a size is a certain number, but for 0 and 1 (see `SymbolicTraces`).
-        rounds: whether it may be computed but for the last bits.
+        parts: the function calls kernels alone (`Kernel.within`), so that it computes NumPy arrays as it is.
+        begins: whether NumPy may have first calls at all.
+        trains: it is called in training alone.
     """
 
-    __slots__ = ("sizes", "_moves", "_rounds")
+    __slots__ = ("sizes", "_function", "_by_numpy", "_parts", "_begins", "_trains")
 
-    def __init__(self, function: Callable, moves: Callable[..., np.ndarray] | None, any_size: bool,
-                 rounds: bool) -> None:
+    def __init__(self, function: Callable, by_numpy: ByNumpy | None, any_size: bool, parts: bool, begins: bool,
+                 trains: bool) -> None:
         self.sizes = SymbolicTraces(function, any_size)
-        self._moves, self._rounds = moves, rounds
+        self._function, self._by_numpy, self._parts = function, by_numpy, parts
+        self._begins, self._trains = begins, trains
 
-    def executable(self, args: Sequence[Any], kind: str, elements: int, small: bool, varied: bool,
-                   trace: Callable[[], Any | None], then: Callable[..., Any],
+    def executable(self, args: Sequence[Any], kind: str, then: Callable[..., Any],
                    last: Callable[[], None]) -> Callable | None:
         """Returns the executable for the first calls of a signature; None where XLA computes all of them.
 
         Args:
             args: arguments of the signature.
             kind: of the device that the function is traced for.
-            elements: of all arguments.
-            small: whether these are few enough to be computed exactly.
-            varied: whether the function has had many signatures.
-            trace: function() -> the trace for these arguments, or None where its results are too many.
             then: the function that XLA computes.
-            last: called at the last call that NumPy computes, or the first one that is for XLA after all.
+            last: called when NumPy computes no more.
         """
-        nearly = self.sizes.note(args, elements) and self._rounds
-        if small and self._moves:
-            count = calls_at_first(True, elements, nearly)
-            return of_arrays(moved_by_numpy(self._moves, len(args)), _ONE, count, then, last)
-        found = None
-        if small or nearly:
-            found = self.sizes.find(args, nearly) or (self.sizes.trace(args, kind) if nearly else None)
-        if found is not None:
-            count = calls_at_first(True, elements, nearly, found.cost.calls)
-            return of_arrays(found.function, found.tree, count, then, last)
-        traced = trace() if small else None
-        exact = None if traced is None else by_numpy(traced.jaxpr)
-        if traced is None or exact is None:
+        if not self._begins or compiles_at_once():
             return None
-        tree = jax.tree.structure(traced.out_info)
-        self.sizes.learn(args, exact, tree, kind)
-        return of_arrays(exact, tree, calls_at_first(varied, elements), then, last)
+        varied = self.sizes.note(args)
+        interpreted = self.interpreted(args, kind)
+        if interpreted is None:
+            return None
+        quota = quota_of(_ALWAYS if interpreted.cost is None else interpreted.cost.calls, self._trains, varied)
+        return None if quota is None else of_buffers(interpreted, quota, then, last)
 
     def in_fork(self, args: Sequence[Any], refuse: Callable[..., Any]) -> Callable | None:
         """Returns the executable for all calls of a signature in a forked child; None where NumPy has no form of it."""
-        self.sizes.note(args, 0)
-        if self._moves:
-            found = moved_by_numpy(self._moves, len(args), exact=False), _ONE
-        else:
-            computed = self.sizes.find(args, nearly=True) or self.sizes.trace(args, "cpu")
-            if computed is None:
-                return None
-            found = computed.function, computed.tree
-        return of_arrays(*found, sys.maxsize, refuse, lambda: None)
+        interpreted = self.interpreted(args, "cpu")
+        return None if interpreted is None else of_buffers(interpreted, lambda: True, refuse, lambda: None)
+
+    def interpreted(self, args: Sequence[Any], kind: str) -> Interpreted | None:
+        """Returns the function as NumPy computes it for arguments of one signature; None where it does not."""
+        if self._parts:
+            return Interpreted(self._by_parts(jax.tree.structure(args)), None, None)
+        own = None if self._by_numpy is None else self._by_numpy(args)
+        if own is None:
+            return self.sizes.find(args) or self.sizes.trace(args, kind)
+        return self._own(*own, args, kind)
+
+    def _by_parts(self, tree: Any) -> Callable[[Sequence[Any]], Any]:
+        def function(leaves: Sequence[Any]) -> Any:
+            args = jax.tree.unflatten(tree, [np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf
+                                             for leaf in leaves])
+            with meter.program():
+                return self._function(*args)
+        return function
+
+    def _own(self, function: Callable[..., Any], cost: Cost, args: Sequence[Any], kind: str) -> Interpreted:
+        """The function's own form, and for calls that this leaves out the one by a trace."""
+        absent = [np.broadcast_to(np.zeros((), a.dtype), a.shape) if isinstance(a, ShapeOnly) else None for a in args]
+        traced: list[Interpreted | None] = []
+
+        def call(leaves: Sequence[Any]) -> Any:
+            values = iter(leaves)
+            full = [next(values) if a is None else a for a in absent]
+            try:
+                with np.errstate(all="ignore"):
+                    return function(*[np.asarray(v) if isinstance(v, jax.Array) else v for v in full])
+            except Unknown:
+                if not traced:
+                    traced.append(self.sizes.find(args) or self.sizes.trace(args, kind))
+                return traced[0] and traced[0](leaves)
+        return Interpreted(call, None, cost)

@@ -22,6 +22,7 @@ from .._random.mersenne import Source
 from .._support.bounded import Bounded
 from .._xla.process import when_closed
 from ..base import MXNetError
+from ..interpret.calls import meter
 from ..interpret.everything import Eager
 from ..ops.by_device import traced_for
 from ..ops.common import by_own_rules, no_gradient
@@ -30,6 +31,7 @@ from ..ops.params import WIDE
 from ..ops.random._draw import Drawn
 from ..ops.registry import Op
 from .arguments import kind_of
+from .bound_form import BoundForm, bound
 from .compiled import SOME_OF_ONE, Compiled, Reordered
 from .shape_only import ShapeOnly, shape_only
 from .symbolic_shapes import SymbolicTraces
@@ -78,13 +80,17 @@ class Kernel:
         draw: draws on the host: function(source, parameters, inputs) -> array or None (see the attribute FDraw).
         smooth: function(dtype) -> `fn` with a result of this dtype, to differentiate.
         like: for each result an argument of its shape and dtype, where that is known without a trace.
+        parts: it calls kernels alone, by their `within`.
+        form: the operator by NumPy.
+        pullback: a graph by parts: function(arguments, wanted) -> (results, function(gradients of outputs) -> those of
+            arguments), of NumPy arrays.
 
     `rules` is what `mxjax.graph.inference` has learnt of shapes and dtypes by the operator's rules.
     """
 
     __slots__ = ("name", "fn", "num_arrays", "num_outputs", "num_visible", "wide", "mutated", "eager", "symbolic",
                  "options", "operators", "op", "params", "dynamic", "packed", "uses_key", "by_rows", "check", "refuses",
-                 "draw", "smooth", "like", "in_place", "simple", "direct", "jitted", "once", "_vjps", "_specs",
+                 "draw", "smooth", "like", "in_place", "parts", "form", "pullback", "simple", "direct", "jitted", "once", "_vjps", "_specs",
                  "_needs", "donors", "derivatives", "rules", "__weakref__")
 
     def __init__(self, name: str, fn: Callable[..., tuple], num_arrays: int, num_outputs: int, *,
@@ -97,7 +103,8 @@ class Kernel:
                  refuses: Callable[[Sequence[Any], Sequence[Any]], Exception | None] | None = None,
                  draw: Callable[..., Any] | None = None,
                  smooth: Callable[[str], Callable[..., tuple]] | None = None, like: tuple[int, ...] | None = None,
-                 in_place: Kernel | None = None) -> None:
+                 in_place: Kernel | None = None, parts: bool = False, form: BoundForm | None = None,
+                 pullback: Callable[..., Any] | None = None) -> None:
         values = {key: value for key, value in locals().items() if key != "self"}
         values["num_visible"] = num_outputs if num_visible is None else num_visible
         values["options"], values["params"] = options or {}, params or {}
@@ -105,7 +112,9 @@ class Kernel:
         values["direct"] = not (eager or uses_key or check or refuses or draw)
         values["simple"] = num_outputs == 1 and not (mutated or uses_key or check or refuses)
         values["once"] = jax.jit(fn)
-        values["jitted"] = Eager(fn) if eager else Compiled(fn, **(options or {}))
+        values["options"] = options = {**(options or {}), **({"parts": True} if parts else {}),
+                                       **({"by_numpy": form} if form else {})}
+        values["jitted"] = Eager(fn) if eager else Compiled(fn, **options)
         values.update(_vjps=Bounded(256), _specs=Bounded(1024), _needs=Bounded(1024), donors=Bounded(64),
                       derivatives=Bounded(64), rules=Bounded(256))
         for key, value in values.items():
@@ -157,6 +166,12 @@ class Kernel:
                 found = Reordered(self.fn, order, **options)
             self.donors[positions] = found
         return found
+
+    def within(self, *args: Any) -> tuple:
+        """The kernel's results within a program: one that JAX traces, or one that NumPy computes."""
+        if not meter.inside:
+            return self.once(*args)
+        return self.jitted.within(*args)
 
     def specs(self, args: Sequence[Any], part: bool = False) -> tuple[Spec, ...]:
         """Shapes and dtypes of all results for arguments given as arrays, scalars or ShapeDtypeStructs.
@@ -233,7 +248,9 @@ class Kernel:
 
         backward.__name__ = self.name + "_backward"
         return Kernel(backward.__name__, backward, self.num_arrays, len(positions), wide=self.wide,
-                      eager=self.eager, options={n: self.options[n] for n in ("most", "any_size") if n in self.options})
+                      eager=self.eager, form=self.form and self.form.of_gradients(wanted, heads),
+                      options={"trains": True, **{n: self.options[n] for n in ("most", "any_size")
+                                                  if n in self.options}})
 
     def kept(self, args: Sequence[Any], parents: Sequence[Any]) -> Sequence[Any]:
         """The arguments, with those that the backward pass does not read replaced by `ShapeOnly`.
@@ -270,6 +287,9 @@ class Kernel:
         """Returns which of the forward's arguments the backward reads: dead-code elimination of its jaxpr."""
         if self.eager:
             return (True,) * len(args)
+        reads = self.form.reads(wanted) if self.form is not None else None
+        if reads is not None:
+            return (*reads, *(True,) * (len(args) - len(reads)))
         key = (wanted, heads, tuple((a.shape, a.dtype) if hasattr(a, "shape") else type(a) for a in args))
         found = self._needs.get(key)
         if found is None:
@@ -556,15 +576,20 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
     return Kernel(op.name, fn, count, num_outputs, num_visible=op.num_visible(params),
                   wide=bool(wide(params) if callable(wide) else wide), mutated=mutated,
                   eager=eager,
-                  options={"most": SOME_OF_ONE, "any_size": getattr(function, "__module__", "").startswith(_OURS)},
+                  options={"most": SOME_OF_ONE, "any_size": getattr(function, "__module__", "").startswith(_OURS),
+                           "trains": bool(mutated or "lr" in params)},
                   op=op, params=params, dynamic=dynamic, packed=packed, uses_key=op.uses_key,
                   by_rows=op.by_rows(params), check=op.get_attr("FCheck"),
                   refuses=refuse and functools.partial(refuse, params), draw=draw, smooth=smooth,
+                  form=None if eager or function is not op.get_attr("FCompute") else bound(
+                      op.name, static, dynamic, packed, spread, count),
                   in_place=in_place and _build(op, params, dynamic, packed, present, train, in_place))
 
 
-def as_numbers(vector: Any) -> list[jax.Array]:
+def as_numbers(vector: Any) -> list[Any]:
     """The numbers in a vector, each as what a Python float is: it takes the dtype of the array it meets."""
+    if isinstance(vector, np.ndarray) and meter.inside:
+        return vector.tolist()
     vector = jnp.asarray(vector)
     return list(jnp.unstack(jax.lax.convert_element_type_p.bind(
         vector, new_dtype=vector.dtype, weak_type=True, sharding=None)))

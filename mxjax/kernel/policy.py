@@ -8,26 +8,27 @@ compiled again lies in memories of bounded size, which `compiled.clear_caches` e
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import threading
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 from .._support.bounded import Bounded
+from ..interpret.calls import meter
 
-__all__ = ["CALL_NUMBERS", "FEW_CALLS", "FEW_NUMBERS", "FEW_WEIGHTS", "FIRST_CALLS", "LOOK_EVERY",
-           "MANY_WEIGHTS", "MOST_CALLS", "MOST_CALLS_AWAY", "MOST_MAPPINGS", "MOST_SIGNATURES", "OFTEN", "STEADY",
-           "TRIALS", "VARIED_CALLS", "VARIED_ROUNDS", "VARIED_SHAPES", "VARIED_SLICES", "Programs", "Variety",
-           "calls_at_first", "expect_few_calls", "next_round", "same_round"]
+__all__ = ["CALL_NUMBERS", "FEW_WEIGHTS", "LEAST_CALLS", "LEAST_STEPS", "LOOK_EVERY", "MANY_WEIGHTS", "MOST_CALLS",
+           "MOST_CALLS_AT_FIRST", "MOST_CALLS_AWAY", "MOST_MAPPINGS", "MOST_SIGNATURES", "MOST_STEPS", "OFTEN",
+           "STEADY", "TRIALS", "VARIED_ROUNDS", "VARIED_SHAPES", "VARIED_SLICES", "Programs", "Quota", "Training",
+           "Variety", "compiles_at_once", "expect_few_calls", "next_round", "quota_of", "same_round", "training"]
 
 TRIALS = 2  # how often a structure of calls is seen before it becomes a program
-FIRST_CALLS = 2  # of a new signature, by NumPy where it can: the next one is compiled
-VARIED_SHAPES = 4  # of one function, after which it is expected to meet more, few of them often
-VARIED_CALLS = 32  # of each of those by NumPy: they cost 0.1 ms more than compiled ones, compiling 20
+LEAST_CALLS = 4  # that NumPy has to be able to do in the time of a compilation, or XLA has all of them
+MOST_CALLS_AT_FIRST = 1000  # of a signature, by NumPy: so many cost little beside those that are still to come then
+LEAST_STEPS, MOST_STEPS = 2, 1000  # of training by NumPy
+VARIED_SHAPES = 4  # of one function, after which it is traced with symbols for its sizes
 VARIED_ROUNDS = 3  # of a program with new sizes, one soon after the other: then it will meet ever new ones
 SOON = 64  # rounds: models that are trained one after the other have new sizes, too, but later
-FEW_CALLS = 1000  # NumPy computes at first in processes that do not live long,
-FEW_NUMBERS = 1 << 22  # of arguments of as many elements together: beyond, compiling is the shorter work
 MOST_CALLS = 64  # of operators one by one, in one backward program: beyond, their own work outweighs what calls cost
 MOST_CALLS_AWAY = 512  # on an accelerator, which waits for what calls cost: 0.1 ms each, where compiling takes some 50
 OFTEN = 256  # how often such a pass, of more than MOST_CALLS, is seen before it becomes a program
@@ -44,25 +45,108 @@ MOST_SIGNATURES = 1 << 14  # of all compiled functions, which take some ten kilo
 _short_lived = False
 
 
-def calls_at_first(varied: bool, elements: int, nearly: bool = False, worth: int = FEW_CALLS) -> int:
-    """Returns how many calls of a new signature NumPy computes.
-
-    Args:
-        varied: more signatures of the function are expected, few of them often.
-        elements: of all arguments of a call.
-        nearly: the last bits are not XLA's; so that two runs seldom differ, it goes on until a program would have paid.
-        worth: how many calls by NumPy take as long as compiling the program (`interpret.cost`).
-    """
-    most = max(min(FEW_CALLS, FEW_NUMBERS // max(elements, 1)), 1)
-    calls = min(VARIED_CALLS, most) if varied else FIRST_CALLS
-    calls = max(calls, most) if _short_lived or nearly else calls
-    return max(min(calls, worth), FIRST_CALLS)
-
-
 def expect_few_calls() -> None:
     """In processes that live for seconds a program seldom earns what it costs: NumPy computes what it can."""
     global _short_lived
     _short_lived = True
+
+
+def compiles_at_once() -> bool:
+    """Returns whether XLA computes all calls, so that their bits never change (MXNET_ENFORCE_DETERMINISM)."""
+    return os.environ.get("MXNET_ENFORCE_DETERMINISM", "0") not in ("", "0", "false", "False")
+
+
+class Training(threading.local):
+    """How far the training is that a thread is in: its first steps are NumPy's, all further ones XLA's.
+
+    Where a training moves to XLA must not depend on what else the process has done, or one that is resumed would end
+    with other bits. So it depends on the optimizer's number of updates alone, and on a number of steps that is decided
+    in the first one, and saved with the optimizer.
+
+    Attributes:
+        steps: updates that the optimizer has done, but for the latest one.
+        first: steps that are NumPy's.
+    """
+
+    steps = 0
+    first: float = math.inf
+
+    def begin(self) -> None:
+        """A new optimizer is there."""
+        self.resume(0, None)
+
+    def resume(self, updates: int, first: float | None) -> None:
+        """An optimizer that has done so many updates goes on; first: what `update` has decided, or None."""
+        self.steps, self.first = max(updates - 1, 0), math.inf if first is None else first
+        meter.cost = meter.worth = 0.0
+
+    def update(self, updates: int, first: float | None) -> float | None:
+        """Notes that an optimizer, which has done so many updates, begins the next one.
+
+        Args:
+            updates: their number.
+            first: what an earlier call has returned; None: nothing has been decided.
+
+        Returns:
+            How many steps are NumPy's: about as many as take the time of compiling. None: there was no step to measure.
+        """
+        self.steps = updates
+        if first is None and meter.cost > 0:
+            first = updates + min(max(meter.worth / meter.cost / 2, LEAST_STEPS), MOST_STEPS)
+        self.first = math.inf if first is None else first
+        meter.cost = meter.worth = 0.0
+        return first
+
+    @property
+    def young(self) -> bool:
+        """Returns whether it is in its first steps."""
+        return self.steps < self.first
+
+
+training = Training()
+recording: Callable[[], bool] = lambda: False  # of the thread; the tape sets it
+
+
+class Quota:
+    """The number of calls of one signature that NumPy computes.
+
+    In training that is decided for all programs together (`Training`), so calls count within one step only.
+
+    Args:
+        most: how many.
+        trains: it is called in training alone.
+        varied: ever new signatures come, so that it is no question of training.
+    """
+
+    __slots__ = ("_most", "_trains", "_varied", "_calls", "_step", "_others")
+
+    def __init__(self, most: int, trains: bool, varied: bool) -> None:
+        self._most, self._trains, self._varied = most, trains, varied
+        self._calls = self._others = 0
+        self._step = -1
+
+    def __call__(self) -> bool:
+        """Counts a call, and returns whether NumPy computes it."""
+        if self._varied or not (self._trains or recording()):
+            self._others += 1
+            return self._others <= self._most
+        if self._step != training.steps:
+            self._step, self._calls = training.steps, 0
+        self._calls += 1
+        return self._calls <= self._most and training.young
+
+
+def quota_of(worth: int, trains: bool, varied: bool) -> Quota | None:
+    """Returns the number of calls of a new signature that NumPy computes; None where it computes none.
+
+    Args:
+        worth: how many of its calls take as long as compiling (`interpret.cost`).
+        trains: it is called in training alone.
+        varied: ever new signatures come.
+    """
+    if worth < LEAST_CALLS or (trains or recording()) and not (training.young or varied):
+        return None
+    return Quota(MOST_CALLS_AT_FIRST if _short_lived else min(worth, MOST_CALLS_AT_FIRST), trains, varied)
 
 
 class _Rounds(threading.local):
@@ -105,15 +189,14 @@ class Variety:
     def __init__(self) -> None:
         self._round, self._rounds = -SOON, 0  # the last one with a new size, and how many there were
 
-    def note(self, elements: int) -> bool:
-        """Notes a new size, of so many elements in all; whether NumPy may compute it but for the last bits."""
+    def note(self) -> bool:
+        """Notes a new size; returns whether ever new ones come."""
         now = _rounds.count
         if now != self._round:
             if self._rounds <= VARIED_ROUNDS:
                 self._rounds = self._rounds + 1 if abs(now - self._round) <= SOON else 1
             self._round = now
-        return self._rounds > VARIED_ROUNDS and elements <= FEW_NUMBERS and \
-            os.environ.get("MXNET_ENFORCE_DETERMINISM", "0") in ("", "0", "false", "False")
+        return self._rounds > VARIED_ROUNDS
 
 
 class Programs:

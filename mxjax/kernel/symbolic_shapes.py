@@ -14,23 +14,22 @@ import contextlib
 import functools
 import gc
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
 from jax import export
 
-from .._xla.process import forked
+from ..interpret.calls import Interpreted
 from ..interpret.cost import Cost, cost_of
-from ..interpret.everything import ALL
+from ..interpret.everything import FIRST
 from ..interpret.exact import Exact, as_it_is, by_numpy
-from ..interpret.rounded import ROUNDED
 from ..ops.by_device import traced_for
 from ..passes.division import with_quotients
 from .policy import VARIED_SHAPES, Variety
 from .shape_only import ShapeOnly
 
-__all__ = ["Computed", "SymbolicTrace", "SymbolicTraces"]
+__all__ = ["SymbolicTrace", "SymbolicTraces"]
 
 _MOST = 1 << 17  # a size, and for NumPy's sake the elements of an argument
 _NAMES = "abcdefgh"
@@ -53,11 +52,10 @@ class SymbolicTrace:
         sizes: those of all arguments one after the other: a number, or the symbol's name.
     """
 
-    __slots__ = ("closed", "sizes", "rounds")
+    __slots__ = ("closed", "sizes")
 
     def __init__(self, closed: Any, sizes: tuple[int | str, ...]) -> None:
         self.closed, self.sizes = closed, sizes
-        self.rounds = False  # whether it is known not to be exact
 
     def values(self, sizes: Sequence[int]) -> dict[str, int] | None:
         """Returns the values of the symbols for arguments of these sizes; None where it is for others."""
@@ -67,11 +65,8 @@ class SymbolicTrace:
                 return None
         return values
 
-    def at(self, sizes: Sequence[int], nearly: bool) -> tuple[Exact, Cost] | None:
-        """Returns the function that NumPy computes for arguments of these sizes; None where there is none.
-
-        nearly: it need not be exact.
-        """
+    def at(self, sizes: Sequence[int]) -> tuple[Exact, Cost] | None:
+        """Returns what NumPy computes for arguments of these sizes, and its cost; None where there is nothing."""
         values = self.values(sizes)
         if values is None:
             return None
@@ -84,24 +79,14 @@ class SymbolicTrace:
             if found is None:
                 found = known[id(size)] = int(size._evaluate(values))
             return found
-        exact = None if self.rounds else _exactly(self.closed, number)
-        self.rounds = exact is None
-        found = _either(exact, self.closed, number) if nearly else exact
+        found = by_numpy(self.closed, number, FIRST)
         return None if found is None else (found, cost_of(self.closed, number))
-
-
-class Computed(NamedTuple):
-    """A call as NumPy computes it: a function of its leaves, the structure of the results, and the cost."""
-
-    function: Exact
-    tree: Any
-    cost: Cost
 
 
 class _Calls:
     """Calls with arguments that differ in sizes alone; `tree`: what their results are."""
 
-    __slots__ = ("tree", "form", "seen", "trials", "variety", "is_for_xla")
+    __slots__ = ("tree", "form", "seen", "trials", "variety")
 
     def __init__(self) -> None:
         self.tree: Any = None
@@ -109,7 +94,6 @@ class _Calls:
         self.seen: list[tuple[int, ...]] = []
         self.trials = 0
         self.variety = Variety()
-        self.is_for_xla = False  # whatever sizes come
 
 
 class SymbolicTraces:
@@ -126,10 +110,9 @@ class SymbolicTraces:
         self.function, self._symbols = function, symbols
         self._calls: dict[Hashable, _Calls] = {}
 
-    def note(self, args: Sequence[Any], elements: int) -> bool:
-        """Notes a new signature of so many elements; whether NumPy may compute it but for the last bits."""
-        calls = self._noted(args)
-        return calls.variety.note(elements) and not calls.is_for_xla
+    def note(self, args: Sequence[Any]) -> bool:
+        """Notes a new signature; returns whether ever new sizes come."""
+        return self._noted(args).variety.note()
 
     def general(self, args: Sequence[Any]) -> SymbolicTrace | None:
         """The trace for arguments like these with symbols for their sizes; None: there is none (yet).
@@ -160,52 +143,45 @@ class SymbolicTraces:
         calls.trials += tries
         return tries
 
-    def find(self, args: Sequence[Any], nearly: bool = False) -> Computed | None:
-        """Returns the function that NumPy computes for arguments like these, where that has been learnt.
-
-        nearly: it need not be exact.
-        """
+    def find(self, args: Sequence[Any]) -> Interpreted | None:
+        """Returns what NumPy computes for arguments like these, where that has been learnt."""
         calls = self._calls.get(_kind(args)) if self._calls else None
-        found = calls.form.at(_sizes(args), nearly) if calls is not None and calls.form is not None else None
-        return None if found is None else Computed(found[0], calls.tree, found[1])
+        found = calls.form.at(_sizes(args)) if calls is not None and calls.form is not None else None
+        return None if found is None else Interpreted(found[0], calls.tree, found[1])
 
-    def trace(self, args: Sequence[Any], kind: str) -> Computed | None:
-        """The same by a trace for these sizes, and not exact; None where XLA is to compile all calls of this kind.
+    def trace(self, args: Sequence[Any], kind: str) -> Interpreted | None:
+        """Returns the same by a trace for these sizes; None where NumPy has no form of something in it.
 
         kind: of the device that the function is traced for.
         """
         with traced_for(kind):
             closed, shapes = jax.make_jaxpr(self.function, return_shape=True)(*args)
         closed, tree = with_quotients(closed, on_cpu=True), jax.tree.structure(shapes)
-        found = _either(_exactly(closed), closed)
+        found = by_numpy(closed, rules=FIRST)
         if found is None:
-            calls = self._calls.get(_kind(args))
-            if calls is not None:  # another thread may have cleared them
-                calls.is_for_xla = True
             return None
-        self.learn(args, found, tree, kind, nearly=True)
-        return Computed(found, tree, cost_of(closed, as_it_is))
+        self.learn(args, found, tree, kind)
+        return Interpreted(found, tree, cost_of(closed, as_it_is))
 
     def clear(self) -> None:
         """Forgets all."""
         self._calls.clear()
 
-    def learn(self, args: Sequence[Any], exact: Exact, tree: Any, kind: str, nearly: bool = False) -> None:
+    def learn(self, args: Sequence[Any], function: Exact, tree: Any, kind: str) -> None:
         """Learns from a call for which a trace was necessary.
 
         Args:
             args: its arguments.
-            exact: what NumPy computes for them.
+            function: what NumPy computes for them.
             tree: the structure of the results.
             kind: of the device that the function is traced for.
-            nearly: it is not exact.
         """
         calls = self._calls.get(_kind(args))
         if self._symbols and calls is not None and self._is_time(calls):
             with contextlib.suppress(Exception), _collected():
                 form = self._traced(args, list(calls.seen), kind)
-                found = None if form is None else form.at(_sizes(args), nearly)
-                if found is not None and _same(found[0], exact, args, nearly):
+                found = None if form is None else form.at(_sizes(args))
+                if found is not None and _same(found[0], function, args):
                     calls.form, calls.tree = form, tree
 
     def _traced(self, args: Sequence[Any], seen: list[tuple[int, ...]], kind: str | None) -> SymbolicTrace | None:
@@ -258,33 +234,11 @@ def _sizes(args: Sequence[Any]) -> tuple[int, ...]:
     return tuple([n for leaf in _flat(args)[0] for n in getattr(leaf, "shape", ())])
 
 
-def _exactly(closed: Any, known: Callable[[Any], Any] = as_it_is) -> Exact | None:
-    """Returns the exact form; in a forked child there is no XLA to be equal to."""
-    return None if forked() else by_numpy(closed, known)
-
-
-def _either(exact: Exact | None, closed: Any, known: Callable[[Any], Any] = as_it_is) -> Exact | None:
-    """Returns the exact form, and for numbers that it refuses the rounded one; that alone where there is nothing exact.
-    """
-    if exact is None:
-        return by_numpy(closed, known, ALL if forked() else ROUNDED)
-    near: list[Exact | None] = []
-
-    def call(arrays: Sequence[Any]) -> list[Any] | None:
-        found = exact(arrays)
-        if found is None:
-            if not near:
-                near.append(by_numpy(closed, known, ROUNDED))
-            found = near[0] and near[0](arrays)
-        return found
-    return call
-
-
-def _same(one: Exact, other: Exact, args: Sequence[Any], nearly: bool) -> bool:
-    """Returns whether both give the same bits, or nearly so."""
+def _same(one: Exact, other: Exact, args: Sequence[Any]) -> bool:
+    """Returns whether both give the same numbers, the last bits aside."""
     leaves = jax.tree.leaves(args)
     found, expected = one(leaves), other(leaves)
     return found is not None and expected is not None and all([
         f.shape == e.shape and f.dtype == e.dtype and (
-            f.tobytes() == e.tobytes() or nearly and np.allclose(f, e, 1e-5, 1e-5, equal_nan=True))
+            f.tobytes() == e.tobytes() or np.allclose(f, e, 1e-5, 1e-5, equal_nan=True))
         for f, e in zip(found, expected, strict=True)])

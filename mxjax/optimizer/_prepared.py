@@ -173,11 +173,11 @@ def _kernel(forms: Sequence[_Form], which: Sequence[int]) -> Kernel:
             for i, place in enumerate(which):
                 one, given = ones[place]
                 own = {**given, **shared, "lr": numbers[i], "wd": numbers[count + i]}
-                results = one.once(*args[starts[i]:starts[i + 1]], *[own[n] for n in one.dynamic])
+                results = one.within(*args[starts[i]:starts[i + 1]], *[own[n] for n in one.dynamic])
                 weights.append(results[0])
                 states += results[1:]
             return (*weights, *states)
         mutated = tuple([starts[i] + place for i, form in enumerate(which) for place in ones[form][0].mutated])
-        found = _kernels[key] = Kernel(f"{forms[0].name} of {count}", fn, starts[-1], count, mutated=mutated,
-                                       like=(*starts[:-1], *mutated))
+        found = _kernels[key] = Kernel(f"{forms[0].name} of {count}", fn, starts[-1], count, mutated=mutated, parts=True,
+                                       options={"trains": True}, like=(*starts[:-1], *mutated))
     return found

@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import ndarray as nd
 from ..array.creation import zeros_later
+from ..kernel.policy import training
 
 if TYPE_CHECKING:
     from ..lr_scheduler import LRScheduler
@@ -84,6 +85,8 @@ class Optimizer:
         self.aggregate_num = 0  # how many parameters one `update` may get as lists; 0: never a list
         self.begin_num_update = begin_num_update
         self.num_update = begin_num_update
+        self._first_steps: float | None = None  # how many steps of the training NumPy computes, once that is decided
+        training.begin()
         self._all_index_update_counts: dict[int, dict[Any, int]] = {0: {}}  # by device, then by parameter
         self._index_update_count = self._all_index_update_counts[0]
         self.idx2name = dict(param_idx2name or {})
@@ -252,7 +255,9 @@ class Optimizer:
         counts = self._index_update_count
         for one in index if isinstance(index, list | tuple) else (index,):
             counts[one] = counts.get(one, self.begin_num_update) + 1
-            self.num_update = max(counts[one], self.num_update)
+            if counts[one] > self.num_update:
+                self._first_steps = training.update(self.num_update, self._first_steps)
+                self.num_update = counts[one]
 
     # ------------------------------------------------------------------ prepared updates
     # A class that defines `_operator(weight, state) -> (operator, parameters but lr and wd)` says that its update of

@@ -1,0 +1,1 @@
+"""Operators by NumPy, a file for each family (see `interpret.direct`)."""

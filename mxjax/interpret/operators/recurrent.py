@@ -1,0 +1,5 @@
+"""Recurrent layers."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

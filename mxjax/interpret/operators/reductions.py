@@ -1,0 +1,5 @@
+"""Sums and the like along axes."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

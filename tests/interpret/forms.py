@@ -1,0 +1,63 @@
+"""Comparison of operators' NumPy forms with what XLA makes of their formulas."""
+
+import itertools
+
+import jax
+import numpy as np
+
+from mxjax.interpret.direct import form_of
+from mxjax.kernel.kernel import prepare
+from mxjax.kernel.shape_only import shape_only
+from mxjax.ops import registry
+
+__all__ = ["check"]
+
+
+def check(name, arrays, params=None, tolerance=1e-5, gradients=True, seed=0):
+    """Compares outputs, gradients for each choice of wanted ones, and what the gradients are said to read.
+
+    Args:
+        name: of the operator.
+        arrays: NumPy arrays.
+        params: parameters as a user writes them.
+        tolerance: relative and absolute.
+        gradients: whether there are some.
+    """
+    op = registry.get(name)
+    assert form_of(op.name) is not None, f"{op.name} has no NumPy form"
+    kernel = prepare(op, op.parse(params or {}), len(arrays), True)
+    assert kernel.form is not None
+    values = op.parse(params or {})
+    extras = kernel.extras(values, False)
+    made = kernel.form([*arrays, *extras])
+    assert made is not None, "the form is not for these arrays"
+    outputs = made[0](*arrays, *extras)
+    expected = jax.jit(kernel.fn)(*arrays, *extras)
+    compare(outputs, expected, tolerance)
+    if not gradients:
+        return
+    floats = [a.dtype.kind == "f" for a in arrays]
+    rng = np.random.RandomState(seed)
+    heads = [rng.uniform(-1, 1, o.shape).astype(o.dtype) for o in expected[:kernel.num_outputs]]
+    visible = tuple([i < kernel.num_visible for i in range(kernel.num_outputs)])
+    heads = [h for h, v in zip(heads, visible, strict=True) if v]
+    for wanted in itertools.product([False, True], repeat=len(arrays)):
+        if not any(wanted) or any(w and not f for w, f in zip(wanted, floats, strict=True)):
+            continue
+        full = (*wanted, *(False,) * len(extras))
+        backward = kernel.vjp(full, visible)
+        assert backward.form is not None, "the form has no gradients"
+        reads = kernel.form.reads(full)
+        given = [a if r else np.zeros_like(a) for a, r in zip(arrays, reads or itertools.repeat(True), strict=False)]
+        forms = [a if r else shape_only(a.shape, a.dtype) for a, r in
+                 zip(arrays, reads or itertools.repeat(True), strict=False)]
+        function = backward.form([*forms, *extras, *heads])[0]
+        compare(function(*given, *extras, *heads), jax.jit(backward.fn)(*arrays, *extras, *heads), tolerance)
+
+
+def compare(found, expected, tolerance):
+    """Asserts that two sequences of arrays agree, in shapes and dtypes, too."""
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        assert one.shape == other.shape and one.dtype == other.dtype, (one.shape, one.dtype, other.shape, other.dtype)
+        np.testing.assert_allclose(one, np.asarray(other), tolerance, tolerance)
