@@ -7,7 +7,7 @@ import pytest
 
 from mxjax import util
 from mxjax.interpret import calls as first_calls
-from mxjax.kernel import compiled, policy
+from mxjax.kernel import compiled
 
 _compiled = []
 # Programs are dropped when a process has very many, at a moment that no test can know: only who asks hears of it.
@@ -34,10 +34,9 @@ def room(monkeypatch):
 def compiles(_listening, room, monkeypatch):
     """A list that grows by an item with every XLA program that is compiled (in any thread).
 
-    What has been compiled stays meanwhile, however much it is, and a new signature is compiled at its third call
-    whatever shapes its operator has had in the tests before, and however often they called it.
+    What has been compiled stays meanwhile, however much it is, and a new signature is compiled at its first call.
     """
-    monkeypatch.setattr(policy, "VARIED_CALLS", policy.FIRST_CALLS)
+    monkeypatch.setenv("MXNET_ENFORCE_DETERMINISM", "1")
     for one in list(compiled.budget._all):
         one.interpreter.sizes.clear()
         for signature, call in list(one._calls.items()):

@@ -124,6 +124,7 @@ def _restore(step: TrainStep, found: Found, sources: dict[str, Any]) -> None:
     optimizer._all_index_update_counts.clear()
     optimizer._set_current_context(trainer._contexts[0].device_id)
     optimizer._index_update_count.update(counts)
+    optimizer.resume_training()
     trainer._prepare()
     _named(step)  # which refuses a store that updates
 

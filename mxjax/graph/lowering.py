@@ -262,8 +262,8 @@ class Lowered:
             wanted: for each argument whether its gradient will be asked for; empty: none.
 
         Returns:
-            The outputs, the new auxiliary states, and function(gradients of the outputs, None: zero) -> the gradients of
-            the arguments (None: there is none).
+            The outputs, the new auxiliary states, and function(gradients of the outputs, None: zero) -> gradients of the
+            arguments (None: there is none).
         """
         values, kernels, extras = self._prepared(args, aux, key, train)
         live = {(id(n), 0) for n, w in zip(self.arg_nodes, wanted, strict=False) if w}

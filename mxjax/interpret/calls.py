@@ -1,4 +1,4 @@
-"""Programs that NumPy computes, as functions of buffers: for the first calls of a signature, and within larger programs."""
+"""Programs that NumPy computes, as functions of buffers, and as parts of larger programs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from .._xla.transfer import to_device
 from .cost import Cost
-from .exact import Exact
+from .program import ByLeaves
 
 __all__ = ["Interpreted", "TooMuch", "as_buffers", "meter", "of_buffers"]
 
@@ -72,7 +72,7 @@ class Interpreted:
 
     __slots__ = ("function", "tree", "cost")
 
-    def __init__(self, function: Exact, tree: Any, cost: Cost | None) -> None:
+    def __init__(self, function: ByLeaves, tree: Any, cost: Cost | None) -> None:
         self.function, self.tree, self.cost = function, tree, cost
 
     def __call__(self, leaves: Sequence[Any]) -> Any:

@@ -1,8 +1,8 @@
 """Operators as NumPy computes them, forward and backward, without a trace: the first calls of what networks consist of.
 
-Tracing an operator takes some milliseconds, and its backward more than that; most of these functions take microseconds.
-They are used for the first calls of a signature only, and stand beside the operators' own formulas, which they equal but
-for the last bits (`tests/interpret/test_operators.py` compares all of them).
+Tracing an operator takes some milliseconds, and its backward more; most of these functions take microseconds. They
+stand beside the operators' own formulas, which they equal but for the last bits (`tests/interpret/test_forms_of_*.py`
+compare all of them).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .exact import Unknown
+from .program import need
 
 __all__ = ["Form", "Work", "form_of", "need", "numpy_form"]
 
@@ -97,13 +97,3 @@ def form_of(name: str) -> Form | None:
 def _load() -> None:
     for family in _FAMILIES:
         importlib.import_module(f"{__package__}.operators.{family}")
-
-
-def need(holds: Any) -> None:
-    """Leaves a call to the operator's own formula where a condition does not hold.
-
-    Raises:
-        Unknown: it does not.
-    """
-    if not holds:
-        raise Unknown

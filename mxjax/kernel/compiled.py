@@ -21,9 +21,9 @@ import numpy as np
 from .._support.bounded import clear_all
 from .._xla.host_memory import give_back
 from .._xla.process import forked, starts, when_forked
-from .._xla.transfer import to_device
 from .._xla.tracing import EVALUATES, find_top_trace
-from ..interpret.everything import unknown
+from .._xla.transfer import to_device
+from ..interpret.rules import unknown
 from ..passes import Pass, passes_for
 from ..passes.epilogues import SplitProgram
 from .arguments import elements, kind_of, placed, signature_of, with_numbers_there

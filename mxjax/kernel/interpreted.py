@@ -10,7 +10,7 @@ import numpy as np
 
 from ..interpret.calls import Interpreted, meter, of_buffers
 from ..interpret.cost import Cost
-from ..interpret.direct import Unknown
+from ..interpret.program import Unknown
 from .policy import compiles_at_once, quota_of
 from .shape_only import ShapeOnly
 from .symbolic_shapes import SymbolicTraces

@@ -23,7 +23,7 @@ from .._support.bounded import Bounded
 from .._xla.process import when_closed
 from ..base import MXNetError
 from ..interpret.calls import meter
-from ..interpret.everything import Eager
+from ..interpret.rules import Eager
 from ..ops.by_device import traced_for
 from ..ops.common import by_own_rules, no_gradient
 from ..ops.infer import check_types
@@ -90,7 +90,8 @@ class Kernel:
 
     __slots__ = ("name", "fn", "num_arrays", "num_outputs", "num_visible", "wide", "mutated", "eager", "symbolic",
                  "options", "operators", "op", "params", "dynamic", "packed", "uses_key", "by_rows", "check", "refuses",
-                 "draw", "smooth", "like", "in_place", "parts", "form", "pullback", "simple", "direct", "jitted", "once", "_vjps", "_specs",
+                 "draw", "smooth", "like", "in_place", "parts", "form", "pullback",
+                 "simple", "direct", "jitted", "once", "_vjps", "_specs",
                  "_needs", "donors", "derivatives", "rules", "__weakref__")
 
     def __init__(self, name: str, fn: Callable[..., tuple], num_arrays: int, num_outputs: int, *,

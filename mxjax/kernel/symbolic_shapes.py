@@ -20,10 +20,11 @@ import jax
 import numpy as np
 from jax import export
 
+from .._xla.process import forked
 from ..interpret.calls import Interpreted
 from ..interpret.cost import Cost, cost_of
-from ..interpret.everything import FIRST
-from ..interpret.exact import Exact, as_it_is, by_numpy
+from ..interpret.program import ByLeaves, Rules, as_it_is, by_numpy
+from ..interpret.rules import RULES, RULES_IN_FORKS
 from ..ops.by_device import traced_for
 from ..passes.division import with_quotients
 from .policy import VARIED_SHAPES, Variety
@@ -65,7 +66,7 @@ class SymbolicTrace:
                 return None
         return values
 
-    def at(self, sizes: Sequence[int]) -> tuple[Exact, Cost] | None:
+    def at(self, sizes: Sequence[int]) -> tuple[ByLeaves, Cost] | None:
         """Returns what NumPy computes for arguments of these sizes, and its cost; None where there is nothing."""
         values = self.values(sizes)
         if values is None:
@@ -79,7 +80,7 @@ class SymbolicTrace:
             if found is None:
                 found = known[id(size)] = int(size._evaluate(values))
             return found
-        found = by_numpy(self.closed, number, FIRST)
+        found = by_numpy(self.closed, _rules(), number)
         return None if found is None else (found, cost_of(self.closed, number))
 
 
@@ -157,7 +158,7 @@ class SymbolicTraces:
         with traced_for(kind):
             closed, shapes = jax.make_jaxpr(self.function, return_shape=True)(*args)
         closed, tree = with_quotients(closed, on_cpu=True), jax.tree.structure(shapes)
-        found = by_numpy(closed, rules=FIRST)
+        found = by_numpy(closed, _rules())
         if found is None:
             return None
         self.learn(args, found, tree, kind)
@@ -167,7 +168,7 @@ class SymbolicTraces:
         """Forgets all."""
         self._calls.clear()
 
-    def learn(self, args: Sequence[Any], function: Exact, tree: Any, kind: str) -> None:
+    def learn(self, args: Sequence[Any], function: ByLeaves, tree: Any, kind: str) -> None:
         """Learns from a call for which a trace was necessary.
 
         Args:
@@ -214,6 +215,10 @@ def _collected() -> Iterator[None]:
         gc.collect(1)
 
 
+def _rules() -> Rules:
+    return RULES_IN_FORKS if forked() else RULES
+
+
 def _flat(args: Sequence[Any]) -> tuple[list[Any], Any]:
     """Returns the arrays and numbers among arguments, and their structure."""
     return jax.tree.flatten(args, is_leaf=lambda one: type(one) is ShapeOnly)
@@ -234,7 +239,7 @@ def _sizes(args: Sequence[Any]) -> tuple[int, ...]:
     return tuple([n for leaf in _flat(args)[0] for n in getattr(leaf, "shape", ())])
 
 
-def _same(one: Exact, other: Exact, args: Sequence[Any]) -> bool:
+def _same(one: ByLeaves, other: ByLeaves, args: Sequence[Any]) -> bool:
     """Returns whether both give the same numbers, the last bits aside."""
     leaves = jax.tree.leaves(args)
     found, expected = one(leaves), other(leaves)

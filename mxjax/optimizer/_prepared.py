@@ -178,6 +178,6 @@ def _kernel(forms: Sequence[_Form], which: Sequence[int]) -> Kernel:
                 states += results[1:]
             return (*weights, *states)
         mutated = tuple([starts[i] + place for i, form in enumerate(which) for place in ones[form][0].mutated])
-        found = _kernels[key] = Kernel(f"{forms[0].name} of {count}", fn, starts[-1], count, mutated=mutated, parts=True,
-                                       options={"trains": True}, like=(*starts[:-1], *mutated))
+        found = _kernels[key] = Kernel(f"{forms[0].name} of {count}", fn, starts[-1], count, mutated=mutated,
+                                       parts=True, options={"trains": True}, like=(*starts[:-1], *mutated))
     return found

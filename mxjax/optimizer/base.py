@@ -259,6 +259,11 @@ class Optimizer:
                 self._first_steps = training.update(self.num_update, self._first_steps)
                 self.num_update = counts[one]
 
+    def resume_training(self) -> None:
+        """Has the training go on where this optimizer is, which was loaded: NumPy computes the rest of its first steps.
+        """
+        training.resume(self.num_update, vars(self).get("_first_steps", 0.0))
+
     # ------------------------------------------------------------------ prepared updates
     # A class that defines `_operator(weight, state) -> (operator, parameters but lr and wd)` says that its update of
     # a weight is one call of that operator, on weight, gradient and `_state_arrays(state)`, with `_rates`.

@@ -168,6 +168,7 @@ class Updater:
             _check_state(key, state)
         if optimizer is not None:
             self.optimizer = optimizer
+            optimizer.resume_training()
         self._prepared = None
         self.states = loaded
         self.states_synced = dict.fromkeys(loaded, False)
