@@ -8,6 +8,7 @@ from operator import is_not
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 
 from .._random.streams import next_key, on_host, source
 from .._support.bounded import Bounded
@@ -25,6 +26,7 @@ from ..graph.lowering import Lowered, Touched
 from ..graph.node import Node as GraphNode
 from ..kernel.derivative import Derivative, derivative_of
 from ..kernel.kernel import WIDE_DTYPES, Kernel
+from ..ops.params import np_dtype
 from ._parts import Parts, alone
 from ._steps import run_steps
 
@@ -307,9 +309,31 @@ class CachedOp:
         if any(w and v.dtype.kind in "biu" for w, v in zip(wanted, values[:count], strict=True)):
             return False
         kernel = self._kernel(train)
-        specs = kernel.specs(values, True)
+        specs = self._inferred(values, kernel) or kernel.specs(values, True)
         wide = kernel.wide or any(v.dtype in WIDE_DTYPES for v in values[:count])
         return Plan(self.derivative(wanted, train), specs, specs[:kernel.num_outputs], wide)
+
+    def _inferred(self, values: Sequence[Any], kernel: Kernel) -> tuple | None:
+        """Returns shapes and dtypes of the kernel's results by the operators' rules; None where these do not tell all.
+        """
+        graph, forms = self._graph, self._forms
+        if any(n.subgraphs for n in graph.steps):
+            return None
+        variables = dict(zip(graph.args + graph.aux, [values[i] for i in (*forms.arg_places, *forms.aux_places)],
+                             strict=True))
+        try:
+            shapes = graph.inference.shapes({name: tuple(v.shape) for name, v in variables.items()})
+            types = graph.inference.types({name: np.dtype(v.dtype).name for name, v in variables.items()})
+        except MXNetError:  # a trace tells what is wrong
+            return None
+        specs = []
+        for node, i in graph.outputs:
+            shape, dtype = shapes[id(node), i], types[id(node), i]
+            if shape is None or None in shape or dtype is None:
+                return None
+            specs.append((tuple(shape), np_dtype(dtype)))
+        specs += [(tuple(values[place].shape), np.dtype(values[place].dtype)) for place in kernel.mutated]
+        return tuple(specs)
 
     def derivative(self, wanted: Sequence[bool], train: bool) -> Derivative:
         """Returns the derivative of runs by these variables; auxiliary states have none."""

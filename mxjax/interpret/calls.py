@@ -68,17 +68,25 @@ class Interpreted:
         function: function(leaves of the arguments) -> the leaves of the results, or None for numbers that it refuses.
         tree: the structure of the results; None: the function's results are what it gives.
         cost: of a call; None: its parts count for themselves.
+
+    Attributes:
+        calls: how many calls take as long as compiling; None: that is known after the first one.
     """
 
-    __slots__ = ("function", "tree", "cost")
+    __slots__ = ("function", "tree", "cost", "calls")
 
     def __init__(self, function: ByLeaves, tree: Any, cost: Cost | None) -> None:
         self.function, self.tree, self.cost = function, tree, cost
+        self.calls = None if cost is None else cost.calls
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
         """Returns the results as NumPy arrays; None for numbers that it refuses."""
-        if self.cost is not None:
-            meter.note(self.cost)
+        if self.cost is None:
+            cost, worth = meter.cost, meter.worth
+            results = self.function(leaves)
+            self.calls = int((meter.worth - worth) / max(meter.cost - cost, 1.0))
+            return results
+        meter.note(self.cost)
         results = self.function(leaves)
         return results if results is None or self.tree is None else jax.tree.unflatten(self.tree, results)
 

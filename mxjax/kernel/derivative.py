@@ -94,7 +94,8 @@ class Derivative:
     def pull(self, kept: Any, heads: Sequence[Any], outs: Sequence[tuple], wide: bool) -> Sequence[Any]:
         """Computes the gradients of the arguments at `places` at once."""
         if isinstance(kept, PullByNumpy):
-            return [grad for grad, wanted in zip(kept(heads), self._wanted, strict=False) if wanted]
+            grads = run_program("backward", kept, (heads,), wide)
+            return [grads[place] for place in self.places]
         if self._backward is None:
             backward = self.kernel.vjp(self._wanted, tuple([head is not None for head in heads]))
             return run(backward, [*kept, *[head for head in heads if head is not None]], wide)

@@ -20,7 +20,6 @@ __all__ = ["ByNumpy", "InterpreterBackend", "moving"]
 # function(arguments) -> (function of NumPy arrays, its cost), or None: a function's own form for NumPy
 ByNumpy = Callable[[Sequence[Any]], "tuple[Callable[..., Any], Cost] | None"]
 _FREE = Cost(5.0, 30_000.0)
-_ALWAYS = 1000  # calls of a program of several kernels, which count for themselves
 
 
 def moving(moves: Callable[..., np.ndarray]) -> ByNumpy:
@@ -64,7 +63,7 @@ class InterpreterBackend:
         interpreted = self.interpreted(args, kind)
         if interpreted is None:
             return None
-        quota = quota_of(_ALWAYS if interpreted.cost is None else interpreted.cost.calls, self._trains, varied)
+        quota = quota_of(lambda: interpreted.calls, self._trains, varied)
         return None if quota is None else of_buffers(interpreted, quota, then, last)
 
     def in_fork(self, args: Sequence[Any], refuse: Callable[..., Any]) -> Callable | None:

@@ -26,7 +26,7 @@ from ..interpret.calls import meter
 from ..interpret.rules import Eager
 from ..ops.by_device import traced_for
 from ..ops.common import by_own_rules, no_gradient
-from ..ops.infer import check_types
+from ..ops.infer import check_types, op_types, told
 from ..ops.params import WIDE
 from ..ops.random._draw import Drawn
 from ..ops.registry import Op
@@ -183,6 +183,10 @@ class Kernel:
             return tuple([(args[i].shape, np.dtype(args[i].dtype)) for i in self.like])
         key = tuple((a.shape, a.dtype) if hasattr(a, "shape") else type(a) for a in args)
         found = self._specs.get(key)
+        if found is None and part:
+            found = self._specs_by_rules(args)
+            if found is not None:
+                self._specs[key] = found
         if found is None:
             structs = [jax.ShapeDtypeStruct(a.shape, a.dtype) if hasattr(a, "shape") else a for a in args]
             wide = self.wide or any(is_wide(s.dtype) for s in structs if hasattr(s, "dtype"))
@@ -199,6 +203,28 @@ class Kernel:
                 raise _named(self, args, error) from None
             found = self._specs[key] = tuple((r.shape, np.dtype(r.dtype)) for r in result)
         return found
+
+    def _specs_by_rules(self, args: Sequence[Any]) -> tuple[Spec, ...] | None:
+        """Returns the same by the rules of the operator, without a trace; None where they do not tell all."""
+        op, arrays = self.op, args[:self.num_arrays]
+        names = () if op is None else op.inputs(self.params, self.num_arrays)
+        if len(names) != self.num_arrays or not arrays or any([a.dtype != np.float32 for a in arrays]):
+            return None
+        ins, types = [tuple(a.shape) for a in arrays], ["float32"] * len(arrays)
+        outs: list[Any] = [None] * op.num_outputs(self.params)
+        dtypes: list[Any] = [None] * len(outs)
+        try:
+            rule = op.get_attr("FInferShape")
+            if rule is not None:
+                rule(self.params, ins, outs)
+            shapes = told(op, self.params, ins, outs)
+            op_types(op, self.params, types, dtypes, names)
+        except Exception:  # a trace tells what is wrong
+            return None
+        if shapes is None or None in dtypes or len(shapes) != self.num_outputs:
+            return None
+        made = [(tuple(shape), np.dtype(dtype)) for shape, dtype in zip(shapes, dtypes, strict=True)]
+        return (*made, *[(tuple(arrays[i].shape), arrays[i].dtype) for i in self.mutated])
 
     def vjp(self, wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> Kernel:
         """The backward kernel: fn(*args, *head gradients) -> gradients of the wanted array inputs.

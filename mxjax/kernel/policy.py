@@ -113,15 +113,15 @@ class Quota:
     In training that is decided for all programs together (`Training`), so calls count within one step only.
 
     Args:
-        most: how many.
+        worth: function() -> how many calls take as long as compiling (None: that is not known yet).
         trains: it is called in training alone.
         varied: ever new signatures come, so that it is no question of training.
     """
 
-    __slots__ = ("_most", "_trains", "_varied", "_calls", "_step", "_others")
+    __slots__ = ("_worth", "_trains", "_varied", "_calls", "_step", "_others")
 
-    def __init__(self, most: int, trains: bool, varied: bool) -> None:
-        self._most, self._trains, self._varied = most, trains, varied
+    def __init__(self, worth: Callable[[], int | None], trains: bool, varied: bool) -> None:
+        self._worth, self._trains, self._varied = worth, trains, varied
         self._calls = self._others = 0
         self._step = -1
 
@@ -129,24 +129,27 @@ class Quota:
         """Counts a call, and returns whether NumPy computes it."""
         if self._varied or not (self._trains or recording()):
             self._others += 1
-            return self._others <= self._most
+            return self._others <= self._most()
         if self._step != training.steps:
             self._step, self._calls = training.steps, 0
         self._calls += 1
-        return self._calls <= self._most and training.young
+        return self._calls <= self._most() and training.young
+
+    def _most(self) -> int:
+        worth = self._worth()
+        return MOST_CALLS_AT_FIRST if worth is None or _short_lived else min(worth, MOST_CALLS_AT_FIRST)
 
 
-def quota_of(worth: int, trains: bool, varied: bool) -> Quota | None:
+def quota_of(worth: Callable[[], int | None], trains: bool, varied: bool) -> Quota | None:
     """Returns the number of calls of a new signature that NumPy computes; None where it computes none.
 
     Args:
-        worth: how many of its calls take as long as compiling (`interpret.cost`).
-        trains: it is called in training alone.
-        varied: ever new signatures come.
+        worth, trains, varied: as `Quota` has them.
     """
-    if worth < LEAST_CALLS or (trains or recording()) and not (training.young or varied):
+    calls = worth()
+    if calls is not None and calls < LEAST_CALLS or (trains or recording()) and not (training.young or varied):
         return None
-    return Quota(MOST_CALLS_AT_FIRST if _short_lived else min(worth, MOST_CALLS_AT_FIRST), trains, varied)
+    return Quota(worth, trains, varied)
 
 
 class _Rounds(threading.local):

@@ -62,6 +62,7 @@ class Optimizer:
     """
 
     opt_registry: ClassVar[dict[str, type[Optimizer]]] = {}
+    _first_steps: float | None = None  # how many steps of the training NumPy computes, once that is decided
 
     def __init__(self, rescale_grad: float = 1.0, param_idx2name: dict[int, str] | None = None, wd: float = 0.0,
                  clip_gradient: float | None = None, learning_rate: float | None = None,
@@ -85,7 +86,6 @@ class Optimizer:
         self.aggregate_num = 0  # how many parameters one `update` may get as lists; 0: never a list
         self.begin_num_update = begin_num_update
         self.num_update = begin_num_update
-        self._first_steps: float | None = None  # how many steps of the training NumPy computes, once that is decided
         training.begin()
         self._all_index_update_counts: dict[int, dict[Any, int]] = {0: {}}  # by device, then by parameter
         self._index_update_count = self._all_index_update_counts[0]
@@ -256,13 +256,15 @@ class Optimizer:
         for one in index if isinstance(index, list | tuple) else (index,):
             counts[one] = counts.get(one, self.begin_num_update) + 1
             if counts[one] > self.num_update:
-                self._first_steps = training.update(self.num_update, self._first_steps)
+                first = training.update(self.num_update, self._first_steps)
+                if first is not None:
+                    self._first_steps = first
                 self.num_update = counts[one]
 
     def resume_training(self) -> None:
         """Has the training go on where this optimizer is, which was loaded: NumPy computes the rest of its first steps.
         """
-        training.resume(self.num_update, vars(self).get("_first_steps", 0.0))
+        training.resume(self.num_update, self._first_steps)
 
     # ------------------------------------------------------------------ prepared updates
     # A class that defines `_operator(weight, state) -> (operator, parameters but lr and wd)` says that its update of
