@@ -31,17 +31,22 @@ def room(monkeypatch):
 
 
 @pytest.fixture
-def compiles(_listening, room, monkeypatch):
-    """A list that grows by an item with every XLA program that is compiled (in any thread).
-
-    What has been compiled stays meanwhile, however much it is, and a new signature is compiled at its first call.
-    """
+def at_once(room, monkeypatch):
+    """XLA computes all calls: NumPy has none at first."""
     monkeypatch.setenv("MXNET_ENFORCE_DETERMINISM", "1")
     for one in list(compiled.budget._all):
         one.interpreter.sizes.clear()
         for signature, call in list(one._calls.items()):
             if call.__module__ == first_calls.__name__:  # NumPy computes it a few times more
                 one._calls.pop(signature, None)
+
+
+@pytest.fixture
+def compiles(_listening, at_once):
+    """A list that grows by an item with every XLA program that is compiled (in any thread).
+
+    What has been compiled stays meanwhile, however much it is, and a new signature is compiled at its first call.
+    """
     _compiled.clear()
     return _compiled
 

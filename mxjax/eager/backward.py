@@ -15,7 +15,7 @@ import numpy as np
 from .._support.bounded import Bounded
 from ..base import MXNetError
 from ..context import current_context
-from ..interpret.calls import meter
+from ..interpret.calls import interpreting
 from ..kernel.derivative import Derivative, PullByNumpy, derivative_of, mirrors
 from ..kernel.kernel import WIDE_DTYPES, Kernel, run
 from ..kernel.policy import MOST_CALLS, MOST_CALLS_AWAY, OFTEN, TRIALS, Programs, next_round
@@ -480,7 +480,7 @@ class _Program:
     def _trace(self, *values: Any) -> tuple:
         rows, arguments = self._rows, iter(values)
         taken = [None if row is None else [next(arguments) if ref is None else ref for ref in row[2]] for row in rows]
-        totals = {(place, index): next(arguments) if spec is None else (np if meter.inside else jnp).ones(*spec)
+        totals = {(place, index): next(arguments) if spec is None else (np if interpreting() else jnp).ones(*spec)
                   for place, index, spec in self._given}
         made: dict[tuple[int, int], Any] = {}
         pulls: dict[int, Callable[[list[Any]], Sequence[Any]]] = {}

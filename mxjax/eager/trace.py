@@ -26,7 +26,7 @@ from jax.sharding import NamedSharding
 from .. import engine
 from ..base import MXNetError
 from ..context import Context
-from ..interpret.calls import meter
+from ..interpret.calls import interpreting
 from ..kernel.kernel import Kernel, run
 from ..kernel.policy import TRIALS, Programs
 from ..ops.by_device import for_cpus
@@ -348,7 +348,7 @@ def _composed(calls: list[tuple[Kernel, tuple]], places: tuple, first_update: in
     def fn(*values: Any) -> tuple:
         given, done = list(values), list[Sequence[Any]]()
         for number, (kernel, refs) in enumerate(calls):
-            if number == first_update > 0 and ways is None and not meter.inside and for_cpus():
+            if number == first_update > 0 and ways is None and not interpreting() and for_cpus():
                 _wait(calls[number:], given, done)
             args, function = [lookup(r, given, done) for r in refs], kernel.within
             to = [ways[r[1]] if r[0] == "value" else None for r in refs] if ways is not None else ()

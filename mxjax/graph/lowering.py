@@ -17,7 +17,7 @@ import numpy as np
 
 from .._support.bounded import Bounded
 from ..base import MXNetError
-from ..interpret.calls import meter
+from ..interpret.calls import interpreting
 from ..kernel.compiled import Compiled
 from ..kernel.kernel import Kernel, is_wide, never, prepare
 from ..ops.params import np_dtype
@@ -216,7 +216,7 @@ class Lowered:
             train: training mode.
             forward: no gradients will be asked for.
         """
-        if meter.inside:
+        if interpreting():
             return self.pullback(args, aux, key, train, ())[:2]
         values, kernels, extras = self._prepared(args, aux, key, train)
 
@@ -262,8 +262,8 @@ class Lowered:
             wanted: for each argument whether its gradient will be asked for; empty: none.
 
         Returns:
-            The outputs, the new auxiliary states, and function(gradients of the outputs, None: zero) -> gradients of the
-            arguments (None: there is none).
+            The outputs, the new auxiliary states, and function(gradients of the outputs) -> those of the
+            arguments; None: zero, or there is none.
         """
         values, kernels, extras = self._prepared(args, aux, key, train)
         live = {(id(n), 0) for n, w in zip(self.arg_nodes, wanted, strict=False) if w}
@@ -275,7 +275,7 @@ class Lowered:
             reached = tuple([entry in live for entry in entries])
             for i in range(kernel.num_outputs):
                 values[id(node), i] = results[i]
-                if any(reached) and results[i].dtype.kind == "f":
+                if any(reached) and results[i].dtype.kind not in "biu":
                     live.add((id(node), i))
             if any(reached):
                 tape.append((node, kernel, entries, (*inputs, *extra), reached))
@@ -458,7 +458,7 @@ class Lowered:
 
     def _run(self, node: Any, kernel: Kernel, extras: list[Any], inputs: list[Any]) -> Sequence[Any]:
         try:
-            if meter.inside:
+            if interpreting():
                 return kernel.within(*inputs, *extras)
             # extras, as numbers, are constants of the program
             return kernel.fn(*inputs, *extras) if extras or kernel.eager or kernel.symbolic else kernel.once(*inputs)

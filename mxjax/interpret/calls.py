@@ -10,11 +10,12 @@ from typing import Any
 import jax
 import numpy as np
 
+from .._xla.tracing import EVALUATES, find_top_trace
 from .._xla.transfer import to_device
 from .cost import Cost
 from .program import ByLeaves
 
-__all__ = ["Interpreted", "TooMuch", "as_buffers", "meter", "of_buffers"]
+__all__ = ["Interpreted", "TooMuch", "as_buffers", "interpreting", "meter", "of_buffers"]
 
 _DOUBLE = 8  # bytes of a number beyond which JAX needs its 64-bit mode
 _PATIENCE = 1e6  # microseconds that a program of many calls may take beyond what compiling it would
@@ -59,6 +60,11 @@ class Meter(threading.local):
 
 
 meter = Meter()
+
+
+def interpreting() -> bool:
+    """Returns whether NumPy computes the program that the thread is in, whose values are NumPy arrays."""
+    return meter.inside and find_top_trace(None) is EVALUATES
 
 
 class Interpreted:

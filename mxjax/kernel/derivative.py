@@ -12,7 +12,7 @@ import numpy as np
 
 from .._xla.process import forked
 from .._xla.transfer import to_device
-from ..interpret.calls import as_buffers, meter
+from ..interpret.calls import as_buffers, interpreting, meter
 from .compiled import Compiled
 from .kernel import Kernel, run, run_program
 from .policy import Programs
@@ -57,9 +57,9 @@ class Derivative:
             mirror: compute in the backward pass again what would have to be kept.
         """
         if not self.kernel.symbolic:
-            function = self.kernel.within if meter.inside else self.kernel.fn
+            function = self.kernel.within if interpreting() else self.kernel.fn
             return function(*args), self.traced_pull(args, (), len(args))
-        if meter.inside:
+        if interpreting():
             return self.kernel.pullback(args, self._wanted)
         outputs, pull, others = self._differentiated(args, mirror)
         return [*outputs, *others], self.traced_pull(pull, [(o.shape, o.dtype) for o in outputs], len(args))
@@ -108,7 +108,7 @@ class Derivative:
         found = self._forwards.get(mirror)
         if found is None:
             def forward(*args: Any) -> tuple:
-                if meter.inside:
+                if interpreting():
                     results, pull = self.kernel.pullback(args, self._wanted)
                     count = self.kernel.num_outputs
                     return list(results[:count]), list(results[count:]), PullByNumpy(pull)
@@ -132,7 +132,7 @@ class Derivative:
             return ()
         heads = tuple([s is not None for s in slots] + [False] * (self.kernel.num_outputs - len(slots)))
         backward = self.kernel.vjp(self._wanted, heads)
-        grads = iter((backward.within if meter.inside else backward.fn)(*args, *[s for s in slots if s is not None]))
+        grads = iter((backward.within if interpreting() else backward.fn)(*args, *[s for s in slots if s is not None]))
         return [next(grads) if w else None for w in self._wanted]
 
 

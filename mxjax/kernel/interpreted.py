@@ -27,6 +27,13 @@ def moving(moves: Callable[..., np.ndarray]) -> ByNumpy:
     return lambda args: ((lambda *arrays: (moves(*arrays),)), _FREE)
 
 
+def _spec(arg: Any) -> Any:
+    """An argument as a trace needs it, without its numbers."""
+    if isinstance(arg, jax.Array):
+        return jax.ShapeDtypeStruct(arg.shape, arg.dtype, weak_type=arg.weak_type)
+    return jax.ShapeDtypeStruct(arg.shape, arg.dtype) if isinstance(arg, np.ndarray) else arg
+
+
 class InterpreterBackend:
     """Computes a function for some of the signatures that it is called with, by NumPy.
 
@@ -91,6 +98,7 @@ class InterpreterBackend:
     def _own(self, function: Callable[..., Any], cost: Cost, args: Sequence[Any], kind: str) -> Interpreted:
         """The function's own form, and for calls that this leaves out the one by a trace."""
         absent = [np.broadcast_to(np.zeros((), a.dtype), a.shape) if isinstance(a, ShapeOnly) else None for a in args]
+        specs = [_spec(a) for a in args]  # not the arrays, which would live on
         traced: list[Interpreted | None] = []
 
         def call(leaves: Sequence[Any]) -> Any:
@@ -101,6 +109,6 @@ class InterpreterBackend:
                     return function(*[np.asarray(v) if isinstance(v, jax.Array) else v for v in full])
             except Unknown:
                 if not traced:
-                    traced.append(self.sizes.find(args) or self.sizes.trace(args, kind))
+                    traced.append(self.sizes.find(specs) or self.sizes.trace(specs, kind))
                 return traced[0] and traced[0](leaves)
         return Interpreted(call, None, cost)

@@ -22,7 +22,7 @@ from .._random.mersenne import Source
 from .._support.bounded import Bounded
 from .._xla.process import when_closed
 from ..base import MXNetError
-from ..interpret.calls import meter
+from ..interpret.calls import interpreting
 from ..interpret.rules import Eager
 from ..ops.by_device import traced_for
 from ..ops.common import by_own_rules, no_gradient
@@ -170,7 +170,7 @@ class Kernel:
 
     def within(self, *args: Any) -> tuple:
         """The kernel's results within a program: one that JAX traces, or one that NumPy computes."""
-        if not meter.inside:
+        if not interpreting():
             return self.once(*args)
         return self.jitted.within(*args)
 
@@ -615,7 +615,7 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
 
 def as_numbers(vector: Any) -> list[Any]:
     """The numbers in a vector, each as what a Python float is: it takes the dtype of the array it meets."""
-    if isinstance(vector, np.ndarray) and meter.inside:
+    if isinstance(vector, np.ndarray) and interpreting():
         return vector.tolist()
     vector = jnp.asarray(vector)
     return list(jnp.unstack(jax.lax.convert_element_type_p.bind(

@@ -211,6 +211,7 @@ def test_hooks_see_every_step(replayed):
     assert seen == [(8, 3)] * 3 and replayed[1] >= 2
 
 
+@pytest.mark.usefixtures("at_once")
 def test_results_are_new_arrays_and_memory_is_given_away():
     net, _, step, _ = _pair(learning_rate=0.1, momentum=0.9)
     x, y = mx.nd.array(DATA), mx.nd.array(LABEL)

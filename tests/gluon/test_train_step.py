@@ -107,6 +107,7 @@ def test_one_program_for_all_steps_and_learning_rates(optimizer, params):
     assert not np.array_equal(losses[2], losses[3])  # new random numbers in each step
 
 
+@pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize("options", [{"clip_norm": 1.0}, {"accumulate": 2}, {"accumulate": 2, "clip_norm": 1.0}])
 def test_steps_that_cannot_be_replayed_are_one_program_and_in_place(options):
     net, x, y = network(), mx.nd.array(DATA), mx.nd.array(LABEL)
@@ -141,6 +142,7 @@ def test_arrays_that_somebody_holds_stay_and_compile_nothing(options, compiles):
     assert (net[0].weight.data().asnumpy() != values[2]).all()
 
 
+@pytest.mark.usefixtures("at_once")
 def test_memory_is_updated_in_place_and_gradients_are_left_alone():
     net = network()
     x, y = mx.nd.array(DATA), mx.nd.array(LABEL)
@@ -236,6 +238,7 @@ def test_many_shapes_are_reported():
         for n in range(1, 9):
             step._check([mx.nd.ones((n, 2)), mx.nd.ones((n, 1))])
 
+@pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_every_result_takes_the_memory_of_what_it_replaces(optimizer):
     """Another's would have to be copied first: several parameters and states have one shape here."""
@@ -275,7 +278,7 @@ for _ in range(3):
 
 def test_weights_are_not_copied_before_they_are_written_over(tmp_path):
     """Each layer's gradient by its data reads the weight: XLA copies it where nothing says that this comes first."""
-    environment = {**os.environ, "JAX_PLATFORMS": "cpu",
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "MXNET_ENFORCE_DETERMINISM": "1",
                    "XLA_FLAGS": f"--xla_dump_to={tmp_path} --xla_dump_hlo_as_text"}
     subprocess.run([sys.executable, "-c", _LAYERS], env=environment, check=True, timeout=300)
     texts = [path.read_text() for path in tmp_path.glob("*after_optimizations.txt")]

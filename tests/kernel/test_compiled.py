@@ -16,6 +16,8 @@ from mxjax.kernel.compiled import Compiled, Reordered
 from mxjax.kernel.kernel import prepare
 from mxjax.ops import registry
 
+pytestmark = pytest.mark.usefixtures("at_once")
+
 reducing = pytest.mark.skipif(len(set(map(str, xla._options()))) < 3,
                               reason="this JAX has no options to compile with less effort")
 
