@@ -195,11 +195,11 @@ def main() -> None:
         for _ in range(arguments.times):
             for package in runs:
                 done = subprocess.run(
-                    [pythons.get(package, sys.executable), "-W", "ignore", __file__, "--package", package, "--one", name,
-                     "--steps", str(arguments.steps)], capture_output=True, text=True, check=True)
+                    [pythons.get(package, sys.executable), "-W", "ignore", __file__, "--package", package, "--one",
+                     name, "--steps", str(arguments.steps)], capture_output=True, text=True, check=True)
                 runs[package].append(json.loads(done.stdout.splitlines()[-1]))
         for package, rows in runs.items():
-            first, total, steady = map(statistics.median, zip(*rows))
+            first, total, steady = map(statistics.median, zip(*rows, strict=True))
             print(f"{name:12s} {package:8s} {first:8.3f} {total:8.3f} {steady:8.4f}", flush=True)
 
 

@@ -81,7 +81,7 @@ def _programs():
 
 
 @pytest.mark.parametrize("name", TRIPS)
-def test_a_step_goes_through_few_functions(name, room):
+def test_a_step_goes_through_few_functions(name, at_once):
     step, files = _programs()[name], []
     for _ in range(12):  # until everything is compiled and cached
         step()

@@ -23,7 +23,7 @@ _FLOATS = frozenset(map(np.dtype, ("f4", "f8")))
 
 
 class Work(NamedTuple):
-    """What a call takes: elements that are read or made one by one, and multiplications in products of matrices."""
+    """The work of a call: elements that are read or made one by one, and multiplications in products of matrices."""
 
     elements: float
     products: float = 0.0

@@ -38,10 +38,11 @@ class BoundForm:
                          (wanted[:self._count], heads))
 
     def reads(self, wanted: Sequence[bool]) -> Sequence[bool] | None:
-        """Returns which arrays the gradients are computed from; None where the form does not tell."""
-        if self._form.backward is None or self._form.reads is None or self._dynamic or self._packed:
+        """Returns which arrays the gradients are computed from; None where there is no form of them."""
+        if self._form.backward is None:
             return None
-        return self._form.reads(self._static, wanted[:self._count])
+        wanted = wanted[:self._count]
+        return self._form.reads(self._static, wanted) if self._form.reads is not None else [True] * len(wanted)
 
     def __call__(self, args: Sequence[Any]) -> tuple[Callable[..., Any], Cost] | None:
         """Returns the function of NumPy arrays and its cost; None where the form is not for these arguments."""

@@ -145,7 +145,7 @@ def derivative_of(kernel: Kernel, wanted: tuple[bool, ...]) -> Derivative:
 
 
 class PullByNumpy:
-    """What NumPy has kept of a graph's forward pass for the backward pass.
+    """Arrays that NumPy has kept of a graph's forward pass for the backward pass.
 
     Args:
         pull: function(gradients of the outputs, None: zero) -> those of the arguments, as NumPy arrays.

@@ -57,7 +57,7 @@ def compiles_at_once() -> bool:
 
 
 class Training(threading.local):
-    """How far the training is that a thread is in: its first steps are NumPy's, all further ones XLA's.
+    """The progress of the training that a thread is in: its first steps are NumPy's, all further ones XLA's.
 
     Where a training moves to XLA must not depend on what else the process has done, or one that is resumed would end
     with other bits. So it depends on the optimizer's number of updates alone, and on a number of steps that is decided
@@ -66,9 +66,10 @@ class Training(threading.local):
     Attributes:
         steps: updates that the optimizer has done, but for the latest one.
         first: steps that are NumPy's.
+        owner: the identity of the optimizer, which tells that others have trained meanwhile.
     """
 
-    steps = 0
+    steps = owner = 0
     first: float = math.inf
 
     def begin(self) -> None:
@@ -77,7 +78,7 @@ class Training(threading.local):
 
     def resume(self, updates: int, first: float | None) -> None:
         """An optimizer that has done so many updates goes on; first: what `update` has decided, or None."""
-        self.steps, self.first = max(updates - 1, 0), math.inf if first is None else first
+        self.steps, self.first, self.owner = max(updates - 1, 0), math.inf if first is None else first, 0
         meter.cost = meter.worth = 0.0
 
     def update(self, updates: int, first: float | None) -> float | None:

@@ -256,9 +256,11 @@ class Optimizer:
         for one in index if isinstance(index, list | tuple) else (index,):
             counts[one] = counts.get(one, self.begin_num_update) + 1
             if counts[one] > self.num_update:
-                first = training.update(self.num_update, self._first_steps)
-                if first is not None:
-                    self._first_steps = first
+                if training.owner != id(self) or training.steps < training.first:
+                    training.owner = id(self)
+                    first = training.update(self.num_update, self._first_steps)
+                    if first is not None:
+                        self._first_steps = first
                 self.num_update = counts[one]
 
     def resume_training(self) -> None:
