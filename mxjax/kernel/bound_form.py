@@ -39,9 +39,12 @@ class BoundForm:
 
     def reads(self, wanted: Sequence[bool]) -> Sequence[bool] | None:
         """Returns which arrays the gradients are computed from; None where the form does not tell."""
-        if self._form.backward is None or self._form.reads is None or self._dynamic or self._packed:
+        if self._form.backward is None or self._form.reads is None:
             return None
-        return self._form.reads(self._static, wanted[:self._count])
+        try:
+            return self._form.reads(self._static, wanted[:self._count])
+        except KeyError:  # it depends on a parameter that is an argument
+            return None
 
     def __call__(self, args: Sequence[Any]) -> tuple[Callable[..., Any], Cost] | None:
         """Returns the function of NumPy arrays and its cost; None where the form is not for these arguments."""
