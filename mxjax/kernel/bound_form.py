@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..interpret.cost import Cost, cost_of_work
-from ..interpret.direct import Form, form_of
+from ..interpret.direct import Form, Unknown, form_of
 
 __all__ = ["BoundForm", "bound"]
 
@@ -51,7 +51,10 @@ class BoundForm:
         arrays = self._spread(args[:self._count])
         if not self._form.accepts(arrays):
             return None
-        work = self._form.effort(self._parameters(args), arrays)
+        try:
+            work = self._form.effort(self._parameters(args), arrays)
+        except Unknown:
+            return None
         if self._gradients is None:
             return self._forward, cost_of_work(work)
         return self._backward, cost_of_work(work, 3.0)

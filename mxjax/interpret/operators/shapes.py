@@ -487,6 +487,7 @@ def _diagonal(x: Any, k: int, axes: tuple[int, int]) -> Any:
 
 def _on_diagonal(head: Any, shape: Shape, k: int, axes: tuple[int, int]) -> Any:
     """Returns zeros of this shape with the numbers on the k-th diagonals of two axes."""
+    need(len(shape) > 1)
     made = np.zeros(shape, head.dtype)
     diagonal = _diagonal(made, k, axes)
     diagonal.flags.writeable = True
@@ -538,7 +539,14 @@ def _np_trace(p: dict, x: Any) -> Any:
     return np.asarray(_diagonal(x, p["offset"], _axes(p)).sum(-1))
 
 
-@linear("_npi_tril", back=lambda p, head, x: np.tril(head, p["k"]))
 def _tril(p: dict, x: Any) -> Any:
     need(x.ndim > 1)
     return np.tril(x, p["k"])
+
+
+def _tril_back(p: dict, head: Any, x: Shape) -> Any:
+    need(len(x) > 1)
+    return np.tril(head, p["k"])
+
+
+linear("_npi_tril", back=_tril_back)(_tril)
