@@ -17,7 +17,7 @@ import numpy as np
 
 from .exact import Unknown
 
-__all__ = ["Form", "Work", "form_of", "need", "numpy_form"]
+__all__ = ["Form", "Work", "form_of", "need", "numpy_form", "to_dtype"]
 
 _FLOATS = frozenset(map(np.dtype, ("f4", "f8")))
 
@@ -107,3 +107,18 @@ def need(holds: Any) -> None:
     """
     if not holds:
         raise Unknown
+
+
+def to_dtype(value: Any, dtype: np.dtype) -> Any:
+    """Returns an array or a number as an array of a dtype.
+
+    Raises:
+        Unknown: a float is beyond the integers that it would become.
+    """
+    array = np.asarray(value)
+    if array.dtype == dtype:
+        return array
+    if array.dtype.kind not in "iub" and dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        need(((array > float(limits.min) - 1) & (array < float(limits.max) + 1)).all())
+    return array.astype(dtype)

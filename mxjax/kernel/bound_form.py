@@ -1,14 +1,17 @@
-"""The NumPy form of an operator with its parameters, as the kernels of the operator and of its gradients use it."""
+"""NumPy forms as kernels use them: of operators with their parameters, of their gradients, and of other kernels."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..interpret.cost import Cost, cost_of_work
-from ..interpret.direct import Form, Unknown, form_of
+from ..interpret.direct import Form, Unknown, Work, form_of
 
-__all__ = ["BoundForm", "bound"]
+__all__ = ["BoundForm", "OwnForm", "bound"]
+
+_FREE = Cost(5.0, 30_000.0)
 
 
 class BoundForm:
@@ -90,3 +93,35 @@ def bound(name: str, static: dict[str, Any], dynamic: tuple[str, ...], packed: t
     """Returns the form of an operator's kernel; None where the operator has none."""
     form = form_of(name)
     return None if form is None else BoundForm(form, static, dynamic, packed, spread, count)
+
+
+class OwnForm:
+    """The form of a kernel that is no operator.
+
+    Args:
+        function: function(*arguments) -> the only result.
+        back: function(gradient of the result, shape of the first argument, *the others) -> the gradient of the first,
+            which the result is linear in. None: there is no form of it.
+        copies: the result is new; else it is some of an argument's numbers, which takes no time.
+    """
+
+    def __init__(self, function: Callable[..., Any], back: Callable[..., Any] | None = None,
+                 copies: bool = False) -> None:
+        self._function, self._back, self._copies = function, back, copies
+
+    def of_gradients(self, wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> OwnForm | None:
+        """Returns the form of the gradients; None where there is none."""
+        back = self._back
+        if back is None or heads != (True,) or not wanted[0] or any(wanted[1:]):
+            return None
+        return OwnForm(lambda first, *others: back(others[-1], first.shape, *others[:-1]), copies=True)
+
+    def reads(self, wanted: Sequence[bool]) -> Sequence[bool] | None:
+        """Returns which arguments the gradients are computed from; None where the form does not tell."""
+        return None if self._back is None or any(wanted[1:]) else [False, *[True] * (len(wanted) - 1)]
+
+    def __call__(self, args: Sequence[Any]) -> tuple[Callable[..., Any], Cost] | None:
+        """Returns the function of NumPy arrays and its cost."""
+        sizes = [math.prod(a.shape) for a in args if hasattr(a, "shape")]
+        return (lambda *arrays: (self._function(*arrays),)), \
+            cost_of_work(Work(2.0 * sum(sizes))) if self._copies else _FREE

@@ -15,17 +15,11 @@ from .policy import compiles_at_once, quota_of
 from .shape_only import ShapeOnly
 from .symbolic_shapes import SymbolicTraces
 
-__all__ = ["ByNumpy", "InterpreterBackend", "moving"]
+__all__ = ["ByNumpy", "InterpreterBackend"]
 
 # function(arguments) -> (function of NumPy arrays, its cost), or None: a function's own form for NumPy
 ByNumpy = Callable[[Sequence[Any]], "tuple[Callable[..., Any], Cost] | None"]
-_FREE = Cost(5.0, 30_000.0)
 _ALWAYS = 1000  # calls of a program of several kernels, which count for themselves
-
-
-def moving(moves: Callable[..., np.ndarray]) -> ByNumpy:
-    """Returns the form of a function whose only result is an argument's numbers elsewhere, which takes no time."""
-    return lambda args: ((lambda *arrays: (moves(*arrays),)), _FREE)
 
 
 class InterpreterBackend:

@@ -31,7 +31,7 @@ from ..ops.params import WIDE
 from ..ops.random._draw import Drawn
 from ..ops.registry import Op
 from .arguments import kind_of
-from .bound_form import BoundForm, bound
+from .bound_form import BoundForm, OwnForm, bound
 from .compiled import SOME_OF_ONE, Compiled, Reordered
 from .shape_only import ShapeOnly, shape_only
 from .symbolic_shapes import SymbolicTraces
@@ -81,7 +81,7 @@ class Kernel:
         smooth: function(dtype) -> `fn` with a result of this dtype, to differentiate.
         like: for each result an argument of its shape and dtype, where that is known without a trace.
         parts: it calls kernels alone, by their `within`.
-        form: the operator by NumPy.
+        form: the operator or function by NumPy.
         pullback: a graph by parts: function(arguments, wanted) -> (results, function(gradients of outputs) -> those of
             arguments), of NumPy arrays.
 
@@ -103,7 +103,7 @@ class Kernel:
                  refuses: Callable[[Sequence[Any], Sequence[Any]], Exception | None] | None = None,
                  draw: Callable[..., Any] | None = None,
                  smooth: Callable[[str], Callable[..., tuple]] | None = None, like: tuple[int, ...] | None = None,
-                 in_place: Kernel | None = None, parts: bool = False, form: BoundForm | None = None,
+                 in_place: Kernel | None = None, parts: bool = False, form: BoundForm | OwnForm | None = None,
                  pullback: Callable[..., Any] | None = None) -> None:
         values = {key: value for key, value in locals().items() if key != "self"}
         values["num_visible"] = num_outputs if num_visible is None else num_visible
