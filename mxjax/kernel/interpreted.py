@@ -86,10 +86,12 @@ class InterpreterBackend:
     def _own(self, function: Callable[..., Any], cost: Cost, args: Sequence[Any], kind: str) -> Interpreted:
         """The function's own form, and for calls that this leaves out the one by a trace."""
         absent = [np.broadcast_to(np.zeros((), a.dtype), a.shape) if isinstance(a, ShapeOnly) else None for a in args]
+        tree = jax.tree.structure(list(args)) if any([isinstance(a, tuple) for a in args]) else None
         traced: list[Interpreted | None] = []
 
         def call(leaves: Sequence[Any]) -> Any:
-            values = iter(leaves)
+            values = iter(leaves) if tree is None else iter([
+                a for a in jax.tree.unflatten(tree, leaves) if not isinstance(a, ShapeOnly)])
             full = [next(values) if a is None else a for a in absent]
             try:
                 with np.errstate(all="ignore"):

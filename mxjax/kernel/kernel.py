@@ -581,8 +581,9 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
                   op=op, params=params, dynamic=dynamic, packed=packed, uses_key=op.uses_key,
                   by_rows=op.by_rows(params), check=op.get_attr("FCheck"),
                   refuses=refuse and functools.partial(refuse, params), draw=draw, smooth=smooth,
-                  form=None if eager or function is not op.get_attr("FCompute") else bound(
-                      op.name, static, dynamic, packed, spread, count),
+                  form=None if eager else bound(
+                      op.name if function is op.get_attr("FCompute") else f"{op.name} in place", static, dynamic, packed,
+                      spread, count),
                   in_place=in_place and _build(op, params, dynamic, packed, present, train, in_place))
 
 

@@ -13,7 +13,7 @@ from mxjax.ops import registry
 __all__ = ["check"]
 
 
-def check(name, arrays, params=None, tolerance=1e-5, gradients=True, seed=0):
+def check(name, arrays, params=None, tolerance=1e-5, gradients=True, seed=0, pack=False):
     """Compares outputs, gradients for each choice of wanted ones, and what the gradients are said to read.
 
     Args:
@@ -22,11 +22,12 @@ def check(name, arrays, params=None, tolerance=1e-5, gradients=True, seed=0):
         params: parameters as a user writes them.
         tolerance: relative and absolute.
         gradients: whether there are some.
+        pack: numbers among the parameters are one vector, as in calls of an operator by itself.
     """
     op = registry.get(name)
     assert form_of(op.name) is not None, f"{op.name} has no NumPy form"
     values = op.parse(params or {})
-    kernel = prepare(op, values, len(arrays), True)
+    kernel = prepare(op, values, len(arrays), True, pack)
     assert kernel.form is not None
     wide = kernel.wide or any(is_wide(a.dtype) for a in arrays)
     with jax.enable_x64(wide):
