@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import mxjax as mx
 from mxjax.interpret.operators import updates
 from mxjax.kernel.kernel import prepare
 from mxjax.ops import registry
@@ -155,3 +156,15 @@ def test_blocks_of_large_arrays(name, states, more, monkeypatch):
     check("mp_sgd_mom_update", copies(1), OPTIONS[1], gradients=False, tolerance=1e-3)
     check("_multi_mp_lamb_update", copies(2), {"learning_rates": 0.1, "wds": 0.01, "step_count": 1, "num_tensors": 1},
           gradients=False, tolerance=1e-3)
+
+
+def test_weights_and_states_are_replaced_each_by_its_own():
+    shapes = (4, 5), (3,)
+    weights, grads, states = ([numbers(1, shape)[0] for shape in shapes] for _ in range(3))
+    own = [[mx.nd.array(a) for a in arrays] for arrays in (weights, grads, states)]
+    mx.nd.multi_sgd_mom_update(*[a for three in zip(*own, strict=True) for a in three], out=own[0], lrs=(0.5, 0.25),
+                               wds=(0, 0), momentum=0.5, num_weights=2)
+    for k, rate in enumerate((0.5, 0.25)):
+        state = 0.5 * states[k] - rate * grads[k]
+        np.testing.assert_allclose(own[2][k].asnumpy(), state, 1e-5)
+        np.testing.assert_allclose(own[0][k].asnumpy(), weights[k] + state, 1e-5)
