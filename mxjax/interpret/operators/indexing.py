@@ -38,25 +38,27 @@ def _inside(index: Any, size: int) -> Any:
     return index
 
 
-def added(count: int, values: Any, index: Any) -> Any:
-    """Returns zeros of `count` rows to which rows of values are added.
+def added(shape: Shape, values: Any, index: Any) -> Any:
+    """Returns zeros of this shape to whose rows those of values are added.
 
     Args:
-        count: of rows.
+        shape: its rows are as long as those of values, whatever their axes are.
         values: (n, numbers of a row).
         index: (n,) integers in the range.
     """
-    total = np.zeros((count, values.shape[1]), values.dtype)
+    need(values.size)
+    total = np.zeros(shape, values.dtype)
+    rows = total.reshape(-1, values.shape[1])
     if values.shape[1] == 1:
-        total[:, 0] = np.bincount(index, values[:, 0], count)
+        rows[:, 0] = np.bincount(index, values[:, 0], len(rows))
         return total
     order = np.argsort(index, kind="stable")
     places = index[order]
     first = np.concatenate([[True], places[1:] != places[:-1]])
     if first.all():  # each place once
-        total[index] = values
+        rows[index] = values
     else:
-        total[places[first]] = np.add.reduceat(values[order], np.flatnonzero(first), 0)
+        rows[places[first]] = np.add.reduceat(values[order], np.flatnonzero(first), 0)
     return total
 
 
@@ -90,10 +92,11 @@ def _take_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], a: Any
     grad = None
     if wanted[0]:
         axis = _axis(p, a.ndim)
-        before, size, after = math.prod(a.shape[:axis]), a.shape[axis], a.shape[axis + 1:]
-        rows = heads[0].reshape(before, index.size, -1).swapaxes(0, 1).reshape(index.size, -1)
-        grad = added(size, rows, _positions(p, index, size).ravel())
-        grad = grad.reshape(size, before, -1).swapaxes(0, 1).reshape(*a.shape[:axis], size, *after)
+        before, size, after = a.shape[:axis], a.shape[axis], a.shape[axis + 1:]
+        rows = heads[0].reshape(math.prod(before), index.size, -1).swapaxes(0, 1).reshape(index.size, -1)
+        grad = added((size, *before, *after), rows, _positions(p, index, size).ravel())
+        if axis:
+            grad = np.moveaxis(grad, 0, axis)
     return [grad, _nothing(index, wanted[1])]
 
 
@@ -192,7 +195,7 @@ def _spread(values: Any, index: Any, shape: Shape) -> Any:
     places, count = _coordinates(index, shape), len(index)
     flat = np.ravel_multi_index(places, shape[:count]).ravel()
     need(flat.size and values.shape == index.shape[1:] + shape[count:])
-    return added(math.prod(shape[:count]), values.reshape(flat.size, -1), flat).reshape(shape)
+    return added(shape, values.reshape(flat.size, -1), flat)
 
 
 def _gather_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], a: Any, index: Any) -> list[Any]:
@@ -264,6 +267,17 @@ def _reads_first(p: dict, wanted: Sequence[bool]) -> list[bool]:
     return [i == 0 for i in range(len(wanted))]
 
 
+def _select(holds: Any, x: Any, y: Any) -> Any:
+    """Returns x where the condition, an array of booleans, holds, and y elsewhere, broadcast."""
+    shape = np.broadcast_shapes(holds.shape, x.shape, y.shape)
+    if x.dtype not in FLOATS:
+        return np.where(holds, x, y)
+    made, bits = np.empty(shape, x.dtype), np.dtype(f"i{x.itemsize}")  # by their bits: no branch for each number
+    chosen = -(holds.view(np.int8).astype(bits))
+    np.bitwise_xor((x.view(bits) ^ y.view(bits)) & chosen, y.view(bits), out=made.view(bits))
+    return made
+
+
 def _rowwise(condition: Any, x: Any) -> Any:
     """Returns where a condition holds, which is of the full shape or has one number for each row."""
     need(condition.shape in (x.shape, x.shape[:1]))
@@ -275,9 +289,9 @@ def _where_backward(holds: Callable[..., Any], positive: Sequence[bool]) -> Call
     def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], condition: Any, *arrays: Any) -> list[Any]:
         head = heads[0]
         need(head.dtype in FLOATS and arrays[0].dtype in FLOATS)
-        chosen, zero = holds(condition, head), head.dtype.type(0)
+        chosen, zero = holds(condition, head), np.zeros((), head.dtype)
         return [_nothing(condition, wanted[0]), *[
-            summed_to(np.where(chosen, head, zero) if first else np.where(chosen, zero, head), a.shape) if w else None
+            summed_to(_select(chosen, head, zero) if first else _select(chosen, zero, head), a.shape) if w else None
             for a, first, w in zip(arrays, positive, wanted[1:], strict=True)]]
     return backward
 
@@ -285,34 +299,40 @@ def _where_backward(holds: Callable[..., Any], positive: Sequence[bool]) -> Call
 @numpy_form("where", backward=_where_backward(_rowwise, (True, False)), reads=_reads_first, mixed=True)
 def _where(p: dict, condition: Any, x: Any, y: Any) -> Any:
     need(x.shape == y.shape and x.dtype == y.dtype)
-    return np.where(_rowwise(condition, x), x, y)
+    return _select(_rowwise(condition, x), x, y)
 
 
 def _holds(condition: Any, x: Any) -> Any:
     return condition != 0
 
 
+def _broadcasts(*arrays: Any) -> bool:
+    ndim = max([a.ndim for a in arrays])
+    shapes = [(1,) * (ndim - a.ndim) + a.shape for a in arrays]
+    return all([len(set(sizes) - {1}) < 2 for sizes in zip(*shapes, strict=True)])
+
+
 @numpy_form("_npi_where", backward=_where_backward(_holds, (True, False)), reads=_reads_first, mixed=True)
 def _np_where(p: dict, condition: Any, x: Any, y: Any) -> Any:
-    need(x.dtype == y.dtype)
-    return np.where(condition != 0, x, y)
+    need(x.dtype == y.dtype and _broadcasts(condition, x, y))
+    return _select(condition != 0, x, y)
 
 
 @numpy_form("_npi_where_lscalar", backward=_where_backward(_holds, (False,)), reads=_reads_first, mixed=True)
 def _where_number_first(p: dict, condition: Any, x: Any) -> Any:
-    need(x.dtype in FLOATS)
-    return np.where(condition != 0, x.dtype.type(p["scalar"]), x)
+    need(x.dtype in FLOATS and _broadcasts(condition, x))
+    return _select(condition != 0, np.asarray(p["scalar"], x.dtype), x)
 
 
 @numpy_form("_npi_where_rscalar", backward=_where_backward(_holds, (True,)), reads=_reads_first, mixed=True)
 def _where_number_last(p: dict, condition: Any, y: Any) -> Any:
-    need(y.dtype in FLOATS)
-    return np.where(condition != 0, y, y.dtype.type(p["scalar"]))
+    need(y.dtype in FLOATS and _broadcasts(condition, y))
+    return _select(condition != 0, y, np.asarray(p["scalar"], y.dtype))
 
 
 @numpy_form("_npi_where_scalar2", mixed=True)
 def _where_numbers(p: dict, condition: Any) -> Any:
-    return np.where(condition != 0, np.float32(p["x"]), np.float32(p["y"]))
+    return _select(condition != 0, np.asarray(p["x"], np.float32), np.asarray(p["y"], np.float32))
 
 
 @numpy_form("_npi_boolean_mask_assign_scalar", mixed=True)
@@ -320,7 +340,7 @@ def _assigned_where(p: dict, x: Any, mask: Any) -> Any:
     start = p["start_axis"]
     need(mask.shape == x.shape[start:start + mask.ndim] and (x.dtype in FLOATS or not p["value"]))
     chosen = (mask != 0).reshape((1,) * start + mask.shape + (1,) * (x.ndim - start - mask.ndim))
-    return np.where(chosen, np.asarray(p["value"]).astype(x.dtype), x)
+    return _select(chosen, np.asarray(p["value"]).astype(x.dtype), x)
 
 
 # ------------------------------------------------------------ sequences

@@ -8,22 +8,27 @@ computed in blocks, whose temporaries stay in the processor's cache.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from ..direct import need, numpy_form
+from ..direct import Work, need, numpy_form
 from .shapes import FLOATS
 
 __all__: list[str] = []
 
 Rule = Callable[..., Sequence[Any]]
-_BLOCK = 1 << 14  # numbers of each array that are computed at a time
+_BLOCK = 1 << 17  # numbers of each array that are computed at a time: for fewer, calls of NumPy cost too much
 
 
 # ------------------------------------------------------------ how operators are made from a rule
+def _work(p: dict, *shapes: tuple[int, ...]) -> Work:
+    return Work(0.7 * sum([math.prod(shape) for shape in shapes]))
+
+
 def _numbers(p: dict, dtype: Any) -> SimpleNamespace:
     """Returns the parameters, numbers among them in the dtype of the weight."""
     return SimpleNamespace(**{name: value if isinstance(value, bool | tuple | str) else dtype.type(value)
@@ -60,7 +65,7 @@ def _need_copies(arrays: Sequence[Any]) -> None:
 
 def _single(name: str, rule: Rule, mixed: bool = False, tail: int = 0) -> None:
     """An update of one weight; the last `tail` arrays are no states, but come first in the rule."""
-    @numpy_form(name, mixed=mixed)
+    @numpy_form(name, mixed=mixed, work=_work)
     def update(p: dict, *arrays: Any) -> tuple:
         own = arrays[:len(arrays) - tail]
         if mixed:
@@ -87,7 +92,7 @@ def _multi(name: str, rule: Rule, each: dict[str, str], width: int, mixed: bool 
         tail: arrays that all weights share, the last ones, which come first in the rule.
         count: the parameter that counts the weights.
     """
-    @numpy_form(name, mixed=mixed)
+    @numpy_form(name, mixed=mixed, work=_work)
     def update(p: dict, *arrays: Any) -> tuple:
         number = p[count]
         rest = arrays[number * width:]
@@ -116,6 +121,15 @@ def _rescaled(n: Any, grad: Any) -> Any:
     return _clipped(grad * n.rescale_grad, n.clip_gradient)
 
 
+def _step(n: Any, grad: Any) -> Any:
+    """Returns the rescaled, clipped gradient times the rate."""
+    if n.clip_gradient < 0:
+        return grad * (n.rescale_grad * n.lr)
+    g = _rescaled(n, grad)
+    g *= n.lr
+    return g
+
+
 def _decayed(n: Any, weight: Any, grad: Any, limit: Any) -> Any:
     """Returns the rescaled gradient with the weight's decay, clipped."""
     g = grad * n.rescale_grad
@@ -133,19 +147,19 @@ def _average(old: Any, new: Any, decay: Any) -> Any:
 # ------------------------------------------------------------ stochastic gradient descent
 def _sgd(n: Any, weight: Any, grad: Any) -> Sequence[Any]:
     new = weight * (1 - n.lr * n.wd)
-    new -= _rescaled(n, grad) * n.lr
+    new -= _step(n, grad)
     return (new,)
 
 
 def _sgd_mom(n: Any, weight: Any, grad: Any, mom: Any) -> Sequence[Any]:
     mom = mom * n.momentum
     mom -= weight * (n.lr * n.wd)
-    mom -= _rescaled(n, grad) * n.lr
+    mom -= _step(n, grad)
     return weight + mom, mom
 
 
 def _sgd_of_many(n: Any, weight: Any, grad: Any) -> Sequence[Any]:
-    return (weight + (weight * (-n.lr * n.wd) - _rescaled(n, grad) * n.lr),)
+    return (weight + (weight * (-n.lr * n.wd) - _step(n, grad)),)
 
 
 for _name, _rule, _of_many, _width in [("sgd_update", _sgd, _sgd_of_many, 2),
@@ -275,7 +289,7 @@ def _direction(n: Any, weight: Any, grad: Any, mean: Any, var: Any) -> Sequence[
     return m / (np.sqrt(v) + n.epsilon) + weight * n.wd, mean, var
 
 
-def _step(n: Any, weight: Any, g: Any, r1: Any, r2: Any) -> Any:
+def _scaled_step(n: Any, weight: Any, g: Any, r1: Any, r2: Any) -> Any:
     if n.lower_bound >= 0:
         r1 = max(r1, n.lower_bound)
     if n.upper_bound >= 0:
@@ -299,12 +313,12 @@ def _norm(x: Any) -> Any:
 
 def _lamb(n: Any, weight: Any, grad: Any, mean: Any, var: Any) -> Sequence[Any]:
     g, mean, var = _updated(_direction, n, (weight, grad, mean, var), False)
-    return _step(n, weight, g, _norm(weight), _norm(g)), mean, var
+    return _scaled_step(n, weight, g, _norm(weight), _norm(g)), mean, var
 
 
 def _mp_lamb(n: Any, weight: Any, grad: Any, mean: Any, var: Any, master: Any) -> Sequence[Any]:
     g, mean, var = _updated(_direction, n, (master, grad.astype(master.dtype), mean, var), False)
-    new = _step(n, master, g, _norm(weight), _norm(g))
+    new = _scaled_step(n, master, g, _norm(weight), _norm(g))
     return new.astype(weight.dtype), mean, var, new
 
 
@@ -325,7 +339,7 @@ def _mp_phase1(p: dict, weight: Any, grad: Any, mean: Any, var: Any, master: Any
 @numpy_form("lamb_update_phase2")
 def _phase2(p: dict, weight: Any, g: Any, r1: Any, r2: Any) -> Any:
     need(weight.shape == g.shape and r1.size and r2.size)
-    return _step(_numbers(p, weight.dtype), weight, g, r1.reshape(-1)[0], r2.reshape(-1)[0])
+    return _scaled_step(_numbers(p, weight.dtype), weight, g, r1.reshape(-1)[0], r2.reshape(-1)[0])
 
 
 @numpy_form("mp_lamb_update_phase2", mixed=True)
