@@ -68,7 +68,8 @@ class Form(NamedTuple):
 
 
 _forms: dict[str, Form] = {}
-_FAMILIES = ("elementwise", "layers", "losses", "reductions", "shapes", "indexing", "recurrent", "updates")
+_FAMILIES = ("elementwise", "layers", "losses", "reductions", "shapes", "indexing", "creation",
+             "recurrent", "updates")
 
 
 def numpy_form(*names: str, **fields: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -12,7 +12,7 @@ from ...ops.common import normalized
 from ...ops.params import np_dtype
 from ..direct import Work, need, numpy_form
 from .elementwise import summed_to
-from .shapes import FLOATS, reads_nothing
+from .shapes import FLOATS, constant
 
 __all__ = ["added"]
 
@@ -168,13 +168,7 @@ _picking("pick", lambda p, ndim: _axis(p, ndim), None, _picked)
 _picking("batch_take", lambda p, ndim: 1, "clip", _matrix_rows)
 
 
-def _constant(name: str, **fields: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Registers a function of one array whose gradient is 0."""
-    return numpy_form(name, backward=lambda p, heads, wanted, x: [np.zeros(x.shape, x.dtype)], reads=reads_nothing,
-                      mixed=True, **fields)
-
-
-@_constant("one_hot", work=lambda p, index: Work(2.0 * math.prod(index) * p["depth"]))
+@constant("one_hot", work=lambda p, index: Work(2.0 * math.prod(index) * p["depth"]))
 def _one_hot(p: dict, index: Any) -> Any:
     need(p["depth"] > 0 and max(abs(p["on_value"]), abs(p["off_value"])) < _MOST)
     places, dtype = _whole(index).ravel(), np_dtype(p["dtype"])
@@ -254,7 +248,7 @@ def _index_copy(p: dict, old: Any, index: Any, new: Any) -> Any:
     return made
 
 
-@_constant("_contrib_index_array")
+@constant("_contrib_index_array")
 def _index_array(p: dict, x: Any) -> Any:
     axes = range(x.ndim) if p["axes"] is None else [normalized(a, x.ndim) for a in p["axes"]]
     need(axes)
@@ -420,5 +414,5 @@ def _sequence_reverse(p: dict, x: Any, lengths: Any) -> Any:
 
 
 # ------------------------------------------------------------ sizes
-_constant("shape_array")(lambda p, x: np.array(x.shape, np.int64))
-_constant("size_array")(lambda p, x: np.array([x.size], np.int64))
+constant("shape_array")(lambda p, x: np.array(x.shape, np.int64))
+constant("size_array")(lambda p, x: np.array([x.size], np.int64))

@@ -19,7 +19,7 @@ from ...ops.shape import rearranging, slicing
 from ..direct import Work, need, numpy_form
 from .elementwise import summed_to
 
-__all__ = ["FLOATS", "linear", "reads_nothing"]
+__all__ = ["FLOATS", "constant", "linear", "reads_nothing"]
 
 FLOATS = frozenset(map(np.dtype, ("f4", "f8")))
 Shape = tuple[int, ...]
@@ -45,6 +45,12 @@ def linear(*names: str, back: Callable[..., Any], **fields: Any) -> Callable[[Fo
         return [first, *[np.zeros(a.shape, a.dtype) if w else None
                          for a, w in zip(arrays[1:], wanted[1:], strict=True)]]
     return numpy_form(*names, backward=backward, reads=reads_nothing, mixed=True, **fields)
+
+
+def constant(name: str, **fields: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Registers a function of one array whose gradient is 0."""
+    return numpy_form(name, backward=lambda p, heads, wanted, x: [np.zeros(x.shape, x.dtype)], reads=reads_nothing,
+                      mixed=True, **fields)
 
 
 # ------------------------------------------------------------ other shapes
