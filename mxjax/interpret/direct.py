@@ -114,12 +114,12 @@ def to_dtype(value: Any, dtype: np.dtype) -> Any:
     """Returns an array or a number as an array of a dtype.
 
     Raises:
-        Unknown: a float is beyond the integers that it would become.
+        Unknown: a float, or a number of Python's, is beyond the integers that it would become.
     """
     array = np.asarray(value)
     if array.dtype == dtype:
         return array
-    if array.dtype.kind not in "iub" and dtype.kind in "iu":
+    if dtype.kind in "iu" and (array.dtype.kind not in "iub" or isinstance(value, int)):
         limits = np.iinfo(dtype)
         need(((array > float(limits.min) - 1) & (array < float(limits.max) + 1)).all())
     return array.astype(dtype)

@@ -96,7 +96,7 @@ class InterpreterBackend:
             try:
                 with np.errstate(all="ignore"):
                     return function(*[np.asarray(v) if isinstance(v, jax.Array) else v for v in full])
-            except Unknown:
+            except (Unknown, ArithmeticError, LookupError, TypeError, ValueError):  # the formula says what is wrong
                 if not traced:
                     traced.append(self.sizes.find(args) or self.sizes.trace(args, kind))
                 return traced[0] and traced[0](leaves)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...ops.common import normalized
 from ...ops.params import np_dtype
-from ..direct import Work, need, numpy_form
+from ..direct import Work, need, numpy_form, to_dtype
 from .elementwise import summed_to
 from .shapes import FLOATS, constant
 
@@ -80,6 +80,7 @@ def _positions(p: dict, index: Any, size: int) -> Any:
 
 
 def _axis(p: dict, ndim: int) -> int:
+    need(p["axis"] is not None)
     return normalized(p["axis"], ndim)
 
 
@@ -91,6 +92,7 @@ def _take_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], a: Any
     need(heads[0].dtype in FLOATS and a.dtype in FLOATS)
     grad = None
     if wanted[0]:
+        need(a.size and index.size)
         axis = _axis(p, a.ndim)
         before, size, after = a.shape[:axis], a.shape[axis], a.shape[axis + 1:]
         rows = heads[0].reshape(math.prod(before), index.size, -1).swapaxes(0, 1).reshape(index.size, -1)
@@ -170,11 +172,12 @@ _picking("batch_take", lambda p, ndim: 1, "clip", _matrix_rows)
 
 @constant("one_hot", work=lambda p, index: Work(2.0 * math.prod(index) * p["depth"]))
 def _one_hot(p: dict, index: Any) -> Any:
-    need(p["depth"] > 0 and max(abs(p["on_value"]), abs(p["off_value"])) < _MOST)
+    need(p["depth"] > 0)
     places, dtype = _whole(index).ravel(), np_dtype(p["dtype"])
-    made = np.full((places.size, p["depth"]), p["off_value"], dtype)
+    on, off = to_dtype(p["on_value"], dtype), to_dtype(p["off_value"], dtype)
+    made = np.full((places.size, p["depth"]), off)
     rows = np.flatnonzero((places >= 0) & (places < p["depth"]))
-    made[rows, places[rows]] = np.asarray(p["on_value"]).astype(dtype)
+    made[rows, places[rows]] = on
     return made.reshape(*index.shape, p["depth"])
 
 
@@ -332,9 +335,9 @@ def _where_numbers(p: dict, condition: Any) -> Any:
 @numpy_form("_npi_boolean_mask_assign_scalar", mixed=True)
 def _assigned_where(p: dict, x: Any, mask: Any) -> Any:
     start = p["start_axis"]
-    need(mask.shape == x.shape[start:start + mask.ndim] and (x.dtype in FLOATS or not p["value"]))
+    need(mask.shape == x.shape[start:start + mask.ndim])
     chosen = (mask != 0).reshape((1,) * start + mask.shape + (1,) * (x.ndim - start - mask.ndim))
-    return _select(chosen, np.asarray(p["value"]).astype(x.dtype), x)
+    return _select(chosen, to_dtype(p["value"], x.dtype), x)
 
 
 # ------------------------------------------------------------ sequences
