@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from mxjax.interpret.direct import form_of
-from mxjax.interpret.exact import Unknown
+from mxjax.interpret.direct import Unknown, form_of
 
 from .forms import check
 

@@ -7,6 +7,7 @@ import pytest
 import mxjax as mx
 from mxjax.array import indexing
 from mxjax.eager import backward
+from mxjax.interpret.calls import as_buffers
 from mxjax.kernel.shape_only import shape_only
 
 from .forms import compare
@@ -95,3 +96,9 @@ def test_gradients_by_keys_add_up():
         y = (x[mx.nd.array([2, 2, 0])] * mx.nd.array([[1], [2], [3]])).sum() + x[:, 1].sum() + x[1].sum()
     y.backward()
     assert x.grad.asnumpy().tolist() == [[3, 4, 3, 3], [1, 2, 1, 1], [3, 4, 3, 3]]
+
+
+def test_results_that_are_one_array_become_buffers_of_their_own():
+    array = numbers(3, 4)
+    one, other = as_buffers((array, array))
+    assert one.unsafe_buffer_pointer() != other.unsafe_buffer_pointer()
