@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from .._support.bounded import bounded_cache
 from .._support.c_math import c_number
 from .._support.handles import pointer, taken
 from .._xla.process import waits
@@ -579,7 +578,7 @@ class NDArray(_Base):
                 return
         source = self._operand(value, shape)
         if isinstance(source, NDArray):
-            kernel = _fill_kernel(shape, chunk.dtype.name)
+            kernel = indexing.fill_kernel(shape, chunk.dtype.name)
             if state.recording:
                 self._write_result(invoke(kernel, [source]))
                 return
@@ -595,7 +594,7 @@ class NDArray(_Base):
             if isinstance(source, np.ndarray) and (source.ndim or not here and chunk.ctx.memory != "cpu"):
                 source = put(source, chunk.ctx)  # to another accelerator the number goes, not the array
             if here or isinstance(source, jax.Array):
-                result = run(_fill_kernel(shape, chunk.dtype.name), [source], wide)[0]
+                result = run(indexing.fill_kernel(shape, chunk.dtype.name), [source], wide)[0]
             else:
                 result = put(np.full(shape, source), chunk.ctx)
         self._write(result)
@@ -778,13 +777,6 @@ _GRAD_REQ_MAP = {"null": 0, "write": 1, "add": 3}
 
 
 # ---------------------------------------------------------------- kernels used directly
-@bounded_cache(1024)
-def _fill_kernel(shape: tuple[int, ...], dtype: str) -> Kernel:
-    def fn(value: Any) -> tuple:
-        return (indexing._fitted(jax.numpy.asarray(value).astype(dtype), shape),)
-    return Kernel("assignment", fn, 1, 1)
-
-
 def _offset_scalar(offset: int) -> Any:
     return offset if offset < 2**31 else np.int64(offset)
 

@@ -11,6 +11,7 @@ by structure only, so that a loop over positions compiles once:
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -19,8 +20,10 @@ import numpy as np
 from jax import lax
 
 from .._support.bounded import bounded_cache
-from ..kernel.interpreted import moving
+from ..interpret.direct import need, to_dtype
+from ..kernel.bound_form import OwnForm
 from ..kernel.kernel import Kernel
+from ..ops.params import np_dtype
 
 __all__ = ["Plan", "plan", "view_kernel", "write_view_kernel"]
 
@@ -231,7 +234,9 @@ def _gathered(data: Any, items: tuple, arrays: tuple) -> Any:
     """The elements at index arrays."""
     kept, new = _beside_arrays(items)
     found = data[_subscript(kept, arrays)]
-    return found if kept is items else jnp.expand_dims(found, new)
+    if kept is items:
+        return found
+    return np.expand_dims(found, tuple(new)) if isinstance(found, np.ndarray) else jnp.expand_dims(found, new)
 
 
 def _beside_arrays(items: tuple) -> tuple[tuple, list[int]]:
@@ -266,21 +271,33 @@ def view_kernel(shape: tuple[int, ...]) -> Kernel:
             return (data.reshape(shape),)
         return (lax.dynamic_slice(data.reshape(-1), (offset,), (count,)).reshape(shape),)
 
-    def moves(data: np.ndarray, offset: np.ndarray) -> np.ndarray:
+    def moves(data: np.ndarray, offset: Any) -> np.ndarray:
         return data.reshape(-1)[int(offset):int(offset) + count].reshape(shape)
-    return Kernel("view", fn, 1, 1, options={"by_numpy": moving(moves), "any_size": True}, operators=lambda offset: [
+
+    def back(head: np.ndarray, source: tuple[int, ...], offset: Any) -> np.ndarray:
+        grad = np.zeros(math.prod(source), head.dtype)
+        grad[int(offset):int(offset) + count] = head.ravel()
+        return grad.reshape(source)
+    return Kernel("view", fn, 1, 1, form=OwnForm(moves, back), options={"any_size": True}, operators=lambda offset: [
         ("reshape", {"shape": (-1,)}), _slice((int(offset),), (int(offset) + count,)), ("reshape", {"shape": shape})])
 
 
 @bounded_cache(4096)
 def write_view_kernel(shape: tuple[int, ...]) -> Kernel:
     """fn(array, value, element offset) -> the array with `shape` elements replaced from there on."""
+    count = math.prod(shape)
+
     def fn(data: Any, value: Any, offset: Any) -> tuple:
         value = jnp.broadcast_to(value, shape).astype(data.dtype).reshape(-1)
         if data.size == value.size:
             return (value.reshape(data.shape),)
         return (lax.dynamic_update_slice(data.reshape(-1), value, (offset,)).reshape(data.shape),)
-    return Kernel("view assignment", fn, 2, 1, options={"any_size": True})
+
+    def writes(data: np.ndarray, value: Any, offset: Any) -> np.ndarray:
+        made = data.copy()
+        made.reshape(-1)[int(offset):int(offset) + count].reshape(shape)[...] = _fitting(value, data.dtype, shape)
+        return made
+    return Kernel("view assignment", fn, 2, 1, form=OwnForm(writes, copies=True), options={"any_size": True})
 
 
 @bounded_cache(4096)
@@ -293,10 +310,22 @@ def read_kernel(kind: str, shape: tuple[int, ...], sizes: tuple[int, ...], items
             return (data[_subscript(items, rest)].reshape(shape),)
         return (_gathered(data, items, rest),)
 
-    def moves(data: np.ndarray, *rest: np.ndarray) -> np.ndarray:
-        part = tuple([slice(int(b), int(b) + n) for b, n in zip(rest, sizes, strict=True)]) if kind == "box" else \
-            _subscript(items, ())
-        return data[part].reshape(shape)
+    def moves(data: np.ndarray, *rest: Any) -> np.ndarray:
+        if kind == "gather":
+            _need_inside(items, rest, data.shape)
+            return _gathered(data, items, rest)
+        return data[_place(kind, sizes, items, rest)].reshape(shape)
+
+    def back(head: np.ndarray, source: tuple[int, ...], *rest: Any) -> np.ndarray:
+        size = math.prod(source)
+        if kind == "gather":
+            need(size <= _FEW and head.dtype.kind == "f" and head.size)
+            places = moves(np.arange(size).reshape(source), *rest)
+            return np.bincount(places.ravel(), head.ravel(), size).reshape(source).astype(head.dtype)
+        grad = np.zeros(source, head.dtype)
+        part = grad[_place(kind, sizes, items, rest)]  # a view
+        part[...] = head.reshape(part.shape)
+        return grad
 
     def box(*starts: Any) -> list:
         begin = tuple(map(int, starts))
@@ -305,32 +334,78 @@ def read_kernel(kind: str, shape: tuple[int, ...], sizes: tuple[int, ...], items
     def strided() -> list:
         parts = [i if isinstance(i, tuple) else (i, i + 1, 1) for i in items if i is not None]
         return [_slice(*zip(*parts, strict=True)), ("reshape", {"shape": shape})]
-    options = {"any_size": True} if kind == "gather" else {"by_numpy": moving(moves)}
-    return Kernel("indexing", fn, 1 + count, 1, options=options, operators={"box": box, "strided": strided}.get(kind))
+    return Kernel("indexing", fn, 1 + count, 1, form=OwnForm(moves, back), options={"any_size": kind == "gather"},
+                  operators={"box": box, "strided": strided}.get(kind))
+
+
+_FEW = 1 << 20  # elements of an array, for the gradient at index arrays by the places of all of them
+
+
+def _place(kind: str, sizes: tuple[int, ...], items: tuple, rest: Sequence[Any]) -> tuple:
+    """The key of NumPy arrays for `rest`, which are index arrays or, of a box, where it starts."""
+    if kind == "box":
+        return tuple([slice(int(b), int(b) + n) for b, n in zip(rest, sizes, strict=True)])
+    return _subscript(items, tuple(map(np.asarray, rest)))
+
+
+def _need_inside(items: tuple, arrays: Sequence[Any], shape: tuple[int, ...]) -> None:
+    """Leaves to XLA index arrays, computed in the same program, that are out of range."""
+    given = iter(arrays)
+    for item, size in zip([i for i in items if i is not None and not isinstance(i, bool)], shape, strict=False):
+        array = np.asarray(next(given)) if item == "array" else np.zeros(0)
+        need(not array.size or array.min() >= -size and array.max() < size)
 
 
 @bounded_cache(4096)
 def write_kernel(kind: str, shape: tuple[int, ...], sizes: tuple[int, ...], items: tuple, count: int) -> Kernel:
     """fn(array, value, *index arrays, *starts) -> the array with the selected elements replaced."""
-    def fn(data: Any, value: Any, *rest: Any) -> tuple:
-        value = jnp.asarray(value).astype(data.dtype)
-        if kind == "box":
-            return (lax.dynamic_update_slice(data, _fitted(value, shape).reshape(sizes), rest),)
+    def aligned(value: Any, made: tuple[int, ...]) -> Any:
+        """The value in the shape `made` of the selected elements without those new axes that indexing leaves out."""
         kept, new = _beside_arrays(items) if kind == "gather" else (items, ())
-        where = data.at[_subscript(kept, rest)]
-        made = where.get().shape
         seen = made
         if kept is items and new:  # the arrays' own axes come first
             new = [axis + len(made) - len(items) + items.count("array") for axis in new]
             seen = tuple([n for axis, n in enumerate(made) if axis not in new])
         if value.ndim == len(seen) + len(new) and all(value.shape[axis] == 1 for axis in new):
-            value = lax.squeeze(value, new)
-        return (where.set(_fitted(value, seen).reshape(made)),)
-    return Kernel("index assignment", fn, 2 + count, 1)
+            value = value.squeeze(tuple(new))
+        return _fitted(value, seen).reshape(made)
+
+    def fn(data: Any, value: Any, *rest: Any) -> tuple:
+        value = jnp.asarray(value).astype(data.dtype)
+        if kind == "box":
+            return (lax.dynamic_update_slice(data, _fitted(value, shape).reshape(sizes), rest),)
+        where = data.at[_subscript(kept_items(), rest)]
+        return (where.set(aligned(value, where.get().shape)),)
+
+    def kept_items() -> tuple:
+        return _beside_arrays(items)[0] if kind == "gather" else items
+
+    def writes(data: np.ndarray, value: Any, *rest: Any) -> np.ndarray:
+        made, value = data.copy(), to_dtype(value, data.dtype)
+        if kind == "gather":
+            _need_inside(items, rest, data.shape)
+        place = _place(kind, sizes, kept_items(), rest)
+        part = made[place]
+        made[place] = _fitted(value, shape).reshape(sizes) if kind == "box" else aligned(value, part.shape)
+        return made
+    return Kernel("index assignment", fn, 2 + count, 1, form=OwnForm(writes, copies=True))
+
+
+@bounded_cache(1024)
+def fill_kernel(shape: tuple[int, ...], dtype: str) -> Kernel:
+    """fn(value) -> the array of this shape and dtype that is filled with it."""
+    def fn(value: Any) -> tuple:
+        return (_fitted(jnp.asarray(value).astype(dtype), shape),)
+    return Kernel("assignment", fn, 1, 1, form=OwnForm(lambda value: _fitting(value, np_dtype(dtype), shape)))
+
+
+def _fitting(value: Any, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
+    """Returns a value of NumPy's in a dtype and shape; leaves to XLA what does not fit."""
+    return _fitted(to_dtype(value, dtype), shape)
 
 
 def _fitted(value: Any, shape: tuple[int, ...]) -> Any:
     """`value` broadcast to `shape`; leading axes of size 1 beyond that are dropped, as NumPy does."""
     if value.ndim > len(shape) and value.shape[:value.ndim - len(shape)] == (1,) * (value.ndim - len(shape)):
         value = value.reshape(value.shape[value.ndim - len(shape):])
-    return jnp.broadcast_to(value, shape)
+    return np.broadcast_to(value, shape) if isinstance(value, np.ndarray) else jnp.broadcast_to(value, shape)

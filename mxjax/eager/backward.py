@@ -16,6 +16,8 @@ from .._support.bounded import Bounded
 from ..base import MXNetError
 from ..context import current_context
 from ..interpret.calls import interpreting
+from ..interpret.direct import to_dtype
+from ..kernel.bound_form import OwnForm
 from ..kernel.derivative import Derivative, PullByNumpy, derivative_of, mirrors
 from ..kernel.kernel import WIDE_DTYPES, Kernel, run
 from ..kernel.policy import MOST_CALLS, MOST_CALLS_AWAY, OFTEN, TRIALS, Programs, next_round
@@ -233,7 +235,8 @@ def _sum(old: Any, grad: Any, ctx: Any) -> Any:
     return perform(_ADD, values, ctx, values[1].dtype in WIDE_DTYPES)[0]
 
 
-_ADD = Kernel("gradient accumulation", lambda a, b: (a + b.astype(a.dtype),), 2, 1, options={"any_size": True})
+_ADD = Kernel("gradient accumulation", lambda a, b: (a + b.astype(a.dtype),), 2, 1, options={"any_size": True},
+              form=OwnForm(lambda a, b: a + to_dtype(b, a.dtype), copies=True))
 _ones_known: dict[Any, Any] = Bounded(16)  # of 1 or 2 MB at most
 
 

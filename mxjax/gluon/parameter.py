@@ -228,7 +228,8 @@ class Parameter:
                                  f"{self.shape}. Please specify in_units, in_channels, etc for `Block`s.")
         with autograd.pause():
             if data is None:
-                data = _flavoured(nd.zeros(self.shape, cpu(), self.dtype, self._stype))
+                data = _flavoured(zeros_later(self.shape, cpu(), self.dtype) if self._stype == "default" else
+                                  nd.zeros(self.shape, cpu(), self.dtype, self._stype))
                 initializer.create(default_init)(initializer.InitDesc(self.name, {"__init__": init}), data)
             self._init_impl(data, ctx)
 

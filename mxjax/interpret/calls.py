@@ -126,6 +126,11 @@ def of_buffers(interpreted: Interpreted, goes_on: Callable[[], bool], then: Call
 def as_buffers(results: Any, device: jax.Device | None = None) -> Any:
     """Returns a structure of NumPy arrays as buffers; what is no array stays as it is."""
     leaves, tree = jax.tree.flatten(results)
+    seen: set[int] = set()
+    for place, leaf in enumerate(leaves):
+        if id(leaf) in seen and isinstance(leaf, np.ndarray):
+            leaves[place] = leaf.copy()  # a program may be given one of the two to write over
+        seen.add(id(leaf))
     if any([isinstance(r, np.ndarray | np.generic) and r.itemsize >= _DOUBLE for r in leaves]):
         with jax.enable_x64(True):  # or it makes integers of 64 bits narrow
             return jax.tree.unflatten(tree, [_buffer(r, device) for r in leaves])

@@ -17,7 +17,7 @@ import numpy as np
 
 from .program import need
 
-__all__ = ["Form", "Work", "form_of", "need", "numpy_form"]
+__all__ = ["Form", "Work", "form_of", "need", "numpy_form", "to_dtype"]
 
 _FLOATS = frozenset(map(np.dtype, ("f4", "f8")))
 
@@ -68,7 +68,8 @@ class Form(NamedTuple):
 
 
 _forms: dict[str, Form] = {}
-_FAMILIES = ("elementwise", "layers", "losses", "reductions", "indexing", "recurrent", "updates")
+_FAMILIES = ("elementwise", "layers", "losses", "reductions", "shapes", "indexing", "creation",
+             "recurrent", "updates")
 
 
 def numpy_form(*names: str, **fields: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -97,3 +98,18 @@ def form_of(name: str) -> Form | None:
 def _load() -> None:
     for family in _FAMILIES:
         importlib.import_module(f"{__package__}.operators.{family}")
+
+
+def to_dtype(value: Any, dtype: np.dtype) -> Any:
+    """Returns an array or a number as an array of a dtype.
+
+    Raises:
+        Unknown: a float, or a number of Python's, is beyond the integers that it would become.
+    """
+    array = np.asarray(value)
+    if array.dtype == dtype:
+        return array
+    if dtype.kind in "iu" and (array.dtype.kind not in "iub" or isinstance(value, int)):
+        limits = np.iinfo(dtype)
+        need(((array > float(limits.min) - 1) & (array < float(limits.max) + 1)).all())
+    return array.astype(dtype)

@@ -1,14 +1,18 @@
-"""The NumPy form of an operator with its parameters, as the kernels of the operator and of its gradients use it."""
+"""NumPy forms as kernels use them: of operators with their parameters, of their gradients, and of other kernels."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..interpret.cost import Cost, cost_of_work
-from ..interpret.direct import Form, form_of
+from ..interpret.direct import Form, Work, form_of
+from ..interpret.program import Unknown
 
-__all__ = ["BoundForm", "bound"]
+__all__ = ["BoundForm", "OwnForm", "bound"]
+
+_FREE = Cost(5.0, 30_000.0)
 
 
 class BoundForm:
@@ -38,18 +42,24 @@ class BoundForm:
                          (wanted[:self._count], heads))
 
     def reads(self, wanted: Sequence[bool]) -> Sequence[bool] | None:
-        """Returns which arrays the gradients are computed from; None where there is no form of them."""
+        """Returns which arrays the gradients are computed from; None where no form tells."""
         if self._form.backward is None:
             return None
         wanted = wanted[:self._count]
-        return self._form.reads(self._static, wanted) if self._form.reads is not None else [True] * len(wanted)
+        try:
+            return self._form.reads(self._static, wanted) if self._form.reads is not None else [True] * len(wanted)
+        except KeyError:  # it depends on a parameter that is an argument
+            return None
 
     def __call__(self, args: Sequence[Any]) -> tuple[Callable[..., Any], Cost] | None:
         """Returns the function of NumPy arrays and its cost; None where the form is not for these arguments."""
         arrays = self._spread(args[:self._count])
         if not self._form.accepts(arrays):
             return None
-        work = self._form.effort(self._parameters(args), arrays)
+        try:
+            work = self._form.effort(self._parameters(args), arrays)
+        except Unknown:
+            return None
         if self._gradients is None:
             return self._forward, cost_of_work(work)
         return self._backward, cost_of_work(work, 3.0)
@@ -85,3 +95,35 @@ def bound(name: str, static: dict[str, Any], dynamic: tuple[str, ...], packed: t
     """Returns the form of an operator's kernel; None where the operator has none."""
     form = form_of(name)
     return None if form is None else BoundForm(form, static, dynamic, packed, spread, count)
+
+
+class OwnForm:
+    """The form of a kernel that is no operator.
+
+    Args:
+        function: function(*arguments) -> the only result.
+        back: function(gradient of the result, shape of the first argument, *the others) -> the gradient of the first,
+            which the result is linear in. None: there is no form of it.
+        copies: the result is new; else it is some of an argument's numbers, which takes no time.
+    """
+
+    def __init__(self, function: Callable[..., Any], back: Callable[..., Any] | None = None,
+                 copies: bool = False) -> None:
+        self._function, self._back, self._copies = function, back, copies
+
+    def of_gradients(self, wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> OwnForm | None:
+        """Returns the form of the gradients; None where there is none."""
+        back = self._back
+        if back is None or heads != (True,) or not wanted[0] or any(wanted[1:]):
+            return None
+        return OwnForm(lambda first, *others: back(others[-1], first.shape, *others[:-1]), copies=True)
+
+    def reads(self, wanted: Sequence[bool]) -> Sequence[bool] | None:
+        """Returns which arguments the gradients are computed from; None where the form does not tell."""
+        return None if self._back is None or any(wanted[1:]) else [False, *[True] * (len(wanted) - 1)]
+
+    def __call__(self, args: Sequence[Any]) -> tuple[Callable[..., Any], Cost] | None:
+        """Returns the function of NumPy arrays and its cost."""
+        sizes = [math.prod(a.shape) for a in args if hasattr(a, "shape")]
+        return (lambda *arrays: (self._function(*arrays),)), \
+            cost_of_work(Work(2.0 * sum(sizes))) if self._copies else _FREE

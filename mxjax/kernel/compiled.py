@@ -252,7 +252,9 @@ class Reordered(Compiled):
         @functools.wraps(function)
         def ordered(*args: Any) -> tuple:
             return operator.itemgetter(*order)(function(*args))
-        super().__init__(ordered, **options)
+        own = options.get("by_numpy")
+        super().__init__(ordered, **{**options, "by_numpy": own and functools.partial(_in_order, own, order)})
+        self._arguments["by_numpy"] = own
         self._function, self._order = function, order
         self._restored = operator.itemgetter(*[order.index(i) for i in range(len(order))])
 
@@ -264,6 +266,15 @@ class Reordered(Compiled):
 
     def __reduce__(self) -> tuple:
         return functools.partial(Reordered, order=self._order, **self._arguments), (self._function,)
+
+
+def _in_order(by_numpy: ByNumpy, order: Sequence[int], args: Sequence[Any]) -> Any:
+    """A function's own form for NumPy with its results in another order."""
+    found = by_numpy(args)
+    if found is None:
+        return None
+    function, cost = found
+    return (lambda *arrays: operator.itemgetter(*order)(function(*arrays))), cost
 
 
 class _Through(list):

@@ -14,23 +14,17 @@ from .policy import compiles_at_once, quota_of
 from .shape_only import ShapeOnly
 from .symbolic_shapes import SymbolicTraces
 
-__all__ = ["ByNumpy", "InterpreterBackend", "moving"]
+__all__ = ["ByNumpy", "InterpreterBackend"]
 
 # function(arguments) -> (function of NumPy arrays, its cost), or None: a function's own form for NumPy
 ByNumpy = Callable[[Sequence[Any]], "tuple[Callable[..., Any], Cost] | None"]
-_FREE = Cost(5.0, 30_000.0)
 
 
-def moving(moves: Callable[..., np.ndarray]) -> ByNumpy:
-    """Returns the form of a function whose only result is an argument's numbers elsewhere, which takes no time."""
-    return lambda args: ((lambda *arrays: (moves(*arrays),)), _FREE)
-
-
-def _spec(arg: Any) -> Any:
-    """An argument as a trace needs it, without its numbers."""
-    if isinstance(arg, jax.Array):
-        return jax.ShapeDtypeStruct(arg.shape, arg.dtype, weak_type=arg.weak_type)
-    return jax.ShapeDtypeStruct(arg.shape, arg.dtype) if isinstance(arg, np.ndarray) else arg
+def _spec(leaf: Any) -> Any:
+    """A leaf of the arguments as a trace needs it, without its numbers."""
+    if isinstance(leaf, jax.Array):
+        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=leaf.weak_type)
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if isinstance(leaf, np.ndarray) else leaf
 
 
 class InterpreterBackend:
@@ -97,11 +91,13 @@ class InterpreterBackend:
     def _own(self, function: Callable[..., Any], cost: Cost, args: Sequence[Any], kind: str) -> Interpreted:
         """The function's own form, and for calls that this leaves out the one by a trace."""
         absent = [np.broadcast_to(np.zeros((), a.dtype), a.shape) if isinstance(a, ShapeOnly) else None for a in args]
-        specs = [_spec(a) for a in args]  # not the arrays, which would live on
+        specs = [jax.tree.map(_spec, a) for a in args]  # not the arrays, which would live on
+        tree = jax.tree.structure(list(args)) if any([isinstance(a, tuple) for a in args]) else None
         traced: list[Interpreted | None] = []
 
         def call(leaves: Sequence[Any]) -> Any:
-            values = iter(leaves)
+            values = iter(leaves) if tree is None else iter([
+                a for a in jax.tree.unflatten(tree, leaves) if not isinstance(a, ShapeOnly)])
             full = [next(values) if a is None else a for a in absent]
             try:
                 with np.errstate(all="ignore"):

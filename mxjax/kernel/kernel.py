@@ -31,7 +31,7 @@ from ..ops.params import WIDE
 from ..ops.random._draw import Drawn
 from ..ops.registry import Op
 from .arguments import kind_of
-from .bound_form import BoundForm, bound
+from .bound_form import BoundForm, OwnForm, bound
 from .compiled import SOME_OF_ONE, Compiled, Reordered
 from .shape_only import ShapeOnly, shape_only
 from .symbolic_shapes import SymbolicTraces
@@ -81,7 +81,7 @@ class Kernel:
         smooth: function(dtype) -> `fn` with a result of this dtype, to differentiate.
         like: for each result an argument of its shape and dtype, where that is known without a trace.
         parts: it calls kernels alone, by their `within`.
-        form: the operator by NumPy.
+        form: the operator or function by NumPy.
         pullback: a graph by parts: function(arguments, wanted) -> (results, function(gradients of outputs) -> those of
             arguments), of NumPy arrays.
 
@@ -104,7 +104,7 @@ class Kernel:
                  refuses: Callable[[Sequence[Any], Sequence[Any]], Exception | None] | None = None,
                  draw: Callable[..., Any] | None = None,
                  smooth: Callable[[str], Callable[..., tuple]] | None = None, like: tuple[int, ...] | None = None,
-                 in_place: Kernel | None = None, parts: bool = False, form: BoundForm | None = None,
+                 in_place: Kernel | None = None, parts: bool = False, form: BoundForm | OwnForm | None = None,
                  pullback: Callable[..., Any] | None = None) -> None:
         values = {key: value for key, value in locals().items() if key != "self"}
         values["num_visible"] = num_outputs if num_visible is None else num_visible
@@ -600,6 +600,7 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
         def draw(source: Source, given: dict[str, Any], inputs: Sequence[Any]) -> Any:
             return drawing(source, given, inputs, train)
     refuse = op.get_attr("FRefuse") if count else None
+    form_name = op.name if function is op.get_attr("FCompute") else f"{op.name} in place"
     return Kernel(op.name, fn, count, num_outputs, num_visible=op.num_visible(params),
                   wide=bool(wide(params) if callable(wide) else wide), mutated=mutated,
                   eager=eager,
@@ -608,8 +609,7 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
                   op=op, params=params, dynamic=dynamic, packed=packed, uses_key=op.uses_key,
                   by_rows=op.by_rows(params), check=op.get_attr("FCheck"),
                   refuses=refuse and functools.partial(refuse, params), draw=draw, smooth=smooth,
-                  form=None if eager or function is not op.get_attr("FCompute") else bound(
-                      op.name, static, dynamic, packed, spread, count),
+                  form=None if eager else bound(form_name, static, dynamic, packed, spread, count),
                   in_place=in_place and _build(op, params, dynamic, packed, present, train, in_place))
 
 

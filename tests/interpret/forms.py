@@ -6,14 +6,14 @@ import jax
 import numpy as np
 
 from mxjax.interpret.direct import form_of
-from mxjax.kernel.kernel import prepare
+from mxjax.kernel.kernel import is_wide, prepare
 from mxjax.kernel.shape_only import shape_only
 from mxjax.ops import registry
 
 __all__ = ["check"]
 
 
-def check(name, arrays, params=None, tolerance=1e-5, gradients=True, seed=0):
+def check(name, arrays, params=None, tolerance=1e-5, gradients=True, seed=0, pack=False):
     """Compares outputs, gradients for each choice of wanted ones, and what the gradients are said to read.
 
     Args:
@@ -22,13 +22,19 @@ def check(name, arrays, params=None, tolerance=1e-5, gradients=True, seed=0):
         params: parameters as a user writes them.
         tolerance: relative and absolute.
         gradients: whether there are some.
+        pack: numbers among the parameters are one vector, as in calls of an operator by itself.
     """
     op = registry.get(name)
     assert form_of(op.name) is not None, f"{op.name} has no NumPy form"
-    kernel = prepare(op, op.parse(params or {}), len(arrays), True)
-    assert kernel.form is not None
     values = op.parse(params or {})
-    extras = kernel.extras(values, False)
+    kernel = prepare(op, values, len(arrays), True, pack)
+    assert kernel.form is not None
+    wide = kernel.wide or any(is_wide(a.dtype) for a in arrays)
+    with jax.enable_x64(wide):
+        _check(kernel, arrays, kernel.extras(values, wide), tolerance, gradients, seed)
+
+
+def _check(kernel, arrays, extras, tolerance, gradients, seed):
     made = kernel.form([*arrays, *extras])
     assert made is not None, "the form is not for these arrays"
     outputs = made[0](*arrays, *extras)

@@ -1,5 +1,421 @@
-"""Places: shapes, slices, look-ups."""
+"""Places: look-ups and writes at index arrays, choices, batches of sequences."""
 
 from __future__ import annotations
 
-__all__: list[str] = []
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...ops.common import normalized
+from ...ops.params import np_dtype
+from ..direct import Work, need, numpy_form, to_dtype
+from .elementwise import summed_to
+from .shapes import FLOATS, constant
+
+__all__ = ["added"]
+
+Shape = tuple[int, ...]
+_MOST = 2.0 ** 31  # what an index that is a float has to be less than
+
+
+def _whole(index: Any) -> Any:
+    """Returns positions in any dtype as integers; a float's fraction is dropped."""
+    if index.dtype.kind == "f":
+        need((np.abs(index) < _MOST).all())  # not where there is a NaN
+    need(index.dtype.kind in "iuf")
+    return index.astype(np.intp)
+
+
+def _inside(index: Any, size: int) -> Any:
+    """Returns positions without negative ones, which count from the end; leaves those that are out of range."""
+    if index.size:
+        low, high = index.min(), index.max()
+        need(low >= -size and high < size)
+        if low < 0:
+            return np.where(index < 0, index + size, index)
+    return index
+
+
+def added(shape: Shape, values: Any, index: Any) -> Any:
+    """Returns zeros of this shape to whose rows those of values are added.
+
+    Args:
+        shape: its rows are as long as those of values, whatever their axes are.
+        values: (n, numbers of a row).
+        index: (n,) integers in the range.
+    """
+    need(values.size)
+    total = np.zeros(shape, values.dtype)
+    rows = total.reshape(-1, values.shape[1])
+    if values.shape[1] == 1:
+        rows[:, 0] = np.bincount(index, values[:, 0], len(rows))
+        return total
+    order = np.argsort(index, kind="stable")
+    places = index[order]
+    first = np.concatenate([[True], places[1:] != places[:-1]])
+    if first.all():  # each place once
+        rows[index] = values
+    else:
+        rows[places[first]] = np.add.reduceat(values[order], np.flatnonzero(first), 0)
+    return total
+
+
+def _reads_second(p: dict, wanted: Sequence[bool]) -> list[bool]:
+    return [i == 1 for i in range(len(wanted))]
+
+
+def _nothing(a: Any, wanted: bool) -> Any:
+    """The gradient of positions and conditions."""
+    return np.zeros(a.shape, a.dtype) if wanted else None
+
+
+# ------------------------------------------------------------ along one axis
+def _positions(p: dict, index: Any, size: int) -> Any:
+    """Returns positions along an axis of this size, those out of range limited to it or counted modulo the size."""
+    need(size and index.size)
+    index = _whole(index)
+    return np.clip(index, 0, size - 1) if p["mode"] == "clip" else index % size
+
+
+def _axis(p: dict, ndim: int) -> int:
+    need(p["axis"] is not None)
+    return normalized(p["axis"], ndim)
+
+
+def _taken_work(p: dict, a: Shape, index: Shape) -> Work:
+    return Work(2.0 * math.prod(index) * math.prod(a) / max(a[_axis(p, len(a))], 1))
+
+
+def _take_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], a: Any, index: Any) -> list[Any]:
+    need(heads[0].dtype in FLOATS and a.dtype in FLOATS)
+    grad = None
+    if wanted[0]:
+        need(a.size and index.size)
+        axis = _axis(p, a.ndim)
+        before, size, after = a.shape[:axis], a.shape[axis], a.shape[axis + 1:]
+        rows = heads[0].reshape(math.prod(before), index.size, -1).swapaxes(0, 1).reshape(index.size, -1)
+        grad = added((size, *before, *after), rows, _positions(p, index, size).ravel())
+        if axis:
+            grad = np.moveaxis(grad, 0, axis)
+    return [grad, _nothing(index, wanted[1])]
+
+
+@numpy_form("take", backward=_take_backward, reads=_reads_second, work=_taken_work, mixed=True)
+def _take(p: dict, a: Any, index: Any) -> Any:
+    axis = _axis(p, a.ndim)
+    return np.take(a, _positions(p, index, a.shape[axis]), axis)
+
+
+_ROWS = {"axis": 0, "mode": "clip"}
+
+
+def _embedding_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], index: Any, table: Any) -> list[Any]:
+    of_table, of_index = _take_backward(_ROWS, heads, wanted[::-1], table, index)
+    return [of_index, of_table]
+
+
+@numpy_form("Embedding", "_contrib_SparseEmbedding", backward=_embedding_backward, mixed=True,
+            reads=lambda p, wanted: [True, False], work=lambda p, index, table: _taken_work(_ROWS, table, index))
+def _embedding(p: dict, index: Any, table: Any) -> Any:
+    need(table.shape == (p["input_dim"], p["output_dim"]))
+    return _take(_ROWS, table, index)
+
+
+def _one_of_each(a: Any, index: Any, axis: int, p: dict) -> Any:
+    """Returns positions along an axis that stays with size 1."""
+    shape = (*a.shape[:axis], 1, *a.shape[axis + 1:])
+    need(index.size == math.prod(shape))
+    return _positions(p, index, a.shape[axis]).reshape(shape)
+
+
+def _picking(name: str, axis_of: Callable[[dict, int], int], mode: str | None,
+             result: Callable[[dict, Shape, Shape], Shape]) -> None:
+    """One element along an axis at every other position; `result`: its shape, of both arrays' shapes."""
+    def places(p: dict, a: Any, index: Any) -> tuple[Any, int]:
+        axis = axis_of(p, a.ndim)
+        return _one_of_each(a, index, axis, {"mode": mode or p["mode"]}), axis
+
+    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], a: Any, index: Any) -> list[Any]:
+        need(heads[0].dtype in FLOATS and a.dtype in FLOATS)
+        grad = None
+        if wanted[0]:
+            where, axis = places(p, a, index)
+            grad = np.zeros(a.shape, a.dtype)
+            np.put_along_axis(grad, where, heads[0].reshape(where.shape), axis)
+        return [grad, _nothing(index, wanted[1])]
+
+    @numpy_form(name, backward=backward, reads=_reads_second, mixed=True, work=lambda p, a, index: Work(
+        2.0 * math.prod(index)))
+    def pick(p: dict, a: Any, index: Any) -> Any:
+        shape = result(p, a.shape, index.shape)
+        where, axis = places(p, a, index)
+        return np.take_along_axis(a, where, axis).reshape(shape)
+
+
+def _picked(p: dict, a: Shape, index: Shape) -> Shape:
+    axis = _axis(p, len(a))
+    rest = a[:axis] + a[axis + 1:]
+    need([n for n in index if n != 1] == [n for n in rest if n != 1])
+    return (*a[:axis], 1, *a[axis + 1:]) if p["keepdims"] else rest or (1,)
+
+
+def _matrix_rows(p: dict, a: Shape, index: Shape) -> Shape:
+    need(len(a) == 2)
+    return index
+
+
+_picking("pick", lambda p, ndim: _axis(p, ndim), None, _picked)
+_picking("batch_take", lambda p, ndim: 1, "clip", _matrix_rows)
+
+
+@constant("one_hot", work=lambda p, index: Work(2.0 * math.prod(index) * p["depth"]))
+def _one_hot(p: dict, index: Any) -> Any:
+    need(p["depth"] > 0)
+    places, dtype = _whole(index).ravel(), np_dtype(p["dtype"])
+    on, off = to_dtype(p["on_value"], dtype), to_dtype(p["off_value"], dtype)
+    made = np.full((places.size, p["depth"]), off)
+    rows = np.flatnonzero((places >= 0) & (places < p["depth"]))
+    made[rows, places[rows]] = on
+    return made.reshape(*index.shape, p["depth"])
+
+
+# ------------------------------------------------------------ along several axes
+def _coordinates(index: Any, shape: Shape) -> tuple[Any, ...]:
+    need(index.ndim and 1 <= len(index) <= len(shape))
+    return tuple([_inside(row, n) for row, n in zip(_whole(index), shape, strict=False)])
+
+
+def _spread(values: Any, index: Any, shape: Shape) -> Any:
+    """Returns zeros of this shape with values added at coordinates."""
+    places, count = _coordinates(index, shape), len(index)
+    flat = np.ravel_multi_index(places, shape[:count]).ravel()
+    need(flat.size and values.shape == index.shape[1:] + shape[count:])
+    return added(shape, values.reshape(flat.size, -1), flat)
+
+
+def _gather_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], a: Any, index: Any) -> list[Any]:
+    need(heads[0].dtype in FLOATS and a.dtype in FLOATS)
+    return [_spread(heads[0], index, a.shape) if wanted[0] else None, _nothing(index, wanted[1])]
+
+
+@numpy_form("gather_nd", backward=_gather_backward, reads=_reads_second, mixed=True)
+def _gather(p: dict, a: Any, index: Any) -> Any:
+    return a[_coordinates(index, a.shape)]
+
+
+def _gather_again(p: dict, heads: Sequence[Any], wanted: Sequence[bool], values: Any, index: Any) -> list[Any]:
+    need(heads[0].dtype in FLOATS and values.dtype in FLOATS)
+    return [heads[0][_coordinates(index, heads[0].shape)] if wanted[0] else None, _nothing(index, wanted[1])]
+
+
+@numpy_form("scatter_nd", backward=_gather_again, reads=_reads_second, mixed=True)
+def _scatter(p: dict, values: Any, index: Any) -> Any:
+    made, places = np.zeros(p["shape"], values.dtype), _coordinates(index, p["shape"])
+    need(values.shape == index.shape[1:] + p["shape"][len(index):])
+    made[places] = values
+    return made
+
+
+@numpy_form("_backward_gather_nd", backward=_gather_again, reads=_reads_second, mixed=True)
+def _scatter_added(p: dict, values: Any, index: Any) -> Any:
+    need(values.dtype in FLOATS)
+    return _spread(values, index, p["shape"])
+
+
+@numpy_form("_scatter_set_nd", mixed=True)
+def _scatter_set(p: dict, a: Any, values: Any, index: Any) -> Any:
+    need(values.dtype == a.dtype and values.shape == index.shape[1:] + a.shape[len(index):])
+    made = a.copy()
+    made[_coordinates(index, a.shape)] = values
+    return made
+
+
+def _copy_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], old: Any, index: Any,
+                   new: Any) -> list[Any]:
+    need(heads[0].dtype in FLOATS and old.dtype in FLOATS)
+    places, kept = _inside(_whole(index), len(old)), None
+    need(len(np.unique(places)) == places.size)  # else only the last row of each place has a gradient
+    if wanted[0]:
+        kept = heads[0].copy()
+        kept[places] = 0
+    return [kept, _nothing(index, wanted[1]), heads[0][places] if wanted[2] else None]
+
+
+@numpy_form("_contrib_index_copy", backward=_copy_backward, reads=_reads_second, mixed=True)
+def _index_copy(p: dict, old: Any, index: Any, new: Any) -> Any:
+    need(new.dtype == old.dtype and new.shape == index.shape + old.shape[1:])
+    made = old.copy()
+    made[_inside(_whole(index), len(old))] = new
+    return made
+
+
+@constant("_contrib_index_array")
+def _index_array(p: dict, x: Any) -> Any:
+    axes = range(x.ndim) if p["axes"] is None else [normalized(a, x.ndim) for a in p["axes"]]
+    need(axes)
+    return np.stack([np.broadcast_to(np.arange(x.shape[a]).reshape(-1, *(1,) * (x.ndim - a - 1)), x.shape)
+                     for a in axes], -1)
+
+
+# ------------------------------------------------------------ choices
+def _reads_first(p: dict, wanted: Sequence[bool]) -> list[bool]:
+    return [i == 0 for i in range(len(wanted))]
+
+
+def _select(holds: Any, x: Any, y: Any) -> Any:
+    """Returns x where the condition, an array of booleans, holds, and y elsewhere, broadcast."""
+    shape = np.broadcast_shapes(holds.shape, x.shape, y.shape)
+    if x.dtype not in FLOATS:
+        return np.where(holds, x, y)
+    made, bits = np.empty(shape, x.dtype), np.dtype(f"i{x.itemsize}")  # by their bits: no branch for each number
+    chosen = -(holds.view(np.int8).astype(bits))
+    np.bitwise_xor((x.view(bits) ^ y.view(bits)) & chosen, y.view(bits), out=made.view(bits))
+    return made
+
+
+def _rowwise(condition: Any, x: Any) -> Any:
+    """Returns where a condition holds, which is of the full shape or has one number for each row."""
+    need(condition.shape in (x.shape, x.shape[:1]))
+    return (condition != 0).reshape(condition.shape + (1,) * (x.ndim - condition.ndim))
+
+
+def _where_backward(holds: Callable[..., Any], positive: Sequence[bool]) -> Callable[..., list[Any]]:
+    """Gradients of a choice; `positive`: for each array after the condition whether it is taken where that holds."""
+    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], condition: Any, *arrays: Any) -> list[Any]:
+        head = heads[0]
+        need(head.dtype in FLOATS and arrays[0].dtype in FLOATS)
+        chosen, zero = holds(condition, head), np.zeros((), head.dtype)
+        return [_nothing(condition, wanted[0]), *[
+            summed_to(_select(chosen, head, zero) if first else _select(chosen, zero, head), a.shape) if w else None
+            for a, first, w in zip(arrays, positive, wanted[1:], strict=True)]]
+    return backward
+
+
+@numpy_form("where", backward=_where_backward(_rowwise, (True, False)), reads=_reads_first, mixed=True)
+def _where(p: dict, condition: Any, x: Any, y: Any) -> Any:
+    need(x.shape == y.shape and x.dtype == y.dtype)
+    return _select(_rowwise(condition, x), x, y)
+
+
+def _holds(condition: Any, x: Any) -> Any:
+    return condition != 0
+
+
+def _broadcasts(*arrays: Any) -> bool:
+    ndim = max([a.ndim for a in arrays])
+    shapes = [(1,) * (ndim - a.ndim) + a.shape for a in arrays]
+    return all([len(set(sizes) - {1}) < 2 for sizes in zip(*shapes, strict=True)])
+
+
+@numpy_form("_npi_where", backward=_where_backward(_holds, (True, False)), reads=_reads_first, mixed=True)
+def _np_where(p: dict, condition: Any, x: Any, y: Any) -> Any:
+    need(x.dtype == y.dtype and _broadcasts(condition, x, y))
+    return _select(condition != 0, x, y)
+
+
+@numpy_form("_npi_where_lscalar", backward=_where_backward(_holds, (False,)), reads=_reads_first, mixed=True)
+def _where_number_first(p: dict, condition: Any, x: Any) -> Any:
+    need(x.dtype in FLOATS and _broadcasts(condition, x))
+    return _select(condition != 0, np.asarray(p["scalar"], x.dtype), x)
+
+
+@numpy_form("_npi_where_rscalar", backward=_where_backward(_holds, (True,)), reads=_reads_first, mixed=True)
+def _where_number_last(p: dict, condition: Any, y: Any) -> Any:
+    need(y.dtype in FLOATS and _broadcasts(condition, y))
+    return _select(condition != 0, y, np.asarray(p["scalar"], y.dtype))
+
+
+@numpy_form("_npi_where_scalar2", mixed=True)
+def _where_numbers(p: dict, condition: Any) -> Any:
+    return _select(condition != 0, np.asarray(p["x"], np.float32), np.asarray(p["y"], np.float32))
+
+
+@numpy_form("_npi_boolean_mask_assign_scalar", mixed=True)
+def _assigned_where(p: dict, x: Any, mask: Any) -> Any:
+    start = p["start_axis"]
+    need(mask.shape == x.shape[start:start + mask.ndim])
+    chosen = (mask != 0).reshape((1,) * start + mask.shape + (1,) * (x.ndim - start - mask.ndim))
+    return _select(chosen, to_dtype(p["value"], x.dtype), x)
+
+
+# ------------------------------------------------------------ sequences
+def _lengths(p: dict, x: Any, lengths: Any) -> Any:
+    """Returns the lengths of sequences; leaves those that are longer than the batch."""
+    need(p["axis"] in (0, 1) and x.ndim > 1)
+    if not p["use_sequence_length"]:
+        return None
+    need(lengths is not None and lengths.shape == (x.shape[1 - p["axis"]],) and lengths.size)
+    lengths = _whole(lengths)
+    need(lengths.max() <= x.shape[p["axis"]])
+    return lengths
+
+
+def _sequences(name: str, back: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Registers function(parameters, data, integer lengths or None), linear in the data, and its gradient."""
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any, lengths: Any = None) -> list[Any]:
+            need(heads[0].dtype in FLOATS and x.dtype in FLOATS)
+            grad = back(p, heads[0], x.shape, _lengths(p, x, lengths)) if wanted[0] else None
+            return [grad, *[_nothing(lengths, w) for w in wanted[1:]]]
+
+        def forward(p: dict, x: Any, lengths: Any = None) -> Any:
+            return function(p, x, _lengths(p, x, lengths))
+        numpy_form(name, backward=backward, reads=_reads_second, mixed=True)(forward)
+        return function
+    return register
+
+
+def _masked(x: Any, lengths: Any, axis: int, value: Any) -> Any:
+    if lengths is None:
+        return x
+    time = np.arange(x.shape[axis])
+    ended = time[:, None] >= lengths if axis == 0 else time >= lengths[:, None]
+    made = x.copy()
+    made[ended] = value
+    return made
+
+
+@_sequences("SequenceMask", back=lambda p, head, x, lengths: _masked(head, lengths, p["axis"], 0))
+def _sequence_mask(p: dict, x: Any, lengths: Any) -> Any:
+    need(x.dtype in FLOATS or not p["value"])
+    return _masked(x, lengths, p["axis"], p["value"])
+
+
+def _last_places(p: dict, x: Shape, lengths: Any) -> tuple:
+    batch, time = np.arange(x[1 - p["axis"]]), x[p["axis"]] - 1 if lengths is None else np.maximum(lengths - 1, 0)
+    return (time, batch) if p["axis"] == 0 else (batch, time)
+
+
+def _last_backward(p: dict, head: Any, x: Shape, lengths: Any) -> Any:
+    grad = np.zeros(x, head.dtype)
+    grad[_last_places(p, x, lengths)] = head
+    return grad
+
+
+@_sequences("SequenceLast", back=_last_backward)
+def _sequence_last(p: dict, x: Any, lengths: Any) -> Any:
+    need(x.size)
+    return x[_last_places(p, x.shape, lengths)]
+
+
+def _reversed_places(x: Shape, lengths: Any) -> tuple:
+    time = np.arange(x[0])[:, None]
+    return np.where(time < lengths, lengths - 1 - time, time), np.arange(x[1])
+
+
+def _reversed(p: dict, x: Any, shape: Shape, lengths: Any) -> Any:
+    """A permutation that undoes itself, and so is its own transpose."""
+    need(p["axis"] == 0)
+    return x[::-1] if lengths is None else x[_reversed_places(shape, lengths)]
+
+
+@_sequences("SequenceReverse", back=_reversed)
+def _sequence_reverse(p: dict, x: Any, lengths: Any) -> Any:
+    return _reversed(p, x, x.shape, lengths)
+
+
+# ------------------------------------------------------------ sizes
+constant("shape_array")(lambda p, x: np.array(x.shape, np.int64))
+constant("size_array")(lambda p, x: np.array([x.size], np.int64))

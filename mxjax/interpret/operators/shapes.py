@@ -1,0 +1,558 @@
+"""Shapes: other shapes and orders of axes, slices, pieces, joins, repetition, padding, diagonals.
+
+All of these functions are linear in their first array, so their gradients read no array, only shapes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...ops.common import normalized
+from ...ops.elementwise import broadcast
+from ...ops.np import rearranging as np_rearranging
+from ...ops.np.reductions import axes_of
+from ...ops.shape import rearranging, slicing
+from ..direct import Work, need, numpy_form
+from .elementwise import summed_to
+
+__all__ = ["FLOATS", "constant", "linear", "reads_nothing"]
+
+FLOATS = frozenset(map(np.dtype, ("f4", "f8")))
+Shape = tuple[int, ...]
+Forward = Callable[..., Any]
+
+
+def reads_nothing(p: dict, wanted: Sequence[bool]) -> list[bool]:
+    """Returns that the gradients need no array's numbers."""
+    return [False] * len(wanted)
+
+
+def linear(*names: str, back: Callable[..., Any], **fields: Any) -> Callable[[Forward], Forward]:
+    """Registers a function that is linear in its first array; the others give their shapes alone.
+
+    Args:
+        names: of the operators.
+        back: function(parameters, gradient of the output, shape of the first array, other shapes ...) -> its gradient.
+        fields: further ones of `Form`.
+    """
+    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], *arrays: Any) -> list[Any]:
+        need(heads[0].dtype in FLOATS and arrays[0].dtype in FLOATS)
+        first = back(p, heads[0], *[a.shape for a in arrays]) if wanted[0] else None
+        return [first, *[np.zeros(a.shape, a.dtype) if w else None
+                         for a, w in zip(arrays[1:], wanted[1:], strict=True)]]
+    return numpy_form(*names, backward=backward, reads=reads_nothing, mixed=True, **fields)
+
+
+def constant(name: str, **fields: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Registers a function of one array whose gradient is 0."""
+    return numpy_form(name, backward=lambda p, heads, wanted, x: [np.zeros(x.shape, x.dtype)], reads=reads_nothing,
+                      mixed=True, **fields)
+
+
+# ------------------------------------------------------------ other shapes
+def _shaped(name: str, target: Callable[..., Any]) -> None:
+    """The same numbers in the shape that `target` makes of the parameters and the arrays' shapes."""
+    linear(name, back=lambda p, head, x, *others: head.reshape(x))(
+        lambda p, x, *others: x.reshape(target(p, x.shape, *[a.shape for a in others])))
+
+
+def _like(p: dict, x: Shape, like: Shape) -> Shape:
+    first, last = rearranging._range("lhs", p["lhs_begin"], p["lhs_end"], len(x))
+    start, stop = rearranging._range("rhs", p["rhs_begin"], p["rhs_end"], len(like))
+    shape = x[:first] + like[start:stop] + x[last:]
+    need(math.prod(shape) == math.prod(x))
+    return shape
+
+
+def _c_order(target: Callable[[dict, Shape], Any]) -> Callable[[dict, Shape], Any]:
+    def checked(p: dict, x: Shape) -> Any:
+        need(p["order"] == "C")
+        return target(p, x)
+    return checked
+
+
+def _without_ones(p: dict, x: Shape) -> Shape:
+    need(p["axis"] is None or x and all([x[a] == 1 for a in axes_of("_np_squeeze", p["axis"], len(x))]))
+    return np_rearranging._squeezed(p, x)
+
+
+def _new_axis(p: dict, x: Shape) -> Shape:
+    axis = normalized(p["axis"], len(x) + 1)
+    return (*x[:axis], 1, *x[axis:])
+
+
+_shaped("Reshape", lambda p, x: x if (target := rearranging._target(p, x)) is None else target)
+_shaped("Flatten", lambda p, x: (x[0], math.prod(x[1:])))
+_shaped("reshape_like", _like)
+_shaped("expand_dims", _new_axis)
+_shaped("squeeze", rearranging._squeezed)
+_shaped("_np_reshape", _c_order(lambda p, x: np_rearranging.np_reshaped(x, p["newshape"])))
+_shaped("_npx_reshape", _c_order(lambda p, x: np_rearranging.npx_reshaped(x, p["newshape"], p["reverse"])))
+_shaped("_np_squeeze", _without_ones)
+
+
+# ------------------------------------------------------------ orders
+def _ordered(name: str, order: Callable[[dict, int], Sequence[int]]) -> None:
+    """The axes in another order."""
+    linear(name, back=lambda p, head, x: head.transpose(np.argsort(order(p, len(x)))))(
+        lambda p, x: x.transpose(order(p, x.ndim)))
+
+
+def _swapped(p: dict, ndim: int) -> list[int]:
+    order = list(range(ndim))
+    one, other = normalized(p["dim1"], ndim), normalized(p["dim2"], ndim)
+    order[one], order[other] = other, one
+    return order
+
+
+def _np_order(p: dict, ndim: int) -> Sequence[int]:
+    order = [normalized(a, ndim) for a in p["axes"] or range(ndim)[::-1]]
+    need(sorted(order) == list(range(ndim)))
+    return order
+
+
+def _moved(p: dict, ndim: int) -> list[int]:
+    need(len(p["source"]) == len(p["destination"]) and all([-ndim <= a < ndim for a in p["source"] + p["destination"]]))
+    source, destination = ([a % ndim for a in p[n]] for n in ("source", "destination"))
+    need(len(set(source)) == len(source) and len(set(destination)) == len(destination))
+    order = [a for a in range(ndim) if a not in source]
+    for place, axis in sorted(zip(destination, source, strict=True)):
+        order.insert(place, axis)
+    return order
+
+
+_ordered("transpose", lambda p, ndim: rearranging._order(p["axes"], ndim))
+_ordered("SwapAxis", _swapped)
+_ordered("_np_transpose", _np_order)
+_ordered("_np_moveaxis", _moved)
+
+
+def _involution(name: str, function: Callable[[dict, Any], Any]) -> None:
+    """A function that undoes itself, and is its own transpose."""
+    linear(name, back=lambda p, head, x: function(p, head))(function)
+
+
+_involution("reverse", lambda p, x: np.flip(x, tuple([normalized(a, x.ndim) for a in p["axis"]])))
+_involution("_npi_flip", lambda p, x: np.flip(x, axes_of("_npi_flip", p["axis"], x.ndim)))
+
+
+def _rolled(p: dict, x: Any, sign: int = 1) -> Any:
+    shift, axis = p["shift"], p["axis"]
+    need(shift and (len(shift) == 1 if axis is None else len(shift) in (1, len(axis))
+                    and all([-x.ndim <= a < x.ndim for a in axis])))
+    shift = [sign * n for n in shift]
+    return np.roll(x, shift[0]) if axis is None else np.roll(x, shift * (len(axis) // len(shift)), axis)
+
+
+def _turned(p: dict, x: Any, sign: int = 1) -> Any:
+    need(p["axes"] and len(p["axes"]) == 2 <= x.ndim and len(axes_of("_npi_rot90", p["axes"], x.ndim)) == 2)
+    return np.rot90(x, sign * p["k"], p["axes"])
+
+
+linear("_np_roll", back=lambda p, head, x: _rolled(p, head, -1))(_rolled)
+linear("_npi_rot90", back=lambda p, head, x: _turned(p, head, -1))(_turned)
+
+
+def _to_space(p: dict, x: Any) -> Any:
+    b = p["block_size"]
+    need(x.ndim == 4 and b > 0 and x.size and x.shape[1] % b ** 2 == 0)
+    n, c, h, w = x.shape
+    return x.reshape(n, b, b, c // b ** 2, h, w).transpose(0, 3, 4, 1, 5, 2).reshape(n, c // b ** 2, h * b, w * b)
+
+
+def _to_depth(p: dict, x: Any) -> Any:
+    b = p["block_size"]
+    need(x.ndim == 4 and b > 0 and x.size and x.shape[2] % b == x.shape[3] % b == 0)
+    n, c, h, w = x.shape
+    return x.reshape(n, c, h // b, b, w // b, b).transpose(0, 3, 5, 1, 2, 4).reshape(n, c * b ** 2, h // b, w // b)
+
+
+linear("depth_to_space", back=lambda p, head, x: _to_depth(p, head))(_to_space)
+linear("space_to_depth", back=lambda p, head, x: _to_space(p, head))(_to_depth)
+
+
+# ------------------------------------------------------------ slices
+def _within(part: Any, head: Any, shape: Shape) -> Any:
+    """Returns zeros of this shape with the gradient in a part of them."""
+    grad = np.zeros(shape, head.dtype)
+    grad[part] = head
+    return grad
+
+
+def _part(name: str, part: Callable[..., tuple]) -> None:
+    """The part of the first array that `part` makes of the parameters and the arrays' shapes."""
+    linear(name, back=lambda p, head, *shapes: _within(part(p, *shapes), head, shapes[0]))(
+        lambda p, x, *others: x[part(p, x.shape, *[a.shape for a in others])])
+
+
+def _leading(p: dict, x: Shape, like: Shape) -> tuple[slice, ...]:
+    need(p["axes"] or len(x) == len(like))
+    parts = [slice(None)] * len(x)
+    for a in p["axes"] or range(len(x)):
+        a = normalized(a, len(x))
+        need(a < len(like) and like[a] <= x[a])
+        parts[a] = slice(like[a])
+    return tuple(parts)
+
+
+def _crop(p: dict, x: Shape, like: Shape | None = None) -> tuple[slice, ...]:
+    size = p["h_w"] if like is None else like[2:]
+    need(len(x) == 4 and len(size) == 2)
+    room = [whole - part for whole, part in zip(x[2:], size, strict=True)]
+    start = [r // 2 for r in room] if p["center_crop"] else p["offset"]
+    need(min(size) > 0 and all([0 <= s <= r for s, r in zip(start, room, strict=True)]))
+    return (slice(None), slice(None), *[slice(s, s + n) for s, n in zip(start, size, strict=True)])
+
+
+_part("slice", slicing._slice_part)
+_part("slice_axis", slicing._slice_axis_part)
+_part("slice_like", _leading)
+_part("Crop", _crop)
+
+
+def _assigned_part(p: dict, x: Any, *value: Any) -> tuple[slice, ...]:
+    return slicing._slices("_slice_assign", x.ndim, p["begin"], p["end"], p["step"])
+
+
+def _assign_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any, *value: Any) -> list[Any]:
+    head, part = heads[0], _assigned_part(p, x)
+    need(head.dtype in FLOATS and x.dtype in FLOATS)
+    kept = None
+    if wanted[0]:
+        kept = head.copy()
+        kept[part] = 0
+    return [kept, head[part] if wanted[-1] else None][:len(wanted)]
+
+
+@numpy_form("_slice_assign", backward=_assign_backward, reads=reads_nothing)
+def _slice_assign(p: dict, x: Any, value: Any) -> Any:
+    made, part = x.copy(), _assigned_part(p, x)
+    need(made[part].shape == value.shape)
+    made[part] = value
+    return made
+
+
+@numpy_form("_slice_assign_scalar", backward=_assign_backward, reads=reads_nothing)
+def _slice_assign_scalar(p: dict, x: Any) -> Any:
+    made = x.copy()
+    made[_assigned_part(p, x)] = p["scalar"]
+    return made
+
+
+# ------------------------------------------------------------ pieces
+def _pieces(name: str, axis_of: Callable[[dict, int], int], limits: Callable[[dict, int], Sequence[int]]) -> None:
+    """The pieces of an axis; `limits`: where they begin and the last one ends, of the parameters and the size."""
+    def parts(p: dict, shape: Shape) -> tuple[int, list[tuple[slice, ...]]]:
+        axis = normalized(axis_of(p, len(shape)), len(shape))
+        ends = list(limits(p, shape[axis]))
+        need(sorted(ends) == ends and ends[-1] == shape[axis])
+        need(not p["squeeze_axis"] or all([b - a == 1 for a, b in zip(ends, ends[1:], strict=False)]))
+        return axis, [(slice(None),) * axis + (slice(a, b),) for a, b in zip(ends, ends[1:], strict=False)]
+
+    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any) -> list[Any]:
+        need(x.dtype in FLOATS and all([h is None or h.dtype in FLOATS for h in heads]))
+        axis, cuts = parts(p, x.shape)
+        grad = np.zeros(x.shape, x.dtype)
+        for head, cut in zip(heads, cuts, strict=True):
+            if head is not None:
+                grad[cut] = np.expand_dims(head, axis) if p["squeeze_axis"] else head
+        return [grad]
+
+    @numpy_form(name, backward=backward, reads=reads_nothing, mixed=True)
+    def split(p: dict, x: Any) -> tuple:
+        axis, cuts = parts(p, x.shape)
+        return tuple([x[cut].squeeze(axis) if p["squeeze_axis"] else x[cut] for cut in cuts])
+
+
+def _equal(count: int, size: int) -> Sequence[int]:
+    need(count > 0 and size % count == 0)
+    return [size // count * i for i in range(count + 1)]
+
+
+def _almost_equal(p: dict, size: int) -> Sequence[int]:
+    if p["sections"] <= 0:
+        return (*(p["indices"] if size else (0,) * len(p["indices"])), size)
+    least, longer = divmod(size, p["sections"])
+    return [least * i + min(i, longer) for i in range(p["sections"] + 1)]
+
+
+def _np_limits(p: dict, size: int) -> Sequence[int]:
+    return _equal(p["sections"], size) if p["sections"] else _almost_equal(p, size)
+
+
+_pieces("SliceChannel", lambda p, ndim: p["axis"], lambda p, size: _equal(p["num_outputs"], size))
+_pieces("_split_v2", lambda p, ndim: p["axis"], _almost_equal)
+_pieces("_npi_hsplit", lambda p, ndim: 1 if ndim > 1 else 0, _np_limits)
+_pieces("_npi_dsplit", lambda p, ndim: 2, _np_limits)
+
+
+# ------------------------------------------------------------ joins
+def _joined(name: str, axis_of: Callable[[dict, int], int], lift: Callable[[dict, Shape], Shape] | None = None) -> None:
+    """Arrays side by side along an axis.
+
+    Args:
+        name: of the operator.
+        axis_of: function(parameters, number of dimensions) -> the axis.
+        lift: function(parameters, shape of an array) -> the shape that it is joined with; by default its own.
+    """
+    def lifted(p: dict, arrays: Sequence[Any]) -> tuple[list[Shape], int]:
+        shapes = [a.shape if lift is None else lift(p, a.shape) for a in arrays]
+        axis = normalized(axis_of(p, len(shapes[0])), len(shapes[0]))
+        need(len({(*s[:axis], None, *s[axis + 1:]) for s in shapes}) == 1)
+        return shapes, axis
+
+    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], *arrays: Any) -> list[Any]:
+        need(heads[0].dtype in FLOATS and arrays[0].dtype in FLOATS)
+        shapes, axis = lifted(p, arrays)
+        grads, begin = [], 0
+        for a, shape, w in zip(arrays, shapes, wanted, strict=True):
+            end = begin + shape[axis]
+            grads.append(heads[0][(slice(None),) * axis + (slice(begin, end),)].reshape(a.shape) if w else None)
+            begin = end
+        return grads
+
+    @numpy_form(name, backward=backward, reads=reads_nothing, mixed=True)
+    def join(p: dict, *arrays: Any) -> Any:
+        need(arrays and len({a.dtype for a in arrays}) == 1)
+        shapes, axis = lifted(p, arrays)
+        return np.concatenate([a.reshape(s) for a, s in zip(arrays, shapes, strict=True)], axis)
+
+
+def _in_new_axis(p: dict, x: Shape) -> Shape:
+    axis = normalized(p["axis"], len(x) + 1)
+    return (*x[:axis], 1, *x[axis:])
+
+
+_joined("Concat", lambda p, ndim: p["dim"])
+_joined("_rnn_param_concat", lambda p, ndim: p["dim"])
+_joined("_npi_concatenate", lambda p, ndim: p["axis"] or 0, lambda p, x: (math.prod(x),) if p["axis"] is None else x)
+for _name in ("stack", "_npi_stack"):
+    _joined(_name, lambda p, ndim: p["axis"], _in_new_axis)
+_joined("_npi_vstack", lambda p, ndim: 0, lambda p, x: np_rearranging._lifted(x, 2))
+_joined("_npi_hstack", lambda p, ndim: min(1, ndim - 1), lambda p, x: np_rearranging._lifted(x, 1))
+_joined("_npi_dstack", lambda p, ndim: 2, lambda p, x: np_rearranging._lifted(x, 3))
+_joined("_npi_column_stack", lambda p, ndim: 1, lambda p, x: x if len(x) > 1 else (*x, 1) if x else (1, 1))
+
+
+# ------------------------------------------------------------ repetition
+def _repeated(name: str, layout: Callable[..., tuple[Shape, Shape, Shape]]) -> None:
+    """An array repeated along axes.
+
+    `layout` makes of the parameters and the arrays' shapes three shapes: that of the first array with axes of size 1,
+    the same with these repeated, and that of the result.
+    """
+    def back(p: dict, head: Any, x: Shape, *others: Shape) -> Any:
+        ones, full, _ = layout(p, x, *others)
+        return summed_to(head.reshape(full), ones).reshape(x)
+
+    def work(p: dict, *shapes: Shape) -> Work:
+        return Work(2.0 * math.prod(layout(p, *shapes)[1]))
+
+    @linear(name, back=back, work=work)
+    def repeat(p: dict, x: Any, *others: Any) -> Any:
+        ones, full, result = layout(p, x.shape, *[a.shape for a in others])
+        return np.broadcast_to(x.reshape(ones), full).reshape(result)
+
+
+def _tile(p: dict, x: Shape) -> tuple[Shape, Shape, Shape]:
+    need(p["reps"] and min(p["reps"]) > 0)
+    ndim = max(len(x), len(p["reps"]))
+    sizes, reps = (1,) * (ndim - len(x)) + x, (1,) * (ndim - len(p["reps"])) + p["reps"]
+    full = tuple([m for pair in zip(reps, sizes, strict=True) for m in pair])
+    return tuple([m for n in sizes for m in (1, n)]), full, tuple([r * n for r, n in zip(reps, sizes, strict=True)])
+
+
+def _repeat(p: dict, x: Shape) -> tuple[Shape, Shape, Shape]:
+    need(p["repeats"] > 0)
+    shape, axis = ((math.prod(x),), 0) if p["axis"] is None else (x, normalized(p["axis"], len(x)))
+    before, after = shape[:axis + 1], shape[axis + 1:]
+    return (*before, 1, *after), (*before, p["repeats"], *after), (*before[:-1], before[-1] * p["repeats"], *after)
+
+
+def _stretch(target: Callable[..., Any]) -> Callable[..., tuple[Shape, Shape, Shape]]:
+    def layout(p: dict, x: Shape, *others: Shape) -> tuple[Shape, Shape, Shape]:
+        shape = tuple(target(p, x, *others))
+        need(len(shape) >= len(x))
+        ones = (1,) * (len(shape) - len(x)) + x
+        need(all([n in (1, m) for n, m in zip(ones, shape, strict=True)]))
+        return ones, shape, shape
+    return layout
+
+
+def _like_other(p: dict, x: Shape, like: Shape) -> Shape:
+    need(p["lhs_axes"] != () and (p["lhs_axes"] is None or p["rhs_axes"] is None or
+                                  len(p["lhs_axes"]) == len(p["rhs_axes"])))
+    shape = broadcast._like(p, x, like)
+    need(len(shape) == len(x))
+    return shape
+
+
+def _to(p: dict, x: Shape) -> Shape:
+    need(len(x) == len(p["shape"]))
+    return broadcast._to(p, x)
+
+
+def _along(p: dict, x: Shape) -> Shape:
+    need(len(p["axis"]) == len(p["size"]) and all([x[normalized(a, len(x))] == 1 for a in p["axis"]]))
+    return broadcast._along(p, x)
+
+
+for _name in ("tile", "_npi_tile"):
+    _repeated(_name, _tile)
+_repeated("repeat", _repeat)
+_repeated("broadcast_to", _stretch(_to))
+_repeated("broadcast_axis", _stretch(_along))
+_repeated("broadcast_like", _stretch(_like_other))
+_repeated("_npi_broadcast_to", _stretch(np_rearranging._stretched))
+
+
+# ------------------------------------------------------------ padding
+Widths = Sequence[tuple[int, int]]
+
+
+def _inner(x: Shape, widths: Widths) -> tuple[slice, ...]:
+    return tuple([slice(a, a + n) for n, (a, _) in zip(x, widths, strict=True)])
+
+
+def _padded(p: dict, x: Any, widths: Widths) -> Any:
+    """Returns the array with more numbers before and after each axis."""
+    mode = p["mode"]
+    if mode != "constant":
+        _need_source(mode, x.shape, widths)
+        return np.pad(x, widths, mode)
+    value = p["constant_value"]
+    need(x.dtype in FLOATS or not value)
+    made = np.full([n + a + b for n, (a, b) in zip(x.shape, widths, strict=True)], value, x.dtype)
+    made[_inner(x.shape, widths)] = x
+    return made
+
+
+def _need_source(mode: str, x: Shape, widths: Widths) -> None:
+    """Leaves modes that are not linear, and padding that is wider than the numbers it comes from."""
+    need(mode in ("edge", "symmetric", "reflect") and all(x))
+    need(mode == "edge" or all([max(pair) <= n - (mode == "reflect") for n, pair in zip(x, widths, strict=True)]))
+
+
+def _unpadded(p: dict, head: Any, x: Shape, widths: Widths) -> Any:
+    """Returns the gradient of the array that was padded."""
+    mode = p["mode"]
+    if mode == "constant":
+        return head[_inner(x, widths)]
+    _need_source(mode, x, widths)
+    for axis, (n, (before, after)) in enumerate(zip(x, widths, strict=True)):
+        if before or after:
+            head = np.moveaxis(_folded(mode, np.moveaxis(head, axis, 0), n, before), 0, axis)
+    return head
+
+
+def _folded(mode: str, head: Any, n: int, before: int) -> Any:
+    """Adds what was padded along the first axis to where it came from."""
+    grad, first, last = head[before:before + n].copy(), head[:before], head[before + n:]
+    after = len(last)
+    if mode == "edge":
+        grad[0] += first.sum(0)
+        grad[-1] += last.sum(0)
+    else:
+        skipped = mode == "reflect"
+        grad[skipped:before + skipped] += first[::-1]
+        grad[n - after - skipped:n - skipped] += last[::-1]
+    return grad
+
+
+def _pairs(p: dict, x: Shape) -> Widths:
+    width = p["pad_width"]
+    need(len(x) in (4, 5) and len(width) == 2 * len(x) and not any(width[:4]) and min(width) >= 0)
+    return list(zip(width[::2], width[1::2], strict=True))
+
+
+def _np_pairs(p: dict, x: Shape) -> Widths:
+    need(len(p["pad_width"]) == len(x) and all([len(pair) == 2 and min(pair) >= 0 for pair in p["pad_width"]]))
+    return p["pad_width"]
+
+
+def _padding(name: str, widths: Callable[[dict, Shape], Widths]) -> None:
+    linear(name, back=lambda p, head, x: _unpadded(p, head, x, widths(p, x)))(
+        lambda p, x: _padded(p, x, widths(p, x.shape)))
+
+
+_padding("Pad", _pairs)
+_padding("_npi_pad", _np_pairs)
+
+
+# ------------------------------------------------------------ diagonals and triangles
+def _diagonal(x: Any, k: int, axes: tuple[int, int]) -> Any:
+    """Returns the k-th diagonals of two axes, as the last axis: a view."""
+    one, other = (normalized(a, x.ndim) for a in axes)
+    need(one != other)
+    return np.diagonal(x, k, one, other)
+
+
+def _on_diagonal(head: Any, shape: Shape, k: int, axes: tuple[int, int]) -> Any:
+    """Returns zeros of this shape with the numbers on the k-th diagonals of two axes."""
+    need(len(shape) > 1)
+    made = np.zeros(shape, head.dtype)
+    diagonal = _diagonal(made, k, axes)
+    diagonal.flags.writeable = True
+    diagonal[...] = head
+    return made
+
+
+def _matrix(x: Any, k: int) -> Any:
+    n = len(x) + abs(k)
+    return _on_diagonal(x, (n, n), k, (0, 1))
+
+
+def _diagonals(name: str, of: Callable[[dict], tuple[int, tuple[int, int]]]) -> None:
+    """The diagonals of matrices, or the matrix of a vector; `of`: which one, and which axes."""
+    def back(p: dict, head: Any, x: Shape) -> Any:
+        k, axes = of(p)
+        return np.diagonal(head, k) if len(x) == 1 else _on_diagonal(head, x, k, axes)
+
+    @linear(name, back=back)
+    def diag(p: dict, x: Any) -> Any:
+        k, axes = of(p)
+        if x.ndim == 1:
+            return _matrix(x, k)
+        need(x.ndim > 1)
+        found = _diagonal(x, k, axes)
+        need(found.size)
+        return found
+
+
+_diagonals("diag", lambda p: (p["k"], (p["axis1"], p["axis2"])))
+_diagonals("_np_diag", lambda p: (p["k"], (0, 1)))
+linear("_np_diagflat", back=lambda p, head, x: np.diagonal(head, p["k"]).reshape(x))(
+    lambda p, x: _matrix(x.reshape(-1), p["k"]))
+
+
+def _axes(p: dict) -> tuple[int, int]:
+    return p["axis1"], p["axis2"]
+
+
+@linear("_np_diagonal", back=lambda p, head, x: _on_diagonal(head, x, p["offset"], _axes(p)))
+def _np_diagonal(p: dict, x: Any) -> Any:
+    need(x.ndim > 1)
+    return _diagonal(x, p["offset"], _axes(p))
+
+
+@linear("_np_trace", back=lambda p, head, x: _on_diagonal(head[..., None], x, p["offset"], _axes(p)))
+def _np_trace(p: dict, x: Any) -> Any:
+    need(x.ndim > 1 and x.dtype in FLOATS)
+    return np.asarray(_diagonal(x, p["offset"], _axes(p)).sum(-1))
+
+
+def _tril(p: dict, x: Any) -> Any:
+    need(x.ndim > 1)
+    return np.tril(x, p["k"])
+
+
+def _tril_back(p: dict, head: Any, x: Shape) -> Any:
+    need(len(x) > 1)
+    return np.tril(head, p["k"])
+
+
+linear("_npi_tril", back=_tril_back)(_tril)
