@@ -40,7 +40,8 @@ class Form(NamedTuple):
             gradients of the outputs (None: zero), `wanted` says for each array whether its gradient is asked for. None:
             there is no form of the gradients.
         reads: function(parameters, wanted) -> for each array whether `backward` reads its numbers; by default all. The
-            arrays that it does not read are zeros of their shape.
+            arrays that it does not read are zeros of their shape. Numbers that are arguments of the program (learning
+            rates, scalars) are not among these parameters.
         work: function(parameters, *shapes of the arrays) -> `Work` of a forward call; by default that of one pass over
             the inputs.
         mixed: the arrays need not all be floats of one dtype.
@@ -68,7 +69,7 @@ class Form(NamedTuple):
 
 
 _forms: dict[str, Form] = {}
-_FAMILIES = ("elementwise", "layers", "losses", "reductions", "indexing", "recurrent", "updates")
+_FAMILIES = ("elementwise", "arithmetic", "layers", "losses", "reductions", "indexing", "recurrent", "updates")
 
 
 def numpy_form(*names: str, **fields: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

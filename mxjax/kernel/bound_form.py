@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..interpret.cost import Cost, cost_of_work
 from ..interpret.direct import Form, form_of
 
@@ -38,10 +40,11 @@ class BoundForm:
                          (wanted[:self._count], heads))
 
     def reads(self, wanted: Sequence[bool]) -> Sequence[bool] | None:
-        """Returns which arrays the gradients are computed from; None where the form does not tell."""
-        if self._form.backward is None or self._form.reads is None or self._dynamic or self._packed:
+        """Returns which arrays the gradients are computed from; None where there is no form of them."""
+        if self._form.backward is None:
             return None
-        return self._form.reads(self._static, wanted[:self._count])
+        return (True,) * self._count if self._form.reads is None else \
+            self._form.reads(self._static, wanted[:self._count])
 
     def __call__(self, args: Sequence[Any]) -> tuple[Callable[..., Any], Cost] | None:
         """Returns the function of NumPy arrays and its cost; None where the form is not for these arguments."""
@@ -67,7 +70,7 @@ class BoundForm:
 
     def _forward(self, *args: Any) -> tuple:
         result = self._form.forward(self._parameters(args), *self._spread(args[:self._count]))
-        return result if isinstance(result, tuple) else (result,)
+        return tuple(map(np.asarray, result)) if isinstance(result, tuple) else (np.asarray(result),)
 
     def _backward(self, *args: Any) -> tuple:
         wanted, present = self._gradients
@@ -75,8 +78,7 @@ class BoundForm:
         heads = [next(given) if there else None for there in present]
         arrays = self._spread(args[:self._count])
         grads = self._form.backward(self._parameters(args), heads, wanted, *arrays)
-        return tuple([g if g.dtype == a.dtype else g.astype(a.dtype)
-                      for g, a, w in zip(grads, args, wanted, strict=False) if w])
+        return tuple([np.asarray(g, a.dtype) for g, a, w in zip(grads, args, wanted, strict=False) if w])
 
 
 def bound(name: str, static: dict[str, Any], dynamic: tuple[str, ...], packed: tuple[tuple[str, int], ...],

@@ -1,0 +1,222 @@
+"""Functions of two arrays' numbers, of an array and a number, and of several arrays."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..direct import need, numpy_form
+from .elementwise import chosen, flat, passed, reads_none, same, summed_to
+
+__all__: list[str] = []
+
+_LARGEST = 1 << 24  # whole numbers that float32 holds
+
+
+class _Binary(NamedTuple):
+    """A function of two arrays x, y.
+
+    Attributes:
+        function: of both; of integers, too, where `integers` is set.
+        slopes: function(head, x, y) -> gradient before it is summed, of each array; None: zero.
+        reads: which arrays' numbers each of them reads, "", "x", "y" or "xy".
+    """
+
+    function: Callable[[Any, Any], Any]
+    slopes: tuple[Callable[[Any, Any, Any], Any], ...] | None = None
+    reads: tuple[str, str] = ("", "")
+    integers: bool = True
+
+
+def _quotient_slope(g: Any, x: Any, y: Any) -> Any:
+    return -g * x / np.square(y)
+
+
+def _mod(x: Any, y: Any) -> Any:
+    """The remainder with the sign of y; 0 where y is 0."""
+    return chosen(np.broadcast_to(y != 0, np.broadcast_shapes(x.shape, y.shape)), np.mod(x, y))
+
+
+_WHOLE = {1: passed, 2: np.square, 3: lambda x: x * x * x, -1: np.reciprocal}
+
+
+def _power(x: Any, y: Any) -> Any:
+    """x to the power of y; of negative x NumPy's function is slow."""
+    whole = None if y.ndim else _WHOLE.get(float(y))
+    return np.power(x, y) if whole is None else whole(x)
+
+
+def _base_slope(g: Any, x: Any, y: Any) -> Any:
+    return g * (y * _power(x, y - 1))
+
+
+def _by_mask(mask: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
+    return lambda g, x, y: g * mask(x, y)
+
+
+def _logical(function: Callable[..., Any]) -> _Binary:
+    return _Binary(lambda x, y: function(x, y))
+
+
+_TABLE = {
+    "add": _Binary(np.add, (lambda g, x, y: passed(g),) * 2),
+    "sub": _Binary(np.subtract, (lambda g, x, y: passed(g), lambda g, x, y: -g)),
+    "mul": _Binary(np.multiply, (lambda g, x, y: g * y, lambda g, x, y: g * x), ("y", "x")),
+    "div": _Binary(np.divide, (lambda g, x, y: g / y, _quotient_slope), ("y", "xy"), False),
+    "mod": _Binary(_mod, (lambda g, x, y: passed(g), lambda g, x, y: g * -np.floor(x / y)), ("", "xy"), False),
+    "power": _Binary(_power, (_base_slope, lambda g, x, y: g * (np.power(x, y) * np.log(x))), ("xy", "xy"), False),
+    "maximum": _Binary(np.maximum, (_by_mask(np.greater_equal), _by_mask(np.less)), ("xy", "xy")),
+    "minimum": _Binary(np.minimum, (_by_mask(np.less_equal), _by_mask(np.greater)), ("xy", "xy")),
+    "hypot": _Binary(np.hypot, (lambda g, x, y: g * x / np.hypot(x, y), lambda g, x, y: g * y / np.hypot(x, y)),
+                     ("xy", "xy"), False),
+}
+_TESTS = {  # those of mx.np have other names for two of them, and booleans as results
+    "equal": np.equal, "not_equal": np.not_equal, "greater": np.greater, "greater_equal": np.greater_equal,
+    "lesser": np.less, "lesser_equal": np.less_equal, "logical_and": np.logical_and, "logical_or": np.logical_or,
+    "logical_xor": np.logical_xor,
+}
+
+
+def _as_numbers(test: Callable[[Any, Any], Any]) -> _Binary:
+    """A test whose result has the dtype of the arrays."""
+    return _Binary(lambda x, y: test(x, y).astype(x.dtype))
+
+
+def _fits(form: _Binary, x: Any, y: Any, stretches: bool) -> None:
+    """Leaves out other dtypes, and shapes that do not go together."""
+    need(same(x, y).kind == "f" or form.integers)
+    if x.shape != y.shape:
+        need(stretches)
+        try:
+            np.broadcast_shapes(x.shape, y.shape)
+        except ValueError:
+            need(False)
+
+
+# ------------------------------------------------------------ of two arrays
+def _of_two(names: Sequence[str], form: _Binary, stretches: bool) -> None:
+    """Operators of two arrays, which have one shape, or where one `stretches` are broadcast."""
+    def forward(p: dict, x: Any, y: Any) -> Any:
+        _fits(form, x, y, stretches)
+        return form.function(x, y)
+
+    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any, y: Any) -> list[Any]:
+        need(x.dtype.kind == "f" and y.dtype.kind == "f")
+        if form.slopes is None:
+            return flat(x, y)
+        return [summed_to(slope(heads[0], x, y), a.shape) if w else None
+                for slope, w, a in zip(form.slopes, wanted, (x, y), strict=True)]
+
+    def reads(p: dict, wanted: Sequence[bool]) -> list[bool]:
+        read = "".join([names for names, w in zip(form.reads, wanted, strict=True) if w])
+        return ["x" in read, "y" in read]
+    numpy_form(*names, backward=backward, reads=reads, mixed=True)(forward)
+
+
+_NUMPY_NAMES = {"sub": "subtract", "mul": "multiply", "div": "true_divide", "lesser": "less",
+                "lesser_equal": "less_equal"}
+_ELEMWISE = {"add": ["elemwise_add", "_grad_add"], "sub": ["elemwise_sub"], "mul": ["elemwise_mul"],
+             "div": ["elemwise_div"]}
+for _key, _form in {**_TABLE, **{name: _as_numbers(test) for name, test in _TESTS.items()}}.items():
+    _of_two(_ELEMWISE.get(_key, [f"_{_key}"]), _form, False)
+    _of_two([f"broadcast_{_key}", *([f"_npi_{_NUMPY_NAMES.get(_key, _key)}"] if _key in _TABLE else [])], _form, True)
+for _key, _test in _TESTS.items():
+    _of_two([f"_npi_{_NUMPY_NAMES.get(_key, _key)}"], _Binary(_test), True)
+
+
+# ------------------------------------------------------------ of an array and a number
+def _number(p: dict, x: Any, form: _Binary) -> Any:
+    """The number in the dtype of the array."""
+    dtype, value = same(x), float(p["scalar"])
+    if dtype.kind != "f":
+        need(form.integers and p.get("is_int", True) and value.is_integer() and abs(value) <= _LARGEST)
+        need(np.iinfo(dtype).min <= value <= np.iinfo(dtype).max)
+        return dtype.type(int(value))
+    return dtype.type(value)
+
+
+def _with_number(names: Sequence[str], form: _Binary, swapped: bool = False) -> None:
+    """Operators of an array and a number, which is the first of both where they are `swapped`."""
+    def forward(p: dict, x: Any) -> Any:
+        number = _number(p, x, form)
+        return form.function(number, x) if swapped else form.function(x, number)
+
+    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any) -> list[Any]:
+        need(x.dtype.kind == "f")
+        if form.slopes is None:
+            return flat(x)
+        number = _number(p, x, form)
+        return [form.slopes[1](heads[0], number, x) if swapped else form.slopes[0](heads[0], x, number)]
+    reads = form.reads[1][-1:] == "y" if swapped else form.reads[0][:1] == "x"
+    numpy_form(*names, backward=backward, reads=lambda p, wanted: [reads], mixed=True)(forward)
+
+
+_CLASSIC = {"add": "plus", "sub": "minus"}
+for _key, _form in _TABLE.items():
+    _with_number([f"_{_CLASSIC.get(_key, _key)}_scalar", f"_npi_{_NUMPY_NAMES.get(_key, _key)}_scalar"], _form)
+for _key in ("sub", "div", "mod", "power"):
+    _with_number([f"_r{_CLASSIC.get(_key, _key)}_scalar", f"_npi_r{_NUMPY_NAMES.get(_key, _key)}_scalar"],
+                 _TABLE[_key], True)
+for _key, _test in _TESTS.items():
+    _with_number([f"_{_key}_scalar"], _as_numbers(_test))
+    _with_number([f"_npi_{_NUMPY_NAMES.get(_key, _key)}_scalar"], _Binary(_test))
+
+
+# ------------------------------------------------------------ of several arrays
+@numpy_form("add_n", reads=reads_none, mixed=True,
+            backward=lambda p, heads, wanted, *arrays: [passed(heads[0]) for _ in _floats(arrays)])
+def _add_n(p: dict, *arrays: Any) -> Any:
+    same(*arrays)
+    need(all([a.shape == arrays[0].shape for a in arrays]))
+    if len(arrays) == 1:
+        return passed(arrays[0])
+    total = np.add(arrays[0], arrays[1])
+    for array in arrays[2:]:
+        total += array
+    return total
+
+
+def _floats(arrays: Sequence[Any]) -> Sequence[Any]:
+    need(all([a.dtype.kind == "f" for a in arrays]))
+    return arrays
+
+
+def _either(mask: Any, x: Any, y: Any) -> Any:
+    """x where the mask is true, else y, broadcast: by the bits, which is faster than a choice."""
+    kind = f"i{x.dtype.itemsize}"
+    bits = np.bitwise_xor(x.view(kind), y.view(kind))
+    bits = np.bitwise_and(bits, -mask.view("i1").astype(kind))
+    return np.bitwise_xor(bits, y.view(kind), out=bits).view(x.dtype)
+
+
+def _mask(condition: Any) -> Any:
+    return np.asarray(condition != 0)
+
+
+def _where_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], condition: Any, x: Any, y: Any) -> list[Any]:
+    _floats((x, y))
+    mask, head = _aligned(condition, heads[0]), heads[0]
+    return [np.zeros(condition.shape, condition.dtype) if wanted[0] else None,
+            summed_to(chosen(mask, head), x.shape) if wanted[1] else None,
+            summed_to(chosen(~mask, head), y.shape) if wanted[2] else None]
+
+
+def _aligned(condition: Any, out: Any) -> Any:
+    """Where a condition is true, with as many axes as the result that it chooses along."""
+    mask = _mask(condition)
+    rows = mask.ndim == 1 < out.ndim and mask.shape == out.shape[:1]
+    return mask.reshape(-1, *(1,) * (out.ndim - 1)) if rows else mask
+
+
+def _reads_condition(p: dict, wanted: Sequence[bool]) -> list[bool]:
+    return [any(wanted[1:]), *(False,) * (len(wanted) - 1)]
+
+
+@numpy_form("where", backward=_where_backward, reads=_reads_condition, mixed=True)
+def _where(p: dict, condition: Any, x: Any, y: Any) -> Any:
+    same(x, y)
+    need(x.shape == y.shape and condition.shape in (x.shape, x.shape[:1]))
+    return _either(_aligned(condition, x), x, y)
