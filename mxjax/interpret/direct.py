@@ -29,6 +29,10 @@ class Work(NamedTuple):
     products: float = 0.0
 
 
+def _all(p: dict[str, Any], wanted: Sequence[bool]) -> Sequence[bool]:
+    return [True] * len(wanted)
+
+
 class Form(NamedTuple):
     """An operator by NumPy.
 
@@ -40,8 +44,7 @@ class Form(NamedTuple):
             gradients of the outputs (None: zero), `wanted` says for each array whether its gradient is asked for. None:
             there is no form of the gradients.
         reads: function(parameters, wanted) -> for each array whether `backward` reads its numbers; by default all. The
-            arrays that it does not read are zeros of their shape. Numbers that are arguments of the program (learning
-            rates, scalars) are not among these parameters.
+            arrays that it does not read are zeros of their shape. None: the operator's own formula tells.
         work: function(parameters, *shapes of the arrays) -> `Work` of a forward call; by default that of one pass over
             the inputs.
         mixed: the arrays need not all be floats of one dtype.
@@ -49,7 +52,7 @@ class Form(NamedTuple):
 
     forward: Callable[..., Any]
     backward: Callable[..., Sequence[Any]] | None = None
-    reads: Callable[[dict[str, Any], Sequence[bool]], Sequence[bool]] | None = None
+    reads: Callable[[dict[str, Any], Sequence[bool]], Sequence[bool]] | None = _all
     work: Callable[..., Work] | None = None
     mixed: bool = False
 

@@ -40,11 +40,13 @@ class BoundForm:
                          (wanted[:self._count], heads))
 
     def reads(self, wanted: Sequence[bool]) -> Sequence[bool] | None:
-        """Returns which arrays the gradients are computed from; None where there is no form of them."""
-        if self._form.backward is None:
+        """Returns which arrays the gradients are computed from; None where the form does not tell."""
+        if self._form.backward is None or self._form.reads is None:
             return None
-        return (True,) * self._count if self._form.reads is None else \
-            self._form.reads(self._static, wanted[:self._count])
+        try:
+            return self._form.reads(self._static, wanted[:self._count])
+        except KeyError:  # it depends on a parameter that is an argument
+            return None
 
     def __call__(self, args: Sequence[Any]) -> tuple[Callable[..., Any], Cost] | None:
         """Returns the function of NumPy arrays and its cost; None where the form is not for these arguments."""

@@ -4,16 +4,17 @@ import itertools
 
 import jax
 import numpy as np
+import pytest
 
-from mxjax.interpret.direct import form_of
-from mxjax.kernel.kernel import prepare
+from mxjax.interpret.direct import Unknown, form_of
+from mxjax.kernel.kernel import is_wide, prepare
 from mxjax.kernel.shape_only import shape_only
 from mxjax.ops import registry
 
-__all__ = ["check"]
+__all__ = ["check", "leaves_out"]
 
 
-def check(name, arrays, params=None, tolerance=1e-5, gradients=True, seed=0):
+def check(name, arrays, params=None, tolerance=1e-5, gradients=True, seed=0, train=True):
     """Compares outputs, gradients for each choice of wanted ones, and what the gradients are said to read.
 
     Args:
@@ -22,13 +23,19 @@ def check(name, arrays, params=None, tolerance=1e-5, gradients=True, seed=0):
         params: parameters as a user writes them.
         tolerance: relative and absolute.
         gradients: whether there are some.
+        train: the mode.
     """
     op = registry.get(name)
     assert form_of(op.name) is not None, f"{op.name} has no NumPy form"
-    kernel = prepare(op, op.parse(params or {}), len(arrays), True)
-    assert kernel.form is not None
     values = op.parse(params or {})
-    extras = kernel.extras(values, False)
+    kernel = prepare(op, values, len(arrays), train)
+    assert kernel.form is not None
+    wide = kernel.wide or any(is_wide(a.dtype) for a in arrays)
+    with jax.enable_x64(wide), np.errstate(all="ignore"):
+        _check(kernel, arrays, kernel.extras(values, wide), tolerance, gradients, seed)
+
+
+def _check(kernel, arrays, extras, tolerance, gradients, seed):
     made = kernel.form([*arrays, *extras])
     assert made is not None, "the form is not for these arrays"
     outputs = made[0](*arrays, *extras)
@@ -38,7 +45,7 @@ def check(name, arrays, params=None, tolerance=1e-5, gradients=True, seed=0):
         return
     floats = [a.dtype.kind == "f" for a in arrays]
     rng = np.random.RandomState(seed)
-    heads = [rng.uniform(-1, 1, o.shape).astype(o.dtype) for o in expected[:kernel.num_outputs]]
+    heads = [rng.uniform(-3, 3, o.shape).astype(o.dtype) for o in expected[:kernel.num_outputs]]
     visible = tuple([i < kernel.num_visible for i in range(kernel.num_outputs)])
     heads = [h for h, v in zip(heads, visible, strict=True) if v]
     for wanted in itertools.product([False, True], repeat=len(arrays)):
@@ -53,6 +60,20 @@ def check(name, arrays, params=None, tolerance=1e-5, gradients=True, seed=0):
                  zip(arrays, reads or itertools.repeat(True), strict=False)]
         function = backward.form([*forms, *extras, *heads])[0]
         compare(function(*given, *extras, *heads), jax.jit(backward.fn)(*arrays, *extras, *heads), tolerance)
+
+
+def leaves_out(name, arrays, params=None, gradient=False):
+    """Asserts that a call, or that of its gradients, is left to the operator's own formula."""
+    op = registry.get(name)
+    values = op.parse(params or {})
+    kernel = prepare(op, values, len(arrays), True)
+    args = [*arrays, *kernel.extras(values, False)]
+    if gradient:
+        kernel, args = kernel.vjp((True,) * len(arrays), (True,)), [*args, arrays[0]]
+    made = kernel.form(args)
+    if made is not None:
+        with pytest.raises(Unknown), np.errstate(all="ignore"):
+            made[0](*args)
 
 
 def compare(found, expected, tolerance):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -57,10 +56,6 @@ def _by_mask(mask: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
     return lambda g, x, y: g * mask(x, y)
 
 
-def _logical(function: Callable[..., Any]) -> _Binary:
-    return _Binary(lambda x, y: function(x, y))
-
-
 _TABLE = {
     "add": _Binary(np.add, (lambda g, x, y: passed(g),) * 2),
     "sub": _Binary(np.subtract, (lambda g, x, y: passed(g), lambda g, x, y: -g)),
@@ -90,10 +85,15 @@ def _fits(form: _Binary, x: Any, y: Any, stretches: bool) -> None:
     need(same(x, y).kind == "f" or form.integers)
     if x.shape != y.shape:
         need(stretches)
-        try:
-            np.broadcast_shapes(x.shape, y.shape)
-        except ValueError:
-            need(False)
+        _stretch(x, y)
+
+
+def _stretch(*arrays: Any) -> None:
+    """Leaves out shapes that cannot be broadcast together."""
+    try:
+        np.broadcast_shapes(*[a.shape for a in arrays])
+    except ValueError:
+        need(False)
 
 
 # ------------------------------------------------------------ of two arrays
@@ -116,15 +116,23 @@ def _of_two(names: Sequence[str], form: _Binary, stretches: bool) -> None:
     numpy_form(*names, backward=backward, reads=reads, mixed=True)(forward)
 
 
-_NUMPY_NAMES = {"sub": "subtract", "mul": "multiply", "div": "true_divide", "lesser": "less",
-                "lesser_equal": "less_equal"}
+def _numpy_name(key: str) -> str:
+    """The name of an operator of mx.np."""
+    return "_npi_" + {"sub": "subtract", "mul": "multiply", "div": "true_divide", "lesser": "less",
+                      "lesser_equal": "less_equal"}.get(key, key)
+
+
 _ELEMWISE = {"add": ["elemwise_add", "_grad_add"], "sub": ["elemwise_sub"], "mul": ["elemwise_mul"],
              "div": ["elemwise_div"]}
-for _key, _form in {**_TABLE, **{name: _as_numbers(test) for name, test in _TESTS.items()}}.items():
+_OWN = {"add", "sub", "mul", "div", "mod", "power"}  # that mx.np has apart from the others
+for _key, _form in _TABLE.items():
     _of_two(_ELEMWISE.get(_key, [f"_{_key}"]), _form, False)
-    _of_two([f"broadcast_{_key}", *([f"_npi_{_NUMPY_NAMES.get(_key, _key)}"] if _key in _TABLE else [])], _form, True)
+    _of_two([f"broadcast_{_key}", *[_numpy_name(_key)] * (_key in _OWN or _key == "hypot")], _form, True)
 for _key, _test in _TESTS.items():
-    _of_two([f"_npi_{_NUMPY_NAMES.get(_key, _key)}"], _Binary(_test), True)
+    _of_two([f"_{_key}"], _as_numbers(_test), False)
+    _of_two([f"broadcast_{_key}"], _as_numbers(_test), True)
+    if "logical" not in _key:
+        _of_two([_numpy_name(_key)], _Binary(_test), True)
 
 
 # ------------------------------------------------------------ of an array and a number
@@ -156,13 +164,14 @@ def _with_number(names: Sequence[str], form: _Binary, swapped: bool = False) -> 
 
 _CLASSIC = {"add": "plus", "sub": "minus"}
 for _key, _form in _TABLE.items():
-    _with_number([f"_{_CLASSIC.get(_key, _key)}_scalar", f"_npi_{_NUMPY_NAMES.get(_key, _key)}_scalar"], _form)
+    _with_number([f"_{_CLASSIC.get(_key, _key)}_scalar", *[_numpy_name(_key) + "_scalar"] * (_key in _OWN)], _form)
 for _key in ("sub", "div", "mod", "power"):
-    _with_number([f"_r{_CLASSIC.get(_key, _key)}_scalar", f"_npi_r{_NUMPY_NAMES.get(_key, _key)}_scalar"],
-                 _TABLE[_key], True)
+    _with_number([f"_r{_CLASSIC.get(_key, _key)}_scalar",
+                  _numpy_name(_key).replace("_npi_", "_npi_r") + "_scalar"], _TABLE[_key], True)
 for _key, _test in _TESTS.items():
     _with_number([f"_{_key}_scalar"], _as_numbers(_test))
-    _with_number([f"_npi_{_NUMPY_NAMES.get(_key, _key)}_scalar"], _Binary(_test))
+    if "logical" not in _key:
+        _with_number([_numpy_name(_key) + "_scalar"], _Binary(_test))
 
 
 # ------------------------------------------------------------ of several arrays
@@ -184,39 +193,43 @@ def _floats(arrays: Sequence[Any]) -> Sequence[Any]:
     return arrays
 
 
+# ------------------------------------------------------------ choices
 def _either(mask: Any, x: Any, y: Any) -> Any:
     """x where the mask is true, else y, broadcast: by the bits, which is faster than a choice."""
     kind = f"i{x.dtype.itemsize}"
     bits = np.bitwise_xor(x.view(kind), y.view(kind))
-    bits = np.bitwise_and(bits, -mask.view("i1").astype(kind))
+    bits = np.asarray(np.bitwise_and(bits, -mask.view("i1").astype(kind)))
     return np.bitwise_xor(bits, y.view(kind), out=bits).view(x.dtype)
 
 
-def _mask(condition: Any) -> Any:
+def _by_row(condition: Any, x: Any) -> Any:
+    """Where a condition is true, which chooses among numbers, or along the first axis."""
+    need(condition.shape in (x.shape, x.shape[:1]))
+    mask = np.asarray(condition != 0)
+    return mask if mask.ndim == x.ndim else mask.reshape(-1, *(1,) * (x.ndim - 1))
+
+
+def _broadcast(condition: Any, x: Any) -> Any:
     return np.asarray(condition != 0)
 
 
-def _where_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], condition: Any, x: Any, y: Any) -> list[Any]:
-    _floats((x, y))
-    mask, head = _aligned(condition, heads[0]), heads[0]
-    return [np.zeros(condition.shape, condition.dtype) if wanted[0] else None,
-            summed_to(chosen(mask, head), x.shape) if wanted[1] else None,
-            summed_to(chosen(~mask, head), y.shape) if wanted[2] else None]
+def _choice(name: str, true: Callable[[Any, Any], Any]) -> None:
+    """A choice between two arrays; true: function(condition, an array or result) -> the mask."""
+    def forward(p: dict, condition: Any, x: Any, y: Any) -> Any:
+        same(x, y)
+        if true is _broadcast:
+            _stretch(condition, x, y)
+        need(true is _broadcast or x.shape == y.shape)
+        return _either(true(condition, x), x, y)
+
+    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], condition: Any, x: Any, y: Any) -> list[Any]:
+        _floats((x, y))
+        mask = true(condition, heads[0])
+        return [np.zeros(condition.shape, condition.dtype),
+                summed_to(chosen(mask, heads[0]), x.shape) if wanted[1] else None,
+                summed_to(chosen(~mask, heads[0]), y.shape) if wanted[2] else None]
+    numpy_form(name, backward=backward, reads=lambda p, wanted: [any(wanted[1:]), False, False], mixed=True)(forward)
 
 
-def _aligned(condition: Any, out: Any) -> Any:
-    """Where a condition is true, with as many axes as the result that it chooses along."""
-    mask = _mask(condition)
-    rows = mask.ndim == 1 < out.ndim and mask.shape == out.shape[:1]
-    return mask.reshape(-1, *(1,) * (out.ndim - 1)) if rows else mask
-
-
-def _reads_condition(p: dict, wanted: Sequence[bool]) -> list[bool]:
-    return [any(wanted[1:]), *(False,) * (len(wanted) - 1)]
-
-
-@numpy_form("where", backward=_where_backward, reads=_reads_condition, mixed=True)
-def _where(p: dict, condition: Any, x: Any, y: Any) -> Any:
-    same(x, y)
-    need(x.shape == y.shape and condition.shape in (x.shape, x.shape[:1]))
-    return _either(_aligned(condition, x), x, y)
+_choice("where", _by_row)
+_choice("_npi_where", _broadcast)

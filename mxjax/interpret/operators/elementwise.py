@@ -85,9 +85,10 @@ def _unary(names: str | Sequence[str], function: Callable[[Any], Any], slope: Ca
         grad = slope(x if x.ndim else x.reshape(1)).reshape(x.shape)
         grad *= heads[0]
         return [grad]
-    numpy_form(*([names] if isinstance(names, str) else names), backward=backward, mixed=integers,
-               reads=None if slope else reads_none,
-               work=(lambda p, x: Work(work * math.prod(x))) if work else None)(forward)
+    fields: dict[str, Any] = {} if slope else {"reads": reads_none}
+    if work:
+        fields["work"] = lambda p, x: Work(work * math.prod(x))
+    numpy_form(*([names] if isinstance(names, str) else names), backward=backward, mixed=integers, **fields)(forward)
 
 
 def sigmoid(x: Any) -> Any:
@@ -318,7 +319,7 @@ numpy_form("MakeLoss", backward=_of_first(_loss_slope),
 
 def _cast_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any) -> list[Any]:
     need(x.dtype.kind == "f")
-    return [heads[0].astype(x.dtype)]
+    return flat(x) if p["dtype"] == "bool" else [heads[0].astype(x.dtype)]
 
 
 @numpy_form("Cast", backward=_cast_backward, reads=reads_none, mixed=True)
