@@ -42,28 +42,6 @@ def test_cross_entropy():
     leaves_out("softmax_cross_entropy", [numbers(2, 3), np.array([0, 3], "float32")])
 
 
-# ------------------------------------------------------------ one of each row
-@pytest.mark.parametrize("dtype", ["float32", "int32", "uint8", "int64"])
-@pytest.mark.parametrize("params", [{}, {"keepdims": True}, {"mode": "wrap"}])
-def test_picking(params, dtype):
-    check("pick", [numbers(4, 3), np.array([0, 2, 7, 1], dtype)], params)
-
-
-@pytest.mark.parametrize("axis, shape", [(0, (3, 2)), (1, (4, 1, 2)), (2, (4, 3)), (-2, (4, 2))])
-def test_picking_along_an_axis(axis, shape):
-    index = rng.randint(-4, 6, shape).astype("float32")
-    for mode in "clip", "wrap":
-        check("pick", [numbers(4, 3, 2), index], {"axis": axis, "mode": mode})
-
-
-def test_picking_from_others():
-    check("pick", [numbers(3), np.array([1], "float32")], {"axis": 0})
-    check("pick", [np.arange(6).reshape(2, 3).astype("int32"), np.array([1, 2])], gradients=False)
-    leaves_out("pick", [numbers(2, 3), np.array([1, np.nan], "float32")])
-    leaves_out("pick", [numbers(2, 3), np.array([1, 2, 0], "float32")])
-    leaves_out("pick", [numbers(2, 3), np.array([1, 2], "float32")], {"axis": None})
-
-
 # ------------------------------------------------------------ output layers
 LABELS = np.array([0, 2, -1, 1], "float32")
 

@@ -55,7 +55,8 @@ def test_more_of_numpy(name, params):
 @pytest.mark.parametrize("name, shape, params", [
     ("max", (0, 3), {}), ("mean", (0,), {}), ("sum", (2, 3), {"axis": 2}), ("sum", (2, 3), {"axis": (0, 0)}),
     ("_np_sum", (2, 3), {"dtype": "float64"}), ("_np_sum", (2, 3), {"axis": ()}), ("_npi_var", (2,), {"ddof": 2}),
-    ("norm", (2, 3), {"out_dtype": "float64"}), ("argmax", (0, 2), {}), ("L2Normalization", (2, 3), {"mode": "channel"}),
+    ("norm", (2, 3), {"out_dtype": "float64"}), ("argmax", (0, 2), {}),
+    ("L2Normalization", (2, 3), {"mode": "channel"}),
 ])
 def test_calls_that_are_left_out(name, shape, params):
     leaves_out(name, [np.ones(shape, "float32")], params)
@@ -71,6 +72,9 @@ def test_long_rows_and_columns():
         check("sum", [numbers(40, 700)], params)
         check("sum", [numbers(700, 40)], params)
         check("sum", [np.asfortranarray(numbers(30, 40))], params)
+    for name in "sum", "mean", "max", "norm":
+        check(name, [numbers(5)], {"keepdims": True})
+        check(name, [numbers(5)])
 
 
 @pytest.mark.parametrize("order", [1, 2])

@@ -15,6 +15,7 @@ from ..direct import Work, need, numpy_form
 __all__ = ["chosen", "erf", "flat", "passed", "reads_none", "same", "sigmoid", "summed_to"]
 
 _NUMBERS = frozenset(map(np.dtype, ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")))
+_CAST = _NUMBERS | {np.dtype(bool)}
 
 
 # ------------------------------------------------------------ what forms share
@@ -298,11 +299,6 @@ for _names, _gradient in [
 ]:
     numpy_form(*_names, backward=_of_first(_gradient), reads=reads_none, mixed=True)(_itself)
 
-for _name, _make in {"zeros_like": np.zeros, "ones_like": np.ones}.items():
-    numpy_form(_name, backward=lambda p, heads, wanted, x: flat(x), reads=reads_none, mixed=True)(
-        lambda p, x, make=_make: make(x.shape, same(x)))
-
-
 def _loss_slope(p: dict, head: Any, x: Any) -> Any:
     count = 1
     if p["normalization"] == "batch":
@@ -325,7 +321,7 @@ def _cast_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any
 @numpy_form("Cast", backward=_cast_backward, reads=reads_none, mixed=True)
 def _cast(p: dict, x: Any) -> Any:
     new = np_dtype(p["dtype"])
-    need((x.dtype in _NUMBERS or x.dtype == bool) and (new in _NUMBERS or new == bool))
+    need(x.dtype in _CAST and new in _CAST)
     if x.dtype.kind == "f" and new.kind in "iu" and x.size:
         whole = np.dtype("i8" if new.itemsize == 8 else "i4")  # narrow integers wrap around
         need(x.max() < -float(np.iinfo(whole).min) and x.min() > float(np.iinfo(whole).min))

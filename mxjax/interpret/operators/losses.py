@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..direct import need, numpy_form
-from .elementwise import passed, same, sigmoid
+from .elementwise import passed, sigmoid
 from .reductions import along, total
 
 __all__ = ["softmax"]
@@ -80,47 +80,16 @@ _along_axis("log_softmax", _axis, _log_softmax, _log_softmax_slope)
 _along_axis("SoftmaxActivation", _axis_of_mode, softmax, _softmax_slope)
 
 
-# ------------------------------------------------------------ one number of each row
-def _positions(index: Any) -> Any:
-    """Positions of any dtype as integers."""
-    same(index)
-    if index.dtype.kind == "f" and index.size:
-        need(np.abs(index).max() < 1 << 31)  # neither NaN
-    return index.astype(np.intp)
+# ------------------------------------------------------------ cross-entropy
+def _positions(label: Any) -> Any:
+    """Labels as integers."""
+    need(label.size and np.abs(label).max() < 1 << 31)  # neither NaN
+    return label.astype(np.intp)
 
 
-def _picked(p: dict, index: Any, shape: tuple[int, ...]) -> tuple[Any, int]:
-    """The positions, with the axis of size 1 that they are along, for data of a shape; and the axis."""
-    need(p["axis"] is not None and -len(shape) <= p["axis"] < len(shape) and math.prod(shape))
-    axis = p["axis"] % len(shape)
-    rest = shape[:axis] + shape[axis + 1:]
-    need([n for n in index.shape if n != 1] == [n for n in rest if n != 1])
-    places = _positions(index)
-    places = np.clip(places, 0, shape[axis] - 1) if p["mode"] == "clip" else np.mod(places, shape[axis])
-    return places.reshape(*shape[:axis], 1, *shape[axis + 1:]), axis
-
-
-def _pick_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any, index: Any) -> list[Any]:
-    need(x.dtype.kind == "f" and (index.dtype.kind == "f" or not wanted[1]))
-    grad = None
-    if wanted[0]:
-        places, axis = _picked(p, index, x.shape)
-        grad = np.zeros(x.shape, x.dtype)
-        np.put_along_axis(grad, places, heads[0].reshape(places.shape), axis)
-    return [grad, np.zeros(index.shape, index.dtype)]
-
-
-@numpy_form("pick", backward=_pick_backward, reads=lambda p, wanted: [False, wanted[0]], mixed=True)
-def _pick(p: dict, x: Any, index: Any) -> Any:
-    same(x)
-    places, axis = _picked(p, index, x.shape)
-    picked = np.take_along_axis(x, places, axis)
-    return picked if p["keepdims"] else picked.reshape(x.shape[:axis] + x.shape[axis + 1:] or (1,))
-
-
-def _labels(index: Any, classes: int) -> Any:
+def _labels(label: Any, classes: int) -> Any:
     """Labels as positions, all of which are there."""
-    places = _positions(index)
+    places = _positions(label)
     need(places.min() >= 0 and places.max() < classes)
     return places.reshape(-1, 1)
 

@@ -28,7 +28,7 @@ def total(x: Any, axis: int | tuple[int, ...], keepdims: bool = False) -> Any:
     last = axis if isinstance(axis, int) else axis[0] if len(axis) == 1 else None
     if last == x.ndim - 1 and 0 < x.shape[-1] <= _SHORT and x.dtype.kind == "f" and x.flags.c_contiguous:
         sums = x.reshape(-1, x.shape[-1]) @ np.ones(x.shape[-1], x.dtype)
-        return sums.reshape(*x.shape[:-1], *[1] * keepdims)
+        return sums.reshape(x.shape[:-1] + (1,) * keepdims)
     return np.add.reduce(x, axis, keepdims=keepdims)
 
 
