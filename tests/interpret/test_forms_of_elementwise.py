@@ -159,6 +159,14 @@ def test_arrays_of_several_dtypes_are_left_out():
     leaves_out("broadcast_div", [np.arange(3, dtype="int32")] * 2)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "int32", "bool"])
+@pytest.mark.parametrize("name, count", [("broadcast_mul", 2), ("_plus_scalar", 1), ("add_n", 2), ("relu", 1),
+                                         ("_copy", 1), ("sum", 1), ("max", 1), ("Cast", 1)])
+def test_gradients_of_other_dtypes_are_left_out(name, count, dtype):
+    params = {"Cast": {"dtype": "float32"}, "_plus_scalar": {"scalar": 1}}.get(name)
+    leaves_out(name, [np.ones(3, dtype)] * count, params, gradient=True)
+
+
 # ------------------------------------------------------------ of an array and a number
 @pytest.mark.parametrize("name", ["_plus", "_minus", "_rminus", "_mul", "_div", "_rdiv", "_mod", "_rmod", "_power",
                                   "_rpower", "_maximum", "_minimum", "_hypot", *["_" + name for name in TESTS]])

@@ -125,7 +125,21 @@ def test_largest_numbers(kind, params):
     check("topk", [numbers(5, 20)], {**params, "ret_typ": kind})
 
 
-@pytest.mark.parametrize("name", ["sort", "argsort", "topk"])
-@pytest.mark.parametrize("numbers", [[1, 2, 1], [1, np.nan, 2], [0.0, -0.0, 1]])
-def test_equal_numbers_are_left_out(name, numbers):
-    leaves_out(name, [np.array(numbers, "float32")])
+@pytest.mark.parametrize("name, params", [("argsort", {}), ("topk", {"k": 2, "is_ascend": True}), ("topk", {"k": 0})])
+@pytest.mark.parametrize("numbers", [[1, 2, 1], [0.0, -0.0, 1], [np.nan, np.nan, np.nan]])
+def test_positions_of_equal_numbers_are_left_out(name, params, numbers):
+    leaves_out(name, [np.array(numbers, "float32")], params)
+
+
+@pytest.mark.parametrize("numbers", [[1, 2, 1], [1, np.nan, 2]])
+@pytest.mark.parametrize("is_ascend", [False, True])
+def test_equal_numbers_in_order(numbers, is_ascend):
+    check("sort", [np.array(numbers, "float32")], {"is_ascend": is_ascend}, gradients=False)
+    leaves_out("sort", [np.array(numbers, "float32")], {"is_ascend": is_ascend}, gradient=True)
+
+
+def test_equal_numbers_beyond_the_chosen_ones():
+    check("topk", [np.array([[1, 5, 1, 4], [2, 2, 3, 9]], "float32")], {"k": 2, "ret_typ": "both"})
+    leaves_out("topk", [np.array([[1, 5, 1, 4], [2, 2, 3, 9]], "float32")], {"k": 3})
+    leaves_out("topk", [np.array([1, 2], "float32")], {"k": 3})
+    leaves_out("topk", [np.array([1, 2], "float32")], {"ret_typ": "mask"})

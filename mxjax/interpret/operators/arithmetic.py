@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..direct import need, numpy_form
-from .elementwise import chosen, flat, passed, reads_none, same, summed_to
+from .elementwise import chosen, flat, floats, passed, reads_none, same, summed_to
 
 __all__: list[str] = []
 
@@ -104,7 +104,7 @@ def _of_two(names: Sequence[str], form: _Binary, stretches: bool) -> None:
         return form.function(x, y)
 
     def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any, y: Any) -> list[Any]:
-        need(x.dtype.kind == "f" and y.dtype.kind == "f")
+        floats(x, y)
         if form.slopes is None:
             return flat(x, y)
         return [summed_to(slope(heads[0], x, y), a.shape) if w else None
@@ -153,7 +153,7 @@ def _with_number(names: Sequence[str], form: _Binary, swapped: bool = False) -> 
         return form.function(number, x) if swapped else form.function(x, number)
 
     def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any) -> list[Any]:
-        need(x.dtype.kind == "f")
+        floats(x)
         if form.slopes is None:
             return flat(x)
         number = _number(p, x, form)
@@ -175,8 +175,12 @@ for _key, _test in _TESTS.items():
 
 
 # ------------------------------------------------------------ of several arrays
-@numpy_form("add_n", reads=reads_none, mixed=True,
-            backward=lambda p, heads, wanted, *arrays: [passed(heads[0]) for _ in _floats(arrays)])
+def _add_n_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], *arrays: Any) -> list[Any]:
+    floats(*arrays)
+    return [passed(heads[0]) for _ in arrays]
+
+
+@numpy_form("add_n", backward=_add_n_backward, reads=reads_none, mixed=True)
 def _add_n(p: dict, *arrays: Any) -> Any:
     same(*arrays)
     need(all([a.shape == arrays[0].shape for a in arrays]))
@@ -186,8 +190,3 @@ def _add_n(p: dict, *arrays: Any) -> Any:
     for array in arrays[2:]:
         total += array
     return total
-
-
-def _floats(arrays: Sequence[Any]) -> Sequence[Any]:
-    need(all([a.dtype.kind == "f" for a in arrays]))
-    return arrays

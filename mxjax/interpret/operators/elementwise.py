@@ -12,7 +12,7 @@ from ..._support.c_math import c_function
 from ...ops.params import np_dtype
 from ..direct import Work, need, numpy_form
 
-__all__ = ["chosen", "erf", "flat", "passed", "reads_none", "same", "sigmoid", "summed_to"]
+__all__ = ["chosen", "erf", "flat", "floats", "passed", "reads_none", "same", "sigmoid", "summed_to"]
 
 _NUMBERS = frozenset(map(np.dtype, ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")))
 _CAST = _NUMBERS | {np.dtype(bool)}
@@ -28,6 +28,11 @@ def same(*arrays: Any) -> Any:
     dtype = arrays[0].dtype
     need(dtype in _NUMBERS and all([a.dtype == dtype for a in arrays]))
     return dtype
+
+
+def floats(*arrays: Any) -> None:
+    """Leaves out the gradients of all but arrays of float32, or of float64."""
+    need(same(*arrays).kind == "f")
 
 
 def passed(x: Any) -> Any:
@@ -80,7 +85,7 @@ def _unary(names: str | Sequence[str], function: Callable[[Any], Any], slope: Ca
         return function(x) if x.ndim else function(x.reshape(1)).reshape(())
 
     def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any) -> list[Any]:
-        need(x.dtype.kind == "f")
+        floats(x)
         if slope is None:
             return flat(x)
         grad = slope(x if x.ndim else x.reshape(1)).reshape(x.shape)
@@ -287,7 +292,7 @@ def _itself(p: dict, x: Any, *others: Any) -> Any:
 def _of_first(gradient: Callable[..., Any]) -> Callable[..., list[Any]]:
     """The gradient of the first array, function(parameters, head, array) -> array; that of others is zero."""
     def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any, *others: Any) -> list[Any]:
-        need(x.dtype.kind == "f")
+        floats(x)
         return [gradient(p, heads[0], x), *flat(*others)]
     return backward
 
@@ -314,7 +319,7 @@ numpy_form("MakeLoss", backward=_of_first(_loss_slope),
 
 
 def _cast_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any) -> list[Any]:
-    need(x.dtype.kind == "f")
+    floats(x)
     return flat(x) if p["dtype"] == "bool" else [heads[0].astype(x.dtype)]
 
 

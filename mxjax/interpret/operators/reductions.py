@@ -10,7 +10,7 @@ import numpy as np
 
 from ...ops.params import np_dtype
 from ..direct import Work, need, numpy_form
-from .elementwise import chosen, flat, passed, reads_none, same
+from .elementwise import chosen, flat, floats, reads_none, same
 
 __all__ = ["along", "total"]
 
@@ -114,7 +114,7 @@ def _reduction(names: tuple[str, str | None], function: Callable[..., Any], slop
             return shaped(np.asarray(function(x, axes(p, x), p["keepdims"]), x.dtype))
 
         def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any, axes: Callable = axes) -> list[Any]:
-            need(x.dtype.kind == "f")
+            floats(x)
             return [slope(p, heads[0], x, axes(p, x))]
         if name is not None:
             numpy_form(name, backward=backward, mixed=integers, **({} if reads else {"reads": reads_none}))(forward)
@@ -209,7 +209,7 @@ def _position(name: str, function: Callable[..., Any], classic: bool) -> None:
 
 
 def _flat_floats(x: Any) -> list[Any]:
-    need(x.dtype.kind == "f")
+    floats(x)
     return flat(x)
 
 
@@ -228,17 +228,20 @@ def _sorting_work(p: dict, x: tuple[int, ...]) -> Work:
     return Work(20.0 * math.prod(x))
 
 
-def _order(p: dict, x: Any, ascending: bool) -> tuple[Any, Any, int]:
-    """The array with the axis at the end, the positions in order, and the axis; equal numbers have rules of their own.
+def _order(p: dict, x: Any, count: int = 0) -> tuple[Any, Any, int]:
+    """The numbers in order along the axis at the end, their positions, and the axis.
+
+    Equal numbers have rules of their own, which need not be followed where none of the first `count` has an equal.
     """
     need(x.size and x.ndim)
     axis = 0 if p["axis"] is None else along(p["axis"], x)
     last = x.ravel() if p["axis"] is None else np.moveaxis(x, axis, -1)
     places = np.argsort(last, -1)
-    if not ascending:
+    if not p["is_ascend"]:
         places = places[..., ::-1]
     ordered = np.take_along_axis(last, places, -1)
-    need((ordered[..., 1:] != ordered[..., :-1]).all() and (ordered == ordered).all())
+    first = ordered[..., :count + 1]
+    need(count == 0 or (first[..., 1:] != first[..., :-1]).all() and not np.isnan(first).any())
     return ordered, places, axis
 
 
@@ -251,35 +254,41 @@ def _put_back(head: Any, places: Any, axis: int, x: Any, flattened: bool) -> Any
 
 
 def _sort_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any) -> list[Any]:
-    _, places, axis = _order(p, x, p["is_ascend"])
+    _, places, axis = _order(p, x, x.size)
     return [_put_back(heads[0], places, axis, x, p["axis"] is None)]
 
 
 @numpy_form("sort", backward=_sort_backward, work=_sorting_work)
 def _sort(p: dict, x: Any) -> Any:
-    ordered, _, axis = _order(p, x, p["is_ascend"])
+    ordered, _, axis = _order(p, x)
     return np.moveaxis(ordered, -1, axis)
 
 
 @numpy_form("argsort", backward=lambda p, heads, wanted, x: flat(x), reads=reads_none, work=_sorting_work)
 def _argsort(p: dict, x: Any) -> Any:
-    _, places, axis = _order(p, x, p["is_ascend"])
+    _, places, axis = _order(p, x, x.size)
     return np.moveaxis(places, -1, axis).astype(np_dtype(p["dtype"]))
 
 
+def _count_of(p: dict, x: Any) -> int:
+    """The number of values that are chosen."""
+    size = x.size if p["axis"] is None else x.shape[along(p["axis"], x)]
+    need(p["k"] <= size and p["ret_typ"] != "mask")
+    return p["k"] if p["k"] > 0 else size
+
+
 def _topk_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any) -> list[Any]:
-    if p["ret_typ"] in ("indices", "mask") or heads[0] is None:
+    if p["ret_typ"] == "indices" or heads[0] is None:
         return flat(x)
-    _, places, axis = _order(p, x, p["is_ascend"])
-    count = heads[0].shape[axis]
+    count = _count_of(p, x)
+    _, places, axis = _order(p, x, count)
     return [_put_back(heads[0], places[..., :count], axis, x, p["axis"] is None)]
 
 
 @numpy_form("topk", backward=_topk_backward, work=_sorting_work)
 def _topk(p: dict, x: Any) -> Any:
-    ordered, places, axis = _order(p, x, p["is_ascend"])
-    count = p["k"] if p["k"] > 0 else ordered.shape[-1]
-    need(count <= ordered.shape[-1] and p["ret_typ"] != "mask")
+    count = _count_of(p, x)
+    ordered, places, axis = _order(p, x, count)
     values, places = [np.moveaxis(a[..., :count], -1, axis) for a in (ordered, places)]
     places = places.astype(np_dtype(p["dtype"]))
-    return places if p["ret_typ"] == "indices" else (passed(values), places)
+    return places if p["ret_typ"] == "indices" else (values, places)
