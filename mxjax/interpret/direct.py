@@ -47,7 +47,8 @@ class Form(NamedTuple):
             arrays that it does not read are zeros of their shape. None: the operator's own formula tells.
         work: function(parameters, *shapes of the arrays) -> `Work` of a forward call; by default that of one pass over
             the inputs.
-        mixed: the arrays need not all be floats of one dtype.
+        mixed: the arrays may have any dtypes.
+        dtypes: else they have one dtype, out of these.
     """
 
     forward: Callable[..., Any]
@@ -55,13 +56,14 @@ class Form(NamedTuple):
     reads: Callable[[dict[str, Any], Sequence[bool]], Sequence[bool]] | None = _all
     work: Callable[..., Work] | None = None
     mixed: bool = False
+    dtypes: frozenset[np.dtype] = _FLOATS
 
     def accepts(self, arrays: Sequence[Any]) -> bool:
         """Returns whether the arrays have dtypes that it is written for."""
         if self.mixed:
             return True
         dtypes = {a.dtype for a in arrays if a is not None}
-        return len(dtypes) == 1 and dtypes <= _FLOATS
+        return len(dtypes) == 1 and dtypes <= self.dtypes
 
     def effort(self, params: dict[str, Any], arrays: Sequence[Any]) -> Work:
         """Returns the work of a forward call."""

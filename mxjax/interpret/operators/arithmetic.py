@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..direct import need, numpy_form
-from .elementwise import chosen, flat, floats, passed, reads_none, same, summed_to
+from .elementwise import NUMBERS, chosen, flat, floats, passed, reads_none, summed_to
 
 __all__: list[str] = []
 
@@ -80,27 +80,22 @@ def _as_numbers(test: Callable[[Any, Any], Any]) -> _Binary:
     return _Binary(lambda x, y: test(x, y).astype(x.dtype))
 
 
-def _fits(form: _Binary, x: Any, y: Any, stretches: bool) -> None:
-    """Leaves out other dtypes, and shapes that do not go together."""
-    need(same(x, y).kind == "f" or form.integers)
-    if x.shape != y.shape:
-        need(stretches)
-        _stretch(x, y)
-
-
-def _stretch(*arrays: Any) -> None:
-    """Leaves out shapes that cannot be broadcast together."""
-    try:
-        np.broadcast_shapes(*[a.shape for a in arrays])
-    except ValueError:
-        need(False)
+def _dtypes(form: _Binary) -> dict[str, Any]:
+    return {"dtypes": NUMBERS} if form.integers else {}
 
 
 # ------------------------------------------------------------ of two arrays
+def _broadcasts(x: tuple[int, ...], y: tuple[int, ...]) -> bool:
+    """Returns whether two shapes can be broadcast together."""
+    pairs = zip(reversed(x), reversed(y), strict=False)
+    return all([n == m or 1 in (n, m) for n, m in pairs])
+
+
 def _of_two(names: Sequence[str], form: _Binary, stretches: bool) -> None:
     """Operators of two arrays, which have one shape, or where one `stretches` are broadcast."""
     def forward(p: dict, x: Any, y: Any) -> Any:
-        _fits(form, x, y, stretches)
+        if x.shape != y.shape:
+            need(stretches and _broadcasts(x.shape, y.shape))
         return form.function(x, y)
 
     def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any, y: Any) -> list[Any]:
@@ -113,7 +108,7 @@ def _of_two(names: Sequence[str], form: _Binary, stretches: bool) -> None:
     def reads(p: dict, wanted: Sequence[bool]) -> list[bool]:
         read = "".join([names for names, w in zip(form.reads, wanted, strict=True) if w])
         return ["x" in read, "y" in read]
-    numpy_form(*names, backward=backward, reads=reads, mixed=True)(forward)
+    numpy_form(*names, backward=backward, reads=reads, **_dtypes(form))(forward)
 
 
 def _numpy_name(key: str) -> str:
@@ -136,11 +131,11 @@ for _key, _test in _TESTS.items():
 
 
 # ------------------------------------------------------------ of an array and a number
-def _number(p: dict, x: Any, form: _Binary) -> Any:
+def _number(p: dict, x: Any) -> Any:
     """The number in the dtype of the array."""
-    dtype, value = same(x), float(p["scalar"])
+    dtype, value = x.dtype, float(p["scalar"])
     if dtype.kind != "f":
-        need(form.integers and p.get("is_int", True) and value.is_integer() and abs(value) <= _LARGEST)
+        need(p.get("is_int", True) and value.is_integer() and abs(value) <= _LARGEST)
         need(np.iinfo(dtype).min <= value <= np.iinfo(dtype).max)
         return dtype.type(int(value))
     return dtype.type(value)
@@ -149,17 +144,17 @@ def _number(p: dict, x: Any, form: _Binary) -> Any:
 def _with_number(names: Sequence[str], form: _Binary, swapped: bool = False) -> None:
     """Operators of an array and a number, which is the first of both where they are `swapped`."""
     def forward(p: dict, x: Any) -> Any:
-        number = _number(p, x, form)
+        number = _number(p, x)
         return form.function(number, x) if swapped else form.function(x, number)
 
     def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any) -> list[Any]:
         floats(x)
         if form.slopes is None:
             return flat(x)
-        number = _number(p, x, form)
+        number = _number(p, x)
         return [form.slopes[1](heads[0], number, x) if swapped else form.slopes[0](heads[0], x, number)]
     reads = form.reads[1][-1:] == "y" if swapped else form.reads[0][:1] == "x"
-    numpy_form(*names, backward=backward, reads=lambda p, wanted: [reads], mixed=True)(forward)
+    numpy_form(*names, backward=backward, reads=lambda p, wanted: [reads], **_dtypes(form))(forward)
 
 
 _CLASSIC = {"add": "plus", "sub": "minus"}
@@ -180,9 +175,8 @@ def _add_n_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], *arra
     return [passed(heads[0]) for _ in arrays]
 
 
-@numpy_form("add_n", backward=_add_n_backward, reads=reads_none, mixed=True)
+@numpy_form("add_n", backward=_add_n_backward, reads=reads_none, dtypes=NUMBERS)
 def _add_n(p: dict, *arrays: Any) -> Any:
-    same(*arrays)
     need(all([a.shape == arrays[0].shape for a in arrays]))
     if len(arrays) == 1:
         return passed(arrays[0])

@@ -12,27 +12,16 @@ from ..._support.c_math import c_function
 from ...ops.params import np_dtype
 from ..direct import Work, need, numpy_form
 
-__all__ = ["chosen", "erf", "flat", "floats", "passed", "reads_none", "same", "sigmoid", "summed_to"]
+__all__ = ["NUMBERS", "chosen", "erf", "flat", "floats", "passed", "reads_none", "sigmoid", "summed_to"]
 
-_NUMBERS = frozenset(map(np.dtype, ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")))
-_CAST = _NUMBERS | {np.dtype(bool)}
+NUMBERS = frozenset(map(np.dtype, ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")))
+_CAST = NUMBERS | {np.dtype(bool)}
 
 
 # ------------------------------------------------------------ what forms share
-def same(*arrays: Any) -> Any:
-    """Returns the one dtype of all arrays: integers, float32 or float64.
-
-    Raises:
-        Unknown: they have several, or another one.
-    """
-    dtype = arrays[0].dtype
-    need(dtype in _NUMBERS and all([a.dtype == dtype for a in arrays]))
-    return dtype
-
-
 def floats(*arrays: Any) -> None:
-    """Leaves out the gradients of all but arrays of float32, or of float64."""
-    need(same(*arrays).kind == "f")
+    """Leaves out the gradients of arrays of integers."""
+    need(all([a.dtype.kind == "f" for a in arrays]))
 
 
 def passed(x: Any) -> Any:
@@ -80,8 +69,6 @@ def _unary(names: str | Sequence[str], function: Callable[[Any], Any], slope: Ca
         work: of each number, in elements, where that is much.
     """
     def forward(p: dict, x: Any) -> Any:
-        if integers:
-            same(x)
         return function(x) if x.ndim else function(x.reshape(1)).reshape(())
 
     def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any) -> list[Any]:
@@ -92,9 +79,11 @@ def _unary(names: str | Sequence[str], function: Callable[[Any], Any], slope: Ca
         grad *= heads[0]
         return [grad]
     fields: dict[str, Any] = {} if slope else {"reads": reads_none}
+    if integers:
+        fields["dtypes"] = NUMBERS
     if work:
         fields["work"] = lambda p, x: Work(work * math.prod(x))
-    numpy_form(*([names] if isinstance(names, str) else names), backward=backward, mixed=integers, **fields)(forward)
+    numpy_form(*([names] if isinstance(names, str) else names), backward=backward, **fields)(forward)
 
 
 def sigmoid(x: Any) -> Any:
@@ -285,7 +274,6 @@ numpy_form("_contrib_div_sqrt_dim", reads=reads_none,
 
 # ------------------------------------------------------------ the array itself, or its shape alone
 def _itself(p: dict, x: Any, *others: Any) -> Any:
-    same(x)
     return passed(x)
 
 
@@ -302,7 +290,7 @@ for _names, _gradient in [
     (["BlockGrad"], lambda p, head, x: np.zeros(x.shape, x.dtype)),
     (["make_loss"], lambda p, head, x: np.ones(x.shape, x.dtype)),
 ]:
-    numpy_form(*_names, backward=_of_first(_gradient), reads=reads_none, mixed=True)(_itself)
+    numpy_form(*_names, backward=_of_first(_gradient), reads=reads_none, dtypes=NUMBERS)(_itself)
 
 def _loss_slope(p: dict, head: Any, x: Any) -> Any:
     count = 1
@@ -323,10 +311,10 @@ def _cast_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any
     return flat(x) if p["dtype"] == "bool" else [heads[0].astype(x.dtype)]
 
 
-@numpy_form("Cast", backward=_cast_backward, reads=reads_none, mixed=True)
+@numpy_form("Cast", backward=_cast_backward, reads=reads_none, dtypes=_CAST)
 def _cast(p: dict, x: Any) -> Any:
     new = np_dtype(p["dtype"])
-    need(x.dtype in _CAST and new in _CAST)
+    need(new in _CAST)
     if x.dtype.kind == "f" and new.kind in "iu" and x.size:
         whole = np.dtype("i8" if new.itemsize == 8 else "i4")  # narrow integers wrap around
         need(x.max() < -float(np.iinfo(whole).min) and x.min() > float(np.iinfo(whole).min))

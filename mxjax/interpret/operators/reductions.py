@@ -10,7 +10,7 @@ import numpy as np
 
 from ...ops.params import np_dtype
 from ..direct import Work, need, numpy_form
-from .elementwise import chosen, flat, floats, reads_none, same
+from .elementwise import NUMBERS, chosen, flat, floats, reads_none
 
 __all__ = ["along", "total"]
 
@@ -94,7 +94,7 @@ def _extreme(function: Callable[..., Any]) -> tuple[Callable[..., Any], Callable
 
 
 def _without_nan(x: Any) -> Any:
-    return chosen(x == x, x) if x.dtype.kind == "f" else x
+    return chosen(x == x, x)
 
 
 def _reduction(names: tuple[str, str | None], function: Callable[..., Any], slope: Callable[..., Any], *,
@@ -108,16 +108,16 @@ def _reduction(names: tuple[str, str | None], function: Callable[..., Any], slop
         reads: the slope reads the array.
         integers: it takes integers, too.
     """
+    fields = {**({} if reads else {"reads": reads_none}), **({"dtypes": NUMBERS} if integers else {})}
     for name, axes, shaped in zip(names, (_axes, _numpy_axes), (_at_least_1d, np.asarray), strict=True):
         def forward(p: dict, x: Any, axes: Callable = axes, shaped: Callable = shaped) -> Any:
-            need(same(x).kind == "f" or integers)
             return shaped(np.asarray(function(x, axes(p, x), p["keepdims"]), x.dtype))
 
         def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any, axes: Callable = axes) -> list[Any]:
             floats(x)
             return [slope(p, heads[0], x, axes(p, x))]
         if name is not None:
-            numpy_form(name, backward=backward, mixed=integers, **({} if reads else {"reads": reads_none}))(forward)
+            numpy_form(name, backward=backward, **fields)(forward)
 
 
 _reduction(("sum", "_np_sum"), total, _spread, reads=False, integers=True)
@@ -201,11 +201,10 @@ _deviation("_npi_std", np.std)
 def _position(name: str, function: Callable[..., Any], classic: bool) -> None:
     """Positions of extremes: NaN is one; classic ones have the dtype of the array."""
     def forward(p: dict, x: Any) -> Any:
-        dtype = same(x)
         need(x.size and x.ndim)
         found = np.asarray(function(x, None if p["axis"] is None else along(p["axis"], x), keepdims=p["keepdims"]))
-        return _at_least_1d(found).astype(dtype) if classic else found.astype(np.int64)
-    numpy_form(name, backward=lambda p, heads, wanted, x: _flat_floats(x), reads=reads_none, mixed=True)(forward)
+        return _at_least_1d(found).astype(x.dtype) if classic else found.astype(np.int64)
+    numpy_form(name, backward=lambda p, heads, wanted, x: _flat_floats(x), reads=reads_none, dtypes=NUMBERS)(forward)
 
 
 def _flat_floats(x: Any) -> list[Any]:
