@@ -141,5 +141,7 @@ def test_equal_numbers_in_order(numbers, is_ascend):
 def test_equal_numbers_beyond_the_chosen_ones():
     check("topk", [np.array([[1, 5, 1, 4], [2, 2, 3, 9]], "float32")], {"k": 2, "ret_typ": "both"})
     leaves_out("topk", [np.array([[1, 5, 1, 4], [2, 2, 3, 9]], "float32")], {"k": 3})
+    leaves_out("topk", [np.array([5, 1, 2, 3, 8, 0, 4, 6, 8], "float32")], {"k": 1})
+    leaves_out("topk", [np.array([5, 1, 2, 3, np.nan, 0, 4, 6, 8], "float32")], {"k": 1})
     leaves_out("topk", [np.array([1, 2], "float32")], {"k": 3})
     leaves_out("topk", [np.array([1, 2], "float32")], {"ret_typ": "mask"})
