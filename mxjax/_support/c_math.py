@@ -34,8 +34,8 @@ def c_function(name: str, inputs: int = 1) -> Callable[..., Any]:
     except (AttributeError, OSError):  # another Python, or C library
         import scipy.special  # 0.2 s to import
 
-        return {"exp": np.exp, "lgamma": scipy.special.gammaln, "log": np.log, "pow": np.power,
-                "tan": np.tan}[name.removesuffix("f")]
+        return {"erf": scipy.special.erf, "exp": np.exp, "lgamma": scipy.special.gammaln, "log": np.log,
+                "pow": np.power, "tan": np.tan}[name.removesuffix("f")]
 
 
 def _ufunc(name: str, inputs: int) -> np.ufunc:

@@ -29,6 +29,10 @@ class Work(NamedTuple):
     products: float = 0.0
 
 
+def _all(p: dict[str, Any], wanted: Sequence[bool]) -> Sequence[bool]:
+    return [True] * len(wanted)
+
+
 class Form(NamedTuple):
     """An operator by NumPy.
 
@@ -40,24 +44,26 @@ class Form(NamedTuple):
             gradients of the outputs (None: zero), `wanted` says for each array whether its gradient is asked for. None:
             there is no form of the gradients.
         reads: function(parameters, wanted) -> for each array whether `backward` reads its numbers; by default all. The
-            arrays that it does not read are zeros of their shape.
+            arrays that it does not read are zeros of their shape. None: the operator's own formula tells.
         work: function(parameters, *shapes of the arrays) -> `Work` of a forward call; by default that of one pass over
             the inputs.
-        mixed: the arrays need not all be floats of one dtype.
+        mixed: the arrays may have any dtypes.
+        dtypes: else they have one dtype, out of these.
     """
 
     forward: Callable[..., Any]
     backward: Callable[..., Sequence[Any]] | None = None
-    reads: Callable[[dict[str, Any], Sequence[bool]], Sequence[bool]] | None = None
+    reads: Callable[[dict[str, Any], Sequence[bool]], Sequence[bool]] | None = _all
     work: Callable[..., Work] | None = None
     mixed: bool = False
+    dtypes: frozenset[np.dtype] = _FLOATS
 
     def accepts(self, arrays: Sequence[Any]) -> bool:
         """Returns whether the arrays have dtypes that it is written for."""
         if self.mixed:
             return True
         dtypes = {a.dtype for a in arrays if a is not None}
-        return len(dtypes) == 1 and dtypes <= _FLOATS
+        return len(dtypes) == 1 and dtypes <= self.dtypes
 
     def effort(self, params: dict[str, Any], arrays: Sequence[Any]) -> Work:
         """Returns the work of a forward call."""
@@ -68,7 +74,7 @@ class Form(NamedTuple):
 
 
 _forms: dict[str, Form] = {}
-_FAMILIES = ("elementwise", "layers", "losses", "reductions", "shapes", "indexing", "creation",
+_FAMILIES = ("elementwise", "arithmetic", "layers", "losses", "reductions", "shapes", "indexing", "creation",
              "recurrent", "updates")
 
 

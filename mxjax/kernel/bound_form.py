@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..interpret.cost import Cost, cost_of_work
 from ..interpret.direct import Form, Work, form_of
 from ..interpret.program import Unknown
@@ -78,7 +80,7 @@ class BoundForm:
 
     def _forward(self, *args: Any) -> tuple:
         result = self._form.forward(self._parameters(args), *self._spread(args[:self._count]))
-        return result if isinstance(result, tuple) else (result,)
+        return tuple(map(np.asarray, result)) if isinstance(result, tuple) else (np.asarray(result),)
 
     def _backward(self, *args: Any) -> tuple:
         wanted, present = self._gradients
@@ -86,8 +88,7 @@ class BoundForm:
         heads = [next(given) if there else None for there in present]
         arrays = self._spread(args[:self._count])
         grads = self._form.backward(self._parameters(args), heads, wanted, *arrays)
-        return tuple([g if g.dtype == a.dtype else g.astype(a.dtype)
-                      for g, a, w in zip(grads, args, wanted, strict=False) if w])
+        return tuple([np.asarray(g, a.dtype) for g, a, w in zip(grads, args, wanted, strict=False) if w])
 
 
 def bound(name: str, static: dict[str, Any], dynamic: tuple[str, ...], packed: tuple[tuple[str, int], ...],

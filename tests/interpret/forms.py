@@ -4,16 +4,18 @@ import itertools
 
 import jax
 import numpy as np
+import pytest
 
 from mxjax.interpret.direct import form_of
+from mxjax.interpret.program import Unknown
 from mxjax.kernel.kernel import is_wide, prepare
 from mxjax.kernel.shape_only import shape_only
 from mxjax.ops import registry
 
-__all__ = ["check"]
+__all__ = ["check", "leaves_out"]
 
 
-def check(name, arrays, params=None, tolerance=1e-5, gradients=True, seed=0, pack=False):
+def check(name, arrays, params=None, tolerance=1e-5, gradients=True, seed=0, pack=False, train=True):
     """Compares outputs, gradients for each choice of wanted ones, and what the gradients are said to read.
 
     Args:
@@ -23,14 +25,15 @@ def check(name, arrays, params=None, tolerance=1e-5, gradients=True, seed=0, pac
         tolerance: relative and absolute.
         gradients: whether there are some.
         pack: numbers among the parameters are one vector, as in calls of an operator by itself.
+        train: the mode.
     """
     op = registry.get(name)
     assert form_of(op.name) is not None, f"{op.name} has no NumPy form"
     values = op.parse(params or {})
-    kernel = prepare(op, values, len(arrays), True, pack)
+    kernel = prepare(op, values, len(arrays), train, pack)
     assert kernel.form is not None
     wide = kernel.wide or any(is_wide(a.dtype) for a in arrays)
-    with jax.enable_x64(wide):
+    with jax.enable_x64(wide), np.errstate(all="ignore"):
         _check(kernel, arrays, kernel.extras(values, wide), tolerance, gradients, seed)
 
 
@@ -44,7 +47,7 @@ def _check(kernel, arrays, extras, tolerance, gradients, seed):
         return
     floats = [a.dtype.kind == "f" for a in arrays]
     rng = np.random.RandomState(seed)
-    heads = [rng.uniform(-1, 1, o.shape).astype(o.dtype) for o in expected[:kernel.num_outputs]]
+    heads = [rng.uniform(-3, 3, o.shape).astype(o.dtype) for o in expected[:kernel.num_outputs]]
     visible = tuple([i < kernel.num_visible for i in range(kernel.num_outputs)])
     heads = [h for h, v in zip(heads, visible, strict=True) if v]
     for wanted in itertools.product([False, True], repeat=len(arrays)):
@@ -59,6 +62,20 @@ def _check(kernel, arrays, extras, tolerance, gradients, seed):
                  zip(arrays, reads or itertools.repeat(True), strict=False)]
         function = backward.form([*forms, *extras, *heads])[0]
         compare(function(*given, *extras, *heads), jax.jit(backward.fn)(*arrays, *extras, *heads), tolerance)
+
+
+def leaves_out(name, arrays, params=None, gradient=False):
+    """Asserts that a call, or that of its gradients, is left to the operator's own formula."""
+    op = registry.get(name)
+    values = op.parse(params or {})
+    kernel = prepare(op, values, len(arrays), True)
+    args = [*arrays, *kernel.extras(values, False)]
+    if gradient:
+        kernel, args = kernel.vjp((True,) * len(arrays), (True,)), [*args, arrays[0]]
+    made = kernel.form(args)
+    if made is not None:
+        with pytest.raises(Unknown), np.errstate(all="ignore"):
+            made[0](*args)
 
 
 def compare(found, expected, tolerance):

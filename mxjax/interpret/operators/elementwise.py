@@ -1,65 +1,322 @@
-"""Functions of each number, and of two arrays' numbers that are broadcast."""
+"""Functions of each number of one array."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..direct import numpy_form
+from ..._support.c_math import c_function
+from ...ops.params import np_dtype
+from ..direct import Work, need, numpy_form
 
-__all__ = ["summed_to"]
+__all__ = ["NUMBERS", "chosen", "erf", "flat", "floats", "passed", "reads_none", "sigmoid", "summed_to"]
+
+NUMBERS = frozenset(map(np.dtype, ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")))
+_CAST = NUMBERS | {np.dtype(bool)}
+
+
+# ------------------------------------------------------------ what forms share
+def floats(*arrays: Any) -> None:
+    """Leaves out the gradients of arrays of integers."""
+    need(all([a.dtype.kind == "f" for a in arrays]))
+
+
+def passed(x: Any) -> Any:
+    """The array itself as a result: a view, whose memory nobody takes for the result's own."""
+    return x[...]
+
+
+def flat(*arrays: Any) -> list[Any]:
+    """Returns gradients of zero."""
+    return [np.zeros(a.shape, a.dtype) for a in arrays]
+
+
+def reads_none(p: dict, wanted: Sequence[bool]) -> list[bool]:
+    """The gradients depend on those of the outputs alone."""
+    return [False] * len(wanted)
+
+
+def chosen(mask: Any, x: Any) -> Any:
+    """x where the mask is true, else 0, broadcast: by the bits, many times as fast as a choice."""
+    bits = np.asarray(mask).view("i1").astype(f"i{x.dtype.itemsize}")
+    np.negative(bits, out=bits)
+    kept = np.bitwise_and(bits, x.view(bits.dtype), out=bits if bits.shape == x.shape else None)
+    return kept.view(x.dtype)
 
 
 def summed_to(grad: Any, shape: tuple[int, ...]) -> Any:
     """Returns the gradient of an array of this shape that was broadcast to the gradient's."""
     if grad.shape == shape:
         return grad
-    grad = grad.sum(tuple(range(grad.ndim - len(shape))))
-    axes = tuple([axis for axis, (old, new) in enumerate(zip(shape, grad.shape, strict=True)) if old != new])
-    return grad.sum(axes, keepdims=True) if axes else grad
+    more = grad.ndim - len(shape)
+    axes = tuple([i for i, n in enumerate(grad.shape) if i < more or shape[i - more] != n])
+    return grad.sum(axes).reshape(shape)
 
 
-# ------------------------------------------------------------ of one array
-def _unary(name: str, function: Callable[[Any], Any], slope: Callable[[Any], Any]) -> None:
-    """A function of each number and its derivative."""
-    numpy_form(name, backward=lambda p, heads, wanted, x: [heads[0] * slope(x)])(lambda p, x: function(x))
+# ------------------------------------------------------------ functions and their slopes
+def _unary(names: str | Sequence[str], function: Callable[[Any], Any], slope: Callable[[Any], Any] | None = None, *,
+           integers: bool = False, work: float = 0.0) -> None:
+    """A function of each number.
+
+    Args:
+        names: its names.
+        function: of an array that has axes.
+        slope: the derivative, a new array; None: 0.
+        integers: it takes integers, too.
+        work: of each number, in elements, where that is much.
+    """
+    def forward(p: dict, x: Any) -> Any:
+        return function(x) if x.ndim else function(x.reshape(1)).reshape(())
+
+    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any) -> list[Any]:
+        floats(x)
+        if slope is None:
+            return flat(x)
+        grad = slope(x if x.ndim else x.reshape(1)).reshape(x.shape)
+        grad *= heads[0]
+        return [grad]
+    fields: dict[str, Any] = {} if slope else {"reads": reads_none}
+    if integers:
+        fields["dtypes"] = NUMBERS
+    if work:
+        fields["work"] = lambda p, x: Work(work * math.prod(x))
+    numpy_form(*([names] if isinstance(names, str) else names), backward=backward, **fields)(forward)
 
 
 def sigmoid(x: Any) -> Any:
     """Returns 1 / (1 + exp(-x))."""
-    return 1 / (1 + np.exp(-x))
+    y = np.exp(-x)
+    y += 1
+    return 1 / y
 
 
-_unary("tanh", np.tanh, lambda x: 1 - np.square(np.tanh(x)))
-_unary("sigmoid", sigmoid, lambda x: (s := sigmoid(x)) * (1 - s))
-_unary("relu", lambda x: np.maximum(x, 0), lambda x: x > 0)
-_unary("exp", np.exp, np.exp)
-_unary("square", np.square, lambda x: 2 * x)
+def _sigmoid_slope(x: Any) -> Any:
+    s = sigmoid(x)
+    s -= s * s
+    return s
 
 
-# ------------------------------------------------------------ of two arrays
-def _both(*gradients: Callable[..., Any]) -> Callable[..., Sequence[Any]]:
-    """Gradients of an operator of two arrays, by function(head, x, y) each."""
-    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], *arrays: Any) -> list[Any]:
-        return [summed_to(gradient(heads[0], *arrays), a.shape) if w else None
-                for gradient, w, a in zip(gradients, wanted, arrays, strict=True)]
+def _tanh_slope(x: Any) -> Any:
+    t = np.tanh(x)
+    np.multiply(t, t, out=t)
+    return np.subtract(1, t, out=t)
+
+
+def erf(x: Any) -> Any:
+    """Returns the error function of float32."""
+    need(x.dtype == np.float32)
+    return c_function("erff")(x)
+
+
+def _relu_slope(x: Any) -> Any:
+    need(not x.size or x.max() == x.max())  # NaN has a slope of its own
+    return (x > 0).astype(x.dtype)
+
+
+def _abs_slope(x: Any) -> Any:
+    slope = (x > 0).astype(x.dtype)  # 0 at NaN
+    slope -= x < 0
+    return slope
+
+
+def _sign(x: Any) -> Any:
+    return (x > 0).astype(x.dtype) - (x < 0)
+
+
+def _nearest(x: Any) -> Any:
+    """The nearest whole number, of halves the lower one."""
+    low = np.floor(x)
+    return low + (x - low > np.ceil(x) - x)
+
+
+def _rounded(x: Any) -> Any:
+    """The nearest whole number, of halves the one away from zero."""
+    whole = np.trunc(x)
+    return whole + np.copysign(np.abs(x - whole) >= 0.5, x)
+
+
+def _constant(factor: float) -> Callable[[Any], Any]:
+    return lambda x: np.full(x.shape, factor, x.dtype)
+
+
+_DEGREES = 180 / math.pi
+_LIGHT = {  # a function and its derivative
+    "sigmoid": (sigmoid, _sigmoid_slope),
+    "exp": (np.exp, np.exp),
+    "expm1": (np.expm1, np.exp),
+    "log": (np.log, lambda x: 1 / x),
+    "log2": (np.log2, lambda x: (1 / math.log(2)) / x),
+    "log10": (np.log10, lambda x: (1 / math.log(10)) / x),
+    "log1p": (np.log1p, lambda x: 1 / (1 + x)),
+    "sqrt": (np.sqrt, lambda x: 0.5 / np.sqrt(x)),
+    "rsqrt": (lambda x: 1 / np.sqrt(x), lambda x: -0.5 / np.sqrt(x) / x),
+    "cbrt": (np.cbrt, lambda x: (1 / 3) / np.square(np.cbrt(x))),
+    "reciprocal": (np.reciprocal, lambda x: -1 / np.square(x)),
+    "sin": (np.sin, np.cos),
+    "cos": (np.cos, lambda x: -np.sin(x)),
+    "tan": (np.tan, lambda x: 1 + np.square(np.tan(x))),
+    "arcsin": (np.arcsin, lambda x: 1 / np.sqrt(1 - x * x)),
+    "arccos": (np.arccos, lambda x: -1 / np.sqrt(1 - x * x)),
+    "arctan": (np.arctan, lambda x: 1 / (1 + x * x)),
+    "sinh": (np.sinh, np.cosh),
+    "cosh": (np.cosh, np.sinh),
+    "tanh": (np.tanh, _tanh_slope),
+    "arcsinh": (np.arcsinh, lambda x: 1 / np.sqrt(x * x + 1)),
+    "arccosh": (np.arccosh, lambda x: 1 / np.sqrt((x - 1) * (x + 1))),
+    "arctanh": (np.arctanh, lambda x: 1 / (1 - x * x)),
+    "degrees": (np.degrees, _constant(_DEGREES)),
+    "radians": (np.radians, _constant(1 / _DEGREES)),
+    "ceil": (np.ceil, None),
+    "floor": (np.floor, None),
+    "trunc": (np.trunc, None),
+    "fix": (np.trunc, None),
+    "rint": (_nearest, None),
+}
+_EXACT = {  # the same of those that take integers as they are
+    "relu": (lambda x: np.maximum(x, 0), _relu_slope),
+    "negative": (np.negative, _constant(-1)),
+    "square": (np.square, lambda x: 2 * x),
+    "sign": (_sign, None),
+}
+for _name, (_function, _slope) in _LIGHT.items():
+    _others = {"sigmoid": ["_npx_sigmoid"], "rsqrt": []}.get(_name, [f"_npi_{_name}"])
+    _unary([_name, *_others], _function, _slope)
+for _name, (_function, _slope) in _EXACT.items():
+    _unary([_name, "_npx_relu" if _name == "relu" else f"_npi_{_name}"], _function, _slope, integers=True)
+_unary("softsign", lambda x: x / (1 + np.abs(x)), lambda x: 1 / np.square(1 + np.abs(x)))
+_unary("erf", erf, lambda x: (2 / math.sqrt(math.pi)) * np.exp(-x * x), work=7)
+_unary("round", _rounded)
+_unary(["abs", "_npi_absolute"], np.abs, _abs_slope, integers=True)
+_unary("logical_not", lambda x: (x == 0).astype(x.dtype), integers=True)
+for _name, _function in {"logical_not": np.logical_not, "isnan": np.isnan, "isinf": np.isinf,
+                         "isposinf": np.isposinf, "isneginf": np.isneginf, "isfinite": np.isfinite}.items():
+    _unary(f"_npi_{_name}", _function)
+
+
+# ------------------------------------------------------------ with parameters
+def _by_number(x: Any, value: Any) -> Any:
+    """A parameter in the dtype of an array of floats."""
+    return x.dtype.type(value)
+
+
+def _limits(p: dict, x: Any) -> tuple[Any, Any]:
+    return _by_number(x, p["a_min"]), _by_number(x, p["a_max"])
+
+
+def _clip_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any) -> list[Any]:
+    low, high = _limits(p, x)
+    return [chosen(~((x < low) | (x > high)), heads[0])]  # NaN passes its gradient
+
+
+@numpy_form("clip", backward=_clip_backward)
+def _clip(p: dict, x: Any) -> Any:
+    low, high = _limits(p, x)
+    need(low <= high)
+    return np.minimum(np.maximum(x, low), high)
+
+
+def _line(p: dict, x: Any) -> Any:
+    return x * _by_number(x, p["alpha"]) + _by_number(x, p["beta"])
+
+
+def _hard_sigmoid_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any) -> list[Any]:
+    y = _line(p, x)
+    return [chosen((y > 0) & (y < 1), heads[0]) * _by_number(x, p["alpha"])]
+
+
+@numpy_form("hard_sigmoid", backward=_hard_sigmoid_backward)
+def _hard_sigmoid(p: dict, x: Any) -> Any:
+    y = _line(p, x)
+    return np.minimum(np.maximum(y, 0), 1)
+
+
+def _bend(p: dict, x: Any) -> tuple[Any, Any]:
+    """The square of the scale, and where its parabola becomes a line."""
+    squared = np.square(_by_number(x, p["scalar"]))
+    return squared, 1 / squared
+
+
+def _smooth_l1_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any) -> list[Any]:
+    squared, end = _bend(p, x)
+    need(squared > 0)
+    slope = np.clip(x * squared, -1, 1)
+    slope *= heads[0]
+    return [slope]
+
+
+@numpy_form("smooth_l1", backward=_smooth_l1_backward)
+def _smooth_l1(p: dict, x: Any) -> Any:
+    squared, end = _bend(p, x)
+    need(squared > 0)
+    far = np.abs(x)
+    near = np.minimum(far, end)
+    # beyond the end of the parabola the line goes on
+    return (0.5 * squared) * near * near + (far - near)
+
+
+@numpy_form("_npi_around", backward=lambda p, heads, wanted, x: flat(x), reads=reads_none)
+def _around(p: dict, x: Any) -> Any:
+    need(p["decimals"] == 0)
+    return np.rint(x)
+
+
+def _scale(x: Any) -> Any:
+    need(x.ndim)
+    return _by_number(x, x.shape[-1] ** 0.5)
+
+
+numpy_form("_contrib_div_sqrt_dim", reads=reads_none,
+           backward=lambda p, heads, wanted, x: [heads[0] / _scale(x)])(lambda p, x: x / _scale(x))
+
+
+# ------------------------------------------------------------ the array itself, or its shape alone
+def _itself(p: dict, x: Any, *others: Any) -> Any:
+    return passed(x)
+
+
+def _of_first(gradient: Callable[..., Any]) -> Callable[..., list[Any]]:
+    """The gradient of the first array, function(parameters, head, array) -> array; that of others is zero."""
+    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any, *others: Any) -> list[Any]:
+        floats(x)
+        return [gradient(p, heads[0], x), *flat(*others)]
     return backward
 
 
-def _none(p: dict, wanted: Sequence[bool]) -> list[bool]:
-    return [False] * len(wanted)
+for _names, _gradient in [
+    (["_copy", "_np_copy", "_identity_with_attr_like_rhs"], lambda p, head, x: passed(head)),
+    (["BlockGrad"], lambda p, head, x: np.zeros(x.shape, x.dtype)),
+    (["make_loss"], lambda p, head, x: np.ones(x.shape, x.dtype)),
+]:
+    numpy_form(*_names, backward=_of_first(_gradient), reads=reads_none, dtypes=NUMBERS)(_itself)
+
+def _loss_slope(p: dict, head: Any, x: Any) -> Any:
+    count = 1
+    if p["normalization"] == "batch":
+        need(x.size and x.ndim)
+        count = x.size // x.shape[-1]
+    elif p["normalization"] == "valid":
+        count = max(np.count_nonzero(x > _by_number(x, p["valid_thresh"])), 1)
+    return np.full(x.shape, p["grad_scale"] / _by_number(x, count), x.dtype)
 
 
-def _other(p: dict, wanted: Sequence[bool]) -> list[bool]:
-    """Of a product each factor's gradient is of the other one."""
-    return [wanted[1], wanted[0]]
+numpy_form("MakeLoss", backward=_of_first(_loss_slope),
+           reads=lambda p, wanted: [p["normalization"] == "valid"])(lambda p, x: passed(x))
 
 
-numpy_form("elemwise_add", "broadcast_add", reads=_none, backward=_both(lambda g, x, y: g, lambda g, x, y: g))(
-    lambda p, x, y: x + y)
-numpy_form("elemwise_sub", "broadcast_sub", reads=_none, backward=_both(lambda g, x, y: g, lambda g, x, y: -g))(
-    lambda p, x, y: x - y)
-numpy_form("elemwise_mul", "broadcast_mul", reads=_other, backward=_both(lambda g, x, y: g * y, lambda g, x, y: g * x))(
-    lambda p, x, y: x * y)
+def _cast_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any) -> list[Any]:
+    floats(x)
+    return flat(x) if p["dtype"] == "bool" else [heads[0].astype(x.dtype)]
+
+
+@numpy_form("Cast", backward=_cast_backward, reads=reads_none, dtypes=_CAST)
+def _cast(p: dict, x: Any) -> Any:
+    new = np_dtype(p["dtype"])
+    need(new in _CAST)
+    if x.dtype.kind == "f" and new.kind in "iu" and x.size:
+        whole = np.dtype("i8" if new.itemsize == 8 else "i4")  # narrow integers wrap around
+        need(x.max() < -float(np.iinfo(whole).min) and x.min() > float(np.iinfo(whole).min))
+        return x.astype(whole).astype(new, copy=False)
+    return x.astype(new)

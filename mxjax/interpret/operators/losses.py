@@ -1,5 +1,195 @@
-"""Losses."""
+"""Softmax, losses, and output layers, whose gradient does not depend on the heads."""
 
 from __future__ import annotations
 
-__all__: list[str] = []
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..direct import need, numpy_form
+from .elementwise import passed, sigmoid
+from .reductions import along, total
+
+__all__ = ["softmax"]
+
+_LEAST = 1e-8  # the least probability that MXNet's cross-entropy takes the logarithm of
+
+
+# ------------------------------------------------------------ softmax along an axis
+def softmax(x: Any, axis: int) -> Any:
+    """Returns exp(x) divided by its sum along an axis."""
+    y = x - x.max(axis, keepdims=True)
+    np.exp(y, out=y)
+    y /= total(y, axis, True)
+    return y
+
+
+def _log_softmax(x: Any, axis: int) -> Any:
+    y = x - x.max(axis, keepdims=True)
+    y -= np.log(total(np.exp(y), axis, True))
+    return y
+
+
+def _softmax_slope(x: Any, axis: int, head: Any) -> Any:
+    y = softmax(x, axis)
+    grad = y * head
+    np.subtract(head, total(grad, axis, True), out=grad)
+    grad *= y
+    return grad
+
+
+def _log_softmax_slope(x: Any, axis: int, head: Any) -> Any:
+    grad = softmax(x, axis)
+    grad *= total(head, axis, True)
+    return np.subtract(head, grad, out=grad)
+
+
+def _scaled(p: dict, x: Any) -> Any:
+    temperature = p.get("temperature")
+    return x if temperature is None else x / x.dtype.type(temperature)
+
+
+def _along_axis(name: str, axis_of: Callable[[dict, Any], int], function: Callable[[Any, int], Any],
+                slope: Callable[[Any, int, Any], Any], sign: int = 1) -> None:
+    """An operator that is a function of sign·data / temperature along an axis."""
+    def forward(p: dict, x: Any) -> Any:
+        need(x.size and x.ndim and p.get("dtype") in (None, x.dtype.name))
+        return function(_scaled(p, x if sign > 0 else -x), axis_of(p, x))
+
+    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any) -> list[Any]:
+        need(x.size)
+        grad = _scaled(p, slope(_scaled(p, x if sign > 0 else -x), axis_of(p, x), heads[0]))
+        return [grad if sign > 0 else np.negative(grad, out=grad)]
+    numpy_form(name, backward=backward)(forward)
+
+
+def _axis(p: dict, x: Any) -> int:
+    return along(p["axis"], x)
+
+
+def _axis_of_mode(p: dict, x: Any) -> int:
+    need(p["mode"] == "instance" or x.ndim > 2)
+    return 1 if p["mode"] == "channel" else x.ndim - 1
+
+
+_along_axis("softmax", _axis, softmax, _softmax_slope)
+_along_axis("softmin", _axis, softmax, _softmax_slope, -1)
+_along_axis("log_softmax", _axis, _log_softmax, _log_softmax_slope)
+_along_axis("SoftmaxActivation", _axis_of_mode, softmax, _softmax_slope)
+
+
+# ------------------------------------------------------------ cross-entropy
+def _positions(label: Any) -> Any:
+    """Labels as integers."""
+    need(label.size and np.abs(label).max() < 1 << 31)  # neither NaN
+    return label.astype(np.intp)
+
+
+def _labels(label: Any, classes: int) -> Any:
+    """Labels as positions, all of which are there."""
+    places = _positions(label)
+    need(places.min() >= 0 and places.max() < classes)
+    return places.reshape(-1, 1)
+
+
+def _entropy_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any, label: Any) -> list[Any]:
+    grad = None
+    if wanted[0]:
+        grad, places = softmax(x, 1), _labels(label, x.shape[1])
+        np.put_along_axis(grad, places, np.take_along_axis(grad, places, 1) - 1, 1)
+        grad *= heads[0]
+    return [grad, np.zeros(label.shape, label.dtype)]
+
+
+@numpy_form("softmax_cross_entropy", backward=_entropy_backward, reads=lambda p, wanted: [wanted[0]] * 2)
+def _entropy(p: dict, x: Any, label: Any) -> Any:
+    need(x.ndim == 2 and x.size and label.shape == x.shape[:1])
+    loss = -np.take_along_axis(_log_softmax(x, 1), _labels(label, x.shape[1]), 1)
+    return np.minimum(loss, x.dtype.type(-math.log(_LEAST))).sum().reshape(1)
+
+
+# ------------------------------------------------------------ softmax as an output layer
+def _fits(p: dict, x: Any, label: Any) -> None:
+    """Leaves out labels of other shapes than probabilities, or classes of each row (of each place)."""
+    need(x.size and x.ndim > 1)
+    if label.shape == x.shape:
+        return
+    if p["multi_output"]:
+        need(label.shape in ((len(x), x[0, 0].size), (len(x), *x.shape[2:]), (len(x), 1, *x.shape[2:])))
+    else:
+        need(label.shape == x.shape[:-1] and (p["preserve_shape"] or x.ndim == 2))
+
+
+def _softmax_of_all(p: dict, x: Any) -> Any:
+    by_library = not p["_train"] and x.ndim == 4 and x.dtype == np.float32  # as MXNet predicts, by oneDNN
+    if p["multi_output"] or p["preserve_shape"] or by_library:
+        return softmax(x, 1 if p["multi_output"] else x.ndim - 1)
+    return softmax(x.reshape(len(x), -1), 1).reshape(x.shape)
+
+
+@numpy_form("SoftmaxOutput", reads=lambda p, wanted: [wanted[0]] * 2, backward=lambda p, heads, wanted, x, label: [
+    _softmax_output_slope(p, x, label) if wanted[0] else None, np.zeros(label.shape, label.dtype)])
+def _softmax_output(p: dict, x: Any, label: Any) -> Any:
+    _fits(p, x, label)
+    return _softmax_of_all(p, x)
+
+
+def _softmax_output_slope(p: dict, x: Any, label: Any) -> Any:
+    """The gradient: (batch, classes, places) probabilities, 1 less at the label."""
+    _fits(p, x, label)
+    need(not p["out_grad"])
+    grad, scale = np.ascontiguousarray(_softmax_of_all(p, x)), x.dtype.type(p["grad_scale"])
+    if label.shape == x.shape:
+        grad -= label
+        grad *= scale
+        return grad
+    rows = grad.reshape((len(x), x.shape[1], -1) if p["multi_output"] else (-1, x.shape[-1], 1))
+    classes = _positions(label).reshape(len(rows), 1, -1)
+    last = rows.shape[1] - 1
+    less = np.logical_and(classes >= 0, classes <= last).astype(x.dtype)
+    if not p["multi_output"] and (smooth := x.dtype.type(p["smooth_alpha"])):
+        rest = smooth / x.dtype.type(max(last, 1))
+        rows -= rest
+        less *= 1 - smooth - rest
+    places = np.clip(classes, 0, last)
+    np.put_along_axis(rows, places, np.take_along_axis(rows, places, 1) - less, 1)
+    ignored = classes == int(p["ignore_label"])
+    if p["use_ignore"]:
+        np.copyto(rows, 0, where=ignored)
+    count = rows.shape[2]
+    if p["normalization"] == "batch":
+        count *= len(x) if p["multi_output"] else label.size
+    elif p["normalization"] == "valid":
+        count = max(label.size - np.count_nonzero(ignored), 1)
+    grad *= scale / x.dtype.type(count)
+    return grad
+
+
+# ------------------------------------------------------------ regression
+def _regression(name: str, function: Callable[[Any], Any], slope: Callable[[Any], Any]) -> None:
+    """An output layer: function(data), whose gradient is slope(output - label) over the values of each instance."""
+    def forward(p: dict, x: Any, label: Any) -> Any:
+        need(x.ndim and x.size == label.size and len(x))
+        return function(x)
+
+    def backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any, label: Any) -> list[Any]:
+        grad = None
+        if wanted[0]:
+            grad = slope(function(x) - label.reshape(x.shape))
+            grad *= x.dtype.type(p["grad_scale"]) / x.dtype.type(label.size // len(label))
+        return [grad, np.zeros(label.shape, label.dtype)]
+    numpy_form(name, backward=backward, reads=lambda p, wanted: [wanted[0]] * 2)(forward)
+
+
+def _side(difference: Any) -> Any:
+    side = (difference > 0).astype(difference.dtype)
+    side *= 2
+    side -= 1
+    return side
+
+
+_regression("LinearRegressionOutput", passed, passed)
+_regression("MAERegressionOutput", passed, _side)
+_regression("LogisticRegressionOutput", sigmoid, passed)
