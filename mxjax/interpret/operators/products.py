@@ -1,4 +1,4 @@
-"""Layers: products with weights, activations."""
+"""Products of matrices."""
 
 from __future__ import annotations
 
