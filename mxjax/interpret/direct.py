@@ -68,7 +68,7 @@ class Form(NamedTuple):
 
 
 _forms: dict[str, Form] = {}
-_FAMILIES = ("elementwise", "products", "convolutions", "losses", "reductions", "indexing", "recurrent", "updates")
+_FAMILIES = ("elementwise", "products", "convolutions", "pooling", "losses", "reductions", "indexing", "recurrent", "updates")
 
 
 def numpy_form(*names: str, **fields: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

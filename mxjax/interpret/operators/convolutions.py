@@ -1,8 +1,8 @@
 """Convolutions and their transposes, over any number of spatial axes, as products of matrices.
 
-Windows of the data are laid out as the columns of a matrix, which one product takes: those of some rows of one image, so
-that they stay in the processor's cache, or where images are small those of several. The transpose adds columns to where
-they came from. Arrays are (batch, channel, *space) here, weights (filter, channel / groups, *kernel).
+Windows of the data are laid out as the columns of a matrix, which one product takes: those of some rows of one image,
+so that they stay in the processor's cache, or where images are small those of several. The transpose adds columns to
+where they came from. Arrays are (batch, channel, *space) here, weights (filter, channel / groups, *kernel).
 """
 
 from __future__ import annotations
