@@ -68,7 +68,8 @@ class Form(NamedTuple):
 
 
 _forms: dict[str, Form] = {}
-_FAMILIES = ("elementwise", "products", "convolutions", "pooling", "losses", "reductions", "indexing", "recurrent", "updates")
+_FAMILIES = ("elementwise", "activations", "products", "convolutions", "pooling", "normalization", "losses",
+             "reductions", "indexing", "recurrent", "updates")
 
 
 def numpy_form(*names: str, **fields: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

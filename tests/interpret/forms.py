@@ -13,7 +13,7 @@ from mxjax.ops import registry
 __all__ = ["check"]
 
 
-def check(name, arrays, params=None, tolerance=1e-5, gradients=True, seed=0):
+def check(name, arrays, params=None, tolerance=1e-5, gradients=True, seed=0, key=None):
     """Compares outputs, gradients for each choice of wanted ones, and what the gradients are said to read.
 
     Args:
@@ -22,6 +22,7 @@ def check(name, arrays, params=None, tolerance=1e-5, gradients=True, seed=0):
         params: parameters as a user writes them.
         tolerance: relative and absolute.
         gradients: whether there are some.
+        key: what was drawn, alone in a tuple, of an operator that draws; by default JAX's key and a counter.
     """
     op = registry.get(name)
     assert form_of(op.name) is not None, f"{op.name} has no NumPy form"
@@ -29,6 +30,8 @@ def check(name, arrays, params=None, tolerance=1e-5, gradients=True, seed=0):
     assert kernel.form is not None
     values = op.parse(params or {})
     extras = kernel.extras(values, False)
+    if kernel.uses_key:
+        extras += key or (np.zeros(2, "uint32"), np.uint32(1))
     made = kernel.form([*arrays, *extras])
     assert made is not None, "the form is not for these arrays"
     outputs = made[0](*arrays, *extras)

@@ -70,7 +70,7 @@ def _axes(p: dict[str, Any], space: Sizes) -> list[_Axis]:
 
 def _reduced(x: Any, axis: int, windows: _Axis, function: Any) -> Any:
     """Returns the windows along an axis, reduced by `np.add` or `np.maximum`."""
-    if windows.count == 1 and windows.kernel == x.shape[axis]:
+    if windows.is_whole:
         return function.reduce(x, axis, keepdims=True)
     out = windows.part(x, axis, 0)
     for place in range(1, windows.kernel):
@@ -78,32 +78,45 @@ def _reduced(x: Any, axis: int, windows: _Axis, function: Any) -> Any:
     return out
 
 
-def _added(head: Any, x: Any, axis: int, windows: _Axis, y: Any) -> Any:
-    """Returns the gradient of x of its sums y."""
-    if windows.count == 1 and windows.kernel == x.shape[axis]:
-        return np.broadcast_to(head, x.shape)
-    out = np.zeros(x.shape, head.dtype)
+def _spread(head: Any, axis: int, windows: _Axis) -> Any:
+    """Returns the gradient of padded data, of the sums of their windows along an axis."""
+    size = windows.pad + windows.size + windows.behind
+    shape = head.shape[:axis] + (size,) + head.shape[axis + 1:]
+    if windows.is_whole:
+        return np.broadcast_to(head, shape)
+    out = np.zeros(shape, head.dtype)
     for place in range(windows.kernel):
         windows.part(out, axis, place)[...] += head
     return out
 
 
-def _to_first(head: Any, x: Any, axis: int, windows: _Axis, y: Any) -> Any:
-    """Returns the gradient of x of its maxima y: it goes to the first of equal ones."""
-    out = np.zeros(x.shape, head.dtype)
-    if windows.count == 1 and windows.kernel == x.shape[axis]:
-        np.put_along_axis(out, x.argmax(axis, keepdims=True), head, axis)
-        return out
-    still = None
-    for place in range(windows.kernel):
-        hit = windows.part(x, axis, place) == y
-        if still is None:
-            still = ~hit
+def _first_maxima(x: Any, axes: Sequence[_Axis]) -> Any:
+    """Returns which element of each window of (image, *space) is the maximum, counted row by row; of equal ones the
+    first.
+    """
+    code, width = np.zeros(x.shape, np.min_scalar_type(math.prod([axis.kernel for axis in axes]))), 1
+    for axis, windows in reversed(list(enumerate(axes, 1))):
+        if windows.is_whole:
+            place = x.argmax(axis, keepdims=True)
+            code = np.take_along_axis(code, place, axis) + (place * width).astype(code.dtype)
+            x = np.take_along_axis(x, place, axis)
         else:
-            hit &= still
-            still ^= hit
-        windows.part(out, axis, place)[...] += np.where(hit, head, 0)
-    return out
+            best, first = windows.part(x, axis, 0), windows.part(code, axis, 0).copy()
+            for place in range(1, windows.kernel):
+                value = windows.part(x, axis, place)
+                change = windows.part(code, axis, place) + code.dtype.type(place * width)
+                change ^= first
+                change &= np.negative((value > best).astype(code.dtype))  # a choice by bits takes a tenth of np.where
+                first ^= change
+                best = np.maximum(best, value)
+            x, code = best, first
+        width *= windows.kernel
+    need(x.min() >= _least(x.dtype))
+    return code
+
+
+def _least(dtype: Any) -> Any:
+    return np.finfo(dtype).min  # neither NaN nor -inf are a maximum
 
 
 # ------------------------------------------------------------ all axes
@@ -130,19 +143,20 @@ def _blocks(x: Any) -> Iterator[slice]:
         yield slice(start, start + rows)
 
 
-def _stages(x: Any, axes: Sequence[_Axis], function: Any) -> list[Any]:
-    """Returns the padded images (image, *space), and what remains after each axis, from the last one on."""
+def _padded(x: Any, axes: Sequence[_Axis], value: float) -> Any:
+    """Returns images (image, *space) with a value around them, for all windows."""
     around = [(axis.pad, axis.behind) for axis in axes]
-    if any(map(any, around)):
-        x = np.pad(x, [(0, 0), *around], constant_values=0 if function is np.add else -np.inf)
-    stages = [x]
-    for axis in reversed(range(len(axes))):
-        stages.append(_reduced(stages[-1], axis + 1, axes[axis], function))
-    return stages
+    return np.pad(x, [(0, 0), *around], constant_values=value) if any(map(any, around)) else x
 
 
-def _least(dtype: Any) -> Any:
-    return np.finfo(dtype).min  # neither NaN nor -inf are a maximum
+def _flat(x: Any, axes: Sequence[_Axis]) -> Any:
+    """Returns (batch, channel, *space) as (image, *space)."""
+    return x.reshape(-1, *[axis.size for axis in axes])
+
+
+def _flat_places(x: Any, axes: Sequence[_Axis]) -> Any:
+    """Returns (batch, channel, *places) as (image, *places)."""
+    return x.reshape(-1, *[axis.count for axis in axes])
 
 
 def _result(p: dict[str, Any], out: Any) -> Any:
@@ -175,35 +189,34 @@ def _pool_backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[boo
         power, total = _power(p), _pooled(p, x, axes, reduced)
         head = head if power == 1 else np.divide(head, total if power == 2 else 3 * total * total,
                                                  out=np.zeros_like(total), where=total != 0)
-    function, pull = (np.maximum, _to_first) if kind == "max" else (np.add, _added)
     out = np.empty(x.shape, x.dtype)
-    images, pulled = _flat(x, reduced), _flat(head, reduced, True)
-    target, inside = _flat(out, reduced), tuple([slice(a.pad, a.pad + a.size) for a in reduced])
+    images, heads, target = _flat(x, reduced), _flat_places(head, reduced), _flat(out, reduced)
     for block in _blocks(images):
-        stages = _stages(images[block], reduced, function) if kind == "max" else _shapes(images[block], reduced)
-        need(kind != "max" or stages[-1].min() >= _least(x.dtype))
-        part = pulled[block]
-        for i, axis in enumerate(reduced):
-            part = pull(part, stages[-2 - i], i + 1, axis, stages[-1 - i])
-        target[block] = part[(slice(None), *inside)]
+        if kind == "max":
+            target[block] = _to_maxima(images[block], heads[block], reduced)
+        else:
+            part = heads[block]
+            for axis in reversed(range(len(reduced))):
+                part = _spread(part, axis + 1, reduced[axis])
+            target[block] = part[(slice(None), *[slice(a.pad, a.pad + a.size) for a in reduced])]
     if kind == "lp" and _power(p) > 1:
         out *= x if _power(p) == 2 else 3 * x * x
     return [_result(p, out)]
 
 
-def _shapes(x: Any, axes: Sequence[_Axis]) -> list[Any]:
-    """Returns arrays of the shapes of `_stages`, whose numbers nobody reads."""
-    shape, zero = [len(x), *[a.pad + a.size + a.behind for a in axes]], np.zeros((), x.dtype)
-    stages = [np.broadcast_to(zero, shape)]
-    for axis in reversed(range(len(axes))):
-        shape[axis + 1] = axes[axis].count
-        stages.append(np.broadcast_to(zero, shape))
-    return stages
-
-
-def _flat(x: Any, axes: Sequence[_Axis], places: bool = False) -> Any:
-    """Returns (batch, channel, *space) as (image, *space), or as (image, *places)."""
-    return x.reshape(-1, *[a.count if places else a.size for a in axes])
+def _to_maxima(x: Any, head: Any, axes: Sequence[_Axis]) -> Any:
+    """Returns the gradient of images, of the maxima of their windows."""
+    weights = [math.prod([a.size for a in axes[i + 1:]]) for i in range(len(axes))]
+    within = functools.reduce(np.add.outer, [w * np.arange(a.kernel) for w, a in zip(weights, axes, strict=True)])
+    place = within.ravel().take(_first_maxima(_padded(x, axes, -np.inf), axes))
+    starts = [w * (a.stride * np.arange(a.count) - a.pad) for w, a in zip(weights, axes, strict=True)]
+    place += functools.reduce(np.add.outer, [x[0].size * np.arange(len(x)), *starts])
+    if all(a.stride >= a.kernel for a in axes):
+        out = np.zeros(x.size, x.dtype)
+        out[place.ravel()] = head.ravel()
+    else:
+        out = np.bincount(place.ravel(), head.ravel(), x.size)
+    return out.reshape(x.shape)
 
 
 def _pooled(p: dict[str, Any], x: Any, axes: Sequence[_Axis], reduced: Sequence[_Axis]) -> Any:
@@ -212,9 +225,13 @@ def _pooled(p: dict[str, Any], x: Any, axes: Sequence[_Axis], reduced: Sequence[
     if kind == "lp":
         x = x ** _power(p)
     out = np.empty((*x.shape[:2], *[axis.count for axis in axes]), x.dtype)
-    target, images = _flat(out, reduced, True), _flat(x, reduced)
+    target, images = _flat_places(out, reduced), _flat(x, reduced)
+    function, outside = (np.maximum, -np.inf) if kind == "max" else (np.add, 0)
     for block in _blocks(images):
-        target[block] = _stages(images[block], reduced, np.maximum if kind == "max" else np.add)[-1]
+        part = _padded(images[block], reduced, outside)
+        for axis, windows in enumerate(reduced, 1):
+            part = _reduced(part, axis, windows, function)
+        target[block] = part
     need(kind != "max" or out.min() >= _least(x.dtype))
     if kind == "avg":
         return _divided(p, out, axes)

@@ -6,10 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from ..direct import Work, need, numpy_form
-from .elementwise import sigmoid
 
 __all__: list[str] = []
 
@@ -44,18 +41,3 @@ def _dense(p: dict, x: Any, w: Any, b: Any = None) -> Any:
     if b is not None:
         y += b
     return y if p["flatten"] else y.reshape(*x.shape[:-1], len(w))
-
-
-# ------------------------------------------------------------ activations
-_ACTIVATIONS = {
-    "relu": (lambda x: np.maximum(x, 0), lambda x: x > 0),
-    "tanh": (np.tanh, lambda x: 1 - np.square(np.tanh(x))),
-    "sigmoid": (sigmoid, lambda x: (s := sigmoid(x)) * (1 - s)),
-    "softsign": (lambda x: x / (1 + np.abs(x)), lambda x: 1 / np.square(1 + np.abs(x))),
-    "softrelu": (lambda x: np.logaddexp(x, x.dtype.type(0)), sigmoid),
-}
-
-
-@numpy_form("Activation", backward=lambda p, heads, wanted, x: [heads[0] * _ACTIVATIONS[p["act_type"]][1](x)])
-def _activation(p: dict, x: Any) -> Any:
-    return _ACTIVATIONS[p["act_type"]][0](x)
