@@ -18,7 +18,7 @@ _ACTIVATIONS = {
     "tanh": (np.tanh, lambda x: 1 - np.square(np.tanh(x))),
     "sigmoid": (sigmoid, lambda x: (s := sigmoid(x)) * (1 - s)),
     "softsign": (lambda x: x / (1 + np.abs(x)), lambda x: 1 / np.square(1 + np.abs(x))),
-    "softrelu": (lambda x: np.logaddexp(x, x.dtype.type(0)), sigmoid),
+    "softrelu": (lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))), sigmoid),
 }
 
 

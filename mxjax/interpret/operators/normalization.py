@@ -30,11 +30,11 @@ def _sum_of_products(x: Any, y: Any) -> Any:
     return np.einsum("abc,abc->ab", x, y).sum(0)[None, :, None]
 
 
-def _centred(x: Any) -> tuple[Any, Any, Any]:
-    """Returns the differences from the mean, the mean and the variance."""
+def _centred(x: Any, out: Any) -> tuple[Any, Any, Any]:
+    """Returns the differences from the mean, in `out`, the mean and the variance."""
     count = x.dtype.type(len(x) * x.shape[2])
     mean = _sum(x) / count
-    centred = x - mean
+    centred = np.subtract(x, mean, out=out)
     return centred, mean, _sum_of_products(centred, centred) / count
 
 
@@ -42,9 +42,10 @@ def _scale(var: Any, eps: float) -> Any:
     return 1 / np.sqrt(var + var.dtype.type(eps))
 
 
-def _standardized(x: Any, gamma: Any, beta: Any, eps: float) -> tuple[Any, Any, Any, Any]:
-    """Returns gamma·(x - mean) / sqrt(var + eps) + beta, mean, variance and 1 / sqrt(var + eps)."""
-    out, mean, var = _centred(x)
+def _standardized(x: Any, gamma: Any, beta: Any, eps: float, shape: Sizes) -> tuple[Any, Any, Any, Any]:
+    """Returns gamma·(x - mean) / sqrt(var + eps) + beta in this shape, mean, variance and 1 / sqrt(var + eps)."""
+    whole = np.empty(shape, x.dtype)  # no view of something, which would be copied
+    out, mean, var = _centred(x, whole.reshape(x.shape))
     scale = _scale(var, eps)
     if gamma.shape[2] == 1:
         out *= scale * gamma
@@ -52,12 +53,13 @@ def _standardized(x: Any, gamma: Any, beta: Any, eps: float) -> tuple[Any, Any, 
         out *= scale
         out *= gamma
     out += beta
-    return out, mean, var, scale
+    return whole, mean, var, scale
 
 
-def _gradients(head: Any, x: Any, gamma: Any, eps: float, by_x: bool) -> tuple[Any, Any, Any]:
-    """Returns the gradients of x (if asked for), gamma and beta; those of the latter of the shape of gamma."""
-    unit, _, var = _centred(x)
+def _gradients(head: Any, x: Any, gamma: Any, eps: float, by_x: bool, shape: Sizes) -> tuple[Any, Any, Any]:
+    """Returns the gradients of x (if asked for, in this shape), gamma and beta (in that of gamma)."""
+    whole = np.empty(shape, x.dtype)
+    unit, _, var = _centred(x, whole.reshape(x.shape))
     scale = _scale(var, eps)
     unit *= scale
     inside = gamma.shape[2] > 1  # it changes along what is averaged over
@@ -74,7 +76,7 @@ def _gradients(head: Any, x: Any, gamma: Any, eps: float, by_x: bool) -> tuple[A
     out = np.subtract(pulled, unit, out=unit)
     out -= first / count
     out *= factor
-    return out, by_gamma, by_beta
+    return whole, by_gamma, by_beta
 
 
 # ------------------------------------------------------------ batch normalization
@@ -104,17 +106,18 @@ def _batch_norm(second: Callable[[Any, Any], Any]) -> Callable[..., tuple]:
         if p["fix_gamma"]:
             gamma = np.ones_like(gamma)
         if _is_of_batch(p):
-            out, mean, var, scale = _standardized(data, gamma, beta, p["eps"])
+            out, mean, var, scale = _standardized(data, gamma, beta, p["eps"], x.shape)
             keep, rest = x.dtype.type(p["momentum"]), x.dtype.type(1 - p["momentum"])
             moving_mean, moving_var = (keep * old + rest * new.ravel() for old, new in
                                        ((moving_mean, mean), (moving_var, var)))
         else:
             scale = _scale(var, p["eps"])
-            out = data - mean
-            out *= scale * gamma
-            out += beta
+            out = np.empty(x.shape, x.dtype)
+            part = np.subtract(data, mean, out=out.reshape(data.shape))
+            part *= scale * gamma
+            part += beta
         moments = [mean.ravel(), second(var, scale).ravel()] if p["output_mean_var"] else []
-        return (out.reshape(x.shape), *moments, moving_mean[...], moving_var[...])
+        return (out, *moments, moving_mean[...], moving_var[...])
     return forward
 
 
@@ -130,14 +133,14 @@ def _batch_gradients(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[b
     if not (wanted[0] or wanted[1]):
         by_beta = _sum(head)
     elif _is_of_batch(p):
-        by_x, by_gamma, by_beta = _gradients(head, data, factor, p["eps"], wanted[0])
+        by_x, by_gamma, by_beta = _gradients(head, data, factor, p["eps"], wanted[0], x.shape)
     else:
         scale = _scale(var, p["eps"])
         by_x, by_beta = head * (scale * factor) if wanted[0] else None, _sum(head)
         by_gamma = _sum_of_products(data - mean, head) * scale if wanted[1] else None
     if p["fix_gamma"] and by_gamma is not None:
         by_gamma = np.zeros_like(by_gamma)
-    return [None if by_x is None else by_x.reshape(x.shape), None if by_gamma is None else by_gamma.ravel(),
+    return [by_x if by_x is None else by_x.reshape(x.shape), None if by_gamma is None else by_gamma.ravel(),
             by_beta.ravel(), np.zeros_like(moving_mean), np.zeros_like(moving_var)]
 
 
@@ -185,16 +188,14 @@ def _normalized(name: str, rows: Rows, moments: Callable[[dict[str, Any], Any, A
         rows: function(parameters, data, vectors) -> the data as (1, row, elements), the vectors likewise.
         moments: function(parameters, data, numbers of rows) -> these as outputs.
     """
-    def back(p: dict[str, Any], out: Any, x: Any) -> Any:
-        """The rows as the data were."""
-        axis = p.get("axis", -1)
-        moved = np.moveaxis(x, axis, -1)
-        return np.moveaxis(out.reshape(moved.shape), -1, axis)
+    def shape(p: dict[str, Any], x: Any) -> Sizes:
+        """The shape of the data with the axis behind the others."""
+        return np.moveaxis(x, p.get("axis", -1), -1).shape
 
     def forward(p: dict[str, Any], x: Any, gamma: Any, beta: Any) -> Any:
         data, vectors = rows(p, x, (gamma, beta))
-        out, mean, _, scale = _standardized(data, *vectors, p["eps"])
-        out = back(p, out, x)
+        out, mean, _, scale = _standardized(data, *vectors, p["eps"], shape(p, x))
+        out = np.moveaxis(out, -1, p.get("axis", -1))
         return (out, moments(p, x, mean), moments(p, x, 1 / scale)) if p.get("output_mean_var") else out
 
     def backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], x: Any, gamma: Any,
@@ -203,10 +204,10 @@ def _normalized(name: str, rows: Rows, moments: Callable[[dict[str, Any], Any, A
         data, (factor,) = rows(p, x, (gamma,))
         head, _ = rows(p, heads[0], ())
         if wanted[0] or wanted[1]:
-            found = _gradients(head, data, factor, p["eps"], wanted[0])
+            found = _gradients(head, data, factor, p["eps"], wanted[0], shape(p, x))
         else:
             found = None, None, head.sum((0, 1)) if factor.shape[2] > 1 else _sum(head)
-        return [None if found[0] is None else back(p, found[0], x),
+        return [None if found[0] is None else np.moveaxis(found[0], -1, p.get("axis", -1)),
                 *[None if a is None else a.reshape(-1, len(gamma)).sum(0) for a in found[1:]]]
     numpy_form(name, backward=backward, work=_passes(5), reads=lambda p, wanted: [
         wanted[0] or wanted[1], wanted[0], False])(forward)
