@@ -13,7 +13,7 @@ from mxjax.ops import registry
 __all__ = ["check"]
 
 
-def check(name, arrays, params=None, tolerance=1e-5, gradients=True, seed=0, key=None):
+def check(name, arrays, params=None, tolerance=1e-5, gradients=True, seed=0, key=None, choices=None):
     """Compares outputs, gradients for each choice of wanted ones, and what the gradients are said to read.
 
     Args:
@@ -22,6 +22,7 @@ def check(name, arrays, params=None, tolerance=1e-5, gradients=True, seed=0, key
         params: parameters as a user writes them.
         tolerance: relative and absolute.
         gradients: whether there are some.
+        choices: for each comparison of gradients, of which arrays they are wanted; by default all choices.
         key: what was drawn, alone in a tuple, of an operator that draws; by default JAX's key and a counter.
     """
     op = registry.get(name)
@@ -44,7 +45,7 @@ def check(name, arrays, params=None, tolerance=1e-5, gradients=True, seed=0, key
     heads = [rng.uniform(-1, 1, o.shape).astype(o.dtype) for o in expected[:kernel.num_outputs]]
     visible = tuple([i < kernel.num_visible for i in range(kernel.num_outputs)])
     heads = [h for h, v in zip(heads, visible, strict=True) if v]
-    for wanted in itertools.product([False, True], repeat=len(arrays)):
+    for wanted in choices or itertools.product([False, True], repeat=len(arrays)):
         if not any(wanted) or any(w and not f for w, f in zip(wanted, floats, strict=True)):
             continue
         full = (*wanted, *(False,) * len(extras))

@@ -258,7 +258,8 @@ def _rnn_work(p: dict[str, Any], data: Sizes, parameters: Sizes, *states: Any) -
 @numpy_form("RNN", backward=_rnn_backward, work=_rnn_work, reads=lambda p, wanted: [True] * len(wanted))
 def _rnn(p: dict[str, Any], data: Any, parameters: Any, *states: Any) -> Any:
     weights = _checked(p, data, parameters, *states)
-    out, last = None, []
-    for _, out, made in _layers(p, data, weights, states, False):
-        last += [state for state, _ in made]
+    last: list[Any] = []
+    for layer in _layers(p, data, weights, states, False):
+        last += [state for state, _ in layer[2]]
+    out = layer[1]
     return (out, *map(np.stack, zip(*last, strict=True))) if p["state_outputs"] else out
