@@ -39,7 +39,7 @@ class BoundForm:
 
     def reads(self, wanted: Sequence[bool]) -> Sequence[bool] | None:
         """Returns which arrays the gradients are computed from; None where the form does not tell."""
-        if self._form.backward is None or self._form.reads is None or self._dynamic or self._packed:
+        if self._form.backward is None or self._form.reads is None:
             return None
         return self._form.reads(self._static, wanted[:self._count])
 

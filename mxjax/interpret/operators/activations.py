@@ -13,16 +13,17 @@ from .elementwise import sigmoid, summed_to
 
 __all__: list[str] = []
 
-_ACTIVATIONS = {
-    "relu": (lambda x: np.maximum(x, 0), lambda x: x > 0),
-    "tanh": (np.tanh, lambda x: 1 - np.square(np.tanh(x))),
-    "sigmoid": (sigmoid, lambda x: (s := sigmoid(x)) * (1 - s)),
-    "softsign": (lambda x: x / (1 + np.abs(x)), lambda x: 1 / np.square(1 + np.abs(x))),
-    "softrelu": (lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))), sigmoid),
+_ACTIVATIONS = {  # functions of x, and of the head gradient and x
+    "relu": (lambda x: np.maximum(x, 0), lambda g, x: np.where(x > 0, g, 0)),
+    "tanh": (np.tanh, lambda g, x: g * (1 - np.square(np.tanh(x)))),
+    "sigmoid": (sigmoid, lambda g, x: g * ((s := sigmoid(x)) * (1 - s))),
+    "softsign": (lambda x: x / (1 + np.abs(x)), lambda g, x: g / np.square(1 + np.abs(x))),
+    "softrelu": (lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))), lambda g, x: g * sigmoid(x)),
 }
 
 
-@numpy_form("Activation", backward=lambda p, heads, wanted, x: [heads[0] * _ACTIVATIONS[p["act_type"]][1](x)])
+@numpy_form("Activation", reads=lambda p, wanted: [True],
+            backward=lambda p, heads, wanted, x: [_ACTIVATIONS[p["act_type"]][1](heads[0], x)])
 def _activation(p: dict[str, Any], x: Any) -> Any:
     return _ACTIVATIONS[p["act_type"]][0](x)
 

@@ -242,7 +242,7 @@ def _l2_gradient(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool]
     return [out]
 
 
-@numpy_form("L2Normalization", backward=_l2_gradient, work=_passes(4))
+@numpy_form("L2Normalization", backward=_l2_gradient, reads=lambda p, wanted: [True], work=_passes(4))
 def _l2_normalized(p: dict[str, Any], x: Any) -> Any:
     return x / _norm(p, x)[0]
 
@@ -277,6 +277,7 @@ def _lrn_gradient(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool
     return [out]
 
 
-@numpy_form("LRN", backward=_lrn_gradient, work=lambda p, x: Work((20 + 2 * p["nsize"]) * math.prod(x)))
+@numpy_form("LRN", backward=_lrn_gradient, reads=lambda p, wanted: [True],
+            work=lambda p, x: Work((20 + 2 * p["nsize"]) * math.prod(x)))
 def _lrn(p: dict[str, Any], x: Any) -> Any:
     return x * _lrn_norm(p, x) ** x.dtype.type(-p["beta"])

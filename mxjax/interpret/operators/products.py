@@ -28,22 +28,29 @@ def _dense_reads(p: dict, wanted: Sequence[bool]) -> list[bool]:
     return [wanted[1], wanted[0], False][:len(wanted)]
 
 
+def _product(a: Any, b: Any, shape: Sequence[int]) -> Any:
+    """Returns the product of two matrices in this shape: an array of its own, as views would be copied."""
+    out = np.empty(shape, a.dtype)
+    np.matmul(a, b, out=out.reshape(len(a), b.shape[1]))
+    return out
+
+
 def _dense_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], x: Any, w: Any, b: Any = None) -> list[Any]:
     head = heads[0].reshape(-1, len(w))
-    return [(head @ w).reshape(x.shape) if wanted[0] else None,
+    return [_product(head, w, x.shape) if wanted[0] else None,
             head.T @ _rows(p, x) if wanted[1] else None,
-            head.sum(0) if b is not None and wanted[2] else None][:len(wanted)]
+            head.sum(0).reshape(b.shape) if b is not None and wanted[2] else None][:len(wanted)]
 
 
 @numpy_form("FullyConnected", backward=_dense_backward, reads=_dense_reads, work=_dense_work)
 def _dense(p: dict, x: Any, w: Any, b: Any = None) -> Any:
-    need(x.size and w.ndim == 2)
+    need(x.ndim and x.size and w.ndim == 2 and len(w) == p["num_hidden"])
     rows = _rows(p, x)
-    need(rows.shape[1] == w.shape[1])
-    y = rows @ w.T
+    need(rows.shape[1] == w.shape[1] and (b is None or b.size == len(w)))
+    y = _product(rows, w.T, (*(x.shape[:1] if p["flatten"] else x.shape[:-1]), len(w)))
     if b is not None:
-        y += b
-    return y if p["flatten"] else y.reshape(*x.shape[:-1], len(w))
+        y += b.reshape(-1)
+    return y
 
 
 # ------------------------------------------------------------ sums over some axes of two arrays
@@ -75,9 +82,7 @@ def _contraction(*names: str, axes: Callable[[dict[str, Any], int, int], Axes], 
         first, second, left, right = _as_matrices(summed, a, b)
         count = len(summed[0])
         shape = [a.shape[axis] for axis in left[:a.ndim - count]] + [b.shape[axis] for axis in right[count:]]
-        out = np.empty(shape or [1] * one, a.dtype)
-        np.matmul(first, second, out=out.reshape(len(first), -1))
-        return out
+        return _product(first, second, shape or [1] * one)
 
     def backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], a: Any, b: Any) -> list[Any]:
         first, second, left, right = _as_matrices(axes(p, a.ndim, b.ndim), a, b)
