@@ -150,14 +150,20 @@ def _turns(w: Any, places: Sizes, steps: _Steps) -> bool:
 
 def _products(x: Any, head: Any, kernel: Sizes, steps: _Steps) -> Any:
     """Returns the gradient of the weight."""
-    places, inner = head.shape[2:], x.shape[1] // steps.groups
-    total = None
+    places, groups, inner = head.shape[2:], steps.groups, x.shape[1] // steps.groups
+    out = np.empty((head.shape[1], inner, *kernel), x.dtype)
+    total = out.reshape(groups, head.shape[1] // groups, -1)
+    first = True
     for images, parts in _blocks(len(x), places, x.shape[1] * math.prod(kernel), x.itemsize, _MOST):
         windows = _windows(_padded(x[images], steps.pad), kernel, places, steps)
         for rows in parts:
-            part = _of_images(head, images, rows, steps.groups) @ _columns(windows, rows, steps, kernel).swapaxes(1, 2)
-            total = part if total is None else np.add(total, part, out=total)
-    return total.reshape(head.shape[1], inner, *kernel)
+            factors = _of_images(head, images, rows, groups), _columns(windows, rows, steps, kernel).swapaxes(1, 2)
+            if first:
+                np.matmul(*factors, out=total)
+                first = False
+            else:
+                total += np.matmul(*factors)
+    return out
 
 
 # ------------------------------------------------------------ the operators

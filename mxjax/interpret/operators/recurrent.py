@@ -240,11 +240,14 @@ def _rnn_backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool
                 by_inputs.sum(0, out=grads[place].input_bias)
                 by_gates.sum(0, out=grads[place].state_bias)
             if layer or wanted[0]:
-                more = by_inputs @ weights[place].inputs
-                below = more if below is None else np.add(below, more, out=below)
+                if below is None:
+                    below = np.empty(inputs.shape, inputs.dtype)
+                    np.matmul(by_inputs, weights[place].inputs, out=below.reshape(rows.shape))
+                else:
+                    below += (by_inputs @ weights[place].inputs).reshape(below.shape)
             for found, by_state in zip(by_states, first, strict=True):
                 found[place] = by_state
-        head = None if below is None else below.reshape(inputs.shape)
+        head = below
     return [head if wanted[0] else None, by_parameters, *by_states]
 
 
