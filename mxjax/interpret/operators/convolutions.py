@@ -112,8 +112,8 @@ def _spread(head: Any, w: Any, space: Sizes, steps: _Steps) -> Any:
     kernel, channels, places = w.shape[2:], w.shape[1] * steps.groups, head.shape[2:]
     if _turns(w, places, steps):
         pad = tuple([k - 1 - p for k, p in zip(kernel, steps.pad, strict=True)])
-        turned = np.flip(w, range(2, w.ndim)).swapaxes(0, 1)
-        return _correlate(head, turned, space, steps._replace(pad=pad))
+        turned = np.flip(w, range(2, w.ndim)).reshape(steps.groups, -1, *w.shape[1:]).swapaxes(1, 2)
+        return _correlate(head, turned.reshape(channels, -1, *kernel), space, steps._replace(pad=pad))
     filters = w.reshape(steps.groups, len(w) // steps.groups, -1).swapaxes(1, 2)
     out = np.empty((len(head), channels, *space), head.dtype)
     for images, parts in _blocks(len(head), places, filters.shape[1] * steps.groups, head.itemsize, _CACHE):
@@ -143,9 +143,9 @@ def _turns(w: Any, places: Sizes, steps: _Steps) -> bool:
     """Returns whether the transpose is best a convolution with the kernel turned around: laying columns out takes less
     than adding them up, if the weight is small beside them.
     """
-    return steps.groups == 1 and math.prod(places) >= _FEW and len(w) <= 2 * w.shape[1] and not _is_plain(
-        w.shape[2:], steps) and max(*steps.stride, *steps.dilate) == 1 and all(
-        p < k for p, k in zip(steps.pad, w.shape[2:], strict=True))
+    small = steps.groups > 1 or math.prod(places) >= _FEW
+    return small and len(w) <= 2 * w.shape[1] * steps.groups and not _is_plain(w.shape[2:], steps) and max(
+        *steps.stride, *steps.dilate) == 1 and all(p < k for p, k in zip(steps.pad, w.shape[2:], strict=True))
 
 
 def _products(x: Any, head: Any, kernel: Sizes, steps: _Steps) -> Any:

@@ -256,11 +256,6 @@ def _enlargements(p: dict[str, Any], arrays: Sequence[Any]) -> list[tuple[int, i
     return [(height // a.shape[2], width // a.shape[3]) for a in arrays]
 
 
-def _tiles(part: Any, times: tuple[int, int]) -> Any:
-    """Returns a view of images as (batch, channel, height, repeated, width, repeated)."""
-    return part.reshape(*part.shape[:2], part.shape[2] // times[0], times[0], part.shape[3] // times[1], times[1])
-
-
 def _each(p: dict[str, Any], whole: Any, arrays: Sequence[Any]) -> Iterator[Any]:
     """Returns the channels of the output that belong to each array."""
     first = 0
@@ -271,8 +266,13 @@ def _each(p: dict[str, Any], whole: Any, arrays: Sequence[Any]) -> Iterator[Any]
 
 def _enlarge_backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], *arrays: Any) -> list[Any]:
     times = _enlargements(p, arrays)
-    return [_tiles(part, t).sum((3, 5)) if w else None for part, t, w in
+    return [_summed(_summed(part, 2, t[0]), 3, t[1]) if w else None for part, t, w in
             zip(_each(p, heads[0], arrays), times, wanted, strict=False)]
+
+
+def _summed(x: Any, axis: int, count: int) -> Any:
+    """Returns sums of so many neighbours along an axis."""
+    return _reduced(x, axis, _Axis(x.shape[axis], count, count, 0, x.shape[axis] // count), np.add)
 
 
 def _enlarge_work(p: dict[str, Any], *shapes: Sizes) -> Work:
@@ -290,6 +290,8 @@ def _enlarge(p: dict[str, Any], *arrays: Any) -> Any:
     channels = arrays[0].shape[1] if adds else sum([a.shape[1] for a in arrays])
     out = (np.zeros if adds else np.empty)((len(arrays[0]), channels, height, width), arrays[0].dtype)
     for part, array, t in zip(_each(p, out, arrays), arrays, times, strict=True):
-        tiles = _tiles(part, t)
-        np.add(tiles if adds else 0, array[:, :, :, None, :, None], out=tiles)
+        wide = array.repeat(t[1], 3)
+        for row in range(t[0]):
+            rows = part[:, :, row::t[0]]
+            np.add(rows, wide, out=rows) if adds else np.copyto(rows, wide)
     return out
