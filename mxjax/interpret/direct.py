@@ -74,8 +74,8 @@ class Form(NamedTuple):
 
 
 _forms: dict[str, Form] = {}
-_FAMILIES = ("elementwise", "arithmetic", "layers", "losses", "reductions", "shapes", "indexing", "creation",
-             "recurrent", "updates")
+_FAMILIES = ("elementwise", "arithmetic", "activations", "products", "convolutions", "pooling", "normalization",
+             "losses", "reductions", "shapes", "indexing", "creation", "recurrent", "updates")
 
 
 def numpy_form(*names: str, **fields: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

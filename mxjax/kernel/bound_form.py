@@ -84,10 +84,11 @@ class BoundForm:
 
     def _backward(self, *args: Any) -> tuple:
         wanted, present = self._gradients
-        given = iter(args[len(args) - sum(present):])
+        own = args[:len(args) - sum(present)]
+        given = iter(args[len(own):])
         heads = [next(given) if there else None for there in present]
         arrays = self._spread(args[:self._count])
-        grads = self._form.backward(self._parameters(args), heads, wanted, *arrays)
+        grads = self._form.backward(self._parameters(own), heads, wanted, *arrays)
         return tuple([np.asarray(g, a.dtype) for g, a, w in zip(grads, args, wanted, strict=False) if w])
 
 

@@ -322,7 +322,10 @@ class Kernel:
         if found is None:
             structs = [jax.ShapeDtypeStruct(a.shape, a.dtype) if hasattr(a, "shape") else a for a in args]
             with jax.enable_x64(self.wide or any(is_wide(s.dtype) for s in structs if hasattr(s, "dtype"))):
-                found = self._needs[key] = self._live(structs, wanted, heads)
+                found = self._live(structs, wanted, heads)
+            if self.form is not None:  # it takes all parameters apart
+                found = (*found[:self.num_arrays], *(True,) * (len(args) - self.num_arrays))
+            self._needs[key] = found
         return found
 
     def _live(self, structs: Sequence[Any], wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> tuple[bool, ...]:

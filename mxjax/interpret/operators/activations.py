@@ -1,0 +1,159 @@
+"""Activations, and dropout."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..direct import Work, need, numpy_form
+from .elementwise import sigmoid, summed_to
+
+__all__: list[str] = []
+
+def _where(holds: Any, x: Any) -> Any:
+    """Returns x where something holds, else 0: by bits, as np.where takes ten times as long for what is irregular."""
+    out = np.empty(x.shape, x.dtype)
+    bits = out.view(f"i{x.itemsize}")
+    np.copyto(bits, holds)
+    np.negative(bits, out=bits)
+    bits &= x.view(bits.dtype)
+    return out
+
+
+_ACTIVATIONS = {  # functions of x, and of the head gradient and x
+    "relu": (lambda x: np.maximum(x, 0), lambda g, x: _where(x > 0, g)),
+    "tanh": (np.tanh, lambda g, x: g * (1 - np.square(np.tanh(x)))),
+    "sigmoid": (sigmoid, lambda g, x: g * ((s := sigmoid(x)) * (1 - s))),
+    "softsign": (lambda x: x / (1 + np.abs(x)), lambda g, x: g / np.square(1 + np.abs(x))),
+    "softrelu": (lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))), lambda g, x: g * sigmoid(x)),
+}
+
+
+@numpy_form("Activation", reads=lambda p, wanted: [True],
+            backward=lambda p, heads, wanted, x: [_ACTIVATIONS[p["act_type"]][1](heads[0], x)])
+def _activation(p: dict[str, Any], x: Any) -> Any:
+    return _ACTIVATIONS[p["act_type"]][0](x)
+
+
+# ------------------------------------------------------------ those with a slope for negative numbers
+_ALPHA, _SCALE = 1.6732632423543772, 1.0507009873554805  # of selu
+
+
+def _slope(p: dict[str, Any], x: Any) -> Any:
+    return x.dtype.type(float(p["slope"]))
+
+
+def _exponential(x: Any, factor: Any) -> Any:
+    """Returns factor·(exp(x) - 1), of 0 where x is positive."""
+    out = np.expm1(np.minimum(x, 0))
+    out *= factor
+    return out
+
+
+def _joined(positive: Any, negative: Any) -> Any:
+    """Returns the sum of what is 0 for negative numbers and what is 0 for positive ones."""
+    negative += positive
+    return negative
+
+
+def _slopes(x: Any, negative: Any) -> Any:
+    """Returns 1 where x is positive, else the numbers, which are written over."""
+    positive = (x > 0).astype(x.dtype)
+    negative *= 1 - positive
+    negative += positive
+    return negative
+
+
+def _leaking(x: Any, slope: Any) -> Any:
+    return _joined(np.maximum(x, 0), np.minimum(x, 0) * slope)
+
+
+def _selu(p: dict[str, Any], x: Any) -> Any:
+    scale = x.dtype.type(_SCALE)
+    return _joined(scale * np.maximum(x, 0), _exponential(x, scale * x.dtype.type(_ALPHA)))
+
+
+def _selu_slope(p: dict[str, Any], x: Any) -> Any:
+    """Returns MXNet's slope: of negative numbers scale·(alpha + y), y the output."""
+    scale, alpha = x.dtype.type(_SCALE), x.dtype.type(_ALPHA)
+    return scale * _slopes(x, alpha + _exponential(x, scale * alpha))
+
+
+def _distribution(x: Any) -> Any:
+    """Returns the normal distribution function."""
+    from scipy.special import erf  # of what NumPy does not have, and not all networks need
+    out = erf(x * x.dtype.type(math.sqrt(0.5)))
+    out += 1
+    out *= x.dtype.type(0.5)
+    return out
+
+
+def _gelu_slope(p: dict[str, Any], x: Any) -> Any:
+    density = np.exp(np.square(x) * x.dtype.type(-0.5))
+    density *= x.dtype.type(1 / math.sqrt(2 * math.pi))
+    density *= x
+    return _distribution(x) + density
+
+
+_LEAKY: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {  # functions(parameters, x) of value and slope
+    "leaky": (lambda p, x: _leaking(x, _slope(p, x)),
+              lambda p, x: _slopes(x, np.full(x.shape, _slope(p, x)))),
+    "elu": (lambda p, x: _joined(np.maximum(x, 0), _exponential(x, _slope(p, x))),
+            lambda p, x: _slopes(x, np.exp(np.minimum(x, 0)) * _slope(p, x))),
+    "selu": (_selu, _selu_slope),
+    "gelu": (lambda p, x: x * _distribution(x), _gelu_slope),
+}
+
+
+def _aligned(x: Any, gamma: Any) -> Any:
+    """Returns the learnt slopes, in line with the channels."""
+    need(x.ndim > 1 and gamma.shape in (x.shape[1:2], (1,)))
+    return gamma.reshape(-1, *(1,) * (x.ndim - 2))
+
+
+def _leaky_backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], x: Any,
+                    gamma: Any = None) -> list[Any]:
+    kind, head = p["act_type"], heads[0]
+    need(kind != "rrelu")
+    if kind != "prelu":
+        return [head * _LEAKY[kind][1](p, x)]
+    slopes = _aligned(x, gamma)
+    return [head * _slopes(x, np.broadcast_to(slopes, x.shape).copy()) if wanted[0] else None,
+            summed_to(_where(~(x > 0), head * x), slopes.shape).reshape(gamma.shape) if wanted[1] else None]
+
+
+@numpy_form("LeakyReLU", backward=_leaky_backward, work=lambda p, x, *gamma: Work(
+    math.prod(x) * (8 if p["act_type"] in ("elu", "selu", "gelu") else 3)),
+            reads=lambda p, wanted: [True, wanted[0]][:len(wanted)])
+def _leaky(p: dict[str, Any], x: Any, gamma: Any = None) -> Any:
+    kind = p["act_type"]
+    need(kind != "rrelu" and x.size)
+    return _leaking(x, _aligned(x, gamma)) if kind == "prelu" else _LEAKY[kind][0](p, x)
+
+
+# ------------------------------------------------------------ dropout
+def _kept(p: dict[str, Any], x: Any) -> Any:
+    """Returns the factors of dropout, (0 or 1) / (1 - p); None where it is not active."""
+    if p["p"] == 0 or not (p["_train"] or p["mode"] == "always"):
+        return None
+    key = p.get("_key", ())
+    need(p["p"] < 1 and len(key) == 1)  # drawn on the host
+    return np.asarray(key[0]) * x.dtype.type(1 / (np.float32(1) - np.float32(p["p"])))
+
+
+def _dropout_backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], x: Any) -> list[Any]:
+    need(heads[0] is not None)
+    mask = _kept(p, x)
+    return [heads[0] if mask is None else heads[0] * mask]
+
+
+@numpy_form("Dropout", backward=_dropout_backward, reads=lambda p, wanted: [False])
+def _dropout(p: dict[str, Any], x: Any) -> Any:
+    mask = _kept(p, x)
+    out = x[...] if mask is None else x * mask
+    if not p["output_mask"]:
+        return out
+    return out, np.zeros_like(x) if mask is None else np.broadcast_to(mask, x.shape)

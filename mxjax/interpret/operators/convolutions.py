@@ -1,0 +1,272 @@
+"""Convolutions and their transposes, over any number of spatial axes, as products of matrices.
+
+Windows of the data are laid out as the columns of a matrix, which one product takes: those of some rows of one image,
+so that they stay in the processor's cache, or where images are small those of several. The transpose adds columns to
+where they came from. Arrays are (batch, channel, *space) here, weights (filter, channel / groups, *kernel).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..direct import Work, need, numpy_form
+
+__all__: list[str] = []
+
+_CACHE = 1 << 21  # bytes of columns that are made at a time
+_MOST = 1 << 25  # and at most, where they are for the gradient of the weight, to which each time all of it is added
+_FEW = 160  # places of an image below which the columns of several ones are together, the image as the last axis
+_COLUMNS = 512  # so many then
+_LEAST = 128  # columns that a product needs to be fast
+
+Sizes = tuple[int, ...]
+
+
+class _Steps(NamedTuple):
+    """How windows lie in the data, along each axis, and how many groups of channels there are."""
+
+    stride: Sizes
+    dilate: Sizes
+    pad: Sizes
+    groups: int
+
+
+# ------------------------------------------------------------ columns
+def _padded(x: Any, pad: Sizes) -> Any:
+    """Returns images with zeros around them as (channel, *space, image)."""
+    if not any(pad):
+        return np.ascontiguousarray(np.moveaxis(x, 0, -1)) if len(x) > 1 else np.moveaxis(x, 0, -1)
+    out = np.zeros((x.shape[1], *[n + 2 * p for n, p in zip(x.shape[2:], pad, strict=True)], len(x)), x.dtype)
+    out[_inside(x.shape[2:], pad)] = np.moveaxis(x, 0, -1)
+    return out
+
+
+def _inside(space: Sizes, pad: Sizes) -> tuple:
+    return (slice(None), *[slice(p, p + n) for n, p in zip(space, pad, strict=True)])
+
+
+def _windows(x: Any, kernel: Sizes, places: Sizes, steps: _Steps) -> Any:
+    """Returns a view of (channel, *space, image) as (channel, *kernel, *places, image)."""
+    channel, *space, image = x.strides
+    return np.lib.stride_tricks.as_strided(x, (len(x), *kernel, *places, x.shape[-1]), (
+        channel, *[s * n for s, n in zip(space, steps.dilate, strict=True)],
+        *[s * n for s, n in zip(space, steps.stride, strict=True)], image))
+
+
+def _blocks(batch: int, places: Sizes, height: int, itemsize: int, room: int) -> Iterator[tuple[slice, list[slice]]]:
+    """Returns images and the rows of places in them, whose columns of this height have room for so many bytes."""
+    count, column = math.prod(places), height * itemsize
+    row = count // places[0]
+    images, rows = 1, min(places[0], max(room // (row * column), -(-_LEAST // row)))
+    if count < _FEW:
+        images, rows = max(1, min(batch, _COLUMNS // count, _MOST // (count * column))), places[0]
+    for start in range(0, batch, images):
+        yield slice(start, min(start + images, batch)), [slice(i, min(i + rows, places[0]))
+                                                         for i in range(0, places[0], rows)]
+
+
+def _columns(windows: Any, rows: slice, steps: _Steps, kernel: Sizes) -> Any:
+    """Returns the windows of some rows as (groups, channel · kernel, columns)."""
+    part = windows[(slice(None),) * (1 + len(kernel)) + (rows,)]
+    return part.reshape(steps.groups, len(windows) // steps.groups * math.prod(kernel), -1)
+
+
+def _of_one(image: Any, rows: slice, groups: int) -> Any:
+    """Returns rows of an image (channel, *places) as a view (groups, channel / groups, places)."""
+    row = math.prod(image.shape[2:])
+    return image.reshape(groups, len(image) // groups, -1)[..., rows.start * row:rows.stop * row]
+
+
+def _of_images(x: Any, images: slice, rows: slice, groups: int) -> Any:
+    """Returns rows of images (batch, channel, *places) as (groups, channel / groups, places · images)."""
+    if images.stop - images.start == 1:
+        return _of_one(x[images.start], rows, groups)
+    return np.moveaxis(x[images, :, rows], 0, -1).reshape(groups, x.shape[1] // groups, -1)
+
+
+# ------------------------------------------------------------ the three products
+def _correlate(x: Any, w: Any, places: Sizes, steps: _Steps) -> Any:
+    """Returns the convolution of data with a weight."""
+    kernel = w.shape[2:]
+    filters = w.reshape(steps.groups, len(w) // steps.groups, -1)
+    out = np.empty((len(x), len(w), *places), x.dtype)
+    for images, parts in _blocks(len(x), places, filters.shape[2] * steps.groups, x.itemsize, _CACHE):
+        windows = _windows(_padded(x[images], steps.pad), kernel, places, steps)
+        for rows in parts:
+            columns = _columns(windows, rows, steps, kernel)
+            if windows.shape[-1] == 1:
+                np.matmul(filters, columns, out=_of_one(out[images.start], rows, steps.groups))
+            else:
+                out[images, :, rows] = np.moveaxis((filters @ columns).reshape(
+                    len(w), -1, *places[1:], windows.shape[-1]), -1, 0)
+    return out
+
+
+def _spread(head: Any, w: Any, space: Sizes, steps: _Steps) -> Any:
+    """Returns the gradient of the data of this size: the transpose of `_correlate`."""
+    kernel, channels, places = w.shape[2:], w.shape[1] * steps.groups, head.shape[2:]
+    if _turns(w, places, steps):
+        pad = tuple([k - 1 - p for k, p in zip(kernel, steps.pad, strict=True)])
+        turned = np.flip(w, range(2, w.ndim)).reshape(steps.groups, -1, *w.shape[1:]).swapaxes(1, 2)
+        return _correlate(head, turned.reshape(channels, -1, *kernel), space, steps._replace(pad=pad))
+    filters = w.reshape(steps.groups, len(w) // steps.groups, -1).swapaxes(1, 2)
+    out = np.empty((len(head), channels, *space), head.dtype)
+    for images, parts in _blocks(len(head), places, filters.shape[1] * steps.groups, head.itemsize, _CACHE):
+        image = out[images]
+        count = len(image)
+        if _is_plain(kernel, steps):
+            image[:] = np.moveaxis((filters @ _of_images(head, images, slice(0, places[0]), steps.groups)).reshape(
+                channels, *space, count), -1, 0)
+            continue
+        whole = np.zeros((channels, *[n + 2 * p for n, p in zip(space, steps.pad, strict=True)], count), head.dtype)
+        windows = _windows(whole, kernel, places, steps)
+        for rows in parts:
+            columns = (filters @ _of_images(head, images, rows, steps.groups)).reshape(
+                channels, *kernel, -1, *places[1:], count)
+            for tap in itertools.product(*map(range, kernel)):
+                windows[(slice(None), *tap, rows)] += columns[(slice(None), *tap)]
+        image[:] = np.moveaxis(whole[_inside(space, steps.pad)], -1, 0)
+    return out
+
+
+def _is_plain(kernel: Sizes, steps: _Steps) -> bool:
+    """Returns whether each window is one place and each place one window."""
+    return math.prod(kernel) == math.prod(steps.stride) == 1 and not any(steps.pad)
+
+
+def _turns(w: Any, places: Sizes, steps: _Steps) -> bool:
+    """Returns whether the transpose is best a convolution with the kernel turned around: laying columns out takes less
+    than adding them up, if the weight is small beside them.
+    """
+    small = steps.groups > 1 or math.prod(places) >= _FEW
+    return small and len(w) <= 2 * w.shape[1] * steps.groups and not _is_plain(w.shape[2:], steps) and max(
+        *steps.stride, *steps.dilate) == 1 and all(p < k for p, k in zip(steps.pad, w.shape[2:], strict=True))
+
+
+def _products(x: Any, head: Any, kernel: Sizes, steps: _Steps) -> Any:
+    """Returns the gradient of the weight."""
+    places, groups, inner = head.shape[2:], steps.groups, x.shape[1] // steps.groups
+    out = np.empty((head.shape[1], inner, *kernel), x.dtype)
+    total = out.reshape(groups, head.shape[1] // groups, -1)
+    first = True
+    for images, parts in _blocks(len(x), places, x.shape[1] * math.prod(kernel), x.itemsize, _MOST):
+        windows = _windows(_padded(x[images], steps.pad), kernel, places, steps)
+        for rows in parts:
+            factors = _of_images(head, images, rows, groups), _columns(windows, rows, steps, kernel).swapaxes(1, 2)
+            if first:
+                np.matmul(*factors, out=total)
+                first = False
+            else:
+                total += np.matmul(*factors)
+    return out
+
+
+# ------------------------------------------------------------ the operators
+def _steps(p: dict[str, Any], x: Any, w: Any) -> _Steps:
+    """Returns the parameters for each axis, of arrays with channels first."""
+    kernel, dims = p["kernel"], x.ndim - 2
+    stride, dilate = p["stride"] or (1,) * dims, p["dilate"] or (1,) * dims
+    pad, groups = p["pad"] or (0,) * dims, p["num_group"]
+    need(dims >= 1 and x.size and w.size and w.shape[2:] == kernel)
+    need(len(kernel) == len(stride) == len(dilate) == len(pad) == dims)
+    need(min(*kernel, *stride, *dilate) > 0 and min(pad) >= 0)
+    need(x.shape[1] % groups == len(w) % groups == p["num_filter"] % groups == 0)
+    return _Steps(stride, dilate, pad, groups)
+
+
+def _is_last(p: dict[str, Any]) -> bool:
+    return p["layout"] is not None and p["layout"][-1] == "C"
+
+
+def _first(p: dict[str, Any], array: Any) -> Any:
+    """Returns an array with channels as its second axis."""
+    return np.moveaxis(array, -1, 1) if _is_last(p) else array
+
+
+def _back(p: dict[str, Any], array: Any) -> Any:
+    return np.moveaxis(array, 1, -1) if _is_last(p) else array
+
+
+def _places(space: Sizes, kernel: Sizes, steps: _Steps) -> Sizes:
+    places = tuple([(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, d, p in
+                    zip(space, kernel, *steps[:3], strict=True)])
+    need(min(places) > 0)
+    return places
+
+
+def _biased(out: Any, bias: Any) -> Any:
+    """Returns the output, to which the bias is added."""
+    if bias is not None:
+        need(bias.shape == (out.shape[1],))
+        out += bias.reshape(-1, *(1,) * (out.ndim - 2))
+    return out
+
+
+def _convolution(p: dict[str, Any], x: Any, w: Any, bias: Any = None) -> Any:
+    x, w = _first(p, x), _first(p, w)
+    steps = _steps(p, x, w)
+    need(w.shape[:2] == (p["num_filter"], x.shape[1] // steps.groups))
+    return _back(p, _biased(_correlate(x, w, _places(x.shape[2:], w.shape[2:], steps), steps), bias))
+
+
+def _transposed_steps(p: dict[str, Any], x: Any, w: Any) -> tuple[_Steps, Sizes]:
+    """Returns what a transposed convolution is the transpose of, and the size of its output."""
+    steps = _steps(p, x, w)
+    need(w.shape[:2] == (x.shape[1], p["num_filter"] // steps.groups))
+    adj, reach = p["adj"] or (0,) * len(steps.pad), [
+        s * (n - 1) + d * (k - 1) + 1 for n, k, s, d in zip(x.shape[2:], w.shape[2:], *steps[:2], strict=True)]
+    need(len(adj) == len(reach) and min(adj) >= 0)
+    if p["target_shape"]:
+        need(len(p["target_shape"]) == len(reach))
+        excess = [n - t for n, t in zip(reach, p["target_shape"], strict=True)]
+        need(min(excess) >= 0)
+        steps, adj = steps._replace(pad=tuple([(e + 1) // 2 for e in excess])), tuple([e % 2 for e in excess])
+    space = tuple([n - 2 * q + a for n, q, a in zip(reach, steps.pad, adj, strict=True)])
+    need(min(space) > 0 and _places(space, w.shape[2:], steps) == x.shape[2:])
+    return steps, space
+
+
+def _transposed(p: dict[str, Any], x: Any, w: Any, bias: Any = None) -> Any:
+    x, w = _first(p, x), _first(p, w)
+    steps, space = _transposed_steps(p, x, w)
+    return _back(p, _biased(_spread(x, w, space, steps), bias))
+
+
+def _gradients(by_data: Callable[..., Any], by_weight: Callable[..., Any]) -> Callable[..., list[Any]]:
+    """Returns the gradients of either operator, from functions(parameters, head, x, w)."""
+    def backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], x: Any, w: Any,
+                 bias: Any = None) -> list[Any]:
+        head, x, w = _first(p, heads[0]), _first(p, x), _first(p, w)
+        return [_back(p, by_data(p, head, x, w)) if wanted[0] else None,
+                _back(p, by_weight(p, head, x, w)) if wanted[1] else None,
+                head.reshape(*head.shape[:2], -1).sum(2).sum(0) if bias is not None and wanted[2] else None]
+    return backward
+
+
+def _reads(p: dict[str, Any], wanted: Sequence[bool]) -> list[bool]:
+    """The gradient of each factor reads the other."""
+    return [wanted[1], wanted[0], False][:len(wanted)]
+
+
+def _work(transposed: bool) -> Callable[..., Work]:
+    def work(p: dict[str, Any], x: Sizes, w: Sizes, bias: Sizes | None = None) -> Work:
+        count = math.prod(x[1:-1] if _is_last(p) else x[2:])
+        if not transposed:
+            count //= max(1, math.prod(p["stride"]))
+        products = x[0] * count * math.prod(w)
+        columns = products * p["num_group"] / max(1, w[0])
+        return Work(2 * math.prod(x) + 2 * x[0] * count * p["num_filter"] + columns / 4, products)
+    return work
+
+
+numpy_form("Convolution", "Convolution_v1", reads=_reads, work=_work(False), backward=_gradients(
+    lambda p, head, x, w: _spread(head, w, x.shape[2:], _steps(p, x, w)),
+    lambda p, head, x, w: _products(x, head, w.shape[2:], _steps(p, x, w))))(_convolution)
+numpy_form("Deconvolution", reads=_reads, work=_work(True), backward=_gradients(
+    lambda p, head, x, w: _correlate(head, w, x.shape[2:], _transposed_steps(p, x, w)[0]),
+    lambda p, head, x, w: _products(head, x, w.shape[2:], _transposed_steps(p, x, w)[0])))(_transposed)

@@ -1,0 +1,297 @@
+"""Pooling, axis after axis, and images made larger."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..direct import Work, need, numpy_form
+
+__all__: list[str] = []
+
+_CACHE = 1 << 19  # bytes of data that all axes are reduced of at a time
+
+Sizes = tuple[int, ...]
+
+
+# ------------------------------------------------------------ windows along one axis
+class _Axis(NamedTuple):
+    """Windows along an axis: their size, stride and number, and how much padding is before and behind the data."""
+
+    size: int
+    kernel: int
+    stride: int
+    pad: int
+    count: int
+
+    @property
+    def behind(self) -> int:
+        return max((self.count - 1) * self.stride + self.kernel - self.size - self.pad, 0)
+
+    @property
+    def is_whole(self) -> bool:
+        """Returns whether there is one window, of all data."""
+        return self.count == 1 and self.kernel == self.size and not self.pad
+
+    def part(self, x: Any, axis: int, place: int) -> Any:
+        """Returns the elements at one place of all windows."""
+        return x[(slice(None),) * axis + (slice(place, place + (self.count - 1) * self.stride + 1, self.stride),)]
+
+    def shares(self, include: bool) -> Any:
+        """Returns how many elements each window averages over; padding counts up to size + pad."""
+        start = np.arange(self.count) * self.stride - self.pad
+        stop = np.minimum(start + self.kernel, self.size + self.pad)
+        return np.maximum(stop - start if include else np.minimum(stop, self.size) - np.maximum(start, 0), 1)
+
+
+def _axes(p: dict[str, Any], space: Sizes) -> list[_Axis]:
+    kernel, stride, pad, convention = p["kernel"], p["stride"], p["pad"], p["pooling_convention"]
+    dims = len(space)
+    if p["global_pool"]:
+        need(convention != "same")
+        kernel, stride, pad = space, (), ()
+    stride, pad = stride or (1,) * dims, pad[:dims] or (0,) * dims
+    need(1 <= dims <= 3 and len(kernel) == len(stride) == len(pad) == dims and min(*space, *kernel, *stride) > 0)
+    need(min(pad) >= 0 and not (convention == "same" and any(pad)))
+    need(all(q < k for q, k in zip(pad, kernel, strict=True)))
+    axes = []
+    for size, k, s, q in zip(space, kernel, stride, pad, strict=True):
+        room = size + 2 * q - k
+        need(room >= 0 or convention == "same")
+        count = -(-size // s) if convention == "same" else (-(-room // s) if convention == "full" else room // s) + 1
+        need((count - 1) * s - q < size)  # else there are windows of padding alone
+        axes.append(_Axis(size, k, s, q, count))
+    return axes
+
+
+def _reduced(x: Any, axis: int, windows: _Axis, function: Any) -> Any:
+    """Returns the windows along an axis, reduced by `np.add` or `np.maximum`."""
+    if windows.is_whole:
+        return function.reduce(x, axis, keepdims=True)
+    out = windows.part(x, axis, 0)
+    for place in range(1, windows.kernel):
+        out = function(out, windows.part(x, axis, place), out=out if place > 1 else None)
+    return out
+
+
+def _spread(head: Any, axis: int, windows: _Axis) -> Any:
+    """Returns the gradient of padded data, of the sums of their windows along an axis."""
+    size = windows.pad + windows.size + windows.behind
+    shape = head.shape[:axis] + (size,) + head.shape[axis + 1:]
+    if windows.is_whole:
+        return np.broadcast_to(head, shape)
+    out = np.zeros(shape, head.dtype)
+    for place in range(windows.kernel):
+        windows.part(out, axis, place)[...] += head
+    return out
+
+
+def _first_maxima(x: Any, axes: Sequence[_Axis]) -> Any:
+    """Returns which element of each window of (image, *space) is the maximum, counted row by row; of equal ones the
+    first.
+    """
+    code, width = np.zeros(x.shape, np.min_scalar_type(math.prod([axis.kernel for axis in axes]))), 1
+    for axis, windows in reversed(list(enumerate(axes, 1))):
+        if windows.is_whole:
+            place = x.argmax(axis, keepdims=True)
+            code = np.take_along_axis(code, place, axis) + (place * width).astype(code.dtype)
+            x = np.take_along_axis(x, place, axis)
+        else:
+            best, first = windows.part(x, axis, 0), windows.part(code, axis, 0).copy()
+            for place in range(1, windows.kernel):
+                value = windows.part(x, axis, place)
+                change = windows.part(code, axis, place) + code.dtype.type(place * width)
+                change ^= first
+                change &= np.negative((value > best).astype(code.dtype))  # a choice by bits takes a tenth of np.where
+                first ^= change
+                best = np.maximum(best, value)
+            x, code = best, first
+        width *= windows.kernel
+    need(x.min() >= _least(x.dtype))
+    return code
+
+
+def _least(dtype: Any) -> Any:
+    return np.finfo(dtype).min  # neither NaN nor -inf are a maximum
+
+
+# ------------------------------------------------------------ all axes
+def _is_last(p: dict[str, Any]) -> bool:
+    return p["layout"] is not None and p["layout"][-1] == "C"
+
+
+def _geometry(p: dict[str, Any], x: Any) -> tuple[Any, list[_Axis], list[_Axis]]:
+    """Returns the images, (batch, channel, *space), their axes, and the same where all of an image is one axis."""
+    if _is_last(p):
+        x = np.moveaxis(x, -1, 1)
+    need(x.size)
+    axes = _axes(p, x.shape[2:])
+    if all(axis.is_whole for axis in axes):
+        count = math.prod(x.shape[2:])
+        return x, axes, [_Axis(count, count, 1, 0, 1)]
+    return x, axes, axes
+
+
+def _blocks(x: Any) -> Iterator[slice]:
+    """Returns parts of the images that stay in the processor's cache."""
+    rows = max(1, _CACHE // (x[0].size * x.itemsize))
+    for start in range(0, len(x), rows):
+        yield slice(start, start + rows)
+
+
+def _padded(x: Any, axes: Sequence[_Axis], value: float) -> Any:
+    """Returns images (image, *space) with a value around them, for all windows."""
+    around = [(axis.pad, axis.behind) for axis in axes]
+    return np.pad(x, [(0, 0), *around], constant_values=value) if any(map(any, around)) else x
+
+
+def _flat(x: Any, axes: Sequence[_Axis]) -> Any:
+    """Returns (batch, channel, *space) as (image, *space)."""
+    return x.reshape(-1, *[axis.size for axis in axes])
+
+
+def _flat_places(x: Any, axes: Sequence[_Axis]) -> Any:
+    """Returns (batch, channel, *places) as (image, *places)."""
+    return x.reshape(-1, *[axis.count for axis in axes])
+
+
+def _result(p: dict[str, Any], out: Any) -> Any:
+    return np.moveaxis(out, 1, -1) if _is_last(p) else out
+
+
+def _divided(p: dict[str, Any], x: Any, axes: Sequence[_Axis]) -> Any:
+    """Returns an array of places, divided by how many elements each averages over."""
+    shares = [axis.shares(p["count_include_pad"] is not False) for axis in axes]
+    return x / functools.reduce(np.multiply.outer, shares).astype(x.dtype)
+
+
+def _power(p: dict[str, Any]) -> int:
+    power = 2 if p["p_value"] is None else p["p_value"]
+    need(power in (1, 2, 3))
+    return power
+
+
+def _pool_work(p: dict[str, Any], x: Sizes) -> Work:
+    return Work(math.prod(x) * (2 if p["global_pool"] else 2 + sum(p["kernel"])))
+
+
+def _pool_backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], x: Any) -> list[Any]:
+    kind, head = p["pool_type"], heads[0]
+    x, axes, reduced = _geometry(p, x)
+    head = np.moveaxis(head, -1, 1) if _is_last(p) else head
+    if kind == "avg":
+        head = _divided(p, head, axes)
+    elif kind == "lp":
+        power, total = _power(p), _pooled(p, x, axes, reduced)
+        head = head if power == 1 else np.divide(head, total if power == 2 else 3 * total * total,
+                                                 out=np.zeros_like(total), where=total != 0)
+    out = np.empty(x.shape, x.dtype)
+    images, heads, target = _flat(x, reduced), _flat_places(head, reduced), _flat(out, reduced)
+    for block in _blocks(images):
+        if kind == "max":
+            target[block] = _to_maxima(images[block], heads[block], reduced)
+        else:
+            part = heads[block]
+            for axis in reversed(range(len(reduced))):
+                part = _spread(part, axis + 1, reduced[axis])
+            target[block] = part[(slice(None), *[slice(a.pad, a.pad + a.size) for a in reduced])]
+    if kind == "lp" and _power(p) > 1:
+        out *= x if _power(p) == 2 else 3 * x * x
+    return [_result(p, out)]
+
+
+def _to_maxima(x: Any, head: Any, axes: Sequence[_Axis]) -> Any:
+    """Returns the gradient of images, of the maxima of their windows."""
+    weights = [math.prod([a.size for a in axes[i + 1:]]) for i in range(len(axes))]
+    within = functools.reduce(np.add.outer, [w * np.arange(a.kernel) for w, a in zip(weights, axes, strict=True)])
+    place = within.ravel().take(_first_maxima(_padded(x, axes, -np.inf), axes))
+    starts = [w * (a.stride * np.arange(a.count) - a.pad) for w, a in zip(weights, axes, strict=True)]
+    place += functools.reduce(np.add.outer, [x[0].size * np.arange(len(x)), *starts])
+    if all(a.stride >= a.kernel for a in axes):
+        out = np.zeros(x.size, x.dtype)
+        out[place.ravel()] = head.ravel()
+    else:
+        out = np.bincount(place.ravel(), head.ravel(), x.size)
+    return out.reshape(x.shape)
+
+
+def _pooled(p: dict[str, Any], x: Any, axes: Sequence[_Axis], reduced: Sequence[_Axis]) -> Any:
+    """Returns images (batch, channel, *space) pooled."""
+    kind = p["pool_type"]
+    if kind == "lp":
+        x = x ** _power(p)
+    out = np.empty((*x.shape[:2], *[axis.count for axis in axes]), x.dtype)
+    target, images = _flat_places(out, reduced), _flat(x, reduced)
+    function, outside = (np.maximum, -np.inf) if kind == "max" else (np.add, 0)
+    for block in _blocks(images):
+        part = _padded(images[block], reduced, outside)
+        for axis, windows in enumerate(reduced, 1):
+            part = _reduced(part, axis, windows, function)
+        target[block] = part
+    need(kind != "max" or out.min() >= _least(x.dtype))
+    if kind == "avg":
+        return _divided(p, out, axes)
+    if kind == "lp" and _power(p) > 1:
+        return np.sqrt(out) if _power(p) == 2 else np.cbrt(out)
+    return out
+
+
+@numpy_form("Pooling", backward=_pool_backward, work=_pool_work,
+            reads=lambda p, wanted: [p["pool_type"] in ("max", "lp")])
+def _pooling(p: dict[str, Any], x: Any) -> Any:
+    return _result(p, _pooled(p, *_geometry(p, x)))
+
+
+# ------------------------------------------------------------ larger images
+def _enlargements(p: dict[str, Any], arrays: Sequence[Any]) -> list[tuple[int, int]]:
+    """Returns how often each array's pixels are repeated along height and width."""
+    need(p["sample_type"] == "nearest" and all(a.ndim == 4 and a.size for a in arrays))
+    height, width = [n * p["scale"] for n in arrays[0].shape[2:]]
+    need(all(height % a.shape[2] == width % a.shape[3] == 0 and len(a) == len(arrays[0]) for a in arrays))
+    need(p["multi_input_mode"] == "concat" or all(a.shape[1] == arrays[0].shape[1] for a in arrays))
+    return [(height // a.shape[2], width // a.shape[3]) for a in arrays]
+
+
+def _each(p: dict[str, Any], whole: Any, arrays: Sequence[Any]) -> Iterator[Any]:
+    """Returns the channels of the output that belong to each array."""
+    first = 0
+    for array in arrays:
+        yield whole if p["multi_input_mode"] == "sum" else whole[:, first:first + array.shape[1]]
+        first += array.shape[1]
+
+
+def _enlarge_backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool], *arrays: Any) -> list[Any]:
+    times = _enlargements(p, arrays)
+    return [_summed(_summed(part, 2, t[0]), 3, t[1]) if w else None for part, t, w in
+            zip(_each(p, heads[0], arrays), times, wanted, strict=False)]
+
+
+def _summed(x: Any, axis: int, count: int) -> Any:
+    """Returns sums of so many neighbours along an axis."""
+    return _reduced(x, axis, _Axis(x.shape[axis], count, count, 0, x.shape[axis] // count), np.add)
+
+
+def _enlarge_work(p: dict[str, Any], *shapes: Sizes) -> Work:
+    return Work(2 * p["scale"] ** 2 * math.prod(shapes[0]) * len(shapes))
+
+
+_NOTHING: Callable[..., list[bool]] = lambda p, wanted: [False] * len(wanted) if p["sample_type"] == "nearest" else [
+    True] * len(wanted)
+
+
+@numpy_form("UpSampling", backward=_enlarge_backward, work=_enlarge_work, reads=_NOTHING)
+def _enlarge(p: dict[str, Any], *arrays: Any) -> Any:
+    times, adds = _enlargements(p, arrays), p["multi_input_mode"] == "sum"
+    height, width = [n * p["scale"] for n in arrays[0].shape[2:]]
+    channels = arrays[0].shape[1] if adds else sum([a.shape[1] for a in arrays])
+    out = (np.zeros if adds else np.empty)((len(arrays[0]), channels, height, width), arrays[0].dtype)
+    for part, array, t in zip(_each(p, out, arrays), arrays, times, strict=True):
+        wide = array.repeat(t[1], 3)
+        for row in range(t[0]):
+            rows = part[:, :, row::t[0]]
+            np.add(rows, wide, out=rows) if adds else np.copyto(rows, wide)
+    return out
