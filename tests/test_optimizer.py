@@ -188,6 +188,7 @@ def test_16_bits_without_multi_precision_warn():
         opt.create("sgd").create_state_multi_precision(0, start("float16")[0])
 
 
+@pytest.mark.usefixtures("at_once")
 @pytest.mark.parametrize("name, given", [("sgd", {"momentum": 0.9}), ("adam", {}), ("lamb", {})])
 def test_weights_of_one_shape_keep_their_memory(name, given):
     """What replaces an array takes its memory, not that of another one of its shape: that would be copied first."""

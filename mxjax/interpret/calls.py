@@ -114,7 +114,7 @@ def of_buffers(interpreted: Interpreted, goes_on: Callable[[], bool], then: Call
         placed = [a.sharding for a in leaves if isinstance(a, jax.Array) and a.committed]
         plain = wide == jax.config.jax_enable_x64 and all(len(p.device_set) == 1 and p == placed[0] for p in placed)
         if plain and goes_on():  # else JAX distributes, or complains
-            with contextlib.suppress(TooMuch):
+            with contextlib.suppress(TooMuch, MemoryError):  # XLA says what there is no room for
                 results = interpreted(leaves)
                 if results is not None:
                     return as_buffers(results, next(iter(placed[0].device_set)) if placed else None)

@@ -158,9 +158,10 @@ class PullByNumpy:
 
     def __call__(self, heads: Sequence[Any]) -> Sequence[Any]:
         """Returns the gradients of the arguments, as buffers."""
+        bound = next((h for h in heads if isinstance(h, jax.Array) and h.committed), None)
         with meter.program():
             grads = self._pull([None if head is None else np.asarray(head) for head in heads])
-        return as_buffers(list(grads))
+        return as_buffers(list(grads), None if bound is None else next(iter(bound.devices())))
 
 
 @jax.tree_util.register_pytree_node_class

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..interpret.calls import Interpreted, meter, of_buffers
 from ..interpret.cost import Cost
-from .policy import compiles_at_once, quota_of
+from .policy import LEAST_CALLS, compiles_at_once, quota_of
 from .shape_only import ShapeOnly
 from .symbolic_shapes import SymbolicTraces
 
@@ -105,5 +105,5 @@ class InterpreterBackend:
             except Exception:  # a mistake of the user's, too: the operator's formula says which
                 if not traced:
                     traced.append(self.sizes.find(specs) or self.sizes.trace(specs, kind))
-                return traced[0] and traced[0](leaves)
+                return traced[0](leaves) if traced[0] is not None and traced[0].calls >= LEAST_CALLS else None
         return Interpreted(call, None, cost)

@@ -56,6 +56,9 @@ def compiles_at_once() -> bool:
     return os.environ.get("MXNET_ENFORCE_DETERMINISM", "0") not in ("", "0", "false", "False")
 
 
+_UNMEASURED = 2  # updates: a whole step is computed after the first one, and one that is resumed after the second
+
+
 class Training(threading.local):
     """The progress of the training that a thread is in: its first steps are NumPy's, all further ones XLA's.
 
@@ -94,6 +97,8 @@ class Training(threading.local):
         self.steps = updates
         if first is None and meter.cost > 0:
             first = updates + min(max(meter.worth / meter.cost / 2, LEAST_STEPS), MOST_STEPS)
+        elif first is None and updates > _UNMEASURED:
+            first = 0.0
         self.first = math.inf if first is None else first
         meter.cost = meter.worth = 0.0
         return first

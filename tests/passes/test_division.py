@@ -91,6 +91,7 @@ def test_a_number_divided_by_itself(hybridize):
     assert executor.forward()[0].asscalar() == 1
 
 
+@pytest.mark.usefixtures("at_once")
 def test_the_sums_under_a_softmax_are_not_written_for_each_element():
     """On a CPU, softmax needs no array beside its result: the exponentials lie in that."""
     x = np.ones((512, 1024), "f")

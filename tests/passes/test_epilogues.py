@@ -118,6 +118,7 @@ def images(count):
     return normal(count, 16, 20, 20)
 
 
+@pytest.mark.usefixtures("at_once")
 def test_what_is_made_of_weights_is_kept_while_they_are_the_same(made):
     program, first = Compiled(network), parameters()
     for _ in range(3):
@@ -139,6 +140,7 @@ def test_what_is_made_of_weights_is_kept_while_they_are_the_same(made):
     assert derived._kept is None  # as weights go, so does what was made of them
 
 
+@pytest.mark.usefixtures("at_once")
 def test_batches_of_every_size_share_it(made):
     program, weights = Compiled(network), parameters()
     for count in (4, 6, 4):
@@ -148,6 +150,7 @@ def test_batches_of_every_size_share_it(made):
     assert len(made) == 1
 
 
+@pytest.mark.usefixtures("at_once")
 def test_trees_and_numpy_arrays(made):
     weights, x = parameters(), images(4)
     program = Compiled(lambda given, x: {"out": network(x, *given)})

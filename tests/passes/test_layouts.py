@@ -75,6 +75,7 @@ def history(folder):
     return found + [p.data().asnumpy() for p in net.collect_params().values()], orders
 
 
+@pytest.mark.usefixtures("at_once")
 def test_the_numbers_are_those_of_other_programs(tmp_path, request):
     expected, plain = history(tmp_path)
     request.getfixturevalue("turning")
@@ -84,6 +85,7 @@ def test_the_numbers_are_those_of_other_programs(tmp_path, request):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.usefixtures("at_once")
 def test_steps_write_over_what_they_are_given(turning):
     net = network()
     step = mx.gluon.TrainStep(net, mx.gluon.loss.L2Loss(), mx.gluon.Trainer(net.collect_params(), "adam"))

@@ -47,6 +47,7 @@ def small(monkeypatch):
     ((11,), (4,), dict(window_strides=(3,), padding=[(2, 1)])),
     ((5, 4, 6), (2, 1, 3), dict(window_strides=(1, 2, 1), padding=[(0, 1), (0, 0), (1, 1)])),
 ])
+@pytest.mark.usefixtures("at_once")
 def test_values(small, space, kernel, given):
     slope, data, weight = _slope(space, kernel, **given)
     found = Compiled(slope)(data, weight)

@@ -34,6 +34,7 @@ print(y.asscalar(), net[0].weight.grad().sum().asscalar(), hits.count("cache_hit
 @pytest.fixture
 def script(tmp_path, monkeypatch):
     monkeypatch.setenv("MXJAX_CACHE_DIR", str(tmp_path / "kept"))
+    monkeypatch.setenv("MXNET_ENFORCE_DETERMINISM", "1")  # everything is compiled
     monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
     path = tmp_path / "script.py"
     path.write_text("import jax\njax.config.update('jax_persistent_cache_min_compile_time_secs', 0)\n" + SCRIPT)

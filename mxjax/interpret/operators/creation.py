@@ -15,10 +15,12 @@ from .shapes import FLOATS, constant
 
 __all__: list[str] = []
 
+_MOST = 1 << 22  # elements: beyond, the formula's program is asked whether there is room for them
+
 
 def _progression(start: float, step: float, repeat: int, count: int, dtype: Any) -> Any:
     """Returns start, start + step, ..., each `repeat` times; for integers the two are cut to whole numbers first."""
-    need(repeat > 0 and (dtype in FLOATS or dtype.kind in "iu" or dtype == np.float16))
+    need(repeat > 0 and count <= _MOST and (dtype in FLOATS or dtype.kind in "iu" or dtype == np.float16))
     wide = np.float64 if dtype == np.float64 else np.float32
     if dtype.kind in "iu":
         need(max(abs(start), abs(start + step * count)) < 2.0 ** 31)
@@ -56,7 +58,7 @@ def _filled(name: str, value: float | None = None) -> None:
     """An array of one value, by default that in the parameters."""
     @numpy_form(name, mixed=True)
     def full(p: dict) -> Any:
-        need(all([n is not None and n >= 0 for n in p["shape"] or ()]))
+        need(all([n is not None and n >= 0 for n in p["shape"] or ()]) and math.prod(p["shape"] or ()) <= _MOST)
         number = p["value"] if value is None else value
         return np.full(p["shape"] or (), to_dtype(number, np_dtype(p["dtype"])))
 
@@ -68,7 +70,7 @@ _filled("_full")
 
 
 def _eye(rows: int, columns: int, k: int, dtype: str) -> Any:
-    need(rows >= 0 and columns >= 0)
+    need(rows >= 0 and columns >= 0 and rows * columns <= _MOST)
     return np.eye(rows, columns, k, np_dtype(dtype))
 
 
@@ -82,7 +84,14 @@ def _identity(p: dict) -> Any:
     return _eye(*p["shape"], 0, p["dtype"])
 
 
-numpy_form("_npi_indices", mixed=True)(lambda p: np.indices(p["dimensions"], np_dtype(p["dtype"])))
+
+
+@numpy_form("_npi_indices", mixed=True)
+def _indices(p: dict) -> Any:
+    need(len(p["dimensions"]) * math.prod(p["dimensions"]) <= _MOST)
+    return np.indices(p["dimensions"], np_dtype(p["dtype"]))
+
+
 constant("zeros_like")(lambda p, x: np.zeros(x.shape, x.dtype))
 constant("ones_like")(lambda p, x: np.ones(x.shape, x.dtype))
 constant("_npi_full_like")(lambda p, x: np.full(x.shape, to_dtype(p["fill_value"], np_dtype(p["dtype"] or x.dtype))))
