@@ -608,7 +608,7 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
                   wide=bool(wide(params) if callable(wide) else wide), mutated=mutated,
                   eager=eager,
                   options={"most": SOME_OF_ONE, "any_size": getattr(function, "__module__", "").startswith(_OURS),
-                           "trains": bool(mutated or "lr" in params)},
+                           "trains": "lr" in params or bool(mutated) and op.get_attr("FDecay") is None},
                   op=op, params=params, dynamic=dynamic, packed=packed, uses_key=op.uses_key,
                   by_rows=op.by_rows(params), check=op.get_attr("FCheck"),
                   refuses=refuse and functools.partial(refuse, params), draw=draw, smooth=smooth,
