@@ -22,7 +22,11 @@ __all__ = ["RULES", "RULES_IN_FORKS", "Eager", "unknown"]
 _STEPS = 1024  # of a loop whose number of steps is not known before: each is some operations of NumPy's
 
 RULES_IN_FORKS = Rules(FUNCTIONS, {**NUMBERS, **PLACES, **AXES, **MATRICES}, LOOPS)
-RULES = RULES_IN_FORKS._replace(programs={**LOOPS, "while": functools.partial(while_loop, most=_STEPS)})
+# vectors of other signs would be as right as XLA's, but no last bits
+_AMBIGUOUS = ("eig", "eigh", "qr", "svd")
+RULES = RULES_IN_FORKS._replace(
+    forms={name: form for name, form in RULES_IN_FORKS.forms.items() if name not in _AMBIGUOUS},
+    programs={**LOOPS, "while": functools.partial(while_loop, most=_STEPS)})
 
 
 class Eager:
