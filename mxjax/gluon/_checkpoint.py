@@ -300,7 +300,7 @@ def _new_attributes(step: TrainStep, state: Mapping[str, Any], path: str) -> Ite
                              + (": call amp.init_trainer(trainer) first" if what.startswith("AMP") else ""))
         values = {}
         for name, value in (there["values"] if there else {}).items():
-            own = vars(owner).get(name, owner)
+            own = getattr(owner, name, owner)
             if own is owner or None not in (own, value) and _kind(plain(own)) != _kind(value) or _kind(value) is None:
                 raise MXNetError(f"{path}: {kinds[0]}.{name} is {value!r} there, expected one like {own!r}")
             values[name] = tuple(value) if isinstance(own, tuple) else value

@@ -265,6 +265,7 @@ class Lowered:
             The outputs, the new auxiliary states, and function(gradients of the outputs) -> those of the
             arguments; None: zero, or there is none.
         """
+        self._stretches()  # which refuses unknown policies
         values, kernels, extras = self._prepared(args, aux, key, train)
         live = {(id(n), 0) for n, w in zip(self.arg_nodes, wanted, strict=False) if w}
         tape = []
@@ -537,14 +538,14 @@ def _mirrored(node: Node) -> tuple[str | None, str | None]:
     """(what a backward pass keeps of a node, a policy's name, or None: whatever it needs; the node's stage)."""
     if node.attrs.get("__force_mirroring__", "").lower() not in ("1", "true"):
         return None, None
-    return node.attrs.get("__mirror_policy__", "nothing_saveable"), node.attrs.get("__mirror_stage__")
+    policy = node.attrs.get("__mirror_policy__", "nothing_saveable")
+    if policy not in POLICIES:
+        raise MXNetError(f"__mirror_policy__ is {policy!r}, must be one of {', '.join(POLICIES)}")
+    return policy, node.attrs.get("__mirror_stage__")
 
 
 def _again(stretch: _Stretch, values: dict[Any, Any], do: Callable) -> Iterator[tuple[Any, Any]]:
     """What a stretch gives, of which a backward pass keeps only what its policy says."""
-    if stretch.again not in POLICIES:
-        raise MXNetError(f"__mirror_policy__ is {stretch.again!r}, must be one of {', '.join(POLICIES)}")
-
     def function(*given: Any) -> list[Any]:
         inside = dict(zip(stretch.reads, given, strict=True))
         do(stretch.steps, inside)

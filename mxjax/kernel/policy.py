@@ -96,7 +96,7 @@ class Training(threading.local):
         """
         self.steps = updates
         if first is None and meter.cost > 0:
-            first = updates + min(max(meter.worth / meter.cost / 2, LEAST_STEPS), MOST_STEPS)
+            first = updates + min(max(int(meter.worth / meter.cost / 2), LEAST_STEPS), MOST_STEPS)
         elif first is None and updates > _UNMEASURED:
             first = 0.0
         self.first = math.inf if first is None else first
