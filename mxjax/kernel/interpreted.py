@@ -21,8 +21,8 @@ ByNumpy = Callable[[Sequence[Any]], "tuple[Callable[..., Any], Cost] | None"]
 
 
 def _spec(leaf: Any) -> Any:
-    """A leaf of the arguments as a trace needs it, without its numbers."""
-    if isinstance(leaf, jax.Array):
+    """A leaf of the arguments, or the aval of an array, as a trace needs it: without its numbers."""
+    if isinstance(leaf, jax.Array | jax.core.ShapedArray):
         return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=leaf.weak_type)
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if isinstance(leaf, np.ndarray) else leaf
 
@@ -91,7 +91,8 @@ class InterpreterBackend:
     def _own(self, function: Callable[..., Any], cost: Cost, args: Sequence[Any], kind: str) -> Interpreted:
         """The function's own form, and for calls that this leaves out the one by a trace."""
         absent = [np.broadcast_to(np.zeros((), a.dtype), a.shape) if isinstance(a, ShapeOnly) else None for a in args]
-        specs = [jax.tree.map(_spec, a) for a in args]  # not the arrays, which would live on
+        avals = [a.aval if isinstance(a, jax.Array) else jax.tree.map(_spec, a) if isinstance(a, tuple) else _spec(a)
+                 for a in args]  # not the arrays, which would live on
         tree = jax.tree.structure(list(args)) if any([isinstance(a, tuple) for a in args]) else None
         traced: list[Interpreted | None] = []
 
@@ -104,6 +105,7 @@ class InterpreterBackend:
                     return function(*[np.asarray(v) if isinstance(v, jax.Array) else v for v in full])
             except Exception:  # a mistake of the user's, too: the operator's formula says which
                 if not traced:
+                    specs = [_spec(a) for a in avals]
                     traced.append(self.sizes.find(specs) or self.sizes.trace(specs, kind))
                 return traced[0](leaves) if traced[0] is not None and traced[0].calls >= LEAST_CALLS else None
         return Interpreted(call, None, cost)
