@@ -115,7 +115,7 @@ class Kernel:
         values["once"] = jax.jit(fn)
         values["options"] = options = {**(options or {}), **({"parts": True} if parts else {}),
                                        **({"by_numpy": form} if form else {})}
-        values["jitted"] = Eager(fn) if eager else Compiled(fn, **options)
+        values["jitted"] = Eager(fn, form) if eager else Compiled(fn, **options)
         values.update(_vjps=Bounded(256), _specs=Bounded(1024), _needs=Bounded(1024), donors=Bounded(64),
                       derivatives=Bounded(64), rules=Bounded(256))
         for key, value in values.items():
@@ -612,7 +612,7 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
                   op=op, params=params, dynamic=dynamic, packed=packed, uses_key=op.uses_key,
                   by_rows=op.by_rows(params), check=op.get_attr("FCheck"),
                   refuses=refuse and functools.partial(refuse, params), draw=draw, smooth=smooth,
-                  form=None if eager else bound(form_name, static, dynamic, packed, spread, count),
+                  form=bound(form_name, static, dynamic, packed, spread, count),
                   in_place=in_place and _build(op, params, dynamic, packed, present, train, in_place))
 
 
