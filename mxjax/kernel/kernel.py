@@ -192,6 +192,11 @@ class Kernel:
             wide = self.wide or any(is_wide(s.dtype) for s in structs if hasattr(s, "dtype"))
             try:
                 with jax.enable_x64(wide):
+                    if part and not self.eager:
+                        found = self.jitted.interpreter.sizes.specs(structs)
+                        if found is not None:
+                            self._specs[key] = found
+                            return found
                     if self.eager:
                         result = jax.eval_shape(self.fn, *structs)
                     elif part:  # traced as programs are, mostly

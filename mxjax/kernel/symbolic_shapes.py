@@ -66,11 +66,15 @@ class SymbolicTrace:
                 return None
         return values
 
-    def at(self, sizes: Sequence[int]) -> tuple[ByLeaves, Cost] | None:
-        """Returns what NumPy computes for arguments of these sizes, and its cost; None where there is nothing."""
+    def specs(self, sizes: Sequence[int]) -> tuple[tuple[tuple[int, ...], np.dtype], ...] | None:
+        """Returns (shape, dtype) of each result for arguments of these sizes; None where it is for others."""
+        number = self._number(sizes)
+        return None if number is None else tuple([
+            (tuple(map(number, v.aval.shape)), np.dtype(v.aval.dtype)) for v in self.closed.jaxpr.outvars])
+
+    def _number(self, sizes: Sequence[int]) -> Callable[[Any], Any] | None:
+        """Returns function(size) -> the number that it is for arguments of these sizes."""
         values = self.values(sizes)
-        if values is None:
-            return None
         known: dict[int, int] = {}  # by identity: expressions are hard to compare
 
         def number(size: Any) -> Any:
@@ -80,6 +84,13 @@ class SymbolicTrace:
             if found is None:
                 found = known[id(size)] = int(size._evaluate(values))
             return found
+        return None if values is None else number
+
+    def at(self, sizes: Sequence[int]) -> tuple[ByLeaves, Cost] | None:
+        """Returns what NumPy computes for arguments of these sizes, and its cost; None where there is nothing."""
+        number = self._number(sizes)
+        if number is None:
+            return None
         found = by_numpy(self.closed, _rules(), number)
         return None if found is None else (found, cost_of(self.closed, number))
 
@@ -125,6 +136,11 @@ class SymbolicTraces:
             with contextlib.suppress(Exception), _collected():
                 calls.form = self._traced(args, list(calls.seen), None)
         return calls.form if calls.form is not None and calls.form.values(_sizes(args)) is not None else None
+
+    def specs(self, args: Sequence[Any]) -> tuple[tuple[tuple[int, ...], np.dtype], ...] | None:
+        """Returns (shape, dtype) of each result by a trace with symbols; None: there is none (yet)."""
+        general = self.general(args)
+        return None if general is None else general.specs(_sizes(args))
 
     def _noted(self, args: Sequence[Any]) -> _Calls:
         kind = _kind(args)
