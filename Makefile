@@ -28,8 +28,9 @@ lint: $(VENV)/.test
 	$(BIN)/lint-imports
 	$(BIN)/python tools/check_types.py
 
+# NumPy's products by one thread: WORKERS processes share the processors already
 test: lint
-	$(BIN)/python -m pytest -n $(WORKERS) tests
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) tests
 
 attack: $(VENV)/.test
 	MXJAX_ATTACK=full $(BIN)/python -m pytest -n $(WORKERS) --timeout 3600 tests/attack

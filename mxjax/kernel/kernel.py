@@ -617,7 +617,7 @@ def _build(op: Op, params: dict[str, Any], dynamic: tuple[str, ...], packed: tup
                   op=op, params=params, dynamic=dynamic, packed=packed, uses_key=op.uses_key,
                   by_rows=op.by_rows(params), check=op.get_attr("FCheck"),
                   refuses=refuse and functools.partial(refuse, params), draw=draw, smooth=smooth,
-                  form=bound(form_name, static, dynamic, packed, spread, count),
+                  form=None if eager and not op.eager else bound(form_name, static, dynamic, packed, spread, count),
                   in_place=in_place and _build(op, params, dynamic, packed, present, train, in_place))
 
 

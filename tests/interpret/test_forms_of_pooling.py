@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from mxjax.interpret.program import Unknown
 
 from .forms import check

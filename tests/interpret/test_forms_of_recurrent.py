@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from mxjax.interpret.program import Unknown
 
+from mxjax.interpret.program import Unknown
 from mxjax.ops import registry
 
 from .forms import check

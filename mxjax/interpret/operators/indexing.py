@@ -422,23 +422,23 @@ constant("size_array")(lambda p, x: np.array([x.size], np.int64))
 
 
 # ------------------------------------------------------------ what depends on values
-def _masked(data: Any, index: Any) -> Any:
+def _rows_of(data: Any, index: Any) -> Any:
     need(index.ndim == 1 and index.shape[0] == data.shape[0])
     return np.flatnonzero(index)
 
 
-def _masked_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], data: Any, index: Any) -> list[Any]:
+def _boolean_mask_backward(p: dict, heads: Sequence[Any], wanted: Sequence[bool], data: Any, index: Any) -> list[Any]:
     grad = None
     if wanted[0]:
         grad = np.zeros(data.shape, data.dtype)
-        grad[_masked(data, index)] = heads[0]
+        grad[_rows_of(data, index)] = heads[0]
     return [grad, _nothing(index, wanted[1])]
 
 
-@numpy_form("_contrib_boolean_mask", backward=_masked_backward, reads=lambda p, wanted: [False, True], mixed=True)
+@numpy_form("_contrib_boolean_mask", backward=_boolean_mask_backward, reads=lambda p, wanted: [False, True], mixed=True)
 def _boolean_mask(p: dict, data: Any, index: Any) -> Any:
     need(p["axis"] == 0)
-    return data[_masked(data, index)]
+    return data[_rows_of(data, index)]
 
 
 @numpy_form("_npx_nonzero", mixed=True)
