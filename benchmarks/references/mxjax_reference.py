@@ -108,6 +108,9 @@ def main() -> None:
     parser.add_argument("--step", action="store_true", help="mxjax's TrainStep")
     given = parser.parse_args()
     mx = importlib.import_module(given.package)
+    mx.nd.waitall()
+    for lazy in (mx.gluon.nn, mx.gluon.rnn, mx.gluon.loss, mx.optimizer):  # mxjax loads its modules on first use
+        assert lazy.__name__
     version = mx.__version__ if given.package == "mxnet" else mx.libinfo.__mxjax_version__
     _timing.report(lambda program: make(mx, program, given.step), given, version)
 
