@@ -19,15 +19,17 @@ def _free() -> None:
     if not left_behind():
         return
     for one in gc.get_objects():
+        if not isinstance(one, Chunk | DeferredCall | Trace):
+            continue
+        name = "_lock" if isinstance(one, Trace) else "lock"
+        lock = getattr(one, name, None)  # None: another thread was making it
+        if lock is None or not _is_held(lock):
+            continue
+        setattr(one, name, RLock())
         if isinstance(one, Chunk):
-            if _is_held(one.lock):
-                one.lock = RLock()
-                one.put_back()
-        elif isinstance(one, DeferredCall):
-            if _is_held(one.lock):
-                one.lock = RLock()
-        elif isinstance(one, Trace) and _is_held(one._lock):
-            one._lock, one._running = RLock(), False
+            one.put_back()
+        elif isinstance(one, Trace):
+            one._running = False
 
 
 def _is_held(lock: Any) -> bool:

@@ -330,10 +330,10 @@ def _as_program(nodes: Sequence[Node], heads: Totals, retain: bool, lazies: list
             if lazy.done and not (lazy.joined and state.trace is not None):
                 if lazy.saved is None:
                     lazy.forward()
-                if isinstance(lazy.saved, PullByNumpy):
-                    return False
                 pulled = True
                 part, args = (lazy.derivative, tuple(node.outs)), (lazy.saved,)
+                if isinstance(args[0], PullByNumpy):
+                    return False
             else:
                 part, args = lazy.derivative, lazy
             wide = wide or lazy.wide

@@ -551,7 +551,7 @@ def _again(stretch: _Stretch, values: dict[Any, Any], do: Callable) -> Iterator[
         do(stretch.steps, inside)
         return [attention.forced(inside[entry]) for entry in stretch.gives]
     given = [attention.forced(values[entry]) for entry in stretch.reads]
-    results = jax.checkpoint(function, policy=getattr(jax.checkpoint_policies, stretch.again))(*given)
+    results = jax.checkpoint(function, policy=getattr(jax.checkpoint_policies, str(stretch.again)))(*given)
     return zip(stretch.gives, results, strict=True)
 
 

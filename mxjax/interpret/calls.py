@@ -123,7 +123,7 @@ def of_buffers(interpreted: Interpreted, goes_on: Callable[[], bool], then: Call
     return call
 
 
-def as_buffers(results: Any, device: jax.Device | None = None) -> Any:
+def as_buffers(results: Any, device: Any = None) -> Any:
     """Returns a structure of NumPy arrays as buffers; what is no array stays as it is."""
     leaves, tree = jax.tree.flatten(results)
     seen: set[int] = set()
@@ -137,7 +137,7 @@ def as_buffers(results: Any, device: jax.Device | None = None) -> Any:
     return jax.tree.unflatten(tree, [_buffer(r, device) for r in leaves])
 
 
-def _buffer(value: Any, device: jax.Device | None) -> Any:
+def _buffer(value: Any, device: Any) -> Any:
     if not isinstance(value, np.ndarray | np.generic):
         return value
     if type(value) is not np.ndarray or value.base is not None or not value.flags.c_contiguous:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from jax.extend.core import ClosedJaxpr
 
-from .program import need
+from .program import Unknown, need
 
 __all__ = ["LOOPS", "while_loop"]
 
@@ -53,7 +53,7 @@ def while_loop(params: dict, within: Callable, eqn: Any, most: int | None = None
             values = made if going.all() else [  # several loops at once: those that have ended stay as they are
                 np.where(going.reshape(going.shape + (1,) * (new.ndim - going.ndim)), new, old)
                 for new, old in zip(made, values, strict=True)]
-        need(False)  # XLA is faster where it goes on for long
+        raise Unknown  # XLA is faster where it goes on for long
     return loop
 
 

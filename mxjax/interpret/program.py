@@ -15,9 +15,10 @@ from ..passes.rewriting import called
 __all__ = ["ByLeaves", "Rules", "Unknown", "as_it_is", "by_numpy", "need"]
 
 ByLeaves = Callable[[Sequence[Any]], "list[np.ndarray] | None"]
-_HALVES = frozenset(map(np.dtype, ("f2", ml_dtypes.bfloat16)))  # computed as float32, rounded after each operation
-_DTYPES = _HALVES | frozenset(map(np.dtype, (
-    "bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8", "c8", "c16")))
+# computed as float32, rounded after each operation
+_HALVES = frozenset([np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)])
+_DTYPES = _HALVES | frozenset([np.dtype(name) for name in (
+    "bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8", "c8", "c16")])
 _SINGLE, _KEY = np.dtype("f4"), np.dtype("u8")
 _AS_THEY_ARE = frozenset("""
     bitcast_convert_type broadcast_in_dim concatenate copy dim_as_value dynamic_slice expand_dims optimization_barrier

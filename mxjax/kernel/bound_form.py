@@ -83,12 +83,13 @@ class BoundForm:
         return tuple(map(np.asarray, result)) if isinstance(result, tuple) else (np.asarray(result),)
 
     def _backward(self, *args: Any) -> tuple:
-        wanted, present = self._gradients
+        backward: Any = self._form.backward
+        wanted, present = self._gradients or ((), ())
         own = args[:len(args) - sum(present)]
         given = iter(args[len(own):])
         heads = [next(given) if there else None for there in present]
         arrays = self._spread(args[:self._count])
-        grads = self._form.backward(self._parameters(own), heads, wanted, *arrays)
+        grads = backward(self._parameters(own), heads, wanted, *arrays)
         return tuple([np.asarray(g, a.dtype) for g, a, w in zip(grads, args, wanted, strict=False) if w])
 
 

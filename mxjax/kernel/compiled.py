@@ -6,19 +6,17 @@ are never called often enough to be compiled. Programs are kept within a budget 
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 import operator
-import signal
-import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
 from .._support.bounded import clear_all
+from .._support.signals import later_signals
 from .._xla.host_memory import give_back
 from .._xla.process import forked, starts, when_forked
 from .._xla.tracing import EVALUATES, find_top_trace
@@ -110,7 +108,7 @@ class Compiled:
             made.extend(itertools.starmap(call, (args,)))
             return
         call = self._calls.get(signature) or self._choose(signature, args)
-        with _later_signals():  # JAX's own Python code is between the program and us, the first time
+        with later_signals():  # JAX's own Python code is between the program and us, the first time
             made.extend(itertools.starmap(call, (args,)))
         if self.xla.owns(call) and self._calls.get(signature) is call:
             self._warm[signature] = call
@@ -289,25 +287,6 @@ class _Through(list):
 
     def extend(self, several: Iterable[Any]) -> None:
         self._made.extend(map(self._function, several))
-
-
-@contextlib.contextmanager
-def _later_signals() -> Iterator[None]:
-    """A block after which Ctrl-C takes effect instead of within it; in the main thread, where signals are handled."""
-    caught: list[tuple[Any, ...]] = []
-    before: Any = None
-    if threading.current_thread() is threading.main_thread():
-        with contextlib.suppress(ValueError):  # not the main interpreter
-            before = signal.getsignal(signal.SIGINT)
-            if callable(before):
-                signal.signal(signal.SIGINT, lambda *given: caught.append(given))
-    try:
-        yield
-    finally:
-        if callable(before):
-            signal.signal(signal.SIGINT, before)
-            if caught:
-                before(*caught[0])
 
 
 budget = ProgramBudget()

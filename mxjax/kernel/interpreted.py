@@ -22,7 +22,7 @@ ByNumpy = Callable[[Sequence[Any]], "tuple[Callable[..., Any], Cost] | None"]
 
 def _spec(leaf: Any) -> Any:
     """A leaf of the arguments, or the aval of an array, as a trace needs it: without its numbers."""
-    if isinstance(leaf, jax.Array | jax.core.ShapedArray):
+    if hasattr(leaf, "weak_type"):
         return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=leaf.weak_type)
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if isinstance(leaf, np.ndarray) else leaf
 
@@ -107,5 +107,5 @@ class InterpreterBackend:
                 if not traced:
                     specs = [_spec(a) for a in avals]
                     traced.append(self.sizes.find(specs) or self.sizes.trace(specs, kind))
-                return traced[0](leaves) if traced[0] is not None and traced[0].calls >= LEAST_CALLS else None
+                return traced[0](leaves) if traced[0] is not None and (traced[0].calls or 0) >= LEAST_CALLS else None
         return Interpreted(call, None, cost)

@@ -228,7 +228,7 @@ class Kernel:
             return None
         if shapes is None or None in dtypes or len(shapes) != self.num_outputs:
             return None
-        made = [(tuple(shape), np.dtype(dtype)) for shape, dtype in zip(shapes, dtypes, strict=True)]
+        made: list[Any] = [(tuple(shape), np.dtype(dtype)) for shape, dtype in zip(shapes, dtypes, strict=True)]
         return (*made, *[(tuple(arrays[i].shape), arrays[i].dtype) for i in self.mutated])
 
     def vjp(self, wanted: tuple[bool, ...], heads: tuple[bool, ...]) -> Kernel:

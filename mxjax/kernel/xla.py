@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import jax
 from jax.extend.core import jaxpr_as_fun
 
+from .._support.signals import later_signals
 from .._xla.capacity import refuse_program, survey
 from ..passes import Pass
 from ..passes.barriers import BARRIER_OPTIONS
@@ -209,7 +210,8 @@ def _options() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
         reduced = {**full, **less}
         options = full, reduced, {**reduced, "xla_backend_optimization_level": 0}
         with contextlib.suppress(RuntimeError):
-            with jax.default_device(cpu):
+            # the first program loads modules of JAX's that do not load again where Ctrl-C has come between
+            with jax.default_device(cpu), later_signals():
                 jax.jit(lambda: 0, compiler_options=options[2]).lower().compile()
             return options
     return {}, {}, {}

@@ -39,7 +39,7 @@ def _mod(x: Any, y: Any) -> Any:
     return chosen(np.broadcast_to(y != 0, np.broadcast_shapes(x.shape, y.shape)), np.mod(x, y))
 
 
-_WHOLE = {1: passed, 2: np.square, 3: lambda x: x * x * x, -1: np.reciprocal}
+_WHOLE: dict[float, Any] = {1: passed, 2: np.square, 3: lambda x: x * x * x, -1: np.reciprocal}
 
 
 def _power(x: Any, y: Any) -> Any:

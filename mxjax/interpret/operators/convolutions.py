@@ -112,7 +112,7 @@ def _spread(head: Any, w: Any, space: Sizes, steps: _Steps) -> Any:
     kernel, channels, places = w.shape[2:], w.shape[1] * steps.groups, head.shape[2:]
     if _turns(w, places, steps):
         pad = tuple([k - 1 - p for k, p in zip(kernel, steps.pad, strict=True)])
-        turned = np.flip(w, range(2, w.ndim)).reshape(steps.groups, -1, *w.shape[1:]).swapaxes(1, 2)
+        turned = np.flip(w, tuple(range(2, w.ndim))).reshape(steps.groups, -1, *w.shape[1:]).swapaxes(1, 2)
         return _correlate(head, turned.reshape(channels, -1, *kernel), space, steps._replace(pad=pad))
     filters = w.reshape(steps.groups, len(w) // steps.groups, -1).swapaxes(1, 2)
     out = np.empty((len(head), channels, *space), head.dtype)

@@ -81,7 +81,8 @@ numpy_form("_npi_eye", mixed=True)(lambda p: _eye(p["N"], p["N"] if p["M"] is No
 @numpy_form("_npi_identity", mixed=True)
 def _identity(p: dict) -> Any:
     need(len(p["shape"]) == 2)
-    return _eye(*p["shape"], 0, p["dtype"])
+    rows, columns = p["shape"]
+    return _eye(rows, columns, 0, p["dtype"])
 
 
 

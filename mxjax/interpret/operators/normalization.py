@@ -193,8 +193,8 @@ def _normalized(name: str, rows: Rows, moments: Callable[[dict[str, Any], Any, A
         return np.moveaxis(x, p.get("axis", -1), -1).shape
 
     def forward(p: dict[str, Any], x: Any, gamma: Any, beta: Any) -> Any:
-        data, vectors = rows(p, x, (gamma, beta))
-        out, mean, _, scale = _standardized(data, *vectors, p["eps"], shape(p, x))
+        data, (gamma, beta) = rows(p, x, (gamma, beta))
+        out, mean, _, scale = _standardized(data, gamma, beta, p["eps"], shape(p, x))
         out = np.moveaxis(out, -1, p.get("axis", -1))
         return (out, moments(p, x, mean), moments(p, x, 1 / scale)) if p.get("output_mean_var") else out
 

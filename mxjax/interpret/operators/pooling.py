@@ -26,24 +26,24 @@ class _Axis(NamedTuple):
     kernel: int
     stride: int
     pad: int
-    count: int
+    places: int
 
     @property
     def behind(self) -> int:
-        return max((self.count - 1) * self.stride + self.kernel - self.size - self.pad, 0)
+        return max((self.places - 1) * self.stride + self.kernel - self.size - self.pad, 0)
 
     @property
     def is_whole(self) -> bool:
         """Returns whether there is one window, of all data."""
-        return self.count == 1 and self.kernel == self.size and not self.pad
+        return self.places == 1 and self.kernel == self.size and not self.pad
 
     def part(self, x: Any, axis: int, place: int) -> Any:
         """Returns the elements at one place of all windows."""
-        return x[(slice(None),) * axis + (slice(place, place + (self.count - 1) * self.stride + 1, self.stride),)]
+        return x[(slice(None),) * axis + (slice(place, place + (self.places - 1) * self.stride + 1, self.stride),)]
 
     def shares(self, include: bool) -> Any:
         """Returns how many elements each window averages over; padding counts up to size + pad."""
-        start = np.arange(self.count) * self.stride - self.pad
+        start = np.arange(self.places) * self.stride - self.pad
         stop = np.minimum(start + self.kernel, self.size + self.pad)
         return np.maximum(stop - start if include else np.minimum(stop, self.size) - np.maximum(start, 0), 1)
 
@@ -156,7 +156,7 @@ def _flat(x: Any, axes: Sequence[_Axis]) -> Any:
 
 def _flat_places(x: Any, axes: Sequence[_Axis]) -> Any:
     """Returns (batch, channel, *places) as (image, *places)."""
-    return x.reshape(-1, *[axis.count for axis in axes])
+    return x.reshape(-1, *[axis.places for axis in axes])
 
 
 def _result(p: dict[str, Any], out: Any) -> Any:
@@ -195,7 +195,7 @@ def _pool_backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[boo
         if kind == "max":
             target[block] = _to_maxima(images[block], heads[block], reduced)
         else:
-            part = heads[block]
+            part: Any = heads[block]
             for axis in reversed(range(len(reduced))):
                 part = _spread(part, axis + 1, reduced[axis])
             target[block] = part[(slice(None), *[slice(a.pad, a.pad + a.size) for a in reduced])]
@@ -209,7 +209,7 @@ def _to_maxima(x: Any, head: Any, axes: Sequence[_Axis]) -> Any:
     weights = [math.prod([a.size for a in axes[i + 1:]]) for i in range(len(axes))]
     within = functools.reduce(np.add.outer, [w * np.arange(a.kernel) for w, a in zip(weights, axes, strict=True)])
     place = within.ravel().take(_first_maxima(_padded(x, axes, -np.inf), axes))
-    starts = [w * (a.stride * np.arange(a.count) - a.pad) for w, a in zip(weights, axes, strict=True)]
+    starts = [w * (a.stride * np.arange(a.places) - a.pad) for w, a in zip(weights, axes, strict=True)]
     place += functools.reduce(np.add.outer, [x[0].size * np.arange(len(x)), *starts])
     if all(a.stride >= a.kernel for a in axes):
         out = np.zeros(x.size, x.dtype)
@@ -224,7 +224,7 @@ def _pooled(p: dict[str, Any], x: Any, axes: Sequence[_Axis], reduced: Sequence[
     kind = p["pool_type"]
     if kind == "lp":
         x = x ** _power(p)
-    out = np.empty((*x.shape[:2], *[axis.count for axis in axes]), x.dtype)
+    out = np.empty((*x.shape[:2], *[axis.places for axis in axes]), x.dtype)
     target, images = _flat_places(out, reduced), _flat(x, reduced)
     function, outside = (np.maximum, -np.inf) if kind == "max" else (np.add, 0)
     for block in _blocks(images):

@@ -75,8 +75,9 @@ def _forward(mode: str, data: Any, weights: _Weights, state: Sequence[Any], out:
     else:
         input_bias = input_bias + state_bias
     gates += input_bias
-    h, cell = state[0], state[1] if mode == "lstm" else None
-    more = np.empty((steps if keeps else 1, batch, size), out.dtype) if mode in ("lstm", "gru") else None
+    h: Any = state[0]
+    cell: Any = state[1] if mode == "lstm" else None
+    more: Any = np.empty((steps if keeps else 1, batch, size), out.dtype) if mode in ("lstm", "gru") else None
     hidden, product, part = hidden.T, np.empty(gates.shape[1:], out.dtype), np.empty((batch, size), out.dtype)
     for step in range(steps - 1, -1, -1) if back else range(steps):
         now, after = gates[step], out[step]
@@ -134,7 +135,10 @@ def _backward(mode: str, weights: _Weights, state: Sequence[Any], out: Any, kept
     steps, batch, size = out.shape
     before = _shifted(out, state[0], back)
     split = gates.reshape(steps, batch, -1, size)
-    carry, cell = None, None
+    carry: Any = None
+    cell: Any = None
+    by_cell: Any = None
+    by_new: Any = None
     if mode == "lstm":
         i, f, g, o = [split[:, :, gate] for gate in range(4)]
         squashed = np.tanh(more)
@@ -154,7 +158,8 @@ def _backward(mode: str, weights: _Weights, state: Sequence[Any], out: Any, kept
         np.multiply(by_new, r, out=slopes[:, :, 2])
     else:
         slopes = ((out > 0).astype(out.dtype) if mode == "rnn_relu" else 1 - out * out)[:, :, None]
-    by_gates, by_out = np.empty(slopes.shape, out.dtype), np.empty(out.shape, out.dtype) if mode == "gru" else None
+    by_gates: Any = np.empty(slopes.shape, out.dtype)
+    by_out: Any = np.empty(out.shape, out.dtype) if mode == "gru" else None
     hidden, h = weights.state, last[0].copy()
     flat = by_gates.reshape(steps, batch, -1)
     for step in range(steps) if back else range(steps - 1, -1, -1):
@@ -227,7 +232,8 @@ def _rnn_backward(p: dict[str, Any], heads: Sequence[Any], wanted: Sequence[bool
     head = np.zeros(layers[-1][1].shape, data.dtype) if heads[0] is None else heads[0]
     for layer in reversed(range(p["num_layers"])):
         inputs, out, made = layers.pop()
-        below, rows = None, inputs.reshape(-1, inputs.shape[2])
+        below: Any = None
+        rows = inputs.reshape(-1, inputs.shape[2])
         for direction in range(directions):
             place, part = layer * directions + direction, slice(direction * size, (direction + 1) * size)
             by_inputs, by_gates, before, first = _backward(
@@ -262,7 +268,8 @@ def _rnn_work(p: dict[str, Any], data: Sizes, parameters: Sizes, *states: Any) -
 def _rnn(p: dict[str, Any], data: Any, parameters: Any, *states: Any) -> Any:
     weights = _checked(p, data, parameters, *states)
     last: list[Any] = []
+    out: Any = None
     for layer in _layers(p, data, weights, states, False):
+        out = layer[1]
         last += [state for state, _ in layer[2]]
-    out = layer[1]
     return (out, *map(np.stack, zip(*last, strict=True))) if p["state_outputs"] else out

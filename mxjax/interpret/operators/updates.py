@@ -53,7 +53,8 @@ def _updated(rule: Rule, numbers: Any, arrays: Sequence[Any], mixed: bool) -> tu
 
 
 def _of_copy(rule: Rule, numbers: Any, weight: Any, grad: Any, *states: Any) -> Sequence[Any]:
-    *states, master = states
+    master = states[-1]
+    states = states[:-1]
     new, *after = rule(numbers, master, grad.astype(master.dtype), *states)
     return new.astype(weight.dtype), *after, new
 
