@@ -28,7 +28,7 @@ Sizes = tuple[int, ...]
 
 
 class _Steps(NamedTuple):
-    """How windows lie in the data, along each axis, and how many groups of channels there are."""
+    """The windows of a convolution: strides, padding and dilation along each axis, and the number of groups."""
 
     stride: Sizes
     dilate: Sizes
