@@ -1,8 +1,8 @@
 """When calls become one program, and how long programs are kept: all that decides so stands here.
 
 A program costs XLA 30 to 200 ms, a call by itself some 10 us. So what is seen for the first times runs call by call
-(`Programs`), on CPUs the first calls and the first steps of a training are NumPy's (`Quota`, `Training`), and everything
-that can be compiled again is in caches of bounded size, which `compiled.clear_caches` empties.
+(`Programs`), on CPUs the first calls and the first steps of a training are NumPy's (`Quota`, `Training`), and all that
+can be compiled again is in caches of bounded size, which `compiled.clear_caches` empties.
 """
 
 from __future__ import annotations
