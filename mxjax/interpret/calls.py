@@ -43,7 +43,7 @@ class Meter(threading.local):
             TooMuch: the program that it is part of takes too long.
         """
         self.cost += cost.call
-        self.worth += cost.compilation
+        self.worth += cost.within
         if self.cost > self.most + self.worth:
             raise TooMuch
 

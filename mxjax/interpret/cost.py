@@ -15,6 +15,7 @@ from ..passes.rewriting import called
 __all__ = ["Cost", "cost_of", "cost_of_work"]
 
 _OPERATION = 5.0  # microseconds of an operation on few numbers
+_CALL = 50.0  # and of a call of an operator's own form, which is several of them, with what is around it
 _ELEMENT = 1.5e-3  # of an element that is made
 _PRODUCT = 1e-4  # of a multiplication and addition in a product of matrices, by BLAS
 _BLAS = 2e-5  # the same where nothing is copied before
@@ -30,6 +31,11 @@ class Cost(NamedTuple):
     compilation: float
 
     @property
+    def within(self) -> float:
+        """The microseconds that its operations add to the compilation of a larger program."""
+        return self.compilation - _PROGRAM
+
+    @property
     def calls(self) -> int:
         """The number of calls by NumPy that take as long as compiling does."""
         return int(self.compilation / self.call)
@@ -43,7 +49,7 @@ def cost_of(closed: Any, number: Callable[[Any], Any]) -> Cost:
 
 def cost_of_work(work: Any, times: float = 1.0) -> Cost:
     """Returns the cost of an operator by its own form, from its `Work`; times: as much as that of its gradients is."""
-    call = 4 * _OPERATION + times * (_ELEMENT * work.elements + _BLAS * work.products)
+    call = _CALL + times * (_ELEMENT * work.elements + _BLAS * work.products)
     return Cost(call, _PROGRAM + 3 * times * _COMPILED)
 
 
