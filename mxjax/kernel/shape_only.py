@@ -13,7 +13,7 @@ __all__ = ["ShapeOnly", "shape_only"]
 class ShapeOnly:
     """Stands for an argument that a backward pass does not read: only its shape and dtype are kept.
 
-    One is made for each shape and dtype (`absent`), so that they are compared by identity.
+    One is made for each shape and dtype (`shape_only`), so that they are compared by identity.
     """
 
     __slots__ = ("shape", "dtype")

@@ -94,7 +94,7 @@ def test_adamw(name, scale):
 @pytest.mark.parametrize("momentum", [False, True])
 def test_updates_of_many_weights(momentum, mixed, preloaded, pack):
     if preloaded and pack:
-        pytest.skip("the rates are arrays")
+        pytest.skip("preloaded updates take their rates as arrays: there are no numbers to pack")
     name = "preloaded_" * preloaded + "multi_" + "mp_" * mixed + "sgd_" + "mom_" * momentum + "update"
     data = [a for shape in ((4, 5), (3,)) for a in (copies if mixed else arrays)(momentum, shape=shape)]
     options = {"num_weights": 2, "rescale_grad": 0.5, "clip_gradient": 0.2, **({"momentum": 0.9} if momentum else {})}
