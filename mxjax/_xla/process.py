@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 import types
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -59,6 +60,8 @@ def starts() -> None:
         _open.wait(_PATIENCE)
     if not _started:
         _started = True
+        # JAX's says that forked children hang; here NumPy computes in them, and says so where that is much
+        warnings.filterwarnings("ignore", r"os\.fork\(\) was called\.", RuntimeWarning, append=True)
         before_start()
 
 

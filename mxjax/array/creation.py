@@ -25,6 +25,7 @@ from ..eager.dispatch import call
 from ..eager.modes import state
 from ..eager.promise import zeros as promised_zeros
 from ..eager.trace import flush
+from ..kernel.compiled import budget
 from ..kernel.kernel import WIDE_DTYPES, mistake, watched
 from ..kernel.policy import next_round
 from ..ops import registry
@@ -386,7 +387,8 @@ def waitall() -> None:
                 if not value.is_deleted():
                     raise mistake("waitall", [value], error) from None
     # results that nobody keeps are no live arrays, but done before a small program at the end of their device's queue
-    jax.block_until_ready([_tick(device) for device in list(devices_in_use)])
+    jax.block_until_ready([_tick(device) for device in list(devices_in_use)
+                           if budget.compiled or device.platform != "cpu"])
 
 
 _ticking: dict[Any, jax.Array] = {}

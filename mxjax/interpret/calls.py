@@ -12,12 +12,14 @@ import numpy as np
 
 from .._xla.tracing import EVALUATES, find_top_trace
 from .._xla.transfer import to_device
+from .blas import single_thread
 from .cost import Cost
 from .program import ByLeaves
 
 __all__ = ["Interpreted", "TooMuch", "as_buffers", "interpreting", "meter", "of_buffers"]
 
 _DOUBLE = 8  # bytes of a number beyond which JAX needs its 64-bit mode
+_LONG = 2000.0  # microseconds of a call's products, from which on several threads are worth waiting for
 _PATIENCE = 1e6  # microseconds that a program of many calls may take beyond what compiling it would
 
 
@@ -93,7 +95,11 @@ class Interpreted:
             self.calls = int((meter.worth - worth) / max(meter.cost - cost, 1.0))
             return results
         meter.note(self.cost)
-        results = self.function(leaves)
+        if 0 < self.cost.products < _LONG:
+            with single_thread:
+                results = self.function(leaves)
+        else:
+            results = self.function(leaves)
         return results if results is None or self.tree is None else jax.tree.unflatten(self.tree, results)
 
 

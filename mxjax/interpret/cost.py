@@ -25,10 +25,11 @@ _PROGRAM, _COMPILED = 30_000.0, 3_000.0  # microseconds of compiling a program, 
 
 
 class Cost(NamedTuple):
-    """Estimated microseconds: of a call by NumPy, and of compiling the program."""
+    """Estimated microseconds: of a call by NumPy, of compiling the program, and of the products in the call."""
 
     call: float
     compilation: float
+    products: float = 0.0
 
     @property
     def within(self) -> float:
@@ -43,31 +44,33 @@ class Cost(NamedTuple):
 
 def cost_of(closed: Any, number: Callable[[Any], Any]) -> Cost:
     """Returns the cost of a closed jaxpr; number: function(size) -> the number that it is, where sizes are symbols."""
-    call, operations = _cost(closed.jaxpr, number)
-    return Cost(call, _PROGRAM + _COMPILED * operations)
+    call, operations, products = _cost(closed.jaxpr, number)
+    return Cost(call, _PROGRAM + _COMPILED * operations, products)
 
 
 def cost_of_work(work: Any, times: float = 1.0) -> Cost:
     """Returns the cost of an operator by its own form, from its `Work`; times: as much as that of its gradients is."""
-    call = _CALL + times * (_ELEMENT * work.elements + _BLAS * work.products)
-    return Cost(call, _PROGRAM + 3 * times * _COMPILED)
+    products = times * _BLAS * work.products
+    return Cost(_CALL + times * _ELEMENT * work.elements + products, _PROGRAM + 3 * times * _COMPILED, products)
 
 
-def _cost(jaxpr: Any, number: Callable[[Any], Any]) -> tuple[float, int]:
-    total, operations = _OPERATION, 0
+def _cost(jaxpr: Any, number: Callable[[Any], Any]) -> tuple[float, int, float]:
+    total, operations, products = _OPERATION, 0, 0.0
     for eqn in jaxpr.eqns:
         inner = called(eqn)
         if inner is not None:
-            more, count = _cost(inner.jaxpr, number)
+            more, count, multiplied = _cost(inner.jaxpr, number)
         elif eqn.primitive.name in ("scan", "while"):
             body = eqn.params["jaxpr" if eqn.primitive.name == "scan" else "body_jaxpr"]
-            more, count = _cost(body.jaxpr, number)
-            more *= number(eqn.params["length"]) if eqn.primitive.name == "scan" else _LOOP
+            more, count, multiplied = _cost(body.jaxpr, number)
+            times = number(eqn.params["length"]) if eqn.primitive.name == "scan" else _LOOP
+            more, multiplied = more * times, multiplied * times
         else:
             made = sum(math.prod(map(number, v.aval.shape)) for v in eqn.outvars)
-            more, count = _OPERATION + _ELEMENT * made + _multiplied(eqn, made, number), 1
-        total, operations = total + more, operations + count
-    return total, operations
+            multiplied = _multiplied(eqn, made, number)
+            more, count = _OPERATION + _ELEMENT * made + multiplied, 1
+        total, operations, products = total + more, operations + count, products + multiplied
+    return total, operations, products
 
 
 def _multiplied(eqn: Any, made: int, number: Callable[[Any], Any]) -> float:

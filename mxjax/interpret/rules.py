@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import jax
@@ -36,7 +36,7 @@ class Eager:
     """A function of arrays that is never compiled: what it does depends on their values.
 
     Args:
-        function: the function.
+        function: the function; its results may be NumPy arrays.
         by_numpy: function(arguments) -> (its form for NumPy, the cost), or None. On CPUs it computes all calls: their
             results have ever new sizes.
     """
@@ -49,10 +49,10 @@ class Eager:
             own = self._by_numpy(args)
             with contextlib.suppress(Exception):  # the function says what is wrong
                 if own is not None:
-                    device = next((a.device for a in args if isinstance(a, jax.Array) and a.committed), None)
-                    return as_buffers(own[0](*map(np.asarray, args)), device)
+                    return as_buffers(own[0](*map(np.asarray, args)), _device(args))
         if not forked():
-            return self.function(*args)
+            results = self.function(*args)
+            return as_buffers(results, _device(args)) if find_top_trace(None) is EVALUATES else results
         try:
             with traced_for("cpu"):
                 closed, shapes = jax.make_jaxpr(lambda: self.function(*args), return_shape=True)()
@@ -63,6 +63,12 @@ class Eager:
         if values is None:
             unknown()
         return as_buffers(jax.tree.unflatten(jax.tree.structure(shapes), values))
+
+
+def _device(args: Sequence[Any]) -> Any:
+    """Returns the device that the arguments are bound to; None where none is, or several are."""
+    devices = set().union(*[a.devices() for a in args if isinstance(a, jax.Array) and a.committed])
+    return devices.pop() if len(devices) == 1 else None
 
 
 def _is_of_cpu(arg: Any) -> bool:

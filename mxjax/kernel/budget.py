@@ -25,12 +25,14 @@ class ProgramBudget:
     operations: XLA does not tell how much, so that is estimated by what was measured.
 
     short: whether the next call of a compiled function has to make room; several: whether there are more devices than
-    one CPU, so that where arrays are decides; held: bytes of all programs; most: how many
-    there may be (MXJAX_PROGRAM_MEMORY, in MB; default 1024, or an eighth of the machine's memory where that is less).
+    one CPU, so that where arrays are decides; compiled: whether XLA has compiled any; held: bytes of all programs;
+    most: how many there may be (MXJAX_PROGRAM_MEMORY, in MB; default 1024, or an eighth of the machine's memory where
+    that is less).
     """
 
     def __init__(self) -> None:
-        self.short, self.held, self.most, self.several = False, 0, _most_bytes(), False
+        self.short, self.held, self.most = False, 0, _most_bytes()
+        self.several = self.compiled = False
         self._all: weakref.WeakSet[Any] = weakref.WeakSet()
         self._left: list[tuple] = []  # what a forked child has put away
         self._lock = threading.Lock()

@@ -205,6 +205,7 @@ class Compiled:
 
     def _compiled(self, signature: tuple, args: Sequence[Any]) -> Callable:
         """XLA's executable for a signature; it is what is called from now on."""
+        budget.compiled = True
         kind = self._kind(args)
         small = kind is not None and elements(args) <= self.xla.limit
         made = self.xla.executable(self.xla.form(kind, None).trace(*args), args, kind, small)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +17,9 @@ from .symbolic_shapes import SymbolicTraces
 
 __all__ = ["ByNumpy", "InterpreterBackend"]
 
+_MUCH = 1e6  # estimated microseconds of work in a forked child, which is slower than programs are
+_warned = False
+
 # function(arguments) -> (function of NumPy arrays, its cost), or None: a function's own form for NumPy
 ByNumpy = Callable[[Sequence[Any]], "tuple[Callable[..., Any], Cost] | None"]
 
@@ -25,6 +29,18 @@ def _spec(leaf: Any) -> Any:
     if hasattr(leaf, "weak_type"):
         return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=leaf.weak_type)
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if isinstance(leaf, np.ndarray) else leaf
+
+
+def _in_child() -> bool:
+    """Returns that NumPy computes this call, as all others in a forked child; warns where that is much work."""
+    global _warned
+    if not _warned and meter.cost > _MUCH:
+        _warned = True
+        warnings.warn("much is computed in a process that was forked off after the first use of arrays: by NumPy, "
+                      "which is slower than the parent's compiled programs. Start such processes by spawn "
+                      "(multiprocessing.get_context('spawn'), subprocess), or fork before arrays are used",
+                      RuntimeWarning, stacklevel=2)
+    return True
 
 
 class InterpreterBackend:
@@ -69,7 +85,7 @@ class InterpreterBackend:
     def in_fork(self, args: Sequence[Any], refuse: Callable[..., Any]) -> Callable | None:
         """Returns the executable for all calls of a signature in a forked child; None where NumPy has no form of it."""
         interpreted = self.interpreted(args, "cpu")
-        return None if interpreted is None else of_buffers(interpreted, lambda: True, refuse, lambda: None)
+        return None if interpreted is None else of_buffers(interpreted, _in_child, refuse, lambda: None)
 
     def interpreted(self, args: Sequence[Any], kind: str) -> Interpreted | None:
         """Returns the function as NumPy computes it for arguments of one signature; None where it does not."""

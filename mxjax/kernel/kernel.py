@@ -91,7 +91,7 @@ class Kernel:
     __slots__ = ("name", "fn", "num_arrays", "num_outputs", "num_visible", "wide", "mutated", "eager", "symbolic",
                  "options", "operators", "op", "params", "dynamic", "packed", "uses_key", "by_rows", "check", "refuses",
                  "draw", "smooth", "like", "in_place", "parts", "form", "pullback",
-                 "simple", "direct", "jitted", "once", "_vjps", "_specs",
+                 "simple", "direct", "jitted", "_once", "_vjps", "_specs",
                  "_needs", "donors", "derivatives", "rules", "__weakref__")
 
     def __init__(self, name: str, fn: Callable[..., tuple], num_arrays: int, num_outputs: int, *,
@@ -112,14 +112,20 @@ class Kernel:
         # simple: nothing but a call: one result, no key, no check; direct: nothing but compiled code
         values["direct"] = not (eager or uses_key or check or refuses or draw)
         values["simple"] = num_outputs == 1 and not (mutated or uses_key or check or refuses)
-        values["once"] = jax.jit(fn)
         values["options"] = options = {**(options or {}), **({"parts": True} if parts else {}),
                                        **({"by_numpy": form} if form else {})}
         values["jitted"] = Eager(fn, form) if eager else Compiled(fn, **options)
-        values.update(_vjps=Bounded(256), _specs=Bounded(1024), _needs=Bounded(1024), donors=Bounded(64),
+        values.update(_once=None, _vjps=Bounded(256), _specs=Bounded(1024), _needs=Bounded(1024), donors=Bounded(64),
                       derivatives=Bounded(64), rules=Bounded(256))
         for key, value in values.items():
             object.__setattr__(self, key, value)
+
+    @property
+    def once(self) -> Callable[..., tuple]:
+        """The kernel as a part of programs that JAX traces: a function that is traced once for each signature."""
+        if self._once is None:
+            object.__setattr__(self, "_once", jax.jit(self.fn))
+        return self._once
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a kernel does not change; {name} is an argument of its class")

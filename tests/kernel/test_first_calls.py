@@ -326,3 +326,34 @@ def test_sequences_of_ever_new_lengths_in_an_old_training(count, monkeypatch):
         if step == 8:
             count.clear()
     assert not count
+
+
+def test_results_of_ever_new_sizes_compile_nothing(count):
+    for size in (5, 6, 7):
+        numbers = mx.np.arange(size)
+        assert [each.shape for each in mx.np.unique(numbers % 3, return_counts=True)] == [(3,), (3,)]
+        assert mx.np.nonzero(numbers)[0].shape == (size - 1,)
+        assert mx.np.bincount(numbers.astype("int32")).shape == (size,)
+        mx.nd.arange(size).sum().asscalar()
+    assert not count
+
+
+FORKED = """
+import os
+import numpy as np
+import mxjax as mx
+x = mx.nd.array(np.ones((32, 256, 64, 64), "f"))
+w = mx.nd.array(np.ones((256, 256, 1, 1), "f"))
+child = os.fork()
+if child:
+    raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+for _ in range(4):
+    mx.nd.Convolution(x, w, no_bias=True, kernel=(1, 1), num_filter=256).wait_to_read()
+os._exit(0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_much_work_in_a_forked_child_is_warned_of_once():
+    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, check=True)
+    assert done.stderr.count("by spawn") == done.stderr.count("RuntimeWarning") == 1

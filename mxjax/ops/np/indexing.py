@@ -73,7 +73,7 @@ def boolean_mask_assign_tensor(data: Array, mask: Array, value: Array, *, start_
           FGradient=no_gradient)
 def nonzero(x: Array) -> Array:
     """Positions of the nonzero elements, a row each: (count, dimensions) int64."""
-    return jnp.asarray(np.argwhere(np.atleast_1d(np.asarray(x))), jnp.int64)
+    return np.argwhere(np.atleast_1d(np.asarray(x))).astype(np.int64)
 
 
 @register("_npx_constraint_check", eager=True, infer_type=gives("bool"))
@@ -110,7 +110,7 @@ def unique(data: Array, *, return_index: bool = False, return_inverse: bool = Fa
     found = np.unique(np.asarray(data), return_index, return_inverse, return_counts,
                       None if axis is None else normalized(axis, data.ndim))
     values, *others = found if isinstance(found, tuple) else (found,)
-    return tuple([jnp.asarray(values), *[jnp.asarray(f.reshape(-1).astype(np.int64)) for f in others]])
+    return values, *[f.reshape(-1).astype(np.int64) for f in others]
 
 
 @register("_npi_diag_indices_from", wide=True, infer_type=gives("int64"))

@@ -261,7 +261,7 @@ def bincount(data: Array, weights: Array | None = None, *, minlength: Annotated[
     dtype = data.dtype if weights is None else weights.dtype
     refuse_result((2, size), dtype)
     if weights is None:  # on the host, where the numbers are: XLA would make several copies
-        return jnp.asarray(np.bincount(numbers, minlength=size).astype(dtype, copy=False))
+        return np.bincount(numbers, minlength=size).astype(dtype, copy=False)
     counts = np.zeros(size, dtype)
     np.add.at(counts, numbers, np.asarray(weights))
-    return jnp.asarray(counts)
+    return counts

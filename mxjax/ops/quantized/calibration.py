@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import jax.numpy as jnp
 import numpy as np
 
 from ...base import MXNetError
@@ -39,7 +38,7 @@ def calibrate_entropy(hist: Array, hist_edges: Array, *, num_quantized_bins: int
                          "less than what empty bins get of them")
     best = int(np.argmin(found))
     edge = min(bins // 2 + num_quantized_bins // 2 + best + 1, bins)
-    return jnp.asarray(hist_edges)[edge].reshape(1), jnp.asarray(found[best]).reshape(1)
+    return np.asarray(hist_edges)[edge:edge + 1], found[best:best + 1]
 
 
 def _divergences(hist: np.ndarray, levels: int) -> Iterator[np.float32]:

@@ -90,7 +90,7 @@ def sample_unique_zipfian(*, range_max: int, shape: Shape | None = None, _key: A
         raise MXNetError(f"operator _sample_unique_zipfian: shape={shape} must be (batch, samples) with at most "
                          f"range_max={range_max} samples")
     rows, tries = _host_choices.unique_zipfian(source, range_max, *shape)
-    return jnp.asarray(rows), jnp.asarray(tries)
+    return rows, tries
 
 
 # ------------------------------------------------------------ densities
