@@ -15,6 +15,7 @@ import numpy as np
 from .. import engine
 from .._support.c_math import c_number
 from .._support.images import decode
+from .._support.signals import later_signals
 from .._xla.capacity import refuse_result
 from .._xla.process import forked, live_arrays, waits
 from ..base import MXNetError, integer_types, numeric_types
@@ -398,6 +399,8 @@ _add_one = jax.jit(lambda x: x + 1)
 def _tick(device: Any) -> jax.Array:
     if device not in _ticking:
         _ticking[device] = jax.device_put(np.zeros(1, np.float32), device)
+        with later_signals():  # JAX may load its compiler for it
+            return _add_one(_ticking[device])
     return _add_one(_ticking[device])
 
 
