@@ -15,6 +15,8 @@ import numpy as np
 from . import random, registry
 from ._random.streams import source
 from ._rnn_packing import Packing
+from .eager.array_types import wrap
+from .eager.promise import put
 from .ndarray import NDArray, load
 from .ops.random import on_host
 from .util import is_np_array
@@ -302,15 +304,16 @@ class Constant(Initializer):
         return super().dumps()
 
 
-def _drawn(distribution: str, first: float, second: float, shape: tuple[int, ...], like: NDArray) -> np.ndarray:
-    """Numbers from "uniform" (low, high) or "normal" (mean, deviation), MXNet's for its seed.
+def _draw(distribution: str, first: float, second: float, shape: tuple[int, ...], arr: NDArray) -> None:
+    """Sets an array to numbers from "uniform" (low, high) or "normal" (mean, deviation), MXNet's for its seed.
 
     They are drawn on the host: weights have many shapes, for each of which a generator would have to be compiled.
     """
-    dtype = np.dtype(like.dtype)
+    dtype = np.dtype(arr.dtype)
     vectors = on_host.IN_ORDER if is_np_array() else on_host.VECTORS
     values = vectors[distribution](source, math.prod(shape), dtype, np.float32(first), np.float32(second))
-    return on_host.rounded(values, shape, dtype)
+    drawn = on_host.rounded(values, shape, dtype)
+    arr[:] = wrap(put(drawn, arr.context), arr.context) if arr.stype == "default" else drawn  # not copied
 
 
 @register
@@ -326,7 +329,7 @@ class Uniform(Initializer):
         self.scale = scale
 
     def _init_weight(self, _: str, arr: NDArray) -> None:
-        arr[:] = _drawn("uniform", -self.scale, self.scale, arr.shape, arr)
+        _draw("uniform", -self.scale, self.scale, arr.shape, arr)
 
 
 @register
@@ -342,7 +345,7 @@ class Normal(Initializer):
         self.sigma = sigma
 
     def _init_weight(self, _: str, arr: NDArray) -> None:
-        arr[:] = _drawn("normal", 0, self.sigma, arr.shape, arr)
+        _draw("normal", 0, self.sigma, arr.shape, arr)
 
 
 @register
@@ -402,9 +405,9 @@ class Xavier(Initializer):
             raise ValueError(f"factor_type must be 'avg', 'in' or 'out', got {self.factor_type!r}")
         scale = math.sqrt(self.magnitude / factors[self.factor_type])
         if self.rnd_type == "uniform":
-            arr[:] = _drawn("uniform", -scale, scale, shape, arr)
+            _draw("uniform", -scale, scale, shape, arr)
         elif self.rnd_type == "gaussian":
-            arr[:] = _drawn("normal", 0, scale, shape, arr)
+            _draw("normal", 0, scale, shape, arr)
         else:
             raise ValueError(f"rnd_type must be 'uniform' or 'gaussian', got {self.rnd_type!r}")
 
