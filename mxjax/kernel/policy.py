@@ -70,9 +70,11 @@ class Training(threading.local):
         steps: updates that the optimizer has done, but for the latest one.
         first: steps that are NumPy's.
         owner: the identity of the optimizer, which tells that others have trained meanwhile.
+        resumed: in the first step after the optimizer has been loaded, the updates that it had done, each of which ran
+            the same programs, it is supposed.
     """
 
-    steps = owner = 0
+    steps = owner = resumed = 0
     first: float = math.inf
 
     def begin(self) -> None:
@@ -82,6 +84,7 @@ class Training(threading.local):
     def resume(self, updates: int, first: float | None) -> None:
         """An optimizer that has done so many updates goes on; first: what `update` has decided, or None."""
         self.steps, self.first, self.owner = max(updates - 1, 0), math.inf if first is None else first, 0
+        self.resumed = updates
         meter.cost = meter.worth = 0.0
 
     def update(self, updates: int, first: float | None) -> float | None:
@@ -94,7 +97,7 @@ class Training(threading.local):
         Returns:
             How many steps are NumPy's: about as many as take the time of compiling. None: there was no step to measure.
         """
-        self.steps = updates
+        self.steps, self.resumed = updates, 0
         if first is None and meter.cost > 0:
             first = updates + min(max(int(meter.worth / meter.cost / 2), LEAST_STEPS), MOST_STEPS)
         elif first is None and updates > _UNMEASURED:
@@ -229,7 +232,7 @@ class Programs:
         """
         program = self.made.get(structure)
         if program is None:
-            seen = self._seen.get(structure, 0) + 1
+            seen = self._seen.get(structure, training.resumed) + 1
             if seen <= trials:
                 self._seen[structure] = seen
                 return None

@@ -75,7 +75,10 @@ class Updater:
             return
         optimizer._set_current_context(rows[0][1].context.device_id)
         before, times = self._repeated
-        times = times + 1 if index == before else 0
+        if before is None:  # it may be loaded
+            times = min([optimizer._index_update_count.get(key, 0) for key in index])
+        else:
+            times = times + 1 if index == before else 0
         self._repeated = index, times
         whole = thread.trace is not None and thread.trace.whole  # it is compiled now, and must stay as it is
         steady = (whole or times >= STEADY) and len(rows) >= FEW_WEIGHTS
@@ -169,7 +172,7 @@ class Updater:
         if optimizer is not None:
             self.optimizer = optimizer
             optimizer.resume_training()
-        self._prepared = None
+        self._prepared, self._repeated = None, (None, 0)
         self.states = loaded
         self.states_synced = dict.fromkeys(loaded, False)
 

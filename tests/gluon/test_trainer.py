@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import mxjax as mx
-from mxjax import gluon
+from mxjax import clear_caches, gluon
+from mxjax.kernel import policy
 
 CONTEXTS = [mx.cpu(0), mx.cpu(1)]
 
@@ -153,3 +154,40 @@ def test_constants_are_left_alone(whole):
         trainer.step(3)
     assert net.shift.data().asnumpy().tolist() == [1, 2] and net.shift.grad_req == "null"
     np.testing.assert_allclose(net.weight.data().asnumpy(), [0, 0])
+
+
+@pytest.mark.parametrize("hybridize", [False, True])
+def test_a_training_that_is_resumed_has_the_bits_of_one_that_is_not(hybridize, monkeypatch, tmp_path):
+    """NumPy computes the first steps; what becomes one program when, and which updates, is as it was."""
+    monkeypatch.setattr(policy, "MOST_STEPS", 4)
+    data = mx.nd.random.uniform(shape=(12, 16, 6))
+    labels = mx.nd.arange(16) % 3
+    loss_of = mx.gluon.loss.SoftmaxCrossEntropyLoss()
+
+    def trained(begin, end):
+        clear_caches()
+        mx.random.seed(3)
+        net = mx.gluon.nn.HybridSequential()
+        for _ in range(5):
+            net.add(mx.gluon.nn.Dense(8, activation="tanh", flatten=False), mx.gluon.nn.BatchNorm())
+        net.initialize()
+        net(data[0])
+        if hybridize:
+            net.hybridize()
+        trainer = mx.gluon.Trainer(net.collect_params(), "adam")
+        if begin:
+            net.load_parameters(str(tmp_path / "net"))
+            trainer.load_states(str(tmp_path / "trainer"))
+        for step in range(begin, end):
+            with mx.autograd.record():
+                loss = loss_of(net(data[step]), labels)
+            loss.backward()
+            trainer.step(16)
+        net.save_parameters(str(tmp_path / "net"))
+        trainer.save_states(str(tmp_path / "trainer"))
+        assert begin or trainer._updaters[0].optimizer._first_steps <= 5
+        return [p.data().asnumpy().tobytes() for p in net.collect_params().values()]
+    expected = trained(0, 12)
+    for stop in (2, 6, 10):
+        trained(0, stop)
+        assert trained(stop, 12) == expected
