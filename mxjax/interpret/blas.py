@@ -7,6 +7,7 @@ or on processors that others use as well, such a product takes two to ten times 
 from __future__ import annotations
 
 import functools
+import importlib.util
 import threading
 from types import TracebackType
 from typing import Any
@@ -16,8 +17,13 @@ from .._xla.process import when_forked
 __all__ = ["single_thread"]
 
 
+_installed = importlib.util.find_spec("threadpoolctl") is not None  # else products are as right, but slower
+
+
 @functools.cache
 def _libraries() -> list[Any]:
+    if not _installed:
+        return []
     import threadpoolctl
     return threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers
 
