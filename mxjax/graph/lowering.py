@@ -98,6 +98,7 @@ class Lowered:
         self._inference: Inference | None = None
         self._forms: Forms | None = None
         self._alone: frozenset[tuple[int, int]] | None = None
+        self._last: list[list[tuple[int, int]]] | None = None
         self._parts: list[_Stretch] | None = None
         self._looped: list[_Stretch] | None = None
         self._rolls = False  # whether some of those are loops
@@ -269,19 +270,23 @@ class Lowered:
         values, kernels, extras = self._prepared(args, aux, key, train)
         live = {(id(n), 0) for n, w in zip(self.arg_nodes, wanted, strict=False) if w}
         tape = []
-        for node, kernel, extra in zip(self.steps, kernels, extras, strict=True):
+        for node, kernel, extra, last in zip(self.steps, kernels, extras, self._last_reads(), strict=True):
             entries = [(id(n), i) for n, i in node.inputs]
             inputs = [values[entry] for entry in entries]
             results = self._run(node, kernel, extra, inputs)
-            reached = tuple([entry in live for entry in entries])
             for i in range(kernel.num_outputs):
                 values[id(node), i] = results[i]
-                if any(reached) and results[i].dtype.kind not in "biu":
-                    live.add((id(node), i))
-            if any(reached):
-                tape.append((node, kernel, entries, (*inputs, *extra), reached))
             for position, value in zip(kernel.mutated, results[kernel.num_outputs:], strict=True):
                 values[entries[position]] = value
+            if live:
+                reached = tuple([entry in live for entry in entries])
+                if any(reached):
+                    tape.append((node, kernel, entries, (*inputs, *extra), reached))
+                    live.update([(id(node), i) for i in range(kernel.num_outputs)
+                                 if results[i].dtype.kind not in "biu"])
+            for entry in last:
+                values.pop(entry, None)
+            inputs = results = None  # they would live until the next step's are made
         outputs = [(id(n), i) for n, i in self.outputs]
 
         def pull(heads: Sequence[Any]) -> list[Any]:
@@ -379,6 +384,18 @@ class Lowered:
                 last = set()
             last.add(id(node))
         return found
+
+    def _last_reads(self) -> list[list[tuple[int, int]]]:
+        """Returns for each step the entries that nobody needs after it: neither a later step nor the caller."""
+        if self._last is None:
+            needed = {(id(n), i) for n, i in self.outputs} | {(id(n), 0) for n in self.aux_nodes}
+            found = []
+            for node in reversed(self.steps):
+                entries = {(id(n), i) for n, i in node.inputs} | {(id(node), i) for i in range(node.num_outputs)}
+                found.append([entry for entry in entries if entry not in needed])
+                needed |= entries
+            self._last = found[::-1]
+        return self._last
 
     def _read_once(self) -> frozenset[tuple[int, int]]:
         """The entries that only one node reads, once, and nobody else."""

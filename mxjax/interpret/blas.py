@@ -25,7 +25,9 @@ def _libraries() -> list[Any]:
     if not _installed:
         return []
     import threadpoolctl
-    return threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers
+    libraries = threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers
+    own = [library for library in libraries if "numpy" in library.filepath]  # its wheels have one, and SciPy's another
+    return own or libraries
 
 
 class _SingleThread:

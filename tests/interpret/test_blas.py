@@ -12,7 +12,7 @@ threadpoolctl = pytest.importorskip("threadpoolctl")
 
 
 def _threads():
-    return [library["num_threads"] for library in threadpoolctl.threadpool_info() if library["user_api"] == "blas"]
+    return [library.num_threads for library in blas._libraries()]
 
 
 @pytest.fixture
