@@ -123,9 +123,11 @@ class Kernel:
     @property
     def once(self) -> Callable[..., tuple]:
         """The kernel as a part of programs that JAX traces: a function that is traced once for each signature."""
-        if self._once is None:
-            object.__setattr__(self, "_once", jax.jit(self.fn))
-        return self._once
+        once: Any = self._once
+        if once is None:
+            once = jax.jit(self.fn)
+            object.__setattr__(self, "_once", once)
+        return once
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a kernel does not change; {name} is an argument of its class")
