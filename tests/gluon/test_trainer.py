@@ -167,9 +167,10 @@ def test_a_training_that_is_resumed_has_the_bits_of_one_that_is_not(hybridize, m
     def trained(begin, end):
         clear_caches()
         mx.random.seed(3)
-        net = mx.gluon.nn.HybridSequential()
-        for _ in range(5):
-            net.add(mx.gluon.nn.Dense(8, activation="tanh", flatten=False), mx.gluon.nn.BatchNorm())
+        net = mx.gluon.nn.HybridSequential(prefix="net_")  # states are by the order of the parameters' names
+        with net.name_scope():
+            for _ in range(5):
+                net.add(mx.gluon.nn.Dense(8, activation="tanh", flatten=False), mx.gluon.nn.BatchNorm())
         net.initialize()
         net(data[0])
         if hybridize:
