@@ -11,7 +11,7 @@ from ._dispatch import Flavour, call, is_array, is_number
 
 __all__ = ["empty_like", "full_like", "ones_like", "zeros_like"]
 CREATORS = ["arange", "blackman", "eye", "full", "hamming", "hanning", "identity", "indices", "linspace", "logspace",
-            "ones", "zeros"]
+            "ones", "tri", "tril_indices", "triu_indices", "zeros"]
 
 
 def _need_c(order: str) -> None:
@@ -292,6 +292,68 @@ def indices(flavour: Flavour, dimensions: Any, dtype: Any = np.int32, ctx: Conte
     if not isinstance(dimensions, (tuple, list)):
         raise ValueError("The dimensions must be sequence of ints")
     return flavour.call("_npi_indices", [], {"dimensions": dimensions, "dtype": dtype}, None, ctx)
+
+
+def tri(flavour: Flavour, N: int, M: int | None = None, k: int = 0, dtype: Any = None,  # noqa: N803
+        ctx: Context | None = None) -> Any:
+    """A matrix with ones on and below a diagonal, and zeros above.
+
+    Args:
+        N: number of rows.
+        M: number of columns; default N.
+        k: which diagonal: 0 the main one, above it positive, below it negative.
+        dtype: default float32.
+        ctx: default the current context.
+
+    Returns:
+        An (N, M) ndarray.
+
+    Example:
+        >>> mx.np.tri(2, 3)
+        array([[1., 0., 0.],
+               [1., 1., 0.]])
+    """
+    return flavour.call("_npi_tri", [], {"N": N, "M": M, "k": k, "dtype": dtype}, None, ctx)
+
+
+def tril_indices(flavour: Flavour, n: int, k: int = 0, m: int | None = None, ctx: Context | None = None) -> Any:
+    """Positions of the elements on and below a diagonal of a matrix.
+
+    Args:
+        n: number of rows.
+        k: which diagonal: 0 the main one, above it positive, below it negative.
+        m: number of columns; default n.
+        ctx: default the current context.
+
+    Returns:
+        A tuple of the rows and the columns, two int64 vectors.
+
+    Example:
+        >>> a = mx.np.array([[1, 2], [3, 4]])
+        >>> a[mx.np.tril_indices(2)]
+        array([1., 3., 4.])
+    """
+    return tuple(flavour.call("_npi_tril_indices", [], {"n": n, "k": k, "m": m}, None, ctx))
+
+
+def triu_indices(flavour: Flavour, n: int, k: int = 0, m: int | None = None, ctx: Context | None = None) -> Any:
+    """Positions of the elements on and above a diagonal of a matrix.
+
+    Args:
+        n: number of rows.
+        k: which diagonal: 0 the main one, above it positive, below it negative.
+        m: number of columns; default n.
+        ctx: default the current context.
+
+    Returns:
+        A tuple of the rows and the columns, two int64 vectors.
+
+    Example:
+        >>> a = mx.np.array([[1, 2], [3, 4]])
+        >>> a[mx.np.triu_indices(2)]
+        array([1., 2., 4.])
+    """
+    return tuple(flavour.call("_npi_triu_indices", [], {"n": n, "k": k, "m": m}, None, ctx))
 
 
 def hanning(flavour: Flavour, M: int, dtype: Any = np.float32, ctx: Context | None = None) -> Any:  # noqa: N803
