@@ -31,6 +31,8 @@ from .utils import *  # noqa: F403
 
 if _TYPE_CHECKING:  # they don't see through an `__all__` that is computed
     from ._ndarray import array as array
+    from ._ndarray import asarray as asarray
     from ._ndarray import empty as empty
+    from ._ndarray import from_dlpack as from_dlpack
     from ._ndarray import ndarray as ndarray
     from ._stubs.multiarray import *  # noqa: F403

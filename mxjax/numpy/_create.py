@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..context import Context
+from ..context import Context, one_context, takes_device
 from ._dispatch import Flavour, call, is_array, is_number
 
 __all__ = ["empty_like", "full_like", "ones_like", "zeros_like"]
@@ -116,7 +116,7 @@ def eye(flavour: Flavour, N: int, M: int | None = None, k: int = 0, dtype: Any =
         M: number of columns; default N.
         k: which diagonal: 0 the main one, above it positive, below it negative.
         dtype: default float32.
-        kwargs: `ctx`, by default the current context, and `order`, which must be "C".
+        kwargs: `ctx` (or `device`), by default the current context, and `order`, which must be "C".
 
     Returns:
         An (N, M) ndarray.
@@ -131,7 +131,7 @@ def eye(flavour: Flavour, N: int, M: int | None = None, k: int = 0, dtype: Any =
                [0., 0., 1.]])
     """
     _need_c(kwargs.pop("order", "C"))
-    ctx = kwargs.pop("ctx", None)
+    ctx = one_context("eye", kwargs, kwargs.pop("ctx", None))
     if kwargs:
         raise TypeError(f"eye got unknown arguments: {', '.join(kwargs)}")
     return flavour.call("_npi_eye", [], {"N": N, "M": M, "k": k, "dtype": dtype}, None, ctx)
@@ -411,6 +411,7 @@ def blackman(flavour: Flavour, M: int, dtype: Any = np.float32, ctx: Context | N
 
 
 # ------------------------------------------------------------ like another array
+@takes_device
 def full_like(a: Any, fill_value: Any, dtype: Any = None, order: str = "C", ctx: Context | None = None,
               out: Any = None) -> Any:
     """One value in the shape of another array.
@@ -438,6 +439,7 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, order: str = "C", ctx:
     return call("_npi_full_like", [a], out, fill_value=fill_value, dtype=dtype)
 
 
+@takes_device
 def zeros_like(a: Any, dtype: Any = None, order: str = "C", ctx: Context | None = None, out: Any = None) -> Any:
     """Zeros in the shape of another array.
 
@@ -461,6 +463,7 @@ def zeros_like(a: Any, dtype: Any = None, order: str = "C", ctx: Context | None 
     return full_like(a, 0, dtype, order, ctx, out)
 
 
+@takes_device
 def ones_like(a: Any, dtype: Any = None, order: str = "C", ctx: Context | None = None, out: Any = None) -> Any:
     """Ones in the shape of another array.
 

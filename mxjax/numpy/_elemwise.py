@@ -254,11 +254,13 @@ def nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: float | None
 # ------------------------------------------------------------ of two arrays or numbers
 _OPTIONS = "\n        kwargs: NumPy's ufunc options (`where`, `order`, ...), at their defaults."
 _REFUSED = "\n        NotImplementedError: an option is not at its default."
-_COMPARISONS = ("logical_and", "logical_or", "logical_xor", "equal", "not_equal", "greater", "greater_equal", "less", "less_equal")
+_COMPARISONS = ("logical_and", "logical_or", "logical_xor", "equal", "not_equal", "greater", "greater_equal", "less",
+                "less_equal")
 _DTYPES = {"_npi_true_divide": "dtype, float32 of integers; a number does not change it",
            **{f"_npi_{name}": "dtype bool" for name in _COMPARISONS}}
 _INTEGERS = ", or a dtype is neither of integers nor bool"
-_WRONG = {**dict.fromkeys(("gcd", "bitwise_left_shift", "bitwise_right_shift", "lcm", "bitwise_and", "bitwise_or", "bitwise_xor"), _INTEGERS),
+_WRONG = {**dict.fromkeys(("gcd", "lcm", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift",
+                           "bitwise_right_shift"), _INTEGERS),
           **dict.fromkeys(("arctan2", "hypot"), ", or both are of integers")}
 
 

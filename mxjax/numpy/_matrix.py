@@ -32,12 +32,12 @@ from ._joins import (
     vstack,
 )
 
-__all__ = ["append", "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_to", "column_stack",
-           "concat", "concatenate", "copy", "cross", "diag", "diagflat", "diagonal", "diff", "dot", "dsplit", "dstack", "ediff1d",
-           "einsum", "expand_dims", "fill_diagonal", "flip", "fliplr", "flipud", "hsplit", "hstack", "inner", "kron", "matmul", "moveaxis",
-           "outer", "pad", "permute_dims", "polyval", "ravel", "repeat", "reshape", "resize", "roll", "rot90", "row_stack", "split",
-           "squeeze", "stack", "swapaxes", "tensordot", "tile", "trace", "transpose", "tril", "triu", "vdot", "vsplit",
-           "vstack"]
+__all__ = ["append", "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_to", "column_stack", "concat",
+           "concatenate", "copy", "cross", "diag", "diagflat", "diagonal", "diff", "dot", "dsplit", "dstack",
+           "ediff1d", "einsum", "expand_dims", "fill_diagonal", "flip", "fliplr", "flipud", "hsplit", "hstack",
+           "inner", "kron", "matmul", "moveaxis", "outer", "pad", "permute_dims", "polyval", "ravel", "repeat",
+           "reshape", "resize", "roll", "rot90", "row_stack", "split", "squeeze", "stack", "swapaxes", "tensordot",
+           "tile", "trace", "transpose", "tril", "triu", "vdot", "vsplit", "vstack"]
 
 
 # ------------------------------------------------------------ shape and axes

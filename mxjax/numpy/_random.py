@@ -10,8 +10,8 @@ from ._dispatch import Flavour, bound
 from ._elemwise import exp
 
 __all__ = ["beta", "chisquare", "choice", "exponential", "f", "gamma", "gumbel", "laplace", "logistic", "lognormal",
-           "multinomial", "multivariate_normal", "normal", "pareto", "power", "rand", "randint", "randn", "rayleigh", "shuffle",
-           "uniform", "weibull"]
+           "multinomial", "multivariate_normal", "normal", "pareto", "power", "rand", "randint", "randn", "rayleigh",
+           "shuffle", "uniform", "weibull"]
 
 
 def _draw(flavour: Flavour, name: str, parameters: dict[str, Any], size: Any, ctx: Any = None, out: Any = None,

@@ -122,8 +122,8 @@ def _at_places(name: str, doc: str, change: Callable[[Any, Array], Array]) -> No
             raise MXNetError(f"operator {name}: val of shape {val.shape} does not broadcast to {part}, the part of a "
                              "that ind means") from None
         return change(a.at[tuple(places)], values)
-    compute.__doc__ = (f"a, where {doc}.\n\na: any shape; ind: (dimensions, count) or (count,), int: coordinates on the "
-                       "leading axes of a; val: broadcasts to (count, *the other axes of a).")
+    compute.__doc__ = (f"a, where {doc}.\n\na: any shape; ind: (dimensions, count) or (count,), int: coordinates on "
+                       "the leading axes of a; val: broadcasts to (count, *the other axes of a).")
 
     def refuse(params: dict[str, Any], inputs: Sequence[Array], outputs: Sequence[Array]) -> Exception | None:
         a, places = inputs[0], np.atleast_2d(np.asarray(inputs[1]))
