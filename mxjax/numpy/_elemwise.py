@@ -254,6 +254,11 @@ def nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: float | None
 # ------------------------------------------------------------ of two arrays or numbers
 _OPTIONS = "\n        kwargs: NumPy's ufunc options (`where`, `order`, ...), at their defaults."
 _REFUSED = "\n        NotImplementedError: an option is not at its default."
+_LOGICAL = {
+    "and": ("Whether x1 and x2 are nonzero", ("[0, 0, 2]", "[0, 1, 1]", "array([False, False,  True])")),
+    "or": ("Whether x1 or x2 is nonzero", ("[0, 0, 2]", "[0, 1, 1]", "array([False,  True,  True])")),
+    "xor": ("Whether exactly one of both is nonzero", ("[0, 0, 2]", "[0, 1, 1]", "array([False,  True, False])")),
+}
 _COMPARISONS = ("logical_and", "logical_or", "logical_xor", "equal", "not_equal", "greater", "greater_equal", "less",
                 "less_equal")
 _DTYPES = {"_npi_true_divide": "dtype, float32 of integers; a number does not change it",
@@ -265,7 +270,7 @@ _WRONG = {**dict.fromkeys(("gcd", "lcm", "bitwise_and", "bitwise_or", "bitwise_x
 
 
 def _binary(name: str, op: str, doc: str, example: tuple[str, str, str], right: str | None = None,
-            counts: bool = True, options: bool = True) -> None:
+            counts: bool = True, options: bool = True, promotes: bool = False) -> None:
     """Adds a function of arrays and numbers.
 
     Args:
@@ -275,6 +280,7 @@ def _binary(name: str, op: str, doc: str, example: tuple[str, str, str], right: 
         right: the one of a number and an array (default: the same, for functions that commute).
         counts: whether booleans that meet a number count as int64.
         options: whether the function takes NumPy's ufunc options.
+        promotes: whether a number with a point makes float64 of integers, as in all functions of MXNet 2.
     """
     with_number = f"_npi_{op}_scalar"
     number_first = with_number if right is None else f"_npi_{right}_scalar"
@@ -282,8 +288,8 @@ def _binary(name: str, op: str, doc: str, example: tuple[str, str, str], right: 
 
     def scalar(scalar_op: str, x: Any, number: Any, out: Any, right: bool) -> Any:
         value = _number(number.item() if isinstance(number, np.generic) else number)
-        if not isinstance(x, IMPERATIVE.kind):
-            return call(scalar_op, [x], out, scalar=float(value), is_int=right and isinstance(value, int))
+        if promotes and isinstance(value, float) or not isinstance(x, IMPERATIVE.kind):
+            return call(scalar_op, [x], out, scalar=float(value), is_int=(right or promotes) and isinstance(value, int))
         if counts and x._chunk.dtype == np.bool_:
             x = x.astype("int64")
         return invoke(kernel_of(scalar_op), [x], (value,), out)
@@ -328,13 +334,6 @@ for _name, _op, _doc, _example, *_right in [
     ("remainder", "mod", "Remainder of x1 / x2 with the sign of x2", ("[-7, 7]", "3", "array([2., 1.])"), "rmod"),
     ("power", "power", "x1 to the power of x2", ("[1, 2, 3]", "2", "array([1., 4., 9.])"), "rpower"),
     ("pow", "power", "x1 to the power of x2", ("[1, 2, 3]", "2", "array([1., 4., 9.])"), "rpower"),
-    ("fmod", "fmod", "Remainder of x1 / x2 with the sign of x1", ("[-7, 7]", "3", "array([-1.,  1.])"), "rfmod"),
-    ("fmax", "fmax", "The larger of both, not NaN where only one of them is NaN",
-     ("[1, np.nan]", "[3, 2]", "array([3., 2.])")),
-    ("fmin", "fmin", "The smaller of both, not NaN where only one of them is NaN",
-     ("[1, np.nan]", "[3, 2]", "array([1., 2.])")),
-    ("logaddexp", "logaddexp", "log(exp(x1) + exp(x2)), without overflow",
-     ("[0, 1000]", "[0, 1000]", "array([6.9314718e-01, 1.0006931e+03])")),
     ("atan2", "arctan2", "The angle of the point (x2, x1)",
      ("[0, 1]", "[1, 0]", "array([0.       , 1.5707964])"), "rarctan2"),
     ("maximum", "maximum", "The larger of both", ("[1, 5]", "[3, 2]", "array([3., 5.])")),
@@ -348,14 +347,26 @@ for _name, _op, _doc, _example, *_right in [
     _binary(_name, _op, _doc, _example, right=_right[0] if _right else None)
 _binary("true_divide", "true_divide", "x1 / x2", ("1", "[2, 4]", "array([0.5 , 0.25])"), right="rtrue_divide",
         options=False)
+for _name, _op, _doc, _example, *_right in [
+    ("fmod", "fmod", "Remainder of x1 / x2 with the sign of x1", ("[-7, 7]", "3", "array([-1.,  1.])"), "rfmod"),
+    ("fmax", "fmax", "The larger of both, not NaN where only one of them is NaN",
+     ("[1, np.nan]", "[3, 2]", "array([3., 2.])")),
+    ("fmin", "fmin", "The smaller of both, not NaN where only one of them is NaN",
+     ("[1, np.nan]", "[3, 2]", "array([1., 2.])")),
+    ("logaddexp", "logaddexp", "log(exp(x1) + exp(x2)), without overflow",
+     ("[0, 1000]", "[0, 1000]", "array([6.9314718e-01, 1.0006931e+03])")),
+]:
+    _binary(_name, _op, _doc, _example, right=_right[0] if _right else None, promotes=True)
 _binary("floor_divide", "floor_divide", "The largest integer not above x1 / x2",
-        ("[-7, 7]", "2", "array([-4.,  3.])"), right="rfloor_divide", options=False)
+        ("[-7, 7]", "2", "array([-4.,  3.])"), right="rfloor_divide", options=False, promotes=True)
 for _name, _doc, _right, _example in [
     ("left", "x1 · 2 to the power of x2, as bits", "rbitwise_left_shift", "array([20, 24], dtype=int32)"),
     ("right", "x1 / 2 to the power of x2, rounded down, as bits", "rbitwise_right_shift", "array([1, 1], dtype=int32)"),
 ]:
     _binary(f"bitwise_{_name}_shift", f"bitwise_{_name}_shift", _doc, ('[5, 6], dtype="int32"', "2", _example),
             right=_right, counts=False, options=False)
+for _name in ("and", "or", "xor"):
+    _binary(f"logical_{_name}", f"logical_{_name}", *_LOGICAL[_name], counts=False, options=False, promotes=True)
 for _name, _doc, _example in [
     ("gcd", "Greatest common divisor", ('[4, 9], dtype="int32"', "6", "array([2, 3], dtype=int32)")),
     ("lcm", "Least common multiple", ('[4, 6], dtype="int32"', "6", "array([12,  6], dtype=int32)")),
@@ -365,10 +376,6 @@ for _name, _doc, _example in [
 ]:
     _binary(_name, _name, _doc, _example, counts=False)
 for _name, _right, _doc, _example in [
-    ("logical_and", None, "x1 and x2 are nonzero", ("[0, 0, 2]", "[0, 1, 1]", "array([False, False,  True])")),
-    ("logical_or", None, "x1 or x2 is nonzero", ("[0, 0, 2]", "[0, 1, 1]", "array([False,  True,  True])")),
-    ("logical_xor", None, "exactly one of x1 and x2 is nonzero",
-     ("[0, 0, 2]", "[0, 1, 1]", "array([False,  True, False])")),
     ("equal", None, "x1 = x2", ("[1, 2, 3]", "2", "array([False,  True, False])")),
     ("not_equal", None, "x1 ≠ x2", ("[1, 2, 3]", "2", "array([ True, False,  True])")),
     ("greater", "less", "x1 > x2", ("[1, 2, 3]", "2", "array([False, False,  True])")),

@@ -38,7 +38,7 @@ def can_cast(from_: Any, to: Any) -> bool:
     """Returns whether every value of one dtype has its place in another one.
 
     Args:
-        from_: a dtype, or an ndarray, whose dtype is meant.
+        from_: a dtype; an ndarray, whose dtype is meant; or a number, which must have its place itself.
         to: the dtype.
 
     Returns:
@@ -48,10 +48,11 @@ def can_cast(from_: Any, to: Any) -> bool:
         >>> mx.np.can_cast("int8", "int32"), mx.np.can_cast("float64", "float32")
         (True, False)
     """
-    given = _dtype_of(from_)
-    if isinstance(given, (bool, int, float)):
-        given = np.min_scalar_type(given)
-    return bool(np.can_cast(given, _dtype_of(to)))
+    given, to = _dtype_of(from_), np.dtype(_dtype_of(to))
+    if isinstance(given, int) and to.kind in "iu":
+        limits = np.iinfo(to)
+        return bool(limits.min <= given <= limits.max)
+    return bool(np.can_cast(np.min_scalar_type(given) if isinstance(given, (int, float)) else given, to))
 
 
 def finfo(dtype: Any) -> finfo_obj:

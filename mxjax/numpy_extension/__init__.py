@@ -184,10 +184,13 @@ def group_norm(data: _Any, gamma: _Any, beta: _Any, num_groups: int = 1, eps: fl
         gamma, beta: ndarrays or symbols (channels,).
         num_groups: how many groups the channels make.
         eps: what is added to the variance.
-        output_mean_var: also return the means and the standard deviations' inverses.
+        output_mean_var: also return the means and the standard deviations of the groups.
 
     Returns:
-        An ndarray of the shape of `data`.
+        An ndarray of the shape of `data`; with `output_mean_var` a list of it and two ndarrays (batch, num_groups).
+
+    Raises:
+        MXNetError: `num_groups` does not divide the number of channels, or the shapes do not fit.
 
     Example:
         >>> x = mx.np.array([[[1, 3], [2, 2]]])
@@ -195,7 +198,8 @@ def group_norm(data: _Any, gamma: _Any, beta: _Any, num_groups: int = 1, eps: fl
         array([[[-1.4,  1.4],
                 [ 0. ,  0. ]]])
     """
-    return _call("GroupNorm", [data, gamma, beta], num_groups=num_groups, eps=eps, output_mean_var=output_mean_var)
+    return _call("_npx_group_norm", [data, gamma, beta], num_groups=num_groups, eps=eps,
+                 output_mean_var=output_mean_var)
 
 
 if _TYPE_CHECKING:

@@ -40,7 +40,6 @@ MOVED = {
     "broadcast_greater": "broadcast_greater",
     "broadcast_like": "broadcast_like",
     "CTCLoss": "ctc_loss",
-    "GroupNorm": "group_norm",
     "InstanceNorm": "instance_norm",
     "norm": "norm",
     "Pad": "pad",

@@ -2757,7 +2757,7 @@ def _npx_group_norm(
     eps: float = ..., output_mean_var: bool = ..., out: NDArray | Sequence[NDArray] | None = ...,
     name: str | None = ...,
 ) -> NDArray | list[NDArray]:
-    """Normalization of each group of channels of each instance (arXiv:1803.08494), times gamma plus beta."""
+    """As GroupNorm, but each channel has its gamma and beta, as in MXNet 2."""
 
 def _npx_index_add(
     a: NDArray | None = ..., ind: NDArray | None = ..., val: NDArray | None = ...,

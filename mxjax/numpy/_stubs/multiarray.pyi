@@ -519,7 +519,7 @@ def logical_or(x1: Any, x2: Any, out: Any = ...) -> Any:
     """Whether x1 or x2 is nonzero, element by element with broadcasting."""
 
 def logical_xor(x1: Any, x2: Any, out: Any = ...) -> Any:
-    """Whether exactly one of x1 and x2 is nonzero, element by element with broadcasting."""
+    """Whether exactly one of both is nonzero, element by element with broadcasting."""
 
 def logspace(
     start: Any, stop: Any, num: Any = ..., endpoint: Any = ..., base: Any = ..., dtype: Any = ..., axis: Any = ...,

@@ -2779,7 +2779,7 @@ def _npx_group_norm(
     eps: float = ..., output_mean_var: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
 ) -> Symbol:
-    """Normalization of each group of channels of each instance (arXiv:1803.08494), times gamma plus beta."""
+    """As GroupNorm, but each channel has its gamma and beta, as in MXNet 2."""
 
 def _npx_index_add(
     a: Symbol | None = ..., ind: Symbol | None = ..., val: Symbol | None = ..., name: str | None = ...,
