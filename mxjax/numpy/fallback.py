@@ -19,7 +19,7 @@ __all__ = """allclose alltrue apply_along_axis apply_over_axes argpartition argw
 compress corrcoef correlate count_nonzero cov cumprod digitize divmod extract flatnonzero float_power frexp
 heaviside histogram2d histogram_bin_edges histogramdd i0 in1d interp intersect1d isclose isin ix_ lexsort
 min_scalar_type mirr modf msort nanargmax nanargmin nancumprod nancumsum nanmax nanmedian nanmin nanpercentile
-nanprod nanquantile nanstd nansum nanvar ndim npv packbits partition piecewise pmt poly polyadd polydiv polyfit
+nanprod nanquantile nanstd nansum nanvar ndim npv packbits partition piecewise poly polyadd polydiv polyfit
 polyint polymul polysub positive ppmt promote_types ptp pv rate real result_type rollaxis roots searchsorted select
 setdiff1d setxor1d signbit size spacing take_along_axis trapz tril_indices_from trim_zeros triu_indices_from union1d
 unpackbits unwrap vander""".split()
@@ -150,5 +150,5 @@ def _financial(name: str) -> Callable[..., Any]:
     return call
 
 
-for _name in __all__:
+for _name in (*__all__, "pmt"):
     globals()[_name] = _financial(_name) if _name in _FINANCIAL else fallback(_name)

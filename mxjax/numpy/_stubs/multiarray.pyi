@@ -23,7 +23,7 @@ __all__ = [
     "mod", "modf", "moveaxis", "msort", "multiply", "nan_to_num", "nanargmax", "nanargmin", "nancumprod", "nancumsum",
     "nanmax", "nanmedian", "nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum", "nanvar", "ndim",
     "negative", "nonzero", "not_equal", "npv", "ones", "ones_like", "outer", "packbits", "pad", "partition",
-    "percentile", "permute_dims", "piecewise", "pmt", "poly", "polyadd", "polydiv", "polyfit", "polyint", "polymul",
+    "percentile", "permute_dims", "piecewise", "poly", "polyadd", "polydiv", "polyfit", "polyint", "polymul",
     "polysub", "polyval", "positive", "pow", "power", "ppmt", "prod", "product", "promote_types", "ptp", "pv",
     "quantile", "rad2deg", "radians", "rate", "ravel", "real", "reciprocal", "remainder", "repeat", "reshape",
     "resize", "result_type", "rint", "roll", "rollaxis", "roots", "rot90", "round", "round_", "row_stack",
@@ -240,7 +240,7 @@ def cross(a: Any, b: Any, axisa: Any = ..., axisb: Any = ..., axisc: Any = ..., 
     """The cross products of vectors."""
 
 def cumprod(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ...) -> Any:
-    """NumPy's `cumprod`."""
+    """Running products along an axis."""
 
 def cumsum(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ...) -> Any:
     """Running sums along an axis."""
@@ -621,19 +621,19 @@ def nanstd(
     a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., ddof: Any = ..., keepdims: Any = ..., *,
     where: Any = ..., mean: Any = ..., correction: Any = ...,
 ) -> Any:
-    """NumPy's `nanstd`."""
+    """Standard deviation over axes, without what is NaN."""
 
 def nansum(
     a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., keepdims: Any = ..., initial: Any = ...,
     where: Any = ...,
 ) -> Any:
-    """NumPy's `nansum`."""
+    """Sum over axes, without what is NaN."""
 
 def nanvar(
     a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., ddof: Any = ..., keepdims: Any = ..., *,
     where: Any = ..., mean: Any = ..., correction: Any = ...,
 ) -> Any:
-    """NumPy's `nanvar`."""
+    """Variance over axes, without what is NaN."""
 
 def ndim(a: Any) -> Any:
     """How many axes an array has."""
@@ -679,9 +679,6 @@ def permute_dims(a: Any, axes: Any = ...) -> Any:
 
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
     """Functions, each on the elements where its condition holds."""
-
-def pmt(*args: Any, **kwargs: Any) -> Any:
-    """The constant payment that pays a loan off."""
 
 def poly(seq_of_zeros: Any) -> Any:
     """The coefficients of a polynomial with given roots, the highest power first."""
