@@ -428,3 +428,62 @@ def test_names_of_devices():
     assert mx.device.num_gpus() == mx.num_gpus()
     with mx.Device("cpu", 1):
         assert np.ones(1).device == mx.current_device() == OTHER_DEVICE
+
+
+def test_seeds_take_a_device():
+    for seed in (np.random.seed, npx.random.seed, mx.random.seed):
+        seed(3, device="all")
+        onp.testing.assert_allclose(np.random.laplace(size=1).asnumpy(), [0.18705812], 1e-6)
+
+
+# ------------------------------------------------------------ attention in a window, draws, integers
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("distance", [1, 2])
+def test_attention_in_a_window_is_that_of_a_mask(symmetric, distance):
+    random = onp.random.RandomState(0)
+    query, key, value = (random.normal(size=(2, 8, 2, 4)).astype("float32") for _ in range(3))
+    length, width = [8, 5], 2
+    dilation = np.array([distance] * 2, dtype="int32")
+    inputs = arrays(query, key, value)
+    for array in inputs:
+        array.attach_grad()
+    params = {"w": width, "symmetric": symmetric}
+    with autograd.record():
+        score = npx.sldwin_atten_score(*inputs[:2], dilation, **params)
+        mask = npx.sldwin_atten_mask_like(score, dilation, np.array(length, dtype="int32"), **params)
+        out = npx.sldwin_atten_context(score * mask, inputs[2], dilation, **params)
+    out.backward()
+    seen = onp.zeros((2, 1, 8, 8), "float32")
+    for b, i, step in onp.ndindex(2, 8, 2 * width + 1 if symmetric else width + 1):
+        j = i + (step - width) * distance
+        seen[b, 0, i, j if 0 <= j < length[b] else i] = i < length[b]
+    weights = onp.einsum("bihd,bjhd->bhij", query, key) * seen
+    back = onp.einsum("bjhd->bhj", value)[:, :, None] * seen
+    onp.testing.assert_allclose(out.asnumpy(), onp.einsum("bhij,bjhd->bihd", weights, value), 1e-4, 1e-5)
+    onp.testing.assert_allclose(inputs[0].grad.asnumpy(), onp.einsum("bhij,bjhd->bihd", back, key), 1e-4, 1e-5)
+    onp.testing.assert_allclose(inputs[1].grad.asnumpy(), onp.einsum("bhij,bihd->bjhd", back, query), 1e-4, 1e-5)
+
+
+def test_a_window_of_one_as_mxnet_has_it():
+    q, one = np.arange(5).reshape(1, 5, 1, 1) + 1, np.ones(1, dtype="int32")
+    score = npx.sldwin_atten_score(q, q, one, w=1, symmetric=True)
+    assert score[0, :, 0].tolist() == [[0, 1, 2], [2, 4, 6], [6, 9, 12], [12, 16, 20], [20, 25, 0]]
+    mask = npx.sldwin_atten_mask_like(score, one, np.array([3], dtype="int32"), w=1, symmetric=True)
+    assert mask[0, :, 0].tolist() == [[0, 1, 1], [1, 1, 1], [1, 1, 0], [0, 0, 0], [0, 0, 0]]
+    with pytest.raises(mx.MXNetError, match="dilation must be int32"):
+        npx.sldwin_atten_score(q, q, np.ones(1), w=1, symmetric=True)
+
+
+def test_draws_of_classes():
+    drawn, logarithms = npx.random.categorical(np.array([[0, 1], [1, 0]]), shape=3, get_prob=True)
+    same(drawn, onp.array([[1, 1, 1], [0, 0, 0]], "int32"))
+    assert logarithms.tolist() == [[0, 0, 0], [0, 0, 0]]
+
+
+def test_integers_with_a_range():
+    data, low, high = np.array([[1, -2], [3, 4]], dtype="int8"), np.array([-1]), np.array([2])
+    turned, least, most = npx.quantized_transpose(data, low, high)
+    assert (turned.tolist(), least.tolist(), most.tolist()) == ([[1, 3], [-2, 4]], [-1], [2])
+    assert npx.quantized_reshape(data, low, high, newshape=(-1,))[0].tolist() == [1, -2, 3, 4]
+    with pytest.raises(mx.MXNetError, match="each axis"):
+        npx.quantized_transpose(data, low, high, axes=(0, 0))

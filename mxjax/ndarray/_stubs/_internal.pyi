@@ -31,10 +31,11 @@ __all__ = [
     "_contrib_quantized_batch_norm", "_contrib_quantized_concat", "_contrib_quantized_conv",
     "_contrib_quantized_elemwise_add", "_contrib_quantized_elemwise_mul", "_contrib_quantized_embedding",
     "_contrib_quantized_flatten", "_contrib_quantized_fully_connected", "_contrib_quantized_pooling",
-    "_contrib_quantized_rnn", "_contrib_requantize", "_contrib_round_ste", "_contrib_sign_ste", "_copy", "_copyto",
-    "_crop_assign", "_crop_assign_scalar", "_cvcopyMakeBorder", "_cvimdecode", "_cvimread", "_cvimresize", "_div",
-    "_div_scalar", "_equal", "_equal_scalar", "_eye", "_foreach", "_full", "_grad_add", "_greater", "_greater_equal",
-    "_greater_equal_scalar", "_greater_scalar", "_histogram", "_hypot", "_hypot_scalar",
+    "_contrib_quantized_rnn", "_contrib_requantize", "_contrib_round_ste", "_contrib_sign_ste",
+    "_contrib_sldwin_atten_context", "_contrib_sldwin_atten_mask_like", "_contrib_sldwin_atten_score", "_copy",
+    "_copyto", "_crop_assign", "_crop_assign_scalar", "_cvcopyMakeBorder", "_cvimdecode", "_cvimread", "_cvimresize",
+    "_div", "_div_scalar", "_equal", "_equal_scalar", "_eye", "_foreach", "_full", "_grad_add", "_greater",
+    "_greater_equal", "_greater_equal_scalar", "_greater_scalar", "_histogram", "_hypot", "_hypot_scalar",
     "_identity_with_attr_like_rhs", "_image_adjust_lighting", "_image_crop", "_image_flip_left_right",
     "_image_flip_top_bottom", "_image_normalize", "_image_random_brightness", "_image_random_color_jitter",
     "_image_random_contrast", "_image_random_flip_left_right", "_image_random_flip_top_bottom", "_image_random_hue",
@@ -108,15 +109,17 @@ __all__ = [
     "_npx_modulated_deformable_convolution", "_npx_multibox_detection", "_npx_multibox_prior", "_npx_multibox_target",
     "_npx_nonzero", "_npx_norm", "_npx_one_hot", "_npx_pad", "_npx_pick", "_npx_pooling", "_npx_quantized_act",
     "_npx_quantized_conv", "_npx_quantized_elemwise_add", "_npx_quantized_elemwise_mul", "_npx_quantized_embedding",
-    "_npx_quantized_flatten", "_npx_quantized_fully_connected", "_npx_quantized_pooling", "_npx_relu",
-    "_npx_requantize", "_npx_reshape", "_npx_reshape_like", "_npx_rnn", "_npx_roi_pooling", "_npx_round_ste",
-    "_npx_scalar_poisson", "_npx_sequence_last", "_npx_sequence_mask", "_npx_sequence_reverse", "_npx_shape_array",
-    "_npx_sigmoid", "_npx_sign_ste", "_npx_slice", "_npx_slice_channel", "_npx_slice_like", "_npx_smooth_l1",
-    "_npx_softmax", "_npx_softsign", "_npx_stop_gradient", "_npx_sync_batch_norm", "_npx_tensor_poisson", "_npx_topk",
-    "_onehot_encode", "_ones", "_plus", "_plus_scalar", "_power", "_power_scalar", "_random_exponential",
-    "_random_exponential_like", "_random_gamma", "_random_gamma_like", "_random_generalized_negative_binomial",
-    "_random_generalized_negative_binomial_like", "_random_negative_binomial", "_random_negative_binomial_like",
-    "_random_normal", "_random_normal_like", "_random_pdf_dirichlet", "_random_pdf_exponential", "_random_pdf_gamma",
+    "_npx_quantized_flatten", "_npx_quantized_fully_connected", "_npx_quantized_pooling", "_npx_quantized_reshape",
+    "_npx_quantized_transpose", "_npx_relu", "_npx_requantize", "_npx_reshape", "_npx_reshape_like", "_npx_rnn",
+    "_npx_roi_pooling", "_npx_round_ste", "_npx_scalar_poisson", "_npx_sequence_last", "_npx_sequence_mask",
+    "_npx_sequence_reverse", "_npx_shape_array", "_npx_sigmoid", "_npx_sign_ste", "_npx_sldwin_atten_context",
+    "_npx_sldwin_atten_mask_like", "_npx_sldwin_atten_score", "_npx_slice", "_npx_slice_channel", "_npx_slice_like",
+    "_npx_smooth_l1", "_npx_softmax", "_npx_softsign", "_npx_stop_gradient", "_npx_sync_batch_norm",
+    "_npx_tensor_poisson", "_npx_topk", "_onehot_encode", "_ones", "_plus", "_plus_scalar", "_power", "_power_scalar",
+    "_random_exponential", "_random_exponential_like", "_random_gamma", "_random_gamma_like",
+    "_random_generalized_negative_binomial", "_random_generalized_negative_binomial_like",
+    "_random_negative_binomial", "_random_negative_binomial_like", "_random_normal", "_random_normal_like",
+    "_random_pdf_dirichlet", "_random_pdf_exponential", "_random_pdf_gamma",
     "_random_pdf_generalized_negative_binomial", "_random_pdf_negative_binomial", "_random_pdf_normal",
     "_random_pdf_poisson", "_random_pdf_uniform", "_random_poisson", "_random_poisson_like", "_random_randint",
     "_random_uniform", "_random_uniform_like", "_ravel_multi_index", "_rdiv_scalar", "_rminus_scalar", "_rmod_scalar",
@@ -872,6 +875,24 @@ def _contrib_sign_ste(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Same as sign, but the gradient is the identity's (straight-through estimator)."""
+
+def _contrib_sldwin_atten_context(
+    score: NDArray | None = ..., value: NDArray | None = ..., dilation: NDArray | None = ..., w: int = ...,
+    symmetric: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+) -> NDArray:
+    """Sums of the values in a window around each place, weighted by score."""
+
+def _contrib_sldwin_atten_mask_like(
+    score: NDArray | None = ..., dilation: NDArray | None = ..., valid_length: NDArray | None = ..., w: int = ...,
+    symmetric: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+) -> NDArray:
+    """1 where query and key are in the sequence, else 0, in the shape and dtype of score."""
+
+def _contrib_sldwin_atten_score(
+    query: NDArray | None = ..., key: NDArray | None = ..., dilation: NDArray | None = ..., w: int = ...,
+    symmetric: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+) -> NDArray:
+    """Products of each query with the keys in a window around it, not scaled."""
 
 def _copyto(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
@@ -2844,6 +2865,19 @@ def _npx_pooling(
 ) -> NDArray:
     """Maximum, sum, average or p-norm over windows of the spatial axes."""
 
+def _npx_quantized_reshape(
+    data: NDArray | None = ..., min_data: NDArray | None = ..., max_data: NDArray | None = ...,
+    newshape: int | Sequence[int] = ..., reverse: bool = ..., order: str = ...,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+) -> list[NDArray]:
+    """`npx.reshape` of integers."""
+
+def _npx_quantized_transpose(
+    data: NDArray | None = ..., min_data: NDArray | None = ..., max_data: NDArray | None = ...,
+    axes: int | Sequence[int] | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+) -> list[NDArray]:
+    """`np.transpose` of integers."""
+
 def _npx_relu(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
@@ -3737,6 +3771,12 @@ _npx_reshape = _npi_reshape
 _npx_round_ste = _contrib_round_ste
 
 _npx_sign_ste = _contrib_sign_ste
+
+_npx_sldwin_atten_context = _contrib_sldwin_atten_context
+
+_npx_sldwin_atten_mask_like = _contrib_sldwin_atten_mask_like
+
+_npx_sldwin_atten_score = _contrib_sldwin_atten_score
 
 _npx_slice = _npi_slice
 

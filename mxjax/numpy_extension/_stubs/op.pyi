@@ -19,10 +19,11 @@ __all__ = [
     "layer_norm", "leaky_relu", "log_softmax", "modulated_deformable_convolution", "multibox_detection",
     "multibox_prior", "multibox_target", "norm", "one_hot", "pad", "pick", "pooling", "quantized_act",
     "quantized_conv", "quantized_elemwise_add", "quantized_elemwise_mul", "quantized_embedding", "quantized_flatten",
-    "quantized_fully_connected", "quantized_pooling", "relu", "requantize", "reshape_like", "rnn", "roi_pooling",
-    "round_ste", "scalar_poisson", "sequence_last", "sequence_mask", "sequence_reverse", "shape_array", "sigmoid",
-    "sign_ste", "slice", "slice_channel", "slice_like", "smooth_l1", "softmax", "softsign", "stop_gradient",
-    "sync_batch_norm", "tensor_poisson", "topk",
+    "quantized_fully_connected", "quantized_pooling", "quantized_reshape", "quantized_transpose", "relu",
+    "requantize", "reshape_like", "rnn", "roi_pooling", "round_ste", "scalar_poisson", "sequence_last",
+    "sequence_mask", "sequence_reverse", "shape_array", "sigmoid", "sign_ste", "sldwin_atten_context",
+    "sldwin_atten_mask_like", "sldwin_atten_score", "slice", "slice_channel", "slice_like", "smooth_l1", "softmax",
+    "softsign", "stop_gradient", "sync_batch_norm", "tensor_poisson", "topk",
 ]
 
 def _image_adjust_lighting(
@@ -503,6 +504,19 @@ def quantized_pooling(
 ) -> list[ndarray]:
     """`Pooling` of integers: the maximum, or the rounded average."""
 
+def quantized_reshape(
+    data: ndarray | None = ..., min_data: ndarray | None = ..., max_data: ndarray | None = ...,
+    newshape: int | Sequence[int] = ..., reverse: bool = ..., order: str = ...,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> list[ndarray]:
+    """`npx.reshape` of integers."""
+
+def quantized_transpose(
+    data: ndarray | None = ..., min_data: ndarray | None = ..., max_data: ndarray | None = ...,
+    axes: int | Sequence[int] | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> list[ndarray]:
+    """`np.transpose` of integers."""
+
 def relu(data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...) -> ndarray:
     """max(x, element by element."""
 
@@ -579,6 +593,24 @@ def sign_ste(
     data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
     """Same as sign, but the gradient is the identity's (straight-through estimator)."""
+
+def sldwin_atten_context(
+    score: ndarray | None = ..., value: ndarray | None = ..., dilation: ndarray | None = ..., w: int = ...,
+    symmetric: bool = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray:
+    """Sums of the values in a window around each place, weighted by score."""
+
+def sldwin_atten_mask_like(
+    score: ndarray | None = ..., dilation: ndarray | None = ..., valid_length: ndarray | None = ..., w: int = ...,
+    symmetric: bool = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray:
+    """1 where query and key are in the sequence, else 0, in the shape and dtype of score."""
+
+def sldwin_atten_score(
+    query: ndarray | None = ..., key: ndarray | None = ..., dilation: ndarray | None = ..., w: int = ...,
+    symmetric: bool = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray:
+    """Products of each query with the keys in a window around it, not scaled."""
 
 def slice(
     data: ndarray | None = ..., begin: int | Sequence[int] = ..., end: int | Sequence[int] = ...,
