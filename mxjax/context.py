@@ -7,7 +7,7 @@ import functools
 import inspect
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import jax
 
@@ -261,6 +261,9 @@ def chosen(ctx: Any) -> Context:
     return ctx
 
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
 def one_context(name: str, kwargs: dict[str, Any], ctx: Any = None) -> Any:
     """Returns the context of a call: `ctx`, or the keyword `device`, its name in MXNet 2, which it takes out of kwargs.
 
@@ -275,7 +278,7 @@ def one_context(name: str, kwargs: dict[str, Any], ctx: Any = None) -> Any:
     return device
 
 
-def takes_device(function: Callable[..., Any]) -> Callable[..., Any]:
+def takes_device(function: Function) -> Function:
     """Decorates a function with an argument `ctx` so that `device` is another name of it."""
     position = list(inspect.signature(function).parameters).index("ctx")
 
@@ -287,7 +290,7 @@ def takes_device(function: Callable[..., Any]) -> Callable[..., Any]:
             if len(args) <= position:
                 kwargs["ctx"] = device
         return function(*args, **kwargs)
-    return call
+    return cast(Function, call)
 
 
 def as_context(value: Any) -> Context | None:

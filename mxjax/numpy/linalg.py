@@ -455,7 +455,7 @@ def trace(a: Any, offset: int = 0) -> Any:
 
 
 def vecdot(a: Any, b: Any, axis: int | None = None) -> Any:
-    """What MXNet 2 has under this name: the product of the flattened arrays, or `tensordot` over `axis` axes.
+    """The product of the flattened arrays, or their `tensordot` over `axis` axes, as in MXNet 2.
 
     Args:
         a, b: ndarrays or symbols.

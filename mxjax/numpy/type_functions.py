@@ -35,7 +35,7 @@ def _dtype_of(value: Any) -> Any:
 
 
 def can_cast(from_: Any, to: Any) -> bool:
-    """Returns whether every value of one dtype has its place in another one.
+    """True where every value of one dtype has its place in another one.
 
     Args:
         from_: a dtype; an ndarray, whose dtype is meant; or a number, which must have its place itself.

@@ -104,7 +104,7 @@ def _window(name: str, length: int, heads: int, dilation: Array, w: int, symmetr
 
 
 def _seen(name: str, data: Array, dilation: Array, w: int, symmetric: bool) -> Array:
-    """What each place sees of data (batch, length, heads, size): (batch, length, heads, window, size), 0 outside."""
+    """The data (batch, length, heads, size) that each place sees: (batch, length, heads, window, size), 0 outside."""
     places = _window(name, data.shape[1], data.shape[2], dilation, w, symmetric)
     inside = (places >= 0) & (places < data.shape[1])
     taken = jax.vmap(lambda one, where: one[:, where], (2, 0), 2)(data, jnp.clip(places, 0, data.shape[1] - 1))

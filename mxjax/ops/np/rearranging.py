@@ -375,7 +375,7 @@ def tril(data: Array, *, k: int = 0) -> Array:
 
 @register("_npi_triu")
 def triu(data: Array, *, k: int = 0) -> Array:
-    """What is on and above the k-th diagonal, zeros below; of a vector: of the matrix with equal rows."""
+    """The elements on and above the k-th diagonal, zeros below; of a vector: of the matrix with equal rows."""
     return jnp.triu(data if data.ndim > 1 else jnp.broadcast_to(data, (data.size, data.size)), k)
 
 
