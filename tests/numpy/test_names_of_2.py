@@ -82,7 +82,9 @@ def test_dtypes_that_mxnet_refuses(name, first, second):
         getattr(np, name)(np.ones(2).astype(first), np.ones(2).astype(second)).wait_to_read()
 
 
-GRADIENTS = {  # of the sum, as MXNet 2.0.0b1 has them; equal elements count for the first
+# of the sum, as MXNet 2.0.0b1 has them, except fmod's of the last row: there it has -floor(a / b), for -trunc(a / b);
+# where both are equal the gradient of fmax and fmin is the first one's
+GRADIENTS = {
     "fmax": ([[0, 1, 1], [1, 1, 1]], [[1, 0, 0], [0, 0, 0]]),
     "fmin": ([[1, 1, 0], [1, 0, 0]], [[0, 0, 1], [0, 1, 1]]),
     "fmod": ([[1, 1, 1], [1, 1, 1]], [[0, -1, -2], [-1, 1, -1]]),
@@ -123,6 +125,12 @@ def test_matrices_are_numpys(name, values, params):
     same(getattr(np, name)(*arrays(*values), **params), expected)
     found = as_symbols(lambda *symbols: getattr(mx.sym.np, name)(*symbols, **params), *arrays(*values))
     onp.testing.assert_allclose(found.asnumpy(), expected, 1e-6)
+
+
+def test_remainders_of_a_division_by_zero_are_zero():
+    zeros = np.array([0, 2])
+    assert np.fmod(np.array([2.5, 2.5]), zeros).tolist() == [0, 0.5]
+    assert np.fmod(2.5, np.array([0, 1], dtype="bool")).tolist() == [0, 0.5]
 
 
 def test_cross_products_in_the_plane():

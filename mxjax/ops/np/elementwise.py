@@ -217,6 +217,12 @@ def _fmin(a: Array, b: Array) -> Array:
     return jnp.where((a <= b) | (b != b), a, b)
 
 
+def _fmod(a: Array, b: Array) -> Array:
+    """Remainder with the sign of a; 0 where b is 0, as in MXNet."""
+    zero = b == 0
+    return jnp.where(zero, jnp.zeros_like(a), jnp.fmod(a, jnp.where(zero, jnp.ones_like(b), b)))
+
+
 def _gcd(a: Array, b: Array) -> Array:
     _no_bool("_npi_gcd", a, b)
     return jnp.gcd(a, b)
@@ -325,7 +331,7 @@ for _name, _function, _doc, _dtypes, *_rest in [
     ("bitwise_xor", jnp.bitwise_xor, "Bits set in exactly one", _integer, _SIDES, ("",)),
     ("fmax", _fmax, "The larger of both, not NaN where only one of them is NaN", _number, _SIDES, ("",)),
     ("fmin", _fmin, "The smaller of both, not NaN where only one of them is NaN", _number, _SIDES, ("",)),
-    ("fmod", jnp.fmod, "Remainder of a / b with the sign of a", _number, _SIDES, ("", "r")),
+    ("fmod", _fmod, "Remainder of a / b with the sign of a", _number, _SIDES, ("", "r")),
     ("gcd", _gcd, "Greatest common divisor", _integer, _SIDES, ("",)),
     ("floor_divide", _floor_divide, "The largest integer not above a / b", _mixed, _SIDES, ("", "r")),
     ("logaddexp", jnp.logaddexp, "log(exp(a) + exp(b))", _first_real, ("x1", "x2"), ("",)),
