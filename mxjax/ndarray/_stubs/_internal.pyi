@@ -2551,7 +2551,7 @@ def _npi_tril_indices(
 def _npi_triu(
     data: NDArray | None = ..., k: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
-    """What is on and above the k-th diagonal, zeros below; of a vector: of the matrix with equal rows."""
+    """The elements on and above the k-th diagonal, zeros below; of a vector: of the matrix with equal rows."""
 
 def _npi_triu_indices(
     n: int = ..., k: int = ..., m: int | None = ..., ctx: str = ..., out: NDArray | Sequence[NDArray] | None = ...,

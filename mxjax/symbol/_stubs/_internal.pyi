@@ -2569,7 +2569,7 @@ def _npi_tril_indices(
 def _npi_triu(
     data: Symbol | None = ..., k: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
-    """What is on and above the k-th diagonal, zeros below; of a vector: of the matrix with equal rows."""
+    """The elements on and above the k-th diagonal, zeros below; of a vector: of the matrix with equal rows."""
 
 def _npi_triu_indices(
     n: int = ..., k: int = ..., m: int | None = ..., ctx: str = ..., name: str | None = ...,
