@@ -37,10 +37,22 @@ if _TYPE_CHECKING:  # loaded when first used, see __getattr__
     from . import numpy_extension as npx
     from . import symbol as sym
     from .base import MXNetError as MXNetError
-    from .context import Context, cpu, cpu_pinned, current_context, gpu, gpu_memory_info, num_gpus, num_tpus, tpu
+    from .context import (
+        Context,
+        Device,
+        cpu,
+        cpu_pinned,
+        current_context,
+        current_device,
+        gpu,
+        gpu_memory_info,
+        num_gpus,
+        num_tpus,
+        tpu,
+    )
 
 _MODULES = """
-    attribute autograd base callback context contrib engine error executor executor_manager gluon image
+    attribute autograd base callback context contrib device engine error executor executor_manager gluon image
     initializer interop io kvstore kvstore_server libinfo library log lr_scheduler metric misc model module
     monitor name ndarray numpy numpy_dispatch_protocol numpy_extension numpy_op_fallback numpy_op_signature
     onnx operator optimizer predictor profiler random recordio registry resource rnn rtc runtime storage symbol
@@ -54,7 +66,7 @@ _NAMES = {"AttrScope": "attribute", "is_np_array": "util", "is_np_shape": "util"
           "use_np_shape": "util", "NDArray": "ndarray", "Symbol": "symbol", "clear_caches": "kernel.compiled",
           "MXNetError": "base", "Context": "context", "cpu": "context", "cpu_pinned": "context", "gpu": "context",
           "tpu": "context", "num_gpus": "context", "num_tpus": "context", "gpu_memory_info": "context",
-          "current_context": "context"}
+          "current_context": "context", "Device": "context", "current_device": "context"}
 __all__ = ["Context", "MXNetError", "base", "context", "cpu", "cpu_pinned", "current_context", "gpu", "gpu_memory_info",
            "libinfo", "log", "num_gpus", "num_tpus", "tpu"]
 

@@ -146,6 +146,8 @@ def document(op: registry.Op) -> str:
     """The docstring: the operator's own, then its parameters, then an example."""
     lines = [op.doc, "", "Parameters", "----------"]
     lines += [f"{n} : NDArray-or-Symbol" for n in op.input_names]
+    if op.variadic and not op.input_names:
+        lines.append(f"*{op.get_attr('variadic_name', 'data')} : NDArrays or Symbols")
     for name, parameter in op.params.items():
         said = manual.meaning(op.name, name)
         lines += [f"{name} : {parameter}", *([f"    {said}"] if said else [])]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import threading
-from collections.abc import Iterator
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, TypeVar, cast
 
 import jax
 
@@ -15,7 +16,8 @@ from ._xla.devices import before_start
 from ._xla.host_memory import give_back
 from .base import MXNetError, NotOneOf, _Null
 
-__all__ = ["Context", "cpu", "cpu_pinned", "gpu", "tpu", "num_gpus", "num_tpus", "gpu_memory_info", "current_context"]
+__all__ = ["Context", "Device", "cpu", "cpu_pinned", "gpu", "tpu", "num_gpus", "num_tpus", "gpu_memory_info",
+           "current_context", "current_device"]
 
 
 class _ContextType(type):
@@ -123,6 +125,7 @@ class Context(metaclass=_ContextType):
         return Context, (self.device_type, self.device_id)
 
 
+Device = Context  # its name in MXNet 2
 _DEFAULT = Context("cpu", 0)
 _PLATFORMS = {"gpu": ("cuda", "rocm", "gpu"), "tpu": ("tpu",)}
 
@@ -238,6 +241,9 @@ def current_context() -> Context:
     return Context.default_ctx
 
 
+current_device = current_context  # its name in MXNet 2
+
+
 class WrongContext(MXNetError, TypeError, AttributeError):
     """Something else was given for a context; MXNet raises one of these three, by function."""
 
@@ -253,6 +259,38 @@ def chosen(ctx: Any) -> Context:
     if not isinstance(ctx, Context):
         raise WrongContext(f"a context such as mx.cpu() or mx.gpu(0) is needed, got {ctx!r}")
     return ctx
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def one_context(name: str, kwargs: dict[str, Any], ctx: Any = None) -> Any:
+    """Returns the context of a call: `ctx`, or the keyword `device`, its name in MXNet 2, which it takes out of kwargs.
+
+    Raises:
+        TypeError: both are there.
+    """
+    device = kwargs.pop("device", None)
+    if device is None:
+        return ctx
+    if ctx is not None:
+        raise TypeError(f"{name}: ctx and device are two names of one argument, got ctx={ctx} and device={device}")
+    return device
+
+
+def takes_device(function: Function) -> Function:
+    """Decorates a function with an argument `ctx` so that `device` is another name of it."""
+    position = list(inspect.signature(function).parameters).index("ctx")
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if "device" in kwargs:
+            given = args[position] if len(args) > position else kwargs.get("ctx")
+            device = one_context(function.__name__, kwargs, given)
+            if len(args) <= position:
+                kwargs["ctx"] = device
+        return function(*args, **kwargs)
+    return cast(Function, call)
 
 
 def as_context(value: Any) -> Context | None:

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from .._xla.process import when_forked
-from ..context import Context, current_context
+from ..context import Context, current_context, takes_device
 from .mersenne import Source
 
 __all__ = ["host_generator", "jax_key", "load_state_dict", "next_key", "on_host", "seed", "source", "state",
@@ -28,6 +28,7 @@ def _begin_in_child() -> None:
     _lock = threading.Lock()
 
 
+@takes_device
 def seed(seed_state: int, ctx: Context | str = "all") -> None:
     """Seeds the random number generators. A process begins as if it had seeded all with 0.
 

@@ -19,7 +19,7 @@ from .._support.signals import later_signals
 from .._xla.capacity import refuse_result
 from .._xla.process import forked, live_arrays, waits
 from ..base import MXNetError, integer_types, numeric_types
-from ..context import Context, as_context, chosen, current_context, devices_in_use
+from ..context import Context, as_context, chosen, current_context, devices_in_use, takes_device
 from ..eager import after_fork  # noqa: F401  the first is for what it does
 from ..eager.array_types import Storage, storage, storages, wrap
 from ..eager.dispatch import call
@@ -77,6 +77,7 @@ def zeros_later(shape: tuple[int, ...], ctx: Context, dtype: Any) -> NDArray:
     return wrap(promised_zeros(tuple(shape), np_dtype(dtype), ctx), ctx)
 
 
+@takes_device
 def zeros(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None,
           **kwargs: Any) -> NDArray:
     """An array of zeros.
@@ -116,11 +117,13 @@ def _into(result: NDArray, kwargs: dict[str, Any]) -> NDArray:
     return out
 
 
+@takes_device
 def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
     """An array of ones; arguments as in `zeros`."""
     return _into(_constant(1, _known(shape, "ones"), ctx, dtype), kwargs)
 
 
+@takes_device
 def full(shape: Any, val: float, ctx: Context | None = None, dtype: Any = np.float32,
          out: NDArray | None = None) -> NDArray:
     """An array of `val`, a number or what can be assigned to the array; shape and dtype as in `zeros`.
@@ -136,11 +139,13 @@ def full(shape: Any, val: float, ctx: Context | None = None, dtype: Any = np.flo
     return out
 
 
+@takes_device
 def empty(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None) -> NDArray:
     """An array whose values mean nothing yet (zeros), of any shape; arguments as in `zeros`."""
     return zeros(shape, ctx, dtype, stype) if stype not in (None, "default") else _constant(0, shape, ctx, dtype)
 
 
+@takes_device
 def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
     """An array with the values of a NumPy array, NDArray, SciPy matrix, number or nested list.
 
@@ -182,6 +187,7 @@ def host_values(source: Any, dtype: np.dtype) -> np.ndarray:
         return np.array(source).astype(dtype)
 
 
+@takes_device
 def arange(start: float, stop: float | None = None, step: float = 1.0, repeat: int = 1,
            infer_range: bool | None = None, ctx: Context | None = None, dtype: Any = np.float32) -> NDArray:
     """Evenly spaced values in [start, stop), each `repeat` times."""
@@ -189,6 +195,7 @@ def arange(start: float, stop: float | None = None, step: float = 1.0, repeat: i
                                               "infer_range": bool(infer_range), "dtype": dtype}, ctx=ctx)
 
 
+@takes_device
 def linspace(start: float, stop: float, num: int, endpoint: bool = True, ctx: Context | None = None,
              dtype: Any = np.float32) -> NDArray:
     """`num` evenly spaced values from start to stop."""
@@ -196,6 +203,7 @@ def linspace(start: float, stop: float, num: int, endpoint: bool = True, ctx: Co
                                                 "dtype": dtype}, ctx=ctx)
 
 
+@takes_device
 def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: Any = None,  # noqa: N803
         **kwargs: Any) -> NDArray:
     """An N x M matrix (M = 0: square) with ones on the k-th diagonal."""

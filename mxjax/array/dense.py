@@ -144,7 +144,7 @@ class NDArray(_Base):
         """Returns where the array is."""
         return self._chunk.ctx
 
-    ctx = context
+    ctx = device = context
 
     @property
     def T(self) -> NDArray:  # noqa: N802
@@ -403,7 +403,7 @@ class NDArray(_Base):
         """This array if it is on `context`, else a copy there."""
         return self if self._chunk.ctx == context else self.copyto(context)
 
-    as_in_ctx = as_in_context
+    as_in_ctx = to_device = as_in_context
 
     def as_nd_ndarray(self) -> NDArray:
         """The same array as a classic `mx.nd.NDArray`; sparse arrays are ones."""

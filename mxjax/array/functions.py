@@ -7,7 +7,7 @@ from typing import Any
 
 from .._namespace import document, give_methods, signature
 from ..base import _Null
-from ..context import as_context
+from ..context import as_context, one_context
 from ..eager.call_cache import CachedCall, prepared
 from ..eager.dispatch import check_inputs, invoke, run_host, stored_as_asked
 from ..eager.modes import state
@@ -76,6 +76,10 @@ def _general(op: Op, inputs: list[str], key: Any, arrays: tuple, rest: tuple, ou
     if rest and op.variadic and not arrays and isinstance(rest[0], (list, tuple)):
         arrays, rest = tuple(rest[0]), rest[1:]
     ctx = kwargs.pop("ctx", None) if not inputs and not op.variadic else kwargs.get("ctx")
+    if "device" in kwargs and "device" not in op.params:
+        ctx = one_context(op.name, kwargs, ctx)
+        if inputs or op.variadic:
+            kwargs["ctx"] = ctx
     given: list[Any] = list(arrays)
     names = inputs if not op.variadic else inputs[:len(inputs)]
     for value in rest[:max(len(names) - len(given), 0)]:

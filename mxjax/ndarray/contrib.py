@@ -221,7 +221,7 @@ def cond(pred: NDArray, then_func: Callable[[], Any], else_func: Callable[[], An
 
 
 def _python(value: Any, kind: type, what: str) -> Any:
-    value = value.asscalar() if isinstance(value, NDArray) else value
+    value = value.as_nd_ndarray().asscalar() if isinstance(value, NDArray) else value
     try:
         return kind(value)
     except (TypeError, ValueError):

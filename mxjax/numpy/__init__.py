@@ -15,18 +15,24 @@ from . import (
     linalg,
     multiarray,
     random,
+    set_functions,
     stride_tricks,
+    type_functions,
     utils,
 )
 from .arrayprint import *  # noqa: F403  each module's __all__ says which names are public
 from .function_base import *  # noqa: F403
 from .io import *  # noqa: F403
 from .multiarray import *  # noqa: F403
+from .set_functions import *  # noqa: F403
 from .stride_tricks import *  # noqa: F403
+from .type_functions import *  # noqa: F403
 from .utils import *  # noqa: F403
 
 if _TYPE_CHECKING:  # they don't see through an `__all__` that is computed
     from ._ndarray import array as array
+    from ._ndarray import asarray as asarray
     from ._ndarray import empty as empty
+    from ._ndarray import from_dlpack as from_dlpack
     from ._ndarray import ndarray as ndarray
     from ._stubs.multiarray import *  # noqa: F403

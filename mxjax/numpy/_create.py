@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ..context import Context
+from ..context import Context, one_context, takes_device
 from ._dispatch import Flavour, call, is_array, is_number
 
 __all__ = ["empty_like", "full_like", "ones_like", "zeros_like"]
 CREATORS = ["arange", "blackman", "eye", "full", "hamming", "hanning", "identity", "indices", "linspace", "logspace",
-            "ones", "zeros"]
+            "ones", "tri", "tril_indices", "triu_indices", "zeros"]
 
 
 def _need_c(order: str) -> None:
@@ -116,7 +116,7 @@ def eye(flavour: Flavour, N: int, M: int | None = None, k: int = 0, dtype: Any =
         M: number of columns; default N.
         k: which diagonal: 0 the main one, above it positive, below it negative.
         dtype: default float32.
-        kwargs: `ctx`, by default the current context, and `order`, which must be "C".
+        kwargs: `ctx` (or `device`), by default the current context, and `order`, which must be "C".
 
     Returns:
         An (N, M) ndarray.
@@ -131,7 +131,7 @@ def eye(flavour: Flavour, N: int, M: int | None = None, k: int = 0, dtype: Any =
                [0., 0., 1.]])
     """
     _need_c(kwargs.pop("order", "C"))
-    ctx = kwargs.pop("ctx", None)
+    ctx = one_context("eye", kwargs, kwargs.pop("ctx", None))
     if kwargs:
         raise TypeError(f"eye got unknown arguments: {', '.join(kwargs)}")
     return flavour.call("_npi_eye", [], {"N": N, "M": M, "k": k, "dtype": dtype}, None, ctx)
@@ -294,6 +294,68 @@ def indices(flavour: Flavour, dimensions: Any, dtype: Any = np.int32, ctx: Conte
     return flavour.call("_npi_indices", [], {"dimensions": dimensions, "dtype": dtype}, None, ctx)
 
 
+def tri(flavour: Flavour, N: int, M: int | None = None, k: int = 0, dtype: Any = None,  # noqa: N803
+        ctx: Context | None = None) -> Any:
+    """A matrix with ones on and below a diagonal, and zeros above.
+
+    Args:
+        N: number of rows.
+        M: number of columns; default N.
+        k: which diagonal: 0 the main one, above it positive, below it negative.
+        dtype: default float32.
+        ctx: default the current context.
+
+    Returns:
+        An (N, M) ndarray.
+
+    Example:
+        >>> mx.np.tri(2, 3)
+        array([[1., 0., 0.],
+               [1., 1., 0.]])
+    """
+    return flavour.call("_npi_tri", [], {"N": N, "M": M, "k": k, "dtype": dtype}, None, ctx)
+
+
+def tril_indices(flavour: Flavour, n: int, k: int = 0, m: int | None = None, ctx: Context | None = None) -> Any:
+    """Positions of the elements on and below a diagonal of a matrix.
+
+    Args:
+        n: number of rows.
+        k: which diagonal: 0 the main one, above it positive, below it negative.
+        m: number of columns; default n.
+        ctx: default the current context.
+
+    Returns:
+        A tuple of the rows and the columns, two int64 vectors.
+
+    Example:
+        >>> a = mx.np.array([[1, 2], [3, 4]])
+        >>> a[mx.np.tril_indices(2)]
+        array([1., 3., 4.])
+    """
+    return tuple(flavour.call("_npi_tril_indices", [], {"n": n, "k": k, "m": m}, None, ctx))
+
+
+def triu_indices(flavour: Flavour, n: int, k: int = 0, m: int | None = None, ctx: Context | None = None) -> Any:
+    """Positions of the elements on and above a diagonal of a matrix.
+
+    Args:
+        n: number of rows.
+        k: which diagonal: 0 the main one, above it positive, below it negative.
+        m: number of columns; default n.
+        ctx: default the current context.
+
+    Returns:
+        A tuple of the rows and the columns, two int64 vectors.
+
+    Example:
+        >>> a = mx.np.array([[1, 2], [3, 4]])
+        >>> a[mx.np.triu_indices(2)]
+        array([1., 2., 4.])
+    """
+    return tuple(flavour.call("_npi_triu_indices", [], {"n": n, "k": k, "m": m}, None, ctx))
+
+
 def hanning(flavour: Flavour, M: int, dtype: Any = np.float32, ctx: Context | None = None) -> Any:  # noqa: N803
     """The Hann window: 0.5 - 0.5 · cos(2πn / (M - 1)), n = 0 ... M - 1.
 
@@ -349,6 +411,7 @@ def blackman(flavour: Flavour, M: int, dtype: Any = np.float32, ctx: Context | N
 
 
 # ------------------------------------------------------------ like another array
+@takes_device
 def full_like(a: Any, fill_value: Any, dtype: Any = None, order: str = "C", ctx: Context | None = None,
               out: Any = None) -> Any:
     """One value in the shape of another array.
@@ -376,6 +439,7 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, order: str = "C", ctx:
     return call("_npi_full_like", [a], out, fill_value=fill_value, dtype=dtype)
 
 
+@takes_device
 def zeros_like(a: Any, dtype: Any = None, order: str = "C", ctx: Context | None = None, out: Any = None) -> Any:
     """Zeros in the shape of another array.
 
@@ -399,6 +463,7 @@ def zeros_like(a: Any, dtype: Any = None, order: str = "C", ctx: Context | None 
     return full_like(a, 0, dtype, order, ctx, out)
 
 
+@takes_device
 def ones_like(a: Any, dtype: Any = None, order: str = "C", ctx: Context | None = None, out: Any = None) -> Any:
     """Ones in the shape of another array.
 

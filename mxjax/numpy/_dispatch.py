@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..base import numeric_types
-from ..context import as_context
+from ..context import as_context, takes_device
 from ..eager.call_cache import CachedCall, prepared
 from ..eager.dispatch import call as call_operator
 from ..eager.dispatch import check_inputs, invoke
@@ -158,8 +158,11 @@ def bound(flavour: Flavour, function: Callable[..., Any]) -> Callable[..., Any]:
     """`function(flavour, ...)` as a function of the rest; the same one each time."""
     @functools.wraps(function)
     def fixed(*args: Any, **kwargs: Any) -> Any:
+        if "device" in kwargs:
+            return with_device(flavour, *args, **kwargs)
         return function(flavour, *args, **kwargs)
     signature = inspect.signature(function)
+    with_device = takes_device(function) if "ctx" in signature.parameters else function
     fixed.__signature__ = signature.replace(parameters=list(signature.parameters.values())[1:])
     del fixed.__wrapped__
     # where pickle finds it: not the private file that defines it

@@ -32,6 +32,9 @@ def _define(name: str, arguments: str, body: Callable[..., Any], doc: str, optio
 # ------------------------------------------------------------ of one array
 _NO_FLOATS = "\n        MXNetError: x has a floating dtype."
 _NO_BOOLEANS = "\n        MXNetError: x has dtype bool."
+_OLD_NAMES = {"acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan",
+              "atan2": "arctan2", "atanh": "arctanh", "bitwise_invert": "invert", "bitwise_left_shift": "left_shift",
+              "bitwise_right_shift": "right_shift", "pow": "power"}  # those that NumPy 1 has
 _TRUTHS = {"logical_not", "isnan", "isinf", "isposinf", "isneginf", "isfinite"}
 
 
@@ -52,7 +55,7 @@ def _unary(name: str, op: str, doc: str, values: str, result: str, digits: list[
                 raise TypeError(f"{name}: out must have dtype bool, got {getattr(out, 'dtype', type(out))}")
             return call(op, [x], out)
         if is_number(x):
-            return getattr(np, name)(x)
+            return getattr(np, _OLD_NAMES.get(name, name))(x)
         raise TypeError(f"{name}: type {type(x)} not supported")
     truth, bits = name in _TRUTHS, op == "_npi_bitwise_not"
     _define(name, "x", body, f"""{doc}, element by element.
@@ -115,6 +118,14 @@ for _name, _op, _doc, _values, _result, *_digits in [
     ("logical_not", "logical_not", "Whether x is zero", "[0, 1, 2]", "array([ True, False, False])"),
     ("bitwise_not", "bitwise_not", "All bits inverted", '[0, 1, 5], dtype="int32"', "array([-1, -2, -6], dtype=int32)"),
     ("invert", "bitwise_not", "All bits inverted", '[0, 1, 5], dtype="int32"', "array([-1, -2, -6], dtype=int32)"),
+    ("acos", "arccos", "Inverse cosine", "[0, 0.5, 1]", "array([1.57, 1.05, 0.  ])", 2),
+    ("acosh", "arccosh", "Inverse hyperbolic cosine", "[1, 2, 3]", "array([0.  , 1.32, 1.76])", 2),
+    ("asin", "arcsin", "Inverse sine", "[0, 0.5, 1]", "array([0.  , 0.52, 1.57])", 2),
+    ("asinh", "arcsinh", "Inverse hyperbolic sine", "[0, 1, 2]", "array([0.  , 0.88, 1.44])", 2),
+    ("atan", "arctan", "Inverse tangent", "[0, 1, 2]", "array([0.  , 0.79, 1.11])", 2),
+    ("atanh", "arctanh", "Inverse hyperbolic tangent", "[-0.5, 0, 0.5]", "array([-0.55,  0.  ,  0.55])", 2),
+    ("bitwise_invert", "bitwise_not", "All bits inverted", '[0, 1, 5], dtype="int32"',
+     "array([-1, -2, -6], dtype=int32)"),
     ("isnan", "isnan", "Whether x is NaN", "[1, np.nan]", "array([False,  True])"),
     ("isinf", "isinf", "Whether x is infinite", "[1, np.inf, -np.inf]", "array([False,  True,  True])"),
     ("isposinf", "isposinf", "Whether x is +infinity", "[1, np.inf, -np.inf]", "array([False,  True, False])"),
@@ -243,16 +254,23 @@ def nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: float | None
 # ------------------------------------------------------------ of two arrays or numbers
 _OPTIONS = "\n        kwargs: NumPy's ufunc options (`where`, `order`, ...), at their defaults."
 _REFUSED = "\n        NotImplementedError: an option is not at its default."
-_COMPARISONS = ("equal", "not_equal", "greater", "greater_equal", "less", "less_equal")
+_LOGICAL = {
+    "and": ("Whether x1 and x2 are nonzero", ("[0, 0, 2]", "[0, 1, 1]", "array([False, False,  True])")),
+    "or": ("Whether x1 or x2 is nonzero", ("[0, 0, 2]", "[0, 1, 1]", "array([False,  True,  True])")),
+    "xor": ("Whether exactly one of both is nonzero", ("[0, 0, 2]", "[0, 1, 1]", "array([False,  True, False])")),
+}
+_COMPARISONS = ("logical_and", "logical_or", "logical_xor", "equal", "not_equal", "greater", "greater_equal", "less",
+                "less_equal")
 _DTYPES = {"_npi_true_divide": "dtype, float32 of integers; a number does not change it",
            **{f"_npi_{name}": "dtype bool" for name in _COMPARISONS}}
 _INTEGERS = ", or a dtype is neither of integers nor bool"
-_WRONG = {**dict.fromkeys(("lcm", "bitwise_and", "bitwise_or", "bitwise_xor"), _INTEGERS),
+_WRONG = {**dict.fromkeys(("gcd", "lcm", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift",
+                           "bitwise_right_shift"), _INTEGERS),
           **dict.fromkeys(("arctan2", "hypot"), ", or both are of integers")}
 
 
 def _binary(name: str, op: str, doc: str, example: tuple[str, str, str], right: str | None = None,
-            plain: Callable | None = None, counts: bool = True, options: bool = True) -> None:
+            counts: bool = True, options: bool = True, promotes: bool = False) -> None:
     """Adds a function of arrays and numbers.
 
     Args:
@@ -260,9 +278,9 @@ def _binary(name: str, op: str, doc: str, example: tuple[str, str, str], right: 
         doc: what it computes.
         example: what the two arguments are (one in brackets: of an array), and what is printed.
         right: the one of a number and an array (default: the same, for functions that commute).
-        plain: the function of two numbers (default NumPy's).
         counts: whether booleans that meet a number count as int64.
         options: whether the function takes NumPy's ufunc options.
+        promotes: whether a number with a point makes float64 of integers, as in all functions of MXNet 2.
     """
     with_number = f"_npi_{op}_scalar"
     number_first = with_number if right is None else f"_npi_{right}_scalar"
@@ -270,8 +288,8 @@ def _binary(name: str, op: str, doc: str, example: tuple[str, str, str], right: 
 
     def scalar(scalar_op: str, x: Any, number: Any, out: Any, right: bool) -> Any:
         value = _number(number.item() if isinstance(number, np.generic) else number)
-        if not isinstance(x, IMPERATIVE.kind):
-            return call(scalar_op, [x], out, scalar=float(value), is_int=right and isinstance(value, int))
+        if promotes and isinstance(value, float) or not isinstance(x, IMPERATIVE.kind):
+            return call(scalar_op, [x], out, scalar=float(value), is_int=(right or promotes) and isinstance(value, int))
         if counts and x._chunk.dtype == np.bool_:
             x = x.astype("int64")
         return invoke(kernel_of(scalar_op), [x], (value,), out)
@@ -282,7 +300,7 @@ def _binary(name: str, op: str, doc: str, example: tuple[str, str, str], right: 
             return invoke(kernel_of(op), [x1, x2], (), out)
         if isinstance(x2, numeric_types):
             if isinstance(x1, numeric_types):
-                return (plain or getattr(np, name))(x1, x2)
+                return getattr(np, _OLD_NAMES.get(name, name))(x1, x2)
             return scalar(with_number, x1, x2, out, True)
         if isinstance(x1, numeric_types):
             return scalar(number_first, x2, x1, out, False)
@@ -315,6 +333,9 @@ for _name, _op, _doc, _example, *_right in [
     ("mod", "mod", "Remainder of x1 / x2 with the sign of x2", ("[-7, 7]", "3", "array([2., 1.])"), "rmod"),
     ("remainder", "mod", "Remainder of x1 / x2 with the sign of x2", ("[-7, 7]", "3", "array([2., 1.])"), "rmod"),
     ("power", "power", "x1 to the power of x2", ("[1, 2, 3]", "2", "array([1., 4., 9.])"), "rpower"),
+    ("pow", "power", "x1 to the power of x2", ("[1, 2, 3]", "2", "array([1., 4., 9.])"), "rpower"),
+    ("atan2", "arctan2", "The angle of the point (x2, x1)",
+     ("[0, 1]", "[1, 0]", "array([0.       , 1.5707964])"), "rarctan2"),
     ("maximum", "maximum", "The larger of both", ("[1, 5]", "[3, 2]", "array([3., 5.])")),
     ("minimum", "minimum", "The smaller of both", ("[1, 5]", "[3, 2]", "array([1., 2.])")),
     ("arctan2", "arctan2", "The angle of the point (x2, x1)",
@@ -326,7 +347,28 @@ for _name, _op, _doc, _example, *_right in [
     _binary(_name, _op, _doc, _example, right=_right[0] if _right else None)
 _binary("true_divide", "true_divide", "x1 / x2", ("1", "[2, 4]", "array([0.5 , 0.25])"), right="rtrue_divide",
         options=False)
+for _name, _op, _doc, _example, *_right in [
+    ("fmod", "fmod", "Remainder of x1 / x2 with the sign of x1", ("[-7, 7]", "3", "array([-1.,  1.])"), "rfmod"),
+    ("fmax", "fmax", "The larger of both, not NaN where only one of them is NaN",
+     ("[1, np.nan]", "[3, 2]", "array([3., 2.])")),
+    ("fmin", "fmin", "The smaller of both, not NaN where only one of them is NaN",
+     ("[1, np.nan]", "[3, 2]", "array([1., 2.])")),
+    ("logaddexp", "logaddexp", "log(exp(x1) + exp(x2)), without overflow",
+     ("[0, 1]", "[0, 1]", "array([0.6931472, 1.6931472])")),
+]:
+    _binary(_name, _op, _doc, _example, right=_right[0] if _right else None, promotes=True)
+_binary("floor_divide", "floor_divide", "The largest integer not above x1 / x2",
+        ("[-7, 7]", "2", "array([-4.,  3.])"), right="rfloor_divide", options=False, promotes=True)
+for _name, _doc, _right, _example in [
+    ("left", "x1 · 2 to the power of x2, as bits", "rbitwise_left_shift", "array([20, 24], dtype=int32)"),
+    ("right", "x1 / 2 to the power of x2, rounded down, as bits", "rbitwise_right_shift", "array([1, 1], dtype=int32)"),
+]:
+    _binary(f"bitwise_{_name}_shift", f"bitwise_{_name}_shift", _doc, ('[5, 6], dtype="int32"', "2", _example),
+            right=_right, counts=False, options=False)
+for _name in ("and", "or", "xor"):
+    _binary(f"logical_{_name}", f"logical_{_name}", *_LOGICAL[_name], counts=False, options=False, promotes=True)
 for _name, _doc, _example in [
+    ("gcd", "Greatest common divisor", ('[4, 9], dtype="int32"', "6", "array([2, 3], dtype=int32)")),
     ("lcm", "Least common multiple", ('[4, 6], dtype="int32"', "6", "array([12,  6], dtype=int32)")),
     ("bitwise_and", "Bits set in both", ('[5, 6], dtype="int32"', "3", "array([1, 2], dtype=int32)")),
     ("bitwise_or", "Bits set in one or both", ('[5, 6], dtype="int32"', "3", "array([7, 7], dtype=int32)")),

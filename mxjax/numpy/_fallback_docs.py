@@ -396,6 +396,14 @@ density: divide by the total and by the bins' volumes
 >>> counts
 array([[1., 0.],
        [1., 1.]], dtype=float64)""",
+    "cumprod": """Running products along an axis.
+a: ndarray
+axis: the axis; None: of the flattened array
+dtype: of the result
+out: ndarray to write to
+-> An ndarray.
+>>> mx.np.cumprod(mx.np.array([2, 3, 4]))
+array([ 2.,  6., 24.])""",
     "nancumprod": """Running products along an axis; NaN counts as 1.
 a: ndarray
 axis: the axis; None: of the flattened array
@@ -597,6 +605,41 @@ start: before which axis
 -> A copy.
 >>> mx.np.rollaxis(mx.np.zeros((1, 2, 3)), 2).shape
 (3, 1, 2)""",
+    "nanstd": """Standard deviation over axes, without what is NaN.
+a: ndarray
+axis: int or tuple of ints; None: all
+dtype: of the result
+out: ndarray to write to
+ddof: what is subtracted from the number of elements
+keepdims: keep reduced axes with size 1
+mean: the mean, where it is known; correction: another name of ddof
+where: which elements count
+-> An ndarray, or a number where all axes are reduced.
+>>> mx.np.nanstd(mx.np.array([[1, 3, np.nan]]), axis=1)
+array([1.])""",
+    "nansum": """Sum over axes, without what is NaN.
+a: ndarray
+axis: int or tuple of ints; None: all
+dtype: of the result
+out: ndarray to write to
+keepdims: keep reduced axes with size 1
+initial: what the sum begins with
+where: which elements count
+-> An ndarray, or a number where all axes are reduced.
+>>> mx.np.nansum(mx.np.array([[1, 3, np.nan]]), axis=1)
+array([4.])""",
+    "nanvar": """Variance over axes, without what is NaN.
+a: ndarray
+axis: int or tuple of ints; None: all
+dtype: of the result
+out: ndarray to write to
+ddof: what is subtracted from the number of elements
+keepdims: keep reduced axes with size 1
+mean: the mean, where it is known; correction: another name of ddof
+where: which elements count
+-> An ndarray, or a number where all axes are reduced.
+>>> mx.np.nanvar(mx.np.array([[1, 3, np.nan]]), axis=1)
+array([1.])""",
     "ndim": """How many axes an array has.
 a: ndarray or number
 -> An int.

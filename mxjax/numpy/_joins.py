@@ -9,8 +9,8 @@ import numpy as np
 from ..base import integer_types
 from ._dispatch import call, flavour_of, is_number
 
-__all__ = ["append", "array_split", "column_stack", "concatenate", "dsplit", "dstack", "hsplit", "hstack", "pad",
-           "repeat", "resize", "row_stack", "split", "stack", "tile", "vsplit", "vstack"]
+__all__ = ["append", "array_split", "column_stack", "concat", "concatenate", "dsplit", "dstack", "hsplit", "hstack",
+           "pad", "repeat", "resize", "row_stack", "split", "stack", "tile", "vsplit", "vstack"]
 
 
 # ------------------------------------------------------------ joins and pieces
@@ -70,6 +70,24 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
         array([1., 2., 3.])
     """
     return _joined("_npi_concatenate", [arr, values], None, axis)
+
+
+def concat(seq: Any, axis: int | None = 0, out: Any = None) -> Any:
+    """As `concatenate`.
+
+    Args:
+        seq: sequence of ndarrays or symbols.
+        axis: the axis; None: the arrays are flattened.
+        out: ndarray to write to.
+
+    Returns:
+        An ndarray.
+
+    Example:
+        >>> mx.np.concat([mx.np.array([1, 2]), mx.np.array([3])])
+        array([1., 2., 3.])
+    """
+    return concatenate(seq, axis, out)
 
 
 def stack(arrays: Any, axis: int = 0, out: Any = None) -> Any:

@@ -15,6 +15,7 @@ from ._joins import (
     append,
     array_split,
     column_stack,
+    concat,
     concatenate,
     dsplit,
     dstack,
@@ -31,12 +32,12 @@ from ._joins import (
     vstack,
 )
 
-__all__ = ["append", "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_to", "column_stack",
-           "concatenate", "copy", "diag", "diagflat", "diagonal", "diff", "dot", "dsplit", "dstack", "ediff1d",
-           "einsum", "expand_dims", "flip", "fliplr", "flipud", "hsplit", "hstack", "inner", "matmul", "moveaxis",
-           "outer", "pad", "polyval", "ravel", "repeat", "reshape", "resize", "roll", "rot90", "row_stack", "split",
-           "squeeze", "stack", "swapaxes", "tensordot", "tile", "trace", "transpose", "tril", "vdot", "vsplit",
-           "vstack"]
+__all__ = ["append", "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_to", "column_stack", "concat",
+           "concatenate", "copy", "cross", "diag", "diagflat", "diagonal", "diff", "dot", "dsplit", "dstack",
+           "ediff1d", "einsum", "expand_dims", "fill_diagonal", "flip", "fliplr", "flipud", "hsplit", "hstack",
+           "inner", "kron", "matmul", "moveaxis", "outer", "pad", "permute_dims", "polyval", "ravel", "repeat",
+           "reshape", "resize", "roll", "rot90", "row_stack", "split", "squeeze", "stack", "swapaxes", "tensordot",
+           "tile", "trace", "transpose", "tril", "triu", "vdot", "vsplit", "vstack"]
 
 
 # ------------------------------------------------------------ shape and axes
@@ -112,6 +113,27 @@ def transpose(a: Any, axes: Any = None, out: Any = None) -> Any:
     if isinstance(axes, (tuple, list)) and len(set(axes)) < len(axes):
         raise ValueError(f"transpose: axes={tuple(axes)} names an axis twice")
     return call("_np_transpose", [a], out, axes=axes)
+
+
+def permute_dims(a: Any, axes: Any = None) -> Any:
+    """As `transpose`.
+
+    Args:
+        a: ndarray or symbol.
+        axes: the old axis for each new one; None: reversed.
+
+    Returns:
+        A copy with the axes in that order.
+
+    Raises:
+        ValueError: an axis is named twice.
+        MXNetError: an axis is not named.
+
+    Example:
+        >>> mx.np.permute_dims(mx.np.zeros((1, 2, 3)), (0, 2, 1)).shape
+        (1, 3, 2)
+    """
+    return transpose(a, axes)
 
 
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
@@ -502,6 +524,97 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, out: Any = No
         array(5.)
     """
     return call("_np_trace", [a], out, offset=offset, axis1=axis1, axis2=axis2)
+
+
+def triu(m: Any, k: int = 0) -> Any:
+    """The elements on and above a diagonal, and zeros below it.
+
+    Args:
+        m: ndarray or symbol (..., rows, columns); a vector stands for the matrix whose rows it is.
+        k: which diagonal: 0 the main one, above it positive, below it negative.
+
+    Returns:
+        An ndarray of the same shape and dtype.
+
+    Example:
+        >>> mx.np.triu(mx.np.array([[1, 2], [3, 4]]))
+        array([[1., 2.],
+               [0., 4.]])
+    """
+    return call("_npi_triu", [m], k=k)
+
+
+def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+    """Writes numbers to the main diagonal, in place.
+
+    Args:
+        a: ndarray: a matrix, or an array of more axes, all of one size.
+        val: a number, or a list of them, repeated as often as the diagonal needs.
+        wrap: a diagonal that reached the last column begins again below, with a row between.
+
+    Raises:
+        TypeError: `a` is no ndarray, `val` something else.
+        MXNetError: `a` is a vector, or has more than two axes, of different sizes; `val` has no number.
+
+    Example:
+        >>> a = mx.np.zeros((2, 2))
+        >>> mx.np.fill_diagonal(a, [1, 2])
+        >>> a
+        array([[1., 0.],
+               [0., 2.]])
+    """
+    if not is_array(a):
+        raise TypeError(f"fill_diagonal: type {type(a)} not supported")
+    values = val if isinstance(val, list) else [val]
+    if not all(is_number(v) for v in values):
+        raise TypeError("fill_diagonal: val must be a number or a list of numbers, got "
+                        f"{type(next(v for v in values if not is_number(v)))}")
+    call("_npi_fill_diagonal", [a], a, val=tuple(map(float, values)), wrap=wrap)
+
+
+def kron(a: Any, b: Any) -> Any:
+    """The Kronecker product: `b` times each element of `a`.
+
+    Args:
+        a, b: ndarrays or symbols of one dtype.
+
+    Returns:
+        An ndarray; each axis has the product of both sizes.
+
+    Raises:
+        TypeError: a or b is something else.
+        MXNetError: the dtypes differ.
+
+    Example:
+        >>> mx.np.kron(mx.np.array([1, 10]), mx.np.array([1, 2]))
+        array([ 1.,  2., 10., 20.])
+    """
+    return call("_npi_kron", [a, b])
+
+
+def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+    """The cross products of vectors.
+
+    Args:
+        a, b: ndarrays or symbols of vectors of 2 or 3 elements, float32 or float64.
+        axisa, axisb: the axes that the vectors lie along.
+        axisc: the axis of the products in the result; it has none where both have 2 elements.
+        axis: all three of them.
+
+    Returns:
+        An ndarray of the products.
+
+    Raises:
+        TypeError: a or b is something else.
+        MXNetError: the vectors have another length, the dtypes differ, or are of integers.
+
+    Example:
+        >>> mx.np.cross(mx.np.array([1, 0, 0]), mx.np.array([0, 1, 0]))
+        array([0., 0., 1.])
+    """
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    return call("_npi_cross", [a, b], axisa=axisa, axisb=axisb, axisc=axisc)
 
 
 def tril(m: Any, k: int = 0) -> Any:

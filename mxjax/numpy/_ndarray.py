@@ -9,10 +9,11 @@ from typing import Any
 import jax
 import numpy as np
 
+from ..array.creation import from_dlpack as _from_dlpack
 from ..array.creation import host_values
 from ..array.dense import _IN_PLACE, NDArray, _flatten, _from_host, _unflatten
 from ..base import MXNetError
-from ..context import Context, chosen
+from ..context import Context, chosen, takes_device
 from ..eager.array_types import array_classes
 from ..eager.modes import state
 from ..ops.params import np_dtype
@@ -20,7 +21,7 @@ from . import _create, _elemwise, _index, _matrix, fallback
 from ._dispatch import IMPERATIVE
 from ._methods import Methods
 
-__all__ = ["array", "empty", "ndarray"]
+__all__ = ["array", "asarray", "empty", "from_dlpack", "ndarray"]
 
 
 class _Protocol:
@@ -389,6 +390,7 @@ jax.tree_util.register_pytree_node(ndarray, _flatten, _unflatten)
 
 
 # ------------------------------------------------------------ arrays out of values
+@takes_device
 def array(object: Any, dtype: Any = None, ctx: Context | None = None) -> ndarray:
     """An ndarray with the values of an array, number or nested sequence.
 
@@ -427,6 +429,50 @@ def array(object: Any, dtype: Any = None, ctx: Context | None = None) -> ndarray
     return _from_host(values, ctx, ndarray)
 
 
+@takes_device
+def asarray(obj: Any, dtype: Any = None, ctx: Context | None = None, copy: bool | None = None) -> ndarray:
+    """An ndarray with the values of an array, number or nested sequence; an ndarray that fits already is returned.
+
+    Args:
+        obj: the values.
+        dtype: default that of an array, int64 for an int, else float32.
+        ctx: default that of an ndarray, else the current context.
+        copy: has no effect.
+
+    Returns:
+        An ndarray.
+
+    Raises:
+        TypeError: the values do not form an array.
+
+    Example:
+        >>> a = mx.np.array([1, 2])
+        >>> mx.np.asarray(a) is a
+        True
+    """
+    if isinstance(obj, ndarray):
+        same = obj if dtype is None or np_dtype(dtype) == obj.dtype else obj.astype(dtype)
+        return same if ctx is None else same.as_in_ctx(ctx)
+    return array(obj, np.int64 if dtype is None and isinstance(obj, int) else dtype, ctx)
+
+
+def from_dlpack(x: Any) -> ndarray:
+    """An ndarray that shares the memory of an object with `__dlpack__`, or of a DLPack capsule.
+
+    Args:
+        x: the object, such as an array of another library.
+
+    Returns:
+        An ndarray.
+
+    Example:
+        >>> mx.np.from_dlpack(np.array([1, 2]))
+        array([1, 2], dtype=int64)
+    """
+    return _from_dlpack(x).as_np_ndarray()
+
+
+@takes_device
 def empty(shape: Any, dtype: Any = np.float32, order: str = "C", ctx: Context | None = None) -> ndarray:
     """An array whose values mean nothing yet (zeros).
 

@@ -9,9 +9,9 @@ from ..context import Context
 from ._dispatch import Flavour, bound
 from ._elemwise import exp
 
-__all__ = ["beta", "chisquare", "choice", "exponential", "gamma", "gumbel", "logistic", "lognormal", "multinomial",
-           "multivariate_normal", "normal", "pareto", "power", "rand", "randint", "randn", "rayleigh", "shuffle",
-           "uniform", "weibull"]
+__all__ = ["beta", "chisquare", "choice", "exponential", "f", "gamma", "gumbel", "laplace", "logistic", "lognormal",
+           "multinomial", "multivariate_normal", "normal", "pareto", "power", "rand", "randint", "randn", "rayleigh",
+           "shuffle", "uniform", "weibull"]
 
 
 def _draw(flavour: Flavour, name: str, parameters: dict[str, Any], size: Any, ctx: Any = None, out: Any = None,
@@ -107,6 +107,54 @@ def lognormal(flavour: Flavour, mean: Any = 0.0, sigma: Any = 1.0, size: Any = N
         array(True)
     """
     return exp(normal(flavour, mean, sigma, size, dtype, ctx), out=out)
+
+
+def laplace(flavour: Flavour, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = None,
+            ctx: Context | None = None, out: Any = None) -> Any:
+    """Draws from the Laplace distribution: exponential on both sides of `loc`; without gradients, as in MXNet.
+
+    Args:
+        loc: the mean, a number or ndarray.
+        scale: its width, a number or ndarray.
+        size: int or tuple of ints: shape of the draws; default that of the parameters.
+        dtype: float16, float32 (default) or float64.
+        ctx: default the current context.
+        out: ndarray to fill.
+
+    Returns:
+        An ndarray of draws.
+
+    Raises:
+        ValueError: a parameter is neither an ndarray nor a number, such as a list.
+        MXNetError: the shapes do not broadcast, to `size` where it is given.
+
+    Example:
+        >>> mx.np.random.laplace(0, 1, size=(2, 3)).shape
+        (2, 3)
+    """
+    return _draw(flavour, "laplace", {"loc": loc, "scale": scale}, size, ctx, out, dtype)
+
+
+def f(flavour: Flavour, dfnum: Any, dfden: Any, size: Any = None, ctx: Context | None = None) -> Any:
+    """Draws from Fisher's F distribution: the ratio of two chi-square draws, each divided by its degrees of freedom.
+
+    Args:
+        dfnum, dfden: degrees of freedom of numerator and denominator, numbers or ndarrays.
+        size: int or tuple of ints: shape of the draws; default that of the parameters.
+        ctx: default the current context.
+
+    Returns:
+        An ndarray of draws.
+
+    Raises:
+        ValueError: a parameter is neither an ndarray nor a number, or not positive.
+
+    Example:
+        >>> (mx.np.random.f(3, 5, size=4) > 0).all()
+        array(True)
+    """
+    above = chisquare(flavour, dfnum, size, None, ctx)
+    return above * dfden / (chisquare(flavour, dfden, size, None, ctx) * dfnum)
 
 
 def logistic(flavour: Flavour, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, ctx: Context | None = None,

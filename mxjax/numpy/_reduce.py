@@ -10,7 +10,7 @@ from ..base import MXNetError
 from ._dispatch import IMPERATIVE, call, is_number
 
 __all__ = ["all", "amax", "amin", "any", "argmax", "argmin", "average", "bincount", "cumsum", "histogram", "max",
-           "mean", "min", "percentile", "prod", "product", "quantile", "sometrue", "std", "sum", "var"]
+           "mean", "median", "min", "percentile", "prod", "product", "quantile", "sometrue", "std", "sum", "var"]
 
 
 def _counted(a: Any, dtype: Any) -> Any:
@@ -492,6 +492,29 @@ def quantile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input:
         array(2.5)
     """
     return percentile(a, q * 100, axis, out, overwrite_input, interpolation, keepdims)
+
+
+def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = None, keepdims: bool = False) -> Any:
+    """The middle element, or the mean of the two in the middle.
+
+    Args:
+        a: ndarray or symbol.
+        axis: int or tuple of ints; None: all.
+        out: ndarray to write to.
+        overwrite_input: only None.
+        keepdims: keep reduced axes with size 1.
+
+    Returns:
+        An ndarray without the reduced axes; float32 of integers.
+
+    Raises:
+        NotImplementedError: `overwrite_input` is given.
+
+    Example:
+        >>> mx.np.median(mx.np.array([[1, 2, 30], [4, 5, 6]]), axis=1)
+        array([2., 5.])
+    """
+    return quantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
 
 
 def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:

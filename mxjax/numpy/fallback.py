@@ -16,12 +16,13 @@ from ._dispatch import IMPERATIVE
 from ._fallback_docs import document
 
 __all__ = """allclose alltrue apply_along_axis apply_over_axes argpartition argwhere array_equal array_equiv choose
-compress corrcoef correlate count_nonzero cov digitize divmod extract flatnonzero float_power frexp heaviside
-histogram2d histogram_bin_edges histogramdd i0 in1d interp intersect1d isclose isin ix_ lexsort min_scalar_type mirr
-modf msort nanargmax nanargmin nancumprod nancumsum nanmax nanmedian nanmin nanpercentile nanprod nanquantile ndim npv
-packbits partition piecewise poly polyadd polydiv polyfit polyint polymul polysub positive ppmt promote_types ptp pv
-rate real result_type rollaxis roots searchsorted select setdiff1d setxor1d signbit size spacing take_along_axis trapz
-tril_indices_from trim_zeros triu_indices_from union1d unpackbits unwrap vander""".split()
+compress corrcoef correlate count_nonzero cov cumprod digitize divmod extract flatnonzero float_power frexp
+heaviside histogram2d histogram_bin_edges histogramdd i0 in1d interp intersect1d isclose isin ix_ lexsort
+min_scalar_type mirr modf msort nanargmax nanargmin nancumprod nancumsum nanmax nanmedian nanmin nanpercentile
+nanprod nanquantile nanstd nansum nanvar ndim npv packbits partition piecewise poly polyadd polydiv polyfit
+polyint polymul polysub positive ppmt promote_types ptp pv rate real result_type rollaxis roots searchsorted select
+setdiff1d setxor1d signbit size spacing take_along_axis trapz tril_indices_from trim_zeros triu_indices_from union1d
+unpackbits unwrap vander""".split()
 
 _FINANCIAL = ("mirr", "npv", "pmt", "ppmt", "pv", "rate")
 
@@ -149,5 +150,5 @@ def _financial(name: str) -> Callable[..., Any]:
     return call
 
 
-for _name in (*__all__, "nanstd", "nansum", "nanvar", "pmt"):
+for _name in (*__all__, "pmt"):
     globals()[_name] = _financial(_name) if _name in _FINANCIAL else fallback(_name)

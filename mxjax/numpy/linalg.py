@@ -6,12 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from . import _elemwise, _reduce
+from . import _elemwise, _matrix, _reduce
 from ._dispatch import call
+from ._matrix import outer, tensordot
 from .fallback_linalg import cond, lstsq, matrix_power, matrix_rank, multi_dot, qr
 
-__all__ = ["cholesky", "cond", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "matrix_power",
-           "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "svd", "tensorinv", "tensorsolve"]
+__all__ = ["cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq",
+           "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr",
+           "slogdet", "solve", "svd", "svdvals", "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot",
+           "vector_norm"]
 
 
 def det(a: Any) -> Any:
@@ -338,3 +341,156 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 
 def _norm(x: Any, ord: float, axis: Any, keepdims: bool, flag: int) -> Any:
     return call("_npi_norm", [x], ord=ord, axis=axis, keepdims=keepdims, flag=flag)
+
+
+# ------------------------------------------------------------ the array API's names
+def cross(a: Any, b: Any, axis: int = -1) -> Any:
+    """The cross products of vectors; see `mx.np.cross`.
+
+    Args:
+        a, b: ndarrays or symbols of vectors of 2 or 3 elements, float32 or float64.
+        axis: the axis that the vectors lie along.
+
+    Returns:
+        An ndarray of the products.
+
+    Example:
+        >>> mx.np.linalg.cross(mx.np.array([1, 0, 0]), mx.np.array([0, 1, 0]))
+        array([0., 0., 1.])
+    """
+    return _matrix.cross(a, b, axis=axis)
+
+
+def diagonal(a: Any, offset: int = 0) -> Any:
+    """A diagonal of a matrix; of a vector the matrix with this diagonal, as `mx.np.diag` has it.
+
+    Args:
+        a: ndarray or symbol, a matrix or a vector.
+        offset: which diagonal: 0 the main one, above it positive, below it negative.
+
+    Returns:
+        An ndarray.
+
+    Raises:
+        MXNetError: `a` has more than two axes.
+
+    Example:
+        >>> mx.np.linalg.diagonal(mx.np.array([[1, 2], [3, 4]]))
+        array([1., 4.])
+    """
+    return _matrix.diag(a, offset)
+
+
+def matrix_norm(x: Any, ord: Any = "fro", axis: tuple[int, int] = (-2, -1), keepdims: bool = False) -> Any:
+    """A norm of matrices; see `norm`.
+
+    Args:
+        x: ndarray or symbol.
+        ord: "fro", "nuc", 1, -1, 2, -2, or an infinity.
+        axis: the axes of the matrices.
+        keepdims: keep these axes with size 1.
+
+    Returns:
+        An ndarray without these axes.
+
+    Example:
+        >>> mx.np.linalg.matrix_norm(mx.np.array([[3, 0], [0, 4]]))
+        array(5.)
+    """
+    return norm(x, ord, axis, keepdims)
+
+
+def matrix_transpose(a: Any) -> Any:
+    """The last two axes exchanged.
+
+    Args:
+        a: ndarray with at least two axes.
+
+    Returns:
+        A copy (..., n, m).
+
+    Raises:
+        ValueError: `a` has fewer axes.
+
+    Example:
+        >>> mx.np.linalg.matrix_transpose(mx.np.zeros((2, 3, 4))).shape
+        (2, 4, 3)
+    """
+    if a.ndim < 2:
+        raise ValueError(f"matrix_transpose takes an array of at least two axes, got shape {a.shape}")
+    return _matrix.swapaxes(a, -1, -2)
+
+
+def svdvals(a: Any) -> Any:
+    """The singular values, falling.
+
+    Args:
+        a: ndarray or symbol (..., m, n) with m <= n.
+
+    Returns:
+        An ndarray (..., m).
+
+    Example:
+        >>> mx.np.linalg.svdvals(mx.np.array([[3, 0], [0, -4]])).round(2)
+        array([4., 3.])
+    """
+    return svd(a)[1]
+
+
+def trace(a: Any, offset: int = 0) -> Any:
+    """The sums of diagonals of the matrices in the first two axes.
+
+    Args:
+        a: ndarray or symbol (m, n, ...).
+        offset: which diagonal: 0 the main one, above it positive, below it negative.
+
+    Returns:
+        An ndarray (...).
+
+    Example:
+        >>> mx.np.linalg.trace(mx.np.array([[1, 2], [3, 4]]))
+        array(5.)
+    """
+    return _matrix.trace(a, offset)
+
+
+def vecdot(a: Any, b: Any, axis: int | None = None) -> Any:
+    """The product of the flattened arrays, or their `tensordot` over `axis` axes, as in MXNet 2.
+
+    Args:
+        a, b: ndarrays or symbols.
+        axis: for how many axes the product is summed, as in `tensordot`; None: the sum of all products.
+
+    Returns:
+        An ndarray.
+
+    Example:
+        >>> mx.np.linalg.vecdot(mx.np.array([1, 2]), mx.np.array([3, 4]))
+        array(11.)
+    """
+    return _matrix.tensordot(_matrix.ravel(a), _matrix.ravel(b), 1 if axis is None else axis)
+
+
+def vector_norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """A norm of vectors.
+
+    Args:
+        x: ndarray or symbol.
+        ord: a number, also an infinity; default 2.
+        axis: int or tuple of ints: the axes whose elements make a vector; None: all.
+        keepdims: keep an axis of size 1, the first one, for them; where `axis` is an int it is that axis.
+
+    Returns:
+        An ndarray without these axes.
+
+    Example:
+        >>> mx.np.linalg.vector_norm(mx.np.array([[3, 4], [6, 8]]), axis=1)
+        array([ 5., 10.])
+    """
+    if axis is None:
+        x, axis = _matrix.ravel(x), 0
+    elif isinstance(axis, (tuple, list)):
+        rest = tuple(i for i in range(x.ndim) if i not in [a % x.ndim for a in axis])
+        x = _matrix.transpose(x, (*axis, *rest))
+        x, axis = _matrix.reshape(x, (-1, *x.shape[len(axis):])), 0
+    return norm(x, 2 if ord is None else ord, axis, keepdims)

@@ -10,11 +10,11 @@ from ..array.dense import _GRAD_REQ_MAP as _GRAD_REQ_MAP
 from . import _create, _elemwise, _index, _matrix, _reduce, fallback
 from ._dispatch import IMPERATIVE
 from ._namespace import functions
-from ._ndarray import array, empty, ndarray
+from ._ndarray import array, asarray, empty, from_dlpack, ndarray
 from .fallback import *  # noqa: F403  made from a table; its __all__ says which
 
-__all__ = ["array", "empty", "ndarray", *_create.CREATORS, *_create.__all__, *_elemwise.__all__, *_index.__all__,
-           *_matrix.__all__, *_reduce.__all__, *fallback.__all__]
+__all__ = ["array", "asarray", "empty", "from_dlpack", "ndarray", *_create.CREATORS, *_create.__all__,
+           *_elemwise.__all__, *_index.__all__, *_matrix.__all__, *_reduce.__all__, *fallback.__all__]
 
 if TYPE_CHECKING:
     from ._stubs.multiarray import *  # noqa: F403

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from .._random.streams import seed as seed
 from ._dispatch import IMPERATIVE as _IMPERATIVE
 from ._random import functions as _functions
 

@@ -5,14 +5,38 @@ from __future__ import annotations
 import builtins
 
 import numpy as _np
-from numpy import e, finfo, float16, float32, float64, inf, int8, int32, int64, nan, newaxis, pi, uint8
+from numpy import (
+    dtype,
+    e,
+    finfo,
+    float16,
+    float32,
+    float64,
+    inf,
+    int8,
+    int16,
+    int32,
+    int64,
+    nan,
+    newaxis,
+    pi,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
 
-__all__ = ["NAN", "NINF", "NZERO", "NaN", "PINF", "PZERO", "bool", "bool_", "e", "finfo", "float16", "float32",
-           "float64", "inf", "int32", "int64", "int8", "nan", "newaxis", "pi", "uint8"]
+__all__ = ["NAN", "NINF", "NZERO", "NaN", "PINF", "PZERO", "bool", "bool_", "boolean_dtypes", "dtype", "e", "finfo",
+           "float16", "float32", "float64", "floating_dtypes", "inf", "int16", "int32", "int64", "int8",
+           "integer_dtypes", "nan", "newaxis", "numeric_dtypes", "pi", "uint16", "uint32", "uint64", "uint8"]
 
 NAN = NaN = nan
 PINF, NINF, PZERO, NZERO = inf, -inf, 0.0, -0.0
 bool, bool_ = builtins.bool, _np.bool_
+boolean_dtypes = [dtype(bool_)]
+integer_dtypes = [dtype(kind) for kind in (int8, int16, int32, int64, uint8, uint16, uint32, uint64)]
+floating_dtypes = [dtype(kind) for kind in (float16, float32, float64)]
+numeric_dtypes = [*integer_dtypes, *floating_dtypes]
 _STR_2_DTYPE_ = {"float16": float16, "float32": float32, "float64": float64, "float": float64, "int8": int8,
                  "int32": int32, "int64": int64, "int": int64, "uint8": uint8, "bool": bool, "bool_": bool_,
                  "None": None}

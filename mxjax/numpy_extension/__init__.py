@@ -14,7 +14,8 @@ from ..util import is_np_array as is_np_array
 from ..util import is_np_shape as is_np_shape
 from ..util import reset_np as reset_np
 from ..util import set_np as set_np
-from . import image, random, utils
+from . import control_flow, image, random, utils
+from .control_flow import *
 from .utils import *
 
 
@@ -79,6 +80,126 @@ def constraint_check(x: _Any, msg: str = "Constraint violated.") -> _Any:
         array(True)
     """
     return _call("_npx_constraint_check", [x], msg=msg)
+
+
+def index_add(a: _Any, ind: _Any, val: _Any) -> _Any:
+    """An array with values added at some places; what comes twice is added twice.
+
+    Args:
+        a: ndarray or symbol.
+        ind: int32 or int64 (dimensions, count): coordinates on the leading axes of `a`; a vector: on the first one.
+        val: of the dtype of `a`, broadcasts to (count, *the other axes of a).
+
+    Returns:
+        An ndarray of the shape of `a`, which stays as it is.
+
+    Raises:
+        IndexError: a place is not in the array (also a negative one), or `ind` has more rows than `a` axes.
+        MXNetError: dtypes or shapes do not fit.
+
+    Example:
+        >>> mx.npx.index_add(mx.np.zeros((2, 2)), mx.np.array([[0, 1], [0, 1]], dtype="int32"), mx.np.array([5, 6]))
+        array([[5., 0.],
+               [0., 6.]])
+    """
+    return _call("_npx_index_add", [a, ind, val])
+
+
+def index_update(a: _Any, ind: _Any, val: _Any) -> _Any:
+    """An array with values set at some places.
+
+    Args:
+        a: ndarray or symbol.
+        ind: int32 or int64 (dimensions, count): coordinates on the leading axes of `a`; a vector: on the first one.
+        val: of the dtype of `a`, broadcasts to (count, *the other axes of a).
+
+    Returns:
+        An ndarray of the shape of `a`, which stays as it is.
+
+    Raises:
+        IndexError: a place is not in the array (also a negative one), or `ind` has more rows than `a` axes.
+        MXNetError: dtypes or shapes do not fit.
+
+    Example:
+        >>> mx.npx.index_update(mx.np.ones((2, 2)), mx.np.array([1], dtype="int32"), mx.np.array([5, 6]))
+        array([[1., 1.],
+               [5., 6.]])
+    """
+    return _call("_npx_index_update", [a, ind, val])
+
+
+def masked_softmax(data: _Any, mask: _Any, axis: int = -1, temperature: float = 1.0, normalize: bool = True) -> _Any:
+    """Softmax of data / temperature along an axis, of those elements that the mask has; 0 elsewhere.
+
+    Args:
+        data: ndarray or symbol of floats.
+        mask: ndarray or symbol of dtype bool, of as many axes, each of the size of data's or of size 1.
+        axis: the axis.
+        temperature: what data is divided by.
+        normalize: has no effect.
+
+    Returns:
+        An ndarray of the shape and dtype of `data`.
+
+    Raises:
+        MXNetError: `data` is not of floats, the mask not of dtype bool, or the shapes do not fit.
+
+    Example:
+        >>> mx.npx.masked_softmax(mx.np.zeros((1, 3)), mx.np.array([[1, 0, 1]], dtype="bool"))
+        array([[0.5, 0. , 0.5]])
+    """
+    return _call("masked_softmax", [data, mask], axis=axis, temperature=temperature, normalize=normalize)
+
+
+def masked_log_softmax(data: _Any, mask: _Any, axis: int = -1, temperature: float = 1.0,
+                       normalize: bool = True) -> _Any:
+    """Logarithm of `masked_softmax`: -infinity where the mask is false.
+
+    Args:
+        data: ndarray or symbol of floats.
+        mask: ndarray or symbol of dtype bool, of as many axes, each of the size of data's or of size 1.
+        axis: the axis.
+        temperature: what data is divided by.
+        normalize: has no effect.
+
+    Returns:
+        An ndarray of the shape and dtype of `data`.
+
+    Raises:
+        MXNetError: `data` is not of floats, the mask not of dtype bool, or the shapes do not fit.
+
+    Example:
+        >>> mx.npx.masked_log_softmax(mx.np.zeros((1, 2)), mx.np.array([[1, 0]], dtype="bool"))
+        array([[  0., -inf]])
+    """
+    return _call("masked_log_softmax", [data, mask], axis=axis, temperature=temperature, normalize=normalize)
+
+
+def group_norm(data: _Any, gamma: _Any, beta: _Any, num_groups: int = 1, eps: float = 1e-3,
+               output_mean_var: bool = False) -> _Any:
+    """Normalizes groups of channels: zero mean and unit variance, times `gamma`, plus `beta`.
+
+    Args:
+        data: ndarray or symbol (batch, channels, ...).
+        gamma, beta: ndarrays or symbols (channels,).
+        num_groups: how many groups the channels make.
+        eps: what is added to the variance.
+        output_mean_var: also return the means and the standard deviations of the groups.
+
+    Returns:
+        An ndarray of the shape of `data`; with `output_mean_var` a list of it and two ndarrays (batch, num_groups).
+
+    Raises:
+        MXNetError: `num_groups` does not divide the number of channels, or the shapes do not fit.
+
+    Example:
+        >>> x = mx.np.array([[[1, 3], [2, 2]]])
+        >>> mx.npx.group_norm(x, mx.np.ones(2), mx.np.zeros(2)).round(1)
+        array([[[-1.4,  1.4],
+                [ 0. ,  0. ]]])
+    """
+    return _call("_npx_group_norm", [data, gamma, beta], num_groups=num_groups, eps=eps,
+                 output_mean_var=output_mean_var)
 
 
 if _TYPE_CHECKING:

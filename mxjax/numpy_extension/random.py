@@ -6,11 +6,11 @@ import sys
 from typing import Any
 
 from .._random.streams import seed as _seed
-from ..context import Context
+from ..context import Context, takes_device
 from ..numpy._dispatch import IMPERATIVE, Flavour, bound
 from ..numpy._random import _draw
 
-__all__ = ["bernoulli", "normal_n", "seed", "uniform_n"]
+__all__ = ["bernoulli", "categorical", "normal_n", "seed", "uniform_n"]
 
 
 def bernoulli(flavour: Flavour, prob: Any = None, logit: Any = None, size: Any = None, dtype: Any = None,
@@ -43,6 +43,30 @@ def bernoulli(flavour: Flavour, prob: Any = None, logit: Any = None, size: Any =
     arrays = [value] if flavour.is_array(value) else []
     params = {"is_logit": prob is None, "size": None if size == () else size, "dtype": dtype}
     return flavour.call("_npi_bernoulli", arrays, params if arrays else {**params, name: value}, out, ctx)
+
+
+def categorical(flavour: Flavour, data: Any, shape: Any = (), get_prob: bool = False, dtype: Any = "int32") -> Any:
+    """Draws classes with the probabilities of each row.
+
+    Args:
+        data: ndarray (..., classes) of probabilities.
+        shape: int or tuple of ints: shape of the draws of each row; default a single one.
+        get_prob: also return the logarithms of the drawn classes' probabilities.
+        dtype: int32 (default), uint8 or a floating one.
+
+    Returns:
+        An ndarray (..., *shape) of class numbers; with `get_prob` a list of it and the logarithms.
+
+    Raises:
+        MXNetError: another dtype.
+
+    Example:
+        >>> mx.npx.random.categorical(mx.np.array([[0, 1], [1, 0]]), shape=3)
+        array([[1, 1, 1],
+               [0, 0, 0]], dtype=int32)
+    """
+    shape = (shape,) if isinstance(shape, int) else shape
+    return flavour.call("_sample_multinomial", [data], {"shape": shape, "get_prob": get_prob, "dtype": dtype})
 
 
 def uniform_n(flavour: Flavour, low: Any = 0.0, high: Any = 1.0, batch_shape: Any = None, dtype: Any = None,
@@ -92,6 +116,7 @@ def normal_n(flavour: Flavour, loc: Any = 0.0, scale: Any = 1.0, batch_shape: An
     return _draw(flavour, "normal_n", {"loc": loc, "scale": scale}, batch_shape, ctx, None, dtype)
 
 
+@takes_device
 def seed(seed: int, ctx: Context | str = "all") -> None:
     """Seeds the random number generators; see `mx.random.seed`.
 

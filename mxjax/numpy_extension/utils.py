@@ -6,10 +6,10 @@ import os
 from typing import Any
 
 from ..array import creation as _utils
-from ..numpy import ndarray
+from ..numpy import from_dlpack, ndarray
 from ..util import is_np_array, is_np_shape
 
-__all__ = ["load", "save"]
+__all__ = ["from_dlpack", "from_numpy", "load", "save", "savez", "to_dlpack_for_read", "to_dlpack_for_write"]
 
 
 def _need_np(what: str) -> None:
@@ -71,3 +71,81 @@ def load(file: str | os.PathLike) -> Any:
     if isinstance(found, dict):
         return {name: array.as_np_ndarray() for name, array in found.items()}
     return [array.as_np_ndarray() for array in found]
+
+
+def savez(file: str | os.PathLike, *args: Any, **kwds: Any) -> None:
+    """Saves ndarrays under names in MXNet's format.
+
+    Args:
+        file: path of the file.
+        args: ndarrays, which get the names "arr_0", "arr_1", ...
+        kwds: ndarrays by name.
+
+    Raises:
+        ValueError: NumPy semantics are off; a name is there twice.
+        TypeError: something is no ndarray.
+
+    Example:
+        >>> mx.npx.set_np()
+        >>> mx.npx.savez("saved.params", mx.np.array([1]), weight=mx.np.array([2]))
+        >>> mx.npx.load("saved.params")
+        {'weight': array([2.]), 'arr_0': array([1.])}
+        >>> mx.npx.reset_np()
+    """
+    named = {f"arr_{i}": a for i, a in enumerate(args)}
+    twice = named.keys() & kwds.keys()
+    if twice:
+        raise ValueError(f"savez: there are two arrays named {min(twice)}")
+    save(file, {**kwds, **named})
+
+
+def from_numpy(ndarray: Any, zero_copy: bool = True) -> Any:
+    """An ndarray with the values of a NumPy array; see `mx.nd.from_numpy`.
+
+    Args:
+        ndarray: the NumPy array, C-contiguous where nothing is copied.
+        zero_copy: share its memory where the device is the host; the NumPy array becomes read-only.
+
+    Returns:
+        An ndarray.
+
+    Raises:
+        ValueError: zero_copy of an array that is not C-contiguous.
+
+    Example:
+        >>> mx.npx.from_numpy(np.array([1, 2], dtype="float32"))
+        array([1., 2.])
+    """
+    return _utils.from_numpy(ndarray, zero_copy).as_np_ndarray()
+
+
+def to_dlpack_for_read(data: Any) -> Any:
+    """A DLPack capsule of an ndarray, for reading.
+
+    Args:
+        data: the ndarray.
+
+    Returns:
+        The capsule, which shares the memory.
+
+    Example:
+        >>> mx.npx.from_dlpack(mx.npx.to_dlpack_for_read(mx.np.array([1, 2])))
+        array([1., 2.])
+    """
+    return data.to_dlpack_for_read()
+
+
+def to_dlpack_for_write(data: Any) -> Any:
+    """A DLPack capsule of an ndarray, for writing.
+
+    Args:
+        data: the ndarray.
+
+    Returns:
+        The capsule.
+
+    Example:
+        >>> mx.npx.from_dlpack(mx.npx.to_dlpack_for_write(mx.np.array([1, 2])))
+        array([1., 2.])
+    """
+    return data.to_dlpack_for_write()

@@ -18,7 +18,7 @@ __all__ = [
     "quadratic", "quantize", "quantize_asym", "quantize_v2", "quantized_act", "quantized_batch_norm",
     "quantized_concat", "quantized_conv", "quantized_elemwise_add", "quantized_elemwise_mul", "quantized_embedding",
     "quantized_flatten", "quantized_fully_connected", "quantized_pooling", "quantized_rnn", "requantize", "round_ste",
-    "sign_ste",
+    "sign_ste", "sldwin_atten_context", "sldwin_atten_mask_like", "sldwin_atten_score",
 ]
 
 def AdaptiveAvgPooling2D(
@@ -471,6 +471,24 @@ def sign_ste(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """Same as sign, but the gradient is the identity's (straight-through estimator)."""
+
+def sldwin_atten_context(
+    score: NDArray | None = ..., value: NDArray | None = ..., dilation: NDArray | None = ..., w: int = ...,
+    symmetric: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+) -> NDArray:
+    """Sums of the values in a window around each place, weighted by score."""
+
+def sldwin_atten_mask_like(
+    score: NDArray | None = ..., dilation: NDArray | None = ..., valid_length: NDArray | None = ..., w: int = ...,
+    symmetric: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+) -> NDArray:
+    """1 where query and key are in the sequence, else 0, in the shape and dtype of score."""
+
+def sldwin_atten_score(
+    query: NDArray | None = ..., key: NDArray | None = ..., dilation: NDArray | None = ..., w: int = ...,
+    symmetric: bool = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+) -> NDArray:
+    """Products of each query with the keys in a window around it, not scaled."""
 
 box_non_maximum_suppression = box_nms
 

@@ -21,21 +21,21 @@ __all__ = [
     "broadcast_minimum", "broadcast_minus", "broadcast_mod", "broadcast_mul", "broadcast_not_equal", "broadcast_plus",
     "broadcast_power", "broadcast_sub", "broadcast_to", "cast", "cast_storage", "cbrt", "ceil",
     "choose_element_0index", "clip", "col2im", "concat", "cos", "cosh", "crop", "ctc_loss", "cumsum", "degrees",
-    "depth_to_space", "diag", "dot", "elemwise_add", "elemwise_div", "elemwise_mul", "elemwise_sub", "erf", "erfinv",
-    "exp", "expand_dims", "expm1", "fill_element_0index", "fix", "flatten", "flip", "floor", "ftml_update",
+    "depth_to_space", "diag", "digamma", "dot", "elemwise_add", "elemwise_div", "elemwise_mul", "elemwise_sub", "erf",
+    "erfinv", "exp", "expand_dims", "expm1", "fill_element_0index", "fix", "flatten", "flip", "floor", "ftml_update",
     "ftrl_update", "gamma", "gammaln", "gather_nd", "hard_sigmoid", "identity", "im2col", "khatri_rao",
     "lamb_update_phase1", "lamb_update_phase2", "linalg_det", "linalg_extractdiag", "linalg_extracttrian",
     "linalg_gelqf", "linalg_gemm", "linalg_gemm2", "linalg_inverse", "linalg_makediag", "linalg_maketrian",
     "linalg_potrf", "linalg_potri", "linalg_slogdet", "linalg_sumlogdiag", "linalg_syrk", "linalg_trmm",
-    "linalg_trsm", "log", "log10", "log1p", "log2", "log_softmax", "logical_not", "make_loss", "max", "max_axis",
-    "mean", "min", "min_axis", "moments", "mp_lamb_update_phase1", "mp_lamb_update_phase2", "mp_nag_mom_update",
-    "mp_sgd_mom_update", "mp_sgd_update", "multi_all_finite", "multi_lars", "multi_mp_sgd_mom_update",
-    "multi_mp_sgd_update", "multi_sgd_mom_update", "multi_sgd_update", "multi_sum_sq", "nag_mom_update", "nanprod",
-    "nansum", "negative", "norm", "normal", "one_hot", "ones_like", "pad", "pick",
-    "preloaded_multi_mp_sgd_mom_update", "preloaded_multi_mp_sgd_update", "preloaded_multi_sgd_mom_update",
-    "preloaded_multi_sgd_update", "prod", "radians", "random_exponential", "random_gamma",
-    "random_generalized_negative_binomial", "random_negative_binomial", "random_normal", "random_pdf_dirichlet",
-    "random_pdf_exponential", "random_pdf_gamma", "random_pdf_generalized_negative_binomial",
+    "linalg_trsm", "log", "log10", "log1p", "log2", "log_softmax", "logical_not", "make_loss", "masked_log_softmax",
+    "masked_softmax", "max", "max_axis", "mean", "min", "min_axis", "moments", "mp_lamb_update_phase1",
+    "mp_lamb_update_phase2", "mp_nag_mom_update", "mp_sgd_mom_update", "mp_sgd_update", "multi_all_finite",
+    "multi_lars", "multi_mp_sgd_mom_update", "multi_mp_sgd_update", "multi_sgd_mom_update", "multi_sgd_update",
+    "multi_sum_sq", "nag_mom_update", "nanprod", "nansum", "negative", "norm", "normal", "one_hot", "ones_like",
+    "pad", "pick", "preloaded_multi_mp_sgd_mom_update", "preloaded_multi_mp_sgd_update",
+    "preloaded_multi_sgd_mom_update", "preloaded_multi_sgd_update", "prod", "radians", "random_exponential",
+    "random_gamma", "random_generalized_negative_binomial", "random_negative_binomial", "random_normal",
+    "random_pdf_dirichlet", "random_pdf_exponential", "random_pdf_gamma", "random_pdf_generalized_negative_binomial",
     "random_pdf_negative_binomial", "random_pdf_normal", "random_pdf_poisson", "random_pdf_uniform", "random_poisson",
     "random_randint", "random_uniform", "ravel_multi_index", "rcbrt", "reciprocal", "relu", "repeat", "reset_arrays",
     "reshape", "reshape_like", "reverse", "rint", "rmsprop_update", "rmspropalex_update", "round", "rsqrt",
@@ -653,6 +653,11 @@ def diag(
 ) -> NDArray:
     """The k-th diagonal of two axes, as the last axis; of a vector, the matrix with this diagonal."""
 
+def digamma(
+    data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+) -> NDArray:
+    """Derivative of the logarithm of the gamma function, element by element."""
+
 def dot(
     lhs: NDArray | None = ..., rhs: NDArray | None = ..., transpose_a: bool = ..., transpose_b: bool = ...,
     forward_stype: Literal['csr', 'default', 'row_sparse'] | None = ..., out: NDArray | Sequence[NDArray] | None = ...,
@@ -903,6 +908,18 @@ def make_loss(
     data: NDArray | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
 ) -> NDArray:
     """The data itself, as a loss: its gradient is one."""
+
+def masked_log_softmax(
+    data: NDArray | None = ..., mask: NDArray | None = ..., axis: int = ..., temperature: float | None = ...,
+    normalize: bool | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+) -> NDArray:
+    """Logarithm of softmax of x / temperature where the mask is true; -infinity elsewhere."""
+
+def masked_softmax(
+    data: NDArray | None = ..., mask: NDArray | None = ..., axis: int = ..., temperature: float | None = ...,
+    normalize: bool | None = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+) -> NDArray:
+    """Softmax of x / temperature where the mask is true; 0 elsewhere."""
 
 def max(
     data: NDArray | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., exclude: bool = ...,

@@ -3,6 +3,8 @@
 from ..._namespace import attach as _attach
 from ...array import functions
 from ...numpy._dispatch import IMPERATIVE as _IMPERATIVE
+from ...numpy_extension import control_flow
+from ...numpy_extension.control_flow import cond, foreach, while_loop
 from . import image, random
 
 _attach(globals(), _IMPERATIVE.maker(functions.make), "numpy_extension")

@@ -3,32 +3,36 @@
 from typing import Any
 
 __all__ = [
-    "abs", "absolute", "add", "all", "allclose", "alltrue", "amax", "amin", "any", "append", "apply_along_axis",
-    "apply_over_axes", "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "argmax",
-    "argmin", "argpartition", "argsort", "argwhere", "around", "array_equal", "array_equiv", "array_split",
-    "atleast_1d", "atleast_2d", "atleast_3d", "average", "bincount", "bitwise_and", "bitwise_not", "bitwise_or",
-    "bitwise_xor", "blackman", "broadcast_to", "cbrt", "ceil", "choose", "clip", "column_stack", "compress",
-    "concatenate", "copy", "copysign", "corrcoef", "correlate", "cos", "cosh", "count_nonzero", "cov", "cumsum",
-    "deg2rad", "degrees", "delete", "diag", "diag_indices_from", "diagflat", "diagonal", "diff", "digitize", "divide",
-    "divmod", "dot", "dsplit", "dstack", "ediff1d", "einsum", "empty_like", "equal", "exp", "expand_dims", "expm1",
-    "extract", "eye", "fabs", "fix", "flatnonzero", "flip", "fliplr", "flipud", "float_power", "floor", "frexp",
-    "full", "full_like", "greater", "greater_equal", "hamming", "hanning", "heaviside", "histogram", "histogram2d",
-    "histogram_bin_edges", "histogramdd", "hsplit", "hstack", "hypot", "i0", "identity", "in1d", "indices", "inner",
-    "insert", "interp", "intersect1d", "invert", "isclose", "isfinite", "isin", "isinf", "isnan", "isneginf",
-    "isposinf", "ix_", "lcm", "ldexp", "less", "less_equal", "lexsort", "linspace", "log", "log10", "log1p", "log2",
-    "logical_not", "logspace", "matmul", "max", "maximum", "may_share_memory", "mean", "min", "min_scalar_type",
-    "minimum", "mirr", "mod", "modf", "moveaxis", "msort", "multiply", "nan_to_num", "nanargmax", "nanargmin",
-    "nancumprod", "nancumsum", "nanmax", "nanmedian", "nanmin", "nanpercentile", "nanprod", "nanquantile", "ndim",
+    "abs", "absolute", "acos", "acosh", "add", "all", "allclose", "alltrue", "amax", "amin", "any", "append",
+    "apply_along_axis", "apply_over_axes", "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
+    "arctanh", "argmax", "argmin", "argpartition", "argsort", "argwhere", "around", "array_equal", "array_equiv",
+    "array_split", "asin", "asinh", "atan", "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "average",
+    "bincount", "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or",
+    "bitwise_right_shift", "bitwise_xor", "blackman", "broadcast_to", "cbrt", "ceil", "choose", "clip",
+    "column_stack", "compress", "concat", "concatenate", "copy", "copysign", "corrcoef", "correlate", "cos", "cosh",
+    "count_nonzero", "cov", "cross", "cumprod", "cumsum", "deg2rad", "degrees", "delete", "diag", "diag_indices_from",
+    "diagflat", "diagonal", "diff", "digitize", "divide", "divmod", "dot", "dsplit", "dstack", "ediff1d", "einsum",
+    "empty_like", "equal", "exp", "expand_dims", "expm1", "extract", "eye", "fabs", "fill_diagonal", "fix",
+    "flatnonzero", "flip", "fliplr", "flipud", "float_power", "floor", "floor_divide", "fmax", "fmin", "fmod",
+    "frexp", "full", "full_like", "gcd", "greater", "greater_equal", "hamming", "hanning", "heaviside", "histogram",
+    "histogram2d", "histogram_bin_edges", "histogramdd", "hsplit", "hstack", "hypot", "i0", "identity", "in1d",
+    "indices", "inner", "insert", "interp", "intersect1d", "invert", "isclose", "isfinite", "isin", "isinf", "isnan",
+    "isneginf", "isposinf", "ix_", "kron", "lcm", "ldexp", "less", "less_equal", "lexsort", "linspace", "log",
+    "log10", "log1p", "log2", "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "logspace",
+    "matmul", "max", "maximum", "may_share_memory", "mean", "median", "min", "min_scalar_type", "minimum", "mirr",
+    "mod", "modf", "moveaxis", "msort", "multiply", "nan_to_num", "nanargmax", "nanargmin", "nancumprod", "nancumsum",
+    "nanmax", "nanmedian", "nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum", "nanvar", "ndim",
     "negative", "nonzero", "not_equal", "npv", "ones", "ones_like", "outer", "packbits", "pad", "partition",
-    "percentile", "piecewise", "poly", "polyadd", "polydiv", "polyfit", "polyint", "polymul", "polysub", "polyval",
-    "positive", "power", "ppmt", "prod", "product", "promote_types", "ptp", "pv", "quantile", "rad2deg", "radians",
-    "rate", "ravel", "real", "reciprocal", "remainder", "repeat", "reshape", "resize", "result_type", "rint", "roll",
-    "rollaxis", "roots", "rot90", "round", "round_", "row_stack", "searchsorted", "select", "setdiff1d", "setxor1d",
-    "shape", "shares_memory", "sign", "signbit", "sin", "sinh", "size", "sometrue", "sort", "spacing", "split",
-    "sqrt", "square", "squeeze", "stack", "std", "subtract", "sum", "swapaxes", "take", "take_along_axis", "tan",
-    "tanh", "tensordot", "tile", "trace", "transpose", "trapz", "tril", "tril_indices_from", "trim_zeros",
-    "triu_indices_from", "true_divide", "trunc", "union1d", "unique", "unpackbits", "unravel_index", "unwrap",
-    "vander", "var", "vdot", "vsplit", "vstack", "where", "zeros", "zeros_like",
+    "percentile", "permute_dims", "piecewise", "poly", "polyadd", "polydiv", "polyfit", "polyint", "polymul",
+    "polysub", "polyval", "positive", "pow", "power", "ppmt", "prod", "product", "promote_types", "ptp", "pv",
+    "quantile", "rad2deg", "radians", "rate", "ravel", "real", "reciprocal", "remainder", "repeat", "reshape",
+    "resize", "result_type", "rint", "roll", "rollaxis", "roots", "rot90", "round", "round_", "row_stack",
+    "searchsorted", "select", "setdiff1d", "setxor1d", "shape", "shares_memory", "sign", "signbit", "sin", "sinh",
+    "size", "sometrue", "sort", "spacing", "split", "sqrt", "square", "squeeze", "stack", "std", "subtract", "sum",
+    "swapaxes", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "trace", "transpose", "trapz", "tri",
+    "tril", "tril_indices", "tril_indices_from", "trim_zeros", "triu", "triu_indices", "triu_indices_from",
+    "true_divide", "trunc", "union1d", "unique", "unpackbits", "unravel_index", "unwrap", "vander", "var", "vdot",
+    "vsplit", "vstack", "where", "zeros", "zeros_like",
 ]
 
 def abs(x: Any, out: Any = ..., **kwargs: Any) -> Any:
@@ -36,6 +40,12 @@ def abs(x: Any, out: Any = ..., **kwargs: Any) -> Any:
 
 def absolute(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Absolute value, element by element."""
+
+def acos(x: Any, out: Any = ..., **kwargs: Any) -> Any:
+    """Inverse cosine, element by element."""
+
+def acosh(x: Any, out: Any = ..., **kwargs: Any) -> Any:
+    """Inverse hyperbolic cosine, element by element."""
 
 def add(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """x1 + x2, element by element with broadcasting."""
@@ -118,6 +128,21 @@ def array_equiv(a1: Any, a2: Any) -> Any:
 def array_split(ary: Any, indices_or_sections: Any, axis: Any = ...) -> Any:
     """As `split`; the first pieces may be longer by one."""
 
+def asin(x: Any, out: Any = ..., **kwargs: Any) -> Any:
+    """Inverse sine, element by element."""
+
+def asinh(x: Any, out: Any = ..., **kwargs: Any) -> Any:
+    """Inverse hyperbolic sine, element by element."""
+
+def atan(x: Any, out: Any = ..., **kwargs: Any) -> Any:
+    """Inverse tangent, element by element."""
+
+def atan2(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
+    """The angle of the point (x2, x1), element by element with broadcasting."""
+
+def atanh(x: Any, out: Any = ..., **kwargs: Any) -> Any:
+    """Inverse hyperbolic tangent, element by element."""
+
 def atleast_1d(*arys: Any) -> Any:
     """The arrays with at least one dimension."""
 
@@ -136,11 +161,20 @@ def bincount(x: Any, weights: Any = ..., minlength: Any = ...) -> Any:
 def bitwise_and(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Bits set in both, element by element with broadcasting."""
 
+def bitwise_invert(x: Any, out: Any = ..., **kwargs: Any) -> Any:
+    """All bits inverted, element by element."""
+
+def bitwise_left_shift(x1: Any, x2: Any, out: Any = ...) -> Any:
+    """x1 · 2 to the power of x2, as bits, element by element with broadcasting."""
+
 def bitwise_not(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """All bits inverted, element by element."""
 
 def bitwise_or(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Bits set in one or both, element by element with broadcasting."""
+
+def bitwise_right_shift(x1: Any, x2: Any, out: Any = ...) -> Any:
+    """x1 / 2 to the power of x2, rounded down, as bits, element by element with broadcasting."""
 
 def bitwise_xor(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Bits set in exactly one, element by element with broadcasting."""
@@ -168,6 +202,9 @@ def column_stack(tup: Any) -> Any:
 
 def compress(condition: Any, a: Any, axis: Any = ..., out: Any = ...) -> Any:
     """The slices of an axis where a condition holds."""
+
+def concat(seq: Any, axis: Any = ..., out: Any = ...) -> Any:
+    """As `concatenate`."""
 
 def concatenate(seq: Any, axis: Any = ..., out: Any = ...) -> Any:
     """Joins arrays along an axis."""
@@ -198,6 +235,12 @@ def cov(
     aweights: Any = ..., *, dtype: Any = ...,
 ) -> Any:
     """Covariances of variables."""
+
+def cross(a: Any, b: Any, axisa: Any = ..., axisb: Any = ..., axisc: Any = ..., axis: Any = ...) -> Any:
+    """The cross products of vectors."""
+
+def cumprod(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ...) -> Any:
+    """Running products along an axis."""
 
 def cumsum(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ...) -> Any:
     """Running sums along an axis."""
@@ -277,6 +320,9 @@ def eye(N: Any, M: Any = ..., k: Any = ..., dtype: Any = ..., **kwargs: Any) -> 
 def fabs(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Absolute value, element by element."""
 
+def fill_diagonal(a: Any, val: Any, wrap: Any = ...) -> Any:
+    """Writes numbers to the main diagonal, in place."""
+
 def fix(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Nearest integer towards zero, element by element."""
 
@@ -301,6 +347,18 @@ def float_power(
 def floor(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Largest integer not above x, element by element."""
 
+def floor_divide(x1: Any, x2: Any, out: Any = ...) -> Any:
+    """The largest integer not above x1 / x2, element by element with broadcasting."""
+
+def fmax(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
+    """The larger of both, not NaN where only one of them is NaN, element by element with broadcasting."""
+
+def fmin(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
+    """The smaller of both, not NaN where only one of them is NaN, element by element with broadcasting."""
+
+def fmod(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
+    """Remainder of x1 / x2 with the sign of x1, element by element with broadcasting."""
+
 def frexp(
     x: Any, out: Any = ..., *, where: Any = ..., casting: Any = ..., order: Any = ..., dtype: Any = ...,
     subok: Any = ..., signature: Any = ...,
@@ -312,6 +370,9 @@ def full(shape: Any, fill_value: Any, dtype: Any = ..., order: Any = ..., ctx: A
 
 def full_like(a: Any, fill_value: Any, dtype: Any = ..., order: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
     """One value in the shape of another array."""
+
+def gcd(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
+    """Greatest common divisor, element by element with broadcasting."""
 
 def greater(x1: Any, x2: Any, out: Any = ...) -> Any:
     """Whether x1 > x2, element by element with broadcasting."""
@@ -409,6 +470,9 @@ def isposinf(x: Any, out: Any = ..., **kwargs: Any) -> Any:
 def ix_(*args: Any) -> Any:
     """Vectors of positions, shaped so that together they select a grid of rows, columns, ..."""
 
+def kron(a: Any, b: Any) -> Any:
+    """The Kronecker product: `b` times each element of `a`."""
+
 def lcm(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Least common multiple, element by element with broadcasting."""
 
@@ -442,8 +506,20 @@ def log1p(x: Any, out: Any = ..., **kwargs: Any) -> Any:
 def log2(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Logarithm to base 2, element by element."""
 
+def logaddexp(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
+    """log(exp(x1) + exp(x2)), without overflow, element by element with broadcasting."""
+
+def logical_and(x1: Any, x2: Any, out: Any = ...) -> Any:
+    """Whether x1 and x2 are nonzero, element by element with broadcasting."""
+
 def logical_not(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Whether x is zero, element by element."""
+
+def logical_or(x1: Any, x2: Any, out: Any = ...) -> Any:
+    """Whether x1 or x2 is nonzero, element by element with broadcasting."""
+
+def logical_xor(x1: Any, x2: Any, out: Any = ...) -> Any:
+    """Whether exactly one of both is nonzero, element by element with broadcasting."""
 
 def logspace(
     start: Any, stop: Any, num: Any = ..., endpoint: Any = ..., base: Any = ..., dtype: Any = ..., axis: Any = ...,
@@ -465,6 +541,9 @@ def may_share_memory(a: Any, b: Any, max_work: Any = ...) -> Any:
 
 def mean(a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., keepdims: Any = ...) -> Any:
     """Mean over axes."""
+
+def median(a: Any, axis: Any = ..., out: Any = ..., overwrite_input: Any = ..., keepdims: Any = ...) -> Any:
+    """The middle element, or the mean of the two in the middle."""
 
 def min(a: Any, axis: Any = ..., keepdims: Any = ..., initial: Any = ..., out: Any = ...) -> Any:
     """Minimum over axes."""
@@ -538,6 +617,24 @@ def nanquantile(
 ) -> Any:
     """The q-th quantiles over axes, without NaN."""
 
+def nanstd(
+    a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., ddof: Any = ..., keepdims: Any = ..., *,
+    where: Any = ..., mean: Any = ..., correction: Any = ...,
+) -> Any:
+    """Standard deviation over axes, without what is NaN."""
+
+def nansum(
+    a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., keepdims: Any = ..., initial: Any = ...,
+    where: Any = ...,
+) -> Any:
+    """Sum over axes, without what is NaN."""
+
+def nanvar(
+    a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., ddof: Any = ..., keepdims: Any = ..., *,
+    where: Any = ..., mean: Any = ..., correction: Any = ...,
+) -> Any:
+    """Variance over axes, without what is NaN."""
+
 def ndim(a: Any) -> Any:
     """How many axes an array has."""
 
@@ -577,6 +674,9 @@ def percentile(
 ) -> Any:
     """The q-th percentiles over axes."""
 
+def permute_dims(a: Any, axes: Any = ...) -> Any:
+    """As `transpose`."""
+
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
     """Functions, each on the elements where its condition holds."""
 
@@ -609,6 +709,9 @@ def positive(
     subok: Any = ..., signature: Any = ...,
 ) -> Any:
     """A copy: +x, element by element."""
+
+def pow(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
+    """x1 to the power of x2, element by element with broadcasting."""
 
 def power(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """x1 to the power of x2, element by element with broadcasting."""
@@ -796,14 +899,26 @@ def transpose(a: Any, axes: Any = ..., out: Any = ...) -> Any:
 def trapz(y: Any, x: Any = ..., dx: Any = ..., axis: Any = ...) -> Any:
     """Integrals of values along an axis by the trapezoidal rule."""
 
+def tri(N: Any, M: Any = ..., k: Any = ..., dtype: Any = ..., ctx: Any = ...) -> Any:
+    """A matrix with ones on and below a diagonal, and zeros above."""
+
 def tril(m: Any, k: Any = ...) -> Any:
     """What is on and below the k-th diagonal, zeros above."""
+
+def tril_indices(n: Any, k: Any = ..., m: Any = ..., ctx: Any = ...) -> Any:
+    """Positions of the elements on and below a diagonal of a matrix."""
 
 def tril_indices_from(arr: Any, k: Any = ...) -> Any:
     """Positions of what is on and below the k-th diagonal of a matrix."""
 
 def trim_zeros(filt: Any, trim: Any = ..., axis: Any = ...) -> Any:
     """A vector without the zeros at its ends."""
+
+def triu(m: Any, k: Any = ...) -> Any:
+    """The elements on and above a diagonal, and zeros below it."""
+
+def triu_indices(n: Any, k: Any = ..., m: Any = ..., ctx: Any = ...) -> Any:
+    """Positions of the elements on and above a diagonal of a matrix."""
 
 def triu_indices_from(arr: Any, k: Any = ...) -> Any:
     """Positions of what is on and above the k-th diagonal of a matrix."""

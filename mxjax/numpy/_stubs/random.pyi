@@ -3,9 +3,9 @@
 from typing import Any
 
 __all__ = [
-    "beta", "chisquare", "choice", "exponential", "gamma", "gumbel", "logistic", "lognormal", "multinomial",
-    "multivariate_normal", "normal", "pareto", "power", "rand", "randint", "randn", "rayleigh", "shuffle", "uniform",
-    "weibull",
+    "beta", "chisquare", "choice", "exponential", "f", "gamma", "gumbel", "laplace", "logistic", "lognormal",
+    "multinomial", "multivariate_normal", "normal", "pareto", "power", "rand", "randint", "randn", "rayleigh",
+    "shuffle", "uniform", "weibull",
 ]
 
 def beta(a: Any, b: Any, size: Any = ..., dtype: Any = ..., ctx: Any = ...) -> Any:
@@ -20,11 +20,18 @@ def choice(a: Any, size: Any = ..., replace: Any = ..., p: Any = ..., ctx: Any =
 def exponential(scale: Any = ..., size: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
     """Draws from the exponential distribution."""
 
+def f(dfnum: Any, dfden: Any, size: Any = ..., ctx: Any = ...) -> Any:
+    """Draws from Fisher's F distribution: the ratio of two chi-square draws, each divided by its degrees of
+    freedom."""
+
 def gamma(shape: Any, scale: Any = ..., size: Any = ..., dtype: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
     """Draws from the gamma distribution."""
 
 def gumbel(loc: Any = ..., scale: Any = ..., size: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
     """Draws from Gumbel's distribution."""
+
+def laplace(loc: Any = ..., scale: Any = ..., size: Any = ..., dtype: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
+    """Draws from the Laplace distribution: exponential on both sides of `loc`; without gradients, as in MXNet."""
 
 def logistic(loc: Any = ..., scale: Any = ..., size: Any = ..., ctx: Any = ..., out: Any = ...) -> Any:
     """Draws from the logistic distribution."""

@@ -9,11 +9,21 @@ __all__ = [
     "_image_adjust_lighting", "_image_crop", "_image_flip_left_right", "_image_flip_top_bottom", "_image_normalize",
     "_image_random_brightness", "_image_random_color_jitter", "_image_random_contrast",
     "_image_random_flip_left_right", "_image_random_flip_top_bottom", "_image_random_hue", "_image_random_lighting",
-    "_image_random_saturation", "_image_resize", "_image_to_tensor", "activation", "arange_like", "batch_dot",
-    "batch_flatten", "batch_norm", "cast", "convolution", "deconvolution", "dropout", "embedding", "erf", "erfinv",
-    "fully_connected", "gamma", "gammaln", "gather_nd", "layer_norm", "leaky_relu", "log_softmax",
-    "multibox_detection", "multibox_prior", "multibox_target", "one_hot", "pick", "pooling", "relu", "reshape_like",
-    "rnn", "roi_pooling", "sequence_mask", "shape_array", "sigmoid", "slice", "smooth_l1", "softmax", "topk",
+    "_image_random_saturation", "_image_resize", "_image_to_tensor", "_random_categorical", "activation", "add_n",
+    "arange_like", "batch_dot", "batch_flatten", "batch_norm", "batch_norm_with_relu", "bipartite_matching",
+    "box_decode", "box_encode", "box_iou", "box_nms", "broadcast_greater", "broadcast_like", "cast",
+    "contrib_calibrate_entropy", "contrib_quantize", "contrib_quantize_v2", "convolution", "ctc_loss",
+    "deconvolution", "deformable_convolution", "digamma", "dropout", "embedding", "erf", "erfinv", "fully_connected",
+    "gamma", "gammaln", "gather_nd", "instance_norm", "interleaved_matmul_encdec_qk",
+    "interleaved_matmul_encdec_valatt", "interleaved_matmul_selfatt_qk", "interleaved_matmul_selfatt_valatt",
+    "layer_norm", "leaky_relu", "log_softmax", "modulated_deformable_convolution", "multibox_detection",
+    "multibox_prior", "multibox_target", "norm", "one_hot", "pad", "pick", "pooling", "quantized_act",
+    "quantized_conv", "quantized_elemwise_add", "quantized_elemwise_mul", "quantized_embedding", "quantized_flatten",
+    "quantized_fully_connected", "quantized_pooling", "quantized_reshape", "quantized_transpose", "relu",
+    "requantize", "reshape_like", "rnn", "roi_pooling", "round_ste", "scalar_poisson", "sequence_last",
+    "sequence_mask", "sequence_reverse", "shape_array", "sigmoid", "sign_ste", "sldwin_atten_context",
+    "sldwin_atten_mask_like", "sldwin_atten_score", "slice", "slice_channel", "slice_like", "smooth_l1", "softmax",
+    "softsign", "stop_gradient", "sync_batch_norm", "tensor_poisson", "topk",
 ]
 
 def _image_adjust_lighting(
@@ -102,11 +112,22 @@ def _image_to_tensor(
 ) -> ndarray:
     """Images (..., height, width, channel) in [0, 255] as float32 tensors (..., channel, height, width) in [0, 1]."""
 
+def _random_categorical(
+    data: ndarray | None = ..., shape: int | Sequence[int] = ..., get_prob: bool = ..., dtype: Any = ...,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray | list[ndarray]:
+    """Random classes, drawn with the probabilities in the last axis."""
+
 def activation(
     data: ndarray | None = ..., act_type: Literal['relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'] = ...,
     out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
     """A non-linearity, element by element."""
+
+def add_n(
+    *args: ndarray | Sequence[ndarray], out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray:
+    """The sum of any number of arrays of one shape and dtype."""
 
 def arange_like(
     data: ndarray | None = ..., start: float = ..., step: float = ..., repeat: int = ..., ctx: str = ...,
@@ -135,11 +156,85 @@ def batch_norm(
 ) -> ndarray | list[ndarray]:
     """Normalization by the mean and variance of each channel (arXiv:1502.03167), times gamma plus beta."""
 
+def batch_norm_with_relu(
+    data: ndarray | None = ..., gamma: ndarray | None = ..., beta: ndarray | None = ...,
+    moving_mean: ndarray | None = ..., moving_var: ndarray | None = ..., eps: float = ..., momentum: float = ...,
+    fix_gamma: bool = ..., use_global_stats: bool = ..., output_mean_var: bool = ..., axis: int = ...,
+    cudnn_off: bool = ..., min_calib_range: float | None = ..., max_calib_range: float | None = ...,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray | list[ndarray]:
+    """Normalization by the mean and variance of each channel (arXiv:1502.03167), times gamma plus beta."""
+
+def bipartite_matching(
+    data: ndarray | None = ..., is_ascend: bool = ..., threshold: float = ..., topk: int = ...,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> list[ndarray]:
+    """Greedy matching of rows and columns of scores (..., n, m), best score first, while better than `threshold`."""
+
+def box_decode(
+    data: ndarray | None = ..., anchors: ndarray | None = ..., std0: float = ..., std1: float = ..., std2: float = ...,
+    std3: float = ..., clip: float = ..., format: Literal['corner', 'center'] = ...,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray:
+    """Boxes by corners out of predicted offsets data (B, N, 4) from anchors (1, N, 4); gradients are zero."""
+
+def box_encode(
+    samples: ndarray | None = ..., matches: ndarray | None = ..., anchors: ndarray | None = ...,
+    refs: ndarray | None = ..., means: ndarray | None = ..., stds: ndarray | None = ...,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> list[ndarray]:
+    """Regression targets of anchors (B, N, 4) for the boxes refs (B, M, 4) that `matches` (B, N) names; corners."""
+
+def box_iou(
+    lhs: ndarray | None = ..., rhs: ndarray | None = ..., format: Literal['corner', 'center'] = ...,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray:
+    """Intersection over union of each box of lhs (..., 4) with each of rhs (..., 4); gradients are zero."""
+
+def box_nms(
+    data: ndarray | None = ..., overlap_thresh: float = ..., valid_thresh: float = ..., topk: int = ...,
+    coord_start: int = ..., score_index: int = ..., id_index: int = ..., background_id: int = ...,
+    force_suppress: bool = ..., in_format: Literal['corner', 'center'] = ...,
+    out_format: Literal['corner', 'center'] = ..., out: ndarray | Sequence[ndarray] | None = ...,
+    name: str | None = ...,
+) -> ndarray:
+    """Non-maximum suppression of boxes (..., n, k): kept boxes in descending order of score, then rows of -1."""
+
+def broadcast_greater(
+    lhs: ndarray | None = ..., rhs: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ...,
+    name: str | None = ...,
+) -> ndarray:
+    """1 where a > b, else 0, element by element with broadcasting (a: lhs, b: rhs)."""
+
+def broadcast_like(
+    lhs: ndarray | None = ..., rhs: ndarray | None = ..., lhs_axes: int | Sequence[int] | None = ...,
+    rhs_axes: int | Sequence[int] | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray:
+    """lhs broadcast to the shape of rhs; with `lhs_axes` and `rhs_axes` only these axes, pair by pair."""
+
 def cast(
     data: ndarray | None = ..., dtype: Any = ..., out: ndarray | Sequence[ndarray] | None = ...,
     name: str | None = ...,
 ) -> ndarray:
     """The values in another dtype; numbers too large for a narrow integer wrap around as in C."""
+
+def contrib_calibrate_entropy(
+    hist: ndarray | None = ..., hist_edges: ndarray | None = ..., num_quantized_bins: int = ...,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> list[ndarray]:
+    """The threshold at which cutting off a histogram loses least information (Kullback-Leibler divergence)."""
+
+def contrib_quantize(
+    data: ndarray | None = ..., min_range: ndarray | None = ..., max_range: ndarray | None = ...,
+    out_type: Literal['int8', 'uint8'] = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> list[ndarray]:
+    """data (float32) as integers for the range [min_range, max_range]; returns the range as well."""
+
+def contrib_quantize_v2(
+    data: ndarray | None = ..., out_type: Literal['auto', 'int8', 'uint8'] = ..., min_calib_range: float | None = ...,
+    max_calib_range: float | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> list[ndarray]:
+    """data (float32) as integers for the calibrated range, or its own; returns the range as well."""
 
 def convolution(
     data: ndarray | None = ..., weight: ndarray | None = ..., bias: ndarray | None = ...,
@@ -151,6 +246,13 @@ def convolution(
 ) -> ndarray:
     """Cross-correlation of data with weight, plus bias."""
 
+def ctc_loss(
+    data: ndarray | None = ..., label: ndarray | None = ..., data_lengths: ndarray | None = ...,
+    label_lengths: ndarray | None = ..., use_data_lengths: bool = ..., use_label_lengths: bool = ...,
+    blank_label: Literal['first', 'last'] = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray:
+    """-log p(label | data), summed over all alignments (Graves et al., ICML 2006)."""
+
 def deconvolution(
     data: ndarray | None = ..., weight: ndarray | None = ..., bias: ndarray | None = ...,
     kernel: int | Sequence[int] = ..., stride: int | Sequence[int] = ..., dilate: int | Sequence[int] = ...,
@@ -161,6 +263,20 @@ def deconvolution(
     out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
     """The transpose of Convolution: its gradient with respect to data, as an operator."""
+
+def deformable_convolution(
+    data: ndarray | None = ..., offset: ndarray | None = ..., weight: ndarray | None = ..., bias: ndarray | None = ...,
+    kernel: int | Sequence[int] = ..., stride: int | Sequence[int] = ..., dilate: int | Sequence[int] = ...,
+    pad: int | Sequence[int] = ..., num_filter: int = ..., num_group: int = ..., num_deformable_group: int = ...,
+    workspace: int = ..., no_bias: bool = ..., layout: Literal['NCDHW', 'NCHW', 'NCW'] | None = ...,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray:
+    """2-D convolution with an offset for each tap of each output pixel (arXiv:1703.06211)."""
+
+def digamma(
+    data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray:
+    """Derivative of the logarithm of the gamma function, element by element."""
 
 def dropout(
     data: ndarray | None = ..., p: float = ..., mode: Literal['training', 'always'] = ...,
@@ -203,6 +319,36 @@ def gather_nd(
 ) -> ndarray:
     """data[indices[0], indices[1], ...]: the first axis of `indices` counts axes of data."""
 
+def instance_norm(
+    data: ndarray | None = ..., gamma: ndarray | None = ..., beta: ndarray | None = ..., eps: float = ...,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray:
+    """Normalization of each channel of each instance (arXiv:1607.08022), times gamma plus beta."""
+
+def interleaved_matmul_encdec_qk(
+    queries: ndarray | None = ..., keys_values: ndarray | None = ..., heads: int = ...,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray:
+    """Products of the decoder's queries and the encoder's keys, divided by sqrt(size)."""
+
+def interleaved_matmul_encdec_valatt(
+    keys_values: ndarray | None = ..., attention: ndarray | None = ..., heads: int = ...,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray:
+    """The encoder's values, weighted by attention."""
+
+def interleaved_matmul_selfatt_qk(
+    queries_keys_values: ndarray | None = ..., heads: int = ..., out: ndarray | Sequence[ndarray] | None = ...,
+    name: str | None = ...,
+) -> ndarray:
+    """Products of queries and keys, divided by sqrt(size): self-attention before softmax."""
+
+def interleaved_matmul_selfatt_valatt(
+    queries_keys_values: ndarray | None = ..., attention: ndarray | None = ..., heads: int = ...,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray:
+    """The values, weighted by attention."""
+
 def layer_norm(
     data: ndarray | None = ..., gamma: ndarray | None = ..., beta: ndarray | None = ..., axis: int = ...,
     eps: float = ..., output_mean_var: bool = ..., out: ndarray | Sequence[ndarray] | None = ...,
@@ -223,6 +369,16 @@ def log_softmax(
     use_length: bool | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
     """Logarithm of softmax along `axis`, computed without overflow."""
+
+def modulated_deformable_convolution(
+    data: ndarray | None = ..., offset: ndarray | None = ..., mask: ndarray | None = ..., weight: ndarray | None = ...,
+    bias: ndarray | None = ..., kernel: int | Sequence[int] = ..., stride: int | Sequence[int] = ...,
+    dilate: int | Sequence[int] = ..., pad: int | Sequence[int] = ..., num_filter: int = ..., num_group: int = ...,
+    num_deformable_group: int = ..., workspace: int = ..., no_bias: bool = ..., im2col_step: int = ...,
+    layout: Literal['NCDHW', 'NCHW', 'NCW'] | None = ..., out: ndarray | Sequence[ndarray] | None = ...,
+    name: str | None = ...,
+) -> ndarray:
+    """`DeformableConvolution` with a factor for each sample as well (arXiv:1811.11168)."""
 
 def multibox_detection(
     cls_prob: ndarray | None = ..., loc_pred: ndarray | None = ..., anchor: ndarray | None = ..., clip: bool = ...,
@@ -247,11 +403,24 @@ def multibox_target(
 ) -> list[ndarray]:
     """Training targets of prior boxes for labels."""
 
+def norm(
+    data: ndarray | None = ..., ord: int = ..., axis: int | Sequence[int] | None = ..., out_dtype: Any = ...,
+    keepdims: bool = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray:
+    """Sum of absolute values (ord=1) or Euclidean norm (ord=2) over axes, all by default."""
+
 def one_hot(
     indices: ndarray | None = ..., depth: int = ..., on_value: float = ..., off_value: float = ..., dtype: Any = ...,
     out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
     """A new last axis of size `depth` with `on_value` at the index and `off_value` elsewhere."""
+
+def pad(
+    data: ndarray | None = ..., mode: Literal['constant', 'edge', 'reflect'] = ...,
+    pad_width: int | Sequence[int] = ..., constant_value: float = ..., out: ndarray | Sequence[ndarray] | None = ...,
+    name: str | None = ...,
+) -> ndarray:
+    """Pads all axes but the first two of an array of 4 or 5 dimensions."""
 
 def pick(
     data: ndarray | None = ..., index: ndarray | None = ..., axis: int | None = ..., keepdims: bool = ...,
@@ -268,8 +437,95 @@ def pooling(
 ) -> ndarray:
     """Maximum, sum, average or p-norm over windows of the spatial axes."""
 
+def quantized_act(
+    data: ndarray | None = ..., min_data: ndarray | None = ..., max_data: ndarray | None = ...,
+    act_type: Literal['relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'] = ...,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> list[ndarray]:
+    """`Activation` of integers; only relu, as in MXNet."""
+
+def quantized_conv(
+    data: ndarray | None = ..., weight: ndarray | None = ..., bias: ndarray | None = ...,
+    min_data: ndarray | None = ..., max_data: ndarray | None = ..., min_weight: ndarray | None = ...,
+    max_weight: ndarray | None = ..., min_bias: ndarray | None = ..., max_bias: ndarray | None = ...,
+    kernel: int | Sequence[int] = ..., stride: int | Sequence[int] = ..., dilate: int | Sequence[int] = ...,
+    pad: int | Sequence[int] = ..., num_filter: int = ..., num_group: int = ..., workspace: int = ...,
+    no_bias: bool = ..., cudnn_tune: Literal['fastest', 'limited_workspace', 'off'] | None = ...,
+    cudnn_off: bool = ..., layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ...,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> list[ndarray]:
+    """`Convolution` of int8 or uint8 data with int8 weight and bias, exact in int32; with the ranges of all of
+    them."""
+
+def quantized_elemwise_add(
+    lhs: ndarray | None = ..., rhs: ndarray | None = ..., lhs_min: ndarray | None = ..., lhs_max: ndarray | None = ...,
+    rhs_min: ndarray | None = ..., rhs_max: ndarray | None = ..., min_calib_range: float | None = ...,
+    max_calib_range: float | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> list[ndarray]:
+    """The sum of integers: 8 bits for a calibrated range, else int32 for the sum of the ranges."""
+
+def quantized_elemwise_mul(
+    lhs: ndarray | None = ..., rhs: ndarray | None = ..., lhs_min: ndarray | None = ..., lhs_max: ndarray | None = ...,
+    rhs_min: ndarray | None = ..., rhs_max: ndarray | None = ..., min_calib_range: float | None = ...,
+    max_calib_range: float | None = ..., enable_float_output: bool = ...,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray | list[ndarray]:
+    """The product of 8-bit integers: as floats, as int8 for a calibrated range, or exact in int32."""
+
+def quantized_embedding(
+    data: ndarray | None = ..., weight: ndarray | None = ..., min_weight: ndarray | None = ...,
+    max_weight: ndarray | None = ..., input_dim: int = ..., output_dim: int = ..., dtype: Any = ...,
+    sparse_grad: bool = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> list[ndarray]:
+    """`Embedding` with int8 weight."""
+
+def quantized_flatten(
+    data: ndarray | None = ..., min_data: ndarray | None = ..., max_data: ndarray | None = ...,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> list[ndarray]:
+    """`Flatten` of integers."""
+
+def quantized_fully_connected(
+    data: ndarray | None = ..., weight: ndarray | None = ..., bias: ndarray | None = ...,
+    min_data: ndarray | None = ..., max_data: ndarray | None = ..., min_weight: ndarray | None = ...,
+    max_weight: ndarray | None = ..., min_bias: ndarray | None = ..., max_bias: ndarray | None = ...,
+    num_hidden: int = ..., no_bias: bool = ..., flatten: bool = ..., out: ndarray | Sequence[ndarray] | None = ...,
+    name: str | None = ...,
+) -> list[ndarray]:
+    """`FullyConnected` of int8 or uint8 data with int8 weight and bias, exact in int32; with the ranges of them."""
+
+def quantized_pooling(
+    data: ndarray | None = ..., min_data: ndarray | None = ..., max_data: ndarray | None = ...,
+    kernel: int | Sequence[int] = ..., pool_type: Literal['avg', 'lp', 'max', 'sum'] = ..., global_pool: bool = ...,
+    cudnn_off: bool = ..., pooling_convention: Literal['full', 'same', 'valid'] = ...,
+    stride: int | Sequence[int] = ..., pad: int | Sequence[int] = ..., p_value: int | None = ...,
+    count_include_pad: bool | None = ..., layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = ...,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> list[ndarray]:
+    """`Pooling` of integers: the maximum, or the rounded average."""
+
+def quantized_reshape(
+    data: ndarray | None = ..., min_data: ndarray | None = ..., max_data: ndarray | None = ...,
+    newshape: int | Sequence[int] = ..., reverse: bool = ..., order: str = ...,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> list[ndarray]:
+    """`npx.reshape` of integers."""
+
+def quantized_transpose(
+    data: ndarray | None = ..., min_data: ndarray | None = ..., max_data: ndarray | None = ...,
+    axes: int | Sequence[int] | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> list[ndarray]:
+    """`np.transpose` of integers."""
+
 def relu(data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...) -> ndarray:
     """max(x, element by element."""
+
+def requantize(
+    data: ndarray | None = ..., min_range: ndarray | None = ..., max_range: ndarray | None = ...,
+    out_type: Literal['auto', 'int8', 'uint8'] = ..., min_calib_range: float | None = ...,
+    max_calib_range: float | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> list[ndarray]:
+    """int32 results as 8-bit integers for the calibrated range, or that of the values; returns the range as well."""
 
 def reshape_like(
     lhs: ndarray | None = ..., rhs: ndarray | None = ..., lhs_begin: int | None = ..., lhs_end: int | None = ...,
@@ -294,11 +550,34 @@ def roi_pooling(
 ) -> ndarray:
     """The maxima of the parts of regions of interest (arXiv:1504.08083)."""
 
+def round_ste(
+    data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray:
+    """Same as round, but the gradient is the identity's (straight-through estimator)."""
+
+def scalar_poisson(
+    lam: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray:
+    """Random numbers, Poisson with rate lam, of the given shape and dtype."""
+
+def sequence_last(
+    data: ndarray | None = ..., sequence_length: ndarray | None = ..., use_sequence_length: bool = ...,
+    axis: int = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray:
+    """The last element of each sequence: (time, batch, ...) -> (batch, ...); axis=1 for (batch, time, ...)."""
+
 def sequence_mask(
     data: ndarray | None = ..., sequence_length: ndarray | None = ..., use_sequence_length: bool = ...,
     value: float = ..., axis: int = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
     """Replaces everything after the end of each sequence by `value`."""
+
+def sequence_reverse(
+    data: ndarray | None = ..., sequence_length: ndarray | None = ..., use_sequence_length: bool = ...,
+    axis: int = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray:
+    """Each sequence backwards up to its end; what follows stays. data: (time, batch, ...)."""
 
 def shape_array(
     data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
@@ -310,11 +589,46 @@ def sigmoid(
 ) -> ndarray:
     """1 / (1 + exp(-x)), element by element."""
 
+def sign_ste(
+    data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray:
+    """Same as sign, but the gradient is the identity's (straight-through estimator)."""
+
+def sldwin_atten_context(
+    score: ndarray | None = ..., value: ndarray | None = ..., dilation: ndarray | None = ..., w: int = ...,
+    symmetric: bool = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray:
+    """Sums of the values in a window around each place, weighted by score."""
+
+def sldwin_atten_mask_like(
+    score: ndarray | None = ..., dilation: ndarray | None = ..., valid_length: ndarray | None = ..., w: int = ...,
+    symmetric: bool = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray:
+    """1 where query and key are in the sequence, else 0, in the shape and dtype of score."""
+
+def sldwin_atten_score(
+    query: ndarray | None = ..., key: ndarray | None = ..., dilation: ndarray | None = ..., w: int = ...,
+    symmetric: bool = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray:
+    """Products of each query with the keys in a window around it, not scaled."""
+
 def slice(
     data: ndarray | None = ..., begin: int | Sequence[int] = ..., end: int | Sequence[int] = ...,
     step: int | Sequence[int] | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
 ) -> ndarray:
     """data[begin[0]:end[0]:step[0], ...] of the first axes, with Python's rules; None leaves a limit open."""
+
+def slice_channel(
+    data: ndarray | None = ..., num_outputs: int = ..., axis: int = ..., squeeze_axis: bool = ...,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray | list[ndarray]:
+    """Splits an axis into equal pieces; `squeeze_axis` drops the axis, which then has size 1 in the pieces."""
+
+def slice_like(
+    data: ndarray | None = ..., shape_like: ndarray | None = ..., axes: int | Sequence[int] = ...,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray:
+    """The leading part of the data that has the size of `shape_like` along `axes`, by default along all."""
 
 def smooth_l1(
     data: ndarray | None = ..., scalar: float = ..., out: ndarray | Sequence[ndarray] | None = ...,
@@ -328,6 +642,30 @@ def softmax(
     name: str | None = ...,
 ) -> ndarray:
     """exp(x / temperature) divided by its sum along `axis`."""
+
+def softsign(
+    data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray:
+    """x / (1 + |x|), element by element."""
+
+def stop_gradient(
+    data: ndarray | None = ..., out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray:
+    """The data itself; no gradient passes."""
+
+def sync_batch_norm(
+    data: ndarray | None = ..., gamma: ndarray | None = ..., beta: ndarray | None = ...,
+    moving_mean: ndarray | None = ..., moving_var: ndarray | None = ..., eps: float = ..., momentum: float = ...,
+    fix_gamma: bool = ..., use_global_stats: bool = ..., output_mean_var: bool = ..., ndev: int = ..., key: str = ...,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray | list[ndarray]:
+    """Normalization by the mean and variance of each channel (arXiv:1502.03167), times gamma plus beta."""
+
+def tensor_poisson(
+    lam: ndarray | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
+    out: ndarray | Sequence[ndarray] | None = ..., name: str | None = ...,
+) -> ndarray:
+    """For each element of the parameters, random numbers of this shape, Poisson with rate lam."""
 
 def topk(
     data: ndarray | None = ..., axis: int | None = ..., k: int = ...,

@@ -88,6 +88,7 @@ for _name, _function, _doc, *_prefixes in [
     ("erfinv", lax.erf_inv, "Inverse of the error function; NaN outside of [-1, 1]", "_npx_"),
     ("gamma", _gamma, "Gamma function", "_npx_", "_sparse_"),
     ("gammaln", _gammaln, "Logarithm of the absolute value of the gamma function", "_npx_", "_sparse_"),
+    ("digamma", _digamma, "Derivative of the logarithm of the gamma function", "_npx_"),
     ("exp", jnp.exp, "Exponential", "_sparse_"),
     ("expm1", _expm1, "exp(x) - 1, precise near zero", "_sparse_"),
     ("log", jnp.log, "Natural logarithm", "_sparse_"),

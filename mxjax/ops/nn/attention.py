@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+import jax
 import jax.numpy as jnp
 
 from ...base import MXNetError
-from ..common import Array
+from ..common import Array, gives, no_gradient
 from ..infer import exact
 from ..params import Range
 from ..registry import register
@@ -90,3 +91,74 @@ def interleaved_matmul_encdec_valatt(keys_values: Array, attention: Array, *, he
     -> (time, batch, heads · size).
     """
     return _weighted(attention, _heads("interleaved_matmul_encdec_valatt", keys_values, heads, 2)[..., 1, :])
+
+
+# -------------------------------------------------------------------- attention in a window (arXiv:2004.05150)
+def _window(name: str, length: int, heads: int, dilation: Array, w: int, symmetric: bool) -> Array:
+    """The places (heads, length, window) that each place sees; those outside of the sequence, too."""
+    if dilation.shape != (heads,) or dilation.dtype != jnp.int32:
+        raise MXNetError(f"{name}: dilation must be int32 of shape ({heads},), got {dilation.dtype} of shape "
+                         f"{dilation.shape}")
+    steps = jnp.arange(-w, w + 1 if symmetric else 1, dtype=jnp.int32)
+    return jnp.arange(length, dtype=jnp.int32)[:, None] + dilation[:, None, None] * steps
+
+
+def _seen(name: str, data: Array, dilation: Array, w: int, symmetric: bool) -> Array:
+    """The data (batch, length, heads, size) that each place sees: (batch, length, heads, window, size), 0 outside."""
+    places = _window(name, data.shape[1], data.shape[2], dilation, w, symmetric)
+    inside = (places >= 0) & (places < data.shape[1])
+    taken = jax.vmap(lambda one, where: one[:, where], (2, 0), 2)(data, jnp.clip(places, 0, data.shape[1] - 1))
+    return jnp.where(inside.transpose(1, 0, 2)[..., None], taken, 0)
+
+
+def _need_sequences(name: str, **arrays: Array) -> None:
+    for what, a in arrays.items():
+        if a.ndim != 4:
+            raise MXNetError(f"{name}: {what} must be (batch, length, heads, size), got shape {a.shape}")
+
+
+@register("_contrib_sldwin_atten_score", aliases=("_npx_sldwin_atten_score",),
+          infer_type=gives(lambda p: None, None, None, "int32"))
+def sldwin_atten_score(query: Array, key: Array, dilation: Array, *, w: int, symmetric: bool) -> Array:
+    """Products of each query with the keys in a window around it, not scaled.
+
+    query, key: (batch, length, heads, size); dilation: (heads,) int32, the distance of the keys -> (batch, length,
+    heads, 2w + 1), or, not symmetric, the w keys before it and its own: (batch, length, heads, w + 1).
+    """
+    name = "_contrib_sldwin_atten_score"
+    _need_sequences(name, query=query, key=key)
+    return jnp.einsum("blhd,blhwd->blhw", query, _seen(name, key, dilation, w, symmetric))
+
+
+@register("_contrib_sldwin_atten_mask_like", aliases=("_npx_sldwin_atten_mask_like",), FGradient=no_gradient,
+          infer_type=gives(lambda p: None, None, "int32", "int32"))
+def sldwin_atten_mask_like(score: Array, dilation: Array, valid_length: Array, *, w: int, symmetric: bool) -> Array:
+    """1 where query and key are in the sequence, else 0, in the shape and dtype of score.
+
+    score: (batch, length, heads, window); dilation: (heads,) int32; valid_length: (batch,) int32.
+    """
+    name = "_contrib_sldwin_atten_mask_like"
+    _need_sequences(name, score=score)
+    places = _window(name, score.shape[1], score.shape[2], dilation, w, symmetric).transpose(1, 0, 2)
+    if valid_length.shape != score.shape[:1] or places.shape != score.shape[1:]:
+        raise MXNetError(f"{name}: score of shape {score.shape} takes a valid_length of shape {score.shape[:1]} and a "
+                         f"window of {score.shape[3]}, got {valid_length.shape} and {places.shape[2]}")
+    valid = valid_length[:, None, None, None]
+    rows = jnp.arange(score.shape[1], dtype=jnp.int32)[:, None, None]
+    return ((places >= 0) & (places < valid) & (rows < valid)).astype(score.dtype)
+
+
+@register("_contrib_sldwin_atten_context", aliases=("_npx_sldwin_atten_context",),
+          infer_type=gives(lambda p: None, None, None, "int32"))
+def sldwin_atten_context(score: Array, value: Array, dilation: Array, *, w: int, symmetric: bool) -> Array:
+    """Sums of the values in a window around each place, weighted by score.
+
+    score: (batch, length, heads, window); value: (batch, length, heads, size); dilation: (heads,) int32 -> the shape
+    of value.
+    """
+    name = "_contrib_sldwin_atten_context"
+    _need_sequences(name, score=score, value=value)
+    seen = _seen(name, value, dilation, w, symmetric)
+    if score.shape != seen.shape[:4]:
+        raise MXNetError(f"{name}: score must have the shape {seen.shape[:4]}, got {score.shape}")
+    return jnp.einsum("blhw,blhwd->blhd", score, seen)

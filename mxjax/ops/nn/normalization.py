@@ -272,9 +272,20 @@ def layer_norm(data: Array, gamma: Array, beta: Array, *, axis: int = -1, eps: f
     return (out, mean.astype(data.dtype), (1 / scale).astype(data.dtype)) if output_mean_var else out
 
 
+def _need_groups(name: str, data: Array, num_groups: int) -> None:
+    if num_groups < 1:
+        raise MXNetError(f"{name}: num_groups must be 1 or more, got {num_groups}")
+    if data.ndim < 3 or data.shape[1] % num_groups:
+        raise MXNetError(f"{name}: data of shape {data.shape} must be (batch, channel, ...) with a number of "
+                         f"channels that num_groups={num_groups} divides")
+
+
+def _have_groups(p: dict[str, Any], x: tuple, *_: Any) -> bool:
+    return len(x) > 2 and p["num_groups"] > 0 and x[1] % p["num_groups"] == 0
+
+
 @register("GroupNorm", infer_shape=_shapes(lambda p, x: p["num_groups"]),
-          **_with_moments("std", lambda p, x: (x[0], p["num_groups"]),
-                          lambda p, x, *_: len(x) > 2 and p["num_groups"] > 0 and x[1] % p["num_groups"] == 0))
+          **_with_moments("std", lambda p, x: (x[0], p["num_groups"]), _have_groups))
 def group_norm(data: Array, gamma: Array, beta: Array, *, num_groups: int = 1, eps: float = 1e-5,
                output_mean_var: bool = False) -> Array | tuple[Array, ...]:
     """Normalization of each group of channels of each instance (arXiv:1803.08494), times gamma plus beta.
@@ -282,11 +293,7 @@ def group_norm(data: Array, gamma: Array, beta: Array, *, num_groups: int = 1, e
     data: (batch, channel, ...) float; gamma, beta: (num_groups,) -> the shape of data; with `output_mean_var` also
     mean and sqrt(var + eps), (batch, num_groups).
     """
-    if num_groups < 1:
-        raise MXNetError(f"GroupNorm: num_groups must be 1 or more, got {num_groups}")
-    if data.ndim < 3 or data.shape[1] % num_groups:
-        raise MXNetError(f"GroupNorm: data of shape {data.shape} must be (batch, channel, ...) with a number of "
-                         f"channels that num_groups={num_groups} divides")
+    _need_groups("GroupNorm", data, num_groups)
     grouped = data.reshape(data.shape[0], num_groups, -1)
     gamma, beta = _along(1, 3, "GroupNorm", num_groups, gamma, beta)
     out, mean, _, scale = _standardize(grouped, gamma, beta, None, (2,), eps)
@@ -294,6 +301,27 @@ def group_norm(data: Array, gamma: Array, beta: Array, *, num_groups: int = 1, e
     if not output_mean_var:
         return out
     return out, mean[..., 0].astype(data.dtype), (1 / scale[..., 0]).astype(data.dtype)
+
+
+@register("_npx_group_norm", infer_shape=_shapes(lambda p, x: x[1]),
+          **_with_moments("std", lambda p, x: (x[0], p["num_groups"]), _have_groups))
+def group_norm_by_channel(data: Array, gamma: Array, beta: Array, *, num_groups: int = 1, eps: float = 1e-5,
+                          output_mean_var: bool = False) -> Array | tuple[Array, ...]:
+    """As GroupNorm, but each channel has its gamma and beta, as in MXNet 2.
+
+    data: (batch, channel, ...) float; gamma, beta: (channel,) -> the shape of data; with `output_mean_var` also
+    mean and sqrt(var + eps), (batch, num_groups).
+    """
+    name = "_npx_group_norm"
+    _need_groups(name, data, num_groups)
+    _along(1, data.ndim, name, data.shape[1], gamma, beta)
+    grouped = data.reshape(data.shape[0], num_groups, data.shape[1] // num_groups, -1)
+    gamma, beta = (a.reshape(1, num_groups, -1, 1) for a in (gamma, beta))
+    out, mean, _, scale = _standardize(grouped, gamma, beta, None, (2, 3), eps)
+    out = out.reshape(data.shape)
+    if not output_mean_var:
+        return out
+    return out, mean[..., 0, 0].astype(data.dtype), (1 / scale[..., 0, 0]).astype(data.dtype)
 
 
 @register("InstanceNorm", infer_shape=_shapes(lambda p, x: x[1]),

@@ -10,17 +10,17 @@ import jax
 import jax.numpy as jnp
 
 from ...base import MXNetError
-from ..common import Array, accumulation, need_float, normalized
+from ..common import Array, accumulation, gives, need_float, normalized
 from ..infer import elementwise, exact, first, typed, unify
 from ..params import DType, Scalar, np_dtype
 from ..registry import register
 
 
 def _normalize(name: str, function: Callable[..., Array], data: Array, axis: int, temperature: Any, dtype: str | None,
-               valid: Array | None = None) -> Array:
+               valid: Array | None = None, outside: float = 0) -> Array:
     """`function` (softmax or its logarithm) of data / temperature along an axis, in float32 or wider.
 
-    valid: which elements take part (default all); the others become 0.
+    valid: which elements take part (default all); the others become `outside`.
     """
     need_float(name, data)
     axis = normalized(axis, data.ndim)
@@ -33,7 +33,7 @@ def _normalize(name: str, function: Callable[..., Array], data: Array, axis: int
         return function(scaled, axis=axis).astype(out)
     # not `where=` of jax.nn.softmax: its result and gradient are NaN where nothing is valid
     masked = jnp.where(valid, scaled, jnp.finfo(wide).min)
-    return jnp.where(valid, function(masked, axis=axis), 0).astype(out)
+    return jnp.where(valid, function(masked, axis=axis), outside).astype(out)
 
 
 def _softmax_shapes(params: dict[str, Any], ins: list, outs: list) -> None:
@@ -88,6 +88,27 @@ def _without_length(name: str, sign: int, function: Callable[..., Array], doc: s
 _without_length("log_softmax", 1, jax.nn.log_softmax, "Logarithm of softmax along `axis`, computed without overflow.",
                 ("_npx_log_softmax",))
 _without_length("softmin", -1, jax.nn.softmax, "Softmax of -data along `axis`.")
+
+
+def _masked(name: str, function: Callable[..., Array], doc: str, outside: float) -> None:
+    """Registers `name`: `function` of those elements that a mask has."""
+    def compute(data: Array, mask: Array, *, axis: int = -1, temperature: Scalar | None = None,
+                normalize: bool | None = True) -> Array:
+        if mask.dtype != jnp.bool_:
+            raise MXNetError(f"{name}: mask must be of dtype bool, got {mask.dtype}")
+        if mask.ndim != data.ndim or any(m not in (1, n) for m, n in zip(mask.shape, data.shape, strict=True)):
+            raise MXNetError(f"{name}: mask of shape {mask.shape} must have the axes of data {data.shape}, of their "
+                             "size or of size 1")
+        return _normalize(name, function, data, axis, temperature, None, mask, outside)
+    compute.__doc__ = (f"{doc}\n\ndata: any shape, float; mask: bool, of as many axes, each of data's size or 1 -> the "
+                       "shape and dtype of data. `normalize` has no effect.")
+    register(name, aliases=(f"_npx_{name}",), infer_type=gives(lambda p: None, None, "bool"), FPartialShape=first)(
+        compute)
+
+
+_masked("masked_softmax", jax.nn.softmax, "Softmax of x / temperature where the mask is true; 0 elsewhere.", 0)
+_masked("masked_log_softmax", jax.nn.log_softmax,
+        "Logarithm of softmax of x / temperature where the mask is true; -infinity elsewhere.", -math.inf)
 
 
 @register("SoftmaxActivation", infer_shape=elementwise,

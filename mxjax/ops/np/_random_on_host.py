@@ -44,12 +44,18 @@ def _minus_log(source: Source, count: int) -> np.ndarray:
         return -c_function("logf")(source.uniform(count))
 
 
+def _laplace(source: Source, count: int) -> np.ndarray:
+    centred = source.uniform(count) - np.float32(0.5)
+    return (-np.sign(centred) * _log(1 - 2 * np.abs(centred))).astype(np.float32)
+
+
 # (source, count) -> float32
 _NOISE: dict[str, Callable[[Source, int], np.ndarray]] = {
     "uniform": Source.uniform,
     "normal": Source.normal,
     "logistic": _logit,
     "gumbel": lambda source, count: (-_log(-_log(source.uniform(count)))).astype(np.float32),
+    "laplace": _laplace,
     "exponential": _minus_log,
     "rayleigh": lambda source, count: np.sqrt(-2 * _log(source.uniform(count))).astype(np.float32),
 }

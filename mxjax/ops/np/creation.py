@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 
 from ...base import MXNetError
-from ..common import Array, converted
+from ..common import Array, converted, gives
 from ..infer import exact, first, unify
 from ..params import DType, Scalar, Shape, np_dtype
 from ..registry import register
@@ -48,6 +49,25 @@ def identity(*, shape: Shape = (), ctx: str = "", dtype: DType = "float32") -> A
 def eye(*, N: int, M: int | None = None, k: int = 0, ctx: str = "", dtype: DType = "float32") -> Array:
     """Ones on the k-th diagonal of an N x M matrix (M None: square), zeros elsewhere."""
     return jnp.eye(N, N if M is None else M, k, np_dtype(dtype))
+
+
+@register("_npi_tri")
+def tri(*, N: int, M: int | None = None, k: int = 0, ctx: str = "", dtype: DType = "float32") -> Array:
+    """Ones on and below the k-th diagonal of an N x M matrix (M None: square), zeros above."""
+    return jnp.tri(N, M, k, np_dtype(dtype))
+
+
+def _triangle(name: str, places: Callable[..., Any], doc: str) -> None:
+    """Registers `name`: the rows and columns of a triangle's elements, two int64 vectors."""
+    def indices(*, n: int, k: int = 0, m: int | None = None, ctx: str = "") -> tuple[Array, Array]:
+        rows, columns = places(n, k, m)
+        return rows.astype(np.int64), columns.astype(np.int64)
+    indices.__doc__ = f"The rows and the columns of the elements on and {doc} the k-th diagonal of an n x m matrix."
+    register(name, num_outputs=2, wide=True, infer_type=gives(("int64", "int64")))(indices)
+
+
+_triangle("_npi_tril_indices", np.tril_indices, "below")
+_triangle("_npi_triu_indices", np.triu_indices, "above")
 
 
 @register("_npi_full_like", FPartialShape=exact(first))

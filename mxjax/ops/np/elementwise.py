@@ -189,6 +189,51 @@ def _lcm(a: Array, b: Array) -> Array:
     return jnp.lcm(a, b)
 
 
+def _counts(name: str, a: Array, b: Array) -> Any:
+    """The wider of two integer dtypes; booleans are refused."""
+    _need_int(name, a, b)
+    _no_bool(name, a, b)
+    return _mixed(name, a, b)
+
+
+def _first_real(name: str, a: Array, b: Array) -> Any:
+    need_float(name, a)
+    _no_bool(name, b)
+    return _mixed(name, a, b)
+
+
+def _truth(name: str, a: Array, b: Array) -> Any:
+    return jnp.dtype("bool")
+
+
+# ------------------------------------------------------------ what MXNet 2 adds
+def _fmax(a: Array, b: Array) -> Array:
+    """The larger one; where both are equal the gradient is a's."""
+    return jnp.where((a >= b) | (b != b), a, b)
+
+
+def _fmin(a: Array, b: Array) -> Array:
+    """The smaller one; where both are equal the gradient is a's."""
+    return jnp.where((a <= b) | (b != b), a, b)
+
+
+def _fmod(a: Array, b: Array) -> Array:
+    """Remainder with the sign of a; 0 where b is 0, as in MXNet."""
+    zero = b == 0
+    return jnp.where(zero, jnp.zeros_like(a), jnp.fmod(a, jnp.where(zero, jnp.ones_like(b), b)))
+
+
+def _gcd(a: Array, b: Array) -> Array:
+    _no_bool("_npi_gcd", a, b)
+    return jnp.gcd(a, b)
+
+
+def _floor_divide(a: Array, b: Array) -> Array:
+    _no_bool("_npi_floor_divide", a, b)
+    return jnp.floor(a / b) if is_float(a.dtype) else jnp.floor_divide(a, b)
+
+
+# ------------------------------------------------------------ rules for two arrays, and an array and a number
 def _types(rule: Callable[..., Any], result: str | None, default: str | None) -> Callable[..., None]:
     """A type rule (FInferType): unknown inputs are like known ones (or `default`), the output is what `rule` says."""
     def infer(params: dict[str, Any], ins: list[str | None], outs: list[str | None]) -> None:
@@ -209,7 +254,7 @@ def _scalar_dtype(function_dtypes: Callable[..., Any]) -> Callable[[str, Array],
     def rule(name: str, data: Array, is_int: bool = True) -> Any:
         if function_dtypes is _quotient and not is_float(data.dtype):
             return jnp.dtype("float32")
-        if function_dtypes is _integer:
+        if function_dtypes in (_integer, _counts):
             _need_int(name, data)
             return data.dtype
         if not is_int and not is_float(data.dtype):
@@ -284,6 +329,14 @@ for _name, _function, _doc, _dtypes, *_rest in [
     ("bitwise_and", jnp.bitwise_and, "Bits set in both", _integer, _SIDES, ("",)),
     ("bitwise_or", jnp.bitwise_or, "Bits set in one or both", _integer, _SIDES, ("",)),
     ("bitwise_xor", jnp.bitwise_xor, "Bits set in exactly one", _integer, _SIDES, ("",)),
+    ("fmax", _fmax, "The larger of both, not NaN where only one of them is NaN", _number, _SIDES, ("",)),
+    ("fmin", _fmin, "The smaller of both, not NaN where only one of them is NaN", _number, _SIDES, ("",)),
+    ("fmod", _fmod, "Remainder of a / b with the sign of a", _number, _SIDES, ("", "r")),
+    ("gcd", _gcd, "Greatest common divisor", _integer, _SIDES, ("",)),
+    ("floor_divide", _floor_divide, "The largest integer not above a / b", _mixed, _SIDES, ("", "r")),
+    ("logaddexp", jnp.logaddexp, "log(exp(a) + exp(b))", _first_real, ("x1", "x2"), ("",)),
+    ("bitwise_left_shift", jnp.left_shift, "a · 2ᵇ, as bits", _counts, _SIDES, ("", "r")),
+    ("bitwise_right_shift", jnp.right_shift, "a / 2ᵇ, rounded down, as bits", _counts, _SIDES, ("", "r")),
 ]:
     _binary(_name, _function, _doc, _dtypes, None, *_rest)
 
@@ -291,6 +344,10 @@ for _name, _function, _doc, _dtypes, *_rest in [
 for _name in ("_npi_mod", "_npi_mod_scalar", "_npi_rmod_scalar", "broadcast_mod", "_mod", "_mod_scalar",
               "_rmod_scalar"):
     get(_name).set_attr("flat_in_integers", True)
+
+for _name, _doc in [("and", "Whether a and b are nonzero"), ("or", "Whether a or b is nonzero"),
+                    ("xor", "Whether exactly one of a and b is nonzero")]:
+    _binary(f"logical_{_name}", getattr(jnp, f"logical_{_name}"), _doc, _truth, "bool", _SIDES, ("",))
 
 for _name in ("equal", "not_equal", "greater", "greater_equal", "less", "less_equal"):
     _binary(_name, getattr(jnp, _name), f"Whether a is {_name.replace('_', ' or ').replace('not or', 'not')} b",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -90,6 +91,52 @@ def constraint_check(input: Array, *, msg: str = "Constraint violated.") -> Arra
 
 class ConstraintError(MXNetError, ValueError):
     """A constraint that a program has put on values does not hold."""
+
+
+# ------------------------------------------------------------ adding and setting at places
+class PlaceError(MXNetError, IndexError):
+    """A place that is not in the array."""
+
+
+def _places(name: str, a: Array, ind: Array) -> Array:
+    """The coordinates (dimensions, count) that `ind` says."""
+    if ind.dtype not in (jnp.int32, jnp.int64):
+        raise MXNetError(f"operator {name}: ind must be of int32 or int64, got {ind.dtype}")
+    places = ind.reshape(1, -1) if ind.ndim < 2 else ind
+    if places.ndim > 2 or len(places) > a.ndim:
+        raise PlaceError(f"operator {name}: ind has a row of places for each of the leading axes of a, got shape "
+                         f"{ind.shape} for {a.shape}")
+    return places
+
+
+def _at_places(name: str, doc: str, change: Callable[[Any, Array], Array]) -> None:
+    """Registers `name`: a, with change(places, val) at the places."""
+    def compute(a: Array, ind: Array, val: Array) -> Array:
+        places = _places(name, a, ind)
+        if val.dtype != a.dtype:
+            raise MXNetError(f"operator {name}: a and val must have one dtype, they are {a.dtype} and {val.dtype}")
+        part = (places.shape[1], *a.shape[len(places):])
+        try:
+            values = jnp.broadcast_to(val, part)
+        except ValueError:
+            raise MXNetError(f"operator {name}: val of shape {val.shape} does not broadcast to {part}, the part of a "
+                             "that ind means") from None
+        return change(a.at[tuple(places)], values)
+    compute.__doc__ = (f"a, where {doc}.\n\na: any shape; ind: (dimensions, count) or (count,), int: coordinates on "
+                       "the leading axes of a; val: broadcasts to (count, *the other axes of a).")
+
+    def refuse(params: dict[str, Any], inputs: Sequence[Array], outputs: Sequence[Array]) -> Exception | None:
+        a, places = inputs[0], np.atleast_2d(np.asarray(inputs[1]))
+        for axis, (row, size) in enumerate(zip(places, a.shape, strict=False)):
+            bad = row[(row < 0) | (row >= size)]
+            if bad.size:
+                return PlaceError(f"operator {name}: place {bad[0]} is not in axis {axis}, whose size is {size}")
+        return None
+    register(name, infer_type=gives(lambda p: None, None, "int64", None), FPartialShape=first, FRefuse=refuse)(compute)
+
+
+_at_places("_npx_index_add", "val is added at the places ind", lambda at, val: at.add(val, mode="drop"))
+_at_places("_npx_index_update", "val stands at the places ind", lambda at, val: at.set(val, mode="drop"))
 
 
 # ------------------------------------------------------------ finding

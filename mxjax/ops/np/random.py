@@ -118,6 +118,9 @@ _DISTRIBUTIONS: dict[str, _Distribution] = {
     "gumbel": _Distribution(
         lambda key, shape, dtype, loc, scale: loc + scale * jax.random.gumbel(key, shape, dtype), _scaled,
         _LOCATION, _SCALE, None, "Gumbel's"),
+    "laplace": _Distribution(  # MXNet gives no gradient, and takes any scale
+        lambda key, shape, dtype, loc, scale: lax.stop_gradient(loc + scale * jax.random.laplace(key, shape, dtype)),
+        lambda drawn, loc, scale: lax.stop_gradient(_scaled(drawn, loc, scale)), _LOCATION, {}, "float32", "Laplace's"),
     "exponential": _Distribution(
         lambda key, shape, dtype, scale: scale * _draw.exponential(key, shape, dtype), _times,
         {"scale": 1.0}, _SCALE, None, "exponential with mean scale"),

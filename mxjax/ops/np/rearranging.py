@@ -12,7 +12,7 @@ import numpy as np
 from ...base import MXNetError
 from ..common import Array, no_gradient, normalized, size_of
 from ..infer import UNKNOWN, broadcasted, elementwise, exact, first, known, unify
-from ..params import Count, Scalar, Shape, Shapes
+from ..params import Count, Floats, Scalar, Shape, Shapes
 from ..registry import register
 from ..shape.slicing import _joined_shapes, _stacked_shapes, split_v2
 from .reductions import axes_of
@@ -371,6 +371,53 @@ def trace(data: Array, *, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Ar
 def tril(data: Array, *, k: int = 0) -> Array:
     """What is on and below the k-th diagonal, zeros above; of a vector: of the matrix with equal rows."""
     return jnp.tril(data if data.ndim > 1 else jnp.broadcast_to(data, (data.size, data.size)), k)
+
+
+@register("_npi_triu")
+def triu(data: Array, *, k: int = 0) -> Array:
+    """The elements on and above the k-th diagonal, zeros below; of a vector: of the matrix with equal rows."""
+    return jnp.triu(data if data.ndim > 1 else jnp.broadcast_to(data, (data.size, data.size)), k)
+
+
+@register("_npi_fill_diagonal", FPartialShape=first)
+def fill_diagonal(a: Array, *, val: Floats, wrap: bool = False) -> Array:
+    """The array with numbers on its main diagonal, repeated as often as it needs.
+
+    wrap: a diagonal that reached the last column begins again below, with a row between.
+    """
+    if a.ndim < 2 or a.ndim > 2 and len(set(a.shape)) > 1:
+        raise MXNetError("operator _npi_fill_diagonal takes a matrix, or an array whose axes have one size, got shape "
+                         f"{a.shape}")
+    if not val:
+        raise MXNetError("operator _npi_fill_diagonal: val has no number")
+    step = a.shape[1] + 1 if a.ndim == 2 else 1 + sum(math.prod(a.shape[:i]) for i in range(1, a.ndim))
+    end = a.shape[1] ** 2 if a.ndim == 2 and not wrap else a.size
+    places = np.arange(0, min(end, a.size), step)
+    return a.reshape(-1).at[places].set(np.resize(np.asarray(val), len(places)).astype(a.dtype)).reshape(a.shape)
+
+
+def _one_dtype(name: str, a: Array, b: Array) -> None:
+    if a.dtype != b.dtype:
+        raise MXNetError(f"operator {name}: the dtypes of both arrays must agree, they are {a.dtype} and {b.dtype}")
+
+
+@register("_npi_kron")
+def kron(a: Array, b: Array) -> Array:
+    """The Kronecker product: b times each element of a."""
+    _one_dtype("_npi_kron", a, b)
+    return jnp.kron(a, b)
+
+
+@register("_npi_cross")
+def cross(a: Array, b: Array, *, axisa: int = -1, axisb: int = -1, axisc: int = -1) -> Array:
+    """The cross products of vectors of 2 or 3 elements, which lie along `axisa` and `axisb`; of two pairs a number."""
+    _one_dtype("_npi_cross", a, b)
+    if a.dtype not in (jnp.float32, jnp.float64):
+        raise MXNetError(f"operator _npi_cross takes float32 and float64, got {a.dtype}")
+    sizes = a.shape[normalized(axisa, a.ndim)], b.shape[normalized(axisb, b.ndim)]
+    if not {2, 3}.issuperset(sizes):
+        raise MXNetError(f"operator _npi_cross takes vectors of 2 or 3 elements, got {sizes[0]} and {sizes[1]}")
+    return jnp.cross(a, b, axisa, axisb, axisc)
 
 
 # ------------------------------------------------------------ extension and differences

@@ -35,6 +35,7 @@ from ..nn.recurrent import _inputs as rnn_inputs
 from ..nn.recurrent import _outputs as rnn_outputs
 from ..nn.recurrent import output_shapes as rnn_shapes
 from ..nn.recurrent import rnn
+from ..np.rearranging import npx_reshape
 from ..params import Count, Fraction, Lengths, Shape
 from ..registry import get, register
 from .conversion import BYTES, larger, need, quantized, ranged, steps, types
@@ -215,6 +216,22 @@ def quantized_act(data: Array, min_data: Array, max_data: Array, *,
 def quantized_flatten(data: Array, min_data: Array, max_data: Array) -> tuple[Array, Array, Array]:
     """`Flatten` of integers."""
     return data.reshape(len(data), size_of(data.shape[1:])), min_data, max_data
+
+
+@register("_npx_quantized_reshape", **_through("quantized_reshape"))
+def quantized_reshape(data: Array, min_data: Array, max_data: Array, *, newshape: Shape, reverse: bool = False,
+                      order: str = "C") -> tuple[Array, Array, Array]:
+    """`npx.reshape` of integers."""
+    return npx_reshape(data, newshape=newshape, reverse=reverse, order=order), min_data, max_data
+
+
+@register("_npx_quantized_transpose", **_through("quantized_transpose"))
+def quantized_transpose(data: Array, min_data: Array, max_data: Array, *,
+                        axes: Shape | None = None) -> tuple[Array, Array, Array]:
+    """`np.transpose` of integers."""
+    if axes is not None and sorted(a % max(data.ndim, 1) for a in axes) != list(range(data.ndim)):
+        raise MXNetError(f"operator quantized_transpose: axes={axes} must name each axis of {data.shape} once")
+    return jnp.transpose(data, axes), min_data, max_data
 
 
 @register("_contrib_quantized_pooling", FPartialShape=ranged(

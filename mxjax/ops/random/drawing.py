@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...base import _Null, numeric_types
+from ...context import one_context
 from ..registry import get
 
 __all__ = ["draw"]
@@ -20,6 +21,7 @@ def draw(distribution: str, parameters: dict[str, Any], shape: Any, dtype: Any, 
         ValueError: numbers and arrays are mixed, or a parameter is something else.
     """
     given = {k: v for k, v in {"shape": shape, "dtype": dtype, **kwargs}.items() if v is not _Null and v is not None}
+    ctx = one_context(distribution, given, ctx)
     values = list(parameters.values())
     if all(isinstance(v, array_type) for v in values):
         return invoke(get(f"_sample_{distribution}"), values, given, out)

@@ -31,10 +31,11 @@ __all__ = [
     "_contrib_quantized_batch_norm", "_contrib_quantized_concat", "_contrib_quantized_conv",
     "_contrib_quantized_elemwise_add", "_contrib_quantized_elemwise_mul", "_contrib_quantized_embedding",
     "_contrib_quantized_flatten", "_contrib_quantized_fully_connected", "_contrib_quantized_pooling",
-    "_contrib_quantized_rnn", "_contrib_requantize", "_contrib_round_ste", "_contrib_sign_ste", "_copy", "_copyto",
-    "_crop_assign", "_crop_assign_scalar", "_cvcopyMakeBorder", "_cvimdecode", "_cvimread", "_cvimresize", "_div",
-    "_div_scalar", "_equal", "_equal_scalar", "_eye", "_foreach", "_full", "_grad_add", "_greater", "_greater_equal",
-    "_greater_equal_scalar", "_greater_scalar", "_histogram", "_hypot", "_hypot_scalar",
+    "_contrib_quantized_rnn", "_contrib_requantize", "_contrib_round_ste", "_contrib_sign_ste",
+    "_contrib_sldwin_atten_context", "_contrib_sldwin_atten_mask_like", "_contrib_sldwin_atten_score", "_copy",
+    "_copyto", "_crop_assign", "_crop_assign_scalar", "_cvcopyMakeBorder", "_cvimdecode", "_cvimread", "_cvimresize",
+    "_div", "_div_scalar", "_equal", "_equal_scalar", "_eye", "_foreach", "_full", "_grad_add", "_greater",
+    "_greater_equal", "_greater_equal_scalar", "_greater_scalar", "_histogram", "_hypot", "_hypot_scalar",
     "_identity_with_attr_like_rhs", "_image_adjust_lighting", "_image_crop", "_image_flip_left_right",
     "_image_flip_top_bottom", "_image_normalize", "_image_random_brightness", "_image_random_color_jitter",
     "_image_random_contrast", "_image_random_flip_left_right", "_image_random_flip_top_bottom", "_image_random_hue",
@@ -53,49 +54,69 @@ __all__ = [
     "_npi_add_scalar", "_npi_arange", "_npi_arccos", "_npi_arccosh", "_npi_arcsin", "_npi_arcsinh", "_npi_arctan",
     "_npi_arctan2", "_npi_arctan2_scalar", "_npi_arctanh", "_npi_argmax", "_npi_argmin", "_npi_argsort",
     "_npi_around", "_npi_average", "_npi_bernoulli", "_npi_bincount", "_npi_bitwise_and", "_npi_bitwise_and_scalar",
-    "_npi_bitwise_not", "_npi_bitwise_or", "_npi_bitwise_or_scalar", "_npi_bitwise_xor", "_npi_bitwise_xor_scalar",
-    "_npi_blackman", "_npi_boolean_mask", "_npi_boolean_mask_assign_scalar", "_npi_boolean_mask_assign_tensor",
-    "_npi_broadcast_to", "_npi_cast", "_npi_cbrt", "_npi_ceil", "_npi_choice", "_npi_cholesky", "_npi_clip",
-    "_npi_column_stack", "_npi_concatenate", "_npi_copysign", "_npi_copysign_scalar", "_npi_copyto", "_npi_cos",
-    "_npi_cosh", "_npi_cvimdecode", "_npi_cvimread", "_npi_cvimresize", "_npi_degrees", "_npi_delete", "_npi_det",
-    "_npi_diag_indices_from", "_npi_diff", "_npi_dsplit", "_npi_dstack", "_npi_ediff1d", "_npi_eig", "_npi_eigh",
-    "_npi_eigvals", "_npi_eigvalsh", "_npi_einsum", "_npi_empty_like_fallback", "_npi_equal", "_npi_equal_scalar",
-    "_npi_exp", "_npi_expand_dims", "_npi_expm1", "_npi_exponential", "_npi_eye", "_npi_fix", "_npi_flip",
-    "_npi_floor", "_npi_full", "_npi_full_like", "_npi_gamma", "_npi_gather_nd", "_npi_greater", "_npi_greater_equal",
-    "_npi_greater_equal_scalar", "_npi_greater_scalar", "_npi_gumbel", "_npi_hamming", "_npi_hanning",
-    "_npi_histogram", "_npi_hsplit", "_npi_hstack", "_npi_hypot", "_npi_hypot_scalar", "_npi_identity",
-    "_npi_indices", "_npi_insert_scalar", "_npi_insert_slice", "_npi_insert_tensor", "_npi_inv", "_npi_isfinite",
-    "_npi_isinf", "_npi_isnan", "_npi_isneginf", "_npi_isposinf", "_npi_lcm", "_npi_lcm_scalar", "_npi_ldexp",
-    "_npi_ldexp_scalar", "_npi_less", "_npi_less_equal", "_npi_less_equal_scalar", "_npi_less_scalar",
-    "_npi_linspace", "_npi_log", "_npi_log10", "_npi_log1p", "_npi_log2", "_npi_logical_not", "_npi_logistic",
-    "_npi_logspace", "_npi_matmul", "_npi_maximum", "_npi_maximum_scalar", "_npi_mean", "_npi_minimum",
-    "_npi_minimum_scalar", "_npi_mod", "_npi_mod_scalar", "_npi_multinomial", "_npi_multiply", "_npi_multiply_scalar",
-    "_npi_mvn_fallback", "_npi_nan_to_num", "_npi_negative", "_npi_nonzero", "_npi_norm", "_npi_normal",
-    "_npi_normal_n", "_npi_not_equal", "_npi_not_equal_scalar", "_npi_ones", "_npi_pad", "_npi_pareto",
+    "_npi_bitwise_left_shift", "_npi_bitwise_left_shift_scalar", "_npi_bitwise_not", "_npi_bitwise_or",
+    "_npi_bitwise_or_scalar", "_npi_bitwise_right_shift", "_npi_bitwise_right_shift_scalar", "_npi_bitwise_xor",
+    "_npi_bitwise_xor_scalar", "_npi_blackman", "_npi_boolean_mask", "_npi_boolean_mask_assign_scalar",
+    "_npi_boolean_mask_assign_tensor", "_npi_broadcast_to", "_npi_cast", "_npi_cbrt", "_npi_ceil", "_npi_choice",
+    "_npi_cholesky", "_npi_clip", "_npi_column_stack", "_npi_concatenate", "_npi_copysign", "_npi_copysign_scalar",
+    "_npi_copyto", "_npi_cos", "_npi_cosh", "_npi_cross", "_npi_cvimdecode", "_npi_cvimread", "_npi_cvimresize",
+    "_npi_degrees", "_npi_delete", "_npi_det", "_npi_diag_indices_from", "_npi_diff", "_npi_dsplit", "_npi_dstack",
+    "_npi_ediff1d", "_npi_eig", "_npi_eigh", "_npi_eigvals", "_npi_eigvalsh", "_npi_einsum",
+    "_npi_empty_like_fallback", "_npi_equal", "_npi_equal_scalar", "_npi_exp", "_npi_expand_dims", "_npi_expm1",
+    "_npi_exponential", "_npi_eye", "_npi_fill_diagonal", "_npi_fix", "_npi_flip", "_npi_floor", "_npi_floor_divide",
+    "_npi_floor_divide_scalar", "_npi_fmax", "_npi_fmax_scalar", "_npi_fmin", "_npi_fmin_scalar", "_npi_fmod",
+    "_npi_fmod_scalar", "_npi_full", "_npi_full_like", "_npi_gamma", "_npi_gather_nd", "_npi_gcd", "_npi_gcd_scalar",
+    "_npi_greater", "_npi_greater_equal", "_npi_greater_equal_scalar", "_npi_greater_scalar", "_npi_gumbel",
+    "_npi_hamming", "_npi_hanning", "_npi_histogram", "_npi_hsplit", "_npi_hstack", "_npi_hypot", "_npi_hypot_scalar",
+    "_npi_identity", "_npi_indices", "_npi_insert_scalar", "_npi_insert_slice", "_npi_insert_tensor", "_npi_inv",
+    "_npi_isfinite", "_npi_isinf", "_npi_isnan", "_npi_isneginf", "_npi_isposinf", "_npi_kron", "_npi_laplace",
+    "_npi_lcm", "_npi_lcm_scalar", "_npi_ldexp", "_npi_ldexp_scalar", "_npi_less", "_npi_less_equal",
+    "_npi_less_equal_scalar", "_npi_less_scalar", "_npi_linspace", "_npi_log", "_npi_log10", "_npi_log1p",
+    "_npi_log2", "_npi_logaddexp", "_npi_logaddexp_scalar", "_npi_logical_and", "_npi_logical_and_scalar",
+    "_npi_logical_not", "_npi_logical_or", "_npi_logical_or_scalar", "_npi_logical_xor", "_npi_logical_xor_scalar",
+    "_npi_logistic", "_npi_logspace", "_npi_matmul", "_npi_maximum", "_npi_maximum_scalar", "_npi_mean",
+    "_npi_minimum", "_npi_minimum_scalar", "_npi_mod", "_npi_mod_scalar", "_npi_multinomial", "_npi_multiply",
+    "_npi_multiply_scalar", "_npi_mvn_fallback", "_npi_nan_to_num", "_npi_negative", "_npi_nonzero", "_npi_norm",
+    "_npi_normal", "_npi_normal_n", "_npi_not_equal", "_npi_not_equal_scalar", "_npi_ones", "_npi_pad", "_npi_pareto",
     "_npi_percentile", "_npi_pinv", "_npi_pinv_scalar_rcond", "_npi_polyval", "_npi_power", "_npi_power_scalar",
     "_npi_powerd", "_npi_radians", "_npi_random_randint", "_npi_rarctan2_scalar", "_npi_rayleigh",
-    "_npi_rcopysign_scalar", "_npi_reciprocal", "_npi_reshape", "_npi_resize_fallback", "_npi_rint",
+    "_npi_rbitwise_left_shift_scalar", "_npi_rbitwise_right_shift_scalar", "_npi_rcopysign_scalar", "_npi_reciprocal",
+    "_npi_reshape", "_npi_resize_fallback", "_npi_rfloor_divide_scalar", "_npi_rfmod_scalar", "_npi_rint",
     "_npi_rldexp_scalar", "_npi_rmod_scalar", "_npi_rnn_param_concat", "_npi_rot90", "_npi_rpower_scalar",
     "_npi_rsubtract_scalar", "_npi_rtrue_divide_scalar", "_npi_scatter_set_nd", "_npi_share_memory", "_npi_shuffle",
     "_npi_sign", "_npi_sin", "_npi_sinh", "_npi_slice", "_npi_slice_assign", "_npi_slice_assign_scalar",
     "_npi_slogdet", "_npi_solve", "_npi_sort", "_npi_split", "_npi_sqrt", "_npi_square", "_npi_stack", "_npi_std",
     "_npi_subtract", "_npi_subtract_scalar", "_npi_svd", "_npi_swapaxes", "_npi_take", "_npi_tan", "_npi_tanh",
-    "_npi_tensordot", "_npi_tensordot_int_axes", "_npi_tensorinv", "_npi_tensorsolve", "_npi_tile", "_npi_tril",
-    "_npi_true_divide", "_npi_true_divide_scalar", "_npi_trunc", "_npi_uniform", "_npi_uniform_n", "_npi_unique",
-    "_npi_unravel_index_fallback", "_npi_var", "_npi_vstack", "_npi_weibull", "_npi_where", "_npi_where_lscalar",
-    "_npi_where_rscalar", "_npi_where_scalar2", "_npi_zeros", "_npx__image_adjust_lighting", "_npx__image_crop",
-    "_npx__image_flip_left_right", "_npx__image_flip_top_bottom", "_npx__image_normalize",
-    "_npx__image_random_brightness", "_npx__image_random_color_jitter", "_npx__image_random_contrast",
-    "_npx__image_random_flip_left_right", "_npx__image_random_flip_top_bottom", "_npx__image_random_hue",
-    "_npx__image_random_lighting", "_npx__image_random_saturation", "_npx__image_resize", "_npx__image_to_tensor",
-    "_npx_activation", "_npx_arange_like", "_npx_batch_dot", "_npx_batch_flatten", "_npx_batch_norm", "_npx_cast",
-    "_npx_constraint_check", "_npx_convolution", "_npx_deconvolution", "_npx_dropout", "_npx_embedding", "_npx_erf",
-    "_npx_erfinv", "_npx_fully_connected", "_npx_gamma", "_npx_gammaln", "_npx_gather_nd", "_npx_layer_norm",
-    "_npx_leaky_relu", "_npx_log_softmax", "_npx_multibox_detection", "_npx_multibox_prior", "_npx_multibox_target",
-    "_npx_nonzero", "_npx_one_hot", "_npx_pick", "_npx_pooling", "_npx_relu", "_npx_reshape", "_npx_reshape_like",
-    "_npx_rnn", "_npx_roi_pooling", "_npx_sequence_mask", "_npx_shape_array", "_npx_sigmoid", "_npx_slice",
-    "_npx_smooth_l1", "_npx_softmax", "_npx_topk", "_onehot_encode", "_ones", "_plus", "_plus_scalar", "_power",
-    "_power_scalar", "_random_exponential", "_random_exponential_like", "_random_gamma", "_random_gamma_like",
+    "_npi_tensordot", "_npi_tensordot_int_axes", "_npi_tensorinv", "_npi_tensorsolve", "_npi_tile", "_npi_tri",
+    "_npi_tril", "_npi_tril_indices", "_npi_triu", "_npi_triu_indices", "_npi_true_divide", "_npi_true_divide_scalar",
+    "_npi_trunc", "_npi_uniform", "_npi_uniform_n", "_npi_unique", "_npi_unravel_index_fallback", "_npi_var",
+    "_npi_vstack", "_npi_weibull", "_npi_where", "_npi_where_lscalar", "_npi_where_rscalar", "_npi_where_scalar2",
+    "_npi_zeros", "_npx__image_adjust_lighting", "_npx__image_crop", "_npx__image_flip_left_right",
+    "_npx__image_flip_top_bottom", "_npx__image_normalize", "_npx__image_random_brightness",
+    "_npx__image_random_color_jitter", "_npx__image_random_contrast", "_npx__image_random_flip_left_right",
+    "_npx__image_random_flip_top_bottom", "_npx__image_random_hue", "_npx__image_random_lighting",
+    "_npx__image_random_saturation", "_npx__image_resize", "_npx__image_to_tensor", "_npx__random_categorical",
+    "_npx_activation", "_npx_add_n", "_npx_arange_like", "_npx_batch_dot", "_npx_batch_flatten", "_npx_batch_norm",
+    "_npx_batch_norm_with_relu", "_npx_bipartite_matching", "_npx_box_decode", "_npx_box_encode", "_npx_box_iou",
+    "_npx_box_nms", "_npx_broadcast_greater", "_npx_broadcast_like", "_npx_cast", "_npx_constraint_check",
+    "_npx_contrib_calibrate_entropy", "_npx_contrib_quantize", "_npx_contrib_quantize_v2", "_npx_convolution",
+    "_npx_ctc_loss", "_npx_deconvolution", "_npx_deformable_convolution", "_npx_digamma", "_npx_dropout",
+    "_npx_embedding", "_npx_erf", "_npx_erfinv", "_npx_fully_connected", "_npx_gamma", "_npx_gammaln",
+    "_npx_gather_nd", "_npx_group_norm", "_npx_index_add", "_npx_index_update", "_npx_instance_norm",
+    "_npx_interleaved_matmul_encdec_qk", "_npx_interleaved_matmul_encdec_valatt",
+    "_npx_interleaved_matmul_selfatt_qk", "_npx_interleaved_matmul_selfatt_valatt", "_npx_layer_norm",
+    "_npx_leaky_relu", "_npx_log_softmax", "_npx_masked_log_softmax", "_npx_masked_softmax",
+    "_npx_modulated_deformable_convolution", "_npx_multibox_detection", "_npx_multibox_prior", "_npx_multibox_target",
+    "_npx_nonzero", "_npx_norm", "_npx_one_hot", "_npx_pad", "_npx_pick", "_npx_pooling", "_npx_quantized_act",
+    "_npx_quantized_conv", "_npx_quantized_elemwise_add", "_npx_quantized_elemwise_mul", "_npx_quantized_embedding",
+    "_npx_quantized_flatten", "_npx_quantized_fully_connected", "_npx_quantized_pooling", "_npx_quantized_reshape",
+    "_npx_quantized_transpose", "_npx_relu", "_npx_requantize", "_npx_reshape", "_npx_reshape_like", "_npx_rnn",
+    "_npx_roi_pooling", "_npx_round_ste", "_npx_scalar_poisson", "_npx_sequence_last", "_npx_sequence_mask",
+    "_npx_sequence_reverse", "_npx_shape_array", "_npx_sigmoid", "_npx_sign_ste", "_npx_sldwin_atten_context",
+    "_npx_sldwin_atten_mask_like", "_npx_sldwin_atten_score", "_npx_slice", "_npx_slice_channel", "_npx_slice_like",
+    "_npx_smooth_l1", "_npx_softmax", "_npx_softsign", "_npx_stop_gradient", "_npx_sync_batch_norm",
+    "_npx_tensor_poisson", "_npx_topk", "_onehot_encode", "_ones", "_plus", "_plus_scalar", "_power", "_power_scalar",
+    "_random_exponential", "_random_exponential_like", "_random_gamma", "_random_gamma_like",
     "_random_generalized_negative_binomial", "_random_generalized_negative_binomial_like",
     "_random_negative_binomial", "_random_negative_binomial_like", "_random_normal", "_random_normal_like",
     "_random_pdf_dirichlet", "_random_pdf_exponential", "_random_pdf_gamma",
@@ -851,6 +872,24 @@ def _contrib_sign_ste(
 ) -> Symbol:
     """Same as sign, but the gradient is the identity's (straight-through estimator)."""
 
+def _contrib_sldwin_atten_context(
+    score: Symbol | None = ..., value: Symbol | None = ..., dilation: Symbol | None = ..., w: int = ...,
+    symmetric: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """Sums of the values in a window around each place, weighted by score."""
+
+def _contrib_sldwin_atten_mask_like(
+    score: Symbol | None = ..., dilation: Symbol | None = ..., valid_length: Symbol | None = ..., w: int = ...,
+    symmetric: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """1 where query and key are in the sequence, else 0, in the shape and dtype of score."""
+
+def _contrib_sldwin_atten_score(
+    query: Symbol | None = ..., key: Symbol | None = ..., dilation: Symbol | None = ..., w: int = ...,
+    symmetric: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """Products of each query with the keys in a window around it, not scaled."""
+
 def _copyto(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
@@ -1416,6 +1455,18 @@ def _npi_bitwise_and_scalar(
 ) -> Symbol:
     """Bits set in both, element by element (a: data, b: scalar)."""
 
+def _npi_bitwise_left_shift(
+    lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
+    out: Any = ...,
+) -> Symbol:
+    """a · 2ᵇ, as bits, element by element with broadcasting (a: lhs, b: rhs)."""
+
+def _npi_bitwise_left_shift_scalar(
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
+    attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """a · 2ᵇ, as bits, element by element (a: data, b: scalar)."""
+
 def _npi_bitwise_not(
     x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
@@ -1432,6 +1483,18 @@ def _npi_bitwise_or_scalar(
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Bits set in one or both, element by element (a: data, b: scalar)."""
+
+def _npi_bitwise_right_shift(
+    lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
+    out: Any = ...,
+) -> Symbol:
+    """a / 2ᵇ, rounded down, as bits, element by element with broadcasting (a: lhs, b: rhs)."""
+
+def _npi_bitwise_right_shift_scalar(
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
+    attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """a / 2ᵇ, rounded down, as bits, element by element (a: data, b: scalar)."""
 
 def _npi_bitwise_xor(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
@@ -1535,6 +1598,13 @@ def _npi_cosh(
     x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Hyperbolic cosine, element by element."""
+
+def _npi_cross(
+    a: Symbol | None = ..., b: Symbol | None = ..., axisa: int = ..., axisb: int = ..., axisc: int = ...,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """The cross products of vectors of 2 or 3 elements, which lie along `axisa` and `axisb`; of two pairs a
+    number."""
 
 def _npi_degrees(
     x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -1657,6 +1727,12 @@ def _npi_eye(
 ) -> Symbol:
     """Ones on the k-th diagonal of an N x M matrix (M None: square), zeros elsewhere."""
 
+def _npi_fill_diagonal(
+    a: Symbol | None = ..., val: Sequence[float] = ..., wrap: bool = ..., name: str | None = ...,
+    attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """The array with numbers on its main diagonal, repeated as often as it needs."""
+
 def _npi_fix(
     x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
@@ -1672,6 +1748,56 @@ def _npi_floor(
     x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Largest integer not above x, element by element."""
+
+def _npi_floor_divide(
+    lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
+    out: Any = ...,
+) -> Symbol:
+    """The largest integer not above a / b, element by element with broadcasting (a: lhs, b: rhs)."""
+
+def _npi_floor_divide_scalar(
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
+    attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """The largest integer not above a / b, element by element (a: data, b: scalar)."""
+
+def _npi_fmax(
+    lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
+    out: Any = ...,
+) -> Symbol:
+    """The larger of both, not NaN where only one of them is NaN, element by element with broadcasting (a: lhs, b:
+    rhs)."""
+
+def _npi_fmax_scalar(
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
+    attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """The larger of both, not NaN where only one of them is NaN, element by element (a: data, b: scalar)."""
+
+def _npi_fmin(
+    lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
+    out: Any = ...,
+) -> Symbol:
+    """The smaller of both, not NaN where only one of them is NaN, element by element with broadcasting (a: lhs, b:
+    rhs)."""
+
+def _npi_fmin_scalar(
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
+    attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """The smaller of both, not NaN where only one of them is NaN, element by element (a: data, b: scalar)."""
+
+def _npi_fmod(
+    lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
+    out: Any = ...,
+) -> Symbol:
+    """Remainder of a / b with the sign of a, element by element with broadcasting (a: lhs, b: rhs)."""
+
+def _npi_fmod_scalar(
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
+    attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """Remainder of a / b with the sign of a, element by element (a: data, b: scalar)."""
 
 def _npi_full_like(
     a: Symbol | None = ..., fill_value: float = ..., ctx: str = ..., dtype: Any = ..., name: str | None = ...,
@@ -1692,6 +1818,18 @@ def _npi_gather_nd(
     out: Any = ...,
 ) -> Symbol:
     """data[indices[0], indices[1], ...]: the first axis of `indices` counts axes of data."""
+
+def _npi_gcd(
+    lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
+    out: Any = ...,
+) -> Symbol:
+    """Greatest common divisor, element by element with broadcasting (a: lhs, b: rhs)."""
+
+def _npi_gcd_scalar(
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
+    attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """Greatest common divisor, element by element (a: data, b: scalar)."""
 
 def _npi_greater(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
@@ -1815,6 +1953,20 @@ def _npi_isposinf(
 ) -> Symbol:
     """Whether x is +infinity, element by element."""
 
+def _npi_kron(
+    a: Symbol | None = ..., b: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
+    out: Any = ...,
+) -> Symbol:
+    """The Kronecker product: b times each element of a."""
+
+def _npi_laplace(
+    input1: Symbol | None = ..., input2: Symbol | None = ..., loc: float | None = ..., scale: float | None = ...,
+    size: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ..., name: str | None = ...,
+    attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """Random numbers, Laplace's. Parameters that are None are inputs; size: shape of the draws (None: the
+    parameters' shape)."""
+
 def _npi_lcm(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
@@ -1883,10 +2035,58 @@ def _npi_log2(
 ) -> Symbol:
     """Logarithm to base 2, element by element."""
 
+def _npi_logaddexp(
+    x1: Symbol | None = ..., x2: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
+    out: Any = ...,
+) -> Symbol:
+    """log(exp(a) + exp(b)), element by element with broadcasting (a: x1, b: x2)."""
+
+def _npi_logaddexp_scalar(
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
+    attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """log(exp(a) + exp(b)), element by element (a: data, b: scalar)."""
+
+def _npi_logical_and(
+    lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
+    out: Any = ...,
+) -> Symbol:
+    """Whether a and b are nonzero, element by element with broadcasting (a: lhs, b: rhs)."""
+
+def _npi_logical_and_scalar(
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
+    attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """Whether a and b are nonzero, element by element (a: data, b: scalar)."""
+
 def _npi_logical_not(
     x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Whether x is zero, element by element."""
+
+def _npi_logical_or(
+    lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
+    out: Any = ...,
+) -> Symbol:
+    """Whether a or b is nonzero, element by element with broadcasting (a: lhs, b: rhs)."""
+
+def _npi_logical_or_scalar(
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
+    attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """Whether a or b is nonzero, element by element (a: data, b: scalar)."""
+
+def _npi_logical_xor(
+    lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
+    out: Any = ...,
+) -> Symbol:
+    """Whether exactly one of a and b is nonzero, element by element with broadcasting (a: lhs, b: rhs)."""
+
+def _npi_logical_xor_scalar(
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
+    attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """Whether exactly one of a and b is nonzero, element by element (a: data, b: scalar)."""
 
 def _npi_logistic(
     input1: Symbol | None = ..., input2: Symbol | None = ..., loc: float | None = ..., scale: float | None = ...,
@@ -2101,6 +2301,18 @@ def _npi_rayleigh(
     """Random numbers, Rayleigh's. Parameters that are None are inputs; size: shape of the draws (None: the
     parameters' shape)."""
 
+def _npi_rbitwise_left_shift_scalar(
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
+    attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """a · 2ᵇ, as bits, element by element (a: scalar, b: data)."""
+
+def _npi_rbitwise_right_shift_scalar(
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
+    attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """a / 2ᵇ, rounded down, as bits, element by element (a: scalar, b: data)."""
+
 def _npi_rcopysign_scalar(
     data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
     attr: dict[str, str] | None = ..., out: Any = ...,
@@ -2123,6 +2335,18 @@ def _npi_resize_fallback(
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The elements repeated as often as the new shape needs."""
+
+def _npi_rfloor_divide_scalar(
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
+    attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """The largest integer not above a / b, element by element (a: scalar, b: data)."""
+
+def _npi_rfmod_scalar(
+    data: Symbol | None = ..., scalar: float = ..., is_int: bool = ..., name: str | None = ...,
+    attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """Remainder of a / b with the sign of a, element by element (a: scalar, b: data)."""
 
 def _npi_rint(
     x: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -2325,10 +2549,33 @@ def _npi_tile(
 ) -> Symbol:
     """The whole array repeated `reps` times along the axes; the shorter of shape and reps is filled with ones."""
 
+def _npi_tri(
+    N: int = ..., M: int | None = ..., k: int = ..., ctx: str = ..., dtype: Any = ..., name: str | None = ...,
+    attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """Ones on and below the k-th diagonal of an N x M matrix (M None: square), zeros above."""
+
 def _npi_tril(
     data: Symbol | None = ..., k: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """What is on and below the k-th diagonal, zeros above; of a vector: of the matrix with equal rows."""
+
+def _npi_tril_indices(
+    n: int = ..., k: int = ..., m: int | None = ..., ctx: str = ..., name: str | None = ...,
+    attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """The rows and the columns of the elements on and below the k-th diagonal of an n x m matrix."""
+
+def _npi_triu(
+    data: Symbol | None = ..., k: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """The elements on and above the k-th diagonal, zeros below; of a vector: of the matrix with equal rows."""
+
+def _npi_triu_indices(
+    n: int = ..., k: int = ..., m: int | None = ..., ctx: str = ..., name: str | None = ...,
+    attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """The rows and the columns of the elements on and above the k-th diagonal of an n x m matrix."""
 
 def _npi_true_divide(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
@@ -2424,11 +2671,22 @@ def _npi_zeros(
 ) -> Symbol:
     """An array of zeros."""
 
+def _npx__random_categorical(
+    data: Symbol | None = ..., shape: int | Sequence[int] = ..., get_prob: bool = ..., dtype: Any = ...,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """Random classes, drawn with the probabilities in the last axis."""
+
 def _npx_activation(
     data: Symbol | None = ..., act_type: Literal['relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'] = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """A non-linearity, element by element."""
+
+def _npx_add_n(
+    *args: Symbol | Sequence[Symbol], name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """The sum of any number of arrays of one shape and dtype."""
 
 def _npx_batch_dot(
     lhs: Symbol | None = ..., rhs: Symbol | None = ..., transpose_a: bool = ..., transpose_b: bool = ...,
@@ -2450,6 +2708,19 @@ def _npx_batch_norm(
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Normalization by the mean and variance of each channel (arXiv:1502.03167), times gamma plus beta."""
+
+def _npx_broadcast_greater(
+    lhs: Symbol | None = ..., rhs: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
+    out: Any = ...,
+) -> Symbol:
+    """1 where a > b, else 0, element by element with broadcasting (a: lhs, b: rhs)."""
+
+def _npx_broadcast_like(
+    lhs: Symbol | None = ..., rhs: Symbol | None = ..., lhs_axes: int | Sequence[int] | None = ...,
+    rhs_axes: int | Sequence[int] | None = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
+    out: Any = ...,
+) -> Symbol:
+    """lhs broadcast to the shape of rhs; with `lhs_axes` and `rhs_axes` only these axes, pair by pair."""
 
 def _npx_constraint_check(
     input: Symbol | None = ..., msg: str = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
@@ -2477,6 +2748,11 @@ def _npx_deconvolution(
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """The transpose of Convolution: its gradient with respect to data, as an operator."""
+
+def _npx_digamma(
+    data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """Derivative of the logarithm of the gamma function, element by element."""
 
 def _npx_dropout(
     data: Symbol | None = ..., p: float = ..., mode: Literal['training', 'always'] = ...,
@@ -2519,6 +2795,31 @@ def _npx_gammaln(
 ) -> Symbol:
     """Logarithm of the absolute value of the gamma function, element by element."""
 
+def _npx_group_norm(
+    data: Symbol | None = ..., gamma: Symbol | None = ..., beta: Symbol | None = ..., num_groups: int = ...,
+    eps: float = ..., output_mean_var: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
+    out: Any = ...,
+) -> Symbol:
+    """As GroupNorm, but each channel has its gamma and beta, as in MXNet 2."""
+
+def _npx_index_add(
+    a: Symbol | None = ..., ind: Symbol | None = ..., val: Symbol | None = ..., name: str | None = ...,
+    attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """a, where val is added at the places ind."""
+
+def _npx_index_update(
+    a: Symbol | None = ..., ind: Symbol | None = ..., val: Symbol | None = ..., name: str | None = ...,
+    attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """a, where val stands at the places ind."""
+
+def _npx_instance_norm(
+    data: Symbol | None = ..., gamma: Symbol | None = ..., beta: Symbol | None = ..., eps: float = ...,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """Normalization of each channel of each instance (arXiv:1607.08022), times gamma plus beta."""
+
 def _npx_layer_norm(
     data: Symbol | None = ..., gamma: Symbol | None = ..., beta: Symbol | None = ..., axis: int = ...,
     eps: float = ..., output_mean_var: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
@@ -2540,11 +2841,36 @@ def _npx_log_softmax(
 ) -> Symbol:
     """Logarithm of softmax along `axis`, computed without overflow."""
 
+def _npx_masked_log_softmax(
+    data: Symbol | None = ..., mask: Symbol | None = ..., axis: int = ..., temperature: float | None = ...,
+    normalize: bool | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """Logarithm of softmax of x / temperature where the mask is true; -infinity elsewhere."""
+
+def _npx_masked_softmax(
+    data: Symbol | None = ..., mask: Symbol | None = ..., axis: int = ..., temperature: float | None = ...,
+    normalize: bool | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """Softmax of x / temperature where the mask is true; 0 elsewhere."""
+
+def _npx_norm(
+    data: Symbol | None = ..., ord: int = ..., axis: int | Sequence[int] | None = ..., out_dtype: Any = ...,
+    keepdims: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """Sum of absolute values (ord=1) or Euclidean norm (ord=2) over axes, all by default."""
+
 def _npx_one_hot(
     indices: Symbol | None = ..., depth: int = ..., on_value: float = ..., off_value: float = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """A new last axis of size `depth` with `on_value` at the index and `off_value` elsewhere."""
+
+def _npx_pad(
+    data: Symbol | None = ..., mode: Literal['constant', 'edge', 'reflect'] = ...,
+    pad_width: int | Sequence[int] = ..., constant_value: float = ..., name: str | None = ...,
+    attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """Pads all axes but the first two of an array of 4 or 5 dimensions."""
 
 def _npx_pick(
     data: Symbol | None = ..., index: Symbol | None = ..., axis: int | None = ..., keepdims: bool = ...,
@@ -2560,6 +2886,19 @@ def _npx_pooling(
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Maximum, sum, average or p-norm over windows of the spatial axes."""
+
+def _npx_quantized_reshape(
+    data: Symbol | None = ..., min_data: Symbol | None = ..., max_data: Symbol | None = ...,
+    newshape: int | Sequence[int] = ..., reverse: bool = ..., order: str = ..., name: str | None = ...,
+    attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """`npx.reshape` of integers."""
+
+def _npx_quantized_transpose(
+    data: Symbol | None = ..., min_data: Symbol | None = ..., max_data: Symbol | None = ...,
+    axes: int | Sequence[int] | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """`np.transpose` of integers."""
 
 def _npx_relu(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -2589,11 +2928,29 @@ def _npx_roi_pooling(
 ) -> Symbol:
     """The maxima of the parts of regions of interest (arXiv:1504.08083)."""
 
+def _npx_scalar_poisson(
+    lam: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """Random numbers, Poisson with rate lam, of the given shape and dtype."""
+
+def _npx_sequence_last(
+    data: Symbol | None = ..., sequence_length: Symbol | None = ..., use_sequence_length: bool = ..., axis: int = ...,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """The last element of each sequence: (time, batch, ...) -> (batch, ...); axis=1 for (batch, time, ...)."""
+
 def _npx_sequence_mask(
     data: Symbol | None = ..., sequence_length: Symbol | None = ..., use_sequence_length: bool = ...,
     value: float = ..., axis: int = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """Replaces everything after the end of each sequence by `value`."""
+
+def _npx_sequence_reverse(
+    data: Symbol | None = ..., sequence_length: Symbol | None = ..., use_sequence_length: bool = ..., axis: int = ...,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """Each sequence backwards up to its end; what follows stays. data: (time, batch, ...)."""
 
 def _npx_shape_array(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -2604,6 +2961,18 @@ def _npx_sigmoid(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """1 / (1 + exp(-x)), element by element."""
+
+def _npx_slice_channel(
+    data: Symbol | None = ..., num_outputs: int = ..., axis: int = ..., squeeze_axis: bool = ...,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """Splits an axis into equal pieces; `squeeze_axis` drops the axis, which then has size 1 in the pieces."""
+
+def _npx_slice_like(
+    data: Symbol | None = ..., shape_like: Symbol | None = ..., axes: int | Sequence[int] = ...,
+    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """The leading part of the data that has the size of `shape_like` along `axes`, by default along all."""
 
 def _npx_smooth_l1(
     data: Symbol | None = ..., scalar: float = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
@@ -2617,6 +2986,22 @@ def _npx_softmax(
     out: Any = ...,
 ) -> Symbol:
     """exp(x / temperature) divided by its sum along `axis`."""
+
+def _npx_softsign(
+    data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """x / (1 + |x|), element by element."""
+
+def _npx_stop_gradient(
+    data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """The data itself; no gradient passes."""
+
+def _npx_tensor_poisson(
+    lam: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ..., name: str | None = ...,
+    attr: dict[str, str] | None = ..., out: Any = ...,
+) -> Symbol:
+    """For each element of the parameters, random numbers of this shape, Poisson with rate lam."""
 
 def _npx_topk(
     data: Symbol | None = ..., axis: int | None = ..., k: int = ...,
@@ -2747,12 +3132,6 @@ def _random_pdf_uniform(
 ) -> Symbol:
     """Density of the uniform distribution (its logarithm with is_log) at the samples."""
 
-def _random_poisson(
-    lam: float = ..., shape: int | Sequence[int] | None = ..., ctx: str = ..., dtype: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-) -> Symbol:
-    """Random numbers, Poisson with rate lam, of the given shape and dtype."""
-
 def _random_poisson_like(
     data: Symbol | None = ..., lam: float = ..., name: str | None = ..., attr: dict[str, str] | None = ...,
     out: Any = ...,
@@ -2796,12 +3175,6 @@ def _sample_generalized_negative_binomial(
     """For each element of the parameters, random numbers of this shape, negative binomial with mean mu and
     dispersion alpha."""
 
-def _sample_multinomial(
-    data: Symbol | None = ..., shape: int | Sequence[int] = ..., get_prob: bool = ..., dtype: Any = ...,
-    name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-) -> Symbol:
-    """Random classes, drawn with the probabilities in the last axis."""
-
 def _sample_negative_binomial(
     k: Symbol | None = ..., p: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
     name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
@@ -2815,12 +3188,6 @@ def _sample_normal(
 ) -> Symbol:
     """For each element of the parameters, random numbers of this shape, normal with mean loc and standard
     deviation scale."""
-
-def _sample_poisson(
-    lam: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ..., name: str | None = ...,
-    attr: dict[str, str] | None = ..., out: Any = ...,
-) -> Symbol:
-    """For each element of the parameters, random numbers of this shape, Poisson with rate lam."""
 
 def _sample_uniform(
     low: Symbol | None = ..., high: Symbol | None = ..., shape: int | Sequence[int] = ..., dtype: Any = ...,
@@ -2879,11 +3246,6 @@ def _sg_mkldnn_selfatt_valatt(
     attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """A graph that MXNet's oneDNN backend made one node."""
-
-def _sparse_ElementWiseSum(
-    *args: Symbol | Sequence[Symbol], name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-) -> Symbol:
-    """The sum of any number of arrays of one shape and dtype."""
 
 def _sparse_LinearRegressionOutput(
     data: Symbol | None = ..., label: Symbol | None = ..., grad_scale: float = ..., name: str | None = ...,
@@ -3084,12 +3446,6 @@ def _sparse_negative(
 ) -> Symbol:
     """-x, element by element."""
 
-def _sparse_norm(
-    data: Symbol | None = ..., ord: int = ..., axis: int | Sequence[int] | None = ..., out_dtype: Any = ...,
-    keepdims: bool = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-) -> Symbol:
-    """Sum of absolute values (ord=1) or Euclidean norm (ord=2) over axes, all by default."""
-
 def _sparse_radians(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
@@ -3164,11 +3520,6 @@ def _sparse_square(
     data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
 ) -> Symbol:
     """x², element by element."""
-
-def _sparse_stop_gradient(
-    data: Symbol | None = ..., name: str | None = ..., attr: dict[str, str] | None = ..., out: Any = ...,
-) -> Symbol:
-    """The data itself; no gradient passes."""
 
 def _sparse_sum(
     data: Symbol | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ..., exclude: bool = ...,
@@ -3376,9 +3727,41 @@ _npx__image_to_tensor = _image_to_tensor
 
 _npx_arange_like = _contrib_arange_like
 
+_npx_batch_norm_with_relu = _contrib_BatchNormWithReLU
+
+_npx_bipartite_matching = _contrib_bipartite_matching
+
+_npx_box_decode = _contrib_box_decode
+
+_npx_box_encode = _contrib_box_encode
+
+_npx_box_iou = _contrib_box_iou
+
+_npx_box_nms = _contrib_box_nms
+
 _npx_cast = _npi_cast
 
+_npx_contrib_calibrate_entropy = _contrib_calibrate_entropy
+
+_npx_contrib_quantize = _contrib_quantize
+
+_npx_contrib_quantize_v2 = _contrib_quantize_v2
+
+_npx_ctc_loss = _contrib_CTCLoss
+
+_npx_deformable_convolution = _contrib_DeformableConvolution
+
 _npx_gather_nd = _npi_gather_nd
+
+_npx_interleaved_matmul_encdec_qk = _contrib_interleaved_matmul_encdec_qk
+
+_npx_interleaved_matmul_encdec_valatt = _contrib_interleaved_matmul_encdec_valatt
+
+_npx_interleaved_matmul_selfatt_qk = _contrib_interleaved_matmul_selfatt_qk
+
+_npx_interleaved_matmul_selfatt_valatt = _contrib_interleaved_matmul_selfatt_valatt
+
+_npx_modulated_deformable_convolution = _contrib_ModulatedDeformableConvolution
 
 _npx_multibox_detection = _contrib_MultiBoxDetection
 
@@ -3388,9 +3771,39 @@ _npx_multibox_target = _contrib_MultiBoxTarget
 
 _npx_nonzero = _npi_nonzero
 
+_npx_quantized_act = _contrib_quantized_act
+
+_npx_quantized_conv = _contrib_quantized_conv
+
+_npx_quantized_elemwise_add = _contrib_quantized_elemwise_add
+
+_npx_quantized_elemwise_mul = _contrib_quantized_elemwise_mul
+
+_npx_quantized_embedding = _contrib_quantized_embedding
+
+_npx_quantized_flatten = _contrib_quantized_flatten
+
+_npx_quantized_fully_connected = _contrib_quantized_fully_connected
+
+_npx_quantized_pooling = _contrib_quantized_pooling
+
+_npx_requantize = _contrib_requantize
+
 _npx_reshape = _npi_reshape
 
+_npx_round_ste = _contrib_round_ste
+
+_npx_sign_ste = _contrib_sign_ste
+
+_npx_sldwin_atten_context = _contrib_sldwin_atten_context
+
+_npx_sldwin_atten_mask_like = _contrib_sldwin_atten_mask_like
+
+_npx_sldwin_atten_score = _contrib_sldwin_atten_score
+
 _npx_slice = _npi_slice
+
+_npx_sync_batch_norm = _contrib_SyncBatchNorm
 
 _plus = _Plus
 
@@ -3399,6 +3812,8 @@ _plus_scalar = _PlusScalar
 _power = _Power
 
 _power_scalar = _PowerScalar
+
+_random_poisson = _npx_scalar_poisson
 
 _random_randint = _npi_random_randint
 
@@ -3412,6 +3827,10 @@ _rnn_param_concat = _npi_rnn_param_concat
 
 _rpower_scalar = _RPowerScalar
 
+_sample_multinomial = _npx__random_categorical
+
+_sample_poisson = _npx_tensor_poisson
+
 _scatter_set_nd = _npi_scatter_set_nd
 
 _shuffle = _npi_shuffle
@@ -3419,6 +3838,8 @@ _shuffle = _npi_shuffle
 _slice_assign = _crop_assign
 
 _slice_assign_scalar = _crop_assign_scalar
+
+_sparse_ElementWiseSum = _npx_add_n
 
 _sparse_Embedding = _npx_embedding
 
@@ -3428,7 +3849,7 @@ _sparse__contrib_round_ste = _contrib_round_ste
 
 _sparse__contrib_sign_ste = _contrib_sign_ste
 
-_sparse_add_n = _sparse_ElementWiseSum
+_sparse_add_n = _npx_add_n
 
 _sparse_broadcast_plus = _sparse_broadcast_add
 
@@ -3448,7 +3869,11 @@ _sparse_gamma = _npx_gamma
 
 _sparse_gammaln = _npx_gammaln
 
+_sparse_norm = _npx_norm
+
 _sparse_slice = _npi_slice
+
+_sparse_stop_gradient = _npx_stop_gradient
 
 _split_v2 = _npi_split
 

@@ -1,0 +1,76 @@
+"""The different values of an array, with named results."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ._index import unique
+
+__all__ = ["unique_all", "unique_inverse", "unique_values"]
+
+
+class UniqueAll(NamedTuple):
+    """The different values, where each comes first, which of them each element is, how often each comes."""
+
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class UniqueInverse(NamedTuple):
+    """The different values, and which of them each element is."""
+
+    values: Any
+    inverse_indices: Any
+
+
+def unique_all(x: Any) -> UniqueAll:
+    """The different values of an array in order, and all about them.
+
+    Args:
+        x: ndarray.
+
+    Returns:
+        A named tuple of `values`, and three int64 vectors: `indices`, where each comes first in the flattened array,
+        `inverse_indices`, which of them each element is, and `counts`.
+
+    Example:
+        >>> found = mx.np.unique_all(mx.np.array([3, 1, 3]))
+        >>> found.values, found.counts
+        (array([1., 3.]), array([1, 2], dtype=int64))
+    """
+    return UniqueAll(*unique(x, True, True, True))
+
+
+def unique_inverse(x: Any) -> UniqueInverse:
+    """The different values of an array in order, and which of them each element is.
+
+    Args:
+        x: ndarray.
+
+    Returns:
+        A named tuple of `values` and `inverse_indices`, an int64 vector for the flattened array.
+
+    Example:
+        >>> found = mx.np.unique_inverse(mx.np.array([3, 1, 3]))
+        >>> found.inverse_indices
+        array([1, 0, 1], dtype=int64)
+    """
+    return UniqueInverse(*unique(x, return_inverse=True))
+
+
+def unique_values(x: Any) -> Any:
+    """The different values of an array in order.
+
+    Args:
+        x: ndarray.
+
+    Returns:
+        A vector of the dtype of `x`.
+
+    Example:
+        >>> mx.np.unique_values(mx.np.array([3, 1, 3]))
+        array([1., 3.])
+    """
+    return unique(x)

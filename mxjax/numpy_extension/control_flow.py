@@ -1,0 +1,99 @@
+"""Loops and branches on ndarrays: `mx.nd.contrib`'s, whose functions take and give ndarrays here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .._support.providers import of_storages
+from ..graph.control_flow import runners
+from ..numpy import ndarray
+
+__all__ = ["cond", "foreach", "while_loop"]
+
+
+def _loop(name: str) -> Callable[..., Any]:
+    for load in of_storages:  # the module that sets the runners
+        load()
+    return getattr(runners, name)
+
+
+def _own(values: Any) -> Any:
+    """Arrays of either kind, or nested lists of them, as ndarrays."""
+    if isinstance(values, (list, tuple)):
+        return [_own(v) for v in values]
+    return values.as_np_ndarray()
+
+
+def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: Any, init_states: Any) -> tuple[Any, Any]:
+    """Calls `body(slices of data, states) -> (outputs, new states)` along axis 0 of the data.
+
+    Args:
+        body: function of ndarrays.
+        data: an ndarray or list of ndarrays of equal length.
+        init_states: states before the first call, an ndarray or nested list.
+
+    Returns:
+        (outputs stacked along a new axis 0, states after the last call), in the structures that `body` returned.
+
+    Raises:
+        AssertionError: something is no ndarray.
+
+    Example:
+        >>> outs, state = mx.npx.foreach(lambda x, s: (x + s, s * 2), mx.np.array([1, 2, 3]), mx.np.array(1))
+        >>> outs, state
+        (array([2., 4., 7.]), array(8.))
+    """
+    outs, states = _loop("foreach")(body, data, init_states)
+    return _own(outs), _own(states)
+
+
+def while_loop(cond: Callable[..., Any], func: Callable[..., tuple[Any, Any]], loop_vars: Any,
+               max_iterations: int | None = None) -> tuple[Any, Any]:
+    """Calls `func(*loop_vars) -> (outputs, new loop_vars)` while `cond(*loop_vars)` is true.
+
+    Args:
+        cond: function of ndarrays that returns one of a single element.
+        func: function of ndarrays.
+        loop_vars: an ndarray or nested list, at least one ndarray.
+        max_iterations: most calls; the length of the stacked outputs, whose rest is zero.
+
+    Returns:
+        (outputs stacked along a new axis 0, last loop_vars); no outputs where `func` is never called.
+
+    Raises:
+        ValueError: there is no `max_iterations`, `loop_vars` is empty or its length changes, shapes or number of the
+            outputs change, or `cond` gives no truth value.
+
+    Example:
+        >>> mx.npx.while_loop(lambda i: i < 2, lambda i: (i * 10, [i + 1]), [mx.np.array(0)], max_iterations=3)
+        (array([ 0., 10.,  0.]), [array(2.)])
+    """
+    outs, values = _loop("while_loop")(cond, func, loop_vars, max_iterations)
+    return _own(outs), _own(values)
+
+
+def cond(pred: Callable[..., Any], then_func: Callable[..., Any], else_func: Callable[..., Any], inputs: Sequence[Any],
+         name: str = "cond") -> Any:
+    """`then_func(*inputs)` where `pred(*inputs)` is true, else `else_func(*inputs)`.
+
+    Args:
+        pred: function of ndarrays that returns one of a single element.
+        then_func, else_func: functions of ndarrays.
+        inputs: a sequence of ndarrays.
+        name: has no effect.
+
+    Returns:
+        The function's result.
+
+    Raises:
+        ValueError: `pred` gives no truth value.
+
+    Example:
+        >>> mx.npx.cond(lambda x: x > 0, lambda x: x + 1, lambda x: x - 1, [mx.np.array(-3)])
+        array(-4.)
+    """
+    truth = pred(*inputs)
+    if isinstance(truth, ndarray) and truth.size != 1:
+        raise ValueError(f"cond: pred must give one element, got shape {truth.shape}")
+    return (then_func if truth else else_func)(*inputs)
