@@ -53,12 +53,8 @@ def by_loader():
     return eval(list(DataLoader(Numbers(), 1, batchify_fn=list, num_workers=1, thread_pool=False))[0][0])
 
 def by_loky():
-    import loky
+    from joblib.externals import loky
     return loky.get_reusable_executor(max_workers=1).submit(work, 2).result(100)
-
-def by_joblib():
-    import joblib
-    return joblib.Parallel(n_jobs=2)(joblib.delayed(work)(2) for _ in range(2))[0]
 
 def by_dask():
     import dask.distributed
@@ -102,7 +98,7 @@ def metadata():
                       "m.packages_distributions()['mxnet'], m.packages_distributions()['mxnet_predict']])")
 
 WAYS = {"spawn": lambda: in_pool("spawn"), "forkserver": lambda: in_pool("forkserver"), "loky": by_loky,
-        "joblib": by_joblib, "dask": by_dask, "ray": by_ray, "nbclient": by_notebook,
+        "dask": by_dask, "ray": by_ray, "nbclient": by_notebook,
         "subprocess": lambda: by_command(sys.argv[1]), "-c": lambda: by_command("-c", MODULE + "\\nprint(work(2))"),
         "-m": lambda: by_command("-m", "some_module"), "unpickling": elsewhere, "find_spec": specs,
         "metadata": metadata, "loader": by_loader, "fork": lambda: in_pool("fork"), "script": lambda: work(2)}
@@ -115,8 +111,8 @@ if __name__ == "__main__":
 
 # by situation: the library it needs, and the answer
 SITUATIONS = {
-    "spawn": (None, GOOD), "forkserver": (None, GOOD), "loky": ("loky", GOOD), "joblib": ("joblib", GOOD),
-    "dask": ("distributed", GOOD), "ray": ("ray", GOOD), "nbclient": ("nbclient", GOOD), "subprocess": (None, GOOD),
+    "spawn": (None, GOOD), "forkserver": (None, GOOD), "loky": ("joblib", GOOD), "dask": ("distributed", GOOD),
+    "ray": ("ray", GOOD), "nbclient": ("nbclient", GOOD), "subprocess": (None, GOOD),
     "-c": (None, GOOD), "-m": (None, GOOD), "unpickling": (None, GOOD),
     "find_spec": (None, [True, True, True, False, True]),
     "metadata": (None, [alias.VERSION, ["mxnet"], ["mxnet"]]), "loader": (None, GOOD), "fork": (None, GOOD),
