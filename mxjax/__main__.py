@@ -24,6 +24,7 @@ _TOOLS = {"doctor": "tell what a script or saved graph uses that differs here, i
           "inspect": "show layers, parameters, operations and memory of a saved model",
           "rec": "write record files as WebDataset shards, ArrayRecord or a folder of files",
           "im2rec": "make image lists and pack pictures into record files",
+          "alias": "make `import mxnet` mean mxjax in a whole environment, and undo it",
           "cache": "show, clear or pack the compiled programs that are kept in files",
           "stubs": "write the type stubs of functions made from the operator registry"}
 

@@ -6,7 +6,8 @@ from . import amp, autograd, ndarray, symbol
 from . import ndarray as nd
 from . import symbol as sym
 
-_LATER = ("io", "onnx", "quantization", "svrg_optimization", "tensorboard", "text")
+_LATER = ("io", "mlflow", "onnx", "optuna", "quantization", "sklearn", "svrg_optimization", "tensorboard", "text",
+          "wandb")
 _ALIASES = {"quant": "quantization"}
 
 

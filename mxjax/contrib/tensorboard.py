@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..base import MXNetError
+from ._metric_logger import MetricLogger
 
 __all__ = ["LogMetricsCallback"]
 
@@ -19,12 +20,12 @@ def _summary_writer(folder: str) -> Any:
     raise MXNetError("TensorBoard's files need tensorboardX: pip install 'mxjax[tensorboard]'")
 
 
-class LogMetricsCallback:
-    """A callback for `Module.fit` that writes metrics to a TensorBoard event file.
+class LogMetricsCallback(MetricLogger):
+    """A callback for `Module.fit`, or a handler for an `Estimator`, that writes metrics to a TensorBoard event file.
 
     Args:
         logging_dir: folder of the file.
-        prefix: what the metrics' names begin with.
+        prefix, how: as in `MetricLogger`.
 
     Raises:
         MXNetError: no package that writes such files is installed.
@@ -34,14 +35,11 @@ class LogMetricsCallback:
         >>> model.fit(train, batch_end_callback=[callback])  # doctest: +SKIP
     """
 
-    def __init__(self, logging_dir: str, prefix: str | None = None) -> None:
-        self.prefix = prefix
+    def __init__(self, logging_dir: str, prefix: str | None = None, **how: Any) -> None:
+        super().__init__(prefix, **how)
         self.summary_writer = _summary_writer(logging_dir)
 
-    def __call__(self, param: Any) -> None:
-        """Writes the metrics' values; `param` is a `BatchEndParam`."""
-        if param.eval_metric is None:
-            return
-        for name, value in param.eval_metric.get_name_value():
-            label = name if self.prefix is None else f"{self.prefix}-{name}"
-            self.summary_writer.add_scalar(label, value, global_step=param.epoch)
+    def log(self, values: dict[str, float], step: int) -> None:
+        """Writes the metrics' values."""
+        for name, value in values.items():
+            self.summary_writer.add_scalar(name, value, global_step=step)

@@ -20,7 +20,8 @@ class NDArrayIter(DataIter):
     """Batches of arrays.
 
     Args:
-        data: NDArray, numpy.ndarray (as float32), h5py.Dataset or CSRNDArray; or a list or dict of them.
+        data: NDArray, numpy.ndarray (as float32), h5py.Dataset, CSRNDArray, or a series of pandas, polars or Arrow;
+            or a list or dict of them; or a frame, whose columns are arrays by name.
         label: the same.
         batch_size: samples in a batch.
         shuffle: a new order for each epoch, from NumPy's global generator; not for datasets on disk.

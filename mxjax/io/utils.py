@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import ndarray as nd
+from .._support.frames import column, columns
 from ..ndarray import CSRNDArray, NDArray
 
 __all__: list[str] = []
@@ -21,13 +22,16 @@ def _init_data(data: Any, allow_empty: bool, default_name: str) -> list[tuple[st
     """Pairs of name and array, in the order of names.
 
     Args:
-        data: an array, a list of arrays, arrays by name, or None.
+        data: an array, a list of arrays, arrays by name, a frame (its columns by name), or None.
         allow_empty: whether None and [] are all right.
         default_name: name of a single array; several in a list become "_0_name", "_1_name", ...
     """
     if data is None:
         data = []
-    if isinstance(data, np.ndarray | NDArray) or _is_dataset(data):
+    frame = columns(data)
+    if frame is not None:
+        data = frame
+    if isinstance(data, np.ndarray | NDArray) or _is_dataset(data) or column(data) is not None:
         data = [data]
     if isinstance(data, list):
         if not data and not allow_empty:
@@ -40,8 +44,9 @@ def _init_data(data: Any, allow_empty: bool, default_name: str) -> list[tuple[st
     pairs = []
     for name, array in sorted(data.items()):
         if not isinstance(array, NDArray) and not _is_dataset(array):
+            values = column(array)
             try:
-                array = nd.array(array)
+                array = nd.array(array if values is None else values)
             except (TypeError, ValueError) as error:
                 raise TypeError(f"{name} must be an NDArray, numpy.ndarray or h5py.Dataset, got "
                                 f"{type(array).__name__}: {error}") from error

@@ -17,6 +17,7 @@ import numpy as np
 
 from .._support.bounded import clear_all
 from .._support.signals import later_signals
+from .._support.waiting import telling
 from .._xla.host_memory import give_back
 from .._xla.process import forked, starts, when_forked
 from .._xla.tracing import EVALUATES, find_top_trace
@@ -216,12 +217,19 @@ class Compiled:
             return made.call
 
         def first(*args: Any) -> Any:  # after it the system has the memory again that compiling took
-            result = made.call(*args)
+            with telling("mxjax.kernel", "XLA compiles a program of %d operations%s, which has not been called with "
+                         "these shapes before; further calls will not wait", made.operations, self._name()):
+                result = made.call(*args)
             self._keep(signature, made.call, made.size)
             give_back()
             return result
         self._calls[signature] = first
         return first
+
+    def _name(self) -> str:
+        """The operator's name in brackets; nothing for what users have no name for."""
+        name = getattr(self.xla.function, "__name__", "_")
+        return f" ({name})" if name.isidentifier() and not name.startswith("_") else ""
 
     def _keep(self, signature: tuple, call: Callable, size: int) -> None:
         """From now on a program is called for this signature."""

@@ -50,12 +50,14 @@ class Compilation(NamedTuple):
     """A program that XLA compiles at its first call.
 
     call: the executable; size: bytes that it takes, by estimate; kept: whether it stays (no room is for such another
-    one beside its arguments); long: whether compiling takes so much memory that it is given back afterwards.
+    one beside its arguments); operations: how many it has; long: whether compiling takes so much time and memory that
+    the former is told and the latter given back afterwards.
     """
 
     call: Callable[..., Any]
     size: int
     kept: bool
+    operations: int
     long: bool
 
 
@@ -150,7 +152,7 @@ class XlaBackend:
             call = self._split(traced, args, call, level, found.called)
         call = self._with_own_layouts(traced, args, kind) or call
         return Compilation(call, _PROGRAM + _OPERATION * found.operations, not (large and kind is not None),
-                           found.operations > _MANY_OPERATIONS)
+                           found.operations, found.operations > _MANY_OPERATIONS)
 
     def leave(self) -> tuple:
         """Begins anew in a forked child; returns what must not be dropped there."""

@@ -100,8 +100,11 @@ def _as_in_context(data: Any, ctx: Context) -> Any:
     """A batch's arrays on a context."""
     if isinstance(data, NDArray):
         return data.as_in_context(ctx)
+    if isinstance(data, dict):
+        return {name: _as_in_context(part, ctx) for name, part in data.items()}
     if isinstance(data, (list, tuple)):
-        return [_as_in_context(part, ctx) for part in data]
+        parts = [_as_in_context(part, ctx) for part in data]
+        return type(data)(*parts) if hasattr(data, "_fields") else parts
     return data
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from ._protocol import _MultiWorkerIter as _MultiWorkerIter
 from ._protocol import _worker_fn as _worker_fn
 from ._protocol import _worker_initializer as _worker_initializer
 from ._state import has_state, need_state
+from ._stream import End, Stream, StreamBatches, StreamBatchify, is_stream
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 __all__ = ["ConnectionWrapper", "DataLoader", "DataLoaderV1", "Queue", "SimpleQueue", "default_batchify_fn",
@@ -45,9 +46,23 @@ def default_batchify_fn(data: Sequence[Any]) -> Any:
     """A batch of samples: arrays stacked along a new first axis; samples of several parts part by part.
 
     Args:
-        data: samples: NDArrays, tuples, or numbers and whatever else NumPy makes arrays of.
+        data: samples: NDArrays, tuples, or numbers and whatever else NumPy makes arrays of. Dicts make a dict of
+            batches, named tuples one of their kind, texts and bytes a list.
+
+    Raises:
+        TypeError: NumPy makes no array of numbers of them, or dicts have different keys.
     """
     first = data[0]
+    if isinstance(first, Mapping):
+        for number, sample in enumerate(data):
+            if sample.keys() != first.keys():
+                raise TypeError(f"sample {number} of the batch has the keys {list(sample)}, the first one has "
+                                f"{list(first)}: give the DataLoader a batchify_fn")
+        return {name: default_batchify_fn([sample[name] for sample in data]) for name in first}
+    if isinstance(first, str | bytes):
+        return list(data)
+    if isinstance(first, tuple) and hasattr(first, "_fields"):
+        return type(first)(*(default_batchify_fn(part) for part in zip(*data, strict=True)))
     if isinstance(first, tuple):
         return [default_batchify_fn(part) for part in zip(*data, strict=True)]
     if isinstance(first, NDArray):
@@ -107,6 +122,9 @@ class _Batches:
             state = self.progress.now()
             with same_round():  # samples may be looked at one by one
                 batch = loader._placed(loader._batchify_fn([loader._dataset[i] for i in indices]))
+            if isinstance(batch, End):
+                loader._batch_sampler.finish()
+                return
             self.progress.state = state
             yield batch
 
@@ -145,6 +163,12 @@ class _BatchesAhead(_Batches):
             raise multiprocessing.TimeoutError(
                 f"a DataLoader worker {loader._worker_pool.kind} gave no batch within {loader._timeout} seconds: the "
                 "data set or its transforms are slow (raise timeout=) or hang") from None
+        if isinstance(batch, End):
+            for number, _ in self._pending:
+                loader._worker_pool.drop(number)
+            self._pending, self._order = [], iter(())
+            loader._batch_sampler.finish()
+            raise StopIteration
         self.progress.state = state
         return loader._placed(batch)
 
@@ -158,7 +182,9 @@ class DataLoader:
     """Gives the samples of a data set in batches.
 
     Args:
-        dataset: a Dataset, or anything with a length and items.
+        dataset: a Dataset, or anything with a length and items; or what can only be iterated over, again each round
+            (WebDataset, grain's IterDataset, Hugging Face's IterableDataset). That has its own order, one worker at
+            most, and no number of batches; it is resumed by passing over what was handed out.
         batch_size: samples in a batch.
         shuffle: take them in an order drawn anew each round.
         sampler: the order, instead of `shuffle`.
@@ -196,9 +222,15 @@ class DataLoader:
             raise AssertionError(f"timeout must be positive, got {timeout}")
         self._dataset, self._timeout, self._thread_pool = dataset, timeout, thread_pool
         self._pin_memory, self._pin_device_id = pin_memory, pin_device_id
-        self._batch_sampler = _batch_sampler(dataset, batch_size, shuffle, sampler, last_batch, batch_sampler)
         self._batchify_fn = batchify_fn or default_batchify_fn
         self._num_workers = max(num_workers, 0)
+        if is_stream(dataset):
+            self._batch_sampler = _stream_batches(dataset, batch_size, shuffle, sampler, last_batch, batch_sampler)
+            self._dataset = dataset = Stream(dataset)
+            self._batchify_fn = StreamBatchify(self._batchify_fn, batch_size, last_batch or "keep")
+            self._num_workers = min(self._num_workers, 1)
+        else:
+            self._batch_sampler = _batch_sampler(dataset, batch_size, shuffle, sampler, last_batch, batch_sampler)
         self._prefetch = max(0, int(prefetch) if prefetch is not None else 2 * self._num_workers)
         if self._num_workers:
             kind = ThreadPool if thread_pool else ProcessPool
@@ -298,6 +330,20 @@ def _batch_sampler(dataset: Any, batch_size: int | None, shuffle: bool, sampler:
     elif shuffle:
         raise ValueError("shuffle must not be specified if sampler is specified")
     return BatchSampler(sampler, batch_size, last_batch or "keep")
+
+
+def _stream_batches(dataset: Any, batch_size: int | None, shuffle: bool, sampler: Sampler | None,
+                    last_batch: str | None, batch_sampler: Sampler | None) -> StreamBatches:
+    """The same for a data set that can only be iterated over."""
+    if shuffle or sampler is not None or batch_sampler is not None:
+        raise ValueError(f"{type(dataset).__name__} can only be iterated over and has its own order: shuffle, sampler "
+                         "and batch_sampler must not be specified")
+    if batch_size is None or batch_size < 1:
+        raise ValueError(f"batch_size must be specified, 1 or more; got {batch_size}")
+    if last_batch not in (None, "keep", "discard"):
+        raise ValueError(f"{type(dataset).__name__} can only be iterated over: last_batch must be 'keep' or 'discard', "
+                         f"got {last_batch!r}")
+    return StreamBatches(batch_size)
 
 
 class DataLoaderV1(DataLoader):

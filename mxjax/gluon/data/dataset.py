@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ... import recordio
+from ..._support.frames import column, columns
 from ...ndarray import NDArray
 from .sampler import FilterSampler, Sampler, SequentialSampler
 
@@ -123,7 +124,8 @@ class ArrayDataset(Dataset):
     """Data sets side by side: sample i is (x1[i], x2[i], ...), or x1[i] where there is only one.
 
     Args:
-        args: arrays, lists or data sets of equal length.
+        args: arrays, lists or data sets of equal length; series of pandas, polars or Arrow, by position; frames, each
+            column of which is one part, in their order.
 
     Raises:
         AssertionError: there is none, or their lengths differ.
@@ -136,6 +138,7 @@ class ArrayDataset(Dataset):
     def __init__(self, *args: Any) -> None:
         if not args:
             raise AssertionError("ArrayDataset needs at least one array")
+        args = [part for data in args for part in _parts(data)]
         self._length = len(args[0])
         for i, data in enumerate(args):
             if len(data) != self._length:
@@ -151,6 +154,17 @@ class ArrayDataset(Dataset):
 
     def __len__(self) -> int:
         return self._length
+
+
+def _parts(data: Any) -> list[Any]:
+    """What a data set, array, series or frame is side by side."""
+    frame = columns(data)
+    if frame is None:
+        values = column(data)
+        return [data if values is None else values]
+    if not frame:
+        raise ValueError("ArrayDataset: a frame without columns")
+    return list(frame.values())
 
 
 class RecordFileDataset(Dataset):

@@ -1,4 +1,4 @@
-"""`import mxnet_predict`, MXNet's interface for inference only, in processes that such a script has started."""
+"""`import mxnet_predict`, MXNet's interface for inference only, where the `mxnet` beside this file is found."""
 
 import sys
 

@@ -1,0 +1,63 @@
+"""Callbacks that hand metrics on, for `Module.fit` and for estimators."""
+
+from __future__ import annotations
+
+import abc
+import itertools
+from typing import Any
+
+from ..base import MXNetError
+from ..gluon.contrib.estimator.event_handler import EpochEnd, TrainBegin
+
+__all__ = ["MetricLogger"]
+
+
+class MetricLogger(TrainBegin, EpochEnd, abc.ABC):
+    """Base of callbacks that hand metrics on. A subclass defines `log`.
+
+    In `Module.fit` and `score` it is a `batch_end_callback` or an `eval_end_callback`; in an `Estimator` an event
+    handler, which hands on the metrics of training and validation behind each epoch.
+
+    Args:
+        prefix: what the metrics' names begin with, and a dash.
+        period: in `fit`: hand on at each n-th call, with the number of calls as the step. By default at each call, with
+            the epoch as the step.
+        priority: the order among an estimator's handlers; by default behind validation.
+    """
+
+    def __init__(self, prefix: str | None = None, period: int | None = None, priority: float = 1000) -> None:
+        if period is not None and period < 1:
+            raise MXNetError(f"{type(self).__name__}: period must be 1 or more, got {period}")
+        self.prefix, self.period, self.priority = prefix, period, priority
+        self._calls, self._epochs = itertools.count(1), itertools.count()
+
+    @abc.abstractmethod
+    def log(self, values: dict[str, float], step: int) -> None:
+        """Hands metrics on.
+
+        Args:
+            values: by name.
+            step: the epoch, or the number of calls.
+        """
+
+    def __call__(self, param: Any) -> None:
+        """Hands on the metric of a `BatchEndParam`."""
+        call = next(self._calls)
+        if param.eval_metric is None or self.period is not None and call % self.period:
+            return
+        self._hand_on(param.eval_metric.get_name_value(), param.epoch if self.period is None else call)
+
+    def train_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
+        """Counts epochs from 0."""
+        self._epochs = itertools.count()
+
+    def epoch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> bool:
+        """Hands on the estimator's metrics."""
+        pairs = [pair for metric in [*estimator.train_metrics, *estimator.val_metrics]
+                 if getattr(metric, "num_inst", 1) for pair in metric.get_name_value()]  # others were not asked for
+        self._hand_on(pairs, next(self._epochs))
+        return False
+
+    def _hand_on(self, pairs: list[tuple[str, float]], step: int) -> None:
+        begin = "" if self.prefix is None else f"{self.prefix}-"
+        self.log({begin + name: float(value) for name, value in pairs}, step)

@@ -1,0 +1,244 @@
+"""`python -m mxjax alias [status | install | remove]`: a distribution named `mxnet`, by which an environment has mxjax.
+
+It is what `packaging/mxnet` builds, written without building, pip or network: the module and a `.dist-info` with the
+list of its files, so that `pip uninstall mxnet` and `importlib.metadata` know it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import contextlib
+import glob
+import hashlib
+import importlib.machinery
+import importlib.metadata
+import os
+import pathlib
+import re
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from .. import libinfo
+from .._support.files import refusals, together, write_file
+from ..base import MXNetError
+
+__all__ = ["VERSION", "Installed", "add_arguments", "install", "installed", "main", "remove"]
+
+VERSION = f"{libinfo.__version__}+mxjax.1"  # the last number counts what the stand-in itself has been
+_OURS = "+mxjax."
+_FOR_CHILDREN = pathlib.Path(__file__).parents[1] / "interop" / "for_children"
+_MODULES = {"mxnet/__init__.py": _FOR_CHILDREN.parent / "stand_in" / "mxnet" / "__init__.py",
+            "mxnet_predict.py": _FOR_CHILDREN / "mxnet_predict.py"}
+_DIST_INFO = f"mxnet-{VERSION}.dist-info"
+
+
+class Installed(NamedTuple):
+    """A distribution that brings `mxnet`: its name, version, folder, and whether it is the stand-in."""
+
+    name: str
+    version: str
+    folder: pathlib.Path
+    ours: bool
+    distribution: importlib.metadata.Distribution
+
+    def __str__(self) -> str:
+        return f"{'the stand-in' if self.ours else self.name} {self.version} in {self.folder}"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the command's arguments."""
+    parser.add_argument("what", nargs="?", choices=("status", "install", "remove"), default="status",
+                        help="status ends with 0 where `import mxnet` is the stand-in; install puts it into the "
+                        "environment of this Python; remove takes it out, and nothing else")
+    parser.add_argument("--target", metavar="FOLDER", help="a folder for PYTHONPATH instead of the environment")
+    parser.add_argument("--force", action="store_true", help="install: in place of another mxnet, whose files are "
+                        "removed, and into a Python that its system manages")
+
+
+def main(given: argparse.Namespace) -> int:
+    """Runs the command with its parsed arguments; returns the exit status."""
+    if given.force and given.what != "install":
+        raise MXNetError(f"alias {given.what} has no --force: it is for install")
+    if given.what == "install":
+        print(f"installed {install(given.target, given.force)}")
+        return 0
+    if given.what == "remove":
+        gone = remove(given.target)
+        for one in gone:
+            print(f"removed {one}")
+        if not gone:
+            print(f"the stand-in is not in {_folder(given.target)}")
+        return 0
+    return _status(given.target)
+
+
+def installed(target: str | os.PathLike[str] | None = None) -> list[Installed]:
+    """Returns the distributions that bring `mxnet`, in the order in which Python looks for them.
+
+    Args:
+        target: look into this folder alone; by default into all that Python looks into, but the current folder.
+    """
+    found = {}
+    for distribution in importlib.metadata.distributions(path=[str(folder) for folder in _searched(target)]):
+        name = distribution.metadata["Name"] or ""
+        if re.sub(r"[-_.]+", "-", name).lower() == "mxnet" or name.lower().startswith("mxnet") and any(
+                str(file) == "mxnet/__init__.py" for file in distribution.files or ()):
+            folder = pathlib.Path(str(distribution.locate_file(""))).resolve()
+            one = Installed(name, distribution.version, folder, name == "mxnet" and _OURS in distribution.version,
+                            distribution)
+            found.setdefault((folder, name, one.version), one)
+    return list(found.values())
+
+
+def install(target: str | os.PathLike[str] | None = None, force: bool = False) -> Installed:
+    """Writes the stand-in into an environment; one of another version is replaced.
+
+    Args:
+        target: a folder for `PYTHONPATH`; by default the environment of this Python.
+        force: also where another `mxnet` is installed. One in the same folder is removed, file by file of its own list.
+
+    Raises:
+        MXNetError: another `mxnet` is there, the system refuses to write, or has Python for itself.
+
+    Example:
+        >>> install("/srv/site")  # doctest: +SKIP
+    """
+    folder = _folder(target)
+    there = installed(target)
+    others = [one for one in there if not one.ours]
+    if others and not force:
+        raise MXNetError(f"there is {others[0]}, which is not mxjax's: uninstall it (pip uninstall {others[0].name}), "
+                         "or say --force to put the stand-in in its place")
+    here = [one for one in there if one.folder == folder]
+    for one in here:
+        if one.distribution.files is None and not one.ours:
+            raise MXNetError(f"{one} has no list of its files; remove it by what has installed it")
+    if not here:
+        for name in ("mxnet", "mxnet.py", "mxnet_predict.py"):
+            if os.path.lexists(folder / name) and not _is_empty(folder / name):
+                raise MXNetError(f"{folder / name} belongs to no distribution; move it away first")
+    if target is None and not force and _system_has_it():
+        raise MXNetError(f"{sys.prefix} is managed by its system (EXTERNALLY-MANAGED): use a virtual environment, "
+                         "--target FOLDER, or --force")
+    new = _contents()
+    with _writing(folder):
+        for name in new:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        with together():
+            for name, content in new.items():
+                write_file(folder / name, content)
+        for one in here:
+            _delete(folder, [name for name in _files(one) if name not in new])
+    return next(one for one in installed(folder) if one.ours)
+
+
+def remove(target: str | os.PathLike[str] | None = None) -> list[Installed]:
+    """Removes the stand-in from an environment, or from a folder; returns what was there of it.
+
+    Raises:
+        MXNetError: the system refuses.
+    """
+    folder = _folder(target)
+    gone = [one for one in installed(folder) if one.ours]
+    with _writing(folder):
+        for one in gone:
+            _delete(folder, _files(one))
+    return gone
+
+
+def _status(target: str | None) -> int:
+    there = installed(target)
+    for one in there:
+        print(one)
+    if not there:
+        print(f"no mxnet is installed in {_folder(target) if target else sys.prefix}")
+    spec = importlib.machinery.PathFinder.find_spec("mxnet", [str(folder) for folder in _searched(target)])
+    origin = None if spec is None else spec.origin
+    same = origin is not None and pathlib.Path(origin).read_bytes() == _MODULES["mxnet/__init__.py"].read_bytes()
+    if origin is not None:
+        print(f"import mxnet finds {origin}: {'mxjax' if same else 'not mxjax'}")
+    stale = [one for one in there if one.ours and one.version != VERSION]
+    if stale:
+        print(f"this mxjax has {VERSION}: python -m mxjax alias install")
+    return 0 if same and not stale else 1
+
+
+def _folder(target: str | os.PathLike[str] | None) -> pathlib.Path:
+    """The folder that modules are installed into."""
+    return pathlib.Path(sysconfig.get_path("purelib") if target is None else target).resolve()
+
+
+def _searched(target: str | os.PathLike[str] | None) -> list[pathlib.Path]:
+    """The folders to look into, in Python's order."""
+    if target is not None:
+        return [_folder(target)]
+    here = pathlib.Path.cwd()  # where `python -m` looks first, and what is there is not installed
+    folders = dict.fromkeys(pathlib.Path(path).resolve() for path in sys.path if path)
+    folders.setdefault(_folder(None))
+    return [folder for folder in folders if folder not in (here, _FOR_CHILDREN.resolve()) and folder.is_dir()]
+
+
+def _system_has_it() -> bool:
+    return sys.prefix == sys.base_prefix and os.path.exists(
+        os.path.join(sysconfig.get_path("stdlib", sysconfig.get_default_scheme()), "EXTERNALLY-MANAGED"))
+
+
+def _is_empty(path: pathlib.Path) -> bool:
+    """True for a folder without files, but for what Python has compiled."""
+    return path.is_dir() and {entry.name for entry in path.iterdir()} <= {"__pycache__"}
+
+
+def _contents() -> dict[str, bytes]:
+    """The stand-in's files by their paths, those first by which it can be removed, and last what is imported."""
+    rest = {
+        f"{_DIST_INFO}/METADATA": f"Metadata-Version: 2.4\nName: mxnet\nVersion: {VERSION}\nSummary: The API of Apache "
+        f"MXNet {libinfo.__version__}, by mxjax\nLicense-Expression: Apache-2.0\nRequires-Python: >=3.11\n".encode(),
+        f"{_DIST_INFO}/WHEEL": b"Wheel-Version: 1.0\nGenerator: mxjax\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{_DIST_INFO}/INSTALLER": b"mxjax\n", f"{_DIST_INFO}/top_level.txt": b"mxnet\nmxnet_predict\n",
+        **{name: source.read_bytes() for name, source in sorted(_MODULES.items(), reverse=True)}}
+    record = "".join(f"{name},sha256={_digest(content)},{len(content)}\n" for name, content in rest.items())
+    return {f"{_DIST_INFO}/RECORD": f"{record}{_DIST_INFO}/RECORD,,\n".encode(), **rest}
+
+
+def _digest(content: bytes) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+
+
+def _files(one: Installed) -> Iterator[str]:
+    """The paths of a distribution's files from its folder; for a stand-in that has lost its list, the ones it has."""
+    if one.distribution.files is not None:
+        yield from (file.as_posix() for file in one.distribution.files)
+    else:
+        yield from (name.replace(_DIST_INFO, f"mxnet-{one.version}.dist-info") for name in _contents())
+
+
+def _delete(folder: pathlib.Path, names: Iterable[str]) -> None:
+    """Removes files, the last first, what Python has compiled of them, and the folders that are empty then."""
+    prefix = pathlib.Path(sys.prefix).resolve()  # scripts are beside the folder of modules, and in the environment
+    root = prefix if folder.is_relative_to(prefix) else folder
+    parents = set()
+    for name in reversed([*names]):
+        path = pathlib.Path(os.path.normpath(folder / name))
+        if not path.is_relative_to(root):
+            continue  # a list of files may be anybody's
+        compiled = path.parent / "__pycache__"
+        for file in (path, *map(pathlib.Path, glob.glob(f"{glob.escape(str(compiled / path.stem))}.*.pyc"))):
+            file.unlink(missing_ok=True)
+        parents.update(above for above in (compiled, *path.parents) if above != folder and folder in above.parents)
+    for above in sorted(parents, key=lambda path: len(path.parts), reverse=True):
+        with contextlib.suppress(OSError):  # it is not empty
+            above.rmdir()
+
+
+@contextlib.contextmanager
+def _writing(folder: pathlib.Path) -> Iterator[None]:
+    """A block that changes an environment; says what to do where that may not be."""
+    try:
+        with refusals(f"cannot change {folder}"):
+            yield
+    except MXNetError as error:
+        raise MXNetError(f"{error}. Use a virtual environment of your own, or --target FOLDER with FOLDER in "
+                         "PYTHONPATH") from error

@@ -1,0 +1,1 @@
+../../mxjax/interop/for_children/mxnet_predict.py
