@@ -3,7 +3,7 @@
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from . import block, loss, nn, parameter, rnn, trainer, utils
+from . import block, loss, metric, nn, parameter, rnn, trainer, utils
 from .block import Block, HybridBlock, SymbolBlock
 from .parameter import Constant, DeferredInitializationError, Parameter, ParameterDict, tensor_types
 from .train_step import TrainStep
@@ -13,8 +13,8 @@ if _TYPE_CHECKING:
     from . import contrib, data, model_zoo
 
 __all__ = ["Block", "Constant", "DeferredInitializationError", "HybridBlock", "Parameter", "ParameterDict",
-           "SymbolBlock", "TrainStep", "Trainer", "block", "contrib", "data", "loss", "model_zoo", "nn", "parameter",
-           "rnn", "tensor_types", "trainer", "utils"]
+           "SymbolBlock", "TrainStep", "Trainer", "block", "contrib", "data", "loss", "metric", "model_zoo", "nn",
+           "parameter", "rnn", "tensor_types", "trainer", "utils"]
 
 
 def __getattr__(name: str) -> object:
