@@ -12,7 +12,7 @@ __all__ = [
     "_LogicalXorScalar", "_Logical_And", "_Logical_Or", "_Logical_Xor", "_Maximum", "_MaximumScalar", "_Minimum",
     "_MinimumScalar", "_Minus", "_MinusScalar", "_Mod", "_ModScalar", "_Mul", "_MulScalar", "_NotEqualScalar",
     "_Not_Equal", "_Plus", "_PlusScalar", "_Power", "_PowerScalar", "_RDivScalar", "_RMinusScalar", "_RModScalar",
-    "_RPowerScalar", "_adamw_update", "_add", "_arange", "_backward_gather_nd", "_cond",
+    "_RPowerScalar", "_adabelief_update", "_adamw_update", "_add", "_arange", "_backward_gather_nd", "_cond",
     "_contrib_AdaptiveAvgPooling2D", "_contrib_BatchNormWithReLU", "_contrib_BilinearResize2D", "_contrib_CTCLoss",
     "_contrib_DeformableConvolution", "_contrib_DeformablePSROIPooling", "_contrib_ModulatedDeformableConvolution",
     "_contrib_MultiBoxDetection", "_contrib_MultiBoxPrior", "_contrib_MultiBoxTarget", "_contrib_MultiProposal",
@@ -44,24 +44,26 @@ __all__ = [
     "_linalg_maketrian", "_linalg_potrf", "_linalg_potri", "_linalg_slogdet", "_linalg_sumlogdiag", "_linalg_syevd",
     "_linalg_syrk", "_linalg_trmm", "_linalg_trsm", "_linspace", "_logical_and", "_logical_and_scalar", "_logical_or",
     "_logical_or_scalar", "_logical_xor", "_logical_xor_scalar", "_maximum", "_maximum_scalar", "_minimum",
-    "_minimum_scalar", "_minus", "_minus_scalar", "_mod", "_mod_scalar", "_mp_adamw_update", "_mul", "_mul_scalar",
-    "_multi_adamw_update", "_multi_lamb_update", "_multi_mp_adamw_update", "_multi_mp_lamb_update", "_not_equal",
-    "_not_equal_scalar", "_np_all", "_np_amax", "_np_amin", "_np_any", "_np_atleast_1d", "_np_atleast_2d",
-    "_np_atleast_3d", "_np_copy", "_np_cumsum", "_np_diag", "_np_diagflat", "_np_diagonal", "_np_dot", "_np_max",
-    "_np_min", "_np_moveaxis", "_np_prod", "_np_product", "_np_repeat", "_np_reshape", "_np_roll", "_np_sometrue",
-    "_np_squeeze", "_np_sum", "_np_trace", "_np_transpose", "_npi_Custom", "_npi_abs", "_npi_absolute", "_npi_add",
-    "_npi_add_scalar", "_npi_arange", "_npi_arccos", "_npi_arccosh", "_npi_arcsin", "_npi_arcsinh", "_npi_arctan",
-    "_npi_arctan2", "_npi_arctan2_scalar", "_npi_arctanh", "_npi_argmax", "_npi_argmin", "_npi_argsort",
-    "_npi_around", "_npi_average", "_npi_bernoulli", "_npi_bincount", "_npi_bitwise_and", "_npi_bitwise_and_scalar",
-    "_npi_bitwise_not", "_npi_bitwise_or", "_npi_bitwise_or_scalar", "_npi_bitwise_xor", "_npi_bitwise_xor_scalar",
-    "_npi_blackman", "_npi_boolean_mask", "_npi_boolean_mask_assign_scalar", "_npi_boolean_mask_assign_tensor",
-    "_npi_broadcast_to", "_npi_cast", "_npi_cbrt", "_npi_ceil", "_npi_choice", "_npi_cholesky", "_npi_clip",
-    "_npi_column_stack", "_npi_concatenate", "_npi_copysign", "_npi_copysign_scalar", "_npi_copyto", "_npi_cos",
-    "_npi_cosh", "_npi_cvimdecode", "_npi_cvimread", "_npi_cvimresize", "_npi_degrees", "_npi_delete", "_npi_det",
-    "_npi_diag_indices_from", "_npi_diff", "_npi_dsplit", "_npi_dstack", "_npi_ediff1d", "_npi_eig", "_npi_eigh",
-    "_npi_eigvals", "_npi_eigvalsh", "_npi_einsum", "_npi_empty_like_fallback", "_npi_equal", "_npi_equal_scalar",
-    "_npi_exp", "_npi_expand_dims", "_npi_expm1", "_npi_exponential", "_npi_eye", "_npi_fix", "_npi_flip",
-    "_npi_floor", "_npi_full", "_npi_full_like", "_npi_gamma", "_npi_gather_nd", "_npi_greater", "_npi_greater_equal",
+    "_minimum_scalar", "_minus", "_minus_scalar", "_mod", "_mod_scalar", "_mp_adabelief_update", "_mp_adamw_update",
+    "_mul", "_mul_scalar", "_multi_adabelief_update", "_multi_adamw_update", "_multi_lamb_update",
+    "_multi_lans_update", "_multi_mp_adabelief_update", "_multi_mp_adamw_update", "_multi_mp_lamb_update",
+    "_multi_mp_lans_update", "_not_equal", "_not_equal_scalar", "_np_all", "_np_amax", "_np_amin", "_np_any",
+    "_np_atleast_1d", "_np_atleast_2d", "_np_atleast_3d", "_np_copy", "_np_cumsum", "_np_diag", "_np_diagflat",
+    "_np_diagonal", "_np_dot", "_np_max", "_np_min", "_np_moveaxis", "_np_prod", "_np_product", "_np_repeat",
+    "_np_reshape", "_np_roll", "_np_sometrue", "_np_squeeze", "_np_sum", "_np_trace", "_np_transpose", "_npi_Custom",
+    "_npi_abs", "_npi_absolute", "_npi_add", "_npi_add_scalar", "_npi_arange", "_npi_arccos", "_npi_arccosh",
+    "_npi_arcsin", "_npi_arcsinh", "_npi_arctan", "_npi_arctan2", "_npi_arctan2_scalar", "_npi_arctanh",
+    "_npi_argmax", "_npi_argmin", "_npi_argsort", "_npi_around", "_npi_average", "_npi_bernoulli", "_npi_bincount",
+    "_npi_bitwise_and", "_npi_bitwise_and_scalar", "_npi_bitwise_not", "_npi_bitwise_or", "_npi_bitwise_or_scalar",
+    "_npi_bitwise_xor", "_npi_bitwise_xor_scalar", "_npi_blackman", "_npi_boolean_mask",
+    "_npi_boolean_mask_assign_scalar", "_npi_boolean_mask_assign_tensor", "_npi_broadcast_to", "_npi_cast",
+    "_npi_cbrt", "_npi_ceil", "_npi_choice", "_npi_cholesky", "_npi_clip", "_npi_column_stack", "_npi_concatenate",
+    "_npi_copysign", "_npi_copysign_scalar", "_npi_copyto", "_npi_cos", "_npi_cosh", "_npi_cvimdecode",
+    "_npi_cvimread", "_npi_cvimresize", "_npi_degrees", "_npi_delete", "_npi_det", "_npi_diag_indices_from",
+    "_npi_diff", "_npi_dsplit", "_npi_dstack", "_npi_ediff1d", "_npi_eig", "_npi_eigh", "_npi_eigvals",
+    "_npi_eigvalsh", "_npi_einsum", "_npi_empty_like_fallback", "_npi_equal", "_npi_equal_scalar", "_npi_exp",
+    "_npi_expand_dims", "_npi_expm1", "_npi_exponential", "_npi_eye", "_npi_fix", "_npi_flip", "_npi_floor",
+    "_npi_full", "_npi_full_like", "_npi_gamma", "_npi_gather_nd", "_npi_greater", "_npi_greater_equal",
     "_npi_greater_equal_scalar", "_npi_greater_scalar", "_npi_gumbel", "_npi_hamming", "_npi_hanning",
     "_npi_histogram", "_npi_hsplit", "_npi_hstack", "_npi_hypot", "_npi_hypot_scalar", "_npi_identity",
     "_npi_indices", "_npi_insert_scalar", "_npi_insert_slice", "_npi_insert_tensor", "_npi_inv", "_npi_isfinite",
@@ -375,6 +377,14 @@ def _RPowerScalar(
     name: str | None = ...,
 ) -> NDArray:
     """a to the power of b, element by element (a: scalar, b: data)."""
+
+def _adabelief_update(
+    weight: NDArray | None = ..., grad: NDArray | None = ..., mean: NDArray | None = ..., var: NDArray | None = ...,
+    rescale_grad: NDArray | None = ..., lr: float = ..., beta1: float = ..., beta2: float = ..., epsilon: float = ...,
+    wd: float = ..., eta: float = ..., clip_gradient: float = ..., out: NDArray | Sequence[NDArray] | None = ...,
+    name: str | None = ...,
+) -> NDArray:
+    """AdaBelief without bias correction (arXiv:2010.07468): weight - eta·lr·mean / (sqrt(var) + epsilon)."""
 
 def _adamw_update(
     weight: NDArray | None = ..., grad: NDArray | None = ..., mean: NDArray | None = ..., var: NDArray | None = ...,
@@ -1120,6 +1130,14 @@ def _linspace(
 ) -> NDArray:
     """`num` evenly spaced numbers from start to stop, which is the last of them unless `endpoint` is off."""
 
+def _mp_adabelief_update(
+    weight: NDArray | None = ..., grad: NDArray | None = ..., mean: NDArray | None = ..., var: NDArray | None = ...,
+    weight32: NDArray | None = ..., rescale_grad: NDArray | None = ..., lr: float = ..., beta1: float = ...,
+    beta2: float = ..., epsilon: float = ..., wd: float = ..., eta: float = ..., clip_gradient: float = ...,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+) -> NDArray:
+    """AdaBelief without bias correction (arXiv:2010.07468): weight - eta·lr·mean / (sqrt(var) + epsilon)."""
+
 def _mp_adamw_update(
     weight: NDArray | None = ..., grad: NDArray | None = ..., mean: NDArray | None = ..., var: NDArray | None = ...,
     weight32: NDArray | None = ..., rescale_grad: NDArray | None = ..., lr: float = ..., beta1: float = ...,
@@ -1128,6 +1146,13 @@ def _mp_adamw_update(
 ) -> NDArray:
     """Adam with decoupled weight decay (arXiv:1711.05101): weight - eta·(lr·mean / (sqrt(var) + epsilon) +
     wd·weight)."""
+
+def _multi_adabelief_update(
+    *data: NDArray | Sequence[NDArray], lrs: Sequence[float] = ..., beta1: float = ..., beta2: float = ...,
+    epsilon: float = ..., wds: Sequence[float] = ..., etas: Sequence[float] = ..., clip_gradient: float = ...,
+    num_weights: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+) -> NDArray | list[NDArray]:
+    """AdaBelief without bias correction (arXiv:2010.07468): weight - eta·lr·mean / (sqrt(var) + epsilon)."""
 
 def _multi_adamw_update(
     *data: NDArray | Sequence[NDArray], lrs: Sequence[float] = ..., beta1: float = ..., beta2: float = ...,
@@ -1147,6 +1172,21 @@ def _multi_lamb_update(
     """LAMB (arXiv:1904.00962): Adam's direction, scaled for each weight by the ratio of norms of weight and
     direction."""
 
+def _multi_lans_update(
+    *data: NDArray | Sequence[NDArray], learning_rates: Sequence[float] = ..., beta1: float = ..., beta2: float = ...,
+    epsilon: float = ..., wds: Sequence[float] = ..., rescale_grad: float = ..., lower_bound: float = ...,
+    upper_bound: float = ..., clip_gradient: float = ..., step_count: Sequence[float] = ..., num_tensors: int = ...,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+) -> NDArray | list[NDArray]:
+    """LANS (arXiv:2006.13484): LAMB on gradients of norm 1, with Nesterov's momentum."""
+
+def _multi_mp_adabelief_update(
+    *data: NDArray | Sequence[NDArray], lrs: Sequence[float] = ..., beta1: float = ..., beta2: float = ...,
+    epsilon: float = ..., wds: Sequence[float] = ..., etas: Sequence[float] = ..., clip_gradient: float = ...,
+    num_weights: int = ..., out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+) -> NDArray | list[NDArray]:
+    """AdaBelief without bias correction (arXiv:2010.07468): weight - eta·lr·mean / (sqrt(var) + epsilon)."""
+
 def _multi_mp_adamw_update(
     *data: NDArray | Sequence[NDArray], lrs: Sequence[float] = ..., beta1: float = ..., beta2: float = ...,
     epsilon: float = ..., wds: Sequence[float] = ..., etas: Sequence[float] = ..., clip_gradient: float = ...,
@@ -1164,6 +1204,14 @@ def _multi_mp_lamb_update(
 ) -> NDArray | list[NDArray]:
     """LAMB (arXiv:1904.00962): Adam's direction, scaled for each weight by the ratio of norms of weight and
     direction."""
+
+def _multi_mp_lans_update(
+    *data: NDArray | Sequence[NDArray], learning_rates: Sequence[float] = ..., beta1: float = ..., beta2: float = ...,
+    epsilon: float = ..., wds: Sequence[float] = ..., rescale_grad: float = ..., lower_bound: float = ...,
+    upper_bound: float = ..., clip_gradient: float = ..., step_count: Sequence[float] = ..., num_tensors: int = ...,
+    out: NDArray | Sequence[NDArray] | None = ..., name: str | None = ...,
+) -> NDArray | list[NDArray]:
+    """LANS (arXiv:2006.13484): LAMB on gradients of norm 1, with Nesterov's momentum."""
 
 def _np_all(
     data: NDArray | None = ..., axis: int | Sequence[int] | None = ..., keepdims: bool = ...,
