@@ -10,16 +10,16 @@ from .train_step import TrainStep
 from .trainer import Trainer
 
 if _TYPE_CHECKING:
-    from . import contrib, data, model_zoo
+    from . import contrib, data, model_zoo, probability
 
 __all__ = ["Block", "Constant", "DeferredInitializationError", "HybridBlock", "Parameter", "ParameterDict",
            "SymbolBlock", "TrainStep", "Trainer", "block", "contrib", "data", "loss", "metric", "model_zoo", "nn",
-           "parameter", "rnn", "tensor_types", "trainer", "utils"]
+           "parameter", "probability", "rnn", "tensor_types", "trainer", "utils"]
 
 
 def __getattr__(name: str) -> object:
     """Sub-packages that are imported on first use."""
-    if name not in ("contrib", "data", "model_zoo"):
+    if name not in ("contrib", "data", "model_zoo", "probability"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
         return _import_module(f"{__name__}.{name}")
